@@ -1,0 +1,38 @@
+# One image for web, scheduler and worker; docker-compose.yml says which of them a container is.
+FROM python:3.11-slim-bookworm
+
+ENV PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    PIP_NO_CACHE_DIR=1 \
+    PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1
+
+# tini is process 1: it reaps what Chromium leaves behind and hands signals on.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends chromium fonts-liberation tini \
+    && rm -rf /var/lib/apt/lists/*
+
+WORKDIR /app
+COPY pyproject.toml constraints.txt ./
+RUN python -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['run']))" > run.txt \
+    && pip install -r run.txt -c constraints.txt \
+    && rm run.txt
+
+COPY . .
+RUN useradd --system --create-home --uid 10001 victoryline \
+    && mkdir -p /data \
+    && VAR_DIR=/tmp/build python manage.py collectstatic --noinput \
+    && rm -rf /tmp/build \
+    && chown victoryline:victoryline /data
+
+USER victoryline
+ENV CHROMIUM_PATH=/usr/bin/chromium \
+    VAR_DIR=/data \
+    HOST=0.0.0.0 \
+    DEMO=false
+VOLUME /data
+EXPOSE 8000 9090
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/health/live', timeout=2)"]
+ENTRYPOINT ["tini", "-g", "--"]
+CMD ["python", "-m", "granian", "--interface", "wsgi", "victoryline.wsgi:application", "--host", "0.0.0.0", "--port", "8000", "--workers", "2", "--blocking-threads", "8"]

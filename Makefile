@@ -1,0 +1,58 @@
+# Everything a newcomer types. `make` alone lists the targets.
+# Recipes that stay running use exec, so that a signal sent to the shell make started reaches the program itself.
+
+SHELL := /bin/sh
+PYTHON3 := $(shell command -v python3.11 || command -v python3)
+PY := .venv/bin/python
+export PORT
+ifdef PACE
+export STADIUM_PACE := $(PACE)
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format bench requirements migrations-check deploy-check config-docs doctor screenshots clean
+
+help: ## List what can be done
+	@echo "VictoryLine. First time here? Type: make run"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: .bootstrap-run ## Start everything: web, engine, simulated sources (PORT=8000 PACE=10)
+	@exec $(PY) manage.py run --with-parent
+
+test: .bootstrap-test ## Run all tests with private PostgreSQL and Redis (ONLY=fast|scaled|slow ARGS="-k name")
+	@exec $(PY) scripts/test.py $(if $(ONLY),--only $(ONLY)) -- $(ARGS)
+
+lint: .bootstrap-dev ## Check style, types, layers, migrations and deployment settings
+	@exec $(PY) scripts/lint.py
+
+format: .bootstrap-dev ## Format the code
+	@.venv/bin/ruff check --fix-only --quiet . && .venv/bin/ruff format .
+
+bench: .bootstrap-test ## Run a benchmark (BENCH=polls)
+	@test -n "$(BENCH)" || { echo "Which one? make bench BENCH=name, with a name from benchmarks/"; exit 2; }
+	@exec $(PY) -m benchmarks.$(BENCH) $(ARGS)
+
+requirements: .bootstrap-dev ## Show which tests prove which requirement, and their last result
+	@exec $(PY) scripts/requirements.py
+
+migrations-check: .bootstrap-dev ## Fail when a model has changed without its migration
+	@exec $(PY) manage.py makemigrations --check --dry-run
+
+config-docs: .bootstrap-dev ## Write docs/configuration.md and the example file from victoryline/env.py
+	@exec $(PY) scripts/config_docs.py
+
+doctor: .bootstrap-run ## Check Python, Chromium, database, broker, memory, ports; say how to mend them
+	@exec $(PY) manage.py doctor
+
+screenshots: .bootstrap-run ## Take the README's pictures from a running system
+	@exec $(PY) scripts/screenshots.py
+
+clean: ## Remove caches and test results; data in var/ and the environment stay
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache var/test-results staticfiles
+	@find . -name __pycache__ -not -path './.venv/*' -type d -prune -exec rm -rf {} +
+
+.PHONY: .bootstrap-run .bootstrap-dev .bootstrap-test
+.bootstrap-run .bootstrap-dev .bootstrap-test:
+	@test -n "$(PYTHON3)" || { echo "Python 3.11 is needed. On Debian: apt-get install python3 python3-venv"; exit 1; }
+	@$(PYTHON3) scripts/bootstrap.py --for $(patsubst .bootstrap-%,%,$@)

@@ -1,0 +1,126 @@
+"""Writes access-log rows behind the requests' backs: a bounded queue, and a thread that stores it every second.
+
+Guards against the log slowing or breaking the API: a request only appends to a queue. While the database is away rows
+wait, up to MAX_WAITING; beyond that the oldest are dropped, counted and reported, because an API that stops to protect
+its log serves nobody. A process killed outright loses at most the last second's rows.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+from collections import deque
+from multiprocessing import util as multiprocessing_util
+
+from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, connection, transaction
+from prometheus_client import Counter
+
+from apiauth.models import AccessLog
+
+logger = logging.getLogger(__name__)
+
+BATCH = 100
+FLUSH_SECONDS = 1.0
+MAX_WAITING = 10_000
+dropped_total = Counter("api_access_log_dropped_total", "Access-log rows that could not be kept.")
+
+
+class AccessWriter:
+    def __init__(self, max_waiting: int = MAX_WAITING) -> None:
+        self._waiting: deque[AccessLog] = deque()
+        self._max_waiting = max_waiting
+        self._wake = threading.Event()
+        self._flushing = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._pid = 0
+        self._dropped_unreported = 0
+
+    def write(self, row: AccessLog) -> None:
+        """Never blocks and never raises."""
+        if len(self._waiting) >= self._max_waiting:
+            self._waiting.popleft()
+            self._drop(1)
+        self._waiting.append(row)
+        if len(self._waiting) >= BATCH:
+            self._wake.set()
+        if self._pid != os.getpid():
+            self._start()
+
+    def flush(self) -> int:
+        """Stores what waits and returns how many rows that were; keeps them while the database is away."""
+        stored = 0
+        with self._flushing:
+            while batch := [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]:
+                try:
+                    stored += self._store(batch)
+                except (OperationalError, InterfaceError) as error:
+                    self._waiting.extendleft(reversed(batch))
+                    logger.warning(
+                        "Access log waits for the database", exc_info=error, extra={"action": "access_log_waits"}
+                    )
+                    break
+        self._report_drops()
+        return stored
+
+    def _store(self, batch: list[AccessLog]) -> int:
+        try:
+            with transaction.atomic():
+                AccessLog.objects.bulk_create(batch)
+            return len(batch)
+        except (OperationalError, InterfaceError):
+            raise
+        except DatabaseError:
+            # One bad row, such as one of a consumer deleted a moment ago, must not take its neighbours with it.
+            return sum(self._store_one(row) for row in batch)
+
+    def _store_one(self, row: AccessLog) -> int:
+        try:
+            with transaction.atomic():
+                AccessLog.objects.bulk_create([row])
+        except (OperationalError, InterfaceError):
+            raise
+        except DatabaseError:
+            self._drop(1)
+            return 0
+        return 1
+
+    def _drop(self, count: int) -> None:
+        dropped_total.inc(count)
+        self._dropped_unreported += count
+
+    def _report_drops(self) -> None:
+        if self._dropped_unreported:
+            count, self._dropped_unreported = self._dropped_unreported, 0
+            logger.error("Access-log rows were dropped", extra={"action": "access_log_dropped", "dropped_count": count})
+
+    def _start(self) -> None:
+        """Once a process, on its first row: a thread doesn't survive a fork."""
+        self._pid = os.getpid()
+        self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
+        self._thread.start()
+        atexit.register(self._last_flush)
+        # Children of multiprocessing may leave without running atexit's handlers; this one they do run.
+        multiprocessing_util.Finalize(self, self._last_flush, exitpriority=10)
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait(FLUSH_SECONDS)
+            self._wake.clear()
+            close_old_connections()
+            try:
+                self.flush()
+            except Exception:
+                logger.exception("Access log could not be written", extra={"action": "access_log_failed"})
+            close_old_connections()
+
+    def _last_flush(self) -> None:
+        if self._waiting:
+            try:
+                self.flush()
+            finally:
+                connection.close()
+
+
+writer = AccessWriter()

@@ -1,0 +1,10 @@
+from django.apps import AppConfig
+
+
+class ApiAuthConfig(AppConfig):
+    name = "apiauth"
+    verbose_name = "API access"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from apiauth import schema  # noqa: F401  registers itself with drf-spectacular

@@ -1,0 +1,51 @@
+"""A consumer of the API and its keys. Only a hash of a key is stored. Sole writer: keys."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+
+from django.db import models
+from django.db.models import Q
+
+
+class Tier(models.TextChoices):
+    STANDARD = "standard"
+    PREMIUM = "premium"
+
+
+class Consumer(models.Model):
+    consumer_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    name = models.CharField(max_length=120, unique=True)
+    contact = models.EmailField(blank=True)
+    tier = models.CharField(max_length=10, choices=Tier, default=Tier.STANDARD)
+    is_active = models.BooleanField(default=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = (models.CheckConstraint(condition=Q(tier__in=Tier.values), name="consumer_tier_known"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ApiKey(models.Model):
+    consumer = models.ForeignKey(Consumer, on_delete=models.CASCADE, related_name="keys")
+    prefix = models.CharField(max_length=16, unique=True, help_text="The readable part; tells keys apart.")
+    secret_hash = models.CharField(max_length=64, unique=True)
+    scopes = models.JSONField(default=list, help_text='Among "read", "ingest", "operate".')
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = "API key"
+
+    def __str__(self) -> str:
+        return f"{self.prefix}… of {self.consumer}"
+
+    def is_usable(self, now: datetime) -> bool:
+        """Neither revoked nor expired, and its consumer is active."""
+        is_current = self.expires_at is None or now < self.expires_at
+        return self.revoked_at is None and is_current and self.consumer.is_active

@@ -1,0 +1,149 @@
+"""How many requests a consumer has left, counted in a sliding window, shared over Redis where there is one.
+
+`limits` and not django-ratelimit: that one raises when Redis is away, even with its FAIL_OPEN, and its fixed windows
+let twice the limit through at the edge of two of them.
+
+Guards against a lost Redis taking the API with it: the first failed call turns to a counter in this process's memory,
+and Redis is asked again after RETRY_SECONDS. Meanwhile each process counts for itself, so a consumer may get up to
+(number of web processes) x its limit; refusing everybody would be worse. `api_rate_limit_fallback_total` tells.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from dataclasses import dataclass
+from functools import cache
+
+from django.conf import settings
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage, RedisStorage
+from limits.storage.base import SlidingWindowCounterSupport
+from prometheus_client import Counter
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from victoryline.lib.http import RateLimit
+
+logger = logging.getLogger(__name__)
+
+REDIS_TIMEOUT_SECONDS = 0.25
+RETRY_SECONDS = 5.0
+LOG_EVERY_SECONDS = 60.0
+fallback_total = Counter("api_rate_limit_fallback_total", "Requests counted in memory because Redis was away.")
+
+
+@dataclass(frozen=True)
+class Window:
+    """The counts of this window and the one before, of which the part that is still inside the last minute counts."""
+
+    previous: int
+    previous_seconds_left: float
+    current: int
+    current_seconds_left: float
+    length: int
+
+    def used(self) -> int:
+        return math.floor(self.previous * self.previous_seconds_left / self.length) + self.current
+
+    def seconds_until_room(self, limit: int) -> float:
+        """How long until one more request fits, if none comes in between."""
+        if self.used() < limit:
+            return 0.0
+        if self.current < limit:
+            # The weight of the previous window falls evenly; floor() lets us in just below the whole number.
+            return max(0.0, self.previous_seconds_left - (limit - self.current) * self.length / self.previous) + 0.01
+        until_shift = self.seconds_until_shift()
+        return until_shift + self.length * (1 - limit / self.current) + 0.01
+
+    def seconds_until_shift(self) -> float:
+        """Counters live for two windows, so this one ends a length before its counter does."""
+        return max(0.0, self.current_seconds_left - self.length)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    is_allowed: bool
+    rate_limit: RateLimit
+    retry_after: float
+
+
+class Limiter:
+    def __init__(self, redis_url: str) -> None:
+        self._memory = MemoryStorage()
+        self._redis = _redis_storage(redis_url) if redis_url else None
+        self._redis_again_at = 0.0
+        self._log_again_at = 0.0
+        self._lock = threading.Lock()
+
+    def take(self, bucket: str, per_minute: int) -> Verdict:
+        """Counts one request, if there is room for it."""
+        return self._ask(bucket, per_minute, cost=1)
+
+    def peek(self, bucket: str, per_minute: int) -> Verdict:
+        """Tells whether there is room for a request, without counting one."""
+        return self._ask(bucket, per_minute, cost=0)
+
+    def _ask(self, bucket: str, per_minute: int, cost: int) -> Verdict:
+        if self._redis is not None:
+            if time.monotonic() >= self._redis_again_at:
+                try:
+                    return _ask(self._redis, bucket, per_minute, cost)
+                except (RedisError, OSError) as error:
+                    self._leave_redis(error)
+            fallback_total.inc()
+        return _ask(self._memory, bucket, per_minute, cost)
+
+    def _leave_redis(self, error: Exception) -> None:
+        now = time.monotonic()
+        with self._lock:
+            self._redis_again_at = now + RETRY_SECONDS
+            is_silent = now < self._log_again_at
+            if not is_silent:
+                self._log_again_at = now + LOG_EVERY_SECONDS
+        if not is_silent:
+            logger.warning(
+                "Redis is away: requests are limited by each process on its own",
+                exc_info=error,
+                extra={"action": "rate_limit_fallback"},
+            )
+
+
+def _ask(storage: SlidingWindowCounterSupport, bucket: str, per_minute: int, cost: int) -> Verdict:
+    item = RateLimitItemPerMinute(per_minute, namespace="vl")
+    key, length = item.key_for(bucket), item.get_expiry()
+    has_entered = storage.acquire_sliding_window_entry(key, per_minute, length, cost) if cost else True
+    window = Window(*storage.get_sliding_window(key, length), length)
+    wait = window.seconds_until_room(per_minute)
+    rate_limit = RateLimit(
+        limit=per_minute,
+        remaining=max(0, per_minute - window.used()),
+        reset_at=math.ceil(time.time() + window.seconds_until_shift()),
+    )
+    return Verdict(is_allowed=has_entered if cost else wait == 0.0, rate_limit=rate_limit, retry_after=wait)
+
+
+def _redis_storage(url: str) -> RedisStorage:
+    # One bounded try: a stopped Redis must cost a request a quarter of a second once in a while, not every time.
+    return RedisStorage(
+        url,
+        key_prefix="victoryline:limits",
+        socket_timeout=REDIS_TIMEOUT_SECONDS,
+        socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
+        retry=Retry(NoBackoff(), 0),  # type: ignore[arg-type]  # passed on to redis.from_url as it is
+    )
+
+
+@cache
+def limiter() -> Limiter:
+    """This process's limiter."""
+    return Limiter(settings.CONFIG.redis_url)
+
+
+def tier_limit(tier: str) -> int:
+    config = settings.CONFIG
+    limit: int = config.rate_limit_premium_per_minute if tier == "premium" else config.rate_limit_standard_per_minute
+    return limit

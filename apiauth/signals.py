@@ -1,0 +1,7 @@
+"""What apiauth tells the rest of the system. Arguments: key_revoked(prefix)."""
+
+from __future__ import annotations
+
+from django.dispatch import Signal
+
+key_revoked = Signal()

@@ -1,0 +1,40 @@
+"""The keys of our alerts: what each one is about. docs/operations.md says what to do about them."""
+
+from __future__ import annotations
+
+STALE = "stale:"
+ERROR_RATE = "errors:"
+DEAD = "dead:"
+DEAD_DISCOVERY = "dead-discovery:"
+PAUSED = "paused:"
+MEMORY = "memory:"
+NO_WORKER = "no-worker"
+GRADE = "grade"
+
+
+def stale(match_id: int) -> str:
+    return f"{STALE}{match_id}"
+
+
+def error_rate(match_id: int) -> str:
+    return f"{ERROR_RATE}{match_id}"
+
+
+def dead(match_id: int | None) -> str:
+    return f"{DEAD}{match_id}"
+
+
+def dead_discovery(source_key: str) -> str:
+    return f"{DEAD_DISCOVERY}{source_key}"
+
+
+def paused(match_id: int) -> str:
+    return f"{PAUSED}{match_id}"
+
+
+def memory(worker_id: str) -> str:
+    return f"{MEMORY}{worker_id}"
+
+
+def breaker(name: str) -> str:
+    return f"breaker:{name}"

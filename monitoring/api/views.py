@@ -1,0 +1,87 @@
+"""The open pages about the system itself: /, /health, /health/live, /health/ready, /status, /metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from monitoring import metrics
+from monitoring.brief import Brief
+from monitoring.health.document import health_document
+from monitoring.health.readiness import reasons_not_ready
+from monitoring.health.summary import status_summary
+from monitoring.health.verdict import Status
+
+_health = Brief(lambda: health_document(timezone.now()))
+_summary = Brief(lambda: status_summary(timezone.now()))
+_status_json = Brief(lambda: orjson.dumps(_summary.get()), seconds=0.5)
+
+
+@require_safe
+@never_cache
+def health(_: HttpRequest) -> HttpResponse:
+    if not settings.CONFIG.health_check_enabled:
+        raise Http404
+    document = _health.get()
+    return _json(orjson.dumps(document), status=503 if document["status"] == Status.DOWN else 200)
+
+
+@require_safe
+@never_cache
+def live(_: HttpRequest) -> HttpResponse:
+    """The process answers; asks nobody else."""
+    return _json(b'{"status":"live"}')
+
+
+@require_safe
+@never_cache
+def ready(_: HttpRequest) -> HttpResponse:
+    reasons = reasons_not_ready(timezone.now())
+    answer: dict[str, Any] = {"status": "not ready" if reasons else "ready", "reasons": reasons}
+    return _json(orjson.dumps(answer), status=503 if reasons else 200)
+
+
+@require_safe
+@never_cache
+def status(_: HttpRequest) -> HttpResponse:
+    return _json(_status_json.get())
+
+
+@require_safe
+@never_cache
+def prometheus(_: HttpRequest) -> HttpResponse:
+    if not settings.CONFIG.enable_prometheus_metrics:
+        raise Http404
+    return HttpResponse(metrics.render(), content_type=CONTENT_TYPE_LATEST)
+
+
+@require_safe
+@never_cache
+def page(request: HttpRequest) -> HttpResponse:
+    summary = _summary.get()
+    context = {
+        "summary": summary,
+        "groups": groups(summary["matches"]),
+        "failure_percent": f"{summary.get('failure_ratio', 0.0) * 100:.1f}",
+    }
+    return render(request, "status/page.html", context)
+
+
+def groups(matches: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    titles = {"live": "Live", "upcoming": "Coming up", "finished": "Finished"}
+    return [
+        {"name": name, "title": title, "matches": [match for match in matches if match["group"] == name]}
+        for name, title in titles.items()
+    ]
+
+
+def _json(body: bytes, status: int = 200) -> HttpResponse:
+    return HttpResponse(body, status=status, content_type="application/json")

@@ -1,0 +1,205 @@
+"""The matches as the status page shows them: live ones, the next to start, the last to end."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, Prefetch, QuerySet
+
+from scraping.models import Match, MatchLifecycle, MatchRef, ScraperStatus
+from scraping.payloads import Status, as_utc_iso
+
+MOST_LIVE = 400
+MOST_UPCOMING = 24
+MOST_FINISHED = 24
+FRESH_UNTIL_SECONDS = 10.0
+LATE_UNTIL_SECONDS = 60.0
+HUES = 12
+PHASES = {
+    "innings_break": "Innings break",
+    "extra_time": "Extra time",
+    "halftime": "Half-time",
+    "lunch": "Lunch",
+    "tea": "Tea",
+    "drinks": "Drinks",
+    "stumps": "Stumps",
+    "rain": "Rain",
+    "interrupted": "Interrupted",
+    "penalties": "Penalties",
+    "postponed": "Postponed",
+}
+
+
+def matches_on_the_board(now: datetime) -> list[dict[str, Any]]:
+    return [card(match, now) for match in (*_live(), *_upcoming(), *_finished())]
+
+
+def _shown() -> QuerySet[Match]:
+    refs = MatchRef.objects.select_related("source").defer("payload", "source__metadata")
+    return (
+        Match.objects.exclude(lifecycle=MatchLifecycle.ARCHIVED)
+        .defer("provenance")
+        .prefetch_related(Prefetch("refs", queryset=refs.order_by("-source__precedence_weight", "pk")))
+    )
+
+
+def _live() -> Iterable[Match]:
+    return _shown().filter(status=Status.LIVE).order_by("-is_high_priority", "sport", "start_time", "pk")[:MOST_LIVE]
+
+
+def _upcoming() -> Iterable[Match]:
+    return _shown().filter(status=Status.UPCOMING).order_by(F("start_time").asc(nulls_last=True), "pk")[:MOST_UPCOMING]
+
+
+def _finished() -> Iterable[Match]:
+    ended = _shown().filter(status__in=(Status.COMPLETED, Status.ABANDONED))
+    return ended.order_by(F("completed_at").desc(nulls_last=True), "-pk")[:MOST_FINISHED]
+
+
+def card(match: Match, now: datetime) -> dict[str, Any]:
+    refs = list(match.refs.all())
+    age = match.age_seconds(now)
+    return {
+        "id": match.pk,
+        "key": refs[0].key if refs else str(match.pk),
+        "sport": match.sport,
+        "title": match.title,
+        "series": match.series,
+        "heading": match.series or match.title,
+        "group": {Status.LIVE.value: "live", Status.UPCOMING.value: "upcoming"}.get(match.status, "finished"),
+        "status": match.status,
+        "phase": match.phase,
+        "phase_text": PHASES.get(match.phase, ""),
+        "is_play": match.status == Status.LIVE and match.phase not in PHASES,
+        "clock": str(match.payload.get("clock") or ""),
+        "teams": [_team(match, "team_a"), _team(match, "team_b")],
+        "result": str(match.payload.get("result") or ""),
+        "last_event": _last_event(match),
+        "story": _story(match),
+        "moment": _moment(match),
+        "age_seconds": None if age is None else round(age, 1),
+        "age_text": age_text(match, age),
+        "state": data_state(match, age),
+        "next_update_in": _next_update_in(refs, now),
+        "sequence": match.sequence,
+        "scraper_status": match.scraper_status,
+        "source": refs[0].source.name if refs else "",
+        "start_time": as_utc_iso(match.start_time) if match.start_time else None,
+        "updated_at": as_utc_iso(match.last_scraper_update) if match.last_scraper_update else None,
+    }
+
+
+def data_state(match: Match, age: float | None) -> str:
+    """What the colour of the age says. Only a live match's data grows old."""
+    if match.lifecycle == MatchLifecycle.PAUSED:
+        return "paused"
+    if match.status != Status.LIVE:
+        return "resting"
+    if age is None or age > LATE_UNTIL_SECONDS or match.scraper_status == ScraperStatus.STALE:
+        return "stale"
+    return "fresh" if age <= FRESH_UNTIL_SECONDS else "late"
+
+
+def age_text(match: Match, age: float | None) -> str:
+    if match.lifecycle == MatchLifecycle.PAUSED:
+        return "paused"
+    if match.status == Status.UPCOMING:
+        return "waiting"
+    if match.status != Status.LIVE:
+        return "final"
+    if age is None:
+        return "not read yet"
+    if age < 60:
+        return "just now" if age < 1 else f"{age:.0f} s ago"
+    return f"{age // 60:.0f} min ago" if age < 3600 else f"{age // 3600:.0f} h ago"
+
+
+def _moment(match: Match) -> str:
+    """Where the match stands, in a word or two."""
+    if match.status == Status.LIVE:
+        return PHASES.get(match.phase) or str(match.payload.get("clock") or "Live")
+    if match.status == Status.UPCOMING:
+        return PHASES.get(match.phase) or (f"{match.start_time:%d %b, %H:%M} UTC" if match.start_time else "Soon")
+    return "Abandoned" if match.status == Status.ABANDONED else "Final"
+
+
+def _story(match: Match) -> str:
+    """The one sentence under the score."""
+    result = str(match.payload.get("result") or "")
+    if match.status in (Status.COMPLETED, Status.ABANDONED):
+        return result or _last_event(match)
+    return _last_event(match) or result
+
+
+def _last_event(match: Match) -> str:
+    return str((match.payload.get("last_event") or {}).get("description") or "")
+
+
+def _next_update_in(refs: list[MatchRef], now: datetime) -> float | None:
+    due = [ref.next_poll_at for ref in refs if ref.is_watched and ref.next_poll_at]
+    return round(max(0.0, (min(due) - now).total_seconds()), 1) if due else None
+
+
+def _team(match: Match, side: str) -> dict[str, Any]:
+    told: dict[str, Any] = (match.payload.get("teams") or {}).get(side) or {}
+    name = str(told.get("name") or getattr(match, side) or "To be decided")
+    shown = score(match.payload, side)
+    return {
+        "name": name,
+        "short_name": str(told.get("short_name") or "") or _initials(name),
+        "score": str(shown),
+        "score_before": shown.before,
+        "score_main": shown.main,
+        "score_detail": shown.detail,
+        "is_batting": _is_batting(match, side),
+        "hue": zlib.crc32(name.encode()) % HUES,
+    }
+
+
+@dataclass(frozen=True)
+class Score:
+    """What is shown small, big and small: ("412", "45/2", "12.1") in a Test, ("", "2", "4 pens") in football."""
+
+    before: str = ""
+    main: str = ""
+    detail: str = ""
+
+    def __str__(self) -> str:
+        whole = f"{self.before} & {self.main}" if self.before else self.main
+        return f"{whole} ({self.detail})" if self.detail else whole
+
+
+def score(payload: dict[str, Any], side: str) -> Score:
+    told: dict[str, Any] = (payload.get("score") or {}).get(side) or {}
+    if told.get("goals") is not None:
+        penalties = told.get("penalties")
+        return Score(main=str(told["goals"]), detail=f"{penalties} pens" if penalties is not None else "")
+    turns = [turn for turn in payload.get("innings") or [] if turn.get("team") == side]
+    if not turns and told.get("runs") is not None:
+        turns = [told]
+    if not turns:
+        return Score()
+    *before, latest = turns
+    return Score(" & ".join(map(_runs, before)), _runs(latest), str(latest.get("overs") or ""))
+
+
+def _runs(turn: dict[str, Any]) -> str:
+    wickets = turn.get("wickets")
+    return str(turn.get("runs")) if wickets in (None, 10) else f"{turn.get('runs')}/{wickets}"
+
+
+def _is_batting(match: Match, side: str) -> bool:
+    number = match.payload.get("current_innings")
+    turns = match.payload.get("innings") or []
+    return match.status == Status.LIVE and any(
+        turn.get("number") == number and turn.get("team") == side for turn in turns
+    )
+
+
+def _initials(name: str) -> str:
+    words = name.split()
+    return (words[0][:3] if len(words) == 1 else "".join(word[0] for word in words[:3])).upper()

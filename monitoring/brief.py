@@ -1,0 +1,45 @@
+"""A value that is worked out at most once in a while, however many ask for it.
+
+Guards the database against its own observers: a thousand open status pages cost as much as one.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+from weakref import WeakSet
+
+T = TypeVar("T")
+_all: WeakSet[Brief[object]] = WeakSet()
+
+
+class Brief(Generic[T]):
+    """Calls `build` when the last value is older than `seconds`; callers that come meanwhile wait for the same one."""
+
+    def __init__(self, build: Callable[[], T], *, seconds: float = 1.0) -> None:
+        self._build = build
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._value: tuple[float, T] | None = None
+        _all.add(self)
+
+    def get(self) -> T:
+        if (held := self._value) and time.monotonic() - held[0] < self._seconds:
+            return held[1]
+        with self._lock:
+            if (held := self._value) and time.monotonic() - held[0] < self._seconds:
+                return held[1]
+            value = self._build()
+            self._value = (time.monotonic(), value)
+            return value
+
+    def forget(self) -> None:
+        self._value = None
+
+
+def forget_all() -> None:
+    """For tests, which change the database between two looks at it."""
+    for brief in list(_all):
+        brief.forget()

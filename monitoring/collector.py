@@ -1,0 +1,211 @@
+"""Our metrics, read from the database at the moment Prometheus asks.
+
+Counters that live in a process are wrong here: the work is done in workers, the question comes to the web, and there
+may be several of each. The journal is the truth that all of them share, so every process can answer for all. The price
+is a dozen queries a scrape, which come every 15 seconds. Labels stay bounded: only matches that are not archived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from django.db import connections
+from django.db.models import Count, Min, Q, Sum
+from django.utils import timezone
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
+from prometheus_client.registry import Collector
+
+from monitoring.health.grading import Freshness, current_standing
+from monitoring.models import Alert, AuditEntry, Grade
+from monitoring.audit import RECOVERIES
+from monitoring.queries import Shares, active_scrapers, live_ages, matches_to_watch, percentile, workers_at_work
+from scraping.models import (
+    Breaker,
+    BreakerState,
+    MatchLifecycle,
+    MatchRef,
+    Priority,
+    ScrapeError,
+    Scraper,
+    ScrapeTask,
+    TaskState,
+)
+
+BUCKETS = (1, 2.5, 5, 10, 30, 60, 120, 300)
+NOT_ARCHIVED = ~Q(match__lifecycle=MatchLifecycle.ARCHIVED)
+
+
+class JournalCollector(Collector):
+    def __init__(self, *, closes_connections: bool = False) -> None:
+        """`closes_connections` where each question comes on a thread of its own, as in prometheus_client's server."""
+        self._closes_connections = closes_connections
+
+    def describe(self) -> Iterable[Metric]:
+        return []  # without this, registering would already ask the database
+
+    def collect(self) -> Iterator[Metric]:
+        now = timezone.now()
+        try:
+            yield from [*_of_matches(now), *_of_workers(now), *_of_the_queue(now), *_of_the_system(now)]
+        finally:
+            if self._closes_connections:
+                connections.close_all()
+
+
+def _keys() -> dict[int, str]:
+    """The public name of each match that is not archived: at the source that is believed most."""
+    refs = MatchRef.objects.filter(NOT_ARCHIVED).order_by("source__precedence_weight", "-pk")
+    rows = refs.values_list("match_id", "source__key", "source_event_id")
+    return {match_id: f"{source}_{event}" for match_id, source, event in rows}
+
+
+def _of_matches(now: datetime) -> Iterator[Metric]:
+    keys = _keys()
+    errors = CounterMetricFamily("scraper_errors", "Failed attempts.", labels=["match_id", "error_type"])
+    counted = ScrapeError.objects.filter(NOT_ARCHIVED, match__isnull=False).values_list("match_id", "error_type")
+    for match_id, error_type, number in counted.annotate(number=Count("pk")).order_by():
+        if match_id in keys:
+            errors.add_metric([keys[match_id], error_type], number)
+    yield errors
+    yield from _of_updates(keys)
+    staleness = GaugeMetricFamily("data_staleness_seconds", "Age of a live match's data.", labels=["match_id"])
+    for pk, updated, created in matches_to_watch().values_list("pk", "last_scraper_update", "created_at"):
+        staleness.add_metric([keys.get(pk, str(pk))], max(0.0, (now - (updated or created)).total_seconds()))
+    yield staleness
+
+
+def _of_updates(keys: dict[int, str]) -> Iterator[Metric]:
+    updates = CounterMetricFamily("scraper_updates", "Successful polls.", labels=["match_id"])
+    latency = SummaryMetricFamily(
+        "scraper_update_latency_seconds", "From the start of a reading to its commit.", labels=["match_id"]
+    )
+    sums = (
+        Scraper.objects.filter(ref__match__in=list(keys))
+        .values_list("ref__match_id")
+        .annotate(updates=Sum("total_updates"), milliseconds=Sum("latency_total_ms"))
+        .order_by()
+    )
+    for match_id, number, milliseconds in sums:
+        updates.add_metric([keys[match_id]], number)
+        latency.add_metric([keys[match_id]], count_value=number, sum_value=milliseconds / 1000)
+    yield updates
+    yield latency
+
+
+def _of_workers(now: datetime) -> Iterator[Metric]:
+    scrapers, workers = list(active_scrapers()), workers_at_work(now)
+    yield GaugeMetricFamily("active_scrapers_count", "Scrapers at work.", value=len(scrapers))
+    memory = GaugeMetricFamily("scraper_memory_bytes", "A scraper's share of its worker.", labels=["match_id"])
+    shares = Shares(workers, scrapers)
+    for scraper in scrapers:
+        memory.add_metric([scraper.ref.key], shares.memory_bytes(scraper))
+    yield memory
+    gauges = {
+        name: GaugeMetricFamily(name, text, labels=["instance"])
+        for name, text in {
+            "scraper_pids_current": "Processes of a worker and its browser.",
+            "scraper_contexts_active": "Browser contexts open.",
+            "scraper_pages_open": "Browser pages open.",
+            "scraper_browser_uptime_seconds": "Age of a worker's browser.",
+            "scraper_worker_memory_bytes": "Memory of a worker and its browser.",
+            "scraper_worker_cpu_percent": "Processor time of a worker and its browser.",
+        }.items()
+    }
+    for worker in workers:
+        started = worker.browser_started_at
+        values = (
+            worker.process_count,
+            worker.context_count,
+            worker.page_count,
+            (now - started).total_seconds() if started else 0.0,
+            worker.memory_bytes,
+            worker.cpu_percent,
+        )
+        for gauge, value in zip(gauges.values(), values, strict=True):
+            gauge.add_metric([worker.worker_id], value)
+    yield from gauges.values()
+
+
+def _of_the_queue(now: datetime) -> Iterator[Metric]:
+    depth = GaugeMetricFamily("scraper_queue_depth", "Tasks that wait.", labels=["priority"])
+    pending = ScrapeTask.objects.filter(state=TaskState.PENDING)
+    waiting = dict(pending.values_list("priority").annotate(number=Count("pk")).order_by())
+    for priority in Priority:
+        depth.add_metric([priority.label.lower()], waiting.get(priority.value, 0))
+    yield depth
+    oldest = pending.filter(run_at__lte=now).aggregate(at=Min("run_at"))["at"]
+    age = (now - oldest).total_seconds() if oldest else 0.0
+    yield GaugeMetricFamily("scraper_queue_oldest_age_seconds", "Lateness of the oldest due task.", value=age)
+    executing = ScrapeTask.objects.filter(state=TaskState.EXECUTING).count()
+    yield GaugeMetricFamily("scraper_tasks_executing", "Tasks at work.", value=executing)
+    yield _scrapes()
+
+
+def _scrapes() -> Metric:
+    scrapes = CounterMetricFamily("scraper_scrapes", "Attempts by source and outcome.", labels=["domain", "status"])
+    sums = (
+        Scraper.objects.values_list("ref__source__key")
+        .annotate(good=Sum("total_updates"), bad=Sum("total_errors"))
+        .order_by()
+    )
+    for source, good, bad in sums:
+        scrapes.add_metric([source, "success"], good)
+        scrapes.add_metric([source, "failure"], bad)
+    return scrapes
+
+
+def _of_the_system(now: datetime) -> Iterator[Metric]:
+    ages = live_ages(now)
+    buckets = [(str(float(limit)), float(sum(age <= limit for age in ages))) for limit in BUCKETS]
+    yield HistogramMetricFamily(
+        "scraper_freshness_seconds",
+        "Ages of the live matches' data.",
+        buckets=[*buckets, ("+Inf", float(len(ages)))],
+        sum_value=sum(ages),
+    )
+    yield from _quantiles(ages)
+    breakers = GaugeMetricFamily("scraper_breakers", "Breakers by state.", labels=["state"])
+    by_state = dict(Breaker.objects.values_list("state").annotate(number=Count("pk")).order_by())
+    for state in BreakerState:
+        breakers.add_metric([state.value.lower()], by_state.get(state.value, 0))
+    yield breakers
+    standing = current_standing(now)
+    grades = GaugeMetricFamily("scraper_grade", "1 for the grade the system has.", labels=["grade"])
+    for grade in Grade:
+        grades.add_metric([grade.value.lower()], float(grade == standing.grade))
+    yield grades
+    yield _alerts()
+    yield _recycles()
+
+
+def _quantiles(ages: list[float]) -> Iterator[Metric]:
+    summary = Metric("scraper_data_staleness_seconds", "Quantiles of the live matches' ages.", "summary")
+    for share in (0.5, 0.95, 0.99):
+        summary.add_sample("scraper_data_staleness_seconds", {"quantile": str(share)}, percentile(ages, share))
+    summary.add_sample("scraper_data_staleness_seconds_sum", {}, sum(ages))
+    summary.add_sample("scraper_data_staleness_seconds_count", {}, len(ages))
+    yield summary
+    yield GaugeMetricFamily("scraper_live_matches", "Live matches that are watched.", value=Freshness.of(ages).count)
+
+
+def _alerts() -> Metric:
+    alerts = GaugeMetricFamily("scraper_alerts_open", "Alerts that stand.", labels=["severity"])
+    rows = Alert.objects.filter(closed_at__isnull=True).values_list("severity").annotate(number=Count("pk")).order_by()
+    for severity, number in rows:
+        alerts.add_metric([severity], number)
+    return alerts
+
+
+def _recycles() -> Metric:
+    recycles = CounterMetricFamily("scraper_recycles", "Recoveries, by what was done.", labels=["reason"])
+    rows = AuditEntry.objects.filter(action_type__in=RECOVERIES).values_list("action_type")
+    for action, number in rows.annotate(number=Count("pk")).order_by():
+        recycles.add_metric([action], number)
+    return recycles

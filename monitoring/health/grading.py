@@ -1,0 +1,159 @@
+"""The system's grade, every 15 seconds: HEALTHY, DEGRADED, FAILING, RECOVERING.
+
+`grade` is the whole machine, pure. The step keeps the standing between two intervals; a new leader starts with the
+stored grade and no calm intervals, which can only make a return to HEALTHY later, never sooner.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from monitoring import audit
+from monitoring.alerts import causes
+from monitoring.alerts.registry import close_alert, raise_alert
+from monitoring.models import Grade, GradeChange, Severity
+from monitoring.queries import last_success_at, live_ages, percentile
+
+logger = logging.getLogger(__name__)
+
+DEGRADED_FROM_SECONDS: Final = 60.0
+FAILING_FROM_SECONDS: Final = 120.0
+STALLED_FROM_SECONDS: Final = 90.0
+CALM_INTERVALS_TO_HEALTHY: Final = 2
+RECOVERY_MAY_TAKE_SECONDS: Final = audit.JUDGED_AFTER.total_seconds()
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """Ages of the live matches' data, in seconds."""
+
+    median: float = 0.0
+    p95: float = 0.0
+    max: float = 0.0
+    count: int = 0
+
+    @classmethod
+    def of(cls, ages: list[float]) -> Freshness:
+        return cls(percentile(ages, 0.5), percentile(ages, 0.95), max(ages, default=0.0), len(ages))
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """The latest recovery action since the system began to fail."""
+
+    age_seconds: float
+    has_succeeded: bool  # a scrape has worked since
+
+
+@dataclass(frozen=True)
+class Standing:
+    grade: Grade
+    calm_intervals: int = 0
+    reason: str = ""
+
+
+def grade(
+    previous: Standing, freshness: Freshness, stall_seconds: float, recovery: Recovery | None = None
+) -> Standing:
+    trouble = _failing(freshness, stall_seconds)
+    if trouble:
+        is_being_mended = recovery is not None and recovery.age_seconds < RECOVERY_MAY_TAKE_SECONDS
+        if is_being_mended and previous.grade in {Grade.FAILING, Grade.RECOVERING}:
+            return Standing(Grade.RECOVERING, 0, f"recovery is under way: {trouble}")
+        return Standing(Grade.FAILING, 0, trouble)
+    if late := _degraded(freshness):
+        if previous.grade == Grade.RECOVERING and recovery and not recovery.has_succeeded:
+            return replace(previous, calm_intervals=0)
+        return Standing(Grade.DEGRADED, 0, late)
+    if previous.grade == Grade.HEALTHY:
+        return previous
+    if previous.grade == Grade.FAILING:
+        return Standing(Grade.RECOVERING, 1, "data is fresh again")
+    calm = previous.calm_intervals + 1
+    if previous.grade == Grade.RECOVERING or calm >= CALM_INTERVALS_TO_HEALTHY:
+        return Standing(Grade.HEALTHY, calm, "data is fresh")
+    return replace(previous, calm_intervals=calm)
+
+
+def _failing(freshness: Freshness, stall_seconds: float) -> str:
+    if stall_seconds >= STALLED_FROM_SECONDS:
+        return f"nothing has been read for {stall_seconds:.0f} s"
+    if freshness.max >= FAILING_FROM_SECONDS:
+        return f"the stalest live match is {freshness.max:.0f} s old"
+    return ""
+
+
+def _degraded(freshness: Freshness) -> str:
+    if freshness.median >= DEGRADED_FROM_SECONDS:
+        return f"half of the live matches are older than {freshness.median:.0f} s"
+    if freshness.p95 >= DEGRADED_FROM_SECONDS:
+        return f"5 % of the live matches are older than {freshness.p95:.0f} s"
+    return ""
+
+
+_calm_intervals = 0
+
+
+def update_grade(now: datetime) -> int:
+    """Scheduler step: 1 when the grade has changed."""
+    global _calm_intervals  # noqa: PLW0603 the only thing the leader remembers between two intervals
+    previous = replace(stored_standing(), calm_intervals=_calm_intervals)
+    standing = observe(previous, now)
+    _calm_intervals = standing.calm_intervals
+    audit.judge_recoveries(standing.grade, now)
+    if standing.grade == previous.grade:
+        return 0
+    GradeChange.objects.create(
+        from_grade=previous.grade, to_grade=standing.grade, at=now, reason=standing.reason[:300]
+    )
+    _announce(previous.grade, standing, now)
+    return 1
+
+
+def current_standing(now: datetime) -> Standing:
+    """For readers: a scheduler that has died cannot keep an outage from being seen, though only it ends one."""
+    stored = stored_standing()
+    return observe(stored, now) if stored.grade != Grade.RECOVERING else stored
+
+
+def stored_standing() -> Standing:
+    latest = GradeChange.objects.order_by("-at", "-pk").first()
+    return Standing(Grade(latest.to_grade), 0, latest.reason) if latest else Standing(Grade.HEALTHY)
+
+
+def observe(previous: Standing, now: datetime) -> Standing:
+    ages = live_ages(now)
+    succeeded_at = last_success_at()
+    stall = (now - succeeded_at).total_seconds() if ages and succeeded_at else 0.0
+    return grade(previous, Freshness.of(ages), stall, _recovery(previous.grade, succeeded_at, now))
+
+
+def _recovery(previous: Grade, succeeded_at: datetime | None, now: datetime) -> Recovery | None:
+    if previous not in {Grade.FAILING, Grade.RECOVERING}:
+        return None
+    began = GradeChange.objects.filter(to_grade=Grade.FAILING).order_by("-at").values_list("at", flat=True).first()
+    acted_at = audit.last_recovery_at(since=began) if began else None
+    if acted_at is None:
+        return None
+    return Recovery((now - acted_at).total_seconds(), succeeded_at is not None and succeeded_at > acted_at)
+
+
+def _announce(previous: Grade, standing: Standing, now: datetime) -> None:
+    level = {Grade.FAILING: logging.CRITICAL, Grade.DEGRADED: logging.WARNING}.get(standing.grade, logging.INFO)
+    logger.log(
+        level,
+        "Grade %s, was %s: %s",
+        standing.grade,
+        previous,
+        standing.reason,
+        extra={"action": "grade_changed", "grade": standing.grade.value},
+    )
+    if standing.grade == Grade.HEALTHY:
+        close_alert(causes.GRADE, now)
+    elif standing.grade != Grade.RECOVERING:
+        severity = Severity.CRITICAL if standing.grade == Grade.FAILING else Severity.WARNING
+        summary = f"The system is {standing.grade.value}: {standing.reason}"
+        raise_alert(causes.GRADE, severity, summary, {"grade": standing.grade.value}, now)

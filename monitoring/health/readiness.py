@@ -1,0 +1,40 @@
+"""Whether this installation can do its work: database there, tables current, a worker alive."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import Error, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from monitoring.queries import WORKER_IS_SILENT_AFTER, workers_at_work
+
+
+class _Migrations:
+    """Migrations that were applied once stay applied, so a good answer is never asked for again."""
+
+    def __init__(self) -> None:
+        self._are_applied = False
+
+    def are_applied(self) -> bool:
+        if not self._are_applied:
+            executor = MigrationExecutor(connection)
+            self._are_applied = not executor.migration_plan(executor.loader.graph.leaf_nodes())
+        return self._are_applied
+
+
+_migrations = _Migrations()
+
+
+def reasons_not_ready(now: datetime) -> list[str]:
+    """Empty: ready."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        if not _migrations.are_applied():
+            return ["migrations are not applied: run manage.py migrate"]
+        if not workers_at_work(now):
+            return [f"no worker has been heard of for {WORKER_IS_SILENT_AFTER.total_seconds():.0f} s"]
+    except Error as error:
+        return [f"the database is away ({type(error).__name__})"]
+    return []

@@ -1,0 +1,33 @@
+"""Who did what to the system, human or automatic, and how it came out. Append only; sole writer: audit."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+
+
+class AuditOutcome(models.TextChoices):
+    PENDING = "pending"
+    SUCCESS = "success"
+    PARTIAL = "partial"
+    FAILED = "failed"
+
+
+class AuditEntry(models.Model):
+    entry_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    timestamp = models.DateTimeField()
+    actor = models.CharField(max_length=150, help_text="A person's name, or the part of the system that acted.")
+    action_type = models.CharField(max_length=40)
+    trigger_condition = models.CharField(max_length=500)
+    target = models.CharField(max_length=200, blank=True)
+    outcome = models.CharField(max_length=10, choices=AuditOutcome, default=AuditOutcome.SUCCESS)
+    duration_seconds = models.FloatField(default=0.0)
+    metadata = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+        indexes = (models.Index(fields=("-timestamp",), name="audit_time"),)
+
+    def __str__(self) -> str:
+        return f"{self.action_type} by {self.actor}"

@@ -1,0 +1,145 @@
+"""Turns what scraping announces into audit entries and alerts.
+
+A receiver must never hurt the sender: each runs in a savepoint of its own, and what it raises is logged and dropped.
+match_updated is left alone on purpose: it fires with every poll. What an update ends is ended by the staleness watchdog.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from typing import Any
+
+from django.db import transaction
+from django.dispatch import Signal
+from django.utils import timezone
+
+from monitoring import audit
+from monitoring.alerts import causes
+from monitoring.alerts.registry import close_alert, raise_alert
+from monitoring.models import AuditOutcome, Severity
+from scraping import signals
+from scraping.models import Match, ScrapeTask
+
+logger = logging.getLogger(__name__)
+Listener = Callable[..., None]
+
+
+def listens_to(signal: Signal) -> Callable[[Listener], Listener]:
+    def connect(listener: Listener) -> Listener:
+        @wraps(listener)
+        def safely(sender: object, **announced: Any) -> None:
+            announced.pop("signal", None)
+            now: datetime = announced.pop("now", None) or timezone.now()
+            try:
+                with transaction.atomic():
+                    listener(now=now, **announced)
+            except Exception:  # noqa: BLE001 the sender's work is worth more than our note about it
+                logger.warning("Could not note %s", listener.__name__, exc_info=True, extra={"action": "receiver"})
+
+        signal.connect(safely, weak=False, dispatch_uid=f"monitoring.{listener.__name__}")
+        return safely
+
+    return connect
+
+
+@listens_to(signals.task_died)
+def note_death(*, now: datetime, task_id: int, match_id: int | None, reason: str = "", **more: Any) -> None:
+    key, name = causes.dead(match_id), _name(match_id)
+    if match_id is None:
+        source = ScrapeTask.objects.filter(pk=task_id).values_list("source__key", flat=True).first() or "?"
+        key, name = causes.dead_discovery(source), f"the list of matches at {source}"
+    detail = {"task_id": task_id, "match_id": match_id, "reason": reason, **_plain(more)}
+    raise_alert(key, Severity.CRITICAL, f"A task of {name} is dead: {reason}", detail, now)
+
+
+@listens_to(signals.match_paused)
+def note_pause(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **more: Any) -> None:
+    audit.record(
+        actor=actor or "lifecycle", action_type="pause", trigger_condition=reason, target=_name(match_id), now=now
+    )
+    detail = {"match_id": match_id, "reason": reason, **_plain(more)}
+    raise_alert(causes.paused(match_id), Severity.WARNING, f"{_name(match_id)} is paused: {reason}", detail, now)
+
+
+@listens_to(signals.match_resumed)
+def note_resume(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
+    audit.record(
+        actor=actor or "lifecycle", action_type="resume", trigger_condition=reason, target=_name(match_id), now=now
+    )
+    close_alert(causes.paused(match_id), now)
+
+
+@listens_to(signals.scraper_restarted)
+def note_restart(*, now: datetime, match_id: int, reason: str = "", **more: Any) -> None:
+    audit.record(
+        actor="scheduler",
+        action_type=audit.SOFT_RESTART,
+        trigger_condition=reason,
+        target=_name(match_id),
+        outcome=AuditOutcome.PENDING,
+        metadata=_plain(more),
+        now=now,
+    )
+
+
+@listens_to(signals.browser_replaced)
+def note_new_browser(*, now: datetime, worker_id: str, reason: str = "", seconds: float = 0.0, **more: Any) -> None:
+    audit.record(
+        actor="worker",
+        action_type=audit.BROWSER_RECYCLE,
+        trigger_condition=reason,
+        target=worker_id,
+        outcome=AuditOutcome.PENDING,
+        duration_seconds=seconds,
+        metadata=_plain(more),
+        now=now,
+    )
+
+
+@listens_to(signals.breaker_opened)
+def note_open_breaker(*, now: datetime, name: str, match_id: int | None = None, **more: Any) -> None:
+    audit.record(
+        actor="breaker", action_type="breaker_open", trigger_condition="too many failures", target=name, now=now
+    )
+    detail = {"breaker": name, "match_id": match_id, **_plain(more)}
+    raise_alert(causes.breaker(name), Severity.WARNING, f"Breaker {name} is open: its source is left alone", detail, now)
+
+
+@listens_to(signals.breaker_closed)
+def note_closed_breaker(*, now: datetime, name: str, **_: Any) -> None:
+    audit.record(actor="breaker", action_type="breaker_close", trigger_condition="it works again", target=name, now=now)
+    close_alert(causes.breaker(name), now)
+
+
+@listens_to(signals.orphan_killed)
+def note_orphan(*, now: datetime, pid: int, memory_bytes: int = 0, dry_run: bool = False, **more: Any) -> None:
+    audit.record(
+        actor="reaper",
+        action_type="orphan_found" if dry_run else "orphan_killed",
+        trigger_condition="a browser outlived its worker",
+        target=f"pid {pid}",
+        metadata={"pid": pid, "memory_bytes": memory_bytes, "dry_run": dry_run, **_plain(more)},
+        now=now,
+    )
+
+
+@listens_to(signals.task_retried)
+def note_retry(*, now: datetime, task_id: int, actor: str, **_: Any) -> None:
+    audit.record(
+        actor=actor, action_type="retry", trigger_condition="asked for by a person", target=f"task {task_id}", now=now
+    )
+
+
+def _name(match_id: int | None) -> str:
+    title = Match.objects.filter(pk=match_id).values_list("title", flat=True).first()
+    return title or f"match {match_id}"
+
+
+def _plain(values: dict[str, Any]) -> dict[str, str | int | float | bool | None]:
+    """What a signal brought along, in a form that JSON can hold."""
+    return {
+        key: value if isinstance(value, str | int | float | bool | None) else str(value) for key, value in values.items()
+    }

@@ -1,0 +1,70 @@
+"""Finds live matches that have gone silent, says so, and marks them for a restart (FR-001, FR-016).
+
+Guards against the failure that raises no error: everything runs, and nothing arrives. The restart itself belongs to the
+scheduler's own step; this one also ends the alerts whose match has been heard of since.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from django.conf import settings
+
+from monitoring.alerts import causes
+from monitoring.alerts.registry import close_alerts, open_keys, raise_alert
+from monitoring.models import Alert, Severity
+from monitoring.queries import matches_to_watch
+from scraping import lifecycle
+from scraping.models import Match, ScraperStatus, Source
+from scraping.payloads import as_utc_iso
+
+logger = logging.getLogger(__name__)
+
+
+def watch_staleness(now: datetime) -> int:
+    """How many matches are stale."""
+    threshold = settings.CONFIG.staleness_threshold_seconds
+    stale = {match.pk: match for match in _watched() if _silence(match, now) >= threshold}
+    for match in stale.values():
+        _report(match, now)
+    over = open_keys(causes.STALE) - {causes.stale(pk) for pk in stale}
+    close_alerts(over, now)
+    _close_deaths(now)
+    return len(stale)
+
+
+def _watched() -> list[Match]:
+    return list(matches_to_watch().defer("payload", "provenance"))
+
+
+def _silence(match: Match, now: datetime) -> float:
+    return (now - (match.last_scraper_update or match.created_at)).total_seconds()
+
+
+def _report(match: Match, now: datetime) -> None:
+    url = match.refs.filter(is_watched=True).values_list("url", flat=True).first() or ""
+    last = as_utc_iso(match.last_scraper_update) if match.last_scraper_update else "never"
+    silence = _silence(match, now)
+    detail = {"match_id": match.pk, "url": url, "last_update": last, "silent_seconds": round(silence)}
+    summary = f"{match} has had no update for {silence / 60:.0f} min"
+    if raise_alert(causes.stale(match.pk), Severity.CRITICAL, summary, detail, now):
+        logger.warning(
+            "No update of %s since %s from %s: it will be restarted", match, last, url, extra={"action": "stale", **detail}
+        )
+    if match.scraper_status != ScraperStatus.STALE:
+        lifecycle.mark_stale(match_id=match.pk, now=now)
+
+
+def _close_deaths(now: datetime) -> None:
+    """A dead task's alert is over when its match, or its source's list, has been read since."""
+    waiting = {
+        alert.key: alert.last_seen_at for alert in Alert.objects.filter(key__startswith="dead", closed_at__isnull=True)
+    }
+    if not waiting:
+        return
+    seen = {causes.dead(pk): at for pk, at in Match.objects.filter(
+        pk__in=[int(key.removeprefix(causes.DEAD)) for key in waiting if key.startswith(causes.DEAD)]
+    ).values_list("pk", "last_scraper_update")}
+    seen |= {causes.dead_discovery(key): at for key, at in Source.objects.values_list("key", "last_discovery_at")}
+    close_alerts([key for key, at in waiting.items() if (read := seen.get(key)) and read > at], now)

@@ -1,0 +1,184 @@
+"""Builds the bodies and headers of match answers. Plain dicts, shaped as in `documents`."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from scraping.freshness import DataState, Freshness
+from scraping.models import Match, MatchEvent
+from scraping.payloads import Status, as_utc_iso
+from scraping.queries import freshness_of, keys_of
+
+Body = dict[str, Any]
+CACHE_SECONDS = {Status.LIVE: 1, Status.UPCOMING: 10, Status.COMPLETED: 60, Status.ABANDONED: 60}
+NOTHING = Freshness(state=DataState.UNKNOWN, scraped_at=None, age_seconds=None, next_update_in=None)
+
+
+def headers(freshness: Freshness, *, etag: str, cache_seconds: int) -> dict[str, str]:
+    """A match that was never read has no time and no age; its state says so."""
+    found = {
+        "X-Data-State": freshness.state.value,
+        "Cache-Control": f"private, max-age={cache_seconds}",
+    }
+    if freshness.scraped_at is not None:
+        found["X-Data-Freshness"] = as_utc_iso(freshness.scraped_at)
+        found["X-Data-Age-Seconds"] = str(freshness.whole_age_seconds)
+    if freshness.next_update_in is not None:
+        found["X-Next-Update-In"] = str(math.ceil(freshness.next_update_in))
+    if etag:
+        found["ETag"] = etag
+    return found
+
+
+def match_etag(match: Match) -> str:
+    """Strong: the data of a match is the same as long as this is. (Ages change all the time; they are in the headers.)
+
+    A match that was never read has no number yet, so nothing to compare.
+    """
+    return f'"{match.pk}-{match.sequence}-{match.status}"' if match.sequence else ""
+
+
+def list_etag(matches: Sequence[Match], next_cursor: str) -> str:
+    parts = "|".join(f"{match.pk}-{match.sequence}-{match.status}-{match.lifecycle}" for match in matches)
+    return f'"{hashlib.sha256(f"{parts}|{next_cursor}".encode()).hexdigest()[:32]}"'
+
+
+def match_body(match: Match, freshness: Freshness) -> Body:
+    state, keys = match.payload, keys_of(match)
+    return {
+        "id": match.pk,
+        "match_id": keys[0] if keys else str(match.pk),
+        "keys": keys,
+        "domain_id": next((ref.source.key for ref in match.refs.all()), ""),
+        **_identity(match),
+        "innings": state.get("innings") or [],
+        "current_innings": state.get("current_innings"),
+        "clock": state.get("clock") or "",
+        "toss": state.get("toss"),
+        "venue": state.get("venue") or "",
+        "start_time": _time(match.start_time),
+        "last_event": state.get("last_event"),
+        "result": state.get("result") or "",
+        "metadata": state.get("metadata") or {},
+        "sequence": match.sequence,
+        "_metadata": full_metadata(match, freshness),
+    }
+
+
+def match_item(match: Match, freshness: Freshness) -> Body:
+    return {
+        "id": match.pk,
+        "keys": keys_of(match),
+        **_identity(match),
+        "start_time": _time(match.start_time),
+        "sequence": match.sequence,
+        "freshness": {
+            "state": freshness.state.value,
+            "age_seconds": freshness.whole_age_seconds,
+            "scraped_at": _time(freshness.scraped_at),
+            "next_update_in": _tenths(freshness.next_update_in),
+        },
+    }
+
+
+def match_info(match: Match, freshness: Freshness) -> Body:
+    """The older surface's shape: teams as a list, names in camel case."""
+    state = match.payload
+    teams = state.get("teams") or {}
+    return {
+        "matchId": match.pk,
+        "title": match.title,
+        "teams": [{"key": side, **teams[side]} for side in ("team_a", "team_b") if teams.get(side)],
+        "score": state.get("score") or {},
+        "status": match.status,
+        "phase": match.phase,
+        "innings": state.get("innings") or [],
+        "currentInnings": state.get("current_innings"),
+        "toss": state.get("toss"),
+        "venue": state.get("venue") or "",
+        "startTime": _time(match.start_time),
+        "lastEvent": state.get("last_event"),
+        "result": state.get("result") or "",
+        "_metadata": _metadata(match, freshness),
+    }
+
+
+def event_row(event: MatchEvent) -> Body:
+    plain = ("event_id", "revision", "action", "sequence", "kind", "ordinal", "innings", "over", "minute", "runs")
+    return {
+        "id": event.pk,
+        **{name: getattr(event, name) for name in plain},
+        "is_critical": event.is_critical,
+        "description": event.description,
+        "detail": event.detail,
+        "source": event.source.key,
+        "happened_at": _time(event.happened_at),
+        "created_at": as_utc_iso(event.created_at),
+    }
+
+
+def list_metadata(matches: Sequence[Match], freshness: Freshness, now: datetime) -> Body:
+    return {
+        "generated_at": as_utc_iso(now),
+        "count": len(matches),
+        "state": freshness.state.value,
+        "scraped_at": _time(freshness.scraped_at),
+        "data_age_seconds": freshness.whole_age_seconds,
+    }
+
+
+def full_metadata(match: Match, freshness: Freshness) -> Body:
+    return {
+        **_metadata(match, freshness),
+        "state": freshness.state.value,
+        "next_update_in_seconds": _tenths(freshness.next_update_in),
+        "sequence": match.sequence,
+    }
+
+
+def list_freshness(matches: Sequence[Match], now: datetime) -> Freshness:
+    """A list is as old as its oldest live match; without a live one, as its oldest match."""
+    relevant = [match for match in matches if match.status == Status.LIVE] or matches
+    return max((freshness_of(match, now) for match in relevant), key=_age_or_zero, default=NOTHING)
+
+
+def _age_or_zero(freshness: Freshness) -> float:
+    return freshness.age_seconds or 0.0
+
+
+def list_cache_seconds(matches: Sequence[Match]) -> int:
+    return min((CACHE_SECONDS[Status(match.status)] for match in matches), default=1)
+
+
+def _identity(match: Match) -> Body:
+    return {
+        "sport": match.sport,
+        "title": match.title,
+        "status": match.status,
+        "phase": match.phase,
+        "lifecycle": match.lifecycle,
+        "teams": match.payload.get("teams"),
+        "score": match.payload.get("score"),
+    }
+
+
+def _metadata(match: Match, freshness: Freshness) -> Body:
+    scraper_id = next((found for ref in match.refs.all() if (found := getattr(ref, "scraper_id", None))), None)
+    return {
+        "scraped_at": _time(freshness.scraped_at),
+        "data_age_seconds": freshness.whole_age_seconds,
+        "scraper_id": None if scraper_id is None else str(scraper_id),
+        "source": getattr(match, "data_source", None) or "scraper",
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else as_utc_iso(moment)
+
+
+def _tenths(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)

@@ -1,0 +1,59 @@
+"""The older, cricket-only surface: /cricket-data."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from scraping import queries
+from scraping.api import answers, params
+from scraping.api.base import Answer, FreshView, match_or_404, refuse_stale
+from scraping.api.described import LIVE_MATCHES, MATCH_INFO
+from scraping.payloads import Sport, Status
+
+LIVE_LIMIT = 500
+
+
+class MatchInfoView(FreshView):
+    @extend_schema(**MATCH_INFO)
+    def get(self, request: Request, match_id: str) -> Response:
+        return self.respond(request)
+
+    def find(self, request: Request) -> Answer:
+        asked = params.read(params.MaxAgeParams, request)
+        match = match_or_404(self.kwargs["match_id"])
+        if match.sport != Sport.CRICKET:
+            raise NotFound(f"Match {match.pk} is {match.sport}, not cricket. Read it at /api/v1/matches/{match.pk}.")
+        freshness = queries.freshness_of(match, timezone.now())
+        refuse_stale(freshness, asked.get("max_age"))
+        return Answer(
+            freshness=freshness,
+            etag=answers.match_etag(match),
+            cache_seconds=answers.CACHE_SECONDS[Status(match.status)],
+            body=lambda: answers.match_info(match, freshness),
+        )
+
+
+class LiveMatchesView(FreshView):
+    @extend_schema(**LIVE_MATCHES)
+    def get(self, request: Request) -> Response:
+        return self.respond(request)
+
+    def find(self, request: Request) -> Answer:
+        now, asked = timezone.now(), params.read(params.MaxAgeParams, request)
+        live = queries.MatchFilter(status=Status.LIVE, sport=Sport.CRICKET)
+        matches, _ = queries.page_of_matches(live, before_id=None, limit=LIVE_LIMIT)
+        freshness = answers.list_freshness(matches, now)
+        refuse_stale(freshness, asked.get("max_age") if matches else None)
+        return Answer(
+            freshness=freshness,
+            etag=answers.list_etag(matches, ""),
+            cache_seconds=answers.list_cache_seconds(matches),
+            body=lambda: {
+                "matches": [answers.match_info(match, queries.freshness_of(match, now)) for match in matches],
+                "_metadata": answers.list_metadata(matches, freshness, now),
+            },
+        )

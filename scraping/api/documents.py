@@ -1,0 +1,160 @@
+"""The bodies of our answers, as the API's description shows them. `answers` builds them as plain dicts, for speed;
+the tests hold the two together."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from scraping.freshness import DataState
+from scraping.models import EventAction, MatchLifecycle
+from scraping.payloads import Innings, LastEvent, Phase, Score, SideScore, Sport, Status, Team, Teams, Toss
+
+
+class Document(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class DataMetadata(Document):
+    """Where the data comes from and how old it is."""
+
+    scraped_at: AwareDatetime | None = Field(description="When the source was last read successfully.")
+    data_age_seconds: int | None
+    scraper_id: UUID | None
+    source: str = Field(description="How the data came in: scraper, cache or manual.")
+
+
+class FullMetadata(DataMetadata):
+    state: DataState
+    next_update_in_seconds: float | None
+    sequence: int
+
+
+class ItemFreshness(Document):
+    state: DataState
+    age_seconds: int | None
+    scraped_at: AwareDatetime | None
+    next_update_in: float | None
+
+
+class MatchItem(Document):
+    id: int
+    keys: list[str] = Field(description="The match's names at its sources, such as crex_13KM; each works as an id.")
+    sport: Sport
+    title: str
+    status: Status
+    phase: Phase
+    lifecycle: MatchLifecycle
+    teams: Teams | None
+    score: Score | None
+    start_time: AwareDatetime | None
+    sequence: int
+    freshness: ItemFreshness
+
+
+class ListMetadata(Document):
+    generated_at: AwareDatetime
+    count: int
+    state: DataState
+    scraped_at: AwareDatetime | None
+    data_age_seconds: int | None = Field(description="Of the oldest live match in the answer.")
+
+
+class MatchList(Document):
+    matches: list[MatchItem]
+    next: str | None = Field(description="The address of the next page.")
+    metadata_: ListMetadata = Field(alias="_metadata")
+
+
+class MatchDocument(Document):
+    """A match in the unified schema, the same for every sport and source."""
+
+    id: int
+    match_id: str
+    keys: list[str]
+    domain_id: str
+    sport: Sport
+    title: str
+    status: Status
+    phase: Phase
+    lifecycle: MatchLifecycle
+    teams: Teams | None
+    score: Score | None
+    innings: list[Innings]
+    current_innings: int | None
+    clock: str = Field(description="Football: the minute.")
+    toss: Toss | None
+    venue: str
+    start_time: AwareDatetime | None
+    last_event: LastEvent | None
+    result: str
+    metadata: dict[str, Any]
+    sequence: int = Field(description="Grows by one with every change of the match.")
+    metadata_: FullMetadata = Field(alias="_metadata")
+
+
+class EventRow(Document):
+    """One row of a match's feed. A correction is a row of its own: the same event_id, a higher revision."""
+
+    id: int
+    event_id: str
+    revision: int
+    action: EventAction
+    sequence: int
+    source: str
+    kind: str
+    ordinal: int | None
+    innings: int | None
+    over: str
+    minute: str
+    runs: int | None
+    is_critical: bool
+    description: str
+    detail: dict[str, Any]
+    happened_at: AwareDatetime | None
+    created_at: AwareDatetime
+
+
+class EventFeed(Document):
+    events: list[EventRow]
+    next_since: int = Field(description="Ask for `since` this to go on.")
+    has_more: bool
+    metadata_: FullMetadata = Field(alias="_metadata")
+
+
+class CricketTeam(Team):
+    key: str = Field(description="team_a or team_b, as in `score`.")
+
+
+class MatchInfo(Document):
+    """A cricket match, in the shape of /cricket-data."""
+
+    matchId: int  # noqa: N815  the names of this older surface
+    title: str
+    teams: list[CricketTeam]
+    score: dict[str, SideScore]
+    status: Status
+    phase: Phase
+    innings: list[Innings]
+    currentInnings: int | None  # noqa: N815
+    toss: Toss | None
+    venue: str
+    startTime: AwareDatetime | None  # noqa: N815
+    lastEvent: LastEvent | None  # noqa: N815
+    result: str
+    metadata_: DataMetadata = Field(alias="_metadata")
+
+
+class LiveMatches(Document):
+    matches: list[MatchInfo]
+    metadata_: ListMetadata = Field(alias="_metadata")
+
+
+class LifecycleAnswer(Document):
+    id: int
+    title: str
+    lifecycle: MatchLifecycle
+    pause_until: AwareDatetime | None
+    pause_reason: str

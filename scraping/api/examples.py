@@ -1,0 +1,117 @@
+"""The match that the API's description shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+TEAMS = {
+    "team_a": {"name": "India", "short_name": "IND"},
+    "team_b": {"name": "Australia", "short_name": "AUS"},
+}
+SCORE = {
+    "team_a": {"runs": 187, "wickets": 5, "overs": "20.0", "goals": None, "penalties": None},
+    "team_b": {"runs": 95, "wickets": 3, "overs": "12.3", "goals": None, "penalties": None},
+}
+INNINGS = [
+    {"number": 1, "team": "team_a", "runs": 187, "wickets": 5, "overs": "20.0"},
+    {"number": 2, "team": "team_b", "runs": 95, "wickets": 3, "overs": "12.3"},
+]
+LAST_EVENT = {
+    "type": "wicket",
+    "description": "Smith c Kohli b Bumrah 42 (28)",
+    "timestamp": "2025-11-22T15:23:45Z",
+}
+METADATA: dict[str, Any] = {
+    "scraped_at": "2025-11-22T15:23:47.120Z",
+    "data_age_seconds": 3,
+    "scraper_id": "0b6f9bd6-65d2-44cc-9d0f-6cbe9c1d8a55",
+    "source": "scraper",
+}
+FULL_METADATA = {**METADATA, "state": "fresh", "next_update_in_seconds": 1.4, "sequence": 212}
+LIST_METADATA = {
+    "generated_at": "2025-11-22T15:23:50.300Z",
+    "count": 1,
+    "state": "fresh",
+    "scraped_at": "2025-11-22T15:23:47.120Z",
+    "data_age_seconds": 3,
+}
+_GAME = {
+    "sport": "cricket",
+    "title": "India vs Australia, 3rd T20I",
+    "status": "live",
+    "phase": "play",
+    "lifecycle": "ACTIVE",
+    "teams": TEAMS,
+    "score": SCORE,
+    "start_time": "2025-11-22T14:00:00.000Z",
+    "sequence": 212,
+}
+MATCH = {
+    "id": 123,
+    "match_id": "crex_13KM",
+    "keys": ["crex_13KM"],
+    "domain_id": "crex",
+    **_GAME,
+    "innings": INNINGS,
+    "current_innings": 2,
+    "clock": "",
+    "toss": {"winner": "India", "decision": "bat"},
+    "venue": "MCG, Melbourne",
+    "last_event": LAST_EVENT,
+    "result": "",
+    "metadata": {"series": "India tour of Australia 2025", "match_type": "T20I"},
+    "_metadata": FULL_METADATA,
+}
+ITEM = {
+    "id": 123,
+    "keys": ["crex_13KM"],
+    **_GAME,
+    "freshness": {
+        "state": "fresh",
+        "age_seconds": 3,
+        "scraped_at": "2025-11-22T15:23:47.120Z",
+        "next_update_in": 1.4,
+    },
+}
+MATCH_INFO = {
+    "matchId": 123,
+    "title": "India vs Australia, 3rd T20I",
+    "teams": [{"key": key, **team} for key, team in TEAMS.items()],
+    "score": SCORE,
+    "status": "live",
+    "phase": "play",
+    "innings": INNINGS,
+    "currentInnings": 2,
+    "toss": {"winner": "India", "decision": "bat"},
+    "venue": "MCG, Melbourne",
+    "startTime": "2025-11-22T14:00:00.000Z",
+    "lastEvent": LAST_EVENT,
+    "result": "",
+    "_metadata": METADATA,
+}
+EVENT = {
+    "id": 9001,
+    "event_id": "2-12.3",
+    "revision": 1,
+    "action": "add",
+    "sequence": 212,
+    "kind": "wicket",
+    "ordinal": 203,
+    "innings": 2,
+    "over": "12.3",
+    "minute": "",
+    "runs": 0,
+    "is_critical": True,
+    "description": "Smith c Kohli b Bumrah 42 (28)",
+    "detail": {},
+    "source": "crex",
+    "happened_at": "2025-11-22T15:23:45.000Z",
+    "created_at": "2025-11-22T15:23:47.130Z",
+}
+PAUSED = {
+    "id": 123,
+    "title": "India vs Australia, 3rd T20I",
+    "lifecycle": "PAUSED",
+    "pause_until": "2025-11-22T15:33:50.300Z",
+    "pause_reason": "the source is down (by api:acme)",
+}

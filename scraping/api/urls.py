@@ -1,0 +1,15 @@
+from django.urls import path
+
+from scraping.api.cricket_views import LiveMatchesView, MatchInfoView
+from scraping.api.operations import PauseView, ResumeView
+from scraping.api.views import MatchEventsView, MatchListView, MatchView
+
+urlpatterns = [
+    path("api/v1/matches", MatchListView.as_view(), name="matches"),
+    path("api/v1/matches/<str:match_id>", MatchView.as_view(), name="match"),
+    path("api/v1/matches/<str:match_id>/events", MatchEventsView.as_view(), name="match-events"),
+    path("api/v1/matches/<str:match_id>/pause", PauseView.as_view(), name="match-pause"),
+    path("api/v1/matches/<str:match_id>/resume", ResumeView.as_view(), name="match-resume"),
+    path("cricket-data/match-info/<str:match_id>", MatchInfoView.as_view(), name="match-info"),
+    path("cricket-data/live-matches", LiveMatchesView.as_view(), name="live-matches"),
+]

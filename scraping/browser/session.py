@@ -1,0 +1,203 @@
+"""A browser context of one source: its cookies, its blocked resources, and the two ways to read through it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+from playwright.async_api import Browser, BrowserContext, Page, Response, Route
+from playwright.async_api import Request as PageRequest
+
+from scraping.browser.bounded import bounded
+from scraping.browser.faults import translate
+from scraping.browser.options import BrowserOptions
+from scraping.errors import ScrapingError
+from scraping.readings import PAGE, Document, Endpoint, Reading, ReadMode, RefInfo, Request
+
+BLOCKED_TYPES = frozenset({"image", "media", "font", "stylesheet"})
+CONTEXT_SECONDS = 10.0
+CLOSE_SECONDS = 3.0
+KEPT_HEADERS = frozenset({"content-type", "accept", "x-requested-with", "authorization"})
+MAX_BODY_BYTES = 8_000_000
+
+
+class Session:
+    def __init__(self, context: BrowserContext, options: BrowserOptions, generation: int) -> None:
+        self.generation = generation
+        self._context = context
+        self._options = options
+        self._blocked = 0
+        self.page_count = 0
+
+    @classmethod
+    async def open(cls, browser: Browser, options: BrowserOptions, generation: int) -> Session:
+        try:
+            context = await bounded(
+                browser.new_context(
+                    locale=options.locale, timezone_id=options.timezone, user_agent=options.user_agent
+                ),
+                CONTEXT_SECONDS,
+                "opening a browser context",
+            )
+            session = cls(context, options, generation)
+            await bounded(context.route("**/*", session._route), CONTEXT_SECONDS, "setting up resource blocking")
+        except Exception as error:
+            raise translate(error, url="") from error
+        return session
+
+    async def close(self, seconds: float) -> None:
+        await bounded(self._context.close(), seconds, "closing a browser context")
+
+    async def _route(self, route: Route) -> None:
+        with contextlib.suppress(Exception):  # the page may be gone before its last request is answered
+            if route.request.resource_type in BLOCKED_TYPES:
+                self._blocked += 1
+                await route.abort()
+            else:
+                await route.continue_()
+
+    async def visit(self, ref: RefInfo, endpoints: tuple[Endpoint, ...]) -> Reading:
+        """Open the page, let its script ask for the endpoints, keep the answers and the page, close it."""
+        started, blocked_before = time.monotonic(), self._blocked
+        page: Page | None = None
+        try:
+            page = await bounded(self._context.new_page(), CONTEXT_SECONDS, "opening a page")
+            self.page_count += 1
+            capture = _Capture(endpoints)
+            page.on("response", capture.see)
+            document = await self._load(page, ref.url)
+            if document.status < 400:
+                await capture.wait(self._options.capture_timeout_seconds)
+                document = await self._rendered(page, document)
+            documents = {PAGE: document, **await capture.documents()}
+        except Exception as error:
+            raise translate(error, url=ref.url) from error
+        finally:
+            if page is not None:
+                self.page_count -= 1
+                with contextlib.suppress(Exception):
+                    await bounded(page.close(), CLOSE_SECONDS, "closing a page")
+        return _reading(ref, ReadMode.VISIT, documents, capture.requests, started, self._blocked - blocked_before)
+
+    async def _load(self, page: Page, url: str) -> Document:
+        limit = self._options.navigation_timeout_seconds
+        response = await bounded(
+            page.goto(url, wait_until="domcontentloaded", timeout=limit * 1000), limit + 1, f"loading {url}"
+        )
+        if response is None:
+            return Document(PAGE, url, 200, "text/html", b"")
+        body = await bounded(response.body(), self._options.page_timeout_seconds, f"reading {url}")
+        return Document(PAGE, page.url, response.status, response.headers.get("content-type", ""), body)
+
+    async def _rendered(self, page: Page, loaded: Document) -> Document:
+        """The page after its script ran; where that cannot be had, as it came over the wire."""
+        with contextlib.suppress(ScrapingError):
+            html = await bounded(page.content(), self._options.capture_timeout_seconds, "reading the rendered page")
+            return Document(PAGE, loaded.url, loaded.status, loaded.content_type, html.encode())
+        return loaded
+
+    async def direct(self, ref: RefInfo, requests: tuple[Request, ...]) -> Reading:
+        """Ask the endpoints through this context's cookies, without a page."""
+        started = time.monotonic()
+        documents = await asyncio.gather(*(self._ask(request) for request in requests))
+        asked = {request.name: request for request in requests}
+        return _reading(ref, ReadMode.DIRECT, {one.name: one for one in documents}, asked, started, 0)
+
+    async def _ask(self, request: Request) -> Document:
+        limit = self._options.request_timeout_seconds
+        try:
+            response = await bounded(
+                self._context.request.fetch(
+                    request.url,
+                    method=request.method,
+                    data=request.body,
+                    headers=dict(request.headers),
+                    timeout=limit * 1000,
+                    max_redirects=0,
+                ),
+                limit + 1,
+                f"asking {urlsplit(request.url).path}",
+            )
+            try:
+                body = await bounded(response.body(), limit, f"reading {urlsplit(request.url).path}")
+            finally:
+                await bounded(response.dispose(), CLOSE_SECONDS, "disposing an answer")
+        except Exception as error:
+            raise translate(error, url=request.url) from error
+        headers = response.headers
+        return Document(
+            request.name, request.url, response.status, headers.get("content-type", ""), body[:MAX_BODY_BYTES],
+            retry_after_seconds=_seconds(headers.get("retry-after")),
+        )
+
+
+class _Capture:
+    """The answers to a page's own requests that match the endpoints we want."""
+
+    def __init__(self, endpoints: tuple[Endpoint, ...]) -> None:
+        self._endpoints = endpoints
+        self._bodies: dict[str, asyncio.Task[Document | None]] = {}
+        self.requests: dict[str, Request] = {}
+        self._all_required = asyncio.Event()
+        if not any(endpoint.is_required for endpoint in endpoints):
+            self._all_required.set()
+
+    def see(self, response: Response) -> None:
+        request = response.request
+        for endpoint in self._endpoints:
+            if request.method == endpoint.method and endpoint.pattern.search(response.url):
+                self._bodies[endpoint.name] = asyncio.ensure_future(_body(endpoint.name, response))
+                self.requests[endpoint.name] = _as_request(endpoint.name, request)
+        if all(endpoint.name in self._bodies for endpoint in self._endpoints):
+            self._all_required.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Until every wanted endpoint has been asked by the page, or the time is over."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._all_required.wait()
+
+    async def documents(self) -> dict[str, Document]:
+        # Bodies must be awaited before the page goes: they vanish with it.
+        found = {name: await task for name, task in self._bodies.items()}
+        return {name: document for name, document in found.items() if document is not None}
+
+
+async def _body(name: str, response: Response) -> Document | None:
+    with contextlib.suppress(Exception):
+        body = await bounded(response.body(), 10.0, f"reading {name}")
+        return Document(name, response.url, response.status, response.headers.get("content-type", ""), body)
+    return None
+
+
+def _as_request(name: str, request: PageRequest) -> Request:
+    """How the page asked, so that it can be asked again."""
+    headers = {key: value for key, value in request.headers.items() if key in KEPT_HEADERS or key == "referer"}
+    return Request(name, request.url, request.method, request.post_data_buffer, headers)
+
+
+def _seconds(value: str | None) -> float | None:
+    return float(value) if value and value.isdigit() else None
+
+
+def _reading(
+    ref: RefInfo,
+    mode: ReadMode,
+    documents: dict[str, Document],
+    requests: dict[str, Request],
+    started: float,
+    blocked: int,
+) -> Reading:
+    return Reading(
+        ref=ref,
+        mode=mode,
+        captured_at=datetime.now(UTC),
+        documents=documents,
+        requests=requests,
+        bytes_in=sum(len(document.body) for document in documents.values()),
+        requests_blocked=blocked,
+        duration_ms=round((time.monotonic() - started) * 1000),
+    )

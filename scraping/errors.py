@@ -1,0 +1,111 @@
+"""What can go wrong while reading a match, named by what happens next.
+
+ScrapingError
+├── Transient      timeout, network, 5xx            -> try again, later each time
+├── Blocked        403, 429, challenge page         -> leave the source alone until it lets us in
+├── AuthExpired    401, lost session                -> one fresh session, then as Blocked
+├── Drift          the page or its JSON has changed -> fallbacks, then a dead letter with evidence
+│   ├── LayoutChanged
+│   ├── SchemaBreak
+│   └── PayloadRejected   parsed, but not fit to be served (wrong match, goes backwards, holes)
+├── Gone           404, 410                         -> final sync, the match is over
+├── ResourceLost   browser or driver died           -> replace it, costs the task nothing
+├── StoreAway      our database cannot be reached   -> costs the task nothing
+└── StaleFence     somebody else owns the task now  -> drop the work, nothing was written
+Anything else is a bug: dead letter with its stack.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ErrorClass(StrEnum):
+    TRANSIENT = "transient"
+    BLOCKED = "blocked"
+    AUTH = "auth"
+    DRIFT = "drift"
+    GONE = "gone"
+    RESOURCE = "resource"
+    STORE = "store"
+    BUG = "bug"
+
+
+class ScrapingError(Exception):
+    """Root of everything that reading a match can raise on purpose."""
+
+    error_class = ErrorClass.BUG
+    error_type = "bug"  # the word in error rows and metrics: network, parsing, browser, database, auth
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        http_status: int | None = None,
+        retry_after_seconds: float | None = None,
+        url: str = "",
+        evidence: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.http_status = http_status
+        self.retry_after_seconds = retry_after_seconds
+        self.url = url
+        self.evidence = evidence
+
+
+class Transient(ScrapingError):
+    error_class = ErrorClass.TRANSIENT
+    error_type = "network"
+
+
+class ReadTimeout(Transient):
+    error_type = "timeout"
+
+
+class Blocked(ScrapingError):
+    error_class = ErrorClass.BLOCKED
+    error_type = "blocked"
+
+
+class AuthExpired(ScrapingError):
+    error_class = ErrorClass.AUTH
+    error_type = "auth"
+
+
+class Drift(ScrapingError):
+    error_class = ErrorClass.DRIFT
+    error_type = "parsing"
+
+
+class LayoutChanged(Drift):
+    error_type = "layout"
+
+
+class SchemaBreak(Drift):
+    error_type = "schema"
+
+
+class PayloadRejected(Drift):
+    error_type = "rejected"
+
+
+class Gone(ScrapingError):
+    error_class = ErrorClass.GONE
+    error_type = "gone"
+
+
+class ResourceLost(ScrapingError):
+    error_class = ErrorClass.RESOURCE
+    error_type = "browser"
+
+
+class StoreAway(ScrapingError):
+    error_class = ErrorClass.STORE
+    error_type = "database"
+
+
+class StaleFence(ScrapingError):
+    """Another worker has the task: whatever this one found must not be written."""
+
+    error_class = ErrorClass.RESOURCE
+    error_type = "stale_fence"

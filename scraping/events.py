@@ -1,0 +1,128 @@
+"""Events into rows: what is new, what was corrected, what was taken back. Called by ingest, inside its transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+
+from scraping.errors import PayloadRejected
+from scraping.models import EventAction, MatchEvent, MatchRef
+from scraping.payloads import Event
+
+
+@dataclass(frozen=True)
+class EventChanges:
+    added: int = 0
+    updated: int = 0
+    retracted: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.updated or self.retracted)
+
+
+def checksum(events: Sequence[Event]) -> str:
+    """Of the list as the source shows it: an equal list needs no look at the table."""
+    return hashlib.sha256(b"\n".join(_fingerprint(event).encode() for event in events)).hexdigest()
+
+
+def _fingerprint(event: Event) -> str:
+    return hashlib.sha256(
+        orjson.dumps(event.model_dump(mode="json", exclude={"happened_at"}), option=orjson.OPT_SORT_KEYS)
+    ).hexdigest()
+
+
+def store(
+    ref: MatchRef, events: Sequence[Event], *, are_complete: bool, sequence: int, now: datetime
+) -> EventChanges:
+    """Write the difference between the stored events of this source and `events`."""
+    unique = {event.id: event for event in events}
+    current = _current(ref, None if are_complete else list(unique))
+    new = [e for e in unique.values() if e.id not in current]
+    corrected = [e for e in unique.values() if e.id in current and current[e.id].fingerprint != _fingerprint(e)]
+    gone = [row for id_, row in current.items() if id_ not in unique] if are_complete else []
+    _refuse_mass_retraction(len(gone), len(current))
+    superseded = [current[e.id].pk for e in corrected] + [row.pk for row in gone]
+    if superseded:
+        MatchEvent.objects.filter(pk__in=superseded).update(is_current=False)
+    rows = [_row(ref, e, EventAction.ADD, 1, sequence, now) for e in new]
+    rows += [_row(ref, e, EventAction.UPDATE, current[e.id].revision + 1, sequence, now) for e in corrected]
+    rows += [_retraction(row, sequence, now) for row in gone]
+    MatchEvent.objects.bulk_create(rows)
+    return EventChanges(len(new), len(corrected), len(gone))
+
+
+def _current(ref: MatchRef, ids: list[str] | None) -> dict[str, MatchEvent]:
+    """The current rows of this source's events, retracted ones left out; all of them, or those with these ids.
+
+    A retracted event that comes back is a new revision: its retraction row is current too, so it is found here.
+    """
+    rows = MatchEvent.objects.filter(match_id=ref.match_id, source_id=ref.source_id, is_current=True)
+    if ids is not None:
+        rows = rows.filter(event_id__in=ids)
+    else:
+        rows = rows.exclude(action=EventAction.RETRACT)
+    return {row.event_id: row for row in rows}
+
+
+def _refuse_mass_retraction(gone: int, known: int) -> None:
+    """Half a list is a fault of the source, not the news that half the match did not happen."""
+    if gone > max(2, known // 5):
+        raise PayloadRejected(f"{gone} of {known} known events are missing from the source's list: not believed")
+
+
+def _row(ref: MatchRef, event: Event, action: EventAction, revision: int, sequence: int, now: datetime) -> MatchEvent:
+    return MatchEvent(
+        match_id=ref.match_id,
+        source_id=ref.source_id,
+        event_id=event.id,
+        revision=revision,
+        action=action,
+        sequence=sequence,
+        kind=event.kind,
+        ordinal=event.ordinal,
+        innings=event.innings,
+        over=event.over or "",
+        minute=event.minute or "",
+        runs=event.runs,
+        is_critical=event.is_critical,
+        description=event.description,
+        detail=event.detail,
+        fingerprint=_fingerprint(event),
+        happened_at=event.happened_at,
+        created_at=now,
+    )
+
+
+def _retraction(row: MatchEvent, sequence: int, now: datetime) -> MatchEvent:
+    row.pk, row.revision, row.action = None, row.revision + 1, EventAction.RETRACT  # type: ignore[assignment]
+    row.sequence, row.is_current, row.fingerprint, row.created_at = sequence, True, "retracted", now
+    return row
+
+
+def advance(ref: MatchRef, events: Sequence[Event]) -> None:
+    """Move the ref's marks: `events_seen` to the highest number, `events_through` as far as there is no hole."""
+    ordinals = {event.ordinal for event in events if event.ordinal is not None}
+    if not ordinals:
+        return
+    ref.events_seen = max(ref.events_seen, max(ordinals))
+    through = ref.events_through
+    if through + 1 in ordinals or min(ordinals) > through + 1:
+        through = _through(ref, ordinals, through)
+    ref.events_through = through
+
+
+def _through(ref: MatchRef, ordinals: set[int], through: int) -> int:
+    while through + 1 in ordinals:
+        through += 1
+    if through < ref.events_seen:  # a hole in this page may have been filled by an earlier one
+        stored = MatchEvent.objects.filter(
+            match_id=ref.match_id, source_id=ref.source_id, is_current=True, ordinal__gt=through
+        )
+        known = ordinals | set(stored.exclude(action=EventAction.RETRACT).values_list("ordinal", flat=True))
+        while through + 1 in known:
+            through += 1
+    return through

@@ -1,0 +1,243 @@
+"""What was read becomes what is served. Sole writer of matches, references, snapshots and events.
+
+Runs inside the transaction that finishes the task (`journal.finishing`): all of it is written, or none of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import orjson
+from django.db import transaction
+from django.db.models import F
+
+from scraping import errors_log, events, lifecycle, scrapers
+from scraping.events import EventChanges
+from scraping.models import Match, MatchLifecycle, MatchRef, Scraper, Snapshot
+from scraping.payloads import Payload, Status
+from scraping.reconcile import Reconciled, SourceView, delta, fill_gaps, goes_backwards, reconcile
+from scraping.resilience.interval import Activity, Pace, interval_seconds
+from scraping.signals import match_updated
+
+CHANGES_REMEMBERED = 10
+SCRAPED_COLUMNS = (
+    "sport title status phase start_time team_a team_b series sequence checksum payload provenance last_scraper_update "
+    "last_changed_at completed_at lifecycle priority pause_until pause_reason scraper_status consecutive_failure_count "
+    "failing_since total_scrapes"
+).split()
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The attempt that read the payload, as far as its match remembers it."""
+
+    worker_id: str
+    latency_ms: int
+    had_failures: bool
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What a reading did to its match."""
+
+    match_id: int
+    sequence: int
+    is_changed: bool
+    events: EventChanges
+    next_poll_at: datetime
+
+
+def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> Ingested:
+    """Write one payload of one source into its match."""
+    ref = _locked(ref_id)
+    match = ref.match
+    if not _take_state(ref, payload):
+        return _ask_again_soon(ref, pace, attempt.now)
+    changes = _store_events(ref, payload, attempt.now)
+    is_changed = _renew(match, ref, has_new_events=bool(changes), now=attempt.now)
+    lifecycle.after_reading(match, status=Status(match.status), now=attempt.now)
+    _plan_next_poll(ref, match, is_changed, pace, attempt.now)
+    scraper = _keep_watch(ref, match, attempt)
+    if is_changed:
+        _write_snapshot(match, ref, scraper, attempt)
+    if attempt.had_failures or (scraper and scraper.error_count):
+        errors_log.resolve(match.pk, method="auto_retry", now=attempt.now)
+    _save(match, ref, payload.captured_at)
+    _announce_after_commit(match, is_changed)
+    return Ingested(match.pk, match.sequence, is_changed, changes, ref.next_poll_at or attempt.now)
+
+
+def add_events(payload: Payload, *, ref_id: int, now: datetime) -> EventChanges:
+    """Write only the events of a payload: older pages of the source's list, read to fill a gap."""
+    ref = _locked(ref_id)
+    changes = events.store(ref, payload.events, are_complete=False, sequence=ref.match.sequence + 1, now=now)
+    events.advance(ref, payload.events)
+    ref.save(update_fields=("events_seen", "events_through"))
+    if changes:
+        Match.objects.filter(pk=ref.match_id).update(sequence=F("sequence") + 1, last_changed_at=now)
+        ref.match.refresh_from_db()
+        _write_snapshot(ref.match, ref, scrapers.active(ref), Attempt("", 0, had_failures=False, now=now))
+        _announce_after_commit(ref.match, is_changed=True)
+    return changes
+
+
+def give_up_gap(*, ref_id: int) -> None:
+    """The source has no older events: what is missing stays missing, and is not asked for again."""
+    MatchRef.objects.filter(pk=ref_id).update(events_through=F("events_seen"))
+
+
+def _locked(ref_id: int) -> MatchRef:
+    """The ref with its match, locked: two sources of one match are written one after the other."""
+    # On SQLite the transaction itself (IMMEDIATE) is the lock.
+    match_id = MatchRef.objects.values_list("match_id", flat=True).get(pk=ref_id)
+    match = Match.objects.select_for_update().get(pk=match_id)
+    ref = MatchRef.objects.select_related("source").get(pk=ref_id)
+    ref.match = match
+    return ref
+
+
+def _take_state(ref: MatchRef, payload: Payload) -> bool:
+    """Make the payload the source's latest word. A score that goes down is believed when it is read a second time."""
+    state = payload.normalized()
+    if payload.is_partial_state and ref.payload:
+        state = fill_gaps(state, ref.payload)
+    if ref.payload and goes_backwards(ref.payload, state) and not ref.suspect_checksum:
+        ref.suspect_checksum = _checksum(state)
+        return False
+    ref.suspect_checksum = ""
+    ref.payload, ref.captured_at = state, payload.captured_at
+    return True
+
+
+def _ask_again_soon(ref: MatchRef, pace: Pace, now: datetime) -> Ingested:
+    ref.next_poll_at = now + timedelta(seconds=pace.baseline_seconds / 2)
+    ref.save(update_fields=("suspect_checksum", "next_poll_at"))
+    return Ingested(ref.match_id, ref.match.sequence, False, EventChanges(), ref.next_poll_at)
+
+
+def _store_events(ref: MatchRef, payload: Payload, now: datetime) -> EventChanges:
+    checksum = events.checksum(payload.events)
+    if checksum == ref.events_checksum:
+        return EventChanges()
+    ref.events_checksum = checksum
+    changes = events.store(
+        ref, payload.events, are_complete=payload.events_are_complete, sequence=ref.match.sequence + 1, now=now
+    )
+    events.advance(ref, payload.events)
+    return changes
+
+
+def _renew(match: Match, ref: MatchRef, *, has_new_events: bool, now: datetime) -> bool:
+    """Reconcile what all sources say into the match; True if anybody would see a difference."""
+    reconciled = _reconciled(match, ref)
+    checksum = _checksum(reconciled.state)
+    match.total_scrapes += 1
+    if checksum == match.checksum and not has_new_events:
+        return False
+    match.sequence += 1
+    match.last_changed_at = now
+    match.checksum, match.provenance = checksum, reconciled.provenance
+    _copy_columns(match, reconciled.state)
+    return True
+
+
+def _reconciled(match: Match, ref: MatchRef) -> Reconciled:
+    others = match.refs.exclude(pk=ref.pk).exclude(captured_at=None).select_related("source")
+    views = [
+        SourceView(one.source.key, one.source.precedence_weight, one.captured_at, one.payload)
+        for one in (ref, *others)
+        if one.captured_at is not None
+    ]
+    return reconcile(views)
+
+
+def _copy_columns(match: Match, state: dict[str, Any]) -> None:
+    """The fields that lists are searched and sorted by."""
+    match.payload = state
+    match.sport, match.title = state["sport"], state["title"]
+    match.status, match.phase = state["status"], state["phase"]
+    match.team_a, match.team_b = state["teams"]["team_a"]["name"], state["teams"]["team_b"]["name"]
+    match.series = str(state["metadata"].get("series") or "")[:200]
+    if state["start_time"]:
+        match.start_time = datetime.fromisoformat(state["start_time"])
+
+
+def _checksum(state: dict[str, Any]) -> str:
+    return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _plan_next_poll(ref: MatchRef, match: Match, is_changed: bool, pace: Pace, now: datetime) -> None:
+    ref.unchanged_polls = 0 if is_changed else ref.unchanged_polls + 1
+    ref.recent_changes = (ref.recent_changes + ("1" if is_changed else "0"))[-CHANGES_REMEMBERED:]
+    activity = Activity(Status(match.status), match.start_time, ref.unchanged_polls, ref.recent_changes)
+    seconds = max(interval_seconds(activity, pace, now), ref.source.min_interval_seconds)
+    ref.polling_interval_seconds = seconds
+    ref.next_poll_at = now + timedelta(seconds=seconds)
+
+
+def _keep_watch(ref: MatchRef, match: Match, attempt: Attempt) -> Scraper | None:
+    """A live match has a scraper, and its counters move; any other has none."""
+    if match.lifecycle != MatchLifecycle.ACTIVE or match.status != Status.LIVE:
+        scrapers.stop(ref, reason=f"the match is {match.status}", now=attempt.now)
+        return None
+    scraper = scrapers.ensure_active(ref, now=attempt.now)
+    scrapers.record_update(
+        scraper.pk,
+        worker_id=attempt.worker_id,
+        interval=ref.polling_interval_seconds,
+        latency_ms=attempt.latency_ms,
+        now=attempt.now,
+    )
+    return scraper
+
+
+def _write_snapshot(match: Match, ref: MatchRef, scraper: Scraper | None, attempt: Attempt) -> None:
+    before = Snapshot.objects.filter(match=match).order_by("-sequence").values_list("payload", flat=True).first()
+    Snapshot.objects.create(
+        match=match,
+        sequence=match.sequence,
+        checksum=match.checksum,
+        payload=match.payload,
+        delta=delta(before or {}, match.payload, sequence_delta=1),
+        provenance=match.provenance,
+        captured_at=ref.captured_at or attempt.now,
+        created_at=attempt.now,
+        scraper_id=scraper.pk if scraper else None,
+        update_latency_ms=attempt.latency_ms,
+    )
+
+
+def _save(match: Match, ref: MatchRef, captured_at: datetime) -> None:
+    match.last_scraper_update = captured_at
+    match.save(update_fields=SCRAPED_COLUMNS)
+    ref.save(
+        update_fields=(
+            "payload",
+            "captured_at",
+            "suspect_checksum",
+            "events_checksum",
+            "events_seen",
+            "events_through",
+            "unchanged_polls",
+            "recent_changes",
+            "polling_interval_seconds",
+            "next_poll_at",
+        )
+    )
+
+
+def _announce_after_commit(match: Match, is_changed: bool) -> None:
+    transaction.on_commit(
+        partial(
+            match_updated.send_robust,
+            sender=Match,
+            match_id=match.pk,
+            sequence=match.sequence,
+            is_changed=is_changed,
+        )
+    )

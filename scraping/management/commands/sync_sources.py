@@ -1,0 +1,29 @@
+"""Write config/sources.yaml into the database."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from scraping import source_file
+
+
+class Command(BaseCommand):
+    help = "Write the sources of config/sources.yaml into the database. Rows that exist keep what the admin has set."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--reset", action="store_true", help="Overwrite existing rows with the file.")
+
+    def handle(self, *args: Any, reset: bool, **options: Any) -> None:
+        try:
+            entries = source_file.read(settings.BASE_DIR / "config" / "sources.yaml")
+        except source_file.SourceFileError as error:
+            raise CommandError(f"Nothing was changed. {error}") from error
+        stadium = settings.CONFIG.stadium_url
+        for source in source_file.sync(entries, stadium_url=stadium, is_reset=reset, now=timezone.now()):
+            state = "enabled" if source.is_enabled else "not enabled"
+            self.stdout.write(f"{source.key}: {source.base_url}, {state}")

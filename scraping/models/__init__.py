@@ -1,0 +1,40 @@
+"""All tables of scraping, one aggregate a file."""
+
+from scraping.models.breaker import Breaker, BreakerState
+from scraping.models.error import ErrorGroup, ScrapeError
+from scraping.models.event import EventAction, MatchEvent
+from scraping.models.job import JobKind, ScrapeJob
+from scraping.models.match import Match, MatchLifecycle, MatchRef, Priority, ScraperStatus
+from scraping.models.process import Lease, Worker
+from scraping.models.scraper import HealthStatus, Scraper
+from scraping.models.snapshot import Snapshot
+from scraping.models.source import RobotsPolicy, Source
+from scraping.models.task import OPEN_STATES, ScrapeTask, Stage, TaskState, TaskTransition
+
+__all__ = [
+    "OPEN_STATES",
+    "Breaker",
+    "BreakerState",
+    "ErrorGroup",
+    "EventAction",
+    "HealthStatus",
+    "JobKind",
+    "Lease",
+    "Match",
+    "MatchEvent",
+    "MatchLifecycle",
+    "MatchRef",
+    "Priority",
+    "RobotsPolicy",
+    "ScrapeError",
+    "ScrapeJob",
+    "ScrapeTask",
+    "Scraper",
+    "ScraperStatus",
+    "Snapshot",
+    "Source",
+    "Stage",
+    "TaskState",
+    "TaskTransition",
+    "Worker",
+]

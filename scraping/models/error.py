@@ -1,0 +1,58 @@
+"""Failed attempts, one row each, and the groups that equal ones fall into. Sole writer: errors_log."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from scraping.errors import ErrorClass
+
+
+class ErrorGroup(models.Model):
+    fingerprint = models.CharField(max_length=64, unique=True)
+    source = models.ForeignKey("scraping.Source", on_delete=models.PROTECT, related_name="error_groups")
+    error_class = models.CharField(max_length=12, choices=[(c.value, c.value) for c in ErrorClass])
+    error_type = models.CharField(max_length=50)
+    sample_message = models.CharField(max_length=500)
+    count = models.PositiveIntegerField(default=0)
+    first_seen_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+
+    class Meta:
+        indexes = (models.Index(fields=("-last_seen_at",), name="errorgroup_last_seen"),)
+
+    def __str__(self) -> str:
+        return f"{self.error_type}: {self.sample_message[:80]}"
+
+
+class ScrapeError(models.Model):
+    scraper_id = models.UUIDField(null=True, blank=True)
+    task = models.ForeignKey("scraping.ScrapeTask", on_delete=models.SET_NULL, null=True, related_name="errors")
+    match = models.ForeignKey("scraping.Match", on_delete=models.CASCADE, null=True, related_name="errors")
+    group = models.ForeignKey(ErrorGroup, on_delete=models.CASCADE, null=True, related_name="errors")
+    timestamp = models.DateTimeField()
+    error_class = models.CharField(max_length=12, choices=[(c.value, c.value) for c in ErrorClass])
+    error_type = models.CharField(max_length=50)
+    error_message = models.TextField(blank=True)
+    stack_trace = models.TextField(blank=True)
+    url = models.CharField(max_length=500, blank=True)
+    operation = models.CharField(max_length=100, blank=True)
+    http_status = models.PositiveSmallIntegerField(null=True, blank=True)
+    retry_attempt = models.PositiveSmallIntegerField(default=0)
+    evidence = models.TextField(blank=True, help_text="The beginning of what was read, redacted.")
+    resolved = models.BooleanField(default=False)
+    resolution_time = models.DateTimeField(null=True, blank=True)
+    resolution_method = models.CharField(
+        max_length=20, blank=True, choices=[(w, w) for w in ("auto_retry", "circuit_breaker", "manual", "restart")]
+    )
+
+    class Meta:
+        indexes = (
+            models.Index(fields=("scraper_id", "timestamp"), name="error_scraper_time"),
+            models.Index(fields=("error_type", "timestamp"), name="error_type_time"),
+            models.Index(fields=("resolved", "timestamp"), name="error_unresolved"),
+            models.Index(fields=("match", "timestamp"), name="error_match_time"),
+            models.Index(fields=("timestamp",), name="error_time"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.error_type} at {self.timestamp:%H:%M:%S}"

@@ -1,0 +1,162 @@
+"""The canonical game, and its references at the sources."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import models
+from django.db.models import Q
+
+from scraping.payloads import Status
+
+
+class MatchLifecycle(models.TextChoices):
+    DISCOVERED = "DISCOVERED"
+    ACTIVE = "ACTIVE"
+    PAUSED = "PAUSED"
+    COMPLETED = "COMPLETED"
+    ARCHIVED = "ARCHIVED"
+
+
+class Priority(models.IntegerChoices):
+    LIVE = 0
+    IMMINENT = 1
+    COMPLETED = 2
+
+
+class ScraperStatus(models.TextChoices):
+    """What a consumer is told about the watch over a match."""
+
+    UNKNOWN = "unknown"
+    ACTIVE = "active"
+    STALE = "stale"
+    STOPPED = "stopped"
+    ERROR = "error"
+
+
+class MatchQuerySet(models.QuerySet["Match"]):
+    def watched(self) -> MatchQuerySet:
+        """The matches that somebody may still learn something new about."""
+        return self.exclude(lifecycle=MatchLifecycle.ARCHIVED)
+
+    def live(self) -> MatchQuerySet:
+        return self.filter(status=Status.LIVE)
+
+    def paused(self) -> MatchQuerySet:
+        return self.filter(lifecycle=MatchLifecycle.PAUSED)
+
+    def stalest_first(self) -> MatchQuerySet:
+        return self.order_by(models.F("last_scraper_update").asc(nulls_first=True))
+
+
+class Match(models.Model):
+    """Sole writer of the payload, sequence and freshness columns: ingest. Of the pause columns: lifecycle."""
+
+    sport = models.CharField(max_length=20)
+    title = models.CharField(max_length=500, blank=True)
+    status = models.CharField(max_length=12, choices=[(s.value, s.value) for s in Status], default=Status.UPCOMING)
+    phase = models.CharField(max_length=20, default="scheduled")
+    lifecycle = models.CharField(max_length=12, choices=MatchLifecycle, default=MatchLifecycle.DISCOVERED)
+    priority = models.SmallIntegerField(choices=Priority, default=Priority.IMMINENT)
+    is_high_priority = models.BooleanField(default=False, help_text="A final, or a match that many people follow.")
+    start_time = models.DateTimeField(null=True, blank=True)
+    team_a = models.CharField(max_length=120, blank=True)
+    team_b = models.CharField(max_length=120, blank=True)
+    series = models.CharField(max_length=200, blank=True)
+
+    sequence = models.PositiveIntegerField(default=0)
+    checksum = models.CharField(max_length=64, blank=True)
+    payload = models.JSONField(default=dict, blank=True)
+    provenance = models.JSONField(default=dict, blank=True)
+
+    last_scraper_update = models.DateTimeField(null=True, blank=True)
+    last_changed_at = models.DateTimeField(null=True, blank=True)
+    completed_at = models.DateTimeField(null=True, blank=True)
+    scraper_status = models.CharField(max_length=10, choices=ScraperStatus, default=ScraperStatus.UNKNOWN)
+
+    consecutive_failure_count = models.PositiveIntegerField(default=0)
+    failing_since = models.DateTimeField(null=True, blank=True)
+    pause_until = models.DateTimeField(null=True, blank=True)
+    pause_reason = models.CharField(max_length=200, blank=True)
+    total_scrapes = models.PositiveBigIntegerField(default=0)
+    total_failures = models.PositiveBigIntegerField(default=0)
+    created_at = models.DateTimeField()
+
+    objects = MatchQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "matches"
+        indexes = (
+            models.Index(fields=("last_scraper_update",), name="match_freshness"),
+            models.Index(fields=("scraper_status",), name="match_scraper_status"),
+            models.Index(fields=("status", "-start_time", "id"), name="match_status_start"),
+            models.Index(fields=("lifecycle", "pause_until"), name="match_lifecycle"),
+        )
+        constraints = (
+            models.CheckConstraint(condition=Q(lifecycle__in=MatchLifecycle.values), name="match_lifecycle_known"),
+            models.CheckConstraint(condition=Q(status__in=[s.value for s in Status]), name="match_status_known"),
+            models.CheckConstraint(
+                condition=~Q(lifecycle=MatchLifecycle.PAUSED) | Q(pause_until__isnull=False),
+                name="match_pause_has_an_end",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.title or f"match {self.pk}"
+
+    def age_seconds(self, now: datetime) -> float | None:
+        """How old the data is; None before the first reading."""
+        if self.last_scraper_update is None:
+            return None
+        return max(0.0, (now - self.last_scraper_update).total_seconds())
+
+
+class MatchRef(models.Model):
+    """A match at a source: what is polled."""
+
+    source = models.ForeignKey("scraping.Source", on_delete=models.PROTECT, related_name="refs")
+    match = models.ForeignKey(Match, on_delete=models.CASCADE, related_name="refs")
+    source_event_id = models.CharField(max_length=100)
+    url = models.URLField(max_length=500)
+    is_watched = models.BooleanField(default=True)
+
+    next_poll_at = models.DateTimeField(null=True, blank=True)
+    polling_interval_seconds = models.FloatField(default=2.5)
+    unchanged_polls = models.PositiveIntegerField(default=0)
+    recent_changes = models.CharField(max_length=20, blank=True, help_text="Last polls, newest last: 1 changed, 0 not.")
+    average_latency_ms = models.FloatField(default=0.0)
+
+    payload = models.JSONField(default=dict, blank=True, help_text="The latest state as this source tells it.")
+    captured_at = models.DateTimeField(null=True, blank=True)
+    suspect_checksum = models.CharField(
+        max_length=64, blank=True, help_text="A state that went backwards; believed when it is read a second time."
+    )
+    events_checksum = models.CharField(max_length=64, blank=True)
+    events_through = models.PositiveIntegerField(default=0, help_text="Every event with a number up to this is stored.")
+    events_seen = models.PositiveIntegerField(default=0, help_text="The highest event number seen.")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = "match reference"
+        constraints = (
+            models.UniqueConstraint(fields=("source", "source_event_id"), name="ref_once_per_source"),
+            models.CheckConstraint(
+                condition=Q(events_through__lte=models.F("events_seen")), name="ref_through_at_most_seen"
+            ),
+        )
+        indexes = (
+            models.Index(fields=("next_poll_at",), name="ref_due", condition=Q(is_watched=True)),
+            models.Index(fields=("match",), name="ref_match"),
+        )
+
+    def __str__(self) -> str:
+        return self.key
+
+    @property
+    def key(self) -> str:
+        """The public name of the match at this source: crex_13KM."""
+        return f"{self.source.key}_{self.source_event_id}"
+
+    @property
+    def has_gap(self) -> bool:
+        return self.events_through < self.events_seen

@@ -1,0 +1,42 @@
+"""A web site that we read: one row, one adapter."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class RobotsPolicy(models.TextChoices):
+    OBEY = "obey"
+    WARN = "warn"
+    IGNORE = "ignore"
+
+
+class Source(models.Model):
+    key = models.SlugField(max_length=40, unique=True)
+    name = models.CharField(max_length=80)
+    sport = models.CharField(max_length=20)
+    base_url = models.URLField(max_length=300)
+    is_enabled = models.BooleanField(default=True, help_text="Takes effect at the next scheduler tick, without a restart.")
+    precedence_weight = models.PositiveSmallIntegerField(
+        default=50, help_text="0 to 100; where two sources disagree, the heavier one is believed."
+    )
+    max_concurrency = models.PositiveSmallIntegerField(default=30, help_text="Open tasks at the same time.")
+    min_interval_seconds = models.FloatField(default=0.5, help_text="Shortest time between two polls of one match.")
+    burst_allowance = models.PositiveSmallIntegerField(default=50)
+    max_attempts = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Empty: RETRY_MAX_ATTEMPTS.")
+    retry_base_seconds = models.FloatField(null=True, blank=True, help_text="Empty: RETRY_BASE_DELAY_SECONDS.")
+    robots_policy = models.CharField(max_length=10, choices=RobotsPolicy, default=RobotsPolicy.OBEY)
+    last_discovery_at = models.DateTimeField(null=True, blank=True)
+    metadata = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ("key",)
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(precedence_weight__lte=100), name="source_precedence_at_most_100"
+            ),
+            models.CheckConstraint(condition=models.Q(max_concurrency__gte=1), name="source_concurrency_at_least_1"),
+        )
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,203 @@
+"""The unified match, whatever site it was read from: what adapters return and ingest stores.
+
+`MatchState` is the part that is compared, numbered and served; `Payload` is the envelope around it that says where and
+when it was read. A change that an older reader would misunderstand gets a new SCHEMA_VERSION.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+SCHEMA_VERSION = 1
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120)]
+
+
+class Resource(StrEnum):
+    """What a task reads: the state of a match, the events it lacks, or a source's list of matches."""
+
+    SCORECARD = "scorecard"
+    COMMENTARY = "commentary"
+    DISCOVERY = "discovery"
+
+
+class Sport(StrEnum):
+    CRICKET = "cricket"
+    FOOTBALL = "football"
+
+
+class Status(StrEnum):
+    UPCOMING = "upcoming"
+    LIVE = "live"
+    COMPLETED = "completed"
+    ABANDONED = "abandoned"
+
+
+class Phase(StrEnum):
+    """What the four status words leave out."""
+
+    SCHEDULED = "scheduled"
+    POSTPONED = "postponed"
+    PLAY = "play"
+    INNINGS_BREAK = "innings_break"
+    LUNCH = "lunch"
+    TEA = "tea"
+    DRINKS = "drinks"
+    STUMPS = "stumps"
+    RAIN = "rain"
+    HALFTIME = "halftime"
+    EXTRA_TIME = "extra_time"
+    PENALTIES = "penalties"
+    INTERRUPTED = "interrupted"
+    FINISHED = "finished"
+
+
+BREAKS = frozenset(
+    {
+        Phase.INNINGS_BREAK,
+        Phase.LUNCH,
+        Phase.TEA,
+        Phase.DRINKS,
+        Phase.STUMPS,
+        Phase.RAIN,
+        Phase.HALFTIME,
+        Phase.INTERRUPTED,
+    }
+)
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Team(Frozen):
+    name: Name
+    short_name: Annotated[str, StringConstraints(strip_whitespace=True, max_length=24)] = ""
+
+
+class Teams(Frozen):
+    team_a: Team
+    team_b: Team
+
+
+class Innings(Frozen):
+    """One side's turn at the bat; `overs` keeps cricket's notation: "14.4" is 14 overs and 4 balls."""
+
+    number: int = Field(ge=1, le=8)
+    team: Literal["team_a", "team_b"]
+    runs: int = Field(ge=0, le=2000)
+    wickets: int = Field(ge=0, le=10)
+    overs: Annotated[str, StringConstraints(pattern=r"^\d{1,3}\.\d{1,2}$")]
+
+
+class SideScore(Frozen):
+    """Cricket fills runs, wickets, overs (the side's latest innings); football fills goals (and penalties)."""
+
+    runs: int | None = Field(default=None, ge=0, le=4000)
+    wickets: int | None = Field(default=None, ge=0, le=10)
+    overs: str | None = None
+    goals: int | None = Field(default=None, ge=0, le=99)
+    penalties: int | None = Field(default=None, ge=0, le=99)
+
+
+class Score(Frozen):
+    team_a: SideScore = SideScore()
+    team_b: SideScore = SideScore()
+
+
+class Toss(Frozen):
+    winner: Text
+    decision: Literal["bat", "field", ""] = ""
+
+
+class LastEvent(Frozen):
+    type: Text
+    description: Text
+    timestamp: AwareDatetime | None = None
+
+
+class MatchState(Frozen):
+    """Everything about a match that a consumer sees and that gets a new sequence number when it changes."""
+
+    sport: Sport
+    title: Text
+    status: Status
+    phase: Phase
+    teams: Teams
+    score: Score = Score()
+    innings: tuple[Innings, ...] = ()
+    current_innings: int | None = Field(default=None, ge=1, le=8)
+    clock: Text = ""  # football: the minute, "45+2"; cricket: empty
+    toss: Toss | None = None
+    venue: Text = ""
+    start_time: AwareDatetime | None = None
+    last_event: LastEvent | None = None
+    result: Text = ""
+    metadata: dict[str, str | int | float | None] = Field(default_factory=dict)  # series, match_type, round, ...
+
+    def checksum(self) -> str:
+        return hashlib.sha256(orjson.dumps(self.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+class Event(Frozen):
+    """One ball, goal, card ... as the source lists it. `id` is the source's own and never changes for that happening."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=120)]
+    kind: Annotated[str, StringConstraints(min_length=1, max_length=40)]
+    innings: int | None = None
+    over: str | None = None  # "11.5"
+    minute: str | None = None  # "45+2"
+    ordinal: int | None = Field(default=None, ge=1)  # the source's running number without holes, where it has one
+    runs: int | None = None
+    is_critical: bool = True
+    description: Text = ""
+    happened_at: AwareDatetime | None = None
+    detail: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+
+
+class Integrity(Frozen):
+    """How complete the payload is: which wanted fields the source left out."""
+
+    missing_fields: tuple[str, ...] = ()
+    null_field_rate: float = Field(default=0.0, ge=0.0, le=1.0)
+
+
+class Payload(Frozen):
+    """One reading, parsed and validated."""
+
+    source: str
+    schema_version: int = SCHEMA_VERSION
+    captured_at: AwareDatetime
+    source_event_id: str
+    state: MatchState
+    events: tuple[Event, ...] = ()
+    events_are_complete: bool = False  # True: every event since the start is in `events`, absence means retraction
+    is_partial_state: bool = False  # True: `state` is only good enough where nothing better is known (DOM fallback)
+    integrity: Integrity = Integrity()
+
+    def normalized(self) -> dict[str, Any]:
+        """The state as plain JSON values."""
+        return self.state.model_dump(mode="json")
+
+
+class DiscoveredMatch(Frozen):
+    """One row of a source's list of matches."""
+
+    source_event_id: str
+    url: str
+    title: Text = ""
+    sport: Sport
+    status: Status
+    start_time: AwareDatetime | None = None
+
+
+def as_utc_iso(moment: datetime) -> str:
+    """ISO 8601 with a Z, the one spelling of time in our answers."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,103 @@
+"""Reads over matches for the API and the status page: one or two queries each, whatever the number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from operator import or_
+from typing import Literal
+
+from django.conf import settings
+from django.db.models import OuterRef, Prefetch, Q, QuerySet, Subquery
+
+from scraping.freshness import Freshness, measure
+from scraping.models import Match, MatchEvent, MatchLifecycle, MatchRef, Scraper, Snapshot
+from scraping.payloads import Status
+
+MAX_ID = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchFilter:
+    """Which matches to list. Archived ones only when asked for by their lifecycle."""
+
+    status: str = ""
+    sport: str = ""
+    source: str = ""
+    lifecycle: str = ""
+    team: str = ""
+    updated_since: datetime | None = None
+
+
+def find_match(name: str) -> Match | None:
+    """A match by its number or by its key at a source (crex_13KM), with references and scrapers."""
+    if name.isascii() and name.isdigit():
+        number = int(name) if len(name) <= 19 else MAX_ID + 1
+        return _detailed().filter(pk=number).first() if number <= MAX_ID else None
+    return _detailed().filter(_has_key(name)).first() if "_" in name and name.isprintable() else None
+
+
+def page_of_matches(wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Match], bool]:
+    """Newest first, at most `limit` of them, and whether there are more."""
+    rows = _filtered(wanted).order_by("-pk").prefetch_related(_refs()).defer("provenance")
+    if before_id is not None:
+        rows = rows.filter(pk__lt=before_id)
+    found = list(rows[: limit + 1])
+    return found[:limit], len(found) > limit
+
+
+def page_of_events(match: Match, *, since: int, limit: int) -> tuple[list[MatchEvent], bool]:
+    """The match's event rows (additions, corrections, retractions) after row `since`, in the order of writing."""
+    rows = MatchEvent.objects.filter(match=match, pk__gt=since).select_related("source").order_by("pk")
+    found = list(rows[: limit + 1])
+    return found[:limit], len(found) > limit
+
+
+def freshness_of(match: Match, now: datetime) -> Freshness:
+    """Of a match read by one of the functions above, which bring its references along."""
+    due = [ref.next_poll_at for ref in match.refs.all() if ref.is_watched and ref.next_poll_at is not None]
+    return measure(
+        status=Status(match.status),
+        scraped_at=match.last_scraper_update,
+        paused_until=match.pause_until if match.lifecycle == MatchLifecycle.PAUSED else None,
+        next_poll_at=min(due, default=None),
+        now=now,
+        stale_after=settings.CONFIG.staleness_threshold_seconds,
+    )
+
+
+def keys_of(match: Match) -> list[str]:
+    """The match's names at its sources, the most trusted source first."""
+    return [ref.key for ref in match.refs.all()]
+
+
+def _detailed() -> QuerySet[Match]:
+    latest = Snapshot.objects.filter(match=OuterRef("pk"), sequence=OuterRef("sequence"))
+    return Match.objects.annotate(data_source=Subquery(latest.values("data_source")[:1])).prefetch_related(_refs())
+
+
+def _refs() -> Prefetch[Literal["refs"]]:
+    newest = Scraper.objects.filter(ref=OuterRef("pk")).order_by("-start_time").values("scraper_id")[:1]
+    refs = MatchRef.objects.select_related("source").annotate(scraper_id=Subquery(newest))
+    return Prefetch("refs", refs.defer("payload").order_by("-source__precedence_weight", "pk"))
+
+
+def _filtered(wanted: MatchFilter) -> QuerySet[Match]:
+    rows: QuerySet[Match] = Match.objects.all() if wanted.lifecycle else Match.objects.watched()
+    exact = {name: getattr(wanted, name) for name in ("status", "sport", "lifecycle") if getattr(wanted, name)}
+    rows = rows.filter(**exact)
+    if wanted.source:
+        rows = rows.filter(pk__in=MatchRef.objects.filter(source__key=wanted.source).values("match"))
+    if wanted.team:
+        rows = rows.filter(Q(team_a__icontains=wanted.team) | Q(team_b__icontains=wanted.team))
+    if wanted.updated_since is not None:
+        rows = rows.filter(last_changed_at__gte=wanted.updated_since)
+    return rows
+
+
+def _has_key(name: str) -> Q:
+    """Both a source's key and an id there may hold underscores, so every place where the name could be cut is tried."""
+    cuts = [place for place, char in enumerate(name) if char == "_"]
+    parts = [Q(source__key=name[:cut], source_event_id=name[cut + 1 :]) for cut in cuts[:8]]
+    return Q(pk__in=MatchRef.objects.filter(reduce(or_, parts)).values("match"))

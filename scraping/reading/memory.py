@@ -1,0 +1,46 @@
+"""What a worker remembers of its visits, so that later polls can ask directly. Losing it costs one visit a match."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from scraping.readings import Document, Request
+
+
+@dataclass(frozen=True)
+class Visited:
+    """What one visit taught: how the page asks its endpoints, and the page itself."""
+
+    requests: dict[str, Request]
+    page: Document
+    generation: int
+    at: float  # monotonic seconds
+
+
+class VisitMemory:
+    """Bounded: the matches that were not read for the longest time are forgotten first."""
+
+    def __init__(self, limit: int = 2000) -> None:
+        self._limit = limit
+        self._visits: OrderedDict[int, Visited] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, ref_id: int) -> Visited | None:
+        with self._lock:
+            visited = self._visits.get(ref_id)
+            if visited is not None:
+                self._visits.move_to_end(ref_id)
+            return visited
+
+    def put(self, ref_id: int, visited: Visited) -> None:
+        with self._lock:
+            self._visits[ref_id] = visited
+            self._visits.move_to_end(ref_id)
+            while len(self._visits) > self._limit:
+                self._visits.popitem(last=False)
+
+    def forget(self, ref_id: int) -> None:
+        with self._lock:
+            self._visits.pop(ref_id, None)

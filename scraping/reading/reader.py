@@ -1,0 +1,152 @@
+"""One poll's reading: direct where a visit has shown how, else a visit; from direct back to a visit when it fails.
+
+A browser visit earns cookies and shows the page's JSON endpoints; asking those again costs milliseconds where a visit
+costs hundreds. So a visit is made for a match's first poll, when the direct way is refused or broken, and now and then
+to refresh what only the page says.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
+
+from scraping.browser.host import BrowserHost
+from scraping.browser.session import Session
+from scraping.errors import AuthExpired, Blocked, Drift, ReadTimeout, ResourceLost, ScrapingError
+from scraping.payloads import Payload
+from scraping.reading.memory import Visited, VisitMemory
+from scraping.reading.verdict import error_for
+from scraping.readings import PAGE, STATIC_PAGE, Endpoint, Reading, RefInfo
+from scraping.sources.base import Adapter
+
+REVISIT_SECONDS = 600.0
+MAX_EVENT_PAGES = 60
+TOO_MANY_REQUESTS = 429
+
+T = TypeVar("T")
+
+
+class RunOnLoop(Protocol):
+    """Runs a coroutine on the loop thread and waits for it."""
+
+    def __call__(self, coroutine: Coroutine[Any, Any, T]) -> T: ...
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be read: a match at a source."""
+
+    ref_id: int
+    source_key: str
+    ref: RefInfo
+    adapter: Adapter
+
+
+class Reader:
+    """Called from the worker's task threads; only the waiting for the network happens on the loop thread."""
+
+    def __init__(self, host: BrowserHost, run: RunOnLoop, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._host = host
+        self._run = run
+        self._memory = VisitMemory()
+        self._clock = clock
+
+    def scorecard(self, target: Target) -> tuple[Reading, Payload]:
+        """The match now. Whatever is wrong with the direct way is made good by one visit within the same attempt."""
+        visited = self._remembered(target)
+        if visited is not None:
+            try:
+                reading = self._direct(target, visited)
+                return reading, target.adapter.parse(reading)
+            except (AuthExpired, Blocked, Drift) as error:
+                if error.http_status == TOO_MANY_REQUESTS:  # another way of asking is not what it asked for
+                    raise
+                self._memory.forget(target.ref_id)
+        reading = self._visit(target)
+        return reading, target.adapter.parse(reading)
+
+    def older_events(self, target: Target, *, is_enough: Callable[[Payload], bool]) -> list[Payload]:
+        """The source's list of events, page after page back in time, until `is_enough` or the list ends."""
+        visited = self._remembered(target)
+        if visited is None:
+            self._visit(target)
+            visited = self._memory.get(target.ref_id)
+        request = visited.requests.get(target.adapter.events_endpoint) if visited else None
+        payloads: list[Payload] = []
+        while visited is not None and request is not None and len(payloads) < MAX_EVENT_PAGES:
+            asking = replace(visited, requests={**visited.requests, request.name: request})
+            reading = self._direct(target, asking)
+            payloads.append(target.adapter.parse(reading))
+            if is_enough(payloads[-1]):
+                break
+            request = target.adapter.older_events(reading, request)
+        return payloads
+
+    def listing(self, source_key: str, adapter: Adapter, base_url: str) -> Reading:
+        """The page that lists a source's matches, with what its script asked for."""
+        plan = adapter.list_plan(base_url)
+        ref = RefInfo(source_event_id="", url=plan.url)
+        return self._read(source_key, plan.endpoints, lambda session: session.visit(ref, plan.endpoints))
+
+    def _remembered(self, target: Target) -> Visited | None:
+        visited = self._memory.get(target.ref_id)
+        if visited is None or visited.generation != self._host.generation:
+            return None
+        return visited if self._clock() - visited.at < REVISIT_SECONDS else None
+
+    def _direct(self, target: Target, visited: Visited) -> Reading:
+        requests = tuple(visited.requests.values())
+        reading = self._read(
+            target.source_key,
+            target.adapter.endpoints(target.ref),
+            lambda session: session.direct(target.ref, requests),
+        )
+        return replace(reading, documents={**reading.documents, STATIC_PAGE: visited.page})
+
+    def _visit(self, target: Target) -> Reading:
+        endpoints = target.adapter.endpoints(target.ref)
+        # On a visit a broken endpoint is no failure: the page itself may hold the same data.
+        reading = self._read(target.source_key, (), lambda session: session.visit(target.ref, endpoints))
+        if all(reading.document(endpoint.name) for endpoint in endpoints if endpoint.is_required):
+            asked = {name: request for name, request in reading.requests.items() if reading.document(name)}
+            page = reading.documents[PAGE]
+            self._memory.put(target.ref_id, Visited(asked, page, self._host.generation, self._clock()))
+        return reading
+
+    def _read(
+        self, source_key: str, required: tuple[Endpoint, ...], read: Callable[[Session], Awaitable[Reading]]
+    ) -> Reading:
+        return self._run(self._guarded(source_key, required, read))
+
+    async def _guarded(
+        self, source_key: str, required: tuple[Endpoint, ...], read: Callable[[Session], Awaitable[Reading]]
+    ) -> Reading:
+        """Read through the source's session. A lost or hung browser gets replaced, a refused session forgotten."""
+        session = await self._host.session(source_key)
+        try:
+            return checked(await read(session), required)
+        except ResourceLost as error:
+            self._host.report_lost(session.generation, str(error))
+            raise
+        except ReadTimeout:
+            if not await self._host.probe():
+                raise ResourceLost("the browser hung and is being replaced") from None
+            raise
+        except (Blocked, AuthExpired):
+            await self._host.drop_session(source_key, session)
+            raise
+
+
+def checked(reading: Reading, endpoints: tuple[Endpoint, ...]) -> Reading:
+    """Raise for the page or a required document that came with an error; leave out any other such document."""
+    needed = {PAGE} | {endpoint.name for endpoint in endpoints if endpoint.is_required}
+    errors: dict[str, ScrapingError] = {
+        name: error for name, document in reading.documents.items() if (error := error_for(document)) is not None
+    }
+    for name in needed & errors.keys():
+        raise errors[name]
+    return replace(reading, documents={name: one for name, one in reading.documents.items() if name not in errors})
+
+

@@ -1,0 +1,90 @@
+"""Values that cross the stages of a poll: what to ask for, and what came back, raw."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from scraping.errors import SchemaBreak
+
+PAGE = "page"  # the name of the document that holds the page's HTML
+STATIC_PAGE = "static_page"  # the same, kept from an earlier visit: good for names and places, too old for scores
+
+
+class ReadMode(StrEnum):
+    VISIT = "visit"
+    DIRECT = "direct"
+
+
+@dataclass(frozen=True)
+class RefInfo:
+    """A match at a source, as far as an adapter needs to know it."""
+
+    source_event_id: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A JSON endpoint that the page calls and that we want: the whitelist of interception."""
+
+    name: str
+    pattern: re.Pattern[str]  # searched in the URL (path and query)
+    is_required: bool = True
+    method: str = "GET"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One HTTP request through the browser's session."""
+
+    name: str
+    url: str
+    method: str = "GET"
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Document:
+    """One answer: the page's HTML (name "page") or an endpoint's body."""
+
+    name: str
+    url: str
+    status: int
+    content_type: str
+    body: bytes
+    retry_after_seconds: float | None = None
+
+    def json(self) -> Any:
+        """The body as JSON; SchemaBreak if it is not."""
+        try:
+            return orjson.loads(self.body)
+        except orjson.JSONDecodeError as error:
+            raise SchemaBreak(f"{self.name} is not JSON: {error}", url=self.url, evidence=self.text()[:2000]) from error
+
+    def text(self) -> str:
+        return self.body.decode("utf-8", errors="replace")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one visit or direct read brought back, raw."""
+
+    ref: RefInfo
+    mode: ReadMode
+    captured_at: datetime
+    documents: Mapping[str, Document]
+    requests: Mapping[str, Request] = field(default_factory=dict)  # how each endpoint was asked, for direct reads
+    bytes_in: int = 0
+    requests_blocked: int = 0
+    duration_ms: int = 0
+
+    def document(self, name: str) -> Document | None:
+        return self.documents.get(name)

@@ -1,0 +1,11 @@
+"""Matches that ended long ago are no longer polled."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from scraping import lifecycle, policies
+
+
+def archive_old_matches(now: datetime) -> int:
+    return lifecycle.archive(before=now - timedelta(hours=policies.current().archive_after_hours))

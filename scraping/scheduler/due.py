@@ -1,0 +1,55 @@
+"""Which matches are to be read now: due, not paused, breaker closed, source enabled and with room."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+
+from scraping import journal
+from scraping.models import OPEN_STATES, BreakerState, JobKind, MatchLifecycle, MatchRef, ScrapeJob, ScrapeTask, Source
+from scraping.payloads import Resource
+
+POLLED = (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE, MatchLifecycle.COMPLETED)
+BATCH = 500
+
+
+def open_due_tasks(now: datetime) -> int:
+    """Write a task for each ref that is due; one open task a ref at most."""
+    refs = list(due_refs(now)[:BATCH])
+    if not refs:
+        return 0
+    room = room_by_source()
+    jobs = dict(ScrapeJob.objects.filter(kind=JobKind.WATCH).values_list("source_id", "pk"))
+    taken: Counter[int] = Counter()
+    new = []
+    for ref in refs:
+        if taken[ref.source_id] < room.get(ref.source_id, 0):
+            taken[ref.source_id] += 1
+            new.append(_task(ref, jobs.get(ref.source_id), now))
+    return journal.open_tasks(new, now=now)
+
+
+def due_refs(now: datetime) -> QuerySet[MatchRef]:
+    open_task = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource=Resource.SCORECARD, state__in=OPEN_STATES)
+    tripped = Q(breaker__state=BreakerState.OPEN, breaker__open_until__gt=now)
+    return (
+        MatchRef.objects.filter(
+            is_watched=True, next_poll_at__lte=now, source__is_enabled=True, match__lifecycle__in=POLLED
+        )
+        .exclude(tripped)
+        .exclude(Exists(open_task))
+        .select_related("match")
+        .order_by("match__priority", "next_poll_at")
+    )
+
+
+def room_by_source() -> dict[int, int]:
+    """How many more tasks each source may have open."""
+    busy = Count("tasks", filter=Q(tasks__state__in=OPEN_STATES))
+    return {source.pk: source.max_concurrency - source.busy for source in Source.objects.annotate(busy=busy)}
+
+
+def _task(ref: MatchRef, job_id: int | None, now: datetime) -> journal.NewTask:
+    return journal.NewTask(ref.source_id, ref.pk, Resource.SCORECARD, ref.match.priority, run_at=now, job_id=job_id)

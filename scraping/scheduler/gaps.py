@@ -1,0 +1,30 @@
+"""Holes in a match's list of events (a missed over, an outage) get a task that fills them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import Exists, F, OuterRef
+
+from scraping import journal
+from scraping.models import OPEN_STATES, MatchRef, ScrapeTask
+from scraping.payloads import Resource
+from scraping.scheduler.due import POLLED
+
+
+def open_gap_tasks(now: datetime) -> int:
+    open_task = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource=Resource.COMMENTARY, state__in=OPEN_STATES)
+    holed = (
+        MatchRef.objects.filter(
+            is_watched=True, events_through__lt=F("events_seen"), source__is_enabled=True, match__lifecycle__in=POLLED
+        )
+        .exclude(Exists(open_task))
+        .select_related("match")[:100]
+    )
+    return journal.open_tasks(
+        [
+            journal.NewTask(ref.source_id, ref.pk, Resource.COMMENTARY, ref.match.priority, run_at=now)
+            for ref in holed
+        ],
+        now=now,
+    )

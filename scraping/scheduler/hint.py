@@ -1,0 +1,50 @@
+"""Tell the workers which tasks are due. Again and again, until somebody takes them: a hint may be lost at any time."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+import dramatiq
+from django.db.models import Q
+from dramatiq.errors import ConnectionError as BrokerAway
+
+from scraping import policies
+from scraping.models import ScrapeTask, TaskState
+
+logger = logging.getLogger(__name__)
+
+QUEUE = "tasks"
+ACTOR = "run_task"
+BATCH = 500
+
+
+def hint_due_tasks(now: datetime) -> int:
+    again = now - timedelta(seconds=policies.current().hint_again_seconds)
+    due = ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lte=now).filter(
+        Q(hinted_at__isnull=True) | Q(hinted_at__lte=again)
+    )
+    ids = list(due.order_by("priority", "run_at").values_list("pk", flat=True)[:BATCH])
+    if not ids:
+        return 0
+    sent = _send(ids)
+    ScrapeTask.objects.filter(pk__in=sent, state=TaskState.PENDING).update(hinted_at=now)
+    return len(sent)
+
+
+def _send(ids: list[int]) -> list[int]:
+    """Send what the broker takes. What it does not take stays due and is hinted at the next tick."""
+    broker = dramatiq.get_broker()
+    broker.declare_queue(QUEUE)
+    sent: list[int] = []
+    try:
+        for task_id in ids:
+            broker.enqueue(dramatiq.Message(queue_name=QUEUE, actor_name=ACTOR, args=(task_id,), kwargs={}, options={}))
+            sent.append(task_id)
+    except BrokerAway as error:
+        logger.warning(
+            "The broker does not take hints; tasks wait safely in the journal: %s",
+            error,
+            extra={"action": "broker_away", "waiting": len(ids) - len(sent)},
+        )
+    return sent

@@ -1,0 +1,104 @@
+"""The scheduler's loop: hold the lease, do each step when it is due, never die of one of them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db import DatabaseError, close_old_connections
+from django.utils import timezone
+from django.utils.module_loading import import_string
+
+from scraping.scheduler import leader
+
+logger = logging.getLogger(__name__)
+
+StepFunction = Callable[[datetime], int]
+
+
+@dataclass
+class Step:
+    name: str
+    run: StepFunction
+    every_seconds: float
+    due_at: float = field(default=0.0)  # monotonic
+
+
+def load_steps(table: Sequence[tuple[str, float]]) -> list[Step]:
+    return [Step(path.rpartition(".")[2], import_string(path), every) for path, every in table]
+
+
+class SchedulerLoop:
+    """Runs in a thread of its own, or as a whole process; `stop` ends it within one tick."""
+
+    def __init__(self, steps: Sequence[Step], *, holder: str, tick_seconds: float, lease_seconds: float) -> None:
+        self._steps = steps
+        self._holder = holder
+        self._tick_seconds = tick_seconds
+        self._lease_seconds = lease_seconds
+        self._stopping = threading.Event()
+        self._is_leader = False
+        self._renew_at = 0.0
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def run(self) -> None:
+        while not self._stopping.is_set():
+            started = time.monotonic()
+            close_old_connections()
+            try:
+                self.tick(now=timezone.now())
+            except DatabaseError as error:
+                self._renew_at = 0.0
+                logger.error("The scheduler cannot reach the database: %s", error, extra={"action": "tick_failed"})
+                self._stopping.wait(1.0)
+            self._stopping.wait(max(0.0, self._tick_seconds - (time.monotonic() - started)))
+        self._let_go()
+
+    def tick(self, *, now: datetime) -> int:
+        """One round: how much all due steps found to do. Does nothing where another scheduler leads."""
+        if not self._hold(now):
+            return 0
+        return sum(self._do(step, now) for step in self._steps if self._is_due(step))
+
+    def _hold(self, now: datetime) -> bool:
+        """Renew the lease when a third of it has gone by; in between it is known to be ours."""
+        if time.monotonic() < self._renew_at:
+            return self._is_leader
+        was_leader = self._is_leader
+        self._is_leader = leader.hold(self._holder, seconds=self._lease_seconds, now=now)
+        self._renew_at = time.monotonic() + (self._lease_seconds / 3 if self._is_leader else 1.0)
+        if self._is_leader != was_leader:
+            words = "leads" if self._is_leader else "stands by"
+            logger.info("Scheduler %s %s", self._holder, words, extra={"action": "leadership_changed"})
+        return self._is_leader
+
+    @staticmethod
+    def _is_due(step: Step) -> bool:
+        if time.monotonic() < step.due_at:
+            return False
+        step.due_at = time.monotonic() + step.every_seconds
+        return True
+
+    @staticmethod
+    def _do(step: Step, now: datetime) -> int:
+        try:
+            return step.run(now)
+        except DatabaseError:
+            raise
+        except Exception:  # one broken step must not cost the others their turn
+            logger.exception("Scheduler step %s failed", step.name, extra={"action": "step_failed", "step": step.name})
+            return 0
+
+    def _let_go(self) -> None:
+        if self._is_leader:
+            try:
+                leader.let_go(self._holder, now=timezone.now())
+            except DatabaseError:
+                logger.warning("The scheduler's lease was not given back; it runs out", extra={"action": "lease_kept"})
+        close_old_connections()

@@ -1,0 +1,24 @@
+"""What scraping tells the rest of the system. Names are in the past tense; senders wait for nobody's answer.
+
+Arguments: match_updated(match_id, sequence, changed), task_failed/task_died(task_id, match_id, error_class, error_type,
+reason), match_paused/match_resumed(match_id, reason), scraper_restarted(match_id, reason), breaker_opened/
+breaker_closed(name, match_id), browser_replaced(worker_id, reason, seconds), orphan_killed(pid, memory_bytes, dry_run),
+task_retried(task_id, actor).
+"""
+
+from __future__ import annotations
+
+from django.dispatch import Signal
+
+match_updated = Signal()
+task_failed = Signal()
+task_died = Signal()
+task_rescued = Signal()
+task_retried = Signal()
+match_paused = Signal()
+match_resumed = Signal()
+scraper_restarted = Signal()
+breaker_opened = Signal()
+breaker_closed = Signal()
+browser_replaced = Signal()
+orphan_killed = Signal()

@@ -1,0 +1,56 @@
+"""What a source adapter is: it says what to read and makes a payload of what was read. It never touches the network.
+
+A poll reads in one of two ways. `visit` opens the page in the browser; the JSON answers that the page's own script gets
+and that match the adapter's endpoints are kept. `direct` asks those same endpoints again through the browser's session,
+without opening the page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from scraping.payloads import DiscoveredMatch, Payload, Sport
+from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo, Request
+
+__all__ = ["Adapter", "Document", "Endpoint", "ListPlan", "ReadMode", "Reading", "RefInfo", "Request"]
+
+
+@dataclass(frozen=True)
+class ListPlan:
+    """The page that lists a source's matches, and the endpoints that its script calls."""
+
+    url: str
+    endpoints: tuple[Endpoint, ...]
+
+
+class Adapter(Protocol):
+    """One site. Stateless: every method is a pure function of its arguments."""
+
+    key: str
+    sport: Sport
+    payload_schema: str  # "crex.match.v1"
+    events_endpoint: str  # the name of the endpoint that lists events, newest first
+
+    def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
+        """What a match page's script is expected to ask for."""
+        ...
+
+    def parse(self, reading: Reading) -> Payload:
+        """Make a payload. Raises LayoutChanged, SchemaBreak, PayloadRejected, Blocked (challenge with status 200)."""
+        ...
+
+    def older_events(self, reading: Reading, request: Request) -> Request | None:
+        """The request for the page of events before those in `reading`, or None where there is nothing older.
+
+        `request` is how the event endpoint was asked before.
+        """
+        ...
+
+    def list_plan(self, base_url: str) -> ListPlan:
+        """Where the source lists its matches."""
+        ...
+
+    def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
+        """The matches on the list page. Raises LayoutChanged when the list cannot be found at all."""
+        ...

@@ -1,0 +1,53 @@
+"""Pages and answers that stand in for the real one: bot challenges and JSON errors that come with status 200."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from scraping.errors import AuthExpired, Blocked, Gone, ScrapingError, Transient
+from scraping.sources import loose
+
+_TITLE = re.compile(
+    r"<title[^>]*>[^<]*(?:just a moment|attention required|access denied|are you (?:a )?(?:human|robot)|"
+    r"verify you are human|security check|captcha|request blocked)",
+    re.IGNORECASE,
+)
+_FORM = re.compile(
+    r"""(?:id|class|name|action|src)=["'][^"']*(?:challenge-form|challenge-platform|cf-turnstile|g-recaptcha|h-captcha|"""
+    r"""captcha)""",
+    re.IGNORECASE,
+)
+
+
+def is_challenge(html: str) -> bool:
+    return bool(_TITLE.search(html) or _FORM.search(html))
+
+
+def raise_if_challenge(html: str, url: str) -> None:
+    """Blocked, if this page asks whether we are human instead of showing the match."""
+    if is_challenge(html):
+        raise Blocked("the page is a bot challenge", url=url, evidence=html[:2000])
+
+
+def raise_if_error_body(data: Any, url: str) -> None:
+    """The error that a body like {"error": {"code": 403, "reason": "challenge"}} stands for."""
+    if not isinstance(data, dict) or not isinstance(data.get("error"), dict):
+        return
+    error: Mapping[str, Any] = data["error"]
+    code = loose.integer(error.get("code")) or 0
+    reason = loose.text(error.get("reason") or error.get("message"), 100)
+    kind = _class_of(code, reason)
+    if kind is not None:
+        raise kind(f"the body is an error: {code} {reason}".strip(), http_status=code or None, url=url)
+
+
+def _class_of(code: int, reason: str) -> type[ScrapingError] | None:
+    if code in (403, 429) or "challenge" in reason.lower() or "captcha" in reason.lower():
+        return Blocked
+    if code == 401:
+        return AuthExpired
+    if code in (404, 410):
+        return Gone
+    return Transient if code >= 500 else None

@@ -1,0 +1,128 @@
+"""The rendered page itself: the last way to a score, when neither the live answer nor the page's blob can be read.
+
+Every fact has several selectors, the newest first. What is found here has short names and no event ids: a partial
+state.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from parsel import Selector
+
+from scraping.errors import LayoutChanged
+from scraping.payloads import Innings, LastEvent, MatchState, Sport, Team, Teams
+from scraping.sources import loose
+from scraping.sources.base import Document, Reading
+from scraping.sources.crex import status
+from scraping.sources.crex.compose import title_of
+from scraping.sources.crex.feed import ball_kind
+from scraping.sources.crex.live import SIDES, Total, parse_total, score_of
+
+HEADERS = (".team-inning", ".team-innings", ".team-content", ".live-c-w .team-score", ".team-info")
+NAMES = (".team-name", ".team-content .name", "[class*='team-name']")
+SCORES = (".team-score .runs span", ".runs span", ".team-score span", ".total-overs", "span")
+RESULTS = (".final-result", ".team-result .result-box span", ".result-box", ".comment", ".reason", ".result")
+VENUES = (".match-venue", "[class*='venue']")
+SERIES = (".s-name", ".snameTag")
+COMMENTARY = (".cm-b-roundcard",)
+EVIDENCE_CHARACTERS = 20_000
+
+_SCORE = re.compile(r"\d{1,4}-\d{1,2}|\d{1,4}/\d{1,2}", re.ASCII)
+_OVERS = re.compile(r"\(\s*(\d{1,3}(?:\.\d)?)(?:\s*ov)?\s*\)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Header:
+    """One side of the match header."""
+
+    name: str
+    total: Total | None
+
+
+def state_of_page(page: Document, reading: Reading) -> MatchState:
+    """What can be seen; LayoutChanged, with the page as evidence, where not even two teams can."""
+    root = Selector(text=page.text() or "<html></html>", type="html")
+    sides = headers(root)
+    if len(sides) < 2:
+        raise LayoutChanged(
+            f"no match header found; tried {', '.join(HEADERS)} with {', '.join(NAMES)}",
+            url=page.url,
+            evidence=page.text()[:EVIDENCE_CHARACTERS],
+        )
+    printed = tuple(filter(None, (_texts(root, selector) for selector in RESULTS)))
+    result = status.first_result(*printed)
+    innings = _innings(sides)
+    state_of_play, phase = status.judge(
+        result=result, sentences=printed, has_play=bool(innings), start_time=None, now=reading.captured_at
+    )
+    series = _first(root, SERIES)
+    return MatchState(
+        sport=Sport.CRICKET,
+        title=title_of(sides[0].name, sides[1].name, ""),
+        status=state_of_play,
+        phase=phase,
+        teams=Teams(team_a=_team(sides[0]), team_b=_team(sides[1])),
+        score=score_of(innings),
+        innings=innings,
+        current_innings=len(innings) or None,
+        venue=_first(root, VENUES),
+        last_event=_last_event(root),
+        result=result,
+        metadata={"series": series} if series else {},
+    )
+
+
+def headers(root: Selector) -> list[Header]:
+    """The sides, by the first selector that shows two of them with names."""
+    for selector in HEADERS:
+        sides = [side for side in map(_header, root.css(selector)) if side.name]
+        if len(sides) >= 2:
+            return sides[:2]
+    return []
+
+
+def _header(node: Selector) -> Header:
+    """Score and overs are told apart by the bracket: the second side prints them the other way round."""
+    for selector in SCORES:
+        printed = " ".join(node.css(f"{selector} ::text, {selector}::text").getall())
+        score, overs = _SCORE.search(printed), _OVERS.search(printed)
+        if score:
+            played = (
+                f"({overs.group(1)}" if overs and "." in overs.group(1) else f"({overs.group(1)}.0" if overs else ""
+            )
+            return Header(_first(node, NAMES), parse_total(score.group() + played))
+    return Header(_first(node, NAMES), None)
+
+
+def _innings(sides: list[Header]) -> tuple[Innings, ...]:
+    """The page does not say who batted first: with both scores there, the first side shown is the one now batting."""
+    begun = [(side, header.total) for side, header in zip(SIDES, sides, strict=True) if header.total is not None]
+    return tuple(
+        Innings(number=number, team=side, runs=total.runs, wickets=total.wickets, overs=total.overs)
+        for number, (side, total) in enumerate(reversed(begun), start=1)
+        if total.has_play
+    )
+
+
+def _team(header: Header) -> Team:
+    return Team(name=header.name, short_name=header.name[:24])
+
+
+def _last_event(root: Selector) -> LastEvent | None:
+    for selector in COMMENTARY:
+        for card in root.css(selector)[:1]:
+            code, said = _texts(card, ".cm-b-ballupdate"), _texts(card, ".cm-b-comment-c1")
+            if code:
+                return LastEvent(type=ball_kind(code)[0], description=f"{_texts(card, '.cm-b-over')} {said}".strip())
+    return None
+
+
+def _first(node: Selector, selectors: tuple[str, ...]) -> str:
+    return next(filter(None, (_texts(node, selector, 120) for selector in selectors)), "")
+
+
+def _texts(node: Selector, selector: str, limit: int = 500) -> str:
+    found = node.css(selector)
+    return loose.text(" ".join(" ".join(found[0].css("::text").getall()).split()), limit) if found else ""

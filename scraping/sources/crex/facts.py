@@ -1,0 +1,146 @@
+"""What does not change while a match is played: names, venue, series, start. Only the page has it, the live answer has
+team keys alone. A direct read carries the HTML of the last visit along for this.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from parsel import Selector
+
+from scraping.errors import PayloadRejected
+from scraping.payloads import Team, Toss
+from scraping.sources import loose
+from scraping.sources.crex import blob, status
+
+_MATCH = "match-"
+_FLAG_KEY = re.compile(r"/([0-9A-Za-z]{1,8})\.(?:png|svg|webp|jpg)(?:\?|$)")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The static part of a match."""
+
+    team_keys: frozenset[str] = frozenset()
+    teams: Mapping[str, Team] = field(default_factory=dict)  # by key
+    venue: str = ""
+    series: str = ""
+    series_key: str = ""
+    start_time: datetime | None = None
+    match_type: str = ""
+    round: str = ""
+    toss: Toss | None = None
+    document_id: str = ""
+    result: str = ""  # a result once printed stays true, however old the page
+
+
+@lru_cache(maxsize=512)  # a page is some 100 kB and the same one is parsed at every direct poll of its match
+def facts_of_page(body: bytes, match_key: str) -> Facts:
+    """The facts in a page's blob; empty where it has none. PayloadRejected where it is another match's page."""
+    html = body.decode("utf-8", errors="replace")
+    state = blob.page_state(html)
+    if state is None:
+        return Facts()
+    facts = facts_of_state(state, match_key)
+    return facts if facts.toss else replace(facts, toss=_drawn_toss(html, facts.teams))
+
+
+def facts_of_state(state: Mapping[str, Any], match_key: str) -> Facts:
+    meta = _meta(state, match_key)
+    live = loose.mapping(blob.answer(state, blob.LIVE))
+    facts = Facts(
+        team_keys=frozenset(filter(None, (_meta_key(meta, "team1"), _meta_key(meta, "team2")))),
+        teams=_meta_teams(meta),
+        venue=loose.text(meta.get("v")),
+        series_key=loose.text(meta.get("sf") or live.get("sf"), 20),
+        start_time=loose.iso_moment(meta.get("t")) or loose.moment(meta.get("t"), per_second=1000),
+        match_type=loose.text(live.get("fo") or live.get("mt"), 40),
+        round=loose.text(meta.get("mn") or live.get("mn"), 60),
+        document_id=loose.text(meta.get("dt"), 60),
+        result=status.first_result(live.get("comment1"), live.get("res"), live.get("result")),
+    )
+    facts = replace(facts, teams=_ssr_teams(live, facts.teams))
+    for answer in blob.answers(state, blob.MAPPING):
+        facts = with_mapping(facts, answer)
+    return replace(facts, toss=_toss(state, live, facts.teams))
+
+
+def with_mapping(facts: Facts, answer: Any) -> Facts:
+    """The facts with names from a getHomeMapData answer added."""
+    names = loose.mapping(answer)
+    teams = dict(facts.teams)
+    for row in loose.rows(names.get("t")):
+        key, name = loose.text(row.get("f_key"), 20), loose.text(row.get("n"), 120)
+        if key and name:
+            teams[key] = Team(name=name, short_name=loose.text(row.get("sn"), 24))
+    series = {loose.text(row.get("f_key"), 20): loose.text(row.get("n")) for row in loose.rows(names.get("s"))}
+    return replace(facts, teams=teams, series=facts.series or series.get(facts.series_key, ""))
+
+
+def _meta(state: Mapping[str, Any], match_key: str) -> Mapping[str, Any]:
+    """The `match-{key}` entry, completed from getMatchMetaData."""
+    others = [name for name in state if name.startswith(_MATCH) and name != _MATCH + match_key]
+    own = loose.mapping(state.get(_MATCH + match_key))
+    stated = loose.text(own.get("fkey"), 20)
+    if (not own and others) or (stated and stated != match_key):
+        raise PayloadRejected(f"the page is about another match: {stated or others[0]} instead of {match_key}")
+    listed = blob.answer(state, blob.MATCH_META)
+    first = next(iter(loose.rows(listed)), loose.mapping(listed))
+    return {**first, **own}
+
+
+def _meta_key(meta: Mapping[str, Any], side: str) -> str:
+    return loose.text(loose.mapping(meta.get(side)).get("fkey"), 20)
+
+
+def _meta_teams(meta: Mapping[str, Any]) -> dict[str, Team]:
+    teams = {}
+    for side in ("team1", "team2"):
+        key, name = _meta_key(meta, side), loose.text(loose.mapping(meta.get(side)).get("name"), 120)
+        if key and name:
+            teams[key] = Team(name=name)
+    return teams
+
+
+def _ssr_teams(live: Mapping[str, Any], known: Mapping[str, Team]) -> dict[str, Team]:
+    """Short names out of the rendered copy. Its team1 is the side now batting: told by flag or name, not by place."""
+    teams = dict(known)
+    by_name = {team.name: key for key, team in known.items()}
+    for side in ("team1", "team2"):
+        name = loose.text(live.get(f"{side}_f_n"), 120)
+        short = loose.text(live.get(f"{side}short") or live.get(side), 24)
+        flag = _FLAG_KEY.search(loose.text(live.get(f"{side}flag")))
+        key = flag.group(1) if flag else by_name.get(name, "")
+        if key and (name or key in known):
+            teams[key] = Team(name=name or known[key].name, short_name=short)
+    return teams
+
+
+def _toss(state: Mapping[str, Any], live: Mapping[str, Any], teams: Mapping[str, Team]) -> Toss | None:
+    after = blob.answer(state, blob.POST_MATCH)
+    row = next(iter(loose.rows(after)), loose.mapping(after))
+    winner = loose.text(row.get("toss_team"), 120)
+    if winner:
+        chose = loose.integer(row.get("chose_to"))
+        return Toss(winner=winner, decision="" if chose is None else "bat" if chose == 1 else "field")
+    return toss_of(loose.plain(live.get("comment1")), teams)
+
+
+def _drawn_toss(html: str, teams: Mapping[str, Team]) -> Toss | None:
+    """The toss as the info tab prints it: the blob speaks of it only until the chase begins."""
+    drawn = Selector(text=html, type="html").css(".toss-wrap p")
+    return toss_of(loose.plain(drawn[0].get()), teams) if drawn else None
+
+
+def toss_of(sentence: str, teams: Mapping[str, Team]) -> Toss | None:
+    """The toss that a sentence speaks of, its winner by full name."""
+    toss = status.toss_in(sentence)
+    if toss is None:
+        return None
+    full = {team.short_name: team.name for team in teams.values()}
+    return toss.model_copy(update={"winner": full.get(toss.winner, toss.winner)})

@@ -1,0 +1,132 @@
+"""The event answer: teams, score, status, place and time of a match."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from scraping.errors import SchemaBreak
+from scraping.payloads import Event, LastEvent, MatchState, Score, SideScore, Sport, Status, Team, Teams
+from scraping.sources import loose
+from scraping.sources.sofascore import status
+
+_WANTED = ("id", "status", "homeTeam", "awayTeam", "homeScore", "awayScore")
+
+
+def check_shape(event: Mapping[str, Any]) -> None:
+    """SchemaBreak where a field that we live on is gone."""
+    missing = [name for name in _WANTED if name not in event]
+    missing += [name for name in _WANTED[1:] if name in event and not isinstance(event[name], dict)]
+    if missing:
+        raise SchemaBreak(f"the event lacks {', '.join(missing)}; it has {', '.join(sorted(event)[:20]) or 'nothing'}")
+
+
+def state_of(event: Mapping[str, Any], events: tuple[Event, ...], now: datetime) -> MatchState:
+    """The unified match; `events` are newest first."""
+    judged, phase = status.judge(event["status"])
+    teams = Teams(team_a=_team(event, "homeTeam"), team_b=_team(event, "awayTeam"))
+    score = Score(team_a=_side_score(event, "homeScore"), team_b=_side_score(event, "awayScore"))
+    return MatchState(
+        sport=Sport.FOOTBALL,
+        title=title_of(event),
+        status=judged,
+        phase=phase,
+        teams=teams,
+        score=score,
+        clock=status.clock(event, judged, phase, now),
+        venue=_venue(loose.mapping(event.get("venue"))),
+        start_time=loose.moment(event.get("startTimestamp")),
+        last_event=LastEvent(type=events[0].kind, description=events[0].description) if events else None,
+        result=_result(event, judged, teams, score),
+        metadata=_metadata(event),
+    )
+
+
+def goals_of(event: Mapping[str, Any]) -> tuple[int, int]:
+    home, away = (_side_score(event, side).goals or 0 for side in ("homeScore", "awayScore"))
+    return home, away
+
+
+def title_of(event: Mapping[str, Any]) -> str:
+    names = (loose.text(loose.mapping(event.get(side)).get("name"), 120) for side in ("homeTeam", "awayTeam"))
+    return loose.text(" v ".join(names))
+
+
+def sport_of(event: Mapping[str, Any]) -> str:
+    """The sport's slug; empty where the event does not say."""
+    category = loose.mapping(loose.mapping(event.get("tournament")).get("category"))
+    team = loose.mapping(event.get("homeTeam"))
+    stated = (loose.mapping(holder.get("sport")).get("slug") for holder in (category, team))
+    return next(filter(None, (loose.text(slug, 40) for slug in stated)), "")
+
+
+def missing_in(state: MatchState, *, has_events: bool) -> tuple[str, ...]:
+    """Which of the seven wanted fields the source left out; a match that has not begun owes no score."""
+    has_begun = state.status in (Status.LIVE, Status.COMPLETED)
+    wanted = {
+        "teams.team_a.short_name": bool(state.teams.team_a.short_name),
+        "teams.team_b.short_name": bool(state.teams.team_b.short_name),
+        "start_time": state.start_time is not None,
+        "venue": bool(state.venue),
+        "metadata.series": bool(state.metadata.get("series")),
+        "score": state.score.team_a.goals is not None or not has_begun,
+        "events": has_events or not has_begun,
+    }
+    return tuple(name for name, is_there in wanted.items() if not is_there)
+
+
+def _team(event: Mapping[str, Any], side: str) -> Team:
+    team = loose.mapping(event.get(side))
+    name = loose.text(team.get("name"), 120)
+    if not name:
+        raise SchemaBreak(f"the event's {side} has no name; it has {', '.join(sorted(team)[:10]) or 'nothing'}")
+    return Team(name=name, short_name=loose.text(team.get("nameCode") or team.get("shortName"), 24))
+
+
+def _side_score(event: Mapping[str, Any], side: str) -> SideScore:
+    """`current` counts a shoot-out's goals in, `display` does not: goals are the latter, the shoot-out stands apart."""
+    score = loose.mapping(event.get(side))
+    goals, penalties = loose.integer(score.get("display")), loose.integer(score.get("penalties"))
+    current = loose.integer(score.get("current"))
+    if goals is None and current is not None:
+        goals = current - (penalties or 0)
+    if score and goals is None:
+        raise SchemaBreak(f"the event's {side} has no display; it has {', '.join(sorted(score)[:10])}")
+    return SideScore(goals=goals, penalties=penalties)
+
+
+def _venue(venue: Mapping[str, Any]) -> str:
+    name = loose.text(venue.get("name") or loose.mapping(venue.get("stadium")).get("name"), 200)
+    city = loose.text(loose.mapping(venue.get("city")).get("name"), 100)
+    return ", ".join(filter(None, (name, city)))
+
+
+def _result(event: Mapping[str, Any], judged: Status, teams: Teams, score: Score) -> str:
+    if judged is Status.ABANDONED:
+        return loose.text(loose.mapping(event.get("status")).get("description"), 60) or "Abandoned"
+    if judged is not Status.COMPLETED:
+        return ""
+    winner = {1: teams.team_a.name, 2: teams.team_b.name}.get(loose.integer(event.get("winnerCode")) or 0)
+    pairs = [(score.team_a.goals, score.team_b.goals), (score.team_a.penalties, score.team_b.penalties)]
+    goals, shootout = (sorted((a, b), reverse=True) if a is not None and b is not None else [] for a, b in pairs)
+    printed = "-".join(map(str, goals))
+    if winner is None:
+        return f"Draw {printed}".strip()
+    if shootout:
+        return f"{winner} won {'-'.join(map(str, shootout))} on penalties after {printed}"
+    return f"{winner} won {printed}".strip()
+
+
+def _metadata(event: Mapping[str, Any]) -> dict[str, str | int | float | None]:
+    tournament, season = loose.mapping(event.get("tournament")), loose.mapping(event.get("season"))
+    unique = loose.mapping(tournament.get("uniqueTournament"))
+    round_info = loose.mapping(event.get("roundInfo"))
+    found: dict[str, str | int | float | None] = {
+        "series": loose.text(unique.get("name") or tournament.get("name"), 200),
+        "season": loose.text(season.get("year") or season.get("name"), 60),
+        "round": loose.integer(round_info.get("round")),
+        "round_name": loose.text(round_info.get("name"), 60),
+        "referee": loose.text(loose.mapping(event.get("referee")).get("name"), 120),
+    }
+    return {name: value for name, value in found.items() if value not in (None, "")}

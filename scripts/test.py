@@ -1,0 +1,140 @@
+"""`make test`: all tests, on both databases where it matters, with private servers that are gone afterwards.
+
+Settings read the environment when they are imported, so each phase is a pytest process of its own:
+fast (SQLite, on all cores), scaled (tests marked `both` or `scaled`, on PostgreSQL and Redis), slow (whole systems).
+"""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from scripts.requirements import RESULTS  # noqa: E402 - needs the path above
+from tests.servers import PostgresServer, RedisServer  # noqa: E402
+
+COUNT = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed)")
+NOTHING_COLLECTED = 5
+
+
+@dataclass(frozen=True)
+class Phase:
+    name: str
+    title: str
+    marks: str
+    options: tuple[str, ...] = ()
+    needs_servers: bool = False
+
+
+PHASES = (
+    Phase("fast", "SQLite", "not slow and not scaled", ("-n", "2", "--dist", "loadfile")),
+    Phase("scaled", "PostgreSQL and Redis", "(both or scaled) and not slow", (), needs_servers=True),
+    Phase("slow", "whole systems", "slow and not scaled"),
+    Phase("slow-scaled", "whole systems on PostgreSQL and Redis", "slow and (both or scaled)", (), needs_servers=True),
+)
+
+
+@dataclass
+class Totals:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    codes: list[int] = field(default_factory=list)
+
+    def add(self, summary: str, code: int) -> None:
+        for number, word in COUNT.findall(summary):
+            if word in {"passed", "xfailed"}:
+                self.passed += int(number)
+            elif word == "skipped":
+                self.skipped += int(number)
+            else:
+                self.failed += int(number)
+        self.codes.append(0 if code == NOTHING_COLLECTED else code)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=("fast", "scaled", "slow"))
+    parser.add_argument("arguments", nargs="*", help="passed on to pytest")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, _leave)
+    if not options.only and not options.arguments:
+        RESULTS.unlink(missing_ok=True)  # a whole run starts from a clean sheet: renamed tests would stay for ever
+    totals = Totals()
+    for phase in PHASES:
+        if not options.only or phase.name.startswith(options.only) or phase.name.endswith(options.only):
+            run(phase, options.arguments, totals)
+    print(f"{totals.passed} passed, {totals.failed} failed, {totals.skipped} skipped", flush=True)
+    return 1 if totals.failed or any(totals.codes) else 0
+
+
+def run(phase: Phase, arguments: list[str], totals: Totals) -> None:
+    print(f"\n== {phase.name}: {phase.title} ==", flush=True)
+    began = time.monotonic()
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="vl-test-", ignore_cleanup_errors=True))
+        env = {**clean_environment(), "VAR_DIR": folder, "VICTORYLINE_TESTS": "1"}
+        env |= _remembered_chromium()
+        if phase.needs_servers:
+            env |= {
+                "DATABASE_URL": stack.enter_context(PostgresServer()).url,
+                "REDIS_URL": stack.enter_context(RedisServer()).url,
+                "SECRET_KEY": "for the tests only, and long enough for everyone who counts",
+                "JWT_SIGNING_KEY": "for the tests only too, and just as long as the other one is",
+            }
+        code, summary = run_pytest(["-m", phase.marks, *phase.options, *arguments], env)
+    totals.add(summary, code)
+    print(f"   {phase.name} took {time.monotonic() - began:.0f} s", flush=True)
+
+
+def run_pytest(arguments: list[str], env: dict[str, str]) -> tuple[int, str]:
+    """pytest's exit code and its last line, which it also prints."""
+    command = [sys.executable, "-m", "pytest", "-q", "--durations=5", "--durations-min=5", *arguments]
+    process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    last = ""
+    try:
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            if COUNT.search(line) and " in " in line:
+                last = line
+        return process.wait(), last
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+
+
+def clean_environment() -> dict[str, str]:
+    """The developer's own variables must not decide whether tests pass."""
+    from victoryline.env import Config
+    from victoryline.lib.variables import table
+
+    ours = set(table(Config)) - {"CHROMIUM_PATH"}
+    return {name: value for name, value in os.environ.items() if name not in ours}
+
+
+def _remembered_chromium() -> dict[str, str]:
+    """Tests have a VAR_DIR of their own, without bootstrap's note of the browser."""
+    note = ROOT / "var" / "chromium_path"
+    if os.environ.get("CHROMIUM_PATH") or not note.is_file():
+        return {}
+    return {"CHROMIUM_PATH": note.read_text().strip()}
+
+
+def _leave(*_: int | FrameType | None) -> None:
+    raise SystemExit(143)  # through the exit stack, which stops the servers
+
+
+if __name__ == "__main__":
+    sys.exit(main())

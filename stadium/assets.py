@@ -1,0 +1,35 @@
+"""Small files that pages refer to: scripts and styles from disk, pictures and fonts made up."""
+
+from __future__ import annotations
+
+import base64
+from functools import cache
+from pathlib import Path
+
+from aiohttp import web
+
+_ROOT = Path(__file__).parent
+_PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwADBwIAMCbHYQAAAABJRU5ErkJggg=="
+)
+_TYPES = {".js": "text/javascript", ".css": "text/css", ".png": "image/png", ".woff2": "font/woff2"}
+
+
+async def asset(request: web.Request) -> web.Response:
+    site, name = request.path.split("/")[1], request.match_info["file"]
+    suffix = Path(name).suffix
+    if suffix in (".png", ".woff2"):
+        body = _PIXEL if suffix == ".png" else b"\0" * 2048
+    else:
+        found = _file(site, name)
+        if found is None:
+            raise web.HTTPNotFound
+        body = found
+    return web.Response(body=body, content_type=_TYPES[suffix], headers={"Cache-Control": "max-age=3600"})
+
+
+@cache
+def _file(site: str, name: str) -> bytes | None:
+    folder = _ROOT / site / "assets"
+    known = {path.name: path for path in folder.iterdir()}
+    return known[name].read_bytes() if name in known else None

@@ -1,0 +1,51 @@
+"""How much the sites are asked: counters since the start or the last reset."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from stadium.world import iso
+
+
+@dataclass
+class RequestCounters:
+    requests: Counter[tuple[str, str]] = field(default_factory=Counter)
+    statuses: Counter[int] = field(default_factory=Counter)
+    concurrent: Counter[str] = field(default_factory=Counter)
+    max_concurrent: Counter[str] = field(default_factory=Counter)
+    last_at: dict[str, float] = field(default_factory=dict)
+
+    def enter(self, site: str, target: str, wall: float) -> None:
+        self.requests[site, target] += 1
+        self.last_at[site] = wall
+        self.concurrent[site] += 1
+        self.max_concurrent[site] = max(self.max_concurrent[site], self.concurrent[site])
+
+    def leave(self, site: str, status: int) -> None:
+        self.concurrent[site] -= 1
+        self.statuses[status] += 1
+
+    def reset(self) -> None:
+        """Requests under way stay counted as concurrent: they are."""
+        self.requests.clear()
+        self.statuses.clear()
+        self.last_at.clear()
+        self.max_concurrent = Counter(self.concurrent)
+
+    def as_json(self) -> dict[str, Any]:
+        sites: dict[str, Any] = {}
+        for (site, target), count in sorted(self.requests.items()):
+            entry = sites.setdefault(site, {"total": 0, "targets": {}})
+            entry["total"] += count
+            entry["targets"][target] = count
+        for site, entry in sites.items():
+            entry["concurrent"] = self.concurrent[site]
+            entry["max_concurrent"] = self.max_concurrent[site]
+            entry["last_request_at"] = iso(self.last_at[site]) if site in self.last_at else None
+        return {
+            "total": sum(self.requests.values()),
+            "sites": sites,
+            "statuses": {str(status): count for status, count in sorted(self.statuses.items())},
+        }

@@ -1,0 +1,123 @@
+/* The site's script: earns the script cookie, then keeps the page fresh from the JSON endpoints. */
+(function () {
+  "use strict";
+  var POLL_MS = 2500;
+
+  function sum(text) {
+    var value = 0x811c9dc5;
+    for (var i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193) >>> 0;
+    return ("0000000" + value.toString(16)).slice(-8);
+  }
+
+  function earnCookie() {
+    var meta = document.querySelector('meta[name="cx-n"]');
+    if (meta) document.cookie = "cxjs=" + meta.content + "." + sum(meta.content) + "; path=/crex; SameSite=Lax";
+  }
+
+  function decode(text) {
+    var codes = [["&g;", ">"], ["&l;", "<"], ["&s;", "'"], ["&q;", '"'], ["&a;", "&"]];
+    codes.forEach(function (pair) { text = text.split(pair[0]).join(pair[1]); });
+    return JSON.parse(text);
+  }
+
+  function ask(method, path, body, then) {
+    var request = new XMLHttpRequest();
+    request.open(method, path);
+    request.setRequestHeader("Content-Type", "application/json");
+    request.onload = function () {
+      if (request.status !== 200) return;
+      try { then(JSON.parse(request.responseText)); } catch (error) { console.warn("unreadable answer", path); }
+    };
+    request.send(body ? JSON.stringify(body) : null);
+  }
+
+  function put(selector, text) {
+    var node = document.querySelector(selector);
+    if (node && node.textContent.trim() !== text) node.textContent = text;
+  }
+
+  function split(score) {
+    var parts = score.split("(");
+    return { runs: parts[0].replace("/", "-"), overs: parts[1] ? "(" + parts[1] + ")" : "" };
+  }
+
+  function longResult(text, names) {
+    var winner = Object.values(names).filter(function (team) { return text.indexOf(team.sn + " won") === 0; })[0];
+    return winner ? text.replace(winner.sn, winner.n) + " \u{1F3C6}" : text;
+  }
+
+  function showHeader(live, names) {
+    var keys = live.a.split("."), scores = [split(live.j), split(live.k)], order = live.h === "1" ? [1, 0] : [0, 1];
+    put(".team-name.team-1", (names[keys[order[0]]] || {}).sn || "");
+    put(".team-name.team-2 div", (names[keys[order[1]]] || {}).sn || "");
+    put(".f-runs span:nth-child(1)", scores[order[0]].runs);
+    put(".f-runs span:nth-child(2)", scores[order[0]].overs);
+    put(".second-innings span:nth-child(1)", scores[order[1]].overs);
+    put(".second-innings span:nth-child(2)", scores[order[1]].runs);
+    put(".result-box span", live.comment1 ? longResult(live.comment1, names) : live.B.replace(/^\^\d$/, "W"));
+    if (live.comment1) put(".final-result", live.comment1);
+  }
+
+  function ballCard(item) {
+    var card = document.createElement("div");
+    card.className = "cm-b-roundcard";
+    [["cm-b-over", item.o], ["cm-b-ballupdate", item.b], ["cm-b-comment-c1", item.c1]].forEach(function (pair) {
+      var span = document.createElement("span");
+      span.className = pair[0];
+      span.textContent = " " + pair[1] + " ";
+      card.appendChild(span);
+    });
+    return card;
+  }
+
+  function showFeed(items, seen) {
+    var list = document.querySelector("app-match-commentary");
+    items.slice().reverse().forEach(function (item) {
+      if (item.id <= seen.last) return;
+      seen.last = item.id;
+      if (list && item.type === "b") list.insertBefore(ballCard(item), list.firstChild);
+    });
+  }
+
+  function find(state, ending) {
+    var key = Object.keys(state).filter(function (name) { return name.endsWith(ending); })[0];
+    return key ? state[key] : null;
+  }
+
+  function watchMatch(state) {
+    var key = location.pathname.split("-").pop(), names = {}, feed = find(state, "getBallFeeds") || [];
+    (find(state, "getHomeMapDataliveparsing") || { t: [] }).t.forEach(function (team) { names[team.f_key] = team; });
+    var seen = { last: feed.length ? feed[0].id : 0 };
+    function poll() {
+      ask("GET", "/crex/api/v3/getSV3?key=" + key, null, function (live) { showHeader(live, names); });
+      ask("POST", "/crex/commentary/v2/getBallFeeds", { matchKey: key, lastDocId: "", filters: [], lang: "en" },
+        function (items) { showFeed(items, seen); });
+    }
+    poll();
+    setInterval(poll, POLL_MS);
+  }
+
+  function watchList() {
+    function poll() {
+      ask("GET", "/crex/api/v3/getLiveMatches", null, function (matches) {
+        document.querySelectorAll(".live-card").forEach(function (card) {
+          var match = matches[card.dataset.key];
+          if (!match) return;
+          [match.j, match.k].forEach(function (score, place) {
+            var side = card.querySelectorAll(".team-score")[place], text = split(score);
+            side.querySelectorAll("span")[1].textContent = " " + text.runs + " ";
+            side.querySelector(".match-over").textContent = text.overs.replace(/[()]/g, "");
+          });
+          card.querySelector(".comment").textContent = match.res;
+        });
+      });
+    }
+    poll();
+    setInterval(poll, POLL_MS);
+  }
+
+  earnCookie();
+  var blob = document.getElementById("app-root-state"), state = {};
+  try { state = decode(blob.textContent); } catch (error) { console.warn("no state in the page"); }
+  if (document.body.dataset.view === "match") watchMatch(state); else watchList();
+})();

@@ -1,0 +1,75 @@
+"""Lists of matches and names: `getLiveMatches` and `getHomeMapData`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from stadium.crex.live import score_text, series_key
+from stadium.crex.readable import comment
+from stadium.cricket.state import CricketState
+from stadium.people import slug
+from stadium.programme import Match
+
+
+def list_item(match: Match, state: CricketState, start_wall: float, end_wall: float) -> dict[str, Any]:
+    first, second = match.teams
+    item: dict[str, Any] = {
+        "b": first.key,
+        "c": second.key,
+        "j": score_text(state, 0),
+        "k": score_text(state, 1),
+        "l": "",
+        "m": "",
+        "res": "" if state.phase == "scheduled" else comment(match, state),
+        "result": state.result,
+        "ti": int(start_wall * 1000),
+        "fo": match.format,
+        "q": f"^{series_key(match)}",
+        "v": venue_key(match),
+        "mn": str(match.turn + 1),
+    }
+    if state.phase == "rain":
+        item["ac"] = "rain"
+    if state.is_over:
+        item["finishTime"] = int(end_wall * 1000)
+    return item
+
+
+def venue_key(match: Match) -> str:
+    return f"V{match.slot.number}"
+
+
+def match_path(match: Match) -> str:
+    return f"/crex/cricket-live-score/{match_slug(match)}-match-updates-{match.key}"
+
+
+def match_slug(match: Match) -> str:
+    first, second = match.teams
+    return slug(f"{first.short} vs {second.short} {ordinal(match.turn + 1)} match {match.series[0]}")
+
+
+def ordinal(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def names(matches: Iterable[Match], wanted: dict[str, set[str]] | None = None) -> dict[str, Any]:
+    """Names behind keys; `wanted` narrows them to what was asked for."""
+    people: dict[str, dict[str, Any]] = {}
+    teams: dict[str, dict[str, Any]] = {}
+    series: dict[str, dict[str, Any]] = {}
+    venues: dict[str, dict[str, Any]] = {}
+    for match in matches:
+        for team in match.teams:
+            teams[team.key] = {"f_key": team.key, "n": team.name, "sn": team.short}
+            people |= {player.key: {"f_key": player.key, "n": player.name} for player in team.players}
+        key = series_key(match)
+        series[key] = {"f_key": key, "n": match.series[0], "sn": match.series[1], "tour": 0}
+        venues[venue_key(match)] = {"f_key": venue_key(match), "n": match.venue}
+    tables = {"p": people, "t": teams, "s": series, "v": venues}
+    found: dict[str, Any] = {
+        letter: [row for key, row in table.items() if wanted is None or key in wanted.get(letter, set())]
+        for letter, table in tables.items()
+    }
+    return found | {"u": []}

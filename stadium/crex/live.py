@@ -1,0 +1,126 @@
+"""The live state of a match as `getSV3` gives it: terse keys, score strings without a closing bracket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stadium.cricket.script import Ball
+from stadium.cricket.state import CricketState, Innings, OverLine
+from stadium.keys import base36
+from stadium.programme import Match
+
+_BALL_KINDS = {4: 2, 6: 2}
+
+
+def live(match: Match, state: CricketState) -> dict[str, Any]:
+    first, second = match.teams
+    now = state.current
+    payload: dict[str, Any] = {
+        "A": ".".join(_this_over(now).texts) if now and now.overs else "",
+        "B": ball_text(state),
+        "F": f"^{(now.batting if now else first).key}",
+        "L": "0.0.0", "M": "0.0.0", "R": "0+1", "S": "",
+        "a": f"{first.key}.{second.key}",
+        "ca": 14, "cb": "w", "dt_id": str(1_125_900_013_000_000 + match.number),
+        "fid": 4_200_000 + match.number,
+        "fo": match.format, "mt": match.format,
+        "g": "", "gen": 1,
+        "h": str(now.number if now else 0),
+        "j": score_text(state, 0), "k": score_text(state, 1),
+        "mn": str(match.turn + 1), "ms": 0, "n1": 0, "oh": 1, "over_reduced": 0, "pb": 1,
+        "sf": series_key(match), "st": "27" if state.phase == "in_play" else "1",
+    }  # fmt: skip
+    payload |= _players(now) | _recent(now)
+    if state.is_over:
+        payload["comment1"] = state.result
+    return payload
+
+
+def score_text(state: CricketState, number: int) -> str:
+    if len(state.innings) <= number:
+        return ""
+    innings = state.innings[number]
+    return f"{innings.score}({innings.overs_text}"
+
+
+def ball_text(state: CricketState) -> str:
+    """The last ball or, when play is stopped, why. A finished match keeps its last ball: completion lags here."""
+    if state.phase in ("innings_break", "rain") and state.notice:
+        return state.notice.text
+    if state.phase == "abandoned":
+        return state.result
+    last = state.last_ball
+    if last is None or (state.current and last.innings != state.current.number):
+        return ""
+    return f"^{int(last.wicket.kind)}" if last.wicket else last.text
+
+
+def series_key(match: Match) -> str:
+    return base36(2_700 + match.slot.number)
+
+
+def _this_over(innings: Innings) -> OverLine:
+    return innings.overs[-1]
+
+
+def _players(innings: Innings | None) -> dict[str, Any]:
+    if innings is None or not innings.overs:
+        return dict.fromkeys(("b", "c", "p", "q", "r", "s", "t", "x", "y", "z", "d", "i"), "")
+    lines = [innings.batters[player.key] for player in innings.crease]
+    stars = ["*" if innings.striker == place else "" for place in (0, 1)]
+    bowler = innings.bowlers[innings.overs[-1].bowler.key]
+    others = [line for line in innings.bowlers.values() if line.player != bowler.player][-2:]
+    figures = [f"{line.player.key}.{line.balls}.{line.runs}.{line.wickets}" for line in others] + ["", ""]
+    return {
+        "b": bowler.player.key,
+        "c": f"{bowler.runs}.{bowler.balls}.{bowler.wickets}.1",
+        "p": ".".join(player.key for player in innings.crease),
+        "q": f"{lines[0].runs}.{lines[0].balls}{stars[0]}",
+        "r": f"{lines[0].fours}.{lines[0].sixes}.{lines[0].balls}.{lines[0].runs}",
+        "s": f"{lines[1].runs}.{lines[1].balls}{stars[1]}",
+        "t": f"{lines[1].fours}.{lines[1].sixes}.{lines[1].balls}.{lines[1].runs}",
+        "x": _last_wicket(innings),
+        "y": figures[0],
+        "z": figures[1],
+        "d": "",
+        "i": "",
+    }
+
+
+def _last_wicket(innings: Innings) -> str:
+    fall = innings.last_wicket
+    if fall is None or fall.ball.wicket is None:
+        return ""
+    wicket = fall.ball.wicket
+    return f"{wicket.out.key}.{fall.runs}.{fall.balls}.{fall.score}.{fall.legal_balls}.0.{int(wicket.kind)}"
+
+
+def _recent(innings: Innings | None) -> dict[str, Any]:
+    overs = innings.overs if innings else []
+    done = [over for over in overs[-4:] if not innings or over.number * 6 <= innings.legal_balls]
+    texts = [f"{over.number}:{'.'.join(over.texts)}" for over in reversed(done)] + ["", "", ""]
+    rows = [_row(over, innings) for over in overs[-4:] if innings]
+    return {"m": texts[0], "l": texts[1], "n": texts[2], "rb": rows}
+
+
+def _row(over: OverLine, innings: Innings) -> dict[str, Any]:
+    return {
+        "b": [
+            {"bf": ball.bowler.key, "d": ball.number, "t": _ball_kind(ball), "u": _reversed_text(ball)}
+            for ball in over.balls
+        ],
+        "bt": innings.batting.key,
+        "i": innings.number,
+        "o": over.number,
+        "r": over.runs,
+        "ts": over.total,
+    }
+
+
+def _ball_kind(ball: Ball) -> int:
+    return 1 if ball.wicket else _BALL_KINDS.get(ball.runs, 0)
+
+
+def _reversed_text(ball: Ball) -> str:
+    """This list writes `nb1` and `w` where the ball feed writes `1nb` and `W`."""
+    return "w" if ball.wicket else f"{ball.extra}{ball.total}"

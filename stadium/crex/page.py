@@ -1,0 +1,110 @@
+"""The pages of the site: the list of matches, and one match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from stadium.crex import blob, parts
+from stadium.crex.listing import match_path, names, ordinal
+from stadium.crex.live import live, series_key
+from stadium.crex.readable import comment, readable
+from stadium.cricket.state import CricketState
+from stadium.people import slug
+from stadium.programme import Match
+from stadium.world import iso
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What every page needs besides its content."""
+
+    base: str  # the absolute address of the site, without a slash at the end
+    nonce: str
+
+
+def document(frame: Frame, title: str, content: str, state: dict[str, Any], view: str) -> str:
+    return f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>
+<meta name="cx-n" content="{frame.nonce}"><link rel="icon" href="data:,">
+<link rel="stylesheet" href="/crex/assets/style.css">
+<link rel="preload" as="font" href="/crex/assets/font.woff2" crossorigin></head>
+<body data-view="{view}"><app-root><header><img alt="logo" src="/crex/assets/logo.png"></header>
+{content}
+</app-root><script id="app-root-state" type="application/json">{blob.encode(state)}</script>
+<script src="/crex/assets/app.js" defer></script></body></html>"""
+
+
+def match_page(frame: Frame, match: Match, state: CricketState, start_wall: float, feed: list[dict[str, Any]]) -> str:
+    fields = readable(match, state)
+    first, second = match.teams
+    content = f"""<div class="match-info"><h1 class="name-wrapper">
+<span>{escape(first.name)} vs {escape(second.name)}</span></h1>
+<div class="s-name">{escape(match.series[0])}</div><div class="match-date">{iso(start_wall)}</div>
+<div class="match-venue">{escape(match.venue)}</div><div class="toss-wrap"><p>{escape(state.toss)}</p></div></div>
+{parts.header(match, state, fields)}
+{parts.players(fields)}
+{parts.overs_strip(fields)}
+{parts.commentary(feed)}"""
+    title = f"{first.short} vs {second.short} live score, {ordinal(match.turn + 1)} {match.format}"
+    return document(frame, title, content, _match_state(frame, match, state, start_wall, feed), "match")
+
+
+def _match_state(
+    frame: Frame, match: Match, state: CricketState, start_wall: float, feed: list[dict[str, Any]]
+) -> dict[str, Any]:
+    first, second = match.teams
+    meta: dict[str, Any] = {
+        "ft": 2,
+        "mn": str(match.turn + 1),
+        "s": 1,
+        "t": iso(start_wall),
+        "v": match.venue,
+        "sf": series_key(match),
+        "dt": 1_125_900_013_000_000 + match.number,
+    }
+    sides = {"team1": {"name": first.name, "fkey": first.key}, "team2": {"name": second.name, "fkey": second.key}}
+    return {
+        f"{frame.base}/live/getMatchMetaData": [meta | {"team1": first.name, "team2": second.name}],
+        f"match-{match.key}": meta | sides | {"fkey": match.key},
+        f"{frame.base}/api/v3/getSV3": live(match, state) | readable(match, state),
+        f"{frame.base}/commentary/v2/getBallFeeds": feed,
+        f"{frame.base}/mapping/getHomeMapDataliveparsing": names([match]),
+    }
+
+
+def list_page(frame: Frame, rows: list[tuple[Match, CricketState]], listing: dict[str, Any]) -> str:
+    cards = "".join(f"<!--card-->{card(match, state)}" for match, state in rows)
+    content = f'<h1>Cricket live score</h1><div class="live-cards">{cards}<!--/cards--></div>'
+    state = {
+        f"{frame.base}/api/v3/getLiveMatches": listing,
+        f"{frame.base}/mapping/getHomeMapDataliveparsing": names([match for match, _ in rows]),
+    }
+    return document(frame, "Cricket live score", content, state, "list")
+
+
+def card(match: Match, state: CricketState) -> str:
+    tag = {"live": "Live", "upcoming": "Upcoming"}.get(state.status, "Finished")
+    sides = "".join(_card_side(match, state, number) for number in (0, 1))
+    return f"""<div class="live-card" data-key="{match.key}"><div class="live-card-top">
+<a href="/crex/series/{slug(match.series[0])}-{series_key(match)}">
+<div class="live"><div class="ce-data"><div id="circle"></div><span class="liveTag"> {tag} </span>
+<div class="br-right"></div>
+<div class="snameTag"> {escape(match.series[1])} </div></div></div></a></div>
+<a href="{match_path(match)}"><div class="live-card-middle middleContentHeight">
+<div class="match-number"> {ordinal(match.turn + 1)} {match.format}<span>, </span>
+<span>{escape(match.venue)}</span></div>
+<div class="d-flex"><div class="live-c-w">{sides}</div></div>
+<span class="comment">{escape(comment(match, state))} </span><div class="comment"> </div></div></a></div>"""
+
+
+def _card_side(match: Match, state: CricketState, number: int) -> str:
+    team = match.teams[number]
+    innings = state.innings[number] if number < len(state.innings) else None
+    score = f"{innings.runs}-{innings.wickets}" if innings else ""
+    overs = innings.overs_text if innings else ""
+    return (
+        f'<div class="team-score"><img loading="lazy" width="45" height="45" src="/crex/assets/flag/{team.key}.png" '
+        f'title="{team.short}" alt="{team.short} flag"><span class="team-name">{team.short}</span>'
+        f'<span> {score} </span><span class="match-over"> {overs} </span></div>'
+    )

@@ -1,0 +1,1 @@
+"""Cricket: scripts of matches, how they are generated, and the state they fold into."""

@@ -1,0 +1,66 @@
+"""The middleware every request passes: counts it, lets faults strike it, and keeps the gate."""
+
+from __future__ import annotations
+
+import json
+
+from aiohttp import web
+
+from stadium.context import STADIUM, Stadium
+from stadium.endpoints import Endpoint, Handler, endpoint_of
+from stadium.mischief import CHALLENGE_BODY, answer
+
+
+@web.middleware
+async def doorman(request: web.Request, handler: Handler) -> web.StreamResponse:
+    endpoint = endpoint_of(request)
+    if endpoint is None:
+        return await handler(request)
+    stadium = request.app[STADIUM]
+    wall = stadium.world.clock.wall()
+    stadium.counters.enter(endpoint.site, endpoint.target, wall)
+    status = 0  # what a connection that was cut counts as
+    try:
+        response = await _serve(request, endpoint, handler, stadium, wall)
+        status = response.status
+        return response
+    except web.HTTPException as refusal:
+        status = refusal.status
+        raise
+    finally:
+        stadium.counters.leave(endpoint.site, status)
+
+
+async def _serve(
+    request: web.Request, endpoint: Endpoint, handler: Handler, stadium: Stadium, wall: float
+) -> web.StreamResponse:
+    async def guarded(request: web.Request) -> web.StreamResponse:
+        if endpoint.is_gated and not stadium.gates[endpoint.site].is_open(request.cookies, wall, stadium.policy):
+            return _refused(endpoint.site)
+        return await handler(request)
+
+    if not stadium.faults.faults:
+        return await guarded(request)
+    match = await _match_of(request)
+    faults = stadium.faults.strike(endpoint.site, endpoint.target, request.path, match, wall)
+    return await answer(request, endpoint, faults, guarded, stadium.stopping)
+
+
+def _refused(site: str) -> web.Response:
+    body = '{"error":"Forbidden"}' if site == "crex" else CHALLENGE_BODY
+    return web.Response(status=403, text=body, content_type="application/json")
+
+
+async def _match_of(request: web.Request) -> str:
+    """Which match a request is about, as the faults name it; empty if none."""
+    info = request.match_info
+    if "name" in info:
+        return info["name"].rpartition("-")[2]
+    key = info.get("id") or request.query.get("key")
+    if key is not None or request.method != "POST":
+        return key or ""
+    try:
+        body = json.loads(await request.read())
+    except ValueError:
+        return ""
+    return str(body.get("matchKey", "")) if isinstance(body, dict) else ""

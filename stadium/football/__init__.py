@@ -1,0 +1,1 @@
+"""Football: scripts of matches, how they are generated, and the state they fold into."""

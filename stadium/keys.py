@@ -1,0 +1,70 @@
+"""Match keys and ids that can be read back.
+
+A key encodes the match's number in the programme, so any process can find the match from the key alone and no table of
+keys has to survive a restart. The number is scrambled by a multiplication modulo a prime to look as arbitrary as the
+real ones do.
+"""
+
+from __future__ import annotations
+
+DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_LOWEST = 36**3
+_PRIME = 1_632_949  # the largest prime below 36**4 - 36**3, so that every key has four characters
+_FACTOR = 700_703
+_INVERSE = pow(_FACTOR, -1, _PRIME)
+_FIRST_EVENT_ID = 15_000_000
+
+
+def base36(number: int) -> str:
+    text = ""
+    while number:
+        number, digit = divmod(number, 36)
+        text = DIGITS[digit] + text
+    return text or "0"
+
+
+def scramble(number: int) -> int:
+    return (number * _FACTOR + 4_211) % _PRIME
+
+
+def unscramble(number: int) -> int:
+    return (number - 4_211) * _INVERSE % _PRIME
+
+
+def crex_key(number: int) -> str:
+    return base36(_LOWEST + scramble(number))
+
+
+def number_of_crex_key(key: str) -> int | None:
+    """The match number behind a key, or None if no key looks like that. Keys are case sensitive."""
+    if len(key) != 4 or any(char not in DIGITS for char in key):
+        return None
+    value = int(key, 36) - _LOWEST
+    return unscramble(value) if 0 <= value < _PRIME else None
+
+
+def event_id(number: int) -> int:
+    return _FIRST_EVENT_ID + scramble(number)
+
+
+def number_of_event_id(value: int) -> int | None:
+    scrambled = value - _FIRST_EVENT_ID
+    return unscramble(scrambled) if 0 <= scrambled < _PRIME else None
+
+
+def custom_id(number: int) -> str:
+    rest, text = event_id(number) * 131, ""
+    while rest:
+        rest, digit = divmod(rest, len(LETTERS))
+        text += LETTERS[digit]
+    return text
+
+
+def number_of_custom_id(text: str) -> int | None:
+    value = 0
+    for char in reversed(text):
+        if char not in LETTERS:
+            return None
+        value = value * len(LETTERS) + LETTERS.index(char)
+    return number_of_event_id(value // 131) if value % 131 == 0 else None

@@ -1,0 +1,169 @@
+"""Does to an answer what a planted fault asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any
+
+from aiohttp import web
+
+from stadium.endpoints import Endpoint, Handler
+from stadium.faults import Fault
+
+WRONG_MATCH = "stadium_wrong_match"  # a request key: handlers answer with another match's data
+CHALLENGE_BODY = '{"error":{"code":403,"reason":"challenge"}}'
+CHALLENGE_PAGE = """<!doctype html><html><head><title>Just a moment...</title></head>
+<body><h1>Checking your browser</h1><div id="challenge-form" class="captcha">Please wait</div></body></html>"""
+_DRIP_STEPS = 20
+_POLL_SECONDS = 0.2
+
+
+async def answer(
+    request: web.Request, endpoint: Endpoint, faults: list[Fault], handler: Handler, stopping: asyncio.Event
+) -> web.StreamResponse:
+    for fault in faults:
+        early = await _before(request, endpoint, fault, stopping)
+        if early is not None:
+            return early
+    response = await handler(request)
+    for fault in faults:
+        if isinstance(response, web.Response):
+            _rewrite(response, fault.kind)
+    drip = next((fault for fault in faults if fault.kind == "drip"), None)
+    if drip and isinstance(response, web.Response):
+        return await _drip(request, response, drip.value, stopping)
+    return response
+
+
+async def _before(
+    request: web.Request, endpoint: Endpoint, fault: Fault, stopping: asyncio.Event
+) -> web.StreamResponse | None:
+    match fault.kind:
+        case "latency":
+            await _wait(stopping, fault.value)
+        case "hang":
+            await _hang(request, fault, stopping)
+        case "wrong_match":
+            request[WRONG_MATCH] = True
+        case "status":
+            return _status(int(fault.value))
+        case "empty":
+            return web.Response(content_type="text/html" if endpoint.target == "page" else "application/json")
+        case "challenge":
+            if endpoint.is_gated and endpoint.site == "sofascore":
+                return web.Response(status=403, text=CHALLENGE_BODY, content_type="application/json")
+            return web.Response(text=CHALLENGE_PAGE, content_type="text/html")
+        case "reset":
+            _cut(request)
+    return None
+
+
+def _status(status: int) -> web.Response:
+    headers = {"Retry-After": "5"} if status in (429, 503) else None
+    return web.json_response({"error": {"code": status, "message": "planted"}}, status=status, headers=headers)
+
+
+def _cut(request: web.Request) -> None:
+    """Close the connection without an answer."""
+    if request.transport is not None:
+        request.transport.abort()
+    raise asyncio.CancelledError
+
+
+async def _hang(request: web.Request, fault: Fault, stopping: asyncio.Event) -> None:
+    while not fault.removed.is_set():
+        if stopping.is_set() or request.transport is None or request.transport.is_closing():
+            _cut(request)
+        await _wait(fault.removed, _POLL_SECONDS)
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return
+
+
+async def _drip(
+    request: web.Request, response: web.Response, seconds: float, stopping: asyncio.Event
+) -> web.StreamResponse:
+    """The same bytes, spread over so many seconds."""
+    body = response.body if isinstance(response.body, bytes) else b""
+    slow = web.StreamResponse(status=response.status, headers=response.headers)
+    slow.content_length = len(body)
+    await slow.prepare(request)
+    size = max(len(body) // _DRIP_STEPS, 1)
+    for start in range(0, len(body), size):
+        await slow.write(body[start : start + size])
+        await _wait(stopping, seconds / _DRIP_STEPS)
+    await slow.write_eof()
+    return slow
+
+
+def _rewrite(response: web.Response, kind: str) -> None:
+    body = response.body
+    if not isinstance(body, bytes) or kind not in ("malformed", "layout", "half_list"):
+        return
+    text = body.decode()
+    if response.content_type == "application/json":
+        response.text = _REWRITE_JSON[kind](text)
+    elif response.content_type == "text/html":
+        response.text = _REWRITE_HTML[kind](text)
+
+
+def _cut_json(text: str) -> str:
+    return text[: max(len(text) // 2, 1)]
+
+
+def _rename_json(text: str) -> str:
+    return json.dumps(_renamed(json.loads(text)))
+
+
+def _renamed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {f"v2_{key}": _renamed(item) for key, item in value.items()}
+    return [_renamed(item) for item in value] if isinstance(value, list) else value
+
+
+def _halve_json(text: str) -> str:
+    return json.dumps(_halved(json.loads(text)))
+
+
+def _halved(value: Any) -> Any:
+    """Every second item gone: inside the lists of an object that wraps lists, or of an object keyed by match."""
+    if isinstance(value, list):
+        return value[::2]
+    if isinstance(value, dict):
+        if any(isinstance(item, list) for item in value.values()):
+            return {key: _halved(item) if isinstance(item, list) else item for key, item in value.items()}
+        if value and all(isinstance(item, dict) for item in value.values()) and "event" not in value:
+            return dict(list(value.items())[::2])
+    return value
+
+
+_BLOB = re.compile(r'<script id="(?:app-root-state|__NEXT_DATA__)"[^>]*>.*?</script>', re.DOTALL)
+
+
+def _cut_html(text: str) -> str:
+    """Tags left open and half a blob."""
+    blob = _BLOB.search(text)
+    return text[: (blob.start() + blob.end()) // 2] if blob else text[: len(text) // 2]
+
+
+def _rename_html(text: str) -> str:
+    without_blob = _BLOB.sub("", text)
+    return re.sub(r'class="([^"]*)"', lambda m: f'class="{" ".join("nx-" + c for c in m[1].split())}"', without_blob)
+
+
+def _halve_html(text: str) -> str:
+    head, *cards = text.split("<!--card-->")
+    if not cards:
+        return text
+    last, _, tail = cards[-1].partition("<!--/cards-->")
+    return head + "".join([*cards[:-1], last][::2]) + tail
+
+
+_REWRITE_JSON = {"malformed": _cut_json, "layout": _rename_json, "half_list": _halve_json}
+_REWRITE_HTML = {"malformed": _cut_html, "layout": _rename_html, "half_list": _halve_html}

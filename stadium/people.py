@@ -1,0 +1,125 @@
+"""Invented teams, players, grounds and competitions. Any likeness to real ones is an accident."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from stadium.keys import base36
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+CITIES = _words(
+    "Ashgrove Brindle Caldmoor Dunhaven Eastmere Farrow Glenholt Harwick Ivorne Jarrow Kelsall Larkfield Merrow "
+    "Norwold Ormsby Pellham Quarley Rushden Selwick Tarnside Ulverley Vexford Wynmoor Yarrow Zennor Aldmere Belcastle "
+    "Corvale Drayford Elmshore Foxleigh Greywater Hollin Inverell Kirkmoor Lynford Moorgate Netherby Oakhurst Penrose"
+)
+MASCOTS = _words(
+    "Badgers Comets Drifters Eagles Falcons Gulls Herons Islanders Jackals Kestrels Lancers Mariners Nomads Otters "
+    "Pioneers Rovers Sparrows Tempest Voyagers Wanderers"
+)
+FIRST_NAMES = _words(
+    "Aaro Bento Cassim Davit Elio Farid Gavan Hollis Idris Joram Kasper Lorne Mirko Nadir Orson Pavel Quill Rafe Soren "
+    "Tobin Umar Viggo Wystan Yorick Zane"
+)
+LAST_NAMES = _words(
+    "Abberley Bransome Corrand Dellamar Ettrick Fenwold Garrowby Hexley Ingmere Jessop Kantrell Lorimer Mandrake "
+    "Nethercot Orbell Pascoe Quenby Ravensby Stallard Thackeray Ulrick Vantage Wetherall Yaxley Zillwood Ambrose "
+    "Birtles Carraway Dunmore Ellacott Foxcroft Gillard Hathersay Irlam"
+)
+FOOTBALL_PLACES = _words(
+    "Serrania Lagoa Verdal Montelar Ribeira Candeia Palmital Arvoredo Jurema Itapoama Guariba Cambora Boavida Rochedo "
+    "Tejuara Maresia Campinho Solaria Andorinha Barrento Cascata Doralice Embira Farolim"
+)
+FOOTBALL_FORMS = ("{}", "Atlético {}", "União {}", "Esporte {}", "Real {}")
+GROUNDS = (
+    "Lantern Park",
+    "Millrace Oval",
+    "Copper Lane Ground",
+    "Harbour Oval",
+    "Thornfield",
+    "Quarry Bank",
+    "Saltmarsh Ground",
+    "Beacon Hill Oval",
+)
+COMPETITIONS = (
+    ("Coral Coast Premier League", "CCPL"),
+    ("Harbour Super Smash", "HSS"),
+    ("Highland Trophy", "HLT"),
+    ("Silver River Cup", "SRC"),
+    ("Northern Lights Bash", "NLB"),
+    ("Amber Valley League", "AVL"),
+)
+
+
+class Player(NamedTuple):
+    key: str
+    number: int
+    name: str
+    position: str = ""
+
+    @property
+    def short(self) -> str:
+        first, _, last = self.name.partition(" ")
+        return f"{first[0]} {last}"
+
+    @property
+    def slug(self) -> str:
+        return self.name.lower().replace(" ", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    number: int
+    key: str
+    name: str
+    short: str
+    players: tuple[Player, ...]
+
+    @property
+    def slug(self) -> str:
+        return slug(self.name)
+
+
+def slug(text: str) -> str:
+    plain = text.lower().translate(str.maketrans("áãâéêíóôõúç", "aaaeeiooouc"))
+    return "-".join("".join(char if char.isalnum() else " " for char in plain).split())
+
+
+CRICKET_TEAMS = len(CITIES) * len(MASCOTS)
+FOOTBALL_TEAMS = len(FOOTBALL_PLACES) * len(FOOTBALL_FORMS)
+
+
+@cache
+def cricket_team(number: int) -> Team:
+    city = CITIES[number % len(CITIES)]
+    mascot = MASCOTS[(number // len(CITIES) + number) % len(MASCOTS)]
+    players = tuple(_player(number * 11 + i, base36(500 + number * 11 + i)) for i in range(11))
+    return Team(number, base36(400 + number), f"{city} {mascot}", _short(city, mascot), players)
+
+
+def _short(city: str, mascot: str) -> str:
+    return (city[0] + city[2] + mascot[0]).upper()
+
+
+@cache
+def football_team(number: int) -> Team:
+    place = FOOTBALL_PLACES[number % len(FOOTBALL_PLACES)]
+    form = FOOTBALL_FORMS[number // len(FOOTBALL_PLACES) % len(FOOTBALL_FORMS)]
+    positions = "GDDDDMMMMFF" + "GDDMMMFF"
+    players = tuple(
+        _player(7000 + number * len(positions) + i, str(i + 1), position) for i, position in enumerate(positions)
+    )
+    name = form.format(place)
+    code = (name[0] + place[1:3] if form != "{}" else place[:3]).upper()
+    return Team(number, str(3000 + number), name, code, players)
+
+
+def _player(number: int, key: str, position: str = "") -> Player:
+    first = FIRST_NAMES[(number * 7 + number // 25) % len(FIRST_NAMES)]
+    last = LAST_NAMES[(number * 5 + number // 34) % len(LAST_NAMES)]
+    return Player(key, 100_000 + number, f"{first} {last}", position)

@@ -1,0 +1,88 @@
+"""Builds the stadium's web application and runs it until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from aiohttp import web
+
+from stadium import control, truth
+from stadium.config import StadiumConfig
+from stadium.context import STADIUM, Stadium
+from stadium.crex import routes as crex
+from stadium.crex.feed import FeedBook
+from stadium.doorman import doorman
+from stadium.endpoints import ENDPOINTS, register
+from stadium.faults import FaultBox
+from stadium.gate import Gate, SessionPolicy
+from stadium.sofascore import routes as sofascore
+from stadium.world import Shelf, World
+
+SHUTDOWN_SECONDS = 0.5
+
+
+def build_app(config: StadiumConfig, world: World | None = None) -> web.Application:
+    world = world or World(config)
+    app = web.Application(middlewares=[doorman])
+    app[ENDPOINTS] = {}
+    app[STADIUM] = Stadium(
+        world=world,
+        faults=FaultBox(config.seed),
+        policy=SessionPolicy(config.session_seconds),
+        gates={
+            "crex": Gate("crex", "cxsid", "cxjs", config.seed),
+            "sofascore": Gate("sofascore", "sfsid", "sfclr", config.seed),
+        },
+    )
+    app[crex.FEEDS] = Shelf[FeedBook](max(512, 4 * len(world.programme.slots)))
+    register(app, crex.endpoints() + sofascore.endpoints())
+    control.add_routes(app)
+    truth.add_routes(app)
+    app.on_shutdown.append(_release_waiting)
+    return app
+
+
+async def _release_waiting(app: web.Application) -> None:
+    """Requests that a fault keeps waiting must not keep the process alive."""
+    app[STADIUM].stopping.set()
+    app[STADIUM].faults.clear()
+
+
+def serve(config: StadiumConfig) -> None:
+    """Blocks until SIGTERM or SIGINT."""
+    asyncio.run(_serve(config))
+
+
+async def _serve(config: StadiumConfig) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, stop.set)
+    runner = web.AppRunner(build_app(config), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, config.host, config.port, backlog=1024).start()
+        port = int(runner.addresses[0][1])
+        _say(f"programme {config.programme} at http://{config.host}:{port}/")
+        if config.port_file:
+            _write_port(config.port_file, port)
+        await stop.wait()
+    finally:
+        await runner.cleanup()
+        _say("closed")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"stadium: {text}\n")
+    sys.stdout.flush()
+
+
+def _write_port(path: Path, port: int) -> None:
+    """In one step, so that nobody who waits for the file reads half a number."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_text(f"{port}\n")
+    partial.replace(path)

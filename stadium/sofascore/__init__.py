@@ -1,0 +1,1 @@
+"""The Sofascore-like site."""

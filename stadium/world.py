@@ -1,0 +1,113 @@
+"""The stadium's world at any moment: clock, programme, and folded states with what is worth keeping of them."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Generic, TypeVar
+
+from stadium.clock import StadiumClock
+from stadium.config import StadiumConfig
+from stadium.cricket.script import CricketScript
+from stadium.cricket.state import CricketState
+from stadium.football.script import FootballScript
+from stadium.football.state import FootballState
+from stadium.keys import number_of_crex_key, number_of_event_id
+from stadium.programme import Match, Programme
+
+State = CricketState | FootballState
+T = TypeVar("T")
+
+
+class Shelf(Generic[T]):
+    """A small cache that forgets what was least lately used."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._items = size, OrderedDict[object, T]()
+
+    def get(self, key: object, make: Callable[[], T]) -> T:
+        if key in self._items:
+            self._items.move_to_end(key)
+            return self._items[key]
+        self._items[key] = value = make()
+        if len(self._items) > self._size:
+            self._items.popitem(last=False)
+        return value
+
+
+class World:
+    def __init__(self, config: StadiumConfig, wall_clock: Callable[[], float] = time.time) -> None:
+        self.config = config
+        self.clock = StadiumClock(config.pace, config.state_file, wall_clock)
+        self.programme = Programme(config.programme, config.seed)
+        size = max(512, 4 * len(self.programme.slots))
+        self._states: Shelf[list[State]] = Shelf(size)
+        self._ids: Shelf[list[int]] = Shelf(size)
+        self.rendered: Shelf[bytes] = Shelf(4 * size)
+
+    def on_show(self, site: str, simulated: float | None = None) -> list[Match]:
+        moment = self.clock.now() if simulated is None else simulated
+        return [match for match in self.programme.on_show(moment) if match.site == site]
+
+    def find(self, site: str, key: str) -> Match | None:
+        if site == "crex":
+            number = number_of_crex_key(key)
+        else:
+            number = number_of_event_id(int(key)) if key.isascii() and key.isdigit() else None
+        match = self.programme.find(number, self.clock.now())
+        return match if match and match.site == site else None
+
+    def another(self, match: Match) -> Match:
+        """Any other match of the same site, for the fault that mixes matches up."""
+        others = [other for other in self.on_show(match.site) if other.number != match.number]
+        return others[0] if others else self.programme.match(match.slot, match.turn + 1)
+
+    def index(self, match: Match) -> int:
+        return match.index_at(self.clock.now())
+
+    def state(self, match: Match, index: int) -> State:
+        """The fold of the first `index` events. The last state of a match is kept and moved on; going back folds anew.
+
+        Callers only read it, and only until they ask for the next one.
+        """
+        held = self._states.get(match.number, lambda: [_blank(match)])
+        if held[0].applied > index:
+            held[0] = _blank(match)
+        state = held[0]
+        for event in match.script.events[state.applied : index]:
+            state.apply(event)  # type: ignore[arg-type]  # a script holds events of its own sport only
+        return state
+
+    def cricket(self, match: Match, index: int) -> CricketState:
+        state = self.state(match, index)
+        assert isinstance(state, CricketState)
+        return state
+
+    def football(self, match: Match, index: int) -> FootballState:
+        state = self.state(match, index)
+        assert isinstance(state, FootballState)
+        return state
+
+    def ids(self, match: Match, count: int) -> list[int]:
+        """Ids of the first `count` events, all of which must have happened: wall milliseconds, strictly increasing."""
+        ids = self._ids.get(match.number, list)
+        for moment in match.times[len(ids) : count]:
+            milliseconds = int(self.clock.wall_at(moment) * 1000)
+            ids.append(max(milliseconds, ids[-1] + 1) if ids else milliseconds)
+        return ids[:count]
+
+    def start_wall(self, match: Match) -> float:
+        return self.clock.wall_at(match.starts_at)
+
+
+def _blank(match: Match) -> State:
+    if isinstance(match.script, CricketScript):
+        return CricketState(match.script)
+    assert isinstance(match.script, FootballScript)
+    return FootballState(match.script)
+
+
+def iso(wall: float) -> str:
+    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

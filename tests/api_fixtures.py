@@ -1,0 +1,67 @@
+"""What the tests of the API share: a caller with a token, and clean counters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+from django.utils import timezone
+
+from apiauth import keys, principals, rate_limit, tokens
+from apiauth.models import Tier
+
+
+class Caller:
+    """A consumer of the API with a token in hand."""
+
+    def __init__(self, name: str = "acme", tier: Tier = Tier.STANDARD, scopes: tuple[str, ...] = ("read",)) -> None:
+        now = timezone.now()
+        self.issued = keys.issue(consumer_name=name, tier=tier, scopes=scopes, now=now)
+        self.key = self.issued.key
+        self.token = tokens.make(self.key, now).text
+        self.client = Client(raise_request_exception=False)
+
+    def get(self, path: str, query: dict[str, Any] | None = None, **headers: str) -> HttpResponse:
+        return self.client.get(path, query or {}, headers=self._headers(headers))
+
+    def post(self, path: str, body: Any = None, **headers: str) -> HttpResponse:
+        return self.client.post(path, body or {}, content_type="application/json", headers=self._headers(headers))
+
+    def _headers(self, more: dict[str, str]) -> dict[str, str]:
+        named = {name.replace("_", "-"): value for name, value in more.items()}
+        return {"Authorization": f"Bearer {self.token}", **named}
+
+
+@pytest.fixture(autouse=True)
+def clean_api(settings: Any) -> Iterator[None]:
+    """Counters from zero, nobody remembered, the access log written at once."""
+    settings.ACCESS_LOG_IS_SYNCHRONOUS = True
+    _forget()
+    yield
+    _forget()
+
+
+def _forget() -> None:
+    principals.forget()
+    limiter = rate_limit.limiter()
+    limiter._memory.reset()
+    if limiter._redis is not None:
+        limiter._redis.reset()
+
+
+@pytest.fixture
+def caller(db: None) -> Caller:
+    return Caller()
+
+
+@pytest.fixture
+def operator(db: None) -> Caller:
+    return Caller(name="operator", tier=Tier.PREMIUM, scopes=("read", "operate"))
+
+
+@pytest.fixture
+def anonymous(db: None) -> Client:
+    return Client(raise_request_exception=False)

@@ -1,0 +1,46 @@
+"""Fixtures that all tests share."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.servers import PostgresServer, RedisServer
+from tests.stadium_process import StadiumProcess
+
+HAS_POSTGRES = bool(os.environ.get("DATABASE_URL"))
+HAS_REDIS = bool(os.environ.get("REDIS_URL"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """`scaled` tests need what `make test` starts for them; alone, `pytest` says so instead of failing."""
+    if item.get_closest_marker("scaled") and not (HAS_POSTGRES and HAS_REDIS):
+        pytest.skip("needs PostgreSQL and Redis: make test ONLY=scaled")
+
+
+@pytest.fixture(scope="session")
+def stadium() -> Iterator[StadiumProcess]:
+    """One stadium for all tests that only read from it."""
+    with StadiumProcess() as running:
+        yield running
+
+
+@pytest.fixture
+def own_stadium() -> Iterator[StadiumProcess]:
+    """A stadium for one test that breaks it."""
+    with StadiumProcess() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server beside the one Django is connected to, for tests that stop and freeze it."""
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A Redis server beside the one Django is connected to, for tests that stop and flush it."""
+    with RedisServer() as server:
+        yield server

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from stadium.crex import blob
+from stadium.programme import Programme
+
+from .conftest import Visit, Visitor
+
+
+def state_of(html: str) -> dict[str, Any]:
+    found = re.search(r'<script id="app-root-state" type="application/json">(.*?)</script>', html, re.DOTALL)
+    assert found
+    return blob.decode(found[1])
+
+
+def part(state: dict[str, Any], ending: str) -> Any:
+    return next(value for key, value in state.items() if key.endswith(ending))
+
+
+def texts(html: str, pattern: str) -> list[str]:
+    return [found.strip() for found in re.findall(pattern, html, re.DOTALL)]
+
+
+class TestBlob:
+    def test_survives_its_encoding(self) -> None:
+        state = {"https://a/b?c=1&d=2": {"text": "<b>\"It's\" &q; & &a;q;</b> São"}}
+        assert blob.decode(blob.encode(state)) == state
+
+    def test_has_no_plain_markup(self) -> None:
+        assert not re.search(r"[<>\"']", blob.encode({"a": "<script>'\"</script>"}))
+
+
+class TestMatchPage:
+    def test_carries_blob_and_dom_with_the_side_now_batting_first(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            matches = await visitor.get("/truth/matches")
+            chase = next(match for match in matches if match["key"] == "G3WY")
+            path = chase["url"][chase["url"].index("/crex") :]
+            html = await visitor.enter("crex", path)
+            truth = await visitor.get(f"/truth/matches/crex/{chase['key']}")
+            state = state_of(html)
+            live, (meta,) = part(state, "/api/v3/getSV3"), part(state, "/live/getMatchMetaData")
+            assert meta["team1"] == truth["teams"]["team_a"]["name"]
+            assert meta["t"] == truth["start_time"]
+            assert state[f"match-{chase['key']}"]["team2"]["name"] == truth["teams"]["team_b"]["name"]
+            batting = truth["score"]["team_b"]
+            assert live["score1"] == f"{batting['runs']}-{batting['wickets']}"
+            assert (live["over1"], live["inning"]) == (batting["overs"], 2)
+            assert live["team1_f_n"] == truth["teams"]["team_b"]["name"]
+            assert live["target"] == truth["score"]["team_a"]["runs"] + 1
+            assert part(state, "getBallFeeds") == await visitor.feed(chase["key"])
+            names = {row["f_key"]: row["n"] for row in part(state, "getHomeMapDataliveparsing")["t"]}
+            assert [names[key] for key in live["a"].split(".")] == [team["name"] for team in truth["teams"].values()]
+            first = texts(html, r'class="runs f-runs">(.*?)</div>')[0]
+            second = texts(html, r'class="runs second-innings">(.*?)</div>')[0]
+            assert texts(first, r"<span>(.*?)</span>") == [live["score1"], f"({live['over1']})"]
+            assert texts(second, r"<span>(.*?)</span>") == [f"({live['over2']})", live["score2"]]
+            assert len(texts(html, r'class="overs-slide">')) == 4
+            assert "cm-b-roundcard" in html
+
+        visit(scenario)
+
+    def test_turns_away_bare_keys_and_unknown_ones(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            assert (await visitor.ask("/crex/cricket-live-score/138Z")).status == 403
+            assert (await visitor.ask("/crex/cricket-live-score/any-match-updates-ZZZZ")).status == 404
+            assert (await visitor.ask("/crex/cricket-live-score/any-slug-at-all-138Z")).status == 200
+
+        visit(scenario)
+
+    def test_every_file_it_refers_to_is_there(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            html = await visitor.enter("crex")
+            for path in set(re.findall(r'(?:src|href)="(/crex/assets/[^"]+)"', html)):
+                assert (await visitor.ask(path)).status == 200, path
+            assert (await visitor.ask("/crex/assets/../routes.py")).status == 404
+            assert "Disallow: /crex/private" in await (await visitor.ask("/crex/robots.txt")).text()
+
+        visit(scenario)
+
+
+class TestLists:
+    def test_cards_and_json_tell_the_same_matches(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            html = await visitor.enter("crex", "/crex/cricket-live-score")
+            listed = await visitor.get("/crex/api/v3/getLiveMatches")
+            assert part(state_of(html), "getLiveMatches") == listed
+            links = re.findall(r'href="(/crex/cricket-live-score/[^"]+-match-updates-(\w+))"', html)
+            assert [key for _, key in links] == list(listed)
+            assert html.count('<div class="live-card"') == len(listed)
+            for path, _ in links:
+                assert (await visitor.ask(path)).status == 200
+
+        visit(scenario)
+
+    def test_items_tell_upcoming_running_and_finished(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            upcoming = await visitor.first("crex", "upcoming")
+            item = (await visitor.get("/crex/api/v3/getLiveMatches"))[upcoming["key"]]
+            assert (item["j"], item["k"], item["result"]) == ("", "", "")
+            assert item["ti"] > visitor.wall.now * 1000
+            assert item["q"].startswith("^")
+            assert "finishTime" not in item
+            visitor.wall.now += 95
+            finished = await visitor.first("crex", "completed")
+            item = (await visitor.get("/crex/api/v3/getLiveMatches"))[finished["key"]]
+            assert " won by " in item["result"]
+            assert item["finishTime"] <= visitor.wall.now * 1000
+
+        visit(scenario)
+
+    def test_names_are_given_for_keys(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            live = await visitor.get("/crex/api/v3/getSV3?key=138Z")
+            team, player = live["a"].split(".")[0], live["b"]
+            body = {"p": [player], "t": [team, "NONE"], "s": [], "v": [], "u": [], "lc": "en"}
+            names = await visitor.post("/crex/mapping/getHomeMapData", body)
+            assert [row["f_key"] for row in names["t"]] == [team]
+            assert [row["f_key"] for row in names["p"]] == [player]
+            assert names["s"] == []
+
+        visit(scenario)
+
+
+class TestLiveState:
+    def test_is_written_as_the_site_writes_it(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            live = await visitor.get("/crex/api/v3/getSV3?key=G3WY")
+            assert re.fullmatch(r"\d+/\d+\(\d+\.\d", live["j"])
+            assert re.fullmatch(r"\d+/\d+\(\d+\.\d", live["k"])
+            assert (live["h"], live["fo"]) == ("1", "T20")
+            assert len(live["p"].split(".")) == 2
+            assert sum(live[name].endswith("*") for name in ("q", "s")) == 1
+            assert [row["o"] for row in live["rb"]] == sorted(row["o"] for row in live["rb"])
+            assert re.fullmatch(r"\d+:[\w.]+", live["m"])
+
+        visit(scenario)
+
+    def test_upcoming_has_no_scores(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            live = await visitor.get("/crex/api/v3/getSV3?key=Q5X6")
+            assert (live["j"], live["k"], live["B"]) == ("", "", "")
+
+        visit(scenario)
+
+    def test_break_is_told_in_words_and_the_end_in_a_comment(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            visitor.wall.now += 30
+            live = await visitor.get("/crex/api/v3/getSV3?key=V4KX")
+            assert (live["B"], live["k"]) == ("Innings Break", "0/0(0.0")
+            visitor.wall.now += 65
+            live = await visitor.get("/crex/api/v3/getSV3?key=B597")
+            assert " won by " in live["comment1"]
+
+        visit(scenario)
+
+    def test_rain_is_told_in_words(self, visit: Visit) -> None:
+        programme = Programme("single", 7)
+        slot = programme.slots[0]
+        match = next(m for turn in range(1, 60) if len(rain_of(m := programme.match(slot, turn))) > 0)
+
+        async def scenario(visitor: Visitor) -> None:
+            visitor.world.clock.skip(rain_of(match)[0] + 1)
+            await visitor.enter("crex")
+            live = await visitor.get(f"/crex/api/v3/getSV3?key={match.key}")
+            assert live["B"] == "Match delayed by rain"
+            assert (await visitor.get("/crex/api/v3/getLiveMatches"))[match.key]["ac"] == "rain"
+            assert (await visitor.get(f"/truth/matches/crex/{match.key}"))["phase"] == "rain"
+
+        visit(scenario, programme="single")
+
+    def test_unknown_key_is_not_found(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            for key in ("", "ZZZZ", "g3wy", "15010285"):
+                assert (await visitor.ask(f"/crex/api/v3/getSV3?key={key}")).status == 404
+
+        visit(scenario)
+
+
+def rain_of(match: Any) -> list[float]:
+    return [match.starts_at + event.at for event in match.script.events if getattr(event, "kind", None) == "rain"]
+
+
+class TestFeed:
+    def test_pages_through_without_holes(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            items = await visitor.whole_feed("G3WY")
+            ids = [item["id"] for item in items]
+            assert ids == sorted(set(ids))
+            assert len(await visitor.feed("G3WY")) == 20
+            balls = [item for item in items if item["type"] == "b"]
+            assert [ball["delivery"] for ball in balls] == list(range(1, len(balls) + 1))
+            assert {item["fv"] for item in items} == {2, 4, 8, 32, 64}
+            wickets = [ball for ball in balls if ball["b"] == "W"]
+            assert len(wickets) == sum(item["type"] == "w" for item in items)
+            assert {item["inning"] for item in items} == {0, 1}
+
+        visit(scenario)
+
+    def test_balls_add_up_to_the_score(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            items = await visitor.whole_feed("L79F")
+            live = await visitor.get("/crex/api/v3/getSV3?key=L79F")
+            balls = [item for item in items if item["type"] == "b"]
+            runs = sum(int(re.match(r"\d*", ball["b"])[0] or 0) for ball in balls)  # type: ignore[index]
+            assert live["j"].split("(")[0] == balls[-1]["s"]
+            assert str(runs) == balls[-1]["s"].split("/")[0]
+
+        visit(scenario)
+
+    def test_ids_are_the_wall_times_and_survive_a_change_of_pace(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            before = await visitor.whole_feed("138Z")
+            await visitor.post("/control/pace", {"pace": 50})
+            visitor.wall.now += 20
+            after = await visitor.whole_feed("138Z")
+            assert after[: len(before)] == before
+            assert len(after) > len(before)
+            assert all(item["id"] <= visitor.wall.now * 1000 for item in after)
+
+        visit(scenario)
+
+    def test_refuses_a_wrong_payload(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            for body in ("{", "[]", '{"lastDocId": ""}', '{"matchKey": "138Z", "lastDocId": "x"}'):
+                response = await visitor.client.post("/crex/commentary/v2/getBallFeeds", data=body)
+                assert (response.status, await response.text()) == (400, "Request Payload Error!")
+
+        visit(scenario)
+
+    def test_wicket_items_say_who_and_how(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            item = next(item for item in await visitor.whole_feed("G3WY") if item["type"] == "w")
+            assert item["dismissal"] in range(1, 8)
+            assert item["wn"] == 1
+            assert item["wicketDesc"]
+            assert item["player_fullname"]
+            json.dumps(item)
+
+        visit(scenario)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Visit, Visitor
+
+GATED = {
+    "crex": "/crex/api/v3/getSV3?key=138Z",
+    "sofascore": "/sofascore/api/v1/event/15010285",
+}
+REFUSALS = {"crex": {"error": "Forbidden"}, "sofascore": {"error": {"code": 403, "reason": "challenge"}}}
+
+
+@pytest.mark.parametrize("site", GATED)
+class TestGate:
+    def test_turns_away_who_has_no_cookies(self, visit: Visit, site: str) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            response = await visitor.ask(GATED[site])
+            assert (response.status, await response.json()) == (403, REFUSALS[site])
+
+        visit(scenario)
+
+    def test_turns_away_who_never_ran_the_script(self, visit: Visit, site: str) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            response = await visitor.ask(f"/{site}/")
+            assert "HttpOnly" in response.headers["Set-Cookie"]
+            assert (await visitor.ask(GATED[site])).status == 403
+
+        visit(scenario)
+
+    def test_lets_a_browser_in_until_its_session_expires(self, visit: Visit, site: str) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter(site)
+            assert (await visitor.ask(GATED[site])).status == 200
+            visitor.wall.now += 59
+            assert (await visitor.ask(GATED[site])).status == 200
+            visitor.wall.now += 2
+            assert (await visitor.ask(GATED[site])).status == 403
+            await visitor.enter(site)
+            assert (await visitor.ask(GATED[site])).status == 200
+
+        visit(scenario, session_seconds=60)
+
+    def test_sessions_can_be_revoked_and_shortened(self, visit: Visit, site: str) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter(site)
+            visitor.wall.now += 1
+            await visitor.post("/control/sessions", {"revoke": True})
+            assert (await visitor.ask(GATED[site])).status == 403
+            await visitor.enter(site)
+            assert (await visitor.ask(GATED[site])).status == 200
+            visitor.wall.now += 5
+            await visitor.post("/control/sessions", {"seconds": 4})
+            assert (await visitor.ask(GATED[site])).status == 403
+
+        visit(scenario)
+
+    def test_sees_through_forged_cookies(self, visit: Visit, site: str) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter(site)
+            jar = visitor.client.session.cookie_jar
+            names = [cookie.key for cookie in jar]
+            for name in names:
+                good = next(cookie.value for cookie in jar if cookie.key == name)
+                jar.update_cookies({name: "1800000000000.0123456789abcdef.00"}, visitor.client.make_url(f"/{site}/"))
+                assert (await visitor.ask(GATED[site])).status == 403
+                jar.update_cookies({name: good}, visitor.client.make_url(f"/{site}/"))
+            assert (await visitor.ask(GATED[site])).status == 200
+
+        visit(scenario)

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from stadium import keys
+from stadium.cricket.script import CricketScript
+from stadium.cricket.state import fold as fold_cricket
+from stadium.football.script import FootballScript
+from stadium.football.state import fold as fold_football
+from stadium.programme import Match, Programme, slots_of
+
+
+def standing(match: Match, moment: float) -> tuple[str, str]:
+    index = match.index_at(moment)
+    if isinstance(match.script, CricketScript):
+        cricket = fold_cricket(match.script, match.script.events[:index])
+        return cricket.status, cricket.phase
+    assert isinstance(match.script, FootballScript)
+    football = fold_football(match.script, match.script.events[:index])
+    return football.status, football.phase
+
+
+class TestKeys:
+    def test_are_unique_and_can_be_read_back(self) -> None:
+        numbers = range(20_000)
+        texts = [keys.crex_key(number) for number in numbers]
+        assert len(set(texts)) == len(texts)
+        assert all(keys.number_of_crex_key(text) == number for number, text in zip(numbers, texts, strict=True))
+        assert all(len(text) == 4 for text in texts)
+
+    def test_custom_ids_lead_back_to_the_event(self) -> None:
+        assert all(keys.number_of_custom_id(keys.custom_id(number)) == number for number in range(500))
+
+    @pytest.mark.parametrize("text", ["", "abc1", "12", "ÄÖÜX", "0001", "12345"])
+    def test_what_is_no_key_is_nobodys(self, text: str) -> None:
+        assert keys.number_of_crex_key(text) is None
+
+
+class TestDemo:
+    def test_opens_with_matches_in_every_state(self) -> None:
+        programme = Programme("demo", 7)
+        shown = programme.on_show(0)
+        standings = [standing(match, 0) for match in shown]
+        assert sum(match.site == "crex" for match in shown) >= 6
+        assert [status for status, _ in standings].count("upcoming") == 1
+        assert ("live", "first_half") in standings
+        assert ("live", "halftime") in standings
+        assert any(1000 < match.starts_at < 2000 for match in shown)
+        assert any(600 <= match.ends_at <= 1200 for match in shown)
+        assert standing(shown[2], 300) == ("live", "innings_break")
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_never_runs_dry(self, seed: int) -> None:
+        programme = Programme("demo", seed)
+        for moment in range(0, 400_000, 7_001):
+            shown = programme.on_show(moment)
+            statuses = [standing(match, moment)[0] for match in shown]
+            assert statuses.count("live") >= 2
+            assert len({match.key for match in shown}) == len(shown)
+
+    def test_no_team_plays_twice_at_once(self) -> None:
+        for match_list in (Programme("demo", 7).on_show(50_000), Programme("load:60", 7).on_show(100)):
+            running = [match for match in match_list if standing(match, match.starts_at + 100)[0] == "live"]
+            by_slot = {match.slot.number: {team.name for team in match.teams} for match in running}
+            names = [name for teams in by_slot.values() for name in teams]
+            assert len(set(names)) == len(names)
+
+
+class TestProgramme:
+    def test_a_match_is_the_same_however_it_is_found(self) -> None:
+        one, other = Programme("demo", 7), Programme("demo", 7)
+        match = one.match(one.slots[3], 40)
+        found = other.find(keys.number_of_crex_key(match.key), match.starts_at)
+        assert found is not None
+        assert (found.script, found.starts_at) == (match.script, match.starts_at)
+
+    def test_hides_what_is_not_announced(self) -> None:
+        programme = Programme("single", 7)
+        assert programme.find(5, 0.0) is None
+        assert programme.find(0, 0.0) is not None
+
+    def test_load_is_live_all_over(self) -> None:
+        programme = Programme("load:40", 7)
+        for moment in (0.0, 5_000.0, 10_000.0):
+            assert [standing(m, moment)[0] for m in programme.on_show(moment)] == ["live"] * 40
+
+    def test_after_the_end_the_next_is_listed(self) -> None:
+        programme = Programme("single", 7)
+        (match,) = programme.on_show(0)
+        done, coming = programme.on_show(match.ends_at + 1)
+        assert standing(done, match.ends_at + 1)[0] == "completed"
+        assert standing(coming, match.ends_at + 1)[0] == "upcoming"
+
+    @pytest.mark.parametrize("text", ["", "demos", "load", "load:0", "load:x", "load:401", "mixed:1", "demo:3"])
+    def test_names_what_it_can_do_when_asked_for_nonsense(self, text: str) -> None:
+        with pytest.raises(ValueError, match="programme must be demo"):
+            slots_of(text)
+
+    def test_mixed_has_both_sports(self) -> None:
+        assert [slot.sport for slot in slots_of("mixed:2:1")] == ["cricket", "cricket", "football"]

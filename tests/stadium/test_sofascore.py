@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from .conftest import Visit, Visitor
+
+API = "/sofascore/api/v1"
+
+
+class TestEvent:
+    def test_has_the_shape_of_the_site(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("sofascore")
+            match = await visitor.first("sofascore")
+            event = (await visitor.get(f"{API}/event/{match['key']}"))["event"]
+            assert event["id"] == int(match["key"])
+            assert event["status"] == {"code": 6, "description": "1st half", "type": "inprogress"}
+            assert event["tournament"]["uniqueTournament"]["id"] == 325
+            assert event["homeScore"].keys() == {"current", "display", "period1", "normaltime"}
+            assert event["time"]["initial"] == 0
+            assert f"/{event['slug']}/{event['customId']}#id:{event['id']}" in match["url"]
+
+        visit(scenario)
+
+    def test_walks_through_the_statuses(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("sofascore")
+            match = await visitor.first("sofascore")
+            seen: list[tuple[int, str]] = []
+            for _ in range(80):
+                event = (await visitor.get(f"{API}/event/{match['key']}"))["event"]
+                standing = (event["status"]["code"], event["status"]["type"])
+                if standing not in seen:
+                    seen.append(standing)
+                visitor.wall.now += 10
+            assert seen == [(6, "inprogress"), (31, "inprogress"), (7, "inprogress"), (100, "finished")]
+            assert event["winnerCode"] in (1, 2, 3)
+            halves = [event["homeScore"]["period1"], event["homeScore"]["period2"]]
+            assert event["homeScore"]["current"] == sum(halves)
+
+        visit(scenario)
+
+    def test_before_kick_off_the_score_is_empty(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("sofascore")
+            events = (await visitor.get(f"{API}/unique-tournament/325/season/87678/events/round/2"))["events"]
+            assert all(event["homeScore"] == {} and event["status"]["type"] == "notstarted" for event in events)
+            incidents = await visitor.get(f"{API}/event/{events[0]['id']}/incidents")
+            assert incidents["incidents"] == []
+
+        visit(scenario)
+
+    def test_headers_allow_caching_and_revalidation(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("sofascore")
+            match = await visitor.first("sofascore")
+            response = await visitor.ask(f"{API}/event/{match['key']}")
+            assert response.headers["Cache-Control"] == "max-age=10, s-maxage=172800"
+            assert "Date" in response.headers
+            again = await visitor.client.get(
+                f"{API}/event/{match['key']}", headers={"If-None-Match": response.headers["ETag"]}
+            )
+            assert again.status == 304
+
+        visit(scenario)
+
+    def test_unknown_events_are_not_found(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("sofascore")
+            for key in ("1", "abc", "99999999999"):
+                response = await visitor.ask(f"{API}/event/{key}")
+                assert response.status == 404
+                assert await response.json() == {"error": {"code": 404, "message": "Not Found"}}
+            assert (await visitor.ask("/sofascore/en/football/match/any/zzz")).status == 404
+
+        visit(scenario)
+
+
+class TestIncidents:
+    def test_are_complete_newest_first_and_of_known_shapes(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("sofascore")
+            match = await visitor.first("sofascore")
+            visitor.wall.now += 700
+            items = (await visitor.get(f"{API}/event/{match['key']}/incidents"))["incidents"]
+            assert items[0]["text"] == "FT"
+            by_type: dict[str, dict[str, Any]] = {item["incidentType"]: item for item in items}
+            assert {"period", "injuryTime", "card"} <= by_type.keys()
+            assert "id" not in by_type["period"]
+            assert "id" not in by_type["injuryTime"]
+            ids = [item["id"] for item in items if "id" in item]
+            assert len(set(ids)) == len(ids)
+            event = (await visitor.get(f"{API}/event/{match['key']}"))["event"]
+            goals = [item["isHome"] for item in items if item["incidentType"] == "goal"]
+            assert (goals.count(True), goals.count(False)) == (
+                event["homeScore"]["display"],
+                event["awayScore"]["display"],
+            )
+
+        visit(scenario)
+
+
+class TestLists:
+    def test_live_and_scheduled_agree_with_the_truth(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            html = await visitor.enter("sofascore")
+            truth = [match for match in await visitor.get("/truth/matches") if match["site"] == "sofascore"]
+            live = (await visitor.get(f"{API}/sport/football/events/live"))["events"]
+            assert [str(event["id"]) for event in live] == [m["key"] for m in truth if m["status"] == "live"]
+            today = datetime.fromtimestamp(visitor.wall.now, UTC).date()
+            scheduled = (await visitor.get(f"{API}/unique-tournament/325/scheduled-events/{today}"))["events"]
+            assert {str(event["id"]) for event in scheduled} <= {match["key"] for match in truth}
+            assert all(match["url"].partition("/sofascore")[2] in html for match in truth)
+
+        visit(scenario)
+
+    def test_a_round_has_one_match_of_each_slot(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("sofascore")
+            season = (await visitor.get(f"{API}/unique-tournament/325/seasons"))["seasons"][0]
+            path = f"{API}/unique-tournament/325/season/{season['id']}/events/round"
+            events = (await visitor.get(f"{path}/38"))["events"]
+            assert [event["roundInfo"]["round"] for event in events] == [38, 38]
+            for wrong in (f"{path}/39", f"{path}/x", f"{API}/unique-tournament/1/seasons"):
+                assert (await visitor.ask(wrong)).status == 404
+
+        visit(scenario)
+
+    def test_lineups_and_statistics_are_there(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("sofascore")
+            match = await visitor.first("sofascore")
+            lineups = await visitor.get(f"{API}/event/{match['key']}/lineups")
+            starters = [row for row in lineups["home"]["players"] if not row["substitute"]]
+            assert len(starters) == 11
+            assert all("rating" in row["statistics"] for row in starters)
+            statistics = await visitor.get(f"{API}/event/{match['key']}/statistics")
+            assert statistics["statistics"][0]["period"] == "ALL"
+
+        visit(scenario)

@@ -1,0 +1,91 @@
+"""Dockerfile and docker-compose.yml, checked as files: no Docker engine is needed to see what they promise."""
+
+import re
+
+import pytest
+import yaml
+
+from victoryline.env import PROJECT_ROOT, Config, load
+from victoryline.lib.variables import table
+
+DOCKERFILE = (PROJECT_ROOT / "Dockerfile").read_text()
+COMPOSE_TEXT = (PROJECT_ROOT / "docker-compose.yml").read_text()
+COMPOSE = yaml.safe_load(COMPOSE_TEXT)
+SERVICES = COMPOSE["services"]
+OURS = ("web", "scheduler", "worker")
+ONLY_FOR_COMPOSE = {"POSTGRES_PASSWORD"}
+
+
+class TestDockerfile:
+    def test_runs_as_somebody_without_privileges(self):
+        users = re.findall(r"^USER (\S+)", DOCKERFILE, re.MULTILINE)
+        assert users
+        assert users[-1] not in {"root", "0"}
+        assert DOCKERFILE.index("USER ") < DOCKERFILE.index("ENTRYPOINT")
+
+    def test_has_an_init_process(self):
+        assert re.search(r'^ENTRYPOINT \["tini"', DOCKERFILE, re.MULTILINE)
+
+    def test_installs_pinned_packages_and_chromium(self):
+        assert "-c constraints.txt" in DOCKERFILE
+        assert re.search(r"apt-get install .*chromium", DOCKERFILE)
+
+    def test_checks_its_health_and_collects_static_files(self):
+        assert "HEALTHCHECK" in DOCKERFILE
+        assert "collectstatic" in DOCKERFILE
+
+    def test_sets_no_secret(self):
+        secrets = [name for name, variable in table(Config).items() if variable.secret]
+        assert not [name for name in secrets if re.search(rf"\b{name}=", DOCKERFILE)]
+
+    def test_its_environment_is_valid(self):
+        given = dict(re.findall(r"\b([A-Z_]+)=(\S+)", DOCKERFILE))
+        load({name: value for name, value in given.items() if name in table(Config)})
+
+
+class TestCompose:
+    @pytest.mark.parametrize("name", [*OURS, "postgres", "redis"])
+    def test_every_service_restarts_is_limited_and_checked(self, name):
+        service = SERVICES[name]
+        assert service["restart"] == "unless-stopped"
+        assert {"cpus", "memory"} <= set(service["deploy"]["resources"]["limits"])
+        assert name == "web" or service["healthcheck"]["test"]  # the web's is the Dockerfile's own
+
+    @pytest.mark.parametrize("name", OURS)
+    def test_our_services_wait_for_setup_and_servers(self, name):
+        conditions = {other: how["condition"] for other, how in SERVICES[name]["depends_on"].items()}
+        assert conditions == {
+            "setup": "service_completed_successfully",
+            "postgres": "service_healthy",
+            "redis": "service_healthy",
+        }
+
+    @pytest.mark.parametrize("name", [*OURS, "setup"])
+    def test_every_variable_is_in_the_table(self, name):
+        assert set(SERVICES[name]["environment"]) <= set(table(Config))
+
+    def test_every_variable_it_asks_for_is_in_the_table(self):
+        asked = set(re.findall(r"\$\{([A-Z_]+)", COMPOSE_TEXT)) - ONLY_FOR_COMPOSE
+        assert asked <= set(table(Config))
+
+    @pytest.mark.requirement("FS-5")
+    def test_secrets_come_from_outside_and_are_required(self):
+        for name in ("SECRET_KEY", "JWT_SIGNING_KEY"):
+            assert SERVICES["web"]["environment"][name].startswith("${" + name + ":?")
+        assert SERVICES["postgres"]["environment"]["POSTGRES_PASSWORD"].startswith("${POSTGRES_PASSWORD:?")
+
+    def test_its_environment_is_valid(self):
+        environment = dict(SERVICES["worker"]["environment"])
+        filled = {name: re.sub(r"\$\{[A-Z_]+:[?-]([^}]*)\}", r"\1", value) for name, value in environment.items()}
+        load(filled)
+
+    def test_a_worker_guards_its_memory_before_the_kernel_does(self):
+        limit = int(SERVICES["worker"]["deploy"]["resources"]["limits"]["memory"].removesuffix("M"))
+        assert limit > load({}).memory_hard_limit_mb
+
+    def test_redis_is_bounded(self):
+        assert "--maxmemory" in SERVICES["redis"]["command"]
+
+    def test_worker_and_scheduler_are_other_processes_than_the_web(self):
+        assert "run_worker" in SERVICES["worker"]["command"]
+        assert "run_scheduler" in SERVICES["scheduler"]["command"]

@@ -1,0 +1,190 @@
+"""The embedded system: which processes it has, in which order they start, what the operator is told."""
+
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from victoryline import demo
+from victoryline.env import PROJECT_ROOT, Config
+from victoryline.lib.processes import python
+from victoryline.supervisor import Child, Supervisor
+
+STADIUM_START_SECONDS = 20.0
+WEB_START_SECONDS = 60.0
+
+
+def run(config: Config, *, migrate: Callable[[], object]) -> None:
+    """Start everything and stay until a signal comes."""
+    url = f"http://{_for_url(config.host)}:{config.port}"
+    with _only_one(config.var_dir, url) as last_run_was_killed:
+        _check_port(config, patience_seconds=12.0 if last_run_was_killed else 0.0)
+        say("preparing the database")
+        migrate()
+        credentials = demo.prepare(url=url, var_dir=config.var_dir)
+        with Supervisor(var_dir=config.var_dir, cwd=PROJECT_ROOT, say=say) as supervisor:
+            _start_children(supervisor, config)
+            if not supervisor.stopping:
+                _announce(supervisor, credentials, config)
+                supervisor.watch()
+        say("stopped")
+
+
+def _check_port(config: Config, *, patience_seconds: float) -> None:
+    """What a killed supervisor leaves behind needs some seconds to go; another program's port stays taken."""
+    deadline = time.monotonic() + patience_seconds
+    while not is_free(config.host, config.port):
+        if time.monotonic() >= deadline:
+            sys.exit(
+                f"Port {config.port} on {config.host} is taken by another program.\n"
+                f"Choose another one: PORT={config.port + 1} make run"
+            )
+        time.sleep(0.1)
+
+
+def stadium_command(config: Config) -> list[str]:
+    return python(
+        *("-m", "stadium"),
+        *("--port", str(config.stadium_port)),
+        *("--programme", config.stadium_programme),
+        *("--pace", f"{config.stadium_pace:g}"),
+        *("--seed", str(config.stadium_seed)),
+        *("--state-file", str(config.var_dir / "stadium.json")),
+        *("--port-file", str(_port_file(config))),
+    )
+
+
+def is_free(host: str, port: int) -> bool:
+    """Whether we could listen there."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with closing(socket.socket(family, socket.SOCK_STREAM)) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((host, port))
+            trial.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def say(message: str) -> None:
+    """A line for the operator. The terminal may be gone; that is no reason to stop."""
+    try:
+        sys.stdout.write(f"{time.strftime('%H:%M:%S')} {message}\n")
+        sys.stdout.flush()
+    except OSError:
+        pass
+
+
+def _start_children(supervisor: Supervisor, config: Config) -> None:
+    env = {"STADIUM_URL": config.stadium_url, **_metrics_port(config)}
+    if config.demo and not config.stadium_url:
+        say("starting the stadium")
+        _port_file(config).unlink(missing_ok=True)
+        supervisor.start(Child("stadium", stadium_command(config)))
+        env["STADIUM_URL"] = _await_stadium(supervisor, config)
+    if supervisor.stopping:
+        return
+    synced = subprocess.run(
+        python("manage.py", "sync_sources"), cwd=PROJECT_ROOT, env={**os.environ, **env}, check=False
+    )
+    if synced.returncode != 0 or supervisor.stopping:
+        sys.exit("The sources could not be written to the database." if not supervisor.stopping else 0)
+    say("starting web and engine")
+    supervisor.start(Child("web", _web_command(config), env))
+    supervisor.start(Child("engine", python("manage.py", "run_worker", "--with-scheduler"), env))
+
+
+def _web_command(config: Config) -> list[str]:
+    return python(
+        *("-m", "granian", "--interface", "wsgi", "victoryline.wsgi:application"),
+        *("--host", config.host, "--port", str(config.port)),
+        *("--workers", "1", "--blocking-threads", "8", "--workers-kill-timeout", "5"),
+    )
+
+
+def _await_stadium(supervisor: Supervisor, config: Config) -> str:
+    """The stadium's address. It keeps its port over restarts, so the others need not be told again."""
+    file = _port_file(config)
+    deadline = time.monotonic() + STADIUM_START_SECONDS
+    supervisor.watch(until=lambda: _has_text(file) or time.monotonic() > deadline, every_seconds=0.05)
+    if supervisor.stopping:
+        return ""
+    if not _has_text(file):
+        sys.exit(f"The stadium did not start; its log is {config.var_dir / 'log' / 'stadium.log'}")
+    port = int(file.read_text(encoding="utf-8"))
+    stadium = supervisor.children["stadium"]
+    stadium.command[stadium.command.index("--port") + 1] = str(port)
+    return f"http://127.0.0.1:{port}"
+
+
+def _announce(supervisor: Supervisor, credentials: demo.Demo, config: Config) -> None:
+    deadline = time.monotonic() + WEB_START_SECONDS
+    supervisor.watch(until=lambda: _answers(credentials.url) or time.monotonic() > deadline, every_seconds=0.2)
+    if supervisor.stopping:
+        return
+    if not _answers(credentials.url):
+        say(f"the web server does not answer yet; its log is {config.var_dir / 'log' / 'web.log'}")
+    sys.stdout.write(demo.banner(credentials, log_dir=config.var_dir / "log"))
+    sys.stdout.flush()
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health/live", timeout=2) as answer:  # noqa: S310 - our own address
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _metrics_port(config: Config) -> dict[str, str]:
+    """Another port for the engine's metrics when theirs is taken, by a Prometheus on this machine for example."""
+    if not config.enable_prometheus_metrics or is_free(config.metrics_bind, config.prometheus_port):
+        return {}
+    with closing(socket.socket()) as finder:
+        finder.bind(("127.0.0.1", 0))
+        port = finder.getsockname()[1]
+    say(f"port {config.prometheus_port} is taken; the engine's metrics are on {config.metrics_bind}:{port}")
+    return {"PROMETHEUS_PORT": str(port)}
+
+
+@contextmanager
+def _only_one(var_dir: Path, url: str) -> Iterator[bool]:
+    """Hold VAR_DIR/run.lock, which the kernel frees however we end. Yields whether the last holder left in a hurry."""
+    var_dir.mkdir(parents=True, exist_ok=True)
+    with (var_dir / "run.lock").open("a+", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            other = json.loads(lock.read() or "{}")
+            sys.exit(f"VictoryLine runs already: process {other.get('pid', '?')}, {other.get('url', '')}")
+        lock.seek(0)
+        left_in_a_hurry = bool(lock.read())
+        lock.truncate(0)
+        lock.write(json.dumps({"pid": os.getpid(), "url": url}))
+        lock.flush()
+        yield left_in_a_hurry
+        lock.truncate(0)
+
+
+def _port_file(config: Config) -> Path:
+    return config.var_dir / "stadium.port"
+
+
+def _has_text(path: Path) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8").strip().isdigit()
+
+
+def _for_url(host: str) -> str:
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not bound
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,385 @@
+"""Every variable VictoryLine reads, once: type, default, limits, place in the YAML file, explanation.
+
+`victoryline.settings` calls `load(os.environ)` and keeps the result as `settings.CONFIG`; nobody else reads the
+environment. After a change here run `make config-docs`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from victoryline.lib.config_reader import read
+from victoryline.lib.variables import ConfigError, choice, flag, number, path, url, whole, word, words
+
+__all__ = ["PROJECT_ROOT", "Config", "ConfigError", "load"]
+
+PROJECT_ROOT = Path(__file__).resolve().parent.parent
+DAY_SECONDS = 86_400
+PROXIES = "the proxy sessions"
+ADAPTIVE = "the adaptive policy"
+SPOOL = "the spool that holds updates while the database is away"
+GUARD = "the memory guard"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    # The life of a scraper
+    scraper_max_lifetime_hours: int = whole(
+        6,
+        "Hours after which a scraper is replaced by a fresh one.",
+        low=1,
+        high=168,
+        yaml="scraper.lifecycle.max_lifetime_hours",
+    )
+    polling_interval_seconds: float = number(
+        2.5, "Seconds between two polls of a live match.", low=0.5, high=3600, yaml="scraper.lifecycle.polling_interval"
+    )
+    break_interval_seconds: float = number(
+        30,
+        "Seconds between two polls of a match in a break. The demo divides it by its pace.",
+        low=0.5,
+        high=3600,
+        yaml="scraper.lifecycle.break_interval",
+    )
+    staleness_threshold_seconds: int = whole(
+        300,
+        "Age of a live match's data at which its scraper is restarted.",
+        low=5,
+        high=DAY_SECONDS,
+        yaml="scraper.lifecycle.staleness_threshold",
+    )
+    discovery_interval_seconds: float = number(
+        30,
+        "Seconds between two looks at a source's list of matches.",
+        low=1,
+        high=DAY_SECONDS,
+        yaml="scraper.lifecycle.discovery_interval",
+    )
+    archive_after_hours: int = whole(
+        24,
+        "Hours after which a completed match is archived.",
+        low=1,
+        high=8760,
+        yaml="scraper.lifecycle.archive_after_hours",
+    )
+
+    # Memory and queues
+    memory_soft_limit_mb: int = whole(
+        1536,
+        "Memory of a worker and its browser at which it restarts in good order.",
+        low=128,
+        high=1_048_576,
+        yaml="scraper.resources.memory.soft_limit_mb",
+        planned=GUARD,
+    )
+    memory_hard_limit_mb: int = whole(
+        2048,
+        "Memory at which a worker is killed.",
+        low=128,
+        high=1_048_576,
+        yaml="scraper.resources.memory.hard_limit_mb",
+        planned=GUARD,
+    )
+    max_queue_size: int = whole(
+        1000,
+        "Updates held while the database is away.",
+        low=1,
+        high=1_000_000,
+        yaml="scraper.resources.queue.max_size",
+        planned=SPOOL,
+    )
+    max_queue_size_mb: int = whole(
+        10,
+        "Megabytes of updates held while the database is away.",
+        low=1,
+        high=10_240,
+        yaml="scraper.resources.queue.max_size_mb",
+        planned=SPOOL,
+    )
+    orphan_cleanup_minutes: int = whole(
+        30,
+        "Minutes between two searches for browsers whose worker is gone.",
+        low=1,
+        high=1440,
+        yaml="scraper.resources.orphan_cleanup_minutes",
+    )
+
+    # Breakers, retries, pauses
+    circuit_breaker_threshold: int = whole(
+        5,
+        "Consecutive failures that open a breaker.",
+        low=1,
+        high=1000,
+        yaml="scraper.resilience.circuit_breaker.threshold",
+    )
+    circuit_breaker_timeout_seconds: int = whole(
+        60,
+        "Seconds an open breaker waits before it lets a probe through.",
+        low=1,
+        high=DAY_SECONDS,
+        yaml="scraper.resilience.circuit_breaker.timeout",
+    )
+    circuit_breaker_success_threshold: int = whole(
+        5,
+        "Successful probes that close a breaker.",
+        low=1,
+        high=1000,
+        yaml="scraper.resilience.circuit_breaker.success_threshold",
+    )
+    retry_max_attempts: int = whole(
+        5,
+        "Attempts a task gets before it becomes a dead letter.",
+        low=1,
+        high=100,
+        yaml="scraper.resilience.retry.max_attempts",
+    )
+    retry_base_delay_seconds: int = whole(
+        1,
+        "Delay before the first retry; it doubles each time.",
+        low=1,
+        high=3600,
+        yaml="scraper.resilience.retry.base_delay",
+    )
+    retry_max_delay_seconds: int = whole(
+        16, "Longest delay between two attempts.", low=1, high=DAY_SECONDS, yaml="scraper.resilience.retry.max_delay"
+    )
+    pause_after_failures: int = whole(
+        5, "Failed tasks in a row that pause a match.", low=1, high=1000, yaml="scraper.resilience.pause.after_failures"
+    )
+    pause_seconds: int = whole(
+        300, "How long a match stays paused.", low=1, high=DAY_SECONDS, yaml="scraper.resilience.pause.seconds"
+    )
+
+    # The browser
+    page_timeout_seconds: int = whole(
+        30, "Time a page has to load.", low=1, high=600, yaml="scraper.browser.timeouts.page"
+    )
+    navigation_timeout_seconds: int = whole(
+        30, "Time a navigation has to answer.", low=1, high=600, yaml="scraper.browser.timeouts.navigation"
+    )
+    selector_timeout_seconds: int = whole(
+        5, "Time an element has to appear.", low=1, high=600, yaml="scraper.browser.timeouts.selector"
+    )
+    browser_headless: bool = flag(True, "Run Chromium without a window.", yaml="scraper.browser.headless")
+    chromium_path: Path | None = path(
+        None,
+        "The Chromium to use. Empty: Playwright's own, else the system's.",
+        root=PROJECT_ROOT,
+        yaml="scraper.browser.chromium_path",
+    )
+    scraper_use_cdp: bool = flag(
+        False, "Drive the browser over the DevTools protocol.", yaml="scraper.browser.use_cdp", planned="the CDP mode"
+    )
+
+    # Proxies
+    scraper_proxy_mode: str = choice(
+        "sticky",
+        "Keep a proxy session for a batch, or change it with every visit.",
+        choices=("sticky", "rotating"),
+        yaml="scraper.proxy.mode",
+        planned=PROXIES,
+    )
+    scraper_sticky_ttl_seconds: int = whole(
+        600,
+        "Life of a sticky proxy session.",
+        low=1,
+        high=DAY_SECONDS,
+        yaml="scraper.proxy.sticky_ttl",
+        planned=PROXIES,
+    )
+    iproyal_host: str = word("", "Proxy host.", yaml="scraper.proxy.host", planned=PROXIES)
+    iproyal_port: int = whole(
+        0, "Proxy port; 0 for none.", low=0, high=65_535, yaml="scraper.proxy.port", planned=PROXIES
+    )
+    iproyal_username: str = word("", "Proxy user.", secret=True, planned=PROXIES)
+    iproyal_password: str = word("", "Proxy password.", secret=True, planned=PROXIES)
+    iproyal_country: str = word("", "Country the proxy should be in.", yaml="scraper.proxy.country", planned=PROXIES)
+
+    # What adapts by itself
+    enable_adaptive_polling: bool = flag(
+        True,
+        "Poll faster in action, slower in breaks and under errors.",
+        yaml="scraper.adaptive.polling",
+        planned=ADAPTIVE,
+    )
+    enable_adaptive_timeouts: bool = flag(
+        True,
+        "Stretch and shrink timeouts with the source's latency.",
+        yaml="scraper.adaptive.timeouts",
+        planned=ADAPTIVE,
+    )
+    enable_match_state_detection: bool = flag(
+        True,
+        "Notice breaks, innings changes and the end of a match.",
+        yaml="scraper.adaptive.match_state",
+        planned=ADAPTIVE,
+    )
+
+    # Monitoring
+    enable_prometheus_metrics: bool = flag(True, "Serve metrics.", yaml="scraper.monitoring.prometheus.enabled")
+    prometheus_port: int = whole(
+        9090,
+        "Port of a worker's or scheduler's own metrics.",
+        low=1,
+        high=65_535,
+        yaml="scraper.monitoring.prometheus.port",
+    )
+    metrics_bind: str = word(
+        "127.0.0.1", "Address a worker's or scheduler's metrics listen on.", yaml="scraper.monitoring.prometheus.bind"
+    )
+    health_check_enabled: bool = flag(True, "Serve /health.", yaml="scraper.monitoring.health_check.enabled")
+    log_level: str = choice(
+        "INFO",
+        "Least severe level that is logged.",
+        choices=("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL"),
+        yaml="scraper.monitoring.logging.level",
+    )
+    log_format: str = choice(
+        "json",
+        "One JSON object a line, or lines for people.",
+        choices=("json", "console"),
+        yaml="scraper.monitoring.logging.format",
+        yaml_words=("scraper.monitoring.logging.structured", {"true": "json", "false": "console"}),
+    )
+    sentry_dsn: str = word("", "Where alerts are sent as Sentry events.", secret=True, planned="the alert channels")
+
+    # Database and broker
+    database_url: str = url(
+        "PostgreSQL to use. Empty: SQLite in VAR_DIR.", schemes=("postgres", "postgresql"), host=False, secret=True
+    )
+    redis_url: str = url(
+        "Redis to use. Empty: the broker inside the engine process.",
+        schemes=("redis", "rediss", "unix"),
+        host=False,
+        secret=True,
+    )
+    db_connection_pool_size: int = whole(
+        10, "Connections a process keeps open (PostgreSQL).", low=1, high=1000, yaml="database.pool.size"
+    )
+    db_connection_timeout_seconds: int = whole(
+        30, "Time to wait for a connection.", low=1, high=600, yaml="database.pool.timeout"
+    )
+    db_pool_min: int = whole(5, "Fewest connections kept open.", low=0, high=1000, yaml="database.pool.min")
+    db_pool_max: int = whole(20, "Most connections a process opens.", low=1, high=1000, yaml="database.pool.max")
+    db_pool_idle_seconds: int = whole(
+        600, "Idle time after which a connection is closed.", low=1, high=DAY_SECONDS, yaml="database.pool.idle"
+    )
+    db_pool_lifetime_seconds: int = whole(
+        1800, "Age at which a connection is replaced.", low=1, high=DAY_SECONDS, yaml="database.pool.lifetime"
+    )
+
+    # Web
+    host: str = word("127.0.0.1", "Address the web server listens on.", yaml="web.host")
+    port: int = whole(8000, "Port of the web server.", low=1, high=65_535, yaml="web.port")
+    debug: bool = flag(False, "Django's debug pages. Never in production.", yaml="web.debug")
+    allowed_hosts: tuple[str, ...] = words(
+        ("127.0.0.1", "localhost", "[::1]"), "Host names the web server answers to.", yaml="web.allowed_hosts"
+    )
+    https: bool = flag(False, "The site is served over HTTPS: secure cookies, redirect, HSTS.", yaml="web.https")
+    trusted_proxies: int = whole(
+        0, "Proxies in front whose forwarding headers count.", low=0, high=10, yaml="web.trusted_proxies"
+    )
+    secret_key: str = word(
+        "", "Django's secret. Empty: made once and kept in VAR_DIR; required with PostgreSQL.", secret=True
+    )
+    jwt_signing_key: str = word(
+        "", "Signs API tokens. Empty: made once and kept in VAR_DIR; required with PostgreSQL.", secret=True
+    )
+    token_lifetime_hours: int = whole(24, "Life of an API token.", low=1, high=720, yaml="web.token_lifetime_hours")
+    rate_limit_standard_per_minute: int = whole(
+        100, "Requests a minute of a standard consumer.", low=1, high=1_000_000, yaml="web.rate_limits.standard"
+    )
+    rate_limit_premium_per_minute: int = whole(
+        1000, "Requests a minute of a premium consumer.", low=1, high=1_000_000, yaml="web.rate_limits.premium"
+    )
+
+    # Worker and scheduler
+    worker_threads: int = whole(8, "Tasks a worker runs at once.", low=1, high=64, yaml="engine.worker_threads")
+    task_lease_seconds: int = whole(
+        15, "Time a worker owns a task without a heartbeat.", low=5, high=300, yaml="engine.task_lease_seconds"
+    )
+    heartbeat_seconds: float = number(
+        3, "Seconds between two heartbeats of a worker.", low=0.2, high=100, yaml="engine.heartbeat_seconds"
+    )
+    max_rescues: int = whole(
+        3,
+        "Times a task is taken back from a vanished worker before it is dead.",
+        low=0,
+        high=100,
+        yaml="engine.max_rescues",
+    )
+    hint_again_seconds: float = number(
+        5,
+        "Seconds after which an unclaimed task is announced again.",
+        low=0.2,
+        high=3600,
+        yaml="engine.hint_again_seconds",
+    )
+    scheduler_tick_seconds: float = number(
+        0.25, "Pause between two rounds of the scheduler.", low=0.01, high=60, yaml="engine.scheduler_tick_seconds"
+    )
+    leader_lease_seconds: float = number(
+        10, "Time a scheduler stays leader without renewing.", low=1, high=300, yaml="engine.leader_lease_seconds"
+    )
+
+    # The stadium and the demo
+    demo: bool = flag(True, "`manage.py run` starts the stadium and its matches.", yaml="stadium.demo")
+    stadium_url: str = url("A stadium that stands in for the sources.", schemes=("http", "https"), yaml="stadium.url")
+    stadium_port: int = whole(0, "Port of the stadium; 0 for any free one.", low=0, high=65_535, yaml="stadium.port")
+    stadium_pace: float = number(
+        10, "How many times faster than life the matches run.", low=0.1, high=600, yaml="stadium.pace"
+    )
+    stadium_programme: str = word("demo", "Which set of matches the stadium plays.", yaml="stadium.programme")
+    stadium_seed: int = whole(7, "Same seed, same matches.", low=0, high=2_147_483_647, yaml="stadium.seed")
+
+    # Files
+    var_dir: Path = path(
+        PROJECT_ROOT / "var", "Everything VictoryLine writes.", root=PROJECT_ROOT, yaml="files.var_dir"
+    )
+    config_file: Path | None = path(None, "The YAML file to read.", root=PROJECT_ROOT)
+
+
+def load(environ: Mapping[str, str], yaml_path: Path | None = None) -> Config:
+    """Read the whole configuration, or raise ConfigError with every problem in it."""
+    if yaml_path is None and (named := environ.get("CONFIG_FILE", "").strip()):
+        yaml_path = (PROJECT_ROOT / Path(named).expanduser()).resolve()
+    values, problems = read(Config, environ, yaml_path)
+    config = Config(**values)
+    if problems := problems + list(_contradictions(config)):
+        raise ConfigError(problems)
+    return config
+
+
+def _contradictions(config: Config) -> Iterator[str]:
+    """Pairs of values that are fine alone and wrong together."""
+    yield from _must_be_below(config, "memory_soft_limit_mb", "memory_hard_limit_mb", strictly=True)
+    yield from _must_be_below(config, "retry_base_delay_seconds", "retry_max_delay_seconds")
+    yield from _must_be_below(config, "polling_interval_seconds", "staleness_threshold_seconds", strictly=True)
+    yield from _must_be_below(config, "db_pool_min", "db_connection_pool_size")
+    yield from _must_be_below(config, "db_connection_pool_size", "db_pool_max")
+    yield from _must_be_below(config, "scheduler_tick_seconds", "leader_lease_seconds", strictly=True)
+    yield from _must_be_below(config, "rate_limit_standard_per_minute", "rate_limit_premium_per_minute")
+    if config.heartbeat_seconds * 2 > config.task_lease_seconds:
+        yield (
+            f"HEARTBEAT_SECONDS is {config.heartbeat_seconds:g} and TASK_LEASE_SECONDS is {config.task_lease_seconds}: "
+            "a lease must outlive two heartbeats"
+        )
+    if config.enable_prometheus_metrics and config.port == config.prometheus_port:
+        yield f"PORT and PROMETHEUS_PORT are both {config.port}: they must differ"
+    if config.database_url:
+        for name in ("secret_key", "jwt_signing_key"):
+            if not getattr(config, name):
+                yield f"{name.upper()} is empty: with PostgreSQL (DATABASE_URL) it must be set, and the same everywhere"
+
+
+def _must_be_below(config: Config, lower: str, upper: str, *, strictly: bool = False) -> Iterator[str]:
+    low, high = _number(config, lower), _number(config, upper)
+    if low > high or (strictly and low == high):
+        relation = "below" if strictly else "at most"
+        yield f"{lower.upper()} is {low:.10g} and {upper.upper()} is {high:.10g}: it must be {relation} that"
+
+
+def _number(config: Config, name: str) -> float:
+    value: Any = getattr(config, name)
+    return float(value)

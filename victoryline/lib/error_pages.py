@@ -1,0 +1,45 @@
+"""What Django answers where no view does: a problem document under the API's addresses, a plain page elsewhere."""
+
+from __future__ import annotations
+
+import orjson
+from django.http import HttpRequest, HttpResponse
+from django.template import loader
+
+from victoryline.lib import problems
+from victoryline.lib.request_id import request_id_of
+
+API_PREFIXES = ("/api/", "/cricket-data", "/token/", "/health", "/status", "/metrics")
+DETAILS = {
+    400: "The request can't be read. Check its address and headers.",
+    403: "You may not do this here.",
+    404: "There is nothing at this address. The addresses are listed at /api/docs.",
+    500: "An error on our side, which we have logged. Tell us the request id if it stays.",
+}
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return answer(request, 400)
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return answer(request, 403)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return answer(request, 404)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    return answer(request, 500)
+
+
+def answer(request: HttpRequest, code: int) -> HttpResponse:
+    if request.path.startswith(API_PREFIXES):
+        body = orjson.dumps(problems.document(request, code, DETAILS[code]), default=str)
+        return HttpResponse(body, status=code, content_type=problems.MEDIA_TYPE, headers={"Cache-Control": "no-store"})
+    page = loader.render_to_string(
+        "error.html",
+        {"code": code, "title": problems.KINDS[code][1], "detail": DETAILS[code], "request_id": request_id_of(request)},
+    )
+    return HttpResponse(page, status=code)

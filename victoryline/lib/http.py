@@ -1,0 +1,76 @@
+"""What the HTTP code of all apps shares: where a caller stands, conditional requests, the caller's address.
+
+Nothing here may import rest_framework.views: that module loads the classes named in the settings, and those use this.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from django.http import HttpRequest
+from django.utils.http import parse_etags
+from rest_framework.request import Request
+
+
+@dataclass(frozen=True)
+class RateLimit:
+    """Where a consumer stands. `reset_at` is a Unix time."""
+
+    limit: int
+    remaining: int
+    reset_at: int
+
+    def headers(self) -> dict[str, str]:
+        return {
+            "X-RateLimit-Limit": str(self.limit),
+            "X-RateLimit-Remaining": str(self.remaining),
+            "X-RateLimit-Reset": str(self.reset_at),
+        }
+
+
+@runtime_checkable
+class Revalidated(Protocol):
+    """A view that can tell cheaply that the caller has the present answer already; such an answer costs no quota."""
+
+    def is_unchanged(self, request: Request) -> bool: ...
+
+
+def has_etag(request: HttpRequest | Request, etag: str) -> bool:
+    """Whether If-None-Match names `etag` (compared weakly, as RFC 9110 wants for it)."""
+    offered = request.headers.get("If-None-Match", "")
+    if not offered or not etag:
+        return False
+    return "*" in (known := parse_etags(offered)) or etag in {each.removeprefix("W/") for each in known}
+
+
+def client_address(request: HttpRequest | Request, trusted_proxies: int) -> str:
+    """The caller's address as the outermost proxy that we trust saw it; an IPv6 caller is its /64.
+
+    Whatever stands further left in X-Forwarded-For was written by the caller and counts for nothing. Without an address
+    (a unix socket, rubbish in the header) everybody concerned shares one name, so forging a header gains nothing.
+    """
+    direct = str(request.META.get("REMOTE_ADDR") or "")
+    if trusted_proxies:
+        hops = str(request.META.get("HTTP_X_FORWARDED_FOR") or "").split(",")
+        if len(hops) >= trusted_proxies:
+            return _normal(hops[-trusted_proxies]) or _normal(direct) or "unknown"
+    return _normal(direct) or "unknown"
+
+
+def _normal(text: str) -> str:
+    text = text.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return ""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped:
+            return str(address.ipv4_mapped)
+        return str(ipaddress.ip_network((int(address), 64), strict=False))
+    return str(address)

@@ -1,0 +1,138 @@
+"""One log line an event: a sentence, an action, and the job, task, match and attempt it belongs to.
+
+Code logs with the standard library: `logger.info("Task claimed", extra={"action": "task_claimed"})`. What is bound with
+`bound(...)` is on every line of that thread or coroutine, what is set with `set_process(...)` on every line of the
+process. Lines are JSON for machines, or text for people. Secrets never get out: see `redaction`.
+"""
+
+import logging
+import logging.config
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from victoryline.env import Config
+from victoryline.lib.redaction import redact
+
+FIRST_KEYS = ("ts", "level", "service", "logger", "event", "action")
+_process: dict[str, Any] = {}
+
+
+def logging_config(config: Config, service: str = "victoryline") -> dict[str, Any]:
+    """The value of Django's LOGGING."""
+    return build(level=config.log_level, format=config.log_format, service=service)
+
+
+def configure(level: str, format: str, service: str) -> None:
+    """For processes without Django."""
+    logging.config.dictConfig(build(level=level, format=format, service=service))
+
+
+def set_process(**context: Any) -> None:
+    """Put `service`, `worker` and the like on every line of this process, in all its threads."""
+    _process.update(context)
+
+
+@contextmanager
+def bound(**context: Any) -> Iterator[None]:
+    """Put job_id, task_id, match_id, attempt, scraper_id, ... on every line written inside."""
+    with structlog.contextvars.bound_contextvars(**context):
+        yield
+
+
+def build(*, level: str, format: str, service: str) -> dict[str, Any]:
+    set_process(service=service)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_before(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    quiet = {"handlers": [], "level": "INFO", "propagate": True}
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"()": "victoryline.lib.logs.formatter", "format": format}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "stream": "ext://sys.stderr", "formatter": "line"}},
+        "root": {"handlers": ["stderr"], "level": level},
+        # Django gives these handlers of their own; here everything takes the one way out.
+        "loggers": {
+            "django": quiet,
+            "django.server": quiet,
+            "dramatiq": quiet,
+            "asyncio": {**quiet, "level": "WARNING"},
+        },
+    }
+
+
+def formatter(format: str) -> logging.Formatter:
+    ending: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
+    if format == "json":
+        ending += [_explain_exception, _redact, _order, structlog.processors.JSONRenderer(serializer=_dumps)]
+    else:
+        ending += [_redact, structlog.dev.ConsoleRenderer(colors=False, event_key="event", timestamp_key="ts")]
+    return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=_before(foreign=True), processors=ending)
+
+
+def _before(*, foreign: bool = False) -> list[Processor]:
+    chain: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        _add_process,
+        structlog.stdlib.add_logger_name,
+        _add_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+    ]
+    return (
+        [*chain, structlog.stdlib.ExtraAdder()]
+        if foreign
+        else [*chain, structlog.stdlib.PositionalArgumentsFormatter()]
+    )
+
+
+def _add_process(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    for key, value in _process.items():
+        event.setdefault(key, value)
+    return event
+
+
+def _add_level(_: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    record: logging.LogRecord | None = event.get("_record")
+    name = record.levelname if record else method.upper()
+    event["level"] = {"WARNING": "WARN", "EXCEPTION": "ERROR", "FATAL": "CRITICAL"}.get(name, name)
+    return event
+
+
+def _explain_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    info = event.pop("exc_info", None)
+    if info is True:
+        info = sys.exc_info()
+    error = info if isinstance(info, BaseException) else info[1] if isinstance(info, tuple) else None
+    if error is not None:
+        event.setdefault("error_type", type(error).__name__)
+        event.setdefault("error_message", str(error))
+        if event["level"] in {"ERROR", "CRITICAL"}:
+            event.setdefault("stack_trace", "".join(traceback.format_exception(error)))
+    return event
+
+
+def _redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    return {key: redact(key, value) for key, value in event.items()}
+
+
+def _order(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    first = {key: event.pop(key) for key in FIRST_KEYS if key in event}
+    return {**first, **event}
+
+
+def _dumps(event: EventDict, **_: Any) -> str:
+    return orjson.dumps(event, default=str, option=orjson.OPT_NON_STR_KEYS).decode()

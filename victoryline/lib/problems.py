@@ -1,0 +1,154 @@
+"""Errors of the API in one shape: RFC 9457 problem documents, each with what happened and what to do next.
+
+`type` is a relative reference such as /problems/not-found; docs/api.md explains each of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest
+from rest_framework import exceptions, status
+from rest_framework.response import Response
+
+from victoryline.lib.request_id import request_id_of
+
+logger = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+
+# status: (type, title)
+KINDS: dict[int, tuple[str, str]] = {
+    400: ("bad-request", "The request is not understood"),
+    401: ("unauthorized", "A valid token is needed"),
+    403: ("forbidden", "The token does not allow this"),
+    404: ("not-found", "There is no such thing here"),
+    405: ("method-not-allowed", "This address does not take that method"),
+    406: ("not-acceptable", "The wanted format is not offered"),
+    409: ("conflict", "The present state does not allow this"),
+    413: ("payload-too-large", "The body is too large"),
+    415: ("unsupported-media-type", "The body is in a format that is not read here"),
+    429: ("too-many-requests", "The limit of requests is reached"),
+    500: ("internal-error", "Something went wrong on our side"),
+    503: ("unavailable", "The answer is not available now"),
+}
+
+
+class ApiProblem(exceptions.APIException):
+    """A refusal with a problem type of its own and, where it helps, members beyond the standard ones."""
+
+    kind = ""
+
+    def __init__(self, detail: str, *, retry_after: float | None = None, **extensions: Any) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+        self.extensions = extensions
+
+
+class BadParameter(ApiProblem):
+    status_code = status.HTTP_400_BAD_REQUEST
+    kind = "bad-parameter"
+
+    def __init__(self, parameter: str, detail: str) -> None:
+        super().__init__(detail, parameter=parameter)
+
+
+class Conflict(ApiProblem):
+    status_code = status.HTTP_409_CONFLICT
+
+
+class PayloadTooLarge(ApiProblem):
+    status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
+
+
+class TooStale(ApiProblem):
+    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
+    kind = "too-stale"
+
+
+class StoreAway(ApiProblem):
+    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
+
+
+TITLES = {
+    "bad-parameter": "A parameter has a value that can't be used",
+    "too-stale": "The data is older than you accept",
+}
+
+
+def document(
+    request: HttpRequest, code: int, detail: str, *, kind: str = "", extensions: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    word, title = KINDS.get(code, KINDS[500] if code >= 500 else KINDS[400])
+    return {
+        "type": f"/problems/{kind or word}",
+        "title": TITLES.get(kind, title),
+        "status": code,
+        "detail": detail,
+        "instance": request.path,
+        "request_id": request_id_of(request),
+        **(extensions or {}),
+    }
+
+
+def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response | None:
+    """Django REST framework's hook. None lets the error go on to Django, which logs it and answers 500."""
+    problem = _as_api_exception(error)
+    if problem is None:
+        return None
+    request: HttpRequest = context["request"]._request  # noqa: SLF001  the only way to the request that middleware knows
+    retry_after = _retry_after(problem)
+    extensions = dict(getattr(problem, "extensions", {})) | _invalid_fields(problem)
+    headers = {"Cache-Control": "no-store"}
+    if retry_after is not None:
+        headers["Retry-After"] = str(retry_after)
+        extensions["retry_after"] = retry_after
+    if challenge := getattr(problem, "auth_header", ""):
+        headers["WWW-Authenticate"] = challenge
+    body = document(
+        request, problem.status_code, _sentence(problem), kind=getattr(problem, "kind", ""), extensions=extensions
+    )
+    return Response(body, status=problem.status_code, headers=headers, content_type=MEDIA_TYPE)
+
+
+def _as_api_exception(error: Exception) -> exceptions.APIException | None:
+    match error:
+        case exceptions.APIException():
+            return error
+        case Http404():
+            return exceptions.NotFound("There is nothing at this address. The addresses are listed at /api/docs.")
+        case PermissionDenied():
+            return exceptions.PermissionDenied()
+        case OperationalError() | InterfaceError():
+            logger.warning("The database can't be reached", exc_info=error, extra={"action": "api_store_away"})
+            return StoreAway("Our database can't be reached at the moment. Try again in a few seconds.", retry_after=5)
+    return None
+
+
+def _retry_after(problem: exceptions.APIException) -> int | None:
+    name = "wait" if isinstance(problem, exceptions.Throttled) else "retry_after"
+    wait: float | None = getattr(problem, name, None)
+    return None if wait is None else max(1, math.ceil(wait))
+
+
+def _sentence(problem: exceptions.APIException) -> str:
+    match problem:
+        case exceptions.NotAuthenticated():
+            return "Send a token: `Authorization: Bearer <token>`. POST /token/generate-token gives one for an API key."
+        case exceptions.Throttled():
+            return f"You have used up your requests for now. Try again in {_retry_after(problem) or 60} s."
+        case exceptions.ValidationError():
+            return "Some values can't be used; `invalid` names each of them."
+    return str(problem.detail)
+
+
+def _invalid_fields(problem: exceptions.APIException) -> dict[str, Any]:
+    """{"invalid": {"limit": ["Ensure this value is at most 100."]}} for a failed validation."""
+    if isinstance(problem, exceptions.ValidationError):
+        return {"invalid": problem.detail if isinstance(problem.detail, dict) else {"body": problem.detail}}
+    return {}

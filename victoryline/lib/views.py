@@ -1,0 +1,29 @@
+"""The view that all our API views are: JSON only, limits in the headers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.cache import patch_vary_headers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from victoryline.lib.http import RateLimit
+from victoryline.lib.renderers import JsonOnly
+
+
+class ApiView(APIView):
+    """`required_scope` is what the caller's key must allow; the permission class of the settings reads it."""
+
+    required_scope = "read"
+    content_negotiation_class = JsonOnly
+
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        finished = super().finalize_response(request, response, *args, **kwargs)
+        rate_limit: RateLimit | None = getattr(request, "rate_limit", None)
+        if rate_limit is not None:
+            for name, value in rate_limit.headers().items():
+                finished.headers[name] = value
+        patch_vary_headers(finished, ["Authorization"])
+        return finished

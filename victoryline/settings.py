@@ -1,0 +1,199 @@
+"""Django settings, composed from the one typed configuration. Nothing else in the project reads the environment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import timedelta
+
+import django_stubs_ext
+
+from victoryline import env
+from victoryline.databases import databases
+from victoryline.lib.logs import logging_config
+from victoryline.lib.secret_files import read_or_create
+
+django_stubs_ext.monkeypatch()
+
+try:
+    CONFIG = env.load(os.environ)
+except env.ConfigError as error:
+    sys.exit(str(error))
+
+BASE_DIR = env.PROJECT_ROOT
+VAR_DIR = CONFIG.var_dir
+VAR_DIR.mkdir(parents=True, exist_ok=True)
+
+SECRET_KEY = CONFIG.secret_key or read_or_create(VAR_DIR / "secret_key")
+JWT_SIGNING_KEY = CONFIG.jwt_signing_key or read_or_create(VAR_DIR / "jwt_signing_key")
+DEBUG = CONFIG.debug
+ALLOWED_HOSTS = list(CONFIG.allowed_hosts)
+
+INSTALLED_APPS = [
+    "victoryline",
+    "unfold",
+    "unfold.contrib.filters",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_prometheus",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "axes",
+    "csp",
+    "scraping",
+    "apiauth",
+    "monitoring",
+]
+
+MIDDLEWARE = [
+    "victoryline.lib.request_id.RequestIdMiddleware",
+    "django_prometheus.middleware.PrometheusBeforeMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "axes.middleware.AxesMiddleware",
+    "apiauth.access_log.AccessLogMiddleware",
+    "django_prometheus.middleware.PrometheusAfterMiddleware",
+]
+
+ROOT_URLCONF = "victoryline.urls"
+WSGI_APPLICATION = "victoryline.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+DATABASES = databases(CONFIG)
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# Rendered answers and rate-limit counters. Nothing lives only here: losing the cache costs time, not data.
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": CONFIG.redis_url}
+    if CONFIG.redis_url
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "victoryline"}
+}
+
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_ENABLE_ACCESS_FAILURE_LOG = True
+AXES_VERBOSE = False
+AXES_IPWARE_PROXY_COUNT = CONFIG.trusted_proxies or None
+
+LANGUAGE_CODE = "en-gb"
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+# Without collectstatic (a fresh clone) files are served from where they lie.
+WHITENOISE_USE_FINDERS = not STATIC_ROOT.exists()
+MEDIA_ROOT = VAR_DIR / "media"
+
+LOGGING = logging_config(CONFIG, service="web")
+LOGIN_URL = "admin:login"
+
+# Security. HTTPS is a property of the place we run at, so it is one switch of the configuration.
+SECURE_SSL_REDIRECT = CONFIG.https
+SECURE_REDIRECT_EXEMPT = [r"^health", r"^metrics$"]
+SESSION_COOKIE_SECURE = CONFIG.https
+CSRF_COOKIE_SECURE = CONFIG.https
+SECURE_HSTS_SECONDS = 31_536_000 if CONFIG.https else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = CONFIG.https
+SECURE_HSTS_PRELOAD = CONFIG.https
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if CONFIG.trusted_proxies else None
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SESSION_COOKIE_HTTPONLY = True
+CSRF_TRUSTED_ORIGINS = (
+    [f"https://{host}" for host in ALLOWED_HOSTS if host not in {"*", "[::1]"}] if CONFIG.https else []
+)
+CONTENT_SECURITY_POLICY = {
+    "EXCLUDE_URL_PREFIXES": ["/admin/", "/api/docs"],
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "frame-ancestors": ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+    },
+}
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["apiauth.drf.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["apiauth.drf.HasScope"],
+    "DEFAULT_THROTTLE_CLASSES": ["apiauth.drf.TierThrottle"],
+    "DEFAULT_RENDERER_CLASSES": ["victoryline.lib.renderers.OrjsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["victoryline.lib.renderers.OrjsonParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "victoryline.lib.problems.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "VictoryLine",
+    "DESCRIPTION": "Live matches, with the age of every answer.",
+    "VERSION": "0.1.0",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+}
+ACCESS_LOG_IS_SYNCHRONOUS = False  # True in tests: written at once rather than by a thread
+PROMETHEUS_EXPORT_MIGRATIONS = False
+
+# What the leading scheduler does, and how often (seconds; 0: every tick). Apps offer steps, this is where they meet.
+SCHEDULER_STEPS: list[tuple[str, float]] = [
+    ("scraping.scheduler.rescue.rescue_expired", 1.0),
+    ("scraping.scheduler.discovery.open_discovery_tasks", 1.0),
+    ("scraping.scheduler.pauses.end_pauses", 1.0),
+    ("scraping.scheduler.due.open_due_tasks", 0.0),
+    ("scraping.scheduler.gaps.open_gap_tasks", 0.5),
+    ("scraping.scheduler.hint.hint_due_tasks", 0.0),
+    ("scraping.scheduler.restarts.replace_worn_scrapers", 5.0),
+    ("scraping.scheduler.archive.archive_old_matches", 300.0),
+    ("scraping.scheduler.retention.prune", 60.0),
+    ("scraping.scheduler.orphans.end_orphans", CONFIG.orphan_cleanup_minutes * 60.0),
+    ("monitoring.watchdogs.staleness.watch_staleness", 5.0),
+    ("monitoring.health.history.log_health", 15.0),
+    ("monitoring.health.grading.update_grade", 15.0),
+    ("monitoring.watchdogs.retention.prune", 300.0),
+    ("apiauth.retention.prune", 300.0),
+]
+
+UNFOLD = {
+    "SITE_TITLE": "VictoryLine",
+    "SITE_HEADER": "VictoryLine",
+    "SITE_SYMBOL": "sports_score",
+    "SHOW_HISTORY": True,
+    "SHOW_VIEW_ON_SITE": False,
+}

@@ -1,0 +1,19 @@
+"""Every address we answer to."""
+
+from django.contrib import admin
+from django.urls import include, path
+from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerView
+
+handler400 = "victoryline.lib.error_pages.bad_request"
+handler403 = "victoryline.lib.error_pages.forbidden"
+handler404 = "victoryline.lib.error_pages.not_found"
+handler500 = "victoryline.lib.error_pages.server_error"
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("api/schema", SpectacularJSONAPIView.as_view(), name="schema"),
+    path("api/docs", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
+    path("token/", include("apiauth.api.urls")),
+    path("", include("scraping.api.urls")),
+    path("", include("monitoring.api.urls")),
+]
