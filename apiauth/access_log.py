@@ -25,9 +25,11 @@ class AccessLogMiddleware:
             return self.get_response(request)
         began = time.perf_counter()
         response = self.get_response(request)
-        writer.write(_row(request, response, time.perf_counter() - began))
+        row = _row(request, response, time.perf_counter() - began)
         if settings.ACCESS_LOG_IS_SYNCHRONOUS:
-            writer.flush()
+            row.save()
+        else:
+            writer.write(row)
         return response
 
 

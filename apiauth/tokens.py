@@ -7,6 +7,7 @@ do is never taken from the token but looked up (`principals`); the claims say it
 
 from __future__ import annotations
 
+import re
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,6 +23,7 @@ ISSUER = "victoryline"
 REQUIRED = ["exp", "iat", "aud", "iss", "sub", "jti", "key"]
 CLOCK_LEEWAY_SECONDS = 5
 MAX_TOKEN_LENGTH = 4096
+PREFIX = re.compile(r"[0-9a-f]{12}", re.ASCII)
 
 
 class BadTokenError(Exception):
@@ -75,4 +77,6 @@ def read(text: str) -> str:
         raise BadTokenError("The token has expired. Get a new one at POST /token/generate-token.") from error
     except (jwt.PyJWTError, ValueError) as error:
         raise BadTokenError("The token is not one of ours. Get one at POST /token/generate-token.") from error
+    if not PREFIX.fullmatch(str(claims["key"])):
+        raise BadTokenError("The token is not one of ours. Get one at POST /token/generate-token.")
     return str(claims["key"])

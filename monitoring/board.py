@@ -10,14 +10,13 @@ from typing import Any
 
 from django.db.models import F, Prefetch, QuerySet
 
-from scraping.models import Match, MatchLifecycle, MatchRef, ScraperStatus
+from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.payloads import Status, as_utc_iso
+from scraping.queries import freshness_of
 
 MOST_LIVE = 400
 MOST_UPCOMING = 24
 MOST_FINISHED = 24
-FRESH_UNTIL_SECONDS = 10.0
-LATE_UNTIL_SECONDS = 60.0
 HUES = 12
 PHASES = {
     "innings_break": "Innings break",
@@ -62,7 +61,7 @@ def _finished() -> Iterable[Match]:
 
 def card(match: Match, now: datetime) -> dict[str, Any]:
     refs = list(match.refs.all())
-    age = match.age_seconds(now)
+    fresh = freshness_of(match, now)
     return {
         "id": match.pk,
         "key": refs[0].key if refs else str(match.pk),
@@ -81,27 +80,16 @@ def card(match: Match, now: datetime) -> dict[str, Any]:
         "last_event": _last_event(match),
         "story": _story(match),
         "moment": _moment(match),
-        "age_seconds": None if age is None else round(age, 1),
-        "age_text": age_text(match, age),
-        "state": data_state(match, age),
-        "next_update_in": _next_update_in(refs, now),
+        "age_seconds": _tenths(fresh.age_seconds),
+        "age_text": age_text(match, fresh.age_seconds),
+        "state": fresh.state.value,
+        "next_update_in": _tenths(fresh.next_update_in),
         "sequence": match.sequence,
         "scraper_status": match.scraper_status,
         "source": refs[0].source.name if refs else "",
         "start_time": as_utc_iso(match.start_time) if match.start_time else None,
         "updated_at": as_utc_iso(match.last_scraper_update) if match.last_scraper_update else None,
     }
-
-
-def data_state(match: Match, age: float | None) -> str:
-    """What the colour of the age says. Only a live match's data grows old."""
-    if match.lifecycle == MatchLifecycle.PAUSED:
-        return "paused"
-    if match.status != Status.LIVE:
-        return "resting"
-    if age is None or age > LATE_UNTIL_SECONDS or match.scraper_status == ScraperStatus.STALE:
-        return "stale"
-    return "fresh" if age <= FRESH_UNTIL_SECONDS else "late"
 
 
 def age_text(match: Match, age: float | None) -> str:
@@ -139,11 +127,6 @@ def _last_event(match: Match) -> str:
     return str((match.payload.get("last_event") or {}).get("description") or "")
 
 
-def _next_update_in(refs: list[MatchRef], now: datetime) -> float | None:
-    due = [ref.next_poll_at for ref in refs if ref.is_watched and ref.next_poll_at]
-    return round(max(0.0, (min(due) - now).total_seconds()), 1) if due else None
-
-
 def _team(match: Match, side: str) -> dict[str, Any]:
     told: dict[str, Any] = (match.payload.get("teams") or {}).get(side) or {}
     name = str(told.get("name") or getattr(match, side) or "To be decided")
@@ -152,9 +135,8 @@ def _team(match: Match, side: str) -> dict[str, Any]:
         "name": name,
         "short_name": str(told.get("short_name") or "") or _initials(name),
         "score": str(shown),
-        "score_before": shown.before,
         "score_main": shown.main,
-        "score_detail": shown.detail,
+        "score_detail": shown.below,
         "is_batting": _is_batting(match, side),
         "hue": zlib.crc32(name.encode()) % HUES,
     }
@@ -162,22 +144,29 @@ def _team(match: Match, side: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Score:
-    """What is shown small, big and small: ("412", "45/2", "12.1") in a Test, ("", "2", "4 pens") in football."""
+    """A side's score in its parts: ("412", "45/2", "12.1") in a Test, ("", "2", "", "4 pens") in football."""
 
     before: str = ""
     main: str = ""
-    detail: str = ""
+    overs: str = ""
+    note: str = ""
 
     def __str__(self) -> str:
         whole = f"{self.before} & {self.main}" if self.before else self.main
-        return f"{whole} ({self.detail})" if self.detail else whole
+        return f"{whole} ({self.overs or self.note})" if self.overs or self.note else whole
+
+    @property
+    def below(self) -> str:
+        """What stands small below the team's name."""
+        overs = f"{self.overs} overs" if self.overs else self.note
+        return f"{self.before} · {overs}" if self.before else overs
 
 
 def score(payload: dict[str, Any], side: str) -> Score:
     told: dict[str, Any] = (payload.get("score") or {}).get(side) or {}
     if told.get("goals") is not None:
         penalties = told.get("penalties")
-        return Score(main=str(told["goals"]), detail=f"{penalties} pens" if penalties is not None else "")
+        return Score(main=str(told["goals"]), note=f"{penalties} pens" if penalties is not None else "")
     turns = [turn for turn in payload.get("innings") or [] if turn.get("team") == side]
     if not turns and told.get("runs") is not None:
         turns = [told]
@@ -185,6 +174,10 @@ def score(payload: dict[str, Any], side: str) -> Score:
         return Score()
     *before, latest = turns
     return Score(" & ".join(map(_runs, before)), _runs(latest), str(latest.get("overs") or ""))
+
+
+def _tenths(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)
 
 
 def _runs(turn: dict[str, Any]) -> str:

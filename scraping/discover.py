@@ -29,7 +29,12 @@ def register(source: Source, found: Sequence[DiscoveredMatch], *, now: datetime)
             created_at=now,
         )
         MatchRef.objects.create(
-            source=source, match=match, source_event_id=one.source_event_id, url=one.url, next_poll_at=now, created_at=now
+            source=source,
+            match=match,
+            source_event_id=one.source_event_id,
+            url=one.url,
+            next_poll_at=now,
+            created_at=now,
         )
     Source.objects.filter(pk=source.pk).update(last_discovery_at=now)
     return len(new)

@@ -35,9 +35,7 @@ def _fingerprint(event: Event) -> str:
     ).hexdigest()
 
 
-def store(
-    ref: MatchRef, events: Sequence[Event], *, are_complete: bool, sequence: int, now: datetime
-) -> EventChanges:
+def store(ref: MatchRef, events: Sequence[Event], *, are_complete: bool, sequence: int, now: datetime) -> EventChanges:
     """Write the difference between the stored events of this source and `events`."""
     unique = {event.id: event for event in events}
     current = _current(ref, None if are_complete else list(unique))

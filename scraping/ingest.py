@@ -6,6 +6,7 @@ Runs inside the transaction that finishes the task (`journal.finishing`): all of
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,12 +14,12 @@ from typing import Any
 
 import orjson
 from django.db import transaction
-from django.db.models import F
+from django.utils import timezone
 
 from scraping import errors_log, events, lifecycle, scrapers
 from scraping.events import EventChanges
 from scraping.models import Match, MatchLifecycle, MatchRef, Scraper, Snapshot
-from scraping.payloads import Payload, Status
+from scraping.payloads import Event, Payload, Status
 from scraping.reconcile import Reconciled, SourceView, delta, fill_gaps, goes_backwards, reconcile
 from scraping.resilience.interval import Activity, Pace, interval_seconds
 from scraping.signals import match_updated
@@ -36,9 +37,13 @@ class Attempt:
     """The attempt that read the payload, as far as its match remembers it."""
 
     worker_id: str
-    latency_ms: int
+    captured_at: datetime
     had_failures: bool
     now: datetime
+
+    def latency_ms(self) -> int:
+        """From the reading to this moment; asked as late as possible, for it is written before the commit."""
+        return max(0, round((timezone.now() - self.captured_at).total_seconds() * 1000))
 
 
 @dataclass(frozen=True)
@@ -72,23 +77,25 @@ def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> Ing
     return Ingested(match.pk, match.sequence, is_changed, changes, ref.next_poll_at or attempt.now)
 
 
-def add_events(payload: Payload, *, ref_id: int, now: datetime) -> EventChanges:
-    """Write only the events of a payload: older pages of the source's list, read to fill a gap."""
+def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventChanges:
+    """Write events without a state: older pages of the source's list, read to fill a gap.
+
+    Where the source has nothing that fills it, what is missing stays missing, and is not asked for again.
+    """
     ref = _locked(ref_id)
-    changes = events.store(ref, payload.events, are_complete=False, sequence=ref.match.sequence + 1, now=now)
-    events.advance(ref, payload.events)
+    match = ref.match
+    changes = events.store(ref, found, are_complete=False, sequence=match.sequence + 1, now=now)
+    events.advance(ref, found)
+    if ref.has_gap and not changes.added:
+        ref.events_through = ref.events_seen
     ref.save(update_fields=("events_seen", "events_through"))
     if changes:
-        Match.objects.filter(pk=ref.match_id).update(sequence=F("sequence") + 1, last_changed_at=now)
-        ref.match.refresh_from_db()
-        _write_snapshot(ref.match, ref, scrapers.active(ref), Attempt("", 0, had_failures=False, now=now))
-        _announce_after_commit(ref.match, is_changed=True)
+        match.sequence += 1
+        match.last_changed_at = now
+        match.save(update_fields=("sequence", "last_changed_at"))
+        _write_snapshot(match, ref, scrapers.active(ref), Attempt("", now, had_failures=False, now=now))
+        _announce_after_commit(match, is_changed=True)
     return changes
-
-
-def give_up_gap(*, ref_id: int) -> None:
-    """The source has no older events: what is missing stays missing, and is not asked for again."""
-    MatchRef.objects.filter(pk=ref_id).update(events_through=F("events_seen"))
 
 
 def _locked(ref_id: int) -> MatchRef:
@@ -190,7 +197,7 @@ def _keep_watch(ref: MatchRef, match: Match, attempt: Attempt) -> Scraper | None
         scraper.pk,
         worker_id=attempt.worker_id,
         interval=ref.polling_interval_seconds,
-        latency_ms=attempt.latency_ms,
+        latency_ms=attempt.latency_ms(),
         now=attempt.now,
     )
     return scraper
@@ -208,7 +215,7 @@ def _write_snapshot(match: Match, ref: MatchRef, scraper: Scraper | None, attemp
         captured_at=ref.captured_at or attempt.now,
         created_at=attempt.now,
         scraper_id=scraper.pk if scraper else None,
-        update_latency_ms=attempt.latency_ms,
+        update_latency_ms=attempt.latency_ms(),
     )
 
 

@@ -113,7 +113,9 @@ def extend_leases(task_ids: Iterable[int], *, worker_id: str, until: datetime) -
 
 
 @contextmanager
-def finishing(claim: Claim, *, now: datetime, to_state: TaskState = TaskState.SUCCESS, reason: str = "") -> Iterator[None]:
+def finishing(
+    claim: Claim, *, now: datetime, to_state: TaskState = TaskState.SUCCESS, reason: str = ""
+) -> Iterator[None]:
     """One transaction: the task's end and, in the body, its effects. All or nothing; StaleFence if it is not ours."""
     with transaction.atomic():
         _leave_executing(

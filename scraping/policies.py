@@ -57,9 +57,7 @@ def from_config(config: Config) -> Policies:
         max_lifetime_seconds=config.scraper_max_lifetime_hours * 3600.0,
         staleness_threshold_seconds=config.staleness_threshold_seconds,
         archive_after_hours=config.archive_after_hours,
-        retry=RetryPolicy(
-            config.retry_max_attempts, config.retry_base_delay_seconds, config.retry_max_delay_seconds
-        ),
+        retry=RetryPolicy(config.retry_max_attempts, config.retry_base_delay_seconds, config.retry_max_delay_seconds),
         breaker=BreakerPolicy(
             config.circuit_breaker_threshold,
             config.circuit_breaker_timeout_seconds,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timedelta
-
 from django.utils import timezone
 
 from scraping import breakers, discover, failures, ingest, journal
@@ -47,7 +45,8 @@ def scrape_scorecard(claim: Claim, engine: Engine) -> None:
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
     with journal.finishing(claim, now=now):
-        ingested = ingest.apply(payload, ref_id=ref.pk, pace=engine.policies.pace, attempt=_attempt(claim, payload, now))
+        attempt = ingest.Attempt(claim.worker_id, payload.captured_at, had_failures=claim.attempt > 1, now=now)
+        ingested = ingest.apply(payload, ref_id=ref.pk, pace=engine.policies.pace, attempt=attempt)
         breakers.record_success(ref, engine.policies.breaker, now=now)
     logger.debug(
         "Match %s read", ref.key, extra={"action": "match_read", "match_id": ref.key, "mode": reading.mode.value,
@@ -63,11 +62,10 @@ def scrape_commentary(claim: Claim, engine: Engine) -> None:
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
     with journal.finishing(claim, now=now):
-        added = sum(ingest.add_events(page, ref_id=ref.pk, now=now).added for page in pages)
-        ref.refresh_from_db(fields=("events_through", "events_seen"))
-        if ref.has_gap and not added:
-            ingest.give_up_gap(ref_id=ref.pk)
-    logger.info("%d missing events of %s found", added, ref.key, extra={"action": "gap_filled", "match_id": ref.key})
+        found = ingest.add_events([event for page in pages for event in page.events], ref_id=ref.pk, now=now)
+    logger.info(
+        "%d missing events of %s found", found.added, ref.key, extra={"action": "gap_filled", "match_id": ref.key}
+    )
 
 
 def scrape_discovery(claim: Claim, engine: Engine) -> None:
@@ -95,13 +93,6 @@ def _target(claim: Claim) -> tuple[MatchRef, Target]:
     ref = MatchRef.objects.select_related("source", "match").get(pk=claim.ref_id)
     info = RefInfo(ref.source_event_id, ref.url)
     return ref, Target(ref.pk, ref.source.key, info, adapter_for(ref.source.key))
-
-
-def _attempt(claim: Claim, payload: Payload, now: datetime) -> ingest.Attempt:
-    latency = max(now - payload.captured_at, timedelta())
-    return ingest.Attempt(
-        claim.worker_id, round(latency.total_seconds() * 1000), had_failures=claim.attempt > 1, now=now
-    )
 
 
 def _reaches(page: Payload, through: int) -> bool:

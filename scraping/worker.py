@@ -74,9 +74,7 @@ class EngineParts(dramatiq.Middleware):
         global _engine
         options = self._options
         self._host = run_on_loop(self._make_host())
-        _engine = Engine(
-            worker_id=options.worker_id, reader=Reader(self._host, run_on_loop), policies=options.policies
-        )
+        _engine = Engine(worker_id=options.worker_id, reader=Reader(self._host, run_on_loop), policies=options.policies)
         self._heartbeat = Heartbeat(_engine, self._host, every_seconds=options.heartbeat_seconds)
         self._heartbeat.start()
 

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from stadium.context import STADIUM, Stadium
 from stadium.endpoints import Endpoint, Handler, endpoint_of
+from stadium.keys import event_id, number_of_custom_id
 from stadium.mischief import CHALLENGE_BODY, answer
 
 
@@ -56,6 +57,9 @@ async def _match_of(request: web.Request) -> str:
     info = request.match_info
     if "name" in info:
         return info["name"].rpartition("-")[2]
+    if "custom" in info:
+        number = number_of_custom_id(info["custom"])
+        return "" if number is None else str(event_id(number))
     key = info.get("id") or request.query.get("key")
     if key is not None or request.method != "POST":
         return key or ""

@@ -12,7 +12,7 @@ from aiohttp import web
 from stadium.endpoints import Endpoint, Handler
 from stadium.faults import Fault
 
-WRONG_MATCH = "stadium_wrong_match"  # a request key: handlers answer with another match's data
+WRONG_MATCH = web.RequestKey("wrong_match", bool)  # set: handlers answer with another match's data
 CHALLENGE_BODY = '{"error":{"code":403,"reason":"challenge"}}'
 CHALLENGE_PAGE = """<!doctype html><html><head><title>Just a moment...</title></head>
 <body><h1>Checking your browser</h1><div id="challenge-form" class="captcha">Please wait</div></body></html>"""

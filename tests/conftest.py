@@ -12,6 +12,13 @@ HAS_POSTGRES = bool(os.environ.get("DATABASE_URL"))
 HAS_REDIS = bool(os.environ.get("REDIS_URL"))
 
 
+def pytest_configure() -> None:
+    """Real password hashes take half a second each, by design; tests check logins, not hashes."""
+    from django.conf import settings
+
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """`scaled` tests need what `make test` starts for them; alone, `pytest` says so instead of failing."""
     if item.get_closest_marker("scaled") and not (HAS_POSTGRES and HAS_REDIS):

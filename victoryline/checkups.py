@@ -183,7 +183,9 @@ def _is_ours(port: int) -> bool:
             each.pid for each in psutil.net_connections("tcp") if each.laddr and each.laddr.port == port and each.pid
         }
         return any(
-            "victoryline" in part or part == "manage.py" for pid in holders for part in psutil.Process(pid).cmdline()
+            "victoryline.wsgi" in part or part.endswith("manage.py")
+            for pid in holders
+            for part in psutil.Process(pid).cmdline()
         )
     except (psutil.Error, OSError):
         return False

@@ -20,6 +20,7 @@ from scraping.readings import PAGE, Document, Endpoint, Reading, ReadMode, RefIn
 BLOCKED_TYPES = frozenset({"image", "media", "font", "stylesheet"})
 CONTEXT_SECONDS = 10.0
 CLOSE_SECONDS = 3.0
+OPTIONAL_SECONDS = 0.5  # how long an endpoint that is welcome, but not required, is waited for
 KEPT_HEADERS = frozenset({"content-type", "accept", "x-requested-with", "authorization"})
 MAX_BODY_BYTES = 8_000_000
 
@@ -36,9 +37,7 @@ class Session:
     async def open(cls, browser: Browser, options: BrowserOptions, generation: int) -> Session:
         try:
             context = await bounded(
-                browser.new_context(
-                    locale=options.locale, timezone_id=options.timezone, user_agent=options.user_agent
-                ),
+                browser.new_context(locale=options.locale, timezone_id=options.timezone, user_agent=options.user_agent),
                 CONTEXT_SECONDS,
                 "opening a browser context",
             )
@@ -129,7 +128,11 @@ class Session:
             raise translate(error, url=request.url) from error
         headers = response.headers
         return Document(
-            request.name, request.url, response.status, headers.get("content-type", ""), body[:MAX_BODY_BYTES],
+            request.name,
+            request.url,
+            response.status,
+            headers.get("content-type", ""),
+            body[:MAX_BODY_BYTES],
             retry_after_seconds=_seconds(headers.get("retry-after")),
         )
 
@@ -141,9 +144,7 @@ class _Capture:
         self._endpoints = endpoints
         self._bodies: dict[str, asyncio.Task[Document | None]] = {}
         self.requests: dict[str, Request] = {}
-        self._all_required = asyncio.Event()
-        if not any(endpoint.is_required for endpoint in endpoints):
-            self._all_required.set()
+        self._seen = asyncio.Event()
 
     def see(self, response: Response) -> None:
         request = response.request
@@ -151,14 +152,19 @@ class _Capture:
             if request.method == endpoint.method and endpoint.pattern.search(response.url):
                 self._bodies[endpoint.name] = asyncio.ensure_future(_body(endpoint.name, response))
                 self.requests[endpoint.name] = _as_request(endpoint.name, request)
-        if all(endpoint.name in self._bodies for endpoint in self._endpoints):
-            self._all_required.set()
+                self._seen.set()
 
     async def wait(self, seconds: float) -> None:
-        """Until every wanted endpoint has been asked by the page, or the time is over."""
+        """Until the page has asked every required endpoint, and a moment longer for the others."""
+        await self._wait_for({endpoint.name for endpoint in self._endpoints if endpoint.is_required}, seconds)
+        await self._wait_for({endpoint.name for endpoint in self._endpoints}, OPTIONAL_SECONDS)
+
+    async def _wait_for(self, names: set[str], seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._all_required.wait()
+                while not names <= self._bodies.keys():
+                    self._seen.clear()
+                    await self._seen.wait()
 
     async def documents(self) -> dict[str, Document]:
         # Bodies must be awaited before the page goes: they vanish with it.

@@ -38,9 +38,7 @@ class MatchEvent(models.Model):
 
     class Meta:
         constraints = (
-            models.UniqueConstraint(
-                fields=("match", "source", "event_id", "revision"), name="event_once_per_revision"
-            ),
+            models.UniqueConstraint(fields=("match", "source", "event_id", "revision"), name="event_once_per_revision"),
             models.UniqueConstraint(
                 fields=("match", "source", "event_id"), condition=Q(is_current=True), name="event_one_current"
             ),

@@ -16,7 +16,9 @@ class Source(models.Model):
     name = models.CharField(max_length=80)
     sport = models.CharField(max_length=20)
     base_url = models.URLField(max_length=300)
-    is_enabled = models.BooleanField(default=True, help_text="Takes effect at the next scheduler tick, without a restart.")
+    is_enabled = models.BooleanField(
+        default=True, help_text="Takes effect at the next scheduler tick, without a restart."
+    )
     precedence_weight = models.PositiveSmallIntegerField(
         default=50, help_text="0 to 100; where two sources disagree, the heavier one is believed."
     )

@@ -88,17 +88,13 @@ class ScrapeTask(models.Model):
                 condition=~Q(state=TaskState.EXECUTING) | (Q(lease_until__isnull=False) & ~Q(worker_id="")),
                 name="task_executing_is_leased",
             ),
-            models.CheckConstraint(
-                condition=~Q(state=TaskState.DEAD) | ~Q(reason=""), name="task_dead_has_a_reason"
-            ),
+            models.CheckConstraint(condition=~Q(state=TaskState.DEAD) | ~Q(reason=""), name="task_dead_has_a_reason"),
             models.CheckConstraint(
                 condition=Q(state__in=OPEN_STATES) | Q(finished_at__isnull=False), name="task_ended_has_a_time"
             ),
         )
         indexes = (
-            models.Index(
-                fields=("priority", "run_at"), name="task_pending_due", condition=Q(state=TaskState.PENDING)
-            ),
+            models.Index(fields=("priority", "run_at"), name="task_pending_due", condition=Q(state=TaskState.PENDING)),
             models.Index(fields=("lease_until",), name="task_leases", condition=Q(state=TaskState.EXECUTING)),
             models.Index(fields=("worker_id",), name="task_held", condition=Q(state=TaskState.EXECUTING)),
             models.Index(fields=("state", "finished_at"), name="task_ended"),

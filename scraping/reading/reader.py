@@ -109,7 +109,8 @@ class Reader:
         endpoints = target.adapter.endpoints(target.ref)
         # On a visit a broken endpoint is no failure: the page itself may hold the same data.
         reading = self._read(target.source_key, (), lambda session: session.visit(target.ref, endpoints))
-        if all(reading.document(endpoint.name) for endpoint in endpoints if endpoint.is_required):
+        wanted = {endpoint.name for endpoint in endpoints if endpoint.is_required} | {target.adapter.events_endpoint}
+        if all(reading.document(name) for name in wanted):  # else the next poll is a visit again
             asked = {name: request for name, request in reading.requests.items() if reading.document(name)}
             page = reading.documents[PAGE]
             self._memory.put(target.ref_id, Visited(asked, page, self._host.generation, self._clock()))
@@ -148,5 +149,3 @@ def checked(reading: Reading, endpoints: tuple[Endpoint, ...]) -> Reading:
     for name in needed & errors.keys():
         raise errors[name]
     return replace(reading, documents={name: one for name, one in reading.documents.items() if name not in errors})
-
-

@@ -45,6 +45,4 @@ def after_failure(view: BreakerView, policy: BreakerPolicy, now: datetime) -> Br
     failures = view.failure_count + 1
     if view.state == CLOSED and failures < policy.failure_threshold:
         return replace(view, failure_count=failures)
-    return BreakerView(
-        state=OPEN, failure_count=failures, open_until=now + timedelta(seconds=policy.timeout_seconds)
-    )
+    return BreakerView(state=OPEN, failure_count=failures, open_until=now + timedelta(seconds=policy.timeout_seconds))

@@ -22,9 +22,6 @@ def open_gap_tasks(now: datetime) -> int:
         .select_related("match")[:100]
     )
     return journal.open_tasks(
-        [
-            journal.NewTask(ref.source_id, ref.pk, Resource.COMMENTARY, ref.match.priority, run_at=now)
-            for ref in holed
-        ],
+        [journal.NewTask(ref.source_id, ref.pk, Resource.COMMENTARY, ref.match.priority, run_at=now) for ref in holed],
         now=now,
     )

@@ -24,7 +24,8 @@ KEEP_WORKERS = timedelta(days=1)
 
 def prune(now: datetime) -> int:
     deleted = sum(
-        _delete(ScrapeTask.objects.filter(state=state, finished_at__lt=now - keep)) for state, keep in KEEP_TASKS.items()
+        _delete(ScrapeTask.objects.filter(state=state, finished_at__lt=now - keep))
+        for state, keep in KEEP_TASKS.items()
     )
     deleted += _delete(ScrapeError.objects.filter(timestamp__lt=now - KEEP_ERRORS))
     deleted += _delete(Snapshot.objects.filter(created_at__lt=now - KEEP_SNAPSHOTS))

@@ -14,9 +14,10 @@ _TITLE = re.compile(
     r"verify you are human|security check|captcha|request blocked)",
     re.IGNORECASE,
 )
+# Whole class names and ids only: ordinary pages carry the badge of a captcha service ("grecaptcha-badge") too.
 _FORM = re.compile(
-    r"""(?:id|class|name|action|src)=["'][^"']*(?:challenge-form|challenge-platform|cf-turnstile|g-recaptcha|h-captcha|"""
-    r"""captcha)""",
+    r"""(?:id|class|name|action)=["'](?:[^"']*[\s/])?"""
+    r"""(?:challenge-form|challenge-stage|cf-turnstile|g-recaptcha|h-captcha|captcha[\w-]*)(?=[\s"'/?])""",
     re.IGNORECASE,
 )
 

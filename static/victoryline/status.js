@@ -64,7 +64,6 @@
     crest.dataset.hue = team.hue;
     write(crest, team.short_name);
     write(field(row, "name"), team.name);
-    write(field(row, "before"), team.score_before);
     write(field(row, "detail"), team.score_detail);
     if (write(field(row, "main"), team.score_main) && flash) {
       const score = row.querySelector(".team__score");
@@ -176,9 +175,9 @@
       if (!match) continue;
       const age = match.age_seconds == null ? null : match.age_seconds + since;
       write(field(node, "age"), ageText(match, age));
-      if (isLost && match.group === "live" && age > 60) node.dataset.state = "stale";
+      if (isLost && match.group === "live") node.dataset.state = "unknown";
       const whole = (match.age_seconds ?? 0) + (match.next_update_in ?? 0);
-      const isMoving = match.state === "fresh" && !isLost && match.next_update_in != null && whole > 0;
+      const isMoving = match.group === "live" && match.state === "fresh" && !isLost && match.next_update_in != null && whole > 0;
       field(node, "fuse").style.transform = `scaleX(${isMoving ? Math.min(1, (age ?? 0) / whole) : 0})`;
     }
     if (isLost) write(field(document, "lost"), `The last data is from ${heardAt.toLocaleTimeString()} (${span(since)} ago).`);

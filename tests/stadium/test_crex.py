@@ -26,7 +26,7 @@ def texts(html: str, pattern: str) -> list[str]:
 
 class TestBlob:
     def test_survives_its_encoding(self) -> None:
-        state = {"https://a/b?c=1&d=2": {"text": "<b>\"It's\" &q; & &a;q;</b> São"}}
+        state = {"https://a/b?c=1&d=2": {"text": '<b>"It\'s" &q; & &a;q;</b> São'}}
         assert blob.decode(blob.encode(state)) == state
 
     def test_has_no_plain_markup(self) -> None:

@@ -15,6 +15,8 @@ SHOWN_LEVELS = {"WARN", "WARNING", "ERROR", "CRITICAL"}
 CONTEXT_KEYS = ("match_id", "source", "task_id", "attempt", "error_type", "error_message")
 # What children say before their logging is set up, and what granian says, is not JSON.
 PLAIN_TROUBLE = re.compile(r"\b(WARN(ING)?|ERROR|CRITICAL)\b|^[A-Za-z_.]*(Error|Exception)\b|Traceback", re.ASCII)
+# Granian finds more threads than cores remarkable; ours wait for the database most of the time.
+HARMLESS = "you can safely ignore this message"
 
 
 class ChildLog:
@@ -46,7 +48,7 @@ def for_terminal(line: str) -> str | None:
     try:
         event: Any = json.loads(line)
     except ValueError:
-        return line[:300] if PLAIN_TROUBLE.search(line) else None
+        return line[:300] if PLAIN_TROUBLE.search(line) and HARMLESS not in line else None
     if not isinstance(event, dict) or event.get("level") not in SHOWN_LEVELS:
         return None
     context = ", ".join(f"{key}={event[key]}" for key in CONTEXT_KEYS if event.get(key) not in (None, ""))

@@ -1,0 +1,289 @@
+"""Matches with their references, snapshots and events; pause and resume."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from unfold.decorators import action, display
+from unfold.forms import BaseDialogForm
+from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextInputWidget
+
+from scraping import lifecycle
+from scraping.models import Match, MatchEvent, MatchLifecycle, MatchRef, Snapshot
+from victoryline.lib.admin import (
+    BAD,
+    CAREFUL,
+    GOOD,
+    NEWS,
+    HistoryAdmin,
+    HistoryInline,
+    after_dialog,
+    json_block,
+    tell,
+    username,
+)
+
+PAUSE_MINUTES = 30
+LIFECYCLE_COLOURS = {
+    MatchLifecycle.ACTIVE.value: GOOD,
+    MatchLifecycle.PAUSED.value: CAREFUL,
+    MatchLifecycle.DISCOVERED.value: NEWS,
+}
+SCRAPER_COLOURS = {"active": GOOD, "stale": CAREFUL, "error": BAD}
+
+
+class PauseForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
+    minutes = forms.IntegerField(
+        min_value=1, max_value=1440, initial=PAUSE_MINUTES, widget=UnfoldAdminIntegerFieldWidget
+    )
+    reason = forms.CharField(max_length=150, widget=UnfoldAdminTextInputWidget)
+
+
+class RefInline(HistoryInline):
+    model = MatchRef
+    fields = ("source", "source_event_id", "url", "is_watched", "next_poll_at", "polling_interval_seconds", "captured_at")
+    readonly_fields = fields
+
+
+@admin.register(Match)
+class MatchAdmin(HistoryAdmin):
+    list_display = (
+        "title",
+        "sport",
+        "status",
+        "phase",
+        "shown_lifecycle",
+        "shown_scraper",
+        "age",
+        "sequence",
+        "consecutive_failure_count",
+        "start_time",
+    )
+    list_filter = ("status", "lifecycle", "scraper_status", "sport", "is_high_priority")
+    search_fields = ("title", "team_a", "team_b", "series", "refs__source_event_id")
+    ordering = ("-id",)
+    date_hierarchy = "start_time"
+    actions = ("pause_selected", "resume_selected")
+    actions_detail = ("pause_one", "resume_one")
+    inlines = (RefInline,)
+    readonly_fields = ("shown_payload", "shown_provenance", "age")
+    fieldsets = (
+        (None, {"fields": ("title", "sport", "series", "team_a", "team_b", "status", "phase", "start_time")}),
+        (
+            "Watch",
+            {
+                "fields": (
+                    "lifecycle",
+                    "scraper_status",
+                    "age",
+                    "last_scraper_update",
+                    "last_changed_at",
+                    "completed_at",
+                    "priority",
+                    "is_high_priority",
+                    "pause_until",
+                    "pause_reason",
+                    "consecutive_failure_count",
+                    "failing_since",
+                    "total_scrapes",
+                    "total_failures",
+                )
+            },
+        ),
+        ("Data", {"fields": ("sequence", "checksum", "shown_payload", "shown_provenance")}),
+    )
+
+    @display(description="lifecycle", label=LIFECYCLE_COLOURS, ordering="lifecycle")  # type: ignore[untyped-decorator]
+    def shown_lifecycle(self, match: Match) -> str:
+        return match.lifecycle
+
+    @display(description="scraper", label=SCRAPER_COLOURS, ordering="scraper_status")  # type: ignore[untyped-decorator]
+    def shown_scraper(self, match: Match) -> str:
+        return match.scraper_status
+
+    @admin.display(description="age", ordering="last_scraper_update")
+    def age(self, match: Match) -> str:
+        age = match.age_seconds(timezone.now())
+        return "never read" if age is None else f"{age:,.0f} s"
+
+    @admin.display(description="payload")
+    def shown_payload(self, match: Match) -> str:
+        return json_block(match.payload)
+
+    @admin.display(description="provenance")
+    def shown_provenance(self, match: Match) -> str:
+        return json_block(match.provenance)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Match]:
+        rows: QuerySet[Match] = super().get_queryset(request)
+        is_list = request.resolver_match and str(request.resolver_match.url_name).endswith("_changelist")
+        return rows.defer("payload", "provenance") if is_list else rows
+
+    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:  # noqa: ARG002
+        return bool(request.user.has_perm("scraping.change_match"))
+
+    @admin.action(description=f"Pause for {PAUSE_MINUTES} minutes", permissions=["operate"])
+    def pause_selected(self, request: HttpRequest, matches: QuerySet[Match]) -> None:
+        _pause(request, list(matches.values_list("pk", flat=True)), minutes=PAUSE_MINUTES, reason="paused in the admin")
+
+    @admin.action(description="Resume", permissions=["operate"])
+    def resume_selected(self, request: HttpRequest, matches: QuerySet[Match]) -> None:
+        _resume(request, list(matches.values_list("pk", flat=True)))
+
+    @action(  # type: ignore[untyped-decorator]
+        description="Pause",
+        icon="pause",
+        permissions=["operate"],
+        dialog={
+            "title": "Pause this match",
+            "description": "It is not read until the pause ends, by itself or when you resume it.",
+            "form_class": PauseForm,
+            "form_submit_text": "Pause",
+        },
+    )
+    def pause_one(self, request: HttpRequest, form: PauseForm, object_id: int) -> HttpResponse:
+        _pause(request, [object_id], minutes=form.cleaned_data["minutes"], reason=form.cleaned_data["reason"])
+        return after_dialog(request, reverse("admin:scraping_match_change", args=[object_id]))
+
+    @action(  # type: ignore[untyped-decorator]
+        description="Resume",
+        icon="play_arrow",
+        permissions=["operate"],
+        dialog={
+            "title": "Resume this match",
+            "description": "It is read again at once, and its failures are forgotten.",
+            "form_class": None,
+            "form_submit_text": "Resume",
+        },
+    )
+    def resume_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:  # noqa: ARG002
+        _resume(request, [object_id])
+        return after_dialog(request, reverse("admin:scraping_match_change", args=[object_id]))
+
+
+def _pause(request: HttpRequest, ids: list[int], *, minutes: int, reason: str) -> None:
+    now, refusals = timezone.now(), []
+    for pk in ids:
+        try:
+            lifecycle.pause(
+                match_id=pk, until=now + timedelta(minutes=minutes), reason=reason, actor=username(request), now=now
+            )
+        except (lifecycle.NotAllowed, Match.DoesNotExist) as refusal:
+            refusals.append(str(refusal))
+    _tell(request, "Paused", len(ids) - len(refusals), refusals)
+
+
+def _resume(request: HttpRequest, ids: list[int]) -> None:
+    now, refusals = timezone.now(), []
+    for pk in ids:
+        try:
+            lifecycle.resume(match_id=pk, actor=username(request), now=now)
+        except (lifecycle.NotAllowed, Match.DoesNotExist) as refusal:
+            refusals.append(str(refusal))
+    _tell(request, "Resumed", len(ids) - len(refusals), refusals)
+
+
+def _tell(request: HttpRequest, verb: str, done: int, refusals: list[str]) -> None:
+    tell(
+        request,
+        done=f"{verb} {done} {'match' if done == 1 else 'matches'}." if done else "",
+        refused=f"Not done: {'; '.join(refusals[:5])}." if refusals else "",
+    )
+
+
+@admin.register(MatchRef)
+class MatchRefAdmin(HistoryAdmin):
+    list_display = (
+        "key",
+        "match",
+        "source",
+        "is_watched",
+        "next_poll_at",
+        "polling_interval_seconds",
+        "recent_errors",
+        "events_through",
+        "events_seen",
+    )
+    list_filter = ("source", "is_watched")
+    list_select_related = ("source", "match")
+    search_fields = ("source_event_id", "url", "match__title")
+    ordering = ("-id",)
+    exclude = ("payload",)
+    readonly_fields = ("shown_payload",)
+
+    @admin.display(description="payload")
+    def shown_payload(self, ref: MatchRef) -> str:
+        return json_block(ref.payload)
+
+
+@admin.register(Snapshot)
+class SnapshotAdmin(HistoryAdmin):
+    list_display = ("match", "sequence", "data_source", "update_latency_ms", "captured_at", "created_at")
+    list_filter = ("data_source",)
+    list_select_related = ("match",)
+    search_fields = ("match__title", "checksum")
+    ordering = ("-id",)
+    fields = (
+        "match",
+        "sequence",
+        "checksum",
+        "data_source",
+        "scraper_id",
+        "update_latency_ms",
+        "captured_at",
+        "created_at",
+        "shown_delta",
+        "shown_payload",
+        "shown_provenance",
+    )
+    readonly_fields = ("shown_delta", "shown_payload", "shown_provenance")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Snapshot]:
+        rows: QuerySet[Snapshot] = super().get_queryset(request)
+        return rows.defer("match__payload", "match__provenance").select_related("match")
+
+    @admin.display(description="what changed")
+    def shown_delta(self, snapshot: Snapshot) -> str:
+        return json_block(snapshot.delta)
+
+    @admin.display(description="payload")
+    def shown_payload(self, snapshot: Snapshot) -> str:
+        return json_block(snapshot.payload)
+
+    @admin.display(description="provenance")
+    def shown_provenance(self, snapshot: Snapshot) -> str:
+        return json_block(snapshot.provenance)
+
+
+@admin.register(MatchEvent)
+class MatchEventAdmin(HistoryAdmin):
+    list_display = (
+        "event_id",
+        "match",
+        "kind",
+        "action",
+        "revision",
+        "is_current",
+        "innings",
+        "over",
+        "minute",
+        "description",
+        "created_at",
+    )
+    list_filter = ("action", "is_current", "is_critical", "source")
+    list_select_related = ("match", "source")
+    search_fields = ("event_id", "kind", "description", "match__title")
+    ordering = ("-id",)
+    exclude = ("detail",)
+    readonly_fields = ("shown_detail",)
+
+    @admin.display(description="detail")
+    def shown_detail(self, event: MatchEvent) -> str:
+        return json_block(event.detail)

@@ -1,0 +1,72 @@
+"""Sources: the one thing of scraping that operators edit. Takes effect at the next scheduler tick."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from scraping.models import ScrapeJob, Source
+from victoryline.lib.admin import ConsoleAdmin, HistoryAdmin, json_block
+
+
+@admin.register(Source)
+class SourceAdmin(ConsoleAdmin):
+    list_display = (
+        "name",
+        "key",
+        "sport",
+        "is_enabled",
+        "precedence_weight",
+        "max_concurrency",
+        "min_interval_seconds",
+        "robots_policy",
+        "last_discovery_at",
+    )
+    list_editable = ("is_enabled",)
+    list_filter = ("is_enabled", "sport", "robots_policy")
+    search_fields = ("key", "name", "base_url")
+    readonly_fields = ("key", "sport", "base_url", "last_discovery_at", "shown_metadata")
+    fieldsets = (
+        (None, {"fields": ("name", "key", "sport", "base_url", "is_enabled", "last_discovery_at")}),
+        (
+            "Limits",
+            {
+                "fields": (
+                    "max_concurrency",
+                    "min_interval_seconds",
+                    "burst_allowance",
+                    "max_attempts",
+                    "retry_base_seconds",
+                    "robots_policy",
+                )
+            },
+        ),
+        ("Trust", {"fields": ("precedence_weight", "shown_metadata")}),
+    )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
+        """A source needs an adapter, so it comes with the code and its configuration."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Source | None = None) -> bool:  # noqa: ARG002
+        """Its history hangs on it: switch it off instead."""
+        return False
+
+    @admin.display(description="metadata")
+    def shown_metadata(self, source: Source) -> str:
+        return json_block(source.metadata)
+
+
+@admin.register(ScrapeJob)
+class ScrapeJobAdmin(HistoryAdmin):
+    list_display = ("name", "kind", "source", "requested_by", "created_at", "finished_at")
+    list_filter = ("kind", "source")
+    list_select_related = ("source",)
+    search_fields = ("name", "requested_by")
+    ordering = ("-created_at",)
+    fields = ("name", "kind", "source", "requested_by", "shown_parameters", "created_at", "finished_at")
+    readonly_fields = ("shown_parameters",)
+
+    @admin.display(description="parameters")
+    def shown_parameters(self, job: ScrapeJob) -> str:
+        return json_block(job.parameters)

@@ -1,0 +1,79 @@
+"""How fresh data is: one table of cases."""
+
+from datetime import timedelta
+
+import pytest
+
+from scraping.freshness import DataState, data_state, measure
+from scraping.payloads import Status
+from tests.factories import NOW
+
+pytestmark = pytest.mark.requirement("BX-1")
+STALE_AFTER = 300
+
+
+@pytest.mark.parametrize(
+    ("status", "is_paused", "age", "expected"),
+    [
+        pytest.param("live", False, 0, "fresh", id="live, just read"),
+        pytest.param("live", False, 10, "fresh", id="live, ten seconds"),
+        pytest.param("live", False, 10.1, "aging", id="live, a little more"),
+        pytest.param("live", False, 300, "aging", id="live, at the threshold"),
+        pytest.param("live", False, 300.1, "stale", id="live, past the threshold"),
+        pytest.param("live", True, 1, "paused", id="paused, though just read"),
+        pytest.param("live", True, None, "unknown", id="paused, never read"),
+        pytest.param("upcoming", False, 200, "fresh", id="upcoming"),
+        pytest.param("upcoming", False, 301, "stale", id="upcoming, forgotten"),
+        pytest.param("upcoming", False, None, "unknown", id="never read"),
+        pytest.param("completed", False, 9999, "final", id="completed"),
+        pytest.param("completed", True, 9999, "final", id="completed while paused"),
+        pytest.param("abandoned", False, 1, "final", id="abandoned"),
+    ],
+)
+def test_data_state(status: str, is_paused: bool, age: float | None, expected: str) -> None:
+    found = data_state(status=Status(status), is_paused=is_paused, age_seconds=age, stale_after=STALE_AFTER)
+    assert found == DataState(expected)
+
+
+def freshness(status: Status = Status.LIVE, age: float | None = 4.9, paused_for: float | None = None, due: float = 2):
+    return measure(
+        status=status,
+        scraped_at=None if age is None else NOW - timedelta(seconds=age),
+        paused_until=None if paused_for is None else NOW + timedelta(seconds=paused_for),
+        next_poll_at=NOW + timedelta(seconds=due),
+        now=NOW,
+        stale_after=STALE_AFTER,
+    )
+
+
+class TestMeasure:
+    def test_rounds_the_age_down(self) -> None:
+        assert freshness(age=4.9).whole_age_seconds == 4
+
+    def test_has_no_age_before_the_first_reading(self) -> None:
+        assert freshness(age=None).age_seconds is None
+
+    def test_is_never_negative(self) -> None:
+        assert freshness(age=-5).age_seconds == 0
+
+    @pytest.mark.requirement("BX-2")
+    def test_tells_when_the_next_update_is_due(self) -> None:
+        assert freshness(due=2.5).next_update_in == 2.5
+        assert freshness(due=-4).next_update_in == 0
+        assert freshness(paused_for=60).next_update_in == 60
+        assert freshness(status=Status.COMPLETED).next_update_in is None
+
+
+class TestIsOlderThan:
+    @pytest.mark.parametrize(
+        ("found", "expected"),
+        [
+            (freshness(age=5), False),
+            (freshness(age=5.1), True),
+            (freshness(age=None), True),
+            (freshness(age=1, paused_for=9), False),
+            (freshness(age=9999, status=Status.COMPLETED), False),
+        ],
+    )
+    def test_five_seconds(self, found, expected: bool) -> None:
+        assert found.is_older_than(5) is expected

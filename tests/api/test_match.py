@@ -1,0 +1,265 @@
+"""GET /api/v1/matches/{id} and its events."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from scraping.models import EventAction, Match, MatchLifecycle
+from tests.api_fixtures import Caller
+from tests.factories import (
+    cricket_state,
+    make_event,
+    make_match,
+    make_ref,
+    make_scraper,
+    make_snapshot,
+    make_unread_match,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both]
+
+
+def path(match: Match, rest: str = "") -> str:
+    return f"/api/v1/matches/{match.pk}{rest}"
+
+
+def read_ago(seconds: float, **fields: Any) -> Match:
+    """A match with a reference, last read so many seconds ago."""
+    now = timezone.now() - timedelta(seconds=seconds)
+    match = make_match(now=now, **fields)
+    make_ref(match, now=timezone.now(), source_event_id="13KM")
+    return match
+
+
+class TestBody:
+    @pytest.mark.requirement("SO-12")
+    def test_is_the_unified_schema(self, caller: Caller) -> None:
+        match = read_ago(3)
+        body = caller.get(path(match)).json()
+        assert (body["match_id"], body["domain_id"], body["id"]) == ("crex_13KM", "crex", match.pk)
+        assert (body["status"], body["phase"], body["title"]) == ("live", "play", "India vs Australia")
+        assert body["teams"]["team_a"] == {"name": "India", "short_name": "IND"}
+        assert body["score"]["team_b"]["runs"] == 95
+        assert body["current_innings"] == 2
+        assert [innings["overs"] for innings in body["innings"]] == ["20.0", "12.3"]
+        assert body["metadata"] == {"series": "India tour of Australia"}
+        assert body["start_time"].endswith("Z")
+        assert {"toss", "venue", "last_event", "result", "sequence"} <= body.keys()
+
+    @pytest.mark.requirement("FR-013")
+    def test_says_where_the_data_is_from_and_how_old(self, caller: Caller) -> None:
+        match = read_ago(3)
+        scraper = make_scraper(match.refs.get())
+        make_snapshot(match, data_source="manual")
+        found = caller.get(path(match)).json()["_metadata"]
+        assert found["scraper_id"] == str(scraper.scraper_id)
+        assert (found["state"], found["sequence"], found["source"]) == ("fresh", 1, "manual")
+        assert 3 <= found["data_age_seconds"] < 10
+        assert 0 <= found["next_update_in_seconds"] <= 2.5
+
+    def test_of_football_has_goals_and_a_clock(self, caller: Caller) -> None:
+        match = read_ago(1, sport="football")
+        body = caller.get(path(match)).json()
+        assert (body["score"]["team_a"]["goals"], body["clock"]) == (2, "67")
+
+    def test_of_a_match_never_read_is_honest(self, caller: Caller) -> None:
+        match = make_unread_match()
+        response = caller.get(path(match))
+        assert response["X-Data-State"] == "unknown"
+        assert "X-Data-Freshness" not in response.headers
+        assert "ETag" not in response.headers
+        body = response.json()
+        assert (body["teams"], body["score"], body["_metadata"]["data_age_seconds"]) == (None, None, None)
+        assert body["match_id"] == str(match.pk)
+
+
+class TestHeaders:
+    @pytest.mark.requirement("FR-013", "BX-1", "BX-2")
+    def test_tell_age_state_and_next_update(self, caller: Caller) -> None:
+        response = caller.get(path(read_ago(7)))
+        assert 7 <= int(response["X-Data-Age-Seconds"]) < 10
+        assert response["X-Data-Freshness"].endswith("Z")
+        assert response["X-Data-State"] == "fresh"
+        assert 0 <= int(response["X-Next-Update-In"]) <= 3
+        assert response["Cache-Control"] == "private, max-age=1"
+        assert "Authorization" in response["Vary"]
+        assert response["ETag"].startswith('"')
+        assert response["X-Request-Id"]
+        assert response["X-RateLimit-Remaining"] == "99"
+
+    @pytest.mark.requirement("BX-1")
+    @pytest.mark.parametrize(
+        ("age", "fields", "state", "cache"),
+        [
+            (30, {}, "aging", 1),
+            (400, {}, "stale", 1),
+            (400, {"status": "completed"}, "final", 60),
+            (5, {"status": "upcoming"}, "fresh", 10),
+        ],
+    )
+    def test_follow_the_match(self, caller: Caller, age: float, fields: dict[str, Any], state: str, cache: int) -> None:
+        response = caller.get(path(read_ago(age, **fields)))
+        assert (response["X-Data-State"], response["Cache-Control"]) == (state, f"private, max-age={cache}")
+
+    def test_of_a_paused_match_tell_when_it_goes_on(self, caller: Caller) -> None:
+        until = timezone.now() + timedelta(seconds=100)
+        response = caller.get(path(read_ago(5, lifecycle=MatchLifecycle.PAUSED, pause_until=until)))
+        assert response["X-Data-State"] == "paused"
+        assert 90 <= int(response["X-Next-Update-In"]) <= 100
+
+    @pytest.mark.requirement("BX-22")
+    def test_a_callers_own_request_id_is_kept_if_harmless(self, caller: Caller) -> None:
+        match = read_ago(1)
+        assert caller.get(path(match), X_Request_Id="trace-7.a_B")["X-Request-Id"] == "trace-7.a_B"
+        for bad in ("x" * 65, "a b", "a\u00fc", "<script>"):
+            assert caller.get(path(match), X_Request_Id=bad)["X-Request-Id"] != bad
+
+
+class TestNames:
+    def test_a_key_at_a_source_works_as_an_id(self, caller: Caller) -> None:
+        match = read_ago(1)
+        assert caller.get("/api/v1/matches/crex_13KM").json()["id"] == match.pk
+
+    def test_underscores_are_no_obstacle(self, caller: Caller) -> None:
+        ref = make_ref(source="my_site", source_event_id="a_b_1")
+        assert caller.get("/api/v1/matches/my_site_a_b_1").json()["id"] == ref.match_id
+
+    @pytest.mark.requirement("BX-22")
+    @pytest.mark.parametrize(
+        "name",
+        ["0", "999999", "9" * 19, "9" * 400, "-1", "1.5", "crex_", "_", "crex_13KM%00", "%00", "a_%ED%A0%80b", "_" * 500]
+        + ["٣", "crex_'; DROP TABLE scraping_match;--", "%F0%9F%8F%8F_1", "crex%0A_1"],
+    )
+    def test_unknown_ones_are_a_404_problem(self, caller: Caller, name: str) -> None:
+        response = caller.get(f"/api/v1/matches/{name}")
+        problem = response.json()
+        assert response.status_code == 404
+        assert response["Content-Type"] == "application/problem+json"
+        assert (problem["type"], problem["status"]) == ("/problems/not-found", 404)
+        assert problem["request_id"] == response["X-Request-Id"]
+
+
+class TestIfNoneMatch:
+    def test_costs_no_quota_and_still_tells_the_age(self, caller: Caller) -> None:
+        match = read_ago(6)
+        first = caller.get(path(match))
+        again = [caller.get(path(match), If_None_Match=first["ETag"]) for _ in range(5)]
+        assert {response.status_code for response in again} == {304}
+        assert {response["X-RateLimit-Remaining"] for response in again} == {"99"}
+        assert again[-1].content == b""
+        assert int(again[-1]["X-Data-Age-Seconds"]) >= 6
+        assert again[-1]["ETag"] == first["ETag"]
+        assert caller.get(path(match))["X-RateLimit-Remaining"] == "98"
+
+    def test_is_limited_too_far_above_the_tier(self, caller: Caller, settings) -> None:
+        from dataclasses import replace
+
+        settings.CONFIG = replace(settings.CONFIG, rate_limit_standard_per_minute=1)
+        match = read_ago(1)
+        etag = caller.get(path(match))["ETag"]
+        answers = [caller.get(path(match), If_None_Match=etag).status_code for _ in range(12)]
+        assert answers == [304] * 10 + [429] * 2
+
+    def test_sees_a_new_sequence_and_a_new_status(self, caller: Caller) -> None:
+        match = read_ago(1)
+        etag = caller.get(path(match))["ETag"]
+        for change in ({"sequence": 2}, {"status": "completed"}):
+            Match.objects.filter(pk=match.pk).update(**change)
+            response = caller.get(path(match), If_None_Match=etag)
+            assert response.status_code == 200
+            etag = response["ETag"]
+
+    @pytest.mark.parametrize("form", ["W/{}", '"x", {}', "*", "{} , W/{}"])
+    def test_understands_every_form(self, caller: Caller, form: str) -> None:
+        match = read_ago(1)
+        etag = caller.get(path(match))["ETag"]
+        assert caller.get(path(match), If_None_Match=form.replace("{}", etag)).status_code == 304
+
+    @pytest.mark.parametrize("value", ["", "nonsense", '"1-1-live', "W/", ",,,", "\x7f"])
+    def test_rubbish_is_no_match(self, caller: Caller, value: str) -> None:
+        assert caller.get(path(read_ago(1)), If_None_Match=value).status_code == 200
+
+    def test_a_refusal_is_counted_even_with_the_header(self, caller: Caller) -> None:
+        response = caller.get("/api/v1/matches/999999", If_None_Match="*")
+        assert response.status_code == 404
+        assert response["X-RateLimit-Remaining"] == "99"
+
+
+@pytest.mark.requirement("BX-1")
+class TestMaxAge:
+    def test_refuses_older_data_with_503_and_a_time_to_come_back(self, caller: Caller) -> None:
+        match = read_ago(30)
+        response = caller.get(path(match), {"max_age": 5})
+        problem = response.json()
+        assert (response.status_code, problem["type"]) == (503, "/problems/too-stale")
+        assert 1 <= int(response["Retry-After"]) <= 3
+        assert problem["data_age_seconds"] >= 30
+        assert caller.get(path(match), {"max_age": 60}).status_code == 200
+
+    def test_never_refuses_what_is_final(self, caller: Caller) -> None:
+        assert caller.get(path(read_ago(5000, status="completed")), {"max_age": 5}).status_code == 200
+
+    def test_refuses_what_was_never_read(self, caller: Caller) -> None:
+        assert caller.get(path(make_unread_match()), {"max_age": 5}).status_code == 503
+
+    @pytest.mark.parametrize("value", ["-1", "nan", "inf", "soon", "", "1e3", "9" * 2000, "86401", "\x00"])
+    def test_a_bad_value_is_a_400_that_names_it(self, caller: Caller, value: str) -> None:
+        response = caller.get(path(read_ago(1)), {"max_age": value})
+        assert response.status_code == 400
+        assert response.json()["parameter"] == "max_age"
+
+
+@pytest.mark.requirement("BX-3")
+class TestEvents:
+    def test_are_a_feed_of_additions_corrections_and_retractions(self, caller: Caller) -> None:
+        match = read_ago(1)
+        added = make_event(match, event_id="2-12.3", is_current=False, description="Smith out")
+        updated = make_event(
+            match, event_id="2-12.3", revision=2, action=EventAction.UPDATE, is_current=False, description="Smyth out"
+        )
+        retracted = make_event(match, event_id="2-12.3", revision=3, action=EventAction.RETRACT)
+        body = caller.get(path(match, "/events")).json()
+        assert [event["id"] for event in body["events"]] == [added.pk, updated.pk, retracted.pk]
+        assert [event["action"] for event in body["events"]] == ["add", "update", "retract"]
+        assert (body["next_since"], body["has_more"]) == (retracted.pk, False)
+        assert body["events"][1]["source"] == "crex"
+
+    def test_go_on_where_the_caller_was(self, caller: Caller) -> None:
+        match = read_ago(1)
+        rows = [make_event(match) for _ in range(5)]
+        make_event(read_other := make_match())
+        first = caller.get(path(match, "/events"), {"limit": 3}).json()
+        rest = caller.get(path(match, "/events"), {"since": first["next_since"]}).json()
+        assert first["has_more"]
+        assert [event["id"] for event in first["events"] + rest["events"]] == [row.pk for row in rows]
+        end = caller.get(path(match, "/events"), {"since": rest["next_since"]})
+        assert end.json()["events"] == []
+        assert caller.get(path(match, "/events"), {"since": rest["next_since"]}, If_None_Match=end["ETag"]).status_code == 304
+        assert read_other.events.count() == 1
+
+    def test_a_new_row_ends_the_304(self, caller: Caller) -> None:
+        match = read_ago(1)
+        etag = caller.get(path(match, "/events"))["ETag"]
+        make_event(match)
+        assert caller.get(path(match, "/events"), If_None_Match=etag).status_code == 200
+
+    @pytest.mark.parametrize("query", [{"since": -1}, {"since": 2**63}, {"since": "x"}, {"limit": 0}, {"limit": 101}])
+    def test_bad_parameters_are_named(self, caller: Caller, query: dict[str, Any]) -> None:
+        response = caller.get(path(read_ago(1), "/events"), query)
+        assert response.status_code == 400
+        assert response.json()["parameter"] == next(iter(query))
+
+
+class TestCost:
+    def test_a_match_takes_two_queries(self, caller: Caller, django_assert_num_queries) -> None:
+        match = read_ago(1)
+        caller.get(path(match))
+        with django_assert_num_queries(3):  # the third writes the access log, which a thread does outside of tests
+            caller.get(path(match))
+
+    def test_a_payload_written_by_an_older_release_is_still_served(self, caller: Caller) -> None:
+        state = cricket_state().model_dump(mode="json")
+        match = make_match(payload={name: state[name] for name in ("teams", "score")})
+        assert caller.get(path(match)).status_code == 200

@@ -1,0 +1,203 @@
+"""GET /api/v1/matches and the cricket-only surface."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from scraping.models import MatchLifecycle
+from scraping.payloads import Sport, Team, Teams
+from tests.api_fixtures import Caller
+from tests.factories import NOW, cricket_state, make_match, make_ref, make_unread_match
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both]
+LIST = "/api/v1/matches"
+
+
+def ids(response: Any) -> list[int]:
+    assert response.status_code == 200, response.json()
+    return [match["id"] for match in response.json()["matches"]]
+
+
+class TestFilters:
+    @pytest.fixture
+    def cast(self) -> dict[str, int]:
+        names = Teams(team_a=Team(name="Kenya"), team_b=Team(name="100% Nepal"))
+        return {
+            "live": make_ref(make_match()).match_id,
+            "football": make_ref(make_match(sport="football"), source="sofascore").match_id,
+            "done": make_match(status="completed", lifecycle=MatchLifecycle.COMPLETED).pk,
+            "kenya": make_match(state=cricket_state(teams=names), last_changed_at=NOW + timedelta(hours=1)).pk,
+            "old": make_match(status="completed", lifecycle=MatchLifecycle.ARCHIVED).pk,
+        }
+
+    @pytest.mark.parametrize(
+        ("query", "expected"),
+        [
+            ({}, ["kenya", "done", "football", "live"]),
+            ({"status": "live"}, ["kenya", "football", "live"]),
+            ({"sport": "football"}, ["football"]),
+            ({"source": "sofascore"}, ["football"]),
+            ({"source": "nowhere"}, []),
+            ({"lifecycle": "ARCHIVED"}, ["old"]),
+            ({"team": "aUSTRal"}, ["done", "live"]),
+            ({"team": "0% n"}, ["kenya"]),
+            ({"team": "%"}, ["kenya"]),
+            ({"updated_since": "2026-01-10T13:00:00Z"}, ["kenya"]),
+            ({"updated_since": "2026-01-10T14:00:00+01:00"}, ["kenya"]),
+            ({"status": "live", "sport": "cricket", "source": "crex"}, ["live"]),
+        ],
+        ids=str,
+    )
+    def test_choose(self, caller: Caller, cast: dict[str, int], query: dict[str, str], expected: list[str]) -> None:
+        assert ids(caller.get(LIST, query)) == [cast[name] for name in expected]
+
+    @pytest.mark.requirement("BX-22")
+    @pytest.mark.parametrize(
+        "query",
+        [
+            {"status": "running"},
+            {"sport": "chess"},
+            {"source": "a b"},
+            {"source": "\x00"},
+            {"lifecycle": "live"},
+            {"team": "\x00"},
+            {"team": "x" * 121},
+            {"team": ""},
+            {"updated_since": "yesterday"},
+            {"updated_since": "9999-12-31T23:59:59-14:00"},
+            {"updated_since": "0001-01-01T00:00:00+14:00"},
+            {"limit": "0"},
+            {"limit": "101"},
+            {"limit": "1e1"},
+            {"cursor": "\x00"},
+            {"cursor": "nonsense"},
+            {"cursor": "aWQ6MA"},  # id:0
+            {"cursor": "aWQ6OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk"},  # beyond 64 bits
+            {"cursor": "x" * 65},
+            {"cursor": "ü"},
+            {"max_age": "-1"},
+        ],
+        ids=str,
+    )
+    def test_a_bad_value_is_a_400_that_names_it(self, caller: Caller, query: dict[str, str]) -> None:
+        response = caller.get(LIST, query)
+        problem = response.json()
+        assert (response.status_code, problem["type"]) == (400, "/problems/bad-parameter")
+        assert problem["parameter"] == next(iter(query))
+
+
+class TestPages:
+    def test_follow_each_other_without_gap_or_repetition(self, caller: Caller) -> None:
+        expected = sorted((make_match().pk for _ in range(7)), reverse=True)
+        found: list[int] = []
+        address: str | None = f"{LIST}?limit=3&status=live"
+        while address:
+            response = caller.get(address)
+            found += ids(response)
+            make_match()  # a newcomer shifts no page
+            address = response.json()["next"]
+        assert found == expected
+
+    def test_the_next_address_keeps_the_filters(self, caller: Caller) -> None:
+        make_match()
+        make_match()
+        address = caller.get(LIST, {"limit": 1, "team": "Ind & Aus"[:3]}).json()["next"]
+        assert address.startswith("http://testserver/api/v1/matches?")
+        assert "team=Ind" in address
+
+    def test_take_two_queries_whatever_their_size(self, caller: Caller, django_assert_num_queries) -> None:
+        for _ in range(5):
+            make_ref(make_match())
+        caller.get(LIST)
+        with django_assert_num_queries(3):  # the third writes the access log
+            assert len(ids(caller.get(LIST))) == 5
+
+
+class TestItems:
+    def test_carry_what_a_scoreboard_shows(self, caller: Caller) -> None:
+        now = timezone.now()
+        make_ref(make_match(now=now - timedelta(seconds=2)), now=now, source_event_id="13KM")
+        item = caller.get(LIST).json()["matches"][0]
+        assert (item["keys"], item["sport"], item["status"], item["phase"]) == (["crex_13KM"], "cricket", "live", "play")
+        assert item["score"]["team_a"]["runs"] == 187
+        assert item["freshness"]["state"] == "fresh"
+        assert 2 <= item["freshness"]["age_seconds"] < 10
+
+    def test_the_most_trusted_source_comes_first(self, caller: Caller) -> None:
+        match = make_match()
+        make_ref(match, source="crex", source_event_id="1")
+        heavy = make_ref(match, source="espn", source_event_id="2")
+        heavy.source.precedence_weight = 90
+        heavy.source.save()
+        assert caller.get(LIST).json()["matches"][0]["keys"] == ["espn_2", "crex_1"]
+
+
+@pytest.mark.requirement("FR-013")
+class TestHeaders:
+    def test_speak_for_the_oldest_live_match(self, caller: Caller) -> None:
+        now = timezone.now()
+        for age, status in ((2, "live"), (40, "live"), (9000, "completed")):
+            make_match(now=now - timedelta(seconds=age), status=status)
+        make_unread_match()
+        response = caller.get(LIST)
+        assert 40 <= int(response["X-Data-Age-Seconds"]) < 60
+        assert response["X-Data-State"] == "aging"
+        assert response["Cache-Control"] == "private, max-age=1"
+        assert response.json()["_metadata"]["data_age_seconds"] == int(response["X-Data-Age-Seconds"])
+        assert caller.get(LIST, {"max_age": 20}).status_code == 503
+
+    def test_of_an_empty_list_say_unknown(self, caller: Caller) -> None:
+        response = caller.get(LIST, {"max_age": 1})
+        assert response.status_code == 200
+        assert response["X-Data-State"] == "unknown"
+
+    def test_a_list_has_an_etag_that_changes_with_any_match(self, caller: Caller) -> None:
+        match = make_match()
+        etag = caller.get(LIST)["ETag"]
+        assert caller.get(LIST, If_None_Match=etag).status_code == 304
+        match.sequence += 1
+        match.save()
+        assert caller.get(LIST, If_None_Match=etag).status_code == 200
+
+
+class TestCricketData:
+    @pytest.mark.requirement("DM-11", "FR-013")
+    def test_match_info_has_its_shape_and_headers(self, caller: Caller) -> None:
+        match = make_match(now=timezone.now() - timedelta(seconds=3))
+        response = caller.get(f"/cricket-data/match-info/{match.pk}")
+        body = response.json()
+        assert response["Content-Type"] == "application/json"
+        assert response["X-Data-Freshness"].endswith("Z")
+        assert 3 <= int(response["X-Data-Age-Seconds"]) < 10
+        assert body["matchId"] == match.pk
+        assert [team["name"] for team in body["teams"]] == ["India", "Australia"]
+        assert body["score"]["team_a"]["runs"] == 187
+        assert body["status"] == "live"
+        assert body["_metadata"].keys() == {"scraped_at", "data_age_seconds", "scraper_id", "source"}
+        assert body["_metadata"]["source"] == "scraper"
+        assert body["_metadata"]["scraped_at"] == response["X-Data-Freshness"]
+
+    def test_match_info_knows_no_football(self, caller: Caller) -> None:
+        match = make_match(sport="football")
+        response = caller.get(f"/cricket-data/match-info/{match.pk}")
+        assert response.status_code == 404
+        assert f"/api/v1/matches/{match.pk}" in response.json()["detail"]
+
+    def test_match_info_of_a_match_never_read_has_no_score(self, caller: Caller) -> None:
+        body = caller.get(f"/cricket-data/match-info/{make_unread_match().pk}").json()
+        assert (body["teams"], body["score"]) == ([], {})
+
+    def test_live_matches_are_the_live_cricket_ones(self, caller: Caller) -> None:
+        live = make_match()
+        make_match(sport="football")
+        make_match(status="completed")
+        body = caller.get("/cricket-data/live-matches").json()
+        assert [match["matchId"] for match in body["matches"]] == [live.pk]
+        assert live.sport == Sport.CRICKET
+
+    @pytest.mark.requirement("FR-026")
+    @pytest.mark.parametrize("address", ["match-info/1", "live-matches"])
+    def test_needs_a_token(self, anonymous, address: str) -> None:
+        assert anonymous.get(f"/cricket-data/{address}").status_code == 401

@@ -1,0 +1,76 @@
+"""Pausing and resuming a match over HTTP."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from scraping.models import MatchLifecycle
+from tests.api_fixtures import Caller
+from tests.factories import make_match, make_ref
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both]
+
+
+class TestPause:
+    @pytest.mark.requirement("BX-8")
+    def test_stops_a_match_until_a_time(self, operator: Caller) -> None:
+        match = make_ref(make_match()).match
+        response = operator.post(f"/api/v1/matches/{match.pk}/pause", {"minutes": 10, "reason": "source is down"})
+        match.refresh_from_db()
+        assert response.status_code == 200
+        assert match.lifecycle == MatchLifecycle.PAUSED
+        assert timedelta(minutes=9) < match.pause_until - timezone.now() <= timedelta(minutes=10)
+        assert "source is down" in match.pause_reason
+        assert "operator" in match.pause_reason
+        assert response.json()["lifecycle"] == "PAUSED"
+        assert operator.get(f"/api/v1/matches/{match.pk}")["X-Data-State"] == "paused"
+
+    def test_takes_the_key_of_a_match_and_an_empty_body(self, operator: Caller) -> None:
+        make_ref(make_match(), source_event_id="13KM")
+        assert operator.post("/api/v1/matches/crex_13KM/pause").status_code == 200
+
+    def test_twice_is_a_conflict(self, operator: Caller) -> None:
+        match = make_match()
+        operator.post(f"/api/v1/matches/{match.pk}/pause")
+        response = operator.post(f"/api/v1/matches/{match.pk}/pause")
+        assert (response.status_code, response.json()["type"]) == (409, "/problems/conflict")
+
+    def test_of_a_finished_match_is_a_conflict(self, operator: Caller) -> None:
+        match = make_match(status="completed", lifecycle=MatchLifecycle.COMPLETED)
+        assert operator.post(f"/api/v1/matches/{match.pk}/pause").status_code == 409
+
+    @pytest.mark.parametrize(
+        "body",
+        [{"minutes": 0}, {"minutes": 1441}, {"minutes": "x"}, {"reason": "\x00"}, {"reason": "x" * 151}, {"reason": []}, [1]],
+        ids=str,
+    )
+    def test_refuses_bad_values_by_name(self, operator: Caller, body: Any) -> None:
+        response = operator.post(f"/api/v1/matches/{make_match().pk}/pause", body)
+        assert response.status_code == 400
+        assert response.json()["invalid"]
+
+    def test_of_an_unknown_match_is_a_404(self, operator: Caller) -> None:
+        assert operator.post("/api/v1/matches/999999/pause").status_code == 404
+
+    @pytest.mark.requirement("FR-026")
+    @pytest.mark.parametrize("action", ["pause", "resume"])
+    def test_needs_the_scope_operate(self, caller: Caller, anonymous, action: str) -> None:
+        address = f"/api/v1/matches/{make_match().pk}/{action}"
+        response = caller.post(address)
+        assert (response.status_code, response.json()["type"]) == (403, "/problems/forbidden")
+        assert "operate" in response.json()["detail"]
+        assert anonymous.post(address).status_code == 401
+
+
+class TestResume:
+    def test_lets_a_match_go_on(self, operator: Caller) -> None:
+        match = make_ref(make_match()).match
+        operator.post(f"/api/v1/matches/{match.pk}/pause")
+        response = operator.post(f"/api/v1/matches/{match.pk}/resume")
+        assert response.json()["lifecycle"] == "ACTIVE"
+        assert response.json()["pause_until"] is None
+
+    def test_of_a_match_that_is_not_paused_is_a_conflict(self, operator: Caller) -> None:
+        assert operator.post(f"/api/v1/matches/{make_match().pk}/resume").status_code == 409

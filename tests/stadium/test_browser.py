@@ -1,0 +1,73 @@
+"""The pages in a real Chromium: scripts earn their cookies, ask the JSON endpoints and keep the page fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from .test_server import ask, stadium
+
+CHROMIUM = "/usr/bin/chromium"
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with stadium(tmp_path_factory.mktemp("stadium"), "--pace", "60") as (_, number):
+        yield number
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    path = CHROMIUM if Path(CHROMIUM).exists() else None
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser.new_page()
+        browser.close()
+
+
+def address(port: int, site: str) -> str:
+    matches = ask(port, "/truth/matches")
+    running = [match for match in matches if (match["site"], match["status"]) == (site, "live")]
+    return str(running[0]["url"])
+
+
+def test_crex_header_follows_the_match(port: int, page: Page) -> None:
+    with (
+        page.expect_response(lambda response: "getSV3" in response.url) as live,
+        page.expect_response(lambda response: "getBallFeeds" in response.url) as feed,
+    ):
+        page.goto(address(port, "crex"))
+    assert live.value.status == 200
+    assert feed.value.json()[0]["type"] in ("b", "o", "w")
+    overs = page.locator(".f-runs span").nth(1)
+    before = overs.inner_text()
+    expect(overs).not_to_have_text(before, timeout=15_000)
+    assert page.locator(".cm-b-roundcard").count() > 10
+
+
+def test_crex_list_follows_the_matches(port: int, page: Page) -> None:
+    with page.expect_response(lambda response: "getLiveMatches" in response.url) as listed:
+        page.goto(f"http://127.0.0.1:{port}/crex/")
+    assert listed.value.status == 200
+    assert page.locator(".live-card").count() == len(listed.value.json())
+
+
+def test_sofascore_page_asks_for_event_and_incidents(port: int, page: Page) -> None:
+    with (
+        page.expect_response(lambda response: response.url.endswith("/incidents")) as incidents,
+        page.expect_response(lambda response: "/api/v1/event/" in response.url) as event,
+    ):
+        page.goto(address(port, "sofascore"))
+    assert event.value.status == 200
+    expect(page.locator(".incidents li")).to_have_count(len(incidents.value.json()["incidents"]))
+
+
+def test_sofascore_home_asks_for_the_lists(port: int, page: Page) -> None:
+    with page.expect_response(lambda response: response.url.endswith("/events/live")) as live:
+        page.goto(f"http://127.0.0.1:{port}/sofascore/")
+    assert live.value.status == 200
+    assert page.locator(".event-link").count() >= 2

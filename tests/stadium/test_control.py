@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Visit, Visitor
+
+
+class TestClockLevers:
+    def test_health_tells_time_and_pace(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            visitor.wall.now += 2
+            health = await visitor.get("/control/health")
+            assert (health["status"], health["pace"]) == ("ok", 10)
+            assert health["simulated_time"] == pytest.approx(20)
+            await visitor.post("/control/pace", {"pace": 100})
+            visitor.wall.now += 1
+            assert (await visitor.get("/control/health"))["simulated_time"] == pytest.approx(120)
+
+        visit(scenario)
+
+    def test_skip_jumps_ahead_and_keeps_ids_in_order(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            before = await visitor.whole_feed("138Z")
+            await visitor.post("/control/skip", {"seconds": 1200})
+            after = await visitor.whole_feed("138Z")
+            ids = [item["id"] for item in after]
+            assert after[: len(before)] == before
+            assert len(after) > len(before) + 20
+            assert ids == sorted(set(ids))
+
+        visit(scenario)
+
+    @pytest.mark.parametrize("body", [{}, {"pace": "fast"}, {"pace": -1}, {"pace": 5000}, [1]])
+    def test_refuses_a_senseless_pace(self, visit: Visit, body: object) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            assert (await visitor.post("/control/pace", body, 400))["error"]
+
+        visit(scenario)
+
+
+class TestCounters:
+    def test_count_by_site_and_target_until_reset(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            for _ in range(3):
+                await visitor.get("/crex/api/v3/getSV3?key=138Z")
+            await visitor.ask("/sofascore/api/v1/event/15010285")
+            counted = await visitor.get("/control/requests")
+            assert counted["sites"]["crex"]["targets"] == {"list": 1, "live": 3}
+            assert counted["sites"]["crex"]["max_concurrent"] == 1
+            assert counted["sites"]["sofascore"]["total"] == 1
+            assert counted["statuses"] == {"200": 4, "403": 1}
+            await visitor.post("/control/faults", {"kind": "hang"}, 201)
+            await visitor.post("/control/reset", {})
+            assert (await visitor.get("/control/requests"))["total"] == 0
+            assert await visitor.get("/control/faults") == []
+
+        visit(scenario)

@@ -1,0 +1,165 @@
+"""The whole embedded system as its operator starts it, in a folder of its own."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+
+from tests.servers import free_port
+from victoryline.env import PROJECT_ROOT
+
+START_SECONDS = 90.0
+
+
+def wait_for(condition: Callable[[], Any], *, seconds: float, what: str) -> Any:
+    """The first true value of `condition`; fails with `what` when there is none in time."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(0.05)
+    return value
+
+
+class EmbeddedSystem:
+    """`manage.py run`. `env` overrides the configuration; `folder` is its VAR_DIR and survives restarts."""
+
+    def __init__(self, folder: Path, **env: str) -> None:
+        self.folder, self.port = folder, free_port()
+        self.env = {"PORT": str(self.port), "PROMETHEUS_PORT": str(free_port()), "VAR_DIR": str(folder), **env}
+        self.terminal = folder / "terminal"
+        self.process: subprocess.Popen[bytes] | None = None
+        self._family: set[psutil.Process] = set()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def demo(self) -> dict[str, str]:
+        found: dict[str, str] = json.loads((self.folder / "demo.json").read_text())
+        return found
+
+    def launch(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self.terminal.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "manage.py", "run"],
+                cwd=PROJECT_ROOT,
+                env={**os.environ, **self.env},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        return self
+
+    def start(self) -> Self:
+        """Start, and wait for the banner."""
+        self.launch()
+        try:
+            wait_for(self._is_up, seconds=START_SECONDS, what="the banner")
+        except AssertionError as error:
+            raise AssertionError(
+                f"{error}\n{self.said()}\n{self.log('web')[-2000:]}{self.log('engine')[-2000:]}"
+            ) from None
+        self.family()
+        return self
+
+    def _is_up(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, f"it ended by itself:\n{self.said()}"
+        return "VictoryLine is running" in self.said()
+
+    def said(self) -> str:
+        return self.terminal.read_text(errors="replace")
+
+    def log(self, name: str) -> str:
+        path = self.folder / "log" / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def family(self) -> set[psutil.Process]:
+        """Every process the system has, and every one it was seen to have before."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self._family |= set(psutil.Process(self.process.pid).children(recursive=True))
+        return self._family
+
+    def survivors(self) -> list[psutil.Process]:
+        return [each for each in self._family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+
+    def child(self, words: str) -> psutil.Process:
+        """The direct child whose command line has these words."""
+        assert self.process is not None
+        children = psutil.Process(self.process.pid).children()
+        (found,) = [each for each in children if words in " ".join(each.cmdline())]
+        return found
+
+    def left_behind(self) -> list[str]:
+        """Processes and temporary folders that should be gone."""
+        temporary = self.folder / "tmp"
+        folders = [str(each) for each in temporary.iterdir()] if temporary.exists() else []
+        return [" ".join(each.cmdline())[:120] for each in self.survivors()] + folders
+
+    def stop(self, signal_number: int | None = None, *, seconds: float = 15) -> float:
+        """Stop it as Ctrl-C or an init system would; how long it took."""
+        assert self.process is not None
+        self.family()
+        began = time.monotonic()
+        if self.process.poll() is None:
+            self.process.send_signal(signal_number) if signal_number else self.process.terminate()
+        self.process.wait(timeout=seconds)
+        return time.monotonic() - began
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self.process and self.process.poll() is None:
+            try:
+                self.stop()
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        for each in self.survivors():
+            each.kill()
+
+    def get(self, path: str, *, token: str | None = None) -> tuple[int, Any, dict[str, str]]:
+        """Status, body (JSON if it is) and headers."""
+        return self._ask(urllib.request.Request(self.url + path), token)
+
+    def post(self, path: str, body: Any, *, token: str | None = None) -> tuple[int, Any, dict[str, str]]:
+        request = urllib.request.Request(
+            self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        return self._ask(request, token)
+
+    def token(self) -> str:
+        status, body, _ = self.post("/token/generate-token", {"api_key": self.demo["api_key"]})
+        assert status == 200, body
+        token: str = body["token"]
+        return token
+
+    def curl_lines(self) -> list[str]:
+        return re.findall(r"^ +(curl .*)$", self.said(), re.MULTILINE)
+
+    def _ask(self, request: urllib.request.Request, token: str | None) -> tuple[int, Any, dict[str, str]]:
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                status, text, headers = answer.status, answer.read(), dict(answer.headers)
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                status, text, headers = refusal.code, refusal.read(), dict(refusal.headers)
+        try:
+            return status, json.loads(text), headers
+        except ValueError:
+            return status, text.decode(errors="replace"), headers

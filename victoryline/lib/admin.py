@@ -1,0 +1,99 @@
+"""What all admin pages share: history that is shown and never edited, and text from outside that is only ever escaped."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import orjson
+from django.contrib import messages
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.admin import ModelAdmin, TabularInline
+from unfold.paginator import InfinitePaginator
+
+M = TypeVar("M", bound=Model)
+MEGABYTE = 1024 * 1024
+
+# The colours of labels: unfold's names for them.
+GOOD, BAD, CAREFUL, NEWS = "success", "danger", "warning", "info"
+
+
+class ConsoleAdmin(ModelAdmin):  # type: ignore[misc]  # unfold publishes no types
+    """A table of the console. Counts nothing that grows, so that a million rows open as fast as ten."""
+
+    list_per_page = 50
+    show_full_result_count = False
+    list_filter_submit = False
+    list_fullwidth = True
+    compressed_fields = True
+    warn_unsaved_form = True
+
+
+class HistoryAdmin(ConsoleAdmin):
+    """Written by the system alone; people look."""
+
+    paginator = InfinitePaginator
+    actions: Any = ()
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
+        return False
+
+
+class HistoryInline(TabularInline):  # type: ignore[misc]  # unfold publishes no types
+    extra = 0
+    can_delete = False
+    show_change_link = True
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
+        return False
+
+
+def block(text: str) -> SafeString:
+    """Text as it came, escaped, in a box of its own."""
+    if not text:
+        return format_html("{}", "-")
+    return format_html('<pre class="overflow-auto text-xs whitespace-pre-wrap break-words max-h-96">{}</pre>', text)
+
+
+def json_block(value: object) -> SafeString:
+    """JSON for reading, escaped."""
+    if value in (None, {}, []):
+        return format_html("{}", "-")
+    return block(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode())
+
+
+def megabytes(count: int) -> str:
+    return f"{count / MEGABYTE:,.0f} MB"
+
+
+def after_dialog(request: HttpRequest, url: str) -> HttpResponse:
+    """Where to go when a dialog is done: htmx wants to be told in a header of its own."""
+    if request.headers.get("HX-Request"):
+        return HttpResponse(headers={"HX-Redirect": url})
+    return redirect(url)
+
+
+def tell(request: HttpRequest, *, done: str = "", refused: str = "") -> None:
+    if done:
+        messages.success(request, done)
+    if refused:
+        messages.warning(request, refused)
+
+
+def username(request: HttpRequest) -> str:
+    return request.user.get_username() or "unknown"
