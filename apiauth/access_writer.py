@@ -108,12 +108,14 @@ class AccessWriter:
         while True:
             self._wake.wait(FLUSH_SECONDS)
             self._wake.clear()
-            close_old_connections()
+            if not self._waiting:
+                continue
             try:
+                close_old_connections()
                 self.flush()
+                close_old_connections()
             except Exception:
                 logger.exception("Access log could not be written", extra={"action": "access_log_failed"})
-            close_old_connections()
 
     def _last_flush(self) -> None:
         if self._waiting:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from stadium.clock import MAX_PACE
+from stadium.clock import MAX_PACE, StateFileError
 from stadium.config import StadiumConfig
 from stadium.programme import slots_of
 from stadium.server import serve
@@ -20,7 +20,10 @@ def main() -> None:
         parser.error(str(error))
     if not 0 <= chosen.pace <= MAX_PACE:
         parser.error(f"--pace must be between 0 and {MAX_PACE:g}")
-    serve(StadiumConfig(**vars(chosen)))
+    try:
+        serve(StadiumConfig(**vars(chosen)))
+    except (StateFileError, OSError) as error:
+        parser.exit(1, f"stadium: {error}\n")
 
 
 def _parser() -> argparse.ArgumentParser:

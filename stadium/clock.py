@@ -25,6 +25,10 @@ class Anchor:
     pace: float
 
 
+class StateFileError(Exception):
+    """The state file is there but can't be read: going on would change ids that were published."""
+
+
 class StadiumClock:
     def __init__(
         self, pace: float, state_file: Path | None = None, wall_clock: Callable[[], float] = time.time
@@ -99,4 +103,7 @@ def _checked(pace: float) -> float:
 def _load(state_file: Path | None) -> list[Anchor]:
     if state_file is None or not state_file.exists():
         return []
-    return [Anchor(**anchor) for anchor in json.loads(state_file.read_text())["anchors"]]
+    try:
+        return [Anchor(**anchor) for anchor in json.loads(state_file.read_text())["anchors"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise StateFileError(f"{state_file} holds no stadium state; remove it to start anew") from error

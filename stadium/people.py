@@ -109,7 +109,7 @@ def _short(city: str, mascot: str) -> str:
 @cache
 def football_team(number: int) -> Team:
     place = FOOTBALL_PLACES[number % len(FOOTBALL_PLACES)]
-    form = FOOTBALL_FORMS[number // len(FOOTBALL_PLACES) % len(FOOTBALL_FORMS)]
+    form = FOOTBALL_FORMS[number % len(FOOTBALL_FORMS)]  # 24 places and 5 forms: all 120 pairs come up
     positions = "GDDDDMMMMFF" + "GDDMMMFF"
     players = tuple(
         _player(7000 + number * len(positions) + i, str(i + 1), position) for i, position in enumerate(positions)

@@ -108,7 +108,7 @@ class Programme:
         self.text, self.seed = text, seed
         self.slots = slots_of(text)
         self._first_starts: dict[int, float] = {}
-        self._match = lru_cache(maxsize=max(256, 4 * len(self.slots)))(self._generate)
+        self._match = lru_cache(maxsize=max(128, 3 * len(self.slots)))(self._generate)
         self._script = lru_cache(maxsize=len(self.slots))(self._compose)  # a first script is asked for twice
         for slot in self.slots:
             self._first_starts[slot.number] = slot.start(self._script(slot, 0))
@@ -194,7 +194,7 @@ def _demo() -> tuple[Slot, ...]:
     """At pace 10 a minute on the wall is 600 simulated seconds."""
     return (
         Slot(0, "cricket", lambda script: -900.0),  # early in the first innings
-        Slot(1, "cricket", lambda script: -_break(script) - 3_400.0),  # the middle of a chase
+        Slot(1, "cricket", lambda script: -min(_break(script) + 3_400.0, script.ends_at - 1_200.0)),  # in a chase
         Slot(2, "cricket", lambda script: -_break(script) + 250.0),  # about to enter the innings break
         Slot(3, "cricket", lambda script: -script.ends_at + 900.0),  # about to finish
         Slot(4, "cricket", lambda script: 1_500.0),  # starts in two and a half minutes

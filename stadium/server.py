@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from stadium import control, truth
+from stadium import control, front, truth
 from stadium.config import StadiumConfig
 from stadium.context import STADIUM, Stadium
 from stadium.crex import routes as crex
@@ -37,8 +37,9 @@ def build_app(config: StadiumConfig, world: World | None = None) -> web.Applicat
             "sofascore": Gate("sofascore", "sfsid", "sfclr", config.seed),
         },
     )
-    app[crex.FEEDS] = Shelf[FeedBook](max(512, 4 * len(world.programme.slots)))
+    app[crex.FEEDS] = Shelf[FeedBook](max(96, 2 * len(world.programme.slots)))
     register(app, crex.endpoints() + sofascore.endpoints())
+    front.add_routes(app)
     control.add_routes(app)
     truth.add_routes(app)
     app.on_shutdown.append(_release_waiting)

@@ -39,7 +39,7 @@ async def all_matches(request: web.Request) -> web.Response:
     world = request.app[STADIUM].world
     moment = world.clock.now()
     matches = [match for site in ("crex", "sofascore") for match in world.on_show(site, moment)]
-    return web.json_response([_summary(world, match, moment, _origin(request)) for match in matches])
+    return web.json_response([summary(world, match, moment, _origin(request)) for match in matches])
 
 
 async def one_match(request: web.Request) -> web.Response:
@@ -71,7 +71,7 @@ def _moment(text: str) -> float:
         return moment.timestamp()
 
 
-def _summary(world: World, match: Match, moment: float, origin: str) -> dict[str, Any]:
+def summary(world: World, match: Match, moment: float, origin: str = "") -> dict[str, Any]:
     state = world.state(match, match.index_at(moment))
     path = crex_path(match) if match.site == "crex" else sofascore_path(match)
     return {
@@ -90,7 +90,7 @@ def truth(world: World, match: Match, at: float, origin: str = "") -> dict[str, 
     names = ("team_a", "team_b")
     facts = _cricket(world, match, index) if isinstance(match.script, CricketScript) else _football(world, match, index)
     return {
-        **_summary(world, match, moment, origin),
+        **summary(world, match, moment, origin),
         "at": iso(at),
         "format": match.format if match.site == "crex" else "football",
         "teams": {

@@ -42,7 +42,7 @@ class World:
         self.config = config
         self.clock = StadiumClock(config.pace, config.state_file, wall_clock)
         self.programme = Programme(config.programme, config.seed)
-        size = max(512, 4 * len(self.programme.slots))
+        size = max(96, 2 * len(self.programme.slots))  # all that is on show, and some of the past
         self._states: Shelf[list[State]] = Shelf(size)
         self._ids: Shelf[list[int]] = Shelf(size)
         self.rendered: Shelf[bytes] = Shelf(4 * size)

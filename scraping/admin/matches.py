@@ -1,4 +1,4 @@
-"""Matches with their references, snapshots and events; pause and resume."""
+"""Matches, with pause and resume."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unfold.forms import BaseDialogForm
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextInputWidget
 
 from scraping import lifecycle
-from scraping.models import Match, MatchEvent, MatchLifecycle, MatchRef, Snapshot
+from scraping.models import Match, MatchLifecycle, MatchRef
 from victoryline.lib.admin import (
     BAD,
     CAREFUL,
@@ -196,94 +196,3 @@ def _tell(request: HttpRequest, verb: str, done: int, refusals: list[str]) -> No
         done=f"{verb} {done} {'match' if done == 1 else 'matches'}." if done else "",
         refused=f"Not done: {'; '.join(refusals[:5])}." if refusals else "",
     )
-
-
-@admin.register(MatchRef)
-class MatchRefAdmin(HistoryAdmin):
-    list_display = (
-        "key",
-        "match",
-        "source",
-        "is_watched",
-        "next_poll_at",
-        "polling_interval_seconds",
-        "recent_errors",
-        "events_through",
-        "events_seen",
-    )
-    list_filter = ("source", "is_watched")
-    list_select_related = ("source", "match")
-    search_fields = ("source_event_id", "url", "match__title")
-    ordering = ("-id",)
-    exclude = ("payload",)
-    readonly_fields = ("shown_payload",)
-
-    @admin.display(description="payload")
-    def shown_payload(self, ref: MatchRef) -> str:
-        return json_block(ref.payload)
-
-
-@admin.register(Snapshot)
-class SnapshotAdmin(HistoryAdmin):
-    list_display = ("match", "sequence", "data_source", "update_latency_ms", "captured_at", "created_at")
-    list_filter = ("data_source",)
-    list_select_related = ("match",)
-    search_fields = ("match__title", "checksum")
-    ordering = ("-id",)
-    fields = (
-        "match",
-        "sequence",
-        "checksum",
-        "data_source",
-        "scraper_id",
-        "update_latency_ms",
-        "captured_at",
-        "created_at",
-        "shown_delta",
-        "shown_payload",
-        "shown_provenance",
-    )
-    readonly_fields = ("shown_delta", "shown_payload", "shown_provenance")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Snapshot]:
-        rows: QuerySet[Snapshot] = super().get_queryset(request)
-        return rows.defer("match__payload", "match__provenance").select_related("match")
-
-    @admin.display(description="what changed")
-    def shown_delta(self, snapshot: Snapshot) -> str:
-        return json_block(snapshot.delta)
-
-    @admin.display(description="payload")
-    def shown_payload(self, snapshot: Snapshot) -> str:
-        return json_block(snapshot.payload)
-
-    @admin.display(description="provenance")
-    def shown_provenance(self, snapshot: Snapshot) -> str:
-        return json_block(snapshot.provenance)
-
-
-@admin.register(MatchEvent)
-class MatchEventAdmin(HistoryAdmin):
-    list_display = (
-        "event_id",
-        "match",
-        "kind",
-        "action",
-        "revision",
-        "is_current",
-        "innings",
-        "over",
-        "minute",
-        "description",
-        "created_at",
-    )
-    list_filter = ("action", "is_current", "is_critical", "source")
-    list_select_related = ("match", "source")
-    search_fields = ("event_id", "kind", "description", "match__title")
-    ordering = ("-id",)
-    exclude = ("detail",)
-    readonly_fields = ("shown_detail",)
-
-    @admin.display(description="detail")
-    def shown_detail(self, event: MatchEvent) -> str:
-        return json_block(event.detail)

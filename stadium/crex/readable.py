@@ -22,8 +22,12 @@ def comment(match: Match, state: CricketState) -> str:
         needed = state.target - state.current.runs
         left = match_balls(state) - state.current.legal_balls
         if needed > 0:
-            return f"{state.current.batting.short} need {needed} runs in {left} balls"
+            return f"{state.current.batting.short} need {_count(needed, 'run')} in {_count(left, 'ball')}"
     return state.toss
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def match_balls(state: CricketState) -> int:

@@ -24,6 +24,7 @@ _API_HEADERS = {"Cache-Control": "no-cache"}
 
 def endpoints() -> list[Endpoint]:
     return [
+        Endpoint("crex", "list", "GET", "/crex", list_page),
         Endpoint("crex", "list", "GET", "/crex/", list_page),
         Endpoint("crex", "list", "GET", "/crex/cricket-live-score", list_page),
         Endpoint("crex", "page", "GET", "/crex/cricket-live-score/{name}", match_page),

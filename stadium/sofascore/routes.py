@@ -31,6 +31,7 @@ def endpoints() -> list[Endpoint]:
     tournament = f"{API}/unique-tournament/{{tournament}}"
     one = f"{API}/event/{{id}}"
     return [
+        Endpoint("sofascore", "list", "GET", "/sofascore", home_page),
         Endpoint("sofascore", "list", "GET", "/sofascore/", home_page),
         Endpoint("sofascore", "page", "GET", "/sofascore/en/football/match/{slug}/{custom}", match_page),
         Endpoint("sofascore", "live", "GET", one, about_match(_event, "max-age=10, s-maxage=172800"), True),

@@ -204,7 +204,7 @@ class TestMaxAge:
     def test_refuses_what_was_never_read(self, caller: Caller) -> None:
         assert caller.get(path(make_unread_match()), {"max_age": 5}).status_code == 503
 
-    @pytest.mark.parametrize("value", ["-1", "nan", "inf", "soon", "", "1e3", "9" * 2000, "86401", "\x00"])
+    @pytest.mark.parametrize("value", ["-1", "nan", "inf", "soon", "1e3", "9" * 2000, "86401", "\x00"])
     def test_a_bad_value_is_a_400_that_names_it(self, caller: Caller, value: str) -> None:
         response = caller.get(path(read_ago(1)), {"max_age": value})
         assert response.status_code == 400

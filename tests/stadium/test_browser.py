@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,6 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from .test_server import ask, stadium
 
-CHROMIUM = "/usr/bin/chromium"
 pytestmark = pytest.mark.slow
 
 
@@ -22,10 +22,9 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 @pytest.fixture
 def page() -> Iterator[Page]:
-    path = CHROMIUM if Path(CHROMIUM).exists() else None
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser.new_page()
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield browser.new_context().new_page()
         browser.close()
 
 
@@ -47,6 +46,23 @@ def test_crex_header_follows_the_match(port: int, page: Page) -> None:
     before = overs.inner_text()
     expect(overs).not_to_have_text(before, timeout=15_000)
     assert page.locator(".cm-b-roundcard").count() > 10
+
+
+def shown(page: Page) -> list[str]:
+    texts = page.locator(".team-header, .batsmen-partnership").all_inner_texts()
+    return [" ".join(text.split()) for text in texts]
+
+
+def test_crex_page_kept_open_shows_what_a_fresh_one_shows(tmp_path: Path, page: Page) -> None:
+    with stadium(tmp_path, "--pace", "0") as (_, port):
+        url = next(match["url"] for match in ask(port, "/truth/matches") if match["key"] == "V4KX")
+        page.goto(url)
+        ask(port, "/control/skip", {"seconds": 2_500})  # from the first innings into the chase
+        expect(page.locator(".final-result")).to_contain_text("need", timeout=15_000)
+        kept = shown(page)
+        fresh = page.context.new_page()
+        fresh.goto(url)
+        assert kept == shown(fresh)
 
 
 def test_crex_list_follows_the_matches(port: int, page: Page) -> None:

@@ -39,6 +39,16 @@ class TestClockLevers:
         visit(scenario)
 
 
+class TestFrontPage:
+    def test_links_to_every_match(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            html = await (await visitor.ask("/")).text()
+            for match in await visitor.get("/truth/matches"):
+                assert f"/truth/matches/{match['site']}/{match['key']}" in html
+
+        visit(scenario)
+
+
 class TestCounters:
     def test_count_by_site_and_target_until_reset(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -13,6 +14,7 @@ from stadium.cricket.state import fold
 from stadium.people import cricket_team
 from stadium.programme import PERIODS
 
+ROOT = Path(__file__).parents[2]
 CASES = [(rules, seed) for rules in (T20, T10, FIFTY) for seed in range(12)]
 
 
@@ -32,7 +34,7 @@ def script(request: pytest.FixtureRequest) -> CricketScript:
 class TestScript:
     def test_is_the_same_in_another_process(self) -> None:
         code = "from tests.stadium.test_cricket import *; print(played(T20, 5).events[-1], len(played(T20, 5).events))"
-        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        other = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
         mine = played(T20, 5)
         assert other.stdout.strip() == f"{mine.events[-1]} {len(mine.events)}"
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 DEADLINE_SECONDS = 20
+ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
@@ -22,7 +23,7 @@ def stadium(folder: Path, *more: str) -> Iterator[tuple[subprocess.Popen[str], i
     port_file = folder / "port"
     port_file.unlink(missing_ok=True)
     command = [sys.executable, "-m", "stadium", "--port", "0", "--port-file", str(port_file), *more]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             yield process, _port(process, port_file)
         finally:
@@ -77,6 +78,15 @@ class TestProcess:
 
     @pytest.mark.parametrize("wrong", [["--programme", "circus"], ["--pace", "-3"]])
     def test_explains_what_it_does_not_understand(self, wrong: list[str]) -> None:
-        done = subprocess.run([sys.executable, "-m", "stadium", *wrong], capture_output=True, text=True, check=False)
+        command = [sys.executable, "-m", "stadium", *wrong]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 2
         assert "must be" in done.stderr
+
+    def test_refuses_a_state_file_it_cannot_read(self, tmp_path: Path) -> None:
+        (tmp_path / "state.json").write_text("{")
+        command = [sys.executable, "-m", "stadium", "--port", "0", "--state-file", str(tmp_path / "state.json")]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert "remove it to start anew" in done.stderr
+        assert (tmp_path / "state.json").read_text() == "{"

@@ -1,4 +1,4 @@
-"""What all admin pages share: history that is shown and never edited, and text from outside that is only ever escaped."""
+"""What all admin pages share: history that is shown and never edited, outside text that is only ever escaped."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@
     return winner ? text.replace(winner.sn, winner.n) + " \u{1F3C6}" : text;
   }
 
-  function showHeader(live, names) {
+  function showHeader(live, names, toss) {
     var keys = live.a.split("."), scores = [split(live.j), split(live.k)], order = live.h === "1" ? [1, 0] : [0, 1];
     put(".team-name.team-1", (names[keys[order[0]]] || {}).sn || "");
     put(".team-name.team-2 div", (names[keys[order[1]]] || {}).sn || "");
@@ -55,7 +55,46 @@
     put(".second-innings span:nth-child(1)", scores[order[1]].overs);
     put(".second-innings span:nth-child(2)", scores[order[1]].runs);
     put(".result-box span", live.comment1 ? longResult(live.comment1, names) : live.B.replace(/^\^\d$/, "W"));
-    if (live.comment1) put(".final-result", live.comment1);
+    put(".final-result", standing(live, names, scores) || toss);
+    var batting = scores[order[0]], balls = legalBalls(batting.overs);
+    put(".team-run-rate .data", balls ? (parseInt(batting.runs, 10) * 6 / balls).toFixed(2) : "0.00");
+  }
+
+  function legalBalls(overs) {
+    var parts = overs.replace(/[()]/g, "").split(".");
+    return parts.length === 2 ? parts[0] * 6 + +parts[1] : 0;
+  }
+
+  function count(number, noun) {
+    return number + " " + noun + (number === 1 ? "" : "s");
+  }
+
+  function standing(live, names, scores) {
+    if (live.comment1) return live.comment1;
+    if (/ /.test(live.B)) return live.B;
+    if (live.h !== "1") return "";
+    var needed = parseInt(scores[0].runs, 10) + 1 - parseInt(scores[1].runs, 10);
+    var left = (live.fo === "ODI" ? 50 : +live.fo.slice(1)) * 6 - legalBalls(scores[1].overs);
+    return needed > 0
+      ? names[live.a.split(".")[1]].sn + " need " + count(needed, "run") + " in " + count(left, "ball") : "";
+  }
+
+  function showPlayers(live, people) {
+    var rows = document.querySelectorAll(".batsmen-partnership"), keys = live.p.split(".");
+    if (rows.length < 3 || keys.length < 2) return;
+    [[keys[0], live.q], [keys[1], live.s]].forEach(function (pair, place) {
+      var figures = pair[1].replace("*", "").split(".");
+      showPlayer(rows[place], people[pair[0]], figures[0], figures[1]);
+    });
+    var bowled = live.c.split(".");
+    showPlayer(rows[2], people[live.b], bowled[2] + "-" + bowled[0], Math.floor(bowled[1] / 6) + "." + bowled[1] % 6);
+  }
+
+  function showPlayer(row, name, first, second) {
+    var texts = [name ? name[0] + name.slice(name.indexOf(" ")) : "", first, "(" + second + ")"];
+    row.querySelectorAll("p").forEach(function (node, place) {
+      if (node.textContent !== texts[place]) node.textContent = texts[place];
+    });
   }
 
   function ballCard(item) {
@@ -87,9 +126,14 @@
   function watchMatch(state) {
     var key = location.pathname.split("-").pop(), names = {}, feed = find(state, "getBallFeeds") || [];
     (find(state, "getHomeMapDataliveparsing") || { t: [] }).t.forEach(function (team) { names[team.f_key] = team; });
+    var people = {}, toss = (document.querySelector(".toss-wrap p") || { textContent: "" }).textContent;
+    (find(state, "getHomeMapDataliveparsing") || { p: [] }).p.forEach(function (one) { people[one.f_key] = one.n; });
     var seen = { last: feed.length ? feed[0].id : 0 };
     function poll() {
-      ask("GET", "/crex/api/v3/getSV3?key=" + key, null, function (live) { showHeader(live, names); });
+      ask("GET", "/crex/api/v3/getSV3?key=" + key, null, function (live) {
+        showHeader(live, names, toss);
+        showPlayers(live, people);
+      });
       ask("POST", "/crex/commentary/v2/getBallFeeds", { matchKey: key, lastDocId: "", filters: [], lang: "en" },
         function (items) { showFeed(items, seen); });
     }

@@ -1,0 +1,138 @@
+"""Who is at work: scrapers, breakers, workers, and the scheduler's lease."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from unfold.decorators import display
+
+from scraping.models import Breaker, BreakerState, HealthStatus, Lease, Scraper, Worker
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, megabytes
+
+HEALTH_COLOURS = {
+    HealthStatus.HEALTHY.value: GOOD,
+    HealthStatus.DEGRADED.value: CAREFUL,
+    HealthStatus.FAILING.value: BAD,
+}
+BREAKER_COLOURS = {
+    BreakerState.CLOSED.value: GOOD,
+    BreakerState.HALF_OPEN.value: CAREFUL,
+    BreakerState.OPEN.value: BAD,
+}
+
+
+class IsActive(admin.SimpleListFilter):
+    title = "active"
+    parameter_name = "active"
+
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:  # noqa: ARG002
+        return [("yes", "Yes"), ("no", "No")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Scraper]) -> QuerySet[Scraper]:  # noqa: ARG002
+        if self.value() in {"yes", "no"}:
+            return queryset.filter(stopped_at__isnull=self.value() == "yes")
+        return queryset
+
+
+@admin.register(Scraper)
+class ScraperAdmin(HistoryAdmin):
+    list_display = (
+        "ref",
+        "match",
+        "health",
+        "total_updates",
+        "error_count",
+        "total_errors",
+        "last_latency_ms",
+        "polling_interval",
+        "worker_id",
+        "start_time",
+        "last_update_time",
+        "stopped_at",
+        "stop_reason",
+    )
+    list_filter = (IsActive, "ref__source")
+    list_select_related = ("ref__match", "ref__source")
+    search_fields = ("ref__source_event_id", "ref__match__title", "worker_id", "scraper_id")
+    ordering = ("-start_time",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Scraper]:
+        rows: QuerySet[Scraper] = super().get_queryset(request)
+        return rows.select_related("ref__match", "ref__source").defer(
+            "ref__payload", "ref__match__payload", "ref__match__provenance"
+        )
+
+    @admin.display(description="match")
+    def match(self, scraper: Scraper) -> str:
+        return str(scraper.ref.match)
+
+    @display(description="health", label=HEALTH_COLOURS)  # type: ignore[untyped-decorator]
+    def health(self, scraper: Scraper) -> str:
+        return "-" if scraper.stopped_at else scraper.health_status(timezone.now()).value
+
+
+@admin.register(Breaker)
+class BreakerAdmin(HistoryAdmin):
+    list_display = (
+        "name",
+        "shown_state",
+        "failure_count",
+        "success_count",
+        "total_calls",
+        "total_failures",
+        "total_rejections",
+        "open_until",
+        "last_state_change",
+    )
+    list_filter = ("state",)
+    search_fields = ("name",)
+    ordering = ("-last_state_change",)
+
+    @display(description="state", label=BREAKER_COLOURS, ordering="state")  # type: ignore[untyped-decorator]
+    def shown_state(self, breaker: Breaker) -> str:
+        return breaker.state
+
+
+@admin.register(Worker)
+class WorkerAdmin(HistoryAdmin):
+    list_display = (
+        "worker_id",
+        "is_alive",
+        "host",
+        "pid",
+        "active_tasks",
+        "memory",
+        "peak_memory",
+        "cpu_percent",
+        "process_count",
+        "context_count",
+        "page_count",
+        "browser_launches",
+        "started_at",
+        "heartbeat_at",
+        "stopped_at",
+    )
+    list_filter = ("host",)
+    search_fields = ("worker_id", "host")
+    ordering = ("-heartbeat_at",)
+
+    @admin.display(description="alive", boolean=True)
+    def is_alive(self, worker: Worker) -> bool:
+        return worker.stopped_at is None and (timezone.now() - worker.heartbeat_at).total_seconds() < 15
+
+    @admin.display(description="memory", ordering="memory_bytes")
+    def memory(self, worker: Worker) -> str:
+        return megabytes(worker.memory_bytes)
+
+    @admin.display(description="peak", ordering="peak_memory_bytes")
+    def peak_memory(self, worker: Worker) -> str:
+        return megabytes(worker.peak_memory_bytes)
+
+
+@admin.register(Lease)
+class LeaseAdmin(HistoryAdmin):
+    list_display = ("name", "holder", "fence", "expires_at")
+    search_fields = ("name", "holder")
+    ordering = ("name",)

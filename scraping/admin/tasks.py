@@ -1,0 +1,140 @@
+"""The journal. Read-only but for one thing: failed and dead tasks can be asked for again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from unfold.decorators import action, display
+from unfold.forms import BaseDialogForm
+
+from scraping import journal
+from scraping.models import ScrapeError, ScrapeTask, TaskState, TaskTransition
+from victoryline.lib.admin import (
+    BAD,
+    CAREFUL,
+    GOOD,
+    NEWS,
+    HistoryAdmin,
+    HistoryInline,
+    after_dialog,
+    json_block,
+    tell,
+    username,
+)
+
+STATE_COLOURS = {
+    TaskState.SUCCESS.value: GOOD,
+    TaskState.DEAD.value: BAD,
+    TaskState.FAILED.value: CAREFUL,
+    TaskState.EXECUTING.value: NEWS,
+}
+
+
+class TransitionInline(HistoryInline):
+    model = TaskTransition
+    fields = ("at", "from_state", "to_state", "attempt", "stage", "actor", "reason")
+    readonly_fields = fields
+    show_change_link = False
+
+
+class ErrorInline(HistoryInline):
+    model = ScrapeError
+    fields = ("timestamp", "error_class", "error_type", "error_message", "operation", "http_status", "retry_attempt")
+    readonly_fields = fields
+    ordering = ("id",)
+
+
+@admin.register(ScrapeTask)
+class ScrapeTaskAdmin(HistoryAdmin):
+    list_display = (
+        "id",
+        "shown_state",
+        "stage",
+        "resource",
+        "match",
+        "attempt",
+        "reason",
+        "run_at",
+        "finished_at",
+        "worker_id",
+    )
+    list_display_links = ("id", "shown_state")
+    list_filter = ("state", "resource", "priority", "source", "error_class", "stage")
+    list_select_related = ("source", "ref__match")
+    search_fields = ("=id", "request_id", "ref__source_event_id", "ref__match__title", "reason", "worker_id")
+    ordering = ("-id",)
+    actions = ("retry_selected",)
+    actions_detail = ("retry_one",)
+    inlines = (TransitionInline, ErrorInline)
+    readonly_fields = ("shown_error",)
+    fieldsets = (
+        (None, {"fields": ("source", "ref", "job", "resource", "priority", "request_id")}),
+        ("State", {"fields": ("state", "stage", "attempt", "charged_attempts", "rescues", "error_class", "reason")}),
+        ("Times", {"fields": ("created_at", "run_at", "hinted_at", "started_at", "finished_at")}),
+        ("Lease", {"fields": ("worker_id", "fence", "lease_until")}),
+        ("Error", {"fields": ("shown_error",)}),
+    )
+
+    @display(description="state", label=STATE_COLOURS, ordering="state")  # type: ignore[untyped-decorator]
+    def shown_state(self, task: ScrapeTask) -> str:
+        return task.state
+
+    @admin.display(description="match")
+    def match(self, task: ScrapeTask) -> str:
+        return str(task.ref.match) if task.ref else "-"
+
+    @admin.display(description="error")
+    def shown_error(self, task: ScrapeTask) -> str:
+        return json_block(task.error)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ScrapeTask]:
+        rows: QuerySet[ScrapeTask] = super().get_queryset(request)
+        return rows.select_related("source", "ref__source", "ref__match").defer(
+            "ref__payload", "ref__match__payload", "ref__match__provenance", "source__metadata"
+        )
+
+    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:  # noqa: ARG002
+        return bool(request.user.has_perm("scraping.change_scrapetask"))
+
+    @admin.action(description="Retry", permissions=["operate"])
+    def retry_selected(self, request: HttpRequest, tasks: QuerySet[ScrapeTask]) -> None:
+        _retry(request, list(tasks.values_list("pk", flat=True)))
+
+    @action(  # type: ignore[untyped-decorator]
+        description="Retry",
+        icon="refresh",
+        permissions=["operate"],
+        dialog={
+            "title": "Retry this task",
+            "description": "It is due at once, with all of its attempts. Only failed and dead tasks can be retried.",
+            "form_class": None,
+            "form_submit_text": "Retry",
+        },
+    )
+    def retry_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:  # noqa: ARG002
+        _retry(request, [object_id])
+        return after_dialog(request, reverse("admin:scraping_scrapetask_change", args=[object_id]))
+
+
+def _retry(request: HttpRequest, ids: list[int]) -> None:
+    outcome = journal.retry(task_ids=ids, actor=username(request), now=timezone.now())
+    number = len(outcome.retried)
+    refusals = [f"task {pk}: {why}" for pk, why in list(outcome.refused.items())[:5]]
+    tell(
+        request,
+        done=f"Retried {number} {'task' if number == 1 else 'tasks'}." if number else "",
+        refused=f"{len(outcome.refused)} not retried. {'; '.join(refusals)}." if refusals else "",
+    )
+
+
+@admin.register(TaskTransition)
+class TaskTransitionAdmin(HistoryAdmin):
+    list_display = ("at", "task_id", "from_state", "to_state", "attempt", "stage", "actor", "reason")
+    list_filter = ("to_state", "stage")
+    search_fields = ("=task__id", "actor", "reason")
+    ordering = ("-id",)

@@ -1,0 +1,6 @@
+"""How the console writes times: here the seconds matter."""
+
+DATE_FORMAT = "j M Y"
+TIME_FORMAT = "H:i:s"
+DATETIME_FORMAT = "j M Y, H:i:s"
+SHORT_DATETIME_FORMAT = "j M, H:i:s"
