@@ -22,9 +22,9 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from monitoring.audit import RECOVERIES
 from monitoring.health.grading import Freshness, current_standing
 from monitoring.models import Alert, AuditEntry, Grade
-from monitoring.audit import RECOVERIES
 from monitoring.queries import Shares, active_scrapers, live_ages, matches_to_watch, percentile, workers_at_work
 from scraping.models import (
     Breaker,

@@ -16,6 +16,7 @@ from django.db import transaction
 from django.dispatch import Signal
 from django.utils import timezone
 
+from apiauth.signals import key_revoked
 from monitoring import audit
 from monitoring.alerts import causes
 from monitoring.alerts.registry import close_alert, raise_alert
@@ -36,7 +37,7 @@ def listens_to(signal: Signal) -> Callable[[Listener], Listener]:
             try:
                 with transaction.atomic():
                     listener(now=now, **announced)
-            except Exception:  # noqa: BLE001 the sender's work is worth more than our note about it
+            except Exception:
                 logger.warning("Could not note %s", listener.__name__, exc_info=True, extra={"action": "receiver"})
 
         signal.connect(safely, weak=False, dispatch_uid=f"monitoring.{listener.__name__}")
@@ -105,7 +106,9 @@ def note_open_breaker(*, now: datetime, name: str, match_id: int | None = None, 
         actor="breaker", action_type="breaker_open", trigger_condition="too many failures", target=name, now=now
     )
     detail = {"breaker": name, "match_id": match_id, **_plain(more)}
-    raise_alert(causes.breaker(name), Severity.WARNING, f"Breaker {name} is open: its source is left alone", detail, now)
+    raise_alert(
+        causes.breaker(name), Severity.WARNING, f"Breaker {name} is open: its source is left alone", detail, now
+    )
 
 
 @listens_to(signals.breaker_closed)
@@ -133,6 +136,13 @@ def note_retry(*, now: datetime, task_id: int, actor: str, **_: Any) -> None:
     )
 
 
+@listens_to(key_revoked)
+def note_revoked_key(*, now: datetime, prefix: str, actor: str = "operator", **_: Any) -> None:
+    audit.record(
+        actor=actor, action_type="key_revoked", trigger_condition="asked for by a person", target=prefix, now=now
+    )
+
+
 def _name(match_id: int | None) -> str:
     title = Match.objects.filter(pk=match_id).values_list("title", flat=True).first()
     return title or f"match {match_id}"
@@ -141,5 +151,6 @@ def _name(match_id: int | None) -> str:
 def _plain(values: dict[str, Any]) -> dict[str, str | int | float | bool | None]:
     """What a signal brought along, in a form that JSON can hold."""
     return {
-        key: value if isinstance(value, str | int | float | bool | None) else str(value) for key, value in values.items()
+        key: value if isinstance(value, str | int | float | bool | None) else str(value)
+        for key, value in values.items()
     }

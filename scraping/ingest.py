@@ -116,6 +116,8 @@ def _take_state(ref: MatchRef, payload: Payload) -> bool:
     if ref.payload and goes_backwards(ref.payload, state) and not ref.suspect_checksum:
         ref.suspect_checksum = _checksum(state)
         return False
+    if state["toss"] is None:  # only the page tells the toss; a reading that did not see it does not deny it
+        state["toss"] = ref.payload.get("toss")
     ref.suspect_checksum = ""
     ref.payload, ref.captured_at = state, payload.captured_at
     return True

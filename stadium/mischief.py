@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from stadium.crex import blob
 from stadium.endpoints import Endpoint, Handler
 from stadium.faults import Fault
 
@@ -143,13 +144,14 @@ def _halved(value: Any) -> Any:
     return value
 
 
+_FEED_BLOB = re.compile(r'(<script id="app-root-state"[^>]*>)(.*?getBallFeeds.*?)(</script>)', re.DOTALL)
 _BLOB = re.compile(r'<script id="(?:app-root-state|__NEXT_DATA__)"[^>]*>.*?</script>', re.DOTALL)
 
 
 def _cut_html(text: str) -> str:
     """Tags left open and half a blob."""
-    blob = _BLOB.search(text)
-    return text[: (blob.start() + blob.end()) // 2] if blob else text[: len(text) // 2]
+    found = _BLOB.search(text)
+    return text[: (found.start() + found.end()) // 2] if found else text[: len(text) // 2]
 
 
 def _rename_html(text: str) -> str:
@@ -158,11 +160,17 @@ def _rename_html(text: str) -> str:
 
 
 def _halve_html(text: str) -> str:
-    head, *cards = text.split("<!--card-->")
+    """Half of a list's cards, or of the ball feed in a match page's blob."""
+    head, *cards = _FEED_BLOB.sub(lambda m: m[1] + _halve_blob(m[2]) + m[3], text).split("<!--card-->")
     if not cards:
-        return text
+        return head
     last, _, tail = cards[-1].partition("<!--/cards-->")
     return head + "".join([*cards[:-1], last][::2]) + tail
+
+
+def _halve_blob(text: str) -> str:
+    state = blob.decode(text)
+    return blob.encode({key: _halved(item) if key.endswith("getBallFeeds") else item for key, item in state.items()})
 
 
 _REWRITE_JSON = {"malformed": _cut_json, "layout": _rename_json, "half_list": _halve_json}

@@ -25,6 +25,8 @@ from victoryline.lib.child_logs import ChildLog
 GRACE_SECONDS = 8.0
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 0.2, 10.0
 STEADY_AFTER_SECONDS = 60.0
+# A signal to a whole process group reaches us from several sides at once; that is one wish, not two.
+ONE_SIGNAL_SECONDS = 1.0
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -56,6 +58,7 @@ class Supervisor:
         self.var_dir, self.cwd, self.say, self.grace_seconds = var_dir, cwd, say, grace_seconds
         self.children: dict[str, Child] = {}
         self.signals = 0
+        self._signalled_at = float("-inf")
         self._warden: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -187,7 +190,11 @@ class Supervisor:
                 self._warden.stdin.flush()
 
     def _on_signal(self, _: int, __: FrameType | None) -> None:
-        self.signals += 1  # nothing else: a handler that prints can meet itself in the middle of a print
+        # Nothing is printed here: a handler that prints can meet itself in the middle of a print.
+        now = time.monotonic()
+        if now - self._signalled_at > ONE_SIGNAL_SECONDS:
+            self.signals += 1
+        self._signalled_at = now
 
 
 def _reason(code: int) -> str:

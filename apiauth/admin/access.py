@@ -27,7 +27,7 @@ class ConsumerAdmin(ConsoleAdmin):
             obj.created_at = timezone.now()
         super().save_model(request, obj, form, change)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Consumer | None = None) -> bool:  # noqa: ARG002
+    def has_delete_permission(self, request: HttpRequest, obj: Consumer | None = None) -> bool:
         """Its access log hangs on it: make it inactive instead."""
         return False
 

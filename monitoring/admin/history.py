@@ -28,10 +28,10 @@ class IsOpen(admin.SimpleListFilter):
     title = "open"
     parameter_name = "open"
 
-    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:  # noqa: ARG002
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         return [("yes", "Yes"), ("no", "No")]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Alert]) -> QuerySet[Alert]:  # noqa: ARG002
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Alert]) -> QuerySet[Alert]:
         if self.value() in {"yes", "no"}:
             return queryset.filter(closed_at__isnull=self.value() == "yes")
         return queryset

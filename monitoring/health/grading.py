@@ -55,9 +55,7 @@ class Standing:
     reason: str = ""
 
 
-def grade(
-    previous: Standing, freshness: Freshness, stall_seconds: float, recovery: Recovery | None = None
-) -> Standing:
+def grade(previous: Standing, freshness: Freshness, stall_seconds: float, recovery: Recovery | None = None) -> Standing:
     trouble = _failing(freshness, stall_seconds)
     if trouble:
         is_being_mended = recovery is not None and recovery.age_seconds < RECOVERY_MAY_TAKE_SECONDS
@@ -106,9 +104,7 @@ def update_grade(now: datetime) -> int:
     audit.judge_recoveries(standing.grade, now)
     if standing.grade == previous.grade:
         return 0
-    GradeChange.objects.create(
-        from_grade=previous.grade, to_grade=standing.grade, at=now, reason=standing.reason[:300]
-    )
+    GradeChange.objects.create(from_grade=previous.grade, to_grade=standing.grade, at=now, reason=standing.reason[:300])
     _announce(previous.grade, standing, now)
     return 1
 

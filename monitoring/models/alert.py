@@ -23,7 +23,9 @@ class Alert(models.Model):
 
     class Meta:
         constraints = (
-            models.UniqueConstraint(fields=("key",), condition=Q(closed_at__isnull=True), name="alert_one_open_per_key"),
+            models.UniqueConstraint(
+                fields=("key",), condition=Q(closed_at__isnull=True), name="alert_one_open_per_key"
+            ),
         )
         indexes = (models.Index(fields=("-opened_at",), name="alert_opened"),)
 

@@ -50,7 +50,11 @@ def _report(match: Match, now: datetime) -> None:
     summary = f"{match} has had no update for {silence / 60:.0f} min"
     if raise_alert(causes.stale(match.pk), Severity.CRITICAL, summary, detail, now):
         logger.warning(
-            "No update of %s since %s from %s: it will be restarted", match, last, url, extra={"action": "stale", **detail}
+            "No update of %s since %s from %s: it will be restarted",
+            match,
+            last,
+            url,
+            extra={"action": "stale", **detail},
         )
     if match.scraper_status != ScraperStatus.STALE:
         lifecycle.mark_stale(match_id=match.pk, now=now)
@@ -63,8 +67,11 @@ def _close_deaths(now: datetime) -> None:
     }
     if not waiting:
         return
-    seen = {causes.dead(pk): at for pk, at in Match.objects.filter(
-        pk__in=[int(key.removeprefix(causes.DEAD)) for key in waiting if key.startswith(causes.DEAD)]
-    ).values_list("pk", "last_scraper_update")}
+    seen = {
+        causes.dead(pk): at
+        for pk, at in Match.objects.filter(
+            pk__in=[int(key.removeprefix(causes.DEAD)) for key in waiting if key.startswith(causes.DEAD)]
+        ).values_list("pk", "last_scraper_update")
+    }
     seen |= {causes.dead_discovery(key): at for key, at in Source.objects.values_list("key", "last_discovery_at")}
     close_alerts([key for key, at in waiting.items() if (read := seen.get(key)) and read > at], now)

@@ -27,10 +27,10 @@ class IsActive(admin.SimpleListFilter):
     title = "active"
     parameter_name = "active"
 
-    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:  # noqa: ARG002
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         return [("yes", "Yes"), ("no", "No")]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Scraper]) -> QuerySet[Scraper]:  # noqa: ARG002
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Scraper]) -> QuerySet[Scraper]:
         if self.value() in {"yes", "no"}:
             return queryset.filter(stopped_at__isnull=self.value() == "yes")
         return queryset

@@ -48,7 +48,15 @@ class PauseForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no ty
 
 class RefInline(HistoryInline):
     model = MatchRef
-    fields = ("source", "source_event_id", "url", "is_watched", "next_poll_at", "polling_interval_seconds", "captured_at")
+    fields = (
+        "source",
+        "source_event_id",
+        "url",
+        "is_watched",
+        "next_poll_at",
+        "polling_interval_seconds",
+        "captured_at",
+    )
     readonly_fields = fields
 
 
@@ -126,7 +134,7 @@ class MatchAdmin(HistoryAdmin):
         is_list = request.resolver_match and str(request.resolver_match.url_name).endswith("_changelist")
         return rows.defer("payload", "provenance") if is_list else rows
 
-    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:  # noqa: ARG002
+    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm("scraping.change_match"))
 
     @admin.action(description=f"Pause for {PAUSE_MINUTES} minutes", permissions=["operate"])
@@ -163,7 +171,7 @@ class MatchAdmin(HistoryAdmin):
             "form_submit_text": "Resume",
         },
     )
-    def resume_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:  # noqa: ARG002
+    def resume_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         _resume(request, [object_id])
         return after_dialog(request, reverse("admin:scraping_match_change", args=[object_id]))
 

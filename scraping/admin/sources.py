@@ -44,11 +44,11 @@ class SourceAdmin(ConsoleAdmin):
         ("Trust", {"fields": ("precedence_weight", "shown_metadata")}),
     )
 
-    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
+    def has_add_permission(self, request: HttpRequest) -> bool:
         """A source needs an adapter, so it comes with the code and its configuration."""
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Source | None = None) -> bool:  # noqa: ARG002
+    def has_delete_permission(self, request: HttpRequest, obj: Source | None = None) -> bool:
         """Its history hangs on it: switch it off instead."""
         return False
 

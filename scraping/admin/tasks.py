@@ -98,7 +98,7 @@ class ScrapeTaskAdmin(HistoryAdmin):
             "ref__payload", "ref__match__payload", "ref__match__provenance", "source__metadata"
         )
 
-    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:  # noqa: ARG002
+    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm("scraping.change_scrapetask"))
 
     @admin.action(description="Retry", permissions=["operate"])
@@ -116,7 +116,7 @@ class ScrapeTaskAdmin(HistoryAdmin):
             "form_submit_text": "Retry",
         },
     )
-    def retry_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:  # noqa: ARG002
+    def retry_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         _retry(request, [object_id])
         return after_dialog(request, reverse("admin:scraping_scrapetask_change", args=[object_id]))
 

@@ -53,9 +53,9 @@ class Reader:
         self._memory = VisitMemory()
         self._clock = clock
 
-    def scorecard(self, target: Target) -> tuple[Reading, Payload]:
+    def scorecard(self, target: Target, *, is_visit_wanted: bool = False) -> tuple[Reading, Payload]:
         """The match now. Whatever is wrong with the direct way is made good by one visit within the same attempt."""
-        visited = self._remembered(target)
+        visited = None if is_visit_wanted else self._remembered(target)
         if visited is not None:
             try:
                 reading = self._direct(target, visited)

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 
 from .conftest import Visit, Visitor
+from .test_crex import part, state_of
 
 LIVE = "/crex/api/v3/getSV3?key=138Z"
 OTHER = "/crex/api/v3/getSV3?key=L79F"
@@ -161,6 +162,8 @@ class TestKinds:
             assert await visitor.feed("138Z") == feed[::2]
             assert list(await visitor.get("/crex/api/v3/getLiveMatches")) == list(listed)[::2]
             halved = await (await visitor.ask("/crex/")).text()
+            page = await (await visitor.ask(PAGE)).text()
+            assert part(state_of(page), "getBallFeeds") == feed[::2]
             assert halved.count('class="live-card"') == -(-html.count('class="live-card"') // 2)
             assert (await visitor.get(f"{EVENT}/incidents"))["incidents"] == incidents["incidents"][::2]
             assert (await visitor.get(EVENT))["event"]["id"] == 15010285

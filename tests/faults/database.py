@@ -1,0 +1,94 @@
+"""What a running system has stored, read beside it: its SQLite file or its PostgreSQL, never through its own code."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import psycopg2
+
+
+class Database(Protocol):
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a SELECT; values stand where the SQL has %s."""
+        ...
+
+
+class SqliteFile:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=10)) as connection:
+            return connection.execute(sql.replace("%s", "?"), values).fetchall()
+
+
+class PostgresDatabase:
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        with closing(psycopg2.connect(self._url, connect_timeout=5)) as connection, connection.cursor() as cursor:
+            cursor.execute(sql, values)
+            return cursor.fetchall()
+
+
+@dataclass(frozen=True)
+class StoredMatch:
+    """A match and its reference at one source."""
+
+    ref_id: int
+    match_id: int
+    site: str
+    key: str
+    status: str
+    sequence: int
+    captured_at: float
+    payload: dict[str, Any]
+    has_gap: bool
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.site, self.key
+
+
+_MATCHES = """
+    SELECT r.id, m.id, s.key, r.source_event_id, m.status, m.sequence, m.last_scraper_update, m.payload,
+           CASE WHEN r.events_through < r.events_seen THEN 1 ELSE 0 END
+    FROM scraping_matchref r
+    JOIN scraping_match m ON m.id = r.match_id
+    JOIN scraping_source s ON s.id = r.source_id
+    ORDER BY r.id
+"""
+
+
+def matches(database: Database) -> list[StoredMatch]:
+    return [
+        StoredMatch(ref, match, site, key, status, sequence, seconds(at), document(payload), bool(gap))
+        for ref, match, site, key, status, sequence, at, payload, gap in database.rows(_MATCHES)
+    ]
+
+
+def seconds(moment: str | datetime | None) -> float:
+    """Unix seconds of a stored time; 0 where there is none."""
+    if moment is None:
+        return 0.0
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def as_stored(database: Database, at: float) -> str | datetime:
+    """A time as the database compares it."""
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.%f") if isinstance(database, SqliteFile) else moment
+
+
+def document(value: str | dict[str, Any]) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(value) if isinstance(value, str) else value
+    return loaded

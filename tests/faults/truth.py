@@ -1,0 +1,89 @@
+"""What is stored, held against what the stadium knows to have happened. Meant for a stadium whose play is frozen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from tests.faults.database import Database, StoredMatch, matches
+from tests.stadium_process import StadiumProcess
+
+PHASES = {
+    "toss": "scheduled",
+    "in_play": "play",
+    "first_half": "play",
+    "second_half": "play",
+    "abandoned": "finished",
+}
+# The headline of a running half is no happening: it changes and goes.
+HEADLINES = frozenset({"period:45:First half", "period:90:Second half"})
+
+
+def differences(database: Database, stadium: StadiumProcess) -> list[str]:
+    """Everything in which the stored matches differ from the truth now; empty when nothing was lost or doubled."""
+    stored = matches(database)
+    rows = Counter(one.name for one in stored)
+    found = [f"{name} has {count} rows" for name, count in rows.items() if count > 1]
+    for shown in stadium.matches():
+        name = (shown["site"], shown["key"])
+        if name not in rows:
+            found.append(f"{name} has no row")
+    for match in stored:
+        truth = stadium.truth(match.site, match.key)
+        found += [f"{match.name}: {words}" for words in (*_of_state(match, truth), *_of_events(database, match, truth))]
+    return found
+
+
+def _of_state(match: StoredMatch, truth: dict[str, Any]) -> list[str]:
+    state = match.payload
+    if not state:
+        return ["was never read"]
+    pairs: dict[str, tuple[Any, Any]] = {
+        "status": (state["status"], truth["status"]),
+        "phase": (state["phase"], PHASES.get(truth["phase"], truth["phase"])),
+        "teams": (state["teams"], truth["teams"]),
+        "current innings": (state["current_innings"], truth["current_innings"]),
+    }
+    for side in ("team_a", "team_b"):
+        shown = {name: value for name, value in state["score"][side].items() if value is not None}
+        pairs[f"score of {side}"] = (shown, truth["score"][side] or {})
+    return [f"{what} is {ours}, in truth {real}" for what, (ours, real) in pairs.items() if ours != real]
+
+
+def _of_events(database: Database, match: StoredMatch, truth: dict[str, Any]) -> list[str]:
+    rows = database.rows(
+        "SELECT event_id, is_current, action FROM scraping_matchevent WHERE match_id = %s", match.match_id
+    )
+    current = Counter(event_id for event_id, is_current, action in rows if is_current and action != "retract")
+    retracted = {event_id for event_id, _, action in rows if action == "retract"}
+    real = {event["id"] for event in truth["events"]} - HEADLINES
+    found = []
+    if missing := real - current.keys():
+        found.append(f"{len(missing)} of {len(real)} events are missing: {_some(missing)}")
+    if unknown := current.keys() - real:
+        found.append(f"{len(unknown)} events never happened: {_some(unknown)}")
+    if doubled := [event_id for event_id, count in current.items() if count > 1]:
+        found.append(f"{len(doubled)} events are doubled: {_some(doubled)}")
+    if wavering := retracted & current.keys():
+        found.append(f"{len(wavering)} events were taken back and put in again: {_some(wavering)}")
+    if match.site == "crex" and (spurious := len(rows) - len(current)):
+        found.append(f"{spurious} corrections of balls that nobody corrected")
+    return found
+
+
+def _some(ids: Any) -> str:
+    return ", ".join(sorted(ids)[:3])
+
+
+def holes_in_history(database: Database) -> list[str]:
+    """Matches whose snapshots are not numbered 1, 2, 3 ... up to the match's own number."""
+    sql = """
+        SELECT m.id, m.sequence, COUNT(s.id), COALESCE(MAX(s.sequence), 0)
+        FROM scraping_match m LEFT JOIN scraping_snapshot s ON s.match_id = m.id
+        GROUP BY m.id, m.sequence
+    """
+    return [
+        f"match {match}: sequence {sequence}, {count} snapshots, the last is {last}"
+        for match, sequence, count, last in database.rows(sql)
+        if not sequence == count == last
+    ]
