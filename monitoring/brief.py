@@ -8,11 +8,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
 T = TypeVar("T")
-_all: WeakSet[Brief[object]] = WeakSet()
+_all: WeakSet[Brief[Any]] = WeakSet()
 
 
 class Brief(Generic[T]):

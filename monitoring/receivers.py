@@ -1,7 +1,7 @@
 """Turns what scraping announces into audit entries and alerts.
 
 A receiver must never hurt the sender: each runs in a savepoint of its own, and what it raises is logged and dropped.
-match_updated is left alone on purpose: it fires with every poll. What an update ends is ended by the staleness watchdog.
+match_updated fires with every poll and is left alone: what an update ends is ended by the staleness watchdog.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def note_revoked_key(*, now: datetime, prefix: str, actor: str = "operator", **_
 
 
 def _name(match_id: int | None) -> str:
-    title = Match.objects.filter(pk=match_id).values_list("title", flat=True).first()
+    title = Match.objects.filter(pk=match_id or 0).values_list("title", flat=True).first()
     return title or f"match {match_id}"
 
 

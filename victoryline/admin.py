@@ -13,7 +13,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(User)
-class ConsoleUserAdmin(UserAdmin, ModelAdmin):  # type: ignore[misc]  # unfold publishes no types
+class ConsoleUserAdmin(UserAdmin[User], ModelAdmin):  # type: ignore[misc]  # unfold publishes no types
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm

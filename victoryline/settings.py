@@ -8,8 +8,7 @@ from datetime import timedelta
 
 import django_stubs_ext
 
-from victoryline import env
-from victoryline.console import UNFOLD as UNFOLD
+from victoryline import console, env
 from victoryline.databases import databases
 from victoryline.lib.logs import logging_config
 from victoryline.lib.secret_files import read_or_create
@@ -177,6 +176,7 @@ SPECTACULAR_SETTINGS = {
 }
 ACCESS_LOG_IS_SYNCHRONOUS = False  # True in tests: written at once rather than by a thread
 PROMETHEUS_EXPORT_MIGRATIONS = False
+UNFOLD = console.UNFOLD
 
 # What the leading scheduler does, and how often (seconds; 0: every tick). Apps offer steps, this is where they meet.
 SCHEDULER_STEPS: list[tuple[str, float]] = [

@@ -105,7 +105,7 @@ class Supervisor:
         self.say("stopping; Ctrl-C once more stops at once")
         for child in self.children.values():
             if child.process:
-                processes.signal_group(child.process.pid, signal.SIGTERM)
+                child.process.terminate()  # it alone: its own children are its to stop, a browser after its last page
         deadline = time.monotonic() + self.grace_seconds
         while self._running() and time.monotonic() < deadline and self.signals < 2:
             time.sleep(0.05)

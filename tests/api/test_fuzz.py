@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 import schemathesis
+from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
 from django.utils import timezone
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -30,7 +32,17 @@ QUIET = settings(
 
 
 @pytest.fixture
-def world(operator: Caller, monkeypatch: pytest.MonkeyPatch) -> Caller:
+def held_connection() -> Iterator[None]:
+    """Requests through WSGI would close the connection that the test's transaction is on."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)
+
+
+@pytest.fixture
+def world(operator: Caller, held_connection: None, monkeypatch: pytest.MonkeyPatch) -> Caller:
     """A few matches, and nobody in the way of many requests."""
     monkeypatch.setattr(rate_limit, "tier_limit", lambda tier: 1_000_000)
     monkeypatch.setattr("apiauth.drf.tier_limit", lambda tier: 1_000_000)

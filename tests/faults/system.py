@@ -26,6 +26,14 @@ SECRETS = {
     "JWT_SIGNING_KEY": "for the fault tests only too, and just as long as the other one",
 }
 SETTLE_SECONDS = 60.0
+PREPARE = """
+import os, django
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "victoryline.settings")
+django.setup()
+from django.core.management import call_command
+call_command("migrate", verbosity=0, interactive=False)
+call_command("sync_sources")
+"""
 
 
 class System:
@@ -50,8 +58,7 @@ class System:
         self._temp_dirs: list[Path] = []
 
     def start(self) -> Self:
-        self._manage("migrate", "--verbosity", "0")
-        self._manage("sync_sources")
+        self._prepare_database()
         if self.is_scaled:
             self.launch("scheduler", "run_scheduler")
             self.launch("worker-1", "run_worker")
@@ -203,17 +210,17 @@ class System:
     def _environment(self) -> dict[str, str]:
         return {**os.environ, **self.env, "PYTHONUNBUFFERED": "1"}
 
-    def _manage(self, *command: str) -> None:
+    def _prepare_database(self) -> None:
         done = subprocess.run(
-            python("manage.py", *command),
+            python("-c", PREPARE),
             cwd=PROJECT_ROOT,
             env=self._environment(),
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=90,
         )
-        assert done.returncode == 0, f"manage.py {command[0]} failed:\n{done.stdout}{done.stderr}"
+        assert done.returncode == 0, f"the database could not be prepared:\n{done.stdout}{done.stderr}"
 
 
 def _command(process: psutil.Process) -> list[str]:

@@ -1,0 +1,109 @@
+"""An embedded engine whose browser dies and whose sources misbehave. One engine goes through all of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from tests.faults.conftest import Recovered
+from tests.faults.system import System
+from tests.stadium_process import StadiumProcess
+from tests.system import wait_for
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow]
+
+FAULT_SECONDS = 8.0
+# More than a page of the ball feed holds: what was missed can only be had by asking for older pages.
+MISSED_SIMULATED_SECONDS = 900
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[System]:
+    patience = {
+        "NAVIGATION_TIMEOUT_SECONDS": "3",
+        "PAGE_TIMEOUT_SECONDS": "3",
+        "SELECTOR_TIMEOUT_SECONDS": "2",
+        "CIRCUIT_BREAKER_TIMEOUT_SECONDS": "5",
+        "PAUSE_SECONDS": "5",
+        "BREAK_INTERVAL_SECONDS": "3",
+    }
+    with StadiumProcess(programme="mixed:5:2", pace=20) as stadium, System(stadium, **patience) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def calm(system: System) -> Iterator[None]:
+    """Every test begins with a system that is up to date, and leaves no fault behind."""
+    system.settle()
+    yield
+    system.stadium.clear()
+
+
+class TestBrowserKilled:
+    @pytest.mark.parametrize("victim", ["Chromium", "the driver"])
+    def test_the_next_good_update_follows_and_the_source_is_not_blamed(
+        self, system: System, victim: str, recovered: Recovered
+    ) -> None:
+        old = system.browsers()
+        victims = old if victim == "Chromium" else system.drivers()
+        assert old and victims
+        live = [match.ref_id for match in system.live()]
+        killed_at = time.time()
+        for process in victims:
+            process.kill()
+        seconds = system.await_updates(live, since=killed_at, seconds=30)
+        recovered(f"SIGKILL of {victim}", seconds)
+        assert system.count_tasks("charged_attempts > 0", since=killed_at) == 0
+        system.assert_is_true()
+        _gone, alive = psutil.wait_procs(old, timeout=5)
+        assert alive == []
+        assert len(system.browsers()) == 1
+
+
+class TestSourceFails:
+    @pytest.mark.parametrize(
+        ("words", "fault"),
+        [
+            ("answering 500", {"kind": "status", "value": 500}),
+            ("hanging", {"kind": "hang"}),
+            ("sending half of every answer", {"kind": "malformed"}),
+        ],
+    )
+    def test_it_heals_by_itself_and_what_was_missed_is_fetched(
+        self, system: System, words: str, fault: dict[str, object], recovered: Recovered
+    ) -> None:
+        live = [match.ref_id for match in system.live()]
+        began_at = time.time()
+        planted = system.stadium.fault(**fault, seconds=FAULT_SECONDS)
+        system.stadium.skip(MISSED_SIMULATED_SECONDS)
+        healed_at = _wait_until_over(system, planted["id"])
+        seconds = system.await_updates(live, since=healed_at, seconds=45)
+        recovered(f"source {words} for {FAULT_SECONDS:g} s", seconds)
+        system.assert_is_true()
+        filled = system.count_tasks("resource = %s AND state = %s", "commentary", "SUCCESS", since=began_at)
+        assert filled > 0
+
+    def test_a_hole_is_not_given_up_because_the_list_of_balls_fails(self, system: System, recovered: Recovered) -> None:
+        """The score can be read all the time; only the list that would fill the hole cannot."""
+        planted = system.stadium.fault(site="crex", target="feed", kind="status", value=500, seconds=FAULT_SECONDS)
+        system.stadium.skip(MISSED_SIMULATED_SECONDS)
+        healed_at = _wait_until_over(system, planted["id"])
+        system.assert_is_true()
+        recovered(f"list of balls answering 500 for {FAULT_SECONDS:g} s", time.time() - healed_at)
+
+
+def _wait_until_over(system: System, fault_id: str) -> float:
+    """When the fault ended. It must have struck, or the test would show nothing."""
+
+    def ended() -> bool:
+        (fault,) = [one for one in system.stadium.ask("/control/faults") if one["id"] == fault_id]
+        hits.append(fault["hits"])
+        return not fault["active"]
+
+    hits: list[int] = []
+    wait_for(ended, seconds=FAULT_SECONDS + 10, what="the end of the fault")
+    assert hits[-1] > 0
+    return time.time()
