@@ -19,28 +19,28 @@ class Engine:
         self.worker_id = worker_id
         self.reader = reader
         self.policies = policies
-        self._held: dict[int, Stage] = {}
+        self._held: dict[tuple[int, int], Stage] = {}  # by task and fence
         self._lock = threading.Lock()
 
     @contextmanager
     def holding(self, claim: Claim) -> Iterator[None]:
         """While the body runs, the heartbeat keeps this task's lease alive."""
         with self._lock:
-            self._held[claim.task_id] = Stage.INIT
+            self._held[claim.task_id, claim.fence] = Stage.INIT
         try:
             yield
         finally:
             with self._lock:
-                self._held.pop(claim.task_id, None)
+                self._held.pop((claim.task_id, claim.fence), None)
 
     def progress(self, claim: Claim, stage: Stage) -> None:
         with self._lock:
-            self._held[claim.task_id] = stage
+            self._held[claim.task_id, claim.fence] = stage
 
     def stage_of(self, claim: Claim) -> Stage:
         with self._lock:
-            return self._held.get(claim.task_id, Stage.INIT)
+            return self._held.get((claim.task_id, claim.fence), Stage.INIT)
 
     def held_tasks(self) -> list[int]:
         with self._lock:
-            return list(self._held)
+            return [task_id for task_id, _ in self._held]

@@ -7,11 +7,13 @@ import re
 import traceback
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from django.db.models import F
 
 from scraping.errors import ErrorClass, ScrapingError
 from scraping.models import ErrorGroup, ScrapeError
+from victoryline.lib.redaction import clean
 
 EVIDENCE_LENGTH = 20_000
 _VOLATILE = re.compile(r"https?://\S+|0x[0-9a-f]+|\b[0-9A-Z]{3,4}\b|\d+")
@@ -28,7 +30,7 @@ class ErrorReport:
     now: datetime
     task_id: int | None = None
     match_id: int | None = None
-    scraper_id: object | None = None
+    scraper_id: UUID | None = None
     url: str = ""
 
 
@@ -38,6 +40,11 @@ def class_of(error: BaseException) -> ErrorClass:
 
 def type_of(error: BaseException) -> str:
     return error.error_type if isinstance(error, ScrapingError) else "bug"
+
+
+def storable(text: str, limit: int | None = None) -> str:
+    """Scraped text may hold NUL characters, which PostgreSQL does not take."""
+    return text.replace("\x00", "\N{REPLACEMENT CHARACTER}")[:limit]
 
 
 def fingerprint(source_id: int, error: BaseException) -> str:
@@ -58,13 +65,13 @@ def record(report: ErrorReport) -> ScrapeError:
         timestamp=report.now,
         error_class=class_of(error).value,
         error_type=type_of(error),
-        error_message=str(error)[:2000],
-        stack_trace="" if known else "".join(traceback.format_exception(error))[-8000:],
+        error_message=storable(str(error), 2000),
+        stack_trace="" if known else storable("".join(traceback.format_exception(error))[-8000:]),
         url=((known.url if known else "") or report.url)[:500],
         operation=report.operation,
         http_status=known.http_status if known else None,
         retry_attempt=report.attempt,
-        evidence=known.evidence[:EVIDENCE_LENGTH] if known else "",
+        evidence=storable(clean(known.evidence), EVIDENCE_LENGTH) if known else "",
     )
 
 
@@ -75,7 +82,7 @@ def _grouped(report: ErrorReport) -> ErrorGroup:
             "source_id": report.source_id,
             "error_class": class_of(report.error).value,
             "error_type": type_of(report.error),
-            "sample_message": str(report.error)[:500],
+            "sample_message": storable(str(report.error), 500),
             "first_seen_at": report.now,
             "last_seen_at": report.now,
         },

@@ -39,30 +39,29 @@ def store(ref: MatchRef, events: Sequence[Event], *, are_complete: bool, sequenc
     """Write the difference between the stored events of this source and `events`."""
     unique = {event.id: event for event in events}
     current = _current(ref, None if are_complete else list(unique))
+    standing = [row for row in current.values() if row.action != EventAction.RETRACT]
     new = [e for e in unique.values() if e.id not in current]
     corrected = [e for e in unique.values() if e.id in current and current[e.id].fingerprint != _fingerprint(e)]
-    gone = [row for id_, row in current.items() if id_ not in unique] if are_complete else []
-    _refuse_mass_retraction(len(gone), len(current))
+    gone = [row for row in standing if row.event_id not in unique] if are_complete else []
+    _refuse_mass_retraction(len(gone), len(standing))
     superseded = [current[e.id].pk for e in corrected] + [row.pk for row in gone]
     if superseded:
         MatchEvent.objects.filter(pk__in=superseded).update(is_current=False)
-    rows = [_row(ref, e, EventAction.ADD, 1, sequence, now) for e in new]
-    rows += [_row(ref, e, EventAction.UPDATE, current[e.id].revision + 1, sequence, now) for e in corrected]
+    rows = [_row(ref, e, 1, sequence, now) for e in new]
+    rows += [_row(ref, e, current[e.id].revision + 1, sequence, now) for e in corrected]
     rows += [_retraction(row, sequence, now) for row in gone]
     MatchEvent.objects.bulk_create(rows)
     return EventChanges(len(new), len(corrected), len(gone))
 
 
 def _current(ref: MatchRef, ids: list[str] | None) -> dict[str, MatchEvent]:
-    """The current rows of this source's events, retracted ones left out; all of them, or those with these ids.
+    """The current rows of this source's events; all of them, or those with these ids.
 
-    A retracted event that comes back is a new revision: its retraction row is current too, so it is found here.
+    Retractions are among them: a retracted event that comes back is a new revision of it.
     """
     rows = MatchEvent.objects.filter(match_id=ref.match_id, source_id=ref.source_id, is_current=True)
     if ids is not None:
         rows = rows.filter(event_id__in=ids)
-    else:
-        rows = rows.exclude(action=EventAction.RETRACT)
     return {row.event_id: row for row in rows}
 
 
@@ -72,13 +71,13 @@ def _refuse_mass_retraction(gone: int, known: int) -> None:
         raise PayloadRejected(f"{gone} of {known} known events are missing from the source's list: not believed")
 
 
-def _row(ref: MatchRef, event: Event, action: EventAction, revision: int, sequence: int, now: datetime) -> MatchEvent:
+def _row(ref: MatchRef, event: Event, revision: int, sequence: int, now: datetime) -> MatchEvent:
     return MatchEvent(
         match_id=ref.match_id,
         source_id=ref.source_id,
         event_id=event.id,
         revision=revision,
-        action=action,
+        action=EventAction.ADD if revision == 1 else EventAction.UPDATE,
         sequence=sequence,
         kind=event.kind,
         ordinal=event.ordinal,
@@ -96,7 +95,7 @@ def _row(ref: MatchRef, event: Event, action: EventAction, revision: int, sequen
 
 
 def _retraction(row: MatchEvent, sequence: int, now: datetime) -> MatchEvent:
-    row.pk, row.revision, row.action = None, row.revision + 1, EventAction.RETRACT  # type: ignore[assignment]
+    row.pk, row.revision, row.action = None, row.revision + 1, EventAction.RETRACT
     row.sequence, row.is_current, row.fingerprint, row.created_at = sequence, True, "retracted", now
     return row
 
@@ -106,7 +105,7 @@ def advance(ref: MatchRef, events: Sequence[Event]) -> None:
     ordinals = {event.ordinal for event in events if event.ordinal is not None}
     if not ordinals:
         return
-    ref.events_seen = max(ref.events_seen, max(ordinals))
+    ref.events_seen = max(ref.events_seen, *ordinals)
     through = ref.events_through
     if through + 1 in ordinals or min(ordinals) > through + 1:
         through = _through(ref, ordinals, through)

@@ -14,7 +14,7 @@ from typing import Any
 from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, transaction
 from django.utils import timezone
 
-from scraping import breakers, errors_log, journal, lifecycle, scrapers
+from scraping import breakers, errors_log, ingest, journal, lifecycle, scrapers
 from scraping.engine import Engine
 from scraping.errors import ErrorClass, ScrapingError, StaleFence, StoreAway
 from scraping.journal import Claim, FailureNote
@@ -29,7 +29,10 @@ _chance = random.SystemRandom()
 
 
 def record(claim: Claim, error: Exception, *, engine: Engine) -> None:
-    """Write the failure down. If even that cannot be written, the lease runs out and the scheduler takes the task back."""
+    """Write the failure down.
+
+    If even that cannot be written, the lease runs out and the scheduler takes the task back.
+    """
     if isinstance(error, OperationalError | InterfaceError):
         error = StoreAway(f"the database did not take it: {error}")
         close_old_connections()
@@ -37,8 +40,8 @@ def record(claim: Claim, error: Exception, *, engine: Engine) -> None:
         _record(claim, error, engine=engine, now=timezone.now())
     except StaleFence as stale:
         logger.warning("%s", stale, extra={"action": "work_dropped"})
-    except DatabaseError as away:
-        logger.error(
+    except (DatabaseError, InterfaceError) as away:
+        logger.error(  # noqa: TRY400 - the stack of a database that is away tells nobody anything
             "Task %s failed and its failure could not be written; its lease will run out and it will be tried again",
             claim.task_id,
             extra={"action": "failure_not_written", "error_message": str(away)},
@@ -52,30 +55,34 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
     decision = decide(failure, engine.policies.retry_for(source), now, _chance)
     note = _note(claim, error, engine, ref)
     with transaction.atomic():
+        journal.keep(claim)
         if ref is not None:
+            Match.objects.select_for_update().get(pk=ref.match_id)
             decision = _count(ref, failure, decision, engine, now)
-        _settle(claim, note, decision, engine, ref, now)
+        _settle(claim, note, decision, engine=engine, ref=ref, now=now)
         errors_log.record(_report(claim, error, source, ref, now))
     _log(claim, error, decision, ref)
 
 
 def _failure(claim: Claim, error: Exception) -> Failure:
     retry_after = error.retry_after_seconds if isinstance(error, ScrapingError) else None
-    return Failure(errors_log.class_of(error), str(error), claim.attempt, claim.charged_attempts, retry_after)
+    message = errors_log.storable(str(error))
+    return Failure(errors_log.class_of(error), message, claim.attempt, claim.charged_attempts, retry_after)
 
 
 def _count(ref: MatchRef, failure: Failure, decision: Decision, engine: Engine, now: datetime) -> Decision:
-    """Breaker and scraper counters. A retry waits for a breaker that has just opened."""
-    if failure.error_class not in SOURCE_FAULTS:
-        return decision
-    view = breakers.record_failure(ref, engine.policies.breaker, now=now)
+    """Breaker and scraper counters, and when the next task is due. A retry waits for a breaker that has opened."""
     scraper = scrapers.active(ref)
     errors_in_a_row = (scraper.error_count if scraper else failure.charged_attempts) + 1
     activity = Activity(Status(ref.match.status), ref.match.start_time, errors_in_a_row=errors_in_a_row)
-    interval = interval_seconds(activity, engine.policies.pace, now)
+    interval = max(interval_seconds(activity, engine.policies.pace, now), ref.source.min_interval_seconds)
+    next_poll_at = now + timedelta(seconds=interval)
+    if failure.error_class not in SOURCE_FAULTS:
+        MatchRef.objects.filter(pk=ref.pk).update(next_poll_at=next_poll_at)
+        return decision
+    view = breakers.record_failure(ref, engine.policies.breaker, now=now)
     if scraper:
         scrapers.record_error(scraper.pk, interval=interval)
-    next_poll_at = now + timedelta(seconds=interval)
     if view.state == OPEN and view.open_until:
         next_poll_at = max(next_poll_at, view.open_until)
         if isinstance(decision, Retry):
@@ -85,7 +92,7 @@ def _count(ref: MatchRef, failure: Failure, decision: Decision, engine: Engine, 
 
 
 def _settle(
-    claim: Claim, note: FailureNote, decision: Decision, engine: Engine, ref: MatchRef | None, now: datetime
+    claim: Claim, note: FailureNote, decision: Decision, *, engine: Engine, ref: MatchRef | None, now: datetime
 ) -> None:
     if isinstance(decision, Retry):
         journal.retry_later(claim, note, at=decision.at, is_charged=decision.is_charged, now=now)
@@ -93,13 +100,12 @@ def _settle(
     if isinstance(decision, Complete):
         with journal.finishing(claim, now=now, to_state=TaskState.SKIPPED, reason=decision.reason):
             if ref is not None:
-                lifecycle.complete_gone(ref.match, now=now)
+                ingest.close_gone(ref.pk, now=now)
         return
     journal.bury(claim, note, reason=decision.reason, now=now)
     if ref is not None:
-        Match.objects.filter(pk=ref.match_id).update(total_failures=ref.match.total_failures + 1)
         lifecycle.after_failed_task(
-            ref.match,
+            ref.match_id,
             pause_after=engine.policies.pause_after_failures,
             pause_seconds=engine.policies.pause_seconds,
             now=now,
@@ -110,18 +116,18 @@ def _note(claim: Claim, error: Exception, engine: Engine, ref: MatchRef | None) 
     document: dict[str, Any] = {
         "error_class": errors_log.class_of(error).value,
         "error_type": errors_log.type_of(error),
-        "message": str(error)[:2000],
+        "message": errors_log.storable(str(error), 2000),
         "stage": engine.stage_of(claim).value,
         "attempt": claim.attempt,
     }
     if isinstance(error, ScrapingError):
         document |= {"http_status": error.http_status, "url": error.url}
     else:
-        document["stack_trace"] = "".join(traceback.format_exception(error))[-4000:]
+        document["stack_trace"] = errors_log.storable("".join(traceback.format_exception(error))[-4000:])
     return FailureNote(
         error_class=errors_log.class_of(error),
         error_type=errors_log.type_of(error),
-        reason=str(error) or type(error).__name__,
+        reason=errors_log.storable(str(error)) or type(error).__name__,
         stage=engine.stage_of(claim),
         error=document,
         match_id=ref.match_id if ref else None,

@@ -1,7 +1,7 @@
 """The heartbeat: a thread of its own that keeps the leases of tasks in hand and writes the worker's row.
 
-A thread and not a coroutine, so that a blocked event loop does not cost the worker its tasks; and so that a process which
-is stopped or killed falls silent as a whole, and loses them.
+A thread and not a coroutine, so that a blocked event loop does not cost the worker its tasks; and so that a process
+which is stopped or killed falls silent as a whole, and loses them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import psutil
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import close_old_connections, connection
 from django.utils import timezone
 
 from scraping import journal
@@ -55,7 +55,7 @@ class Heartbeat(threading.Thread):
             try:
                 close_old_connections()
                 self.beat(now=timezone.now(), is_last=is_last)
-            except DatabaseError as error:
+            except Exception as error:  # noqa: BLE001 - a heartbeat that stops for good would cost the worker every task
                 logger.warning("Heartbeat not written: %s", error, extra={"action": "heartbeat_failed"})
             if is_last:
                 connection.close()

@@ -19,17 +19,21 @@ from django.utils import timezone
 from scraping import errors_log, events, lifecycle, scrapers
 from scraping.events import EventChanges
 from scraping.models import Match, MatchLifecycle, MatchRef, Scraper, Snapshot
-from scraping.payloads import Event, Payload, Status
-from scraping.reconcile import Reconciled, SourceView, delta, fill_gaps, goes_backwards, reconcile
-from scraping.resilience.interval import Activity, Pace, interval_seconds
+from scraping.payloads import Event, Payload, Phase, Status
+from scraping.reconcile import Reconciled, SourceView, delta, fill_gaps, goes_backwards, reconcile, standing
+from scraping.resilience.interval import COMPLETED_SECONDS, Activity, Pace, interval_seconds
 from scraping.signals import match_updated
 
 CHANGES_REMEMBERED = 10
+BELIEVED_AT_LAST = 3  # a match that moves too fast to be read twice alike is believed after so many readings
+MAX_LATENCY_MS = 2**31 - 1  # what the column holds
+# fmt: off
 SCRAPED_COLUMNS = (
-    "sport title status phase start_time team_a team_b series sequence checksum payload provenance last_scraper_update "
-    "last_changed_at completed_at lifecycle priority pause_until pause_reason scraper_status consecutive_failure_count "
-    "failing_since total_scrapes"
-).split()
+    "sport", "title", "status", "phase", "start_time", "team_a", "team_b", "series", "sequence", "checksum", "payload",
+    "provenance", "last_scraper_update", "last_changed_at", "completed_at", "lifecycle", "priority", "pause_until",
+    "pause_reason", "scraper_status", "consecutive_failure_count", "failing_since", "total_scrapes",
+)
+# fmt: on
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,8 @@ class Attempt:
 
     def latency_ms(self) -> int:
         """From the reading to this moment; asked as late as possible, for it is written before the commit."""
-        return max(0, round((timezone.now() - self.captured_at).total_seconds() * 1000))
+        latency = round((timezone.now() - self.captured_at).total_seconds() * 1000)
+        return min(max(0, latency), MAX_LATENCY_MS)
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> Ing
     match = ref.match
     if not _take_state(ref, payload):
         return _ask_again_soon(ref, pace, attempt.now)
+    was_failing = attempt.had_failures or match.failing_since is not None
     changes = _store_events(ref, payload, attempt.now)
     is_changed = _renew(match, ref, has_new_events=bool(changes), now=attempt.now)
     lifecycle.after_reading(match, status=Status(match.status), now=attempt.now)
@@ -70,7 +76,7 @@ def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> Ing
     scraper = _keep_watch(ref, match, attempt)
     if is_changed:
         _write_snapshot(match, ref, scraper, attempt)
-    if attempt.had_failures or (scraper and scraper.error_count):
+    if was_failing or scraper is None or scraper.error_count or not scraper.total_updates:
         errors_log.resolve(match.pk, method="auto_retry", now=attempt.now)
     _save(match, ref, payload.captured_at)
     _announce_after_commit(match, is_changed)
@@ -98,6 +104,23 @@ def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventCh
     return changes
 
 
+def close_gone(ref_id: int, *, now: datetime) -> None:
+    """The source no longer has the match: what is known of it is final, and says so."""
+    ref = _locked(ref_id)
+    match = ref.match
+    before = match.status
+    lifecycle.complete_gone(match, now=now)
+    if match.payload and match.status != before:
+        match.payload = {**match.payload, "status": match.status, "phase": Phase.FINISHED.value}
+        match.phase, match.checksum = Phase.FINISHED.value, _checksum(match.payload)
+        match.sequence, match.last_changed_at = match.sequence + 1, now
+        match.save(update_fields=("payload", "phase", "checksum", "sequence", "last_changed_at"))
+        _write_snapshot(match, ref, None, Attempt("", ref.captured_at or now, had_failures=False, now=now))
+    ref.next_poll_at = now + timedelta(seconds=COMPLETED_SECONDS)
+    ref.save(update_fields=("next_poll_at",))
+    _announce_after_commit(match, is_changed=match.status != before)
+
+
 def _locked(ref_id: int) -> MatchRef:
     """The ref with its match, locked: two sources of one match are written one after the other."""
     # On SQLite the transaction itself (IMMEDIATE) is the lock.
@@ -113,8 +136,7 @@ def _take_state(ref: MatchRef, payload: Payload) -> bool:
     state = payload.normalized()
     if payload.is_partial_state and ref.payload:
         state = fill_gaps(state, ref.payload)
-    if ref.payload and goes_backwards(ref.payload, state) and not ref.suspect_checksum:
-        ref.suspect_checksum = _checksum(state)
+    if ref.payload and goes_backwards(ref.payload, state) and not _is_confirmed(ref, state):
         return False
     if state["toss"] is None:  # only the page tells the toss; a reading that did not see it does not deny it
         state["toss"] = ref.payload.get("toss")
@@ -123,8 +145,18 @@ def _take_state(ref: MatchRef, payload: Payload) -> bool:
     return True
 
 
+def _is_confirmed(ref: MatchRef, state: dict[str, Any]) -> bool:
+    """Was the same standing read before? If not it is remembered, with the number of such readings in a row."""
+    reading, _, suspect = ref.suspect_checksum.partition(":")
+    seen = _checksum(standing(state))[:40]
+    number = int(reading) + 1 if suspect else 1
+    ref.suspect_checksum = f"{number}:{seen}"
+    return suspect == seen or number >= BELIEVED_AT_LAST
+
+
 def _ask_again_soon(ref: MatchRef, pace: Pace, now: datetime) -> Ingested:
-    ref.next_poll_at = now + timedelta(seconds=pace.baseline_seconds / 2)
+    seconds = max(pace.baseline_seconds / 2, ref.source.min_interval_seconds)
+    ref.next_poll_at = now + timedelta(seconds=seconds)
     ref.save(update_fields=("suspect_checksum", "next_poll_at"))
     return Ingested(ref.match_id, ref.match.sequence, False, EventChanges(), ref.next_poll_at)
 
@@ -222,7 +254,8 @@ def _write_snapshot(match: Match, ref: MatchRef, scraper: Scraper | None, attemp
 
 
 def _save(match: Match, ref: MatchRef, captured_at: datetime) -> None:
-    match.last_scraper_update = captured_at
+    # Two sources' readings may be written in another order than they were made.
+    match.last_scraper_update = max(captured_at, match.last_scraper_update or captured_at)
     match.save(update_fields=SCRAPED_COLUMNS)
     ref.save(
         update_fields=(

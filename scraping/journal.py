@@ -1,21 +1,23 @@
 """The journal: the only truth about work. Sole writer of tasks and their transitions.
 
-Guards against lost, doubled and late work. A task is written before it is done; one conditional UPDATE claims it, counts
-the attempt and sets lease and fence; only the holder of the present fence can finish it; whoever falls silent loses it.
+Guards against lost, doubled and late work. A task is written before it is done; one conditional UPDATE claims it,
+counts the attempt and sets lease and fence; only the holder of the present fence can finish it; whoever falls silent
+loses it.
 A message in the broker is only a hint that some task is due: losing it, or getting it fifty times, changes nothing.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from scraping.errors import ErrorClass, StaleFence
 from scraping.models import ScrapeTask, Stage, TaskState, TaskTransition
@@ -77,7 +79,11 @@ def open_tasks(new: Sequence[NewTask], *, now: datetime) -> int:
 
 def claim(task_id: int, *, worker_id: str, lease_seconds: float, now: datetime) -> Claim | None:
     """Take a due task, or None if it is not there to be taken. Counts the attempt before any work is done."""
-    taken = ScrapeTask.objects.filter(pk=task_id, state=TaskState.PENDING, run_at__lte=now).update(
+    task = ScrapeTask.objects.filter(pk=task_id, state=TaskState.PENDING, run_at__lte=now).first()
+    if task is None:
+        return None
+    # Only the fence that was read can be followed by ours: whoever came in between has moved it.
+    taken = ScrapeTask.objects.filter(pk=task_id, state=TaskState.PENDING, run_at__lte=now, fence=task.fence).update(
         state=TaskState.EXECUTING,
         stage=Stage.INIT,
         attempt=F("attempt") + 1,
@@ -88,14 +94,11 @@ def claim(task_id: int, *, worker_id: str, lease_seconds: float, now: datetime) 
     )
     if not taken:
         return None
-    task = ScrapeTask.objects.filter(pk=task_id, state=TaskState.EXECUTING, worker_id=worker_id).first()
-    if task is None:  # rescued and taken by another worker between the two statements
-        return None
     return Claim(
         task_id=task.pk,
-        fence=task.fence,
+        fence=task.fence + 1,
         worker_id=worker_id,
-        attempt=task.attempt,
+        attempt=task.attempt + 1,
         charged_attempts=task.charged_attempts,
         resource=Resource(task.resource),
         source_id=task.source_id,
@@ -124,12 +127,28 @@ def finishing(
         yield
 
 
+def keep(claim: Claim) -> None:
+    """Lock the task for the rest of the transaction; StaleFence if it is not ours.
+
+    Who writes a match takes its task first, then the match, then the rest: in one order, two writers never deadlock.
+    """
+    if _ours(claim).select_for_update().first() is None:
+        raise _stale(claim)
+
+
 def _leave_executing(claim: Claim, **columns: Any) -> None:
-    ours = ScrapeTask.objects.filter(
+    if not _ours(claim).update(**columns):
+        raise _stale(claim)
+
+
+def _ours(claim: Claim) -> QuerySet[ScrapeTask]:
+    return ScrapeTask.objects.filter(
         pk=claim.task_id, fence=claim.fence, worker_id=claim.worker_id, state=TaskState.EXECUTING
     )
-    if not ours.update(**columns):
-        raise StaleFence(f"task {claim.task_id} is no longer ours (fence {claim.fence}): nothing was written")
+
+
+def _stale(claim: Claim) -> StaleFence:
+    return StaleFence(f"task {claim.task_id} is no longer ours (fence {claim.fence}): nothing was written")
 
 
 @dataclass(frozen=True)
@@ -189,13 +208,20 @@ def release(task_ids: Iterable[int], *, worker_id: str, now: datetime) -> int:
     )
 
 
-def rescue(*, max_rescues: int, now: datetime, limit: int = 500) -> int:
-    """Take tasks back from workers that fell silent; one that has cost too many workers is buried."""
-    expired = ScrapeTask.objects.filter(state=TaskState.EXECUTING, lease_until__lt=now).order_by("lease_until")[:limit]
-    return sum(_rescue_one(task, max_rescues=max_rescues, now=now) for task in expired)
+OnDeath = Callable[[ScrapeTask], None]
 
 
-def _rescue_one(task: ScrapeTask, *, max_rescues: int, now: datetime) -> bool:
+def rescue(*, max_rescues: int, now: datetime, limit: int = 500, on_death: OnDeath | None = None) -> int:
+    """Take tasks back from workers that fell silent; one that has cost too many workers is buried.
+
+    `on_death` writes what a burial does to the match, in the same transaction.
+    """
+    expired = ScrapeTask.objects.filter(state=TaskState.EXECUTING, lease_until__lt=now).order_by("lease_until")
+    tasks = expired.select_related("ref__match")[:limit]
+    return sum(_rescue_one(task, max_rescues=max_rescues, now=now, on_death=on_death) for task in tasks)
+
+
+def _rescue_one(task: ScrapeTask, *, max_rescues: int, now: datetime, on_death: OnDeath | None) -> bool:
     is_hopeless = task.rescues + 1 > max_rescues
     silent = f"lease_expired: worker {task.worker_id} fell silent in attempt {task.attempt}"
     reason = f"{silent}; killed or hung {task.rescues + 1} times" if is_hopeless else silent
@@ -220,12 +246,14 @@ def _rescue_one(task: ScrapeTask, *, max_rescues: int, now: datetime) -> bool:
             actor=SCHEDULER,
             reason=reason[:REASON_LENGTH],
         )
+        if is_hopeless and on_death is not None:
+            on_death(task)
     task_rescued.send_robust(sender=ScrapeTask, task_id=task.pk, worker_id=task.worker_id, is_dead=is_hopeless)
     if is_hopeless:
         task_died.send_robust(
             sender=ScrapeTask,
             task_id=task.pk,
-            match_id=None,
+            match_id=task.ref.match_id if task.ref else None,
             error_class=ErrorClass.RESOURCE.value,
             error_type="lease_expired",
             reason=reason,
@@ -264,6 +292,7 @@ def _reopen(task: ScrapeTask, *, actor: str, now: datetime) -> str:
                 hinted_at=None,
                 finished_at=None,
                 worker_id="",
+                attempt=0,
                 charged_attempts=0,
                 rescues=0,
             )
@@ -295,7 +324,7 @@ def _write_transitions(claim: Claim, note: FailureNote, states: Sequence[TaskSta
             actor=claim.worker_id,
             reason=note.reason[:REASON_LENGTH],
         )
-        for before, after in zip(states, states[1:], strict=False)
+        for before, after in pairwise(states)
     )
 
 

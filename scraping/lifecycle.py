@@ -23,7 +23,7 @@ FAILURE_WINDOW = timedelta(minutes=10)
 IMMINENT = timedelta(hours=1)
 
 
-class NotAllowed(Exception):
+class NotAllowed(Exception):  # noqa: N818 - reads as what it says at every `except`
     """The match is in a state that this cannot be done in; the message is for people."""
 
 
@@ -78,31 +78,37 @@ def mark_stale(*, match_id: int, now: datetime) -> bool:
 
 
 def after_reading(match: Match, *, status: Status, now: datetime) -> None:
-    """Set the lifecycle columns of a match that was just read (the caller saves)."""
+    """Set the lifecycle columns of a match that was just read (the caller saves).
+
+    A reading that was under way when its match was paused does not end the pause.
+    """
     if status in (Status.COMPLETED, Status.ABANDONED):
         _complete(match, now)
-    elif match.lifecycle != L.ACTIVE and L.ACTIVE in LEGAL[match.lifecycle]:
-        match.lifecycle, match.pause_until, match.pause_reason = L.ACTIVE, None, ""
-        match.completed_at = None
+    elif match.lifecycle in (L.DISCOVERED, L.COMPLETED):
+        match.lifecycle, match.completed_at = L.ACTIVE, None
     match.priority = priority_of(status, match.start_time, now)
-    match.scraper_status = ScraperStatus.STOPPED if match.lifecycle == L.COMPLETED else ScraperStatus.ACTIVE
+    match.scraper_status = ScraperStatus.ACTIVE if match.lifecycle == L.ACTIVE else ScraperStatus.STOPPED
     match.consecutive_failure_count, match.failing_since = 0, None
 
 
 def _complete(match: Match, now: datetime) -> None:
     if match.lifecycle != L.ARCHIVED:
-        match.lifecycle, match.pause_until = L.COMPLETED, None
+        match.lifecycle, match.pause_until, match.pause_reason = L.COMPLETED, None, ""
         match.completed_at = match.completed_at or now
 
 
 def complete_gone(match: Match, *, now: datetime) -> None:
-    """The source no longer has the match: what we know is final."""
+    """The source no longer has the match: what we know is final. The caller holds the match locked."""
     _complete(match, now)
     match.scraper_status = ScraperStatus.STOPPED
     match.priority = Priority.COMPLETED
     if match.status in (Status.LIVE, Status.UPCOMING):
         match.status = Status.COMPLETED if match.status == Status.LIVE else Status.ABANDONED
-    match.save(update_fields=("lifecycle", "pause_until", "completed_at", "scraper_status", "priority", "status"))
+    match.save(
+        update_fields=(
+            *("lifecycle", "pause_until", "pause_reason", "completed_at", "scraper_status", "priority", "status"),
+        )
+    )
     for ref in match.refs.all():
         scrapers.stop(ref, reason="the source no longer has the match", now=now)
 
@@ -115,32 +121,47 @@ def priority_of(status: Status, start: datetime | None, now: datetime) -> Priori
     return Priority.COMPLETED
 
 
-def after_failed_task(match: Match, *, pause_after: int, pause_seconds: float, now: datetime) -> bool:
+def after_failed_task(match_id: int, *, pause_after: int, pause_seconds: float, now: datetime) -> bool:
     """A task of this match has failed for good. Pauses the match at the fifth within ten minutes; True if it did."""
+    with transaction.atomic():
+        match = Match.objects.select_for_update().get(pk=match_id)
+        _count_failed_task(match, now)
+        if match.consecutive_failure_count < pause_after or L.PAUSED not in LEGAL[match.lifecycle]:
+            return False
+        reason = f"{match.consecutive_failure_count} failed tasks within ten minutes"
+        until = now + timedelta(seconds=pause_seconds)
+        pause(match_id=match.pk, until=until, reason=reason, actor="the engine", now=now)
+    return True
+
+
+def _count_failed_task(match: Match, now: datetime) -> None:
     if match.failing_since is None or now - match.failing_since > FAILURE_WINDOW:
         match.failing_since, match.consecutive_failure_count = now, 0
     match.consecutive_failure_count += 1
-    match.scraper_status = ScraperStatus.ERROR
-    match.save(update_fields=("failing_since", "consecutive_failure_count", "scraper_status"))
-    if match.consecutive_failure_count < pause_after or match.lifecycle in (L.PAUSED, L.COMPLETED, L.ARCHIVED):
-        return False
-    reason = f"{match.consecutive_failure_count} failed tasks within ten minutes"
-    until = now + timedelta(seconds=pause_seconds)
-    pause(match_id=match.pk, until=until, reason=reason, actor="the engine", now=now)
-    return True
+    match.total_failures += 1
+    if match.lifecycle in (L.DISCOVERED, L.ACTIVE):
+        match.scraper_status = ScraperStatus.ERROR
+    match.save(update_fields=("failing_since", "consecutive_failure_count", "total_failures", "scraper_status"))
 
 
 def end_pauses(*, now: datetime) -> int:
     """Resume the matches whose pause is over."""
     due = list(Match.objects.paused().filter(pause_until__lte=now).values_list("pk", flat=True)[:200])
-    for match_id in due:
+    return sum(_end_pause(match_id, now) for match_id in due)
+
+
+def _end_pause(match_id: int, now: datetime) -> bool:
+    try:
         resume(match_id=match_id, actor="the scheduler", reason="the pause is over", now=now)
-    return len(due)
+    except (NotAllowed, Match.DoesNotExist):  # a person was faster
+        return False
+    return True
 
 
 def archive(*, before: datetime) -> int:
     """Completed long ago: no longer polled, still served."""
-    old = Match.objects.filter(lifecycle=L.COMPLETED, completed_at__lt=before)
-    ids = list(old.values_list("pk", flat=True)[:500])
-    MatchRef.objects.filter(match_id__in=ids).update(is_watched=False, next_poll_at=None)
-    return Match.objects.filter(pk__in=ids).update(lifecycle=L.ARCHIVED)
+    old = Match.objects.filter(lifecycle=L.COMPLETED, completed_at__lt=before).order_by("pk")
+    with transaction.atomic():
+        ids = list(old.select_for_update().values_list("pk", flat=True)[:500])
+        MatchRef.objects.filter(match_id__in=ids).update(is_watched=False, next_poll_at=None)
+        return Match.objects.filter(pk__in=ids).update(lifecycle=L.ARCHIVED)

@@ -1,12 +1,13 @@
 """Browsers whose worker is gone are ended, each with proof. Nobody else's processes are touched.
 
-Guards against Chromium trees that pile up after kills. Proof is threefold: the tree carries our owner tag, the worker
-named in it does not run any more, and the browser is older than a moment.
+Guards against Chromium trees that pile up after kills. Proof is threefold: the tree carries our owner tag, the tag names
+this machine (a container's process numbers mean nothing outside of it), and the worker named in it runs no more.
 """
 
 from __future__ import annotations
 
 import logging
+import socket
 from dataclasses import dataclass
 
 import psutil
@@ -16,6 +17,8 @@ from scraping.models import Worker
 from scraping.signals import orphan_killed
 
 logger = logging.getLogger(__name__)
+
+HOST_LENGTH = 40  # how much of the machine's name is part of a worker's id
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,15 @@ def end_orphans(*, is_dry_run: bool = False) -> list[Orphan]:
 def _worker_is_gone(browser: TaggedBrowser) -> bool:
     """The worker's pid is part of its id; a younger process with the same pid is somebody else."""
     words = browser.owner.rsplit("-", 2)
-    if len(words) != 3 or not words[1].isdigit():
+    if len(words) != 3 or words[0] != socket.gethostname()[:HOST_LENGTH] or not words[1].isdigit():
         return False
     try:
-        return psutil.Process(int(words[1])).create_time() > browser.created_at
+        worker = psutil.Process(int(words[1]))
+        return worker.create_time() > browser.created_at or worker.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+    except psutil.Error:
+        return False
 
 
 def _end(browser: TaggedBrowser, is_dry_run: bool) -> Orphan:

@@ -1,4 +1,7 @@
-"""One truth out of what the sources say, and the difference between two truths. Pure functions over plain JSON values."""
+"""One truth out of what the sources say, and the difference between two truths.
+
+Pure functions over plain JSON values.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from scraping.payloads import as_utc_iso
 State = Mapping[str, Any]
 
 EMPTY_VALUES: tuple[Any, ...] = (None, "", [], {})
+MERGED = ("metadata", "score")  # where a partial state has half of it, the other half stays
 
 
 @dataclass(frozen=True)
@@ -36,18 +40,29 @@ def reconcile(views: Sequence[SourceView]) -> Reconciled:
     state: dict[str, Any] = {}
     provenance: dict[str, dict[str, Any]] = {}
     for field in dict.fromkeys(name for view in ranked for name in view.state):
-        view = next((v for v in ranked if v.state.get(field) not in EMPTY_VALUES), ranked[0])
+        view = next((v for v in ranked if not is_empty(v.state.get(field))), ranked[0])
         state[field] = view.state.get(field)
         provenance[field] = {"source": view.source, "confidence": 1.0, "timestamp": as_utc_iso(view.captured_at)}
     return Reconciled(state, provenance)
 
 
+def is_empty(value: Any) -> bool:
+    """Says nothing: absent, blank, or an object of nothing but such values."""
+    return value in EMPTY_VALUES or (isinstance(value, Mapping) and all(is_empty(one) for one in value.values()))
+
+
 def fill_gaps(partial: State, known: State) -> dict[str, Any]:
     """A partial state (read from the page's markup) completed with what was known, so that it erases nothing."""
-    filled = {**known, **{name: value for name, value in partial.items() if value not in EMPTY_VALUES}}
+    filled = _laid_over(known, partial)
+    for name in MERGED:
+        filled[name] = _laid_over(known.get(name) or {}, partial.get(name) or {})
     if known.get("teams") and not _names_both_teams(partial):
         filled["teams"] = known["teams"]
     return filled
+
+
+def _laid_over(known: State, partial: State) -> dict[str, Any]:
+    return {**known, **{name: value for name, value in partial.items() if name not in known or not is_empty(value)}}
 
 
 def _names_both_teams(state: State) -> bool:
@@ -71,6 +86,12 @@ def goes_backwards(before: State, after: State) -> bool:
     if before.get("status") == "live" and after.get("status") == "upcoming":
         return True
     return _progress(after) < _progress(before) or _any_goal_lost(before, after)
+
+
+def standing(state: State) -> dict[str, Any]:
+    """What `goes_backwards` looks at: equal standings tell the same score, whatever the clock says."""
+    goals = [_goals(state, side) for side in ("team_a", "team_b")]
+    return {"status": state.get("status"), "progress": _progress(state), "goals": goals}
 
 
 def _progress(state: State) -> tuple[int, ...]:

@@ -34,7 +34,7 @@ def scrape(task_id: int, engine: Engine) -> None:
             FLOWS[claim.resource](claim, engine)
         except StaleFence as error:
             logger.warning("%s", error, extra={"action": "work_dropped"})
-        except Exception as error:  # every failure has a place in the journal
+        except Exception as error:  # noqa: BLE001 - every failure has a place in the journal
             failures.record(claim, error, engine=engine)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import dramatiq
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError, InterfaceError, close_old_connections
 from django.utils import timezone
 from dramatiq.asyncio import get_event_loop_thread
 
@@ -96,7 +96,7 @@ class EngineParts(dramatiq.Middleware):
         """Unfinished tasks go back into the journal; if that fails, their leases run out instead."""
         try:
             journal.release(engine.held_tasks(), worker_id=engine.worker_id, now=timezone.now())
-        except DatabaseError as error:
+        except (DatabaseError, InterfaceError) as error:
             logger.warning("Tasks in hand were not given back: %s", error, extra={"action": "release_failed"})
 
     def _tell_launch(self, launch: Replacement) -> None:

@@ -2,7 +2,9 @@
 
 from django.contrib import admin
 from django.urls import include, path
-from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularSwaggerView
+
+from victoryline.lib.schema_view import schema
 
 handler400 = "victoryline.lib.error_pages.bad_request"
 handler403 = "victoryline.lib.error_pages.forbidden"
@@ -11,7 +13,7 @@ handler500 = "victoryline.lib.error_pages.server_error"
 
 urlpatterns = [
     path("admin/", admin.site.urls),
-    path("api/schema", SpectacularJSONAPIView.as_view(), name="schema"),
+    path("api/schema", schema, name="schema"),
     path("api/docs", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
     path("token/", include("apiauth.api.urls")),
     path("", include("scraping.api.urls")),

@@ -18,7 +18,7 @@ from scraping.browser.bounded import bounded
 from scraping.browser.options import BrowserOptions
 from scraping.browser.processes import browser_pid, end_tree
 from scraping.browser.session import Session
-from scraping.errors import ResourceLost
+from scraping.errors import ResourceLost, ScrapingError
 
 CLOSE_SECONDS = 3.0
 PROBE_SECONDS = 5.0
@@ -65,17 +65,26 @@ class BrowserHost:
             await self._ensure_browser()
             session = self._sessions.get(name)
             if session is None:
-                assert self._browser is not None
-                session = await Session.open(self._browser, self.options, self.generation)
-                self._sessions[name] = session
+                session = self._sessions[name] = await self._open_session()
             return session
+
+    async def _open_session(self) -> Session:
+        """A browser that opens no context is of no use: nobody but us would ever notice that it is broken."""
+        assert self._browser is not None
+        try:
+            return await Session.open(self._browser, self.options, self.generation)
+        except ScrapingError as error:
+            self.report_lost(self.generation, str(error))
+            raise ResourceLost(f"the browser opens no context and is being replaced: {error}") from error
 
     async def drop_session(self, name: str, session: Session) -> None:
         """Forget a source's cookies and token: the next session is a stranger to it. A newer session stays."""
         if self._sessions.get(name) is session:
             del self._sessions[name]
             # Others may be reading through it: they get their answers before it closes.
-            self._closing.add(asyncio.ensure_future(self._close_later(session)))
+            closing = asyncio.ensure_future(self._close_later(session))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
     async def _close_later(self, session: Session) -> None:
         await asyncio.sleep(self.options.request_timeout_seconds)
@@ -97,7 +106,7 @@ class BrowserHost:
         try:
             page = await bounded(browser.new_page(), PROBE_SECONDS, "opening an empty page")
             await bounded(page.close(), CLOSE_SECONDS, "closing an empty page")
-        except Exception as error:  # whatever it says, this browser does not work
+        except Exception as error:  # noqa: BLE001 - whatever it says, this browser does not work
             self.report_lost(generation, f"the browser does not answer: {error}")
             return False
         return True
@@ -158,7 +167,9 @@ class BrowserHost:
     async def _close_old(self) -> None:
         """Everything of the old browser: first politely, then by its process tree. Never waits long, never raises."""
         self._sessions.clear()
-        browser, playwright, pid = self._browser, self._playwright, self.pid
+        browser, playwright = self._browser, self._playwright
+        # A launch that was given up may have left a browser whose number nobody has noted yet.
+        pid = self.pid or (browser_pid(self.options.owner) if playwright is not None else None)
         self._browser = self._playwright = None
         self.pid = None
         if browser is not None:

@@ -53,7 +53,7 @@ def tagged_browsers() -> list[TaggedBrowser]:
 
 
 def tree_memory_bytes(pid: int | None = None) -> tuple[int, int]:
-    """Resident memory of a process and all its descendants, and how many they are. Shared pages are counted once each."""
+    """Resident memory of a process and all its descendants, and how many they are. Shared pages count once each."""
     with contextlib.suppress(psutil.Error):
         top = psutil.Process(pid or os.getpid())
         tree = [top, *top.children(recursive=True)]
@@ -71,10 +71,10 @@ def _memory(tree: list[psutil.Process]) -> int:
 
 
 def end_tree(pid: int) -> int:
-    """End a browser's whole tree at once; how many processes that were."""
+    """End a browser's whole tree at once; how many processes that were. A number that has passed on is let be."""
     try:
         top = psutil.Process(pid)
-        tree = [*top.children(recursive=True), top]
+        tree = [*top.children(recursive=True), top] if _owner_of(top) else []
     except psutil.Error:
         return 0
     for process in tree:

@@ -74,9 +74,10 @@ def decide(failure: Failure, policy: RetryPolicy, now: datetime, chance: random.
 
 
 def _free_retry(failure: Failure, now: datetime) -> Decision:
-    if failure.attempt >= MAX_FREE_ATTEMPTS:
-        return Dead(f"{failure.attempt} attempts ended by our own faults, the last one: {failure.message}")
-    return Retry(at=now + timedelta(seconds=0.2 * failure.attempt), is_charged=False)
+    free = failure.attempt - failure.charged_attempts
+    if free >= MAX_FREE_ATTEMPTS:
+        return Dead(f"{free} attempts ended by our own faults, the last one: {failure.message}")
+    return Retry(at=now + timedelta(seconds=0.2 * free), is_charged=False)
 
 
 def _final(failure: Failure, charged: int) -> Decision:

@@ -17,10 +17,11 @@ BATCH = 500
 
 def open_due_tasks(now: datetime) -> int:
     """Write a task for each ref that is due; one open task a ref at most."""
-    refs = list(due_refs(now)[:BATCH])
+    room = room_by_source()
+    # Sources without room are left out first: their refs would fill the batch and keep the others waiting.
+    refs = list(due_refs(now).filter(source_id__in=[pk for pk, free in room.items() if free > 0])[:BATCH])
     if not refs:
         return 0
-    room = room_by_source()
     jobs = dict(ScrapeJob.objects.filter(kind=JobKind.WATCH).values_list("source_id", "pk"))
     taken: Counter[int] = Counter()
     new = []
@@ -33,22 +34,27 @@ def open_due_tasks(now: datetime) -> int:
 
 def due_refs(now: datetime) -> QuerySet[MatchRef]:
     open_task = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource=Resource.SCORECARD, state__in=OPEN_STATES)
-    tripped = Q(breaker__state=BreakerState.OPEN, breaker__open_until__gt=now)
     return (
         MatchRef.objects.filter(
             is_watched=True, next_poll_at__lte=now, source__is_enabled=True, match__lifecycle__in=POLLED
         )
-        .exclude(tripped)
+        .exclude(has_open_breaker(now))
         .exclude(Exists(open_task))
         .select_related("match")
         .order_by("match__priority", "next_poll_at")
     )
 
 
+def has_open_breaker(now: datetime) -> Q:
+    return Q(breaker__state=BreakerState.OPEN, breaker__open_until__gt=now)
+
+
 def room_by_source() -> dict[int, int]:
-    """How many more tasks each source may have open."""
-    busy = Count("tasks", filter=Q(tasks__state__in=OPEN_STATES))
-    return {source.pk: source.max_concurrency - source.busy for source in Source.objects.annotate(busy=busy)}
+    """How many more tasks each source may have open. Looks at open tasks only, however many there were before."""
+    open_tasks = ScrapeTask.objects.filter(state__in=OPEN_STATES).order_by()
+    busy = dict(open_tasks.values_list("source_id").annotate(number=Count("pk")))
+    limits = Source.objects.filter(is_enabled=True).values_list("pk", "max_concurrency")
+    return {source_id: limit - busy.get(source_id, 0) for source_id, limit in limits}
 
 
 def _task(ref: MatchRef, job_id: int | None, now: datetime) -> journal.NewTask:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, F, OuterRef, Q
 
 from scraping import journal
-from scraping.models import OPEN_STATES, MatchRef, ScrapeTask
+from scraping.models import OPEN_STATES, MatchRef, ScrapeTask, TaskState
 from scraping.payloads import Resource
-from scraping.scheduler.due import POLLED
+from scraping.scheduler.due import POLLED, has_open_breaker
+
+AGAIN_AFTER_SECONDS = 60.0  # a task that did not fill the gap is not followed by another one at once
 
 
 def open_gap_tasks(now: datetime) -> int:
-    open_task = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource=Resource.COMMENTARY, state__in=OPEN_STATES)
+    open_task = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource=Resource.COMMENTARY).filter(
+        Q(state__in=OPEN_STATES)
+        | (~Q(state=TaskState.SUCCESS) & Q(finished_at__gt=now - timedelta(seconds=AGAIN_AFTER_SECONDS)))
+    )
     holed = (
         MatchRef.objects.filter(
             is_watched=True, events_through__lt=F("events_seen"), source__is_enabled=True, match__lifecycle__in=POLLED
         )
+        .exclude(has_open_breaker(now))
         .exclude(Exists(open_task))
         .select_related("match")[:100]
     )

@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 
 import dramatiq
 from django.db.models import Q
-from dramatiq.errors import ConnectionError as BrokerAway
 
 from scraping import policies
-from scraping.models import ScrapeTask, TaskState
+from scraping.models import BreakerState, ScrapeTask, TaskState
 
 logger = logging.getLogger(__name__)
 
@@ -21,8 +20,10 @@ BATCH = 500
 
 def hint_due_tasks(now: datetime) -> int:
     again = now - timedelta(seconds=policies.current().hint_again_seconds)
-    due = ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lte=now).filter(
-        Q(hinted_at__isnull=True) | Q(hinted_at__lte=again)
+    due = (
+        ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lte=now)
+        .filter(Q(hinted_at__isnull=True) | Q(hinted_at__lte=again))
+        .exclude(ref__breaker__state=BreakerState.OPEN, ref__breaker__open_until__gt=now)
     )
     ids = list(due.order_by("priority", "run_at").values_list("pk", flat=True)[:BATCH])
     if not ids:
@@ -41,7 +42,7 @@ def _send(ids: list[int]) -> list[int]:
         for task_id in ids:
             broker.enqueue(dramatiq.Message(queue_name=QUEUE, actor_name=ACTOR, args=(task_id,), kwargs={}, options={}))
             sent.append(task_id)
-    except BrokerAway as error:
+    except Exception as error:  # noqa: BLE001 - Redis away, full, loading, frozen: all the same to us
         logger.warning(
             "The broker does not take hints; tasks wait safely in the journal: %s",
             error,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
@@ -53,9 +53,9 @@ class SchedulerLoop:
             close_old_connections()
             try:
                 self.tick(now=timezone.now())
-            except DatabaseError as error:
+            except Exception as error:  # noqa: BLE001 - no pool, no connection, no answer: the loop outlives them all
                 self._renew_at = 0.0
-                logger.error("The scheduler cannot reach the database: %s", error, extra={"action": "tick_failed"})
+                logger.error("The scheduler cannot reach the database: %s", error, extra={"action": "tick_failed"})  # noqa: TRY400
                 self._stopping.wait(1.0)
             self._stopping.wait(max(0.0, self._tick_seconds - (time.monotonic() - started)))
         self._let_go()
@@ -89,7 +89,7 @@ class SchedulerLoop:
     def _do(step: Step, now: datetime) -> int:
         try:
             return step.run(now)
-        except DatabaseError:
+        except (OperationalError, InterfaceError):  # the database is away: no other step would fare better
             raise
         except Exception:  # one broken step must not cost the others their turn
             logger.exception("Scheduler step %s failed", step.name, extra={"action": "step_failed", "step": step.name})
@@ -99,6 +99,6 @@ class SchedulerLoop:
         if self._is_leader:
             try:
                 leader.let_go(self._holder, now=timezone.now())
-            except DatabaseError:
+            except (DatabaseError, InterfaceError):
                 logger.warning("The scheduler's lease was not given back; it runs out", extra={"action": "lease_kept"})
         close_old_connections()

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from scraping import journal, policies
+from scraping import journal, lifecycle, policies
+from scraping.models import MatchRef, ScrapeTask
 
 logger = logging.getLogger(__name__)
 
+QUIET_SECONDS = 30.0  # after a task that cost several workers, before the next one of its match
+
 
 def rescue_expired(now: datetime) -> int:
-    rescued = journal.rescue(max_rescues=policies.current().max_rescues, now=now)
+    limits = policies.current()
+
+    def bury(task: ScrapeTask) -> None:
+        """A match whose tasks kill workers is paused like any other that fails."""
+        if task.ref is None:
+            return
+        MatchRef.objects.filter(pk=task.ref_id).update(next_poll_at=now + timedelta(seconds=QUIET_SECONDS))
+        lifecycle.after_failed_task(
+            task.ref.match_id, pause_after=limits.pause_after_failures, pause_seconds=limits.pause_seconds, now=now
+        )
+
+    rescued = journal.rescue(max_rescues=limits.max_rescues, now=now, on_death=bury)
     if rescued:
         logger.warning("%d tasks taken back from silent workers", rescued, extra={"action": "tasks_rescued"})
     return rescued

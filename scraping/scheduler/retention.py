@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from scraping.models import ScrapeError, ScrapeTask, Snapshot, TaskState, Worker
 
@@ -28,10 +28,11 @@ def prune(now: datetime) -> int:
         for state, keep in KEEP_TASKS.items()
     )
     deleted += _delete(ScrapeError.objects.filter(timestamp__lt=now - KEEP_ERRORS))
-    deleted += _delete(Snapshot.objects.filter(created_at__lt=now - KEEP_SNAPSHOTS))
+    old = Snapshot.objects.filter(created_at__lt=now - KEEP_SNAPSHOTS)
+    deleted += _delete(old.exclude(sequence=F("match__sequence")))  # the newest one is what the match is served from
     return deleted + _delete(Worker.objects.filter(heartbeat_at__lt=now - KEEP_WORKERS))
 
 
 def _delete(rows: QuerySet[Any]) -> int:
     ids = list(rows.values_list("pk", flat=True)[:BATCH])
-    return rows.model._default_manager.filter(pk__in=ids).delete()[0] if ids else 0
+    return rows.model.objects.filter(pk__in=ids).delete()[0] if ids else 0

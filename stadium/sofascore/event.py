@@ -105,11 +105,17 @@ def _time(world: World, match: Match, state: FootballState) -> dict[str, int]:
     fields = {names[time]: length for time, length in state.injury.items()}
     if state.period_started_at is None:
         return fields
-    started = int(world.clock.wall_at(match.starts_at + state.period_started_at))
-    fields["currentPeriodStartTimestamp"] = started
+    fields["currentPeriodStartTimestamp"] = int(_period_start(world, match, state.period_started_at, state.status))
     if state.status == "live":
         fields |= {"initial": 2700 * state.half, "max": 2700 * (state.half + 1), "extra": 540}
     return fields
+
+
+def _period_start(world: World, match: Match, started_at: float, status: str) -> float:
+    """When the period began. A reader takes the running minute from it, so while play runs it moves with the pace."""
+    if status != "live":
+        return world.clock.wall_at(match.starts_at + started_at)
+    return world.clock.wall() - (world.clock.now() - match.starts_at - started_at)
 
 
 def _changes(world: World, match: Match, state: FootballState) -> dict[str, Any]:

@@ -120,7 +120,12 @@ class TestItems:
         now = timezone.now()
         make_ref(make_match(now=now - timedelta(seconds=2)), now=now, source_event_id="13KM")
         item = caller.get(LIST).json()["matches"][0]
-        assert (item["keys"], item["sport"], item["status"], item["phase"]) == (["crex_13KM"], "cricket", "live", "play")
+        assert (item["keys"], item["sport"], item["status"], item["phase"]) == (
+            ["crex_13KM"],
+            "cricket",
+            "live",
+            "play",
+        )
         assert item["score"]["team_a"]["runs"] == 187
         assert item["freshness"]["state"] == "fresh"
         assert 2 <= item["freshness"]["age_seconds"] < 10

@@ -43,7 +43,15 @@ class TestPause:
 
     @pytest.mark.parametrize(
         "body",
-        [{"minutes": 0}, {"minutes": 1441}, {"minutes": "x"}, {"reason": "\x00"}, {"reason": "x" * 151}, {"reason": []}, [1]],
+        [
+            {"minutes": 0},
+            {"minutes": 1441},
+            {"minutes": "x"},
+            {"reason": "\x00"},
+            {"reason": "x" * 151},
+            {"reason": []},
+            [1],
+        ],
         ids=str,
     )
     def test_refuses_bad_values_by_name(self, operator: Caller, body: Any) -> None:
@@ -61,6 +69,7 @@ class TestPause:
         response = caller.post(address)
         assert (response.status_code, response.json()["type"]) == (403, "/problems/forbidden")
         assert "operate" in response.json()["detail"]
+        assert response["X-RateLimit-Remaining"] == "99"
         assert anonymous.post(address).status_code == 401
 
 

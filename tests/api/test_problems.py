@@ -18,7 +18,9 @@ class TestProblems:
         assert problem["instance"] == "/api/v1/matches/999"
         assert response["Cache-Control"] == "no-store"
 
-    @pytest.mark.parametrize("path", ["/api/v2/x", "/api/v1/nothing", "/cricket-data/x", "/token/x", "/api/v1/matches/"])
+    @pytest.mark.parametrize(
+        "path", ["/api/v2/x", "/api/v1/nothing", "/cricket-data/x", "/token/x", "/api/v1/matches/"]
+    )
     def test_answer_unknown_addresses_of_the_api(self, anonymous: Client, path: str) -> None:
         response = anonymous.get(path)
         assert response.status_code == 404

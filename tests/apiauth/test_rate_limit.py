@@ -27,7 +27,9 @@ class TestWindow:
         [
             pytest.param(Window(0, 0, 0, 0, 60), 10, 0, 0, id="nothing yet"),
             pytest.param(Window(0, 0, 9, 100, 60), 10, 9, 0, id="room for one"),
-            pytest.param(Window(0, 0, 10, 100, 60), 10, 10, 40.01, id="full: until this window becomes the previous one"),
+            pytest.param(
+                Window(0, 0, 10, 100, 60), 10, 10, 40.01, id="full: until this window becomes the previous one"
+            ),
             pytest.param(Window(10, 30, 5, 90, 60), 10, 10, 0.01, id="half of the previous still counts"),
             pytest.param(Window(10, 45, 5, 105, 60), 10, 12, 15.01, id="more of it still counts"),
         ],

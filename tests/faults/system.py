@@ -8,12 +8,12 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import psutil
 
-from tests.faults import truth
-from tests.faults.database import Database, PostgresDatabase, SqliteFile, StoredMatch, as_stored, matches
+from tests.faults.database import PostgresDatabase, SqliteFile
+from tests.faults.witness import Witness
 from tests.servers import free_port
 from tests.stadium_process import StadiumProcess
 from tests.system import wait_for
@@ -25,7 +25,6 @@ SECRETS = {
     "SECRET_KEY": "for the fault tests only, and long enough for everyone who counts",
     "JWT_SIGNING_KEY": "for the fault tests only too, and just as long as the other one",
 }
-SETTLE_SECONDS = 60.0
 PREPARE = """
 import os, django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "victoryline.settings")
@@ -36,16 +35,14 @@ call_command("sync_sources")
 """
 
 
-class System:
+class System(Witness):
     """Its processes, by name. `env` overrides the configuration. Stops everything it started, whatever happened."""
 
     def __init__(self, stadium: StadiumProcess, *, database_url: str = "", redis_url: str = "", **env: str) -> None:
-        self.stadium = stadium
         self.is_scaled = bool(database_url)
         self.folder = Path(tempfile.mkdtemp(prefix="vl-fault-"))
-        self.database: Database = (
-            PostgresDatabase(database_url) if database_url else SqliteFile(self.folder / "victoryline.sqlite3")
-        )
+        file = SqliteFile(self.folder / "victoryline.sqlite3")
+        super().__init__(PostgresDatabase(database_url) if database_url else file, stadium)
         self.env = {
             "VAR_DIR": str(self.folder),
             "DATABASE_URL": database_url,
@@ -107,8 +104,6 @@ class System:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    # Its processes
-
     def browsers(self) -> list[psutil.Process]:
         """The main processes of all Chromiums that were started in its name, orphaned ones included."""
         return [each for each in warden.using(self._temp_dirs) if _is_main_browser(each)]
@@ -127,85 +122,9 @@ class System:
 
         return str(wait_for(announced, seconds=30, what=f"the row of {name}"))
 
-    def log(self, name: str) -> str:
-        path = self.folder / f"{name}.log"
-        return path.read_text(errors="replace") if path.exists() else ""
-
-    # What it has stored
-
-    def matches(self) -> list[StoredMatch]:
-        return matches(self.database)
-
-    def live(self) -> list[StoredMatch]:
-        return [match for match in self.matches() if match.status == "live"]
-
-    def tasks_held_by(self, worker_id: str) -> list[tuple[int, int]]:
-        """Task and ref of what a worker has in hand, matches only."""
-        sql = "SELECT id, ref_id FROM scraping_scrapetask WHERE state = %s AND worker_id = %s AND ref_id IS NOT NULL"
-        return [(task, ref) for task, ref in self.database.rows(sql, "EXECUTING", worker_id)]
-
-    def count_tasks(self, where: str, *values: Any, since: float = 0.0) -> int:
-        sql = f"SELECT COUNT(*) FROM scraping_scrapetask WHERE created_at >= %s AND {where}"
-        (row,) = self.database.rows(sql, as_stored(self.database, since), *values)
-        return int(row[0])
-
-    # Waiting and judging
-
-    def settle(self, seconds: float = SETTLE_SECONDS) -> Self:
-        """Wait until every match on show was read and its list of events has no hole."""
-
-        def is_settled() -> bool:
-            stored = {match.name: match for match in self.matches()}
-            shown = [stored.get((one["site"], one["key"])) for one in self.stadium.matches()]
-            return bool(shown) and all(one and one.payload and not one.has_gap for one in shown)
-
-        self._wait(is_settled, seconds, "every match read, without holes")
-        return self
-
-    def await_updates(self, refs: list[int], *, since: float, seconds: float) -> float:
-        """Wait until each of these was read again after `since`; how long after it that was."""
-        wanted = set(refs)
-        assert wanted, "no match to wait for"
-
-        def are_updated() -> bool:
-            fresh = {match.ref_id for match in self.matches() if match.captured_at > since}
-            return wanted <= fresh
-
-        self._wait(are_updated, seconds, f"updates of {len(wanted)} matches")
-        return time.time() - since
-
-    def assert_is_true(self, seconds: float = 45.0) -> None:
-        """Freeze play, let the system catch up, and hold all it has against the truth. Play goes on afterwards."""
-        pace = self.stadium.ask("/control/health")["pace"]
-        self.stadium.ask("/control/pace", {"pace": 0})
-        frozen_at = time.time()
-        try:
-            live = [match.ref_id for match in self.live()]
-            if live:
-                self.await_updates(live, since=frozen_at, seconds=seconds)
-            found: list[str] = []
-
-            def is_true() -> bool:
-                found[:] = truth.differences(self.database, self.stadium)
-                return not found
-
-            try:
-                self._wait(is_true, seconds, "what is stored is what happened")
-            except AssertionError as error:
-                raise AssertionError("\n".join([*found, str(error)])) from None
-            assert truth.holes_in_history(self.database) == []
-        finally:
-            self.stadium.ask("/control/pace", {"pace": pace})
-
-    def _wait(self, condition: Any, seconds: float, what: str) -> None:
-        try:
-            wait_for(condition, seconds=seconds, what=what)
-        except AssertionError as error:
-            logs = "\n".join(f"--- {name}\n{self.log(name)[-3000:]}" for name in self._log_names())
-            raise AssertionError(f"{error}\n{logs}") from None
-
-    def _log_names(self) -> list[str]:
-        return sorted(path.stem for path in self.folder.glob("*.log"))
+    def logs(self) -> str:
+        files = sorted(self.folder.glob("*.log"))
+        return "\n".join(f"--- {path.stem}\n{path.read_text(errors='replace')[-3000:]}" for path in files)
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, **self.env, "PYTHONUNBUFFERED": "1"}

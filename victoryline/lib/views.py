@@ -19,6 +19,14 @@ class ApiView(APIView):
     required_scope = "read"
     content_negotiation_class = JsonOnly
 
+    def check_permissions(self, request: Request) -> None:
+        """Counts first: a refusal for want of a scope costs quota as well, and its answer says how much is left."""
+        super().check_throttles(request)
+        super().check_permissions(request)
+
+    def check_throttles(self, request: Request) -> None:
+        """Done already."""
+
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         finished = super().finalize_response(request, response, *args, **kwargs)
         rate_limit: RateLimit | None = getattr(request, "rate_limit", None)

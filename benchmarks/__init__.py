@@ -1,0 +1,1 @@
+"""Benchmarks: each measures the real system against a peer or a promise. `make bench BENCH=polls`."""

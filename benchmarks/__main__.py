@@ -1,0 +1,55 @@
+"""`python -m benchmarks NAME [options]`: run one bench. Progress goes to stderr; the last line of stdout is its result."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Sequence
+
+from benchmarks import results
+from benchmarks.errors import BenchError
+from benchmarks.progress import say
+from benchmarks.registry import BENCHES, load
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0: measured and right. 1: something was wrong, said on stderr and in the result. 2: not understood."""
+    options = _parser(arguments).parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through the exit stacks, which stop what was started
+    began = time.monotonic()
+    try:
+        measured = options.run(options)
+    except BenchError as error:
+        say(f"{options.bench} could not be measured: {error}")
+        return 1
+    except KeyboardInterrupt:
+        say("stopped")
+        return 130
+    result = results.complete(options.bench, measured, took_seconds=time.monotonic() - began)
+    if result["problems"]:
+        say("not saved, for something was wrong:\n  " + "\n  ".join(result["problems"]))
+    else:
+        say(f"saved in {results.save(result, variant=getattr(options, 'variant', ''))}")
+    print(json.dumps(result), flush=True)
+    return 1 if result["problems"] else 0
+
+
+def _parser(arguments: Sequence[str] | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    chosen = next((word for word in (sys.argv[1:] if arguments is None else arguments) if word[:1] != "-"), None)
+    if chosen is not None and chosen not in BENCHES:
+        parser.error(f"there is no bench {chosen!r}; there are: {', '.join(sorted(BENCHES))}")
+    benches = parser.add_subparsers(dest="bench", required=True, metavar="NAME")
+    for name in sorted(BENCHES):
+        module = load(name)
+        one = benches.add_parser(name, help=module.SUMMARY, description=module.__doc__)
+        module.add_arguments(one)
+        one.set_defaults(run=module.run)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

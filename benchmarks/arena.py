@@ -1,0 +1,203 @@
+"""Where benches take place: private servers, a stadium, and our own processes beside them, as in production.
+
+Settings read the environment once, so a process enters one arena in its life; Django is ready inside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from benchmarks.errors import BenchError
+from benchmarks.progress import say
+from scripts.test import clean_environment
+from tests.servers import PostgresServer, RedisServer, ServerFailedError
+from tests.stadium_process import StadiumProcess
+from victoryline.env import PROJECT_ROOT
+from victoryline.lib import chromium
+from victoryline.lib.processes import end_group, python, remove_tree, spawn
+
+DATABASES = ("postgresql", "sqlite")
+STOP_SECONDS = 15.0
+
+
+@dataclass
+class Arena:
+    database: str
+    stadium: StadiumProcess
+    chromium: Path
+    env: dict[str, str]
+    folder: Path
+    servers: dict[str, int]  # name -> pid, of what is not ours to tune but costs CPU all the same
+    ours: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start_engine(self, *, workers: int = 1) -> None:
+        """On PostgreSQL a scheduler and workers that meet in Redis; on SQLite the embedded engine."""
+        if self.database == "sqlite":
+            self._start("engine", "run_worker", "--with-scheduler")
+            return
+        for number in range(workers):
+            self._start("worker" if workers == 1 else f"worker-{number + 1}", "run_worker")
+        self._start("scheduler", "run_scheduler")
+
+    def freeze(self) -> None:
+        """Stop our processes and their browsers where they stand, so that they cost a peer nothing."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def check(self) -> None:
+        """BenchError if a process of ours has ended."""
+        for name, process in self.ours.items():
+            if process.poll() is not None:
+                raise BenchError(f"the {name} ended by itself (code {process.returncode}):\n{self.log(name)[-3000:]}")
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def close(self) -> None:
+        self.thaw()
+        for process in self.ours.values():  # all at once, then each in its turn
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+        for process in self.ours.values():
+            end_group(process, grace_seconds=STOP_SECONDS)
+        self.ours.clear()
+
+    def trees(self) -> dict[str, list[psutil.Process]]:
+        """Every process that takes part, by its part: worker and scheduler, browser, driver, servers, stadium."""
+        parts: dict[str, list[psutil.Process]] = {}
+        for name, pid in self._parts().items():
+            with contextlib.suppress(psutil.Error):
+                top = psutil.Process(pid)
+                for process in (top, *top.children(recursive=True)):
+                    parts.setdefault(_part_of(process, name), []).append(process)
+        return parts
+
+    def _parts(self) -> dict[str, int]:
+        ours = {name: process.pid for name, process in self.ours.items()}
+        stadium = {"stadium": self.stadium.process.pid} if self.stadium.process else {}
+        return ours | self.servers | stadium
+
+    def _start(self, name: str, *command: str) -> None:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.ours[name] = spawn(
+                python("manage.py", *command), env=self.env, cwd=PROJECT_ROOT, stdout=log, stderr=log
+            )
+
+    def _signal(self, number: int) -> None:
+        for process in self.ours.values():
+            with contextlib.suppress(psutil.Error):
+                top = psutil.Process(process.pid)
+                for one in (top, *top.children(recursive=True)):
+                    with contextlib.suppress(psutil.Error):
+                        one.send_signal(number)
+
+
+def _part_of(process: psutil.Process, name: str) -> str:
+    with contextlib.suppress(psutil.Error):
+        program = process.name()
+        if "chrom" in program:
+            return "browser"
+        if program.startswith("node"):
+            return "driver"
+    return name
+
+
+@contextmanager
+def arena(*, database: str, programme: str, pace: float, settings: Mapping[str, str]) -> Iterator[Arena]:
+    """Servers and stadium run, the tables are there, Django is ready. `settings` are configuration variables."""
+    program = chromium.find(chosen=None, var_dir=PROJECT_ROOT / "var", environ=os.environ)
+    if chosen := os.environ.get("CHROMIUM_PATH"):
+        program = Path(chosen)
+    if program is None:
+        raise BenchError("no Chromium was found; `make doctor` says what to do")
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="vl-bench-"))
+        stack.callback(remove_tree, folder)
+        say(f"starting {database} and the stadium ({programme}, pace {pace:g})")
+        servers, addresses = _servers(stack, database)
+        stadium = stack.enter_context(StadiumProcess(programme=programme, pace=pace))
+        env = {
+            **clean_environment(),
+            **addresses,
+            "VAR_DIR": str(folder / "var"),
+            "TMPDIR": str(folder / "tmp"),
+            "CHROMIUM_PATH": str(program),
+            "STADIUM_URL": stadium.url,
+            "ENABLE_PROMETHEUS_METRICS": "false",
+            "SECRET_KEY": "for one benchmark only, and long enough for everyone who counts",
+            "JWT_SIGNING_KEY": "for one benchmark only too, and just as long as the other one is",
+            "DJANGO_SETTINGS_MODULE": "victoryline.settings",
+            **settings,
+        }
+        (folder / "tmp").mkdir()
+        _prepare_django(env)
+        place = Arena(database, stadium, program, env, folder, servers)
+        stack.callback(place.close)
+        yield place
+
+
+def _servers(stack: ExitStack, database: str) -> tuple[dict[str, int], dict[str, str]]:
+    """PostgreSQL writes durably, as in production. SQLite needs no server."""
+    if database == "sqlite":
+        return {}, {}
+    try:
+        postgres = stack.enter_context(PostgresServer(durable=True))
+        redis = stack.enter_context(RedisServer())
+    except ServerFailedError as error:
+        raise BenchError(str(error)) from error
+    assert postgres.process is not None
+    assert redis.process is not None
+    pids = {"postgresql": postgres.process.pid, "redis": redis.process.pid}
+    return pids, {"DATABASE_URL": postgres.url, "REDIS_URL": redis.url}
+
+
+def _prepare_django(env: dict[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(env)
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("migrate", verbosity=0)
+    with Path(os.devnull).open("w") as nowhere:
+        call_command("sync_sources", stdout=nowhere)
+
+
+@dataclass(frozen=True)
+class CpuMark:
+    """CPU seconds of every part at a moment."""
+
+    at: float
+    seconds: dict[str, dict[int, float]]
+
+    @classmethod
+    def of(cls, place: Arena) -> CpuMark:
+        seconds: dict[str, dict[int, float]] = {}
+        for part, processes in place.trees().items():
+            for process in processes:
+                with contextlib.suppress(psutil.Error):
+                    times = process.cpu_times()
+                    seconds.setdefault(part, {})[process.pid] = times.user + times.system
+        return cls(time.monotonic(), seconds)
+
+    def percent_until(self, later: CpuMark) -> dict[str, float]:
+        """What each part has used since; 100 is one core."""
+        elapsed = max(0.001, later.at - self.at)
+        used = {
+            part: sum(value - self.seconds.get(part, {}).get(pid, 0.0) for pid, value in processes.items())
+            for part, processes in later.seconds.items()
+        }
+        return {part: round(100 * value / elapsed, 1) for part, value in sorted(used.items())}

@@ -1,0 +1,1 @@
+"""The programs that VictoryLine is compared with, each in an environment of its own."""

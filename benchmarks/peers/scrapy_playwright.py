@@ -1,0 +1,106 @@
+"""Installs scrapy-playwright where it disturbs nobody, and lets it visit the stadium's pages for a time."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.errors import BenchError
+from benchmarks.progress import say, wait_until
+from benchmarks.truth import Seen, printed_score
+from scripts import steps
+from victoryline.env import PROJECT_ROOT
+from victoryline.lib.processes import end_group, remove_tree, spawn
+
+NAME = "scrapy-playwright"
+PINS = Path(__file__).with_name("scrapy-playwright.txt")
+SPIDER = Path(__file__).with_name("scrapy_playwright_spider.py")
+VENV = PROJECT_ROOT / "var" / "bench" / "scrapy-venv"
+START_SECONDS = 60.0
+SLACK_SECONDS = 0.5  # between the server's answer and the spider's clock
+
+
+@dataclass(frozen=True)
+class Visits:
+    """What the spider brought back within its window."""
+
+    seconds: float
+    seen: list[Seen]
+    milliseconds: list[float]
+    errors: list[str]
+
+
+def pins() -> dict[str, str]:
+    return dict(re.findall(r"^([\w-]+)==(\S+)$", PINS.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def ensure_installed() -> None:
+    """Make the environment; nothing is done when it is there already."""
+    if pins()["playwright"] != version("playwright"):
+        raise BenchError(
+            f"{PINS.name} has Playwright {pins()['playwright']} and VictoryLine {version('playwright')}: "
+            "the comparison would not be fair. Write the same version into both."
+        )
+    stamp, mark = VENV / ".complete", hashlib.sha256(PINS.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == mark:
+        return
+    remove_tree(VENV)
+    say(f"installing {NAME} in {VENV.relative_to(PROJECT_ROOT)}")
+    with contextlib.redirect_stdout(sys.stderr), steps.step("  pip install"):
+        install = [VENV / "bin" / "pip", "install", "--no-input", "--disable-pip-version-check", "-r", PINS]
+        if not steps.run([sys.executable, "-m", "venv", VENV]) or not steps.run(install):
+            raise BenchError(f"{NAME} could not be installed; what was said last is above")
+    stamp.write_text(mark)
+
+
+def visit(matches: list[dict[str, str]], *, seconds: float, pages: int, chromium: Path, folder: Path) -> Visits:
+    """Run the spider once; only what it finished within its window counts."""
+    wanted, output, log = (folder / f"peer.{end}" for end in ("matches.json", "jsonl", "log"))
+    wanted.write_text(json.dumps(matches), encoding="utf-8")
+    output.write_text("")
+    command = [
+        *(VENV / "bin" / "python", SPIDER, "--matches", wanted, "--output", output, "--chromium", chromium),
+        *("--seconds", f"{seconds:g}", "--pages", str(pages)),
+    ]
+    with log.open("wb") as words:
+        process = spawn(command, cwd=folder, stdout=words, stderr=words)
+    try:
+        _await_end(process, output, seconds)
+    finally:
+        end_group(process, grace_seconds=5)
+    if process.returncode != 0:
+        raise BenchError(f"{NAME} ended with code {process.returncode}:\n{log.read_text(errors='replace')[-3000:]}")
+    return read(output.read_text(encoding="utf-8"))
+
+
+def _await_end(process: subprocess.Popen[bytes], output: Path, seconds: float) -> None:
+    def how_far() -> str:
+        with output.open() as lines:
+            return f"{sum(1 for _ in lines)} pages visited"
+
+    wait_until(lambda: process.poll() is not None, seconds=seconds + START_SECONDS, what=f"{NAME}:", how_far=how_far)
+
+
+def read(text: str) -> Visits:
+    lines = [json.loads(line) for line in text.splitlines()]
+    start, end = next((line["window"] for line in lines if "window" in line), (0.0, 0.0))
+    inside = [line for line in lines if start < line["at"] <= end]
+    done = [line for line in inside if "scores" in line]
+    seen = [
+        Seen(
+            key=line["key"],
+            asked_at=line["at"] - line["ms"] / 1000 - SLACK_SECONDS,
+            read_at=line["at"],
+            scores=(printed_score(line["scores"][0]), printed_score(line["scores"][1])),
+        )
+        for line in done
+    ]
+    errors = [f"{line['key']}: {line['error']}" for line in lines if "error" in line]
+    return Visits(end - start, seen, [line["ms"] for line in done], errors)

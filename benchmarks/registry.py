@@ -1,0 +1,29 @@
+"""Which benches there are. One module each, with SUMMARY, `add_arguments(parser)` and `run(options) -> dict`.
+
+What `run` returns is the bench's own keys, and `problems`: a list of sentences, empty when everything was right. A bench
+with problems is not saved and ends with an error. Modules load Django only inside `run`: settings read the environment
+once, and the environment is made there.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+BENCHES = {
+    "live": "benchmarks.benches.live",
+    "polls": "benchmarks.benches.polls",
+}
+
+
+class BenchModule(Protocol):
+    SUMMARY: str
+
+    def add_arguments(self, parser: ArgumentParser) -> None: ...
+
+    def run(self, options: Namespace) -> dict[str, Any]: ...
+
+
+def load(name: str) -> BenchModule:
+    return cast("BenchModule", import_module(BENCHES[name]))

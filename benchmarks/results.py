@@ -1,0 +1,65 @@
+"""The shape of a result and where it is kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import subprocess
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from victoryline.env import PROJECT_ROOT
+from victoryline.lib import chromium
+
+FOLDER = PROJECT_ROOT / "benchmarks" / "results"
+
+
+def complete(bench: str, measured: dict[str, Any], *, took_seconds: float) -> dict[str, Any]:
+    """The bench's own keys first, then where and when it was."""
+    return {
+        "bench": bench,
+        **measured,
+        "problems": measured.get("problems", []),
+        "machine": machine(),
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "took_seconds": round(took_seconds),
+    }
+
+
+def save(result: dict[str, Any], *, variant: str = "") -> Path:
+    """benchmarks/results/NAME.json; a variant (another database than the usual one) has a file of its own."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    path = FOLDER / f"{result['bench']}{f'-{variant}' if variant else ''}.json"
+    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    return path.relative_to(PROJECT_ROOT)
+
+
+def machine() -> dict[str, Any]:
+    return {
+        "cores": os.cpu_count(),
+        "memory_mb": psutil.virtual_memory().total // 2**20,
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }
+
+
+def versions(program: Path, *packages: str, server: Path | None = None) -> dict[str, str]:
+    found = {name: version(name) for name in packages}
+    found["chromium"] = chromium.version(program) or "unknown"
+    if server is not None:
+        found["database"] = subprocess.run([server, "--version"], capture_output=True, text=True, check=True).stdout
+    return {name: text.strip() for name, text in found.items()}
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest value that at least so many percent are not above; 0 of nothing."""
+    if not values:
+        return 0.0
+    return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]

@@ -1,0 +1,63 @@
+"""Were the scores right? Compared with what the stadium says was true between asking and answer."""
+
+from __future__ import annotations
+
+import random
+import re
+import urllib.error
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.stadium_process import StadiumProcess
+
+Score = tuple[int, int, str] | None  # runs, wickets, overs; None for a side that has not batted
+PRINTED = re.compile(r"(\d+)/(\d+)\((\d+\.\d+)")
+STEPS = 8
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The scores of one match as somebody read them between two moments (unix seconds)."""
+
+    key: str
+    asked_at: float
+    read_at: float
+    scores: tuple[Score, Score]
+
+
+def wrong_ones(seen: Sequence[Seen], stadium: StadiumProcess, *, sample: int, seed: int = 7) -> tuple[int, list[str]]:
+    """How many were looked at, and a sentence for each that was never true in its time."""
+    chosen = random.Random(seed).sample(list(seen), min(sample, len(seen)))
+    return len(chosen), [problem for one in chosen if (problem := _problem(one, stadium))]
+
+
+def _problem(one: Seen, stadium: StadiumProcess) -> str:
+    span = one.read_at - one.asked_at
+    truths = []
+    for step in range(STEPS + 1):  # from the newest moment back to the oldest
+        try:
+            answer = stadium.truth("crex", one.key, at=f"{one.read_at - span * step / STEPS:.3f}")
+        except urllib.error.HTTPError as error:
+            return f"{one.key}: the stadium's truth answered {error.code}"
+        truths.append(scores_of(answer["score"]))
+        if truths[-1] == one.scores:
+            return ""
+    return f"{one.key}: read {one.scores}, true was {truths[0]}"
+
+
+def scores_of(score: dict[str, dict[str, int | str | None] | None]) -> tuple[Score, Score]:
+    """Of a payload or of the truth, which name the sides in the same order."""
+    first, second = (_side(score.get(name)) for name in ("team_a", "team_b"))
+    return first, second
+
+
+def _side(side: dict[str, int | str | None] | None) -> Score:
+    if not side or side.get("overs") is None:
+        return None
+    return int(side["runs"] or 0), int(side["wickets"] or 0), str(side["overs"])
+
+
+def printed_score(text: str) -> Score:
+    """As the site prints it: `92/10(14.4`, without the closing bracket; empty for a side that has not batted."""
+    found = PRINTED.match(text)
+    return (int(found[1]), int(found[2]), found[3]) if found else None

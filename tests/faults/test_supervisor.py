@@ -1,0 +1,115 @@
+"""`manage.py run` with its demo, whose engine is killed, whose supervisor is killed, and which is told to stop."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.conftest import Recovered
+from tests.faults.database import SqliteFile
+from tests.faults.witness import Witness
+from tests.stadium_process import StadiumProcess
+from tests.system import EmbeddedSystem, wait_for
+from victoryline.embedded import is_free
+from victoryline.lib.processes import remove_tree
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow]
+
+ALL_GONE_SECONDS = 10.0
+
+
+class DemoWitness(Witness):
+    """Sees `manage.py run`, whose stadium has another port after each start."""
+
+    def __init__(self, system: EmbeddedSystem) -> None:
+        super().__init__(SqliteFile(system.folder / "victoryline.sqlite3"), StadiumProcess())
+        self.system = system
+
+    def start(self) -> None:
+        """Start the system unless it runs, and wait until all is read."""
+        if self.system.process is None or self.system.process.poll() is not None:
+            self.system.start()
+        self.stadium.port = int((self.system.folder / "stadium.port").read_text())
+        self.settle()
+        self.system.family()
+
+    def logs(self) -> str:
+        return self.system.said() + self.system.log("engine")[-3000:]
+
+
+@pytest.fixture(scope="module")
+def witness() -> Iterator[DemoWitness]:
+    folder = Path(tempfile.mkdtemp(prefix="vl-run-"))
+    demo = {"STADIUM_PROGRAMME": "demo", "STADIUM_PACE": "20", "DISCOVERY_INTERVAL_SECONDS": "5"}
+    system = EmbeddedSystem(folder / "var", DATABASE_URL="", REDIS_URL="", BREAK_INTERVAL_SECONDS="3", **demo)
+    witness = DemoWitness(system)
+    try:
+        yield witness
+    finally:
+        system.__exit__()
+        witness.stadium.close()
+        remove_tree(folder)
+
+
+@pytest.fixture(autouse=True)
+def running(witness: DemoWitness) -> None:
+    witness.start()
+
+
+class TestEngineKilled:
+    def test_it_is_started_again_and_goes_on(self, witness: DemoWitness, recovered: Recovered) -> None:
+        witness.stadium.fault(kind="latency", value=2, seconds=4)
+        held = "SELECT ref_id FROM scraping_scrapetask WHERE state = 'EXECUTING' AND ref_id IS NOT NULL"
+        wait_for(lambda: witness.database.rows(held), seconds=20, what="a task in hand")
+        killed_at = time.time()
+        witness.system.child("run_worker").kill()
+        live = [match.ref_id for match in witness.live()]
+        assert witness.database.rows(held), "it was killed between two scrapes"
+        recovered(
+            "SIGKILL of the engine in the middle of a scrape",
+            witness.await_updates(live, since=killed_at, seconds=45),
+        )
+        witness.assert_is_true()
+
+
+class TestSupervisorKilled:
+    def test_nothing_is_left_and_the_next_start_goes_on(self, witness: DemoWitness, recovered: Recovered) -> None:
+        system, before = witness.system, {match.name: match for match in witness.matches()}
+        assert system.process is not None
+        killed_at = time.time()
+        system.process.kill()
+        system.process.wait()
+        wait_for(
+            lambda: not system.left_behind(), seconds=ALL_GONE_SECONDS, what="the end of all processes and folders"
+        )
+        recovered("SIGKILL of the supervisor, until nothing is left", time.time() - killed_at)
+        assert is_free("127.0.0.1", system.port)
+        witness.start()
+        live = [match.ref_id for match in witness.live()]
+        recovered(
+            "SIGKILL of the supervisor, with a new start by hand",
+            witness.await_updates(live, since=killed_at, seconds=60),
+        )
+        witness.assert_is_true()
+        after = {match.name: match for match in witness.matches()}
+        assert {name: after[name].match_id for name in before} == {name: one.match_id for name, one in before.items()}
+        assert all(after[name].sequence >= one.sequence for name, one in before.items())
+        assert any(after[name].sequence > one.sequence for name, one in before.items())
+
+
+class TestToldToStop:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+    def test_everything_ends_in_good_order(self, witness: DemoWitness, number: signal.Signals) -> None:
+        system = witness.system
+        assert system.stop(number) < ALL_GONE_SECONDS
+        assert system.process is not None
+        assert system.process.returncode == 0
+        assert system.left_behind() == []
+        assert is_free("127.0.0.1", system.port)
+        held = witness.database.rows("SELECT id FROM scraping_scrapetask WHERE state = 'EXECUTING'")
+        assert held == [], "tasks in hand are given back, not left to run out"

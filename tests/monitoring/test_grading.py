@@ -1,0 +1,121 @@
+"""The grade machine as a table, and its step."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from monitoring import audit
+from monitoring.health.grading import Freshness, Recovery, Standing, current_standing, grade, update_grade
+from monitoring.models import Alert, AuditOutcome, Grade, GradeChange
+from scraping.models import Match, TaskState
+from tests.factories import NOW
+from tests.monitoring.rows import make_task, make_watched
+
+H, D, F, R = Grade.HEALTHY, Grade.DEGRADED, Grade.FAILING, Grade.RECOVERING
+FRESH = Freshness(2, 4, 5, 10)
+MEDIAN_LATE = Freshness(60, 80, 90, 10)
+P95_LATE = Freshness(5, 60, 70, 10)
+ONE_LOST = Freshness(2, 4, 120, 100)
+BEGUN = Recovery(age_seconds=30, has_succeeded=False)
+WORKED = Recovery(age_seconds=30, has_succeeded=True)
+IN_VAIN = Recovery(age_seconds=130, has_succeeded=False)
+
+
+@pytest.mark.requirement("SO-5", "SO-9")
+@pytest.mark.parametrize(
+    ("previous", "calm", "freshness", "stall", "recovery", "expected"),
+    [
+        pytest.param(H, 0, FRESH, 0, None, H, id="fresh stays healthy"),
+        pytest.param(H, 0, Freshness(), 0, None, H, id="nothing to watch is healthy"),
+        pytest.param(H, 0, Freshness(59.9, 59.9, 59.9, 1), 0, None, H, id="just below the limit"),
+        pytest.param(H, 0, MEDIAN_LATE, 0, None, D, id="median at 60 s"),
+        pytest.param(H, 0, P95_LATE, 0, None, D, id="p95 at 60 s"),
+        pytest.param(H, 0, ONE_LOST, 0, None, F, id="one match at 120 s"),
+        pytest.param(H, 0, FRESH, 90, None, F, id="nothing read for 90 s"),
+        pytest.param(H, 0, FRESH, 89, None, H, id="nothing read for 89 s"),
+        pytest.param(D, 0, ONE_LOST, 0, None, F, id="degraded gets worse"),
+        pytest.param(D, 0, FRESH, 0, None, D, id="one calm interval is not enough"),
+        pytest.param(D, 1, FRESH, 0, None, H, id="two calm intervals are"),
+        pytest.param(D, 1, P95_LATE, 0, None, D, id="a late interval"),
+        pytest.param(F, 0, ONE_LOST, 0, None, F, id="failing goes on"),
+        pytest.param(F, 0, P95_LATE, 0, None, D, id="partly better"),
+        pytest.param(F, 0, FRESH, 0, None, R, id="fresh again after failing"),
+        pytest.param(F, 0, ONE_LOST, 0, BEGUN, R, id="a recovery has begun"),
+        pytest.param(R, 0, ONE_LOST, 0, BEGUN, R, id="a recovery goes on"),
+        pytest.param(R, 0, ONE_LOST, 0, IN_VAIN, F, id="a recovery in vain"),
+        pytest.param(R, 0, P95_LATE, 0, BEGUN, R, id="recovering, nothing read yet"),
+        pytest.param(R, 0, P95_LATE, 0, WORKED, D, id="recovering, still late"),
+        pytest.param(R, 0, FRESH, 0, WORKED, H, id="recovered"),
+    ],
+)
+def test_machine(
+    previous: Grade, calm: int, freshness: Freshness, stall: float, recovery: Recovery | None, expected: Grade
+) -> None:
+    after = grade(Standing(previous, calm), freshness, stall, recovery)
+    assert after.grade is expected
+    assert after.grade is H or after.grade is previous or after.reason
+
+
+def test_a_late_interval_begins_the_count_anew() -> None:
+    standing = Standing(D)
+    for freshness in (FRESH, P95_LATE, FRESH):
+        standing = grade(standing, freshness, 0)
+    assert standing == Standing(D, 1, "5 % of the live matches are older than 60 s")
+
+
+def test_freshness_of_ages() -> None:
+    assert Freshness.of([4.0, 1.0, 3.0, 2.0]) == Freshness(2.0, 4.0, 4.0, 4)
+    assert Freshness.of([]) == Freshness()
+
+
+@pytest.mark.django_db
+@pytest.mark.both
+class TestStep:
+    def test_writes_a_change_once_and_alerts(self) -> None:
+        make_watched(now=NOW, age=200)
+        assert update_grade(NOW) == 1
+        assert update_grade(NOW + timedelta(seconds=15)) == 0
+        change = GradeChange.objects.get()
+        assert (change.from_grade, change.to_grade, change.reason) == (H, F, "the stalest live match is 200 s old")
+        assert Alert.objects.get(key="grade").severity == "critical"
+
+    def test_returns_to_healthy_and_closes_the_alert(self) -> None:
+        match, ref, _ = make_watched(now=NOW, age=200)
+        update_grade(NOW)
+        later = NOW + timedelta(seconds=15)
+        Match.objects.filter(pk=match.pk).update(last_scraper_update=later)
+        make_task(ref, now=later, state=TaskState.SUCCESS)
+        update_grade(later)
+        update_grade(later + timedelta(seconds=15))
+        assert list(GradeChange.objects.order_by("at").values_list("to_grade", flat=True)) == [F, R, H]
+        assert Alert.objects.get(key="grade").closed_at is not None
+
+    def test_a_reader_sees_an_outage_that_no_scheduler_has_written(self) -> None:
+        make_watched(now=NOW, age=200)
+        assert current_standing(NOW).grade is F
+        assert not GradeChange.objects.exists()
+
+    def test_leaves_paused_matches_out(self) -> None:
+        make_watched(now=NOW, age=900, lifecycle="PAUSED", pause_until=NOW + timedelta(minutes=5))
+        assert update_grade(NOW) == 0
+
+    @pytest.mark.requirement("SO-6", "BX-11")
+    @pytest.mark.parametrize(
+        ("age", "seconds", "outcome"),
+        [(1.0, 5, "success"), (200.0, 60, "pending"), (200.0, 121, "failed")],
+        ids=["well", "still time", "time is over"],
+    )
+    def test_judges_recoveries_by_the_grade_they_led_to(self, age: float, seconds: int, outcome: str) -> None:
+        entry = audit.record(
+            actor="worker",
+            action_type=audit.BROWSER_RECYCLE,
+            trigger_condition="browser closed",
+            outcome=AuditOutcome.PENDING,
+            now=NOW - timedelta(seconds=seconds),
+        )
+        make_watched(now=NOW, age=age)
+        update_grade(NOW)
+        entry.refresh_from_db()
+        assert entry.outcome == outcome

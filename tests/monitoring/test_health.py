@@ -1,0 +1,203 @@
+"""GET /health: the specified document, from the database alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from monitoring.health.document import health_document
+from scraping.models import Breaker, BreakerState, TaskState
+from scraping.payloads import Status
+from tests.factories import make_snapshot
+from tests.monitoring.rows import make_error, make_task, make_watched, make_worker
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both]
+
+SHAPE = {
+    "status": None,
+    "timestamp": None,
+    "active_scraper_count": None,
+    "total_matches_scraping": None,
+    "scrapers": [
+        "scraper_id match_id url start_time last_update uptime_seconds error_count total_errors total_updates "
+        "health_status memory_mb cpu_percent polling_interval"
+    ],
+    "resources": "total_memory_mb average_memory_mb peak_memory_mb total_cpu_percent",
+    "errors": "last_minute last_hour circuit_breakers",
+    "performance": "average_latency_ms p95_latency_ms updates_per_minute",
+}
+
+
+def keys(words: str) -> list[str]:
+    return words.split()
+
+
+def ask(client: Client) -> dict[str, Any]:
+    answer: dict[str, Any] = client.get("/health").json()
+    return answer
+
+
+@pytest.mark.requirement("DM-3", "FR-012", "US3.1")
+class TestDocument:
+    def test_has_the_specified_keys_in_their_order(self, client: Client) -> None:
+        make_worker()
+        _, ref, _ = make_watched()
+        Breaker.objects.create(name=f"{ref.key}_scraper", ref=ref, last_state_change=timezone.now())
+        document = ask(client)
+        assert list(document)[: len(SHAPE)] == list(SHAPE)
+        assert list(document["scrapers"][0]) == keys(str(SHAPE["scrapers"][0]))
+        assert list(document["resources"]) == keys(str(SHAPE["resources"]))
+        assert list(document["errors"]) == keys(str(SHAPE["errors"]))
+        assert list(document["performance"]) == keys(str(SHAPE["performance"]))
+        assert {"name", "state", "failure_count", "total_calls", "total_successes", "total_failures"} <= set(
+            document["errors"]["circuit_breakers"][0]
+        )
+
+    def test_adds_the_figures_of_the_health_requirement(self, client: Client) -> None:
+        make_worker()
+        make_watched()
+        document = ask(client)
+        assert list(document["per_match_status"][0]) == [
+            "match_id",
+            "url",
+            "last_update_iso8601",
+            "error_count",
+            "memory_mb",
+        ]
+        assert document["total_memory_mb"] == 400
+        assert document["uptime_seconds"] == pytest.approx(3600, abs=5)
+
+    def test_names_matches_by_their_public_key(self, client: Client) -> None:
+        _, ref, _ = make_watched()
+        assert ask(client)["scrapers"][0]["match_id"] == f"crex_{ref.source_event_id}"
+
+    def test_divides_a_workers_memory_among_its_scrapers(self, client: Client) -> None:
+        make_worker("one")
+        make_worker("two")
+        for worker_id in ("one", "one", "two"):
+            make_watched(worker_id=worker_id)
+        document = ask(client)
+        assert [row["memory_mb"] for row in document["scrapers"]] == [200, 200, 400]
+        assert document["resources"]["total_memory_mb"] == 800
+        assert document["resources"]["average_memory_mb"] == pytest.approx(266.7)
+        assert document["resources"]["peak_memory_mb"] == 500
+
+    def test_counts_errors_of_the_last_minute_and_hour(self, client: Client) -> None:
+        match, _, _ = make_watched()
+        for age in (1, 59, 61, 3590, 3700):
+            make_error(match, age=age)
+        errors = ask(client)["errors"]
+        assert (errors["last_minute"], errors["last_hour"]) == (2, 4)
+
+    def test_measures_latency_and_updates(self, client: Client) -> None:
+        match, ref, _ = make_watched()
+        for sequence, latency in enumerate((100, 200, 300), start=1):
+            make_snapshot(match, now=timezone.now(), sequence=sequence, update_latency_ms=latency)
+        for _ in range(3):
+            make_task(ref, state=TaskState.SUCCESS)
+        assert ask(client)["performance"] == {
+            "average_latency_ms": 200,
+            "p95_latency_ms": 300,
+            "updates_per_minute": 3,
+        }
+
+    def test_shows_an_open_breaker_without_a_scraper(self, client: Client) -> None:
+        now = timezone.now()
+        Breaker.objects.create(name="crex", state=BreakerState.OPEN, open_until=now, last_state_change=now)
+        assert [row["state"] for row in ask(client)["errors"]["circuit_breakers"]] == ["OPEN"]
+
+
+class TestStatus:
+    @pytest.mark.requirement("DM-3")
+    def test_is_healthy_with_nothing_to_watch(self, client: Client) -> None:
+        answer = client.get("/health")
+        assert (answer.status_code, answer.json()["status"], answer.json()["reason"]) == (200, "healthy", "")
+
+    @pytest.mark.requirement("US3.2", "FR-001")
+    def test_is_degraded_and_still_200_when_a_match_is_silent_for_five_minutes(self, client: Client) -> None:
+        make_worker()
+        make_watched(age=301)
+        make_watched()
+        answer = client.get("/health")
+        assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+        assert "1 of 2 scrapers" in answer.json()["reason"]
+
+    @pytest.mark.requirement("DM-3")
+    def test_is_down_and_503_when_no_worker_is_alive(self, client: Client) -> None:
+        make_watched()
+        answer = client.get("/health")
+        assert (answer.status_code, answer.json()["status"]) == (503, "down")
+
+    def test_does_not_hold_the_silence_of_an_upcoming_match_against_its_scraper(self, client: Client) -> None:
+        make_worker()
+        make_watched(age=900, status=Status.UPCOMING)
+        document = ask(client)
+        assert document["status"] == "healthy"
+        assert document["scrapers"][0]["health_status"] == "healthy"
+
+    def test_can_be_switched_off(self, client: Client, settings: Settings) -> None:
+        settings.CONFIG = replace(settings.CONFIG, health_check_enabled=False)
+        assert client.get("/health").status_code == 404
+
+
+def no_database(*_: Any) -> None:
+    raise OperationalError("connection refused")
+
+
+class TestWithoutDatabase:
+    @pytest.mark.requirement("EC-2")
+    def test_answers_503_in_the_same_shape(self, client: Client) -> None:
+        with connection.execute_wrapper(no_database):
+            answer = client.get("/health")
+        document = answer.json()
+        assert (answer.status_code, document["status"]) == (503, "down")
+        assert list(document)[: len(SHAPE)] == list(SHAPE)
+        assert document["reason"] == "the database is away (OperationalError)"
+
+    def test_status_and_page_answer_too(self, client: Client) -> None:
+        with connection.execute_wrapper(no_database):
+            assert client.get("/status").json()["grade"] == "FAILING"
+            assert "the database is away" in client.get("/").content.decode()
+
+
+@pytest.mark.requirement("NFR-006")
+def test_asks_few_questions_however_many_scrapers(django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
+    make_worker()
+    for _ in range(30):
+        make_watched()
+    with django_assert_max_num_queries(7):
+        health_document(timezone.now())
+
+
+def test_is_worked_out_once_a_second(client: Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    client.get("/health")
+    with django_assert_num_queries(0):
+        client.get("/health")
+
+
+class TestReadiness:
+    def test_live_asks_nobody(self, client: Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+        with django_assert_num_queries(0):
+            assert client.get("/health/live").status_code == 200
+
+    def test_ready_with_a_worker(self, client: Client) -> None:
+        make_worker()
+        answer = client.get("/health/ready")
+        assert (answer.status_code, answer.json()) == (200, {"status": "ready", "reasons": []})
+
+    def test_not_ready_without_a_worker(self, client: Client) -> None:
+        make_worker(heartbeat_at=timezone.now() - timedelta(seconds=16))
+        answer = client.get("/health/ready")
+        assert (answer.status_code, answer.json()["reasons"]) == (503, ["no worker has been heard of for 15 s"])
+
+    def test_not_ready_without_a_database(self, client: Client) -> None:
+        with connection.execute_wrapper(no_database):
+            answer = client.get("/health/ready")
+        assert (answer.status_code, answer.json()["reasons"]) == (503, ["the database is away (OperationalError)"])

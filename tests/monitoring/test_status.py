@@ -1,0 +1,117 @@
+"""GET /status and the page at /."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from monitoring import audit
+from monitoring.alerts.registry import raise_alert
+from monitoring.health.summary import status_summary
+from monitoring.models import Severity
+from scraping.models import Priority, TaskState
+from scraping.payloads import LastEvent, Status, Team, Teams
+from tests.factories import cricket_state, make_match, make_ref
+from tests.monitoring.rows import make_task, make_watched, make_worker
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both]
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.mark.requirement("SO-5")
+class TestStatus:
+    def test_tells_freshness_of_live_matches(self, client: Client) -> None:
+        for age in (1, 2, 3, 30):
+            make_watched(age=age)
+        fresh = client.get("/status").json()["freshness"]
+        assert fresh["count"] == 4
+        assert fresh["median"] == fresh["p50"] == pytest.approx(2, abs=0.5)
+        assert fresh["max"] == fresh["p95"] == pytest.approx(30, abs=0.5)
+
+    def test_tells_the_queue_by_priority_and_its_oldest(self, client: Client) -> None:
+        now = timezone.now()
+        refs = [make_watched()[1] for _ in range(4)]
+        make_task(refs[0], run_at=now - timedelta(seconds=7))
+        make_task(refs[1])
+        make_task(refs[2], priority=Priority.COMPLETED, run_at=now + timedelta(seconds=60))
+        make_task(refs[3], state=TaskState.EXECUTING, worker_id="w", lease_until=now)
+        status = client.get("/status").json()
+        assert status["queue_depth"] == {"live": 2, "imminent": 0, "completed": 1}
+        assert status["oldest_queued_seconds"] == pytest.approx(7, abs=0.5)
+        assert status["active_tasks"] == 1
+
+    def test_tells_the_share_of_failures(self, client: Client) -> None:
+        _, ref, _ = make_watched()
+        for state in (TaskState.SUCCESS, TaskState.SUCCESS, TaskState.SUCCESS, TaskState.DEAD):
+            make_task(ref, state=state)
+        make_task(ref, state=TaskState.DEAD, finished_at=timezone.now() - timedelta(minutes=11))
+        assert client.get("/status").json()["failure_ratio"] == 0.25
+
+    def test_lists_pauses_alerts_and_what_was_done(self, client: Client) -> None:
+        now = timezone.now()
+        match, _, _ = make_watched(lifecycle="PAUSED", pause_until=now + timedelta(minutes=5))
+        raise_alert("k", Severity.WARNING, "something", {}, now)
+        for number in range(12):
+            audit.record(
+                actor="Ann", action_type=f"a{number}", trigger_condition="x", now=now + timedelta(seconds=number)
+            )
+        status = client.get("/status").json()
+        assert [row["id"] for row in status["paused_matches"]] == [match.pk]
+        assert [row["summary"] for row in status["alerts"]] == ["something"]
+        assert [row["action_type"] for row in status["audit_entries"]] == [f"a{n}" for n in range(11, 1, -1)]
+
+    def test_gives_away_no_address_host_process_or_person(self, client: Client) -> None:
+        _, ref, _ = make_watched()
+        make_worker("host-77.internal-4242", host="host-77.internal", pid=4242)
+        audit.record(actor="Ann Smith", action_type="retry", trigger_condition="Ann asked", now=timezone.now())
+        body = client.get("/status").content.decode()
+        for secret in ("host-77", "4242", "Ann", ref.url):
+            assert secret not in body
+
+    def test_asks_few_questions_however_many_matches(
+        self, django_assert_max_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        for _ in range(20):
+            make_watched()
+            make_ref(make_match(status=Status.UPCOMING))
+        with django_assert_max_num_queries(26):
+            status_summary(timezone.now())
+
+
+@pytest.mark.requirement("BX-21")
+class TestPage:
+    def test_shows_matches_before_any_script_runs(self, client: Client) -> None:
+        make_watched(state=cricket_state(title="India vs Australia"))
+        page = client.get("/").content.decode()
+        assert "95/3" in page
+        assert "12.3 overs" in page
+        assert "1 s ago" in page
+        assert 'http-equiv="refresh"' in page
+
+    def test_says_what_to_do_when_there_is_nothing(self, client: Client) -> None:
+        assert "No matches yet" in client.get("/").content.decode()
+
+    def test_escapes_what_sources_say(self, client: Client) -> None:
+        teams = Teams(team_a=Team(name=EVIL, short_name=EVIL[:24]), team_b=Team(name='"><img src=x onerror=y>'))
+        make_watched(
+            state=cricket_state(
+                title=EVIL, teams=teams, last_event=LastEvent(type="x", description=EVIL), metadata={"series": EVIL}
+            )
+        )
+        page = client.get("/").content.decode()
+        assert "<script>alert" not in page
+        assert "<img src=x" not in page
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+    def test_allows_no_inline_script_or_style(self, client: Client) -> None:
+        answer = client.get("/")
+        policy = answer["Content-Security-Policy"]
+        assert "default-src 'self'" in policy
+        assert "unsafe" not in policy
+        page = answer.content.decode()
+        assert "<style" not in page
+        assert " style=" not in page

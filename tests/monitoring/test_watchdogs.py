@@ -1,0 +1,166 @@
+"""Staleness, error rate, workers, retention: each one step, called with the time."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+import pytest
+
+from monitoring.health.history import log_health
+from monitoring.models import Alert, AuditEntry, HealthLog
+from monitoring.watchdogs import retention
+from monitoring.watchdogs.error_rate import watch_error_rate
+from monitoring.watchdogs.staleness import watch_staleness
+from monitoring.watchdogs.workers import watch_workers
+from scraping import signals
+from scraping.models import Match
+from scraping.payloads import as_utc_iso
+from tests.factories import NOW, make_source
+from tests.monitoring.rows import MEGABYTE, make_error, make_task, make_watched, make_worker
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both]
+LATER = NOW + timedelta(seconds=5)
+
+
+@pytest.mark.requirement("FR-001", "FR-016", "US3.2")
+class TestStaleness:
+    def test_alerts_logs_and_marks_a_silent_live_match(self, caplog: pytest.LogCaptureFixture) -> None:
+        match, ref, _ = make_watched(now=NOW, age=300, scraper_status="active")
+        assert watch_staleness(NOW) == 1
+        match.refresh_from_db()
+        assert match.scraper_status == "stale"
+        alert = Alert.objects.get()
+        assert (alert.key, alert.severity) == (f"stale:{match.pk}", "critical")
+        warning = next(line for line in caplog.records if getattr(line, "action", "") == "stale")
+        assert warning.levelno == logging.WARNING
+        assert ref.url in warning.getMessage()
+        assert as_utc_iso(NOW - timedelta(seconds=300)) in warning.getMessage()
+
+    def test_says_it_once(self, caplog: pytest.LogCaptureFixture) -> None:
+        make_watched(now=NOW, age=300)
+        watch_staleness(NOW)
+        caplog.clear()
+        watch_staleness(LATER)
+        assert not caplog.records
+        assert Alert.objects.get().count == 2
+
+    def test_leaves_fresh_paused_and_finished_matches_alone(self) -> None:
+        make_watched(now=NOW, age=299)
+        make_watched(now=NOW, age=900, lifecycle="PAUSED", pause_until=LATER)
+        make_watched(now=NOW, age=900, status="completed", lifecycle="COMPLETED")
+        assert watch_staleness(NOW) == 0
+
+    def test_ends_the_alert_when_the_match_is_read_again(self) -> None:
+        match, _, _ = make_watched(now=NOW, age=300)
+        watch_staleness(NOW)
+        Match.objects.filter(pk=match.pk).update(last_scraper_update=LATER)
+        watch_staleness(LATER)
+        assert Alert.objects.get().closed_at == LATER
+
+    def test_ends_the_alert_of_a_dead_task_when_its_match_is_read_again(self) -> None:
+        match, ref, _ = make_watched(now=NOW)
+        task = make_task(ref, now=NOW)
+        signals.task_died.send_robust(sender=None, task_id=task.pk, match_id=match.pk, reason="timeouts", now=NOW)
+        watch_staleness(LATER)
+        assert Alert.objects.get().closed_at is None
+        Match.objects.filter(pk=match.pk).update(last_scraper_update=LATER)
+        watch_staleness(LATER + timedelta(seconds=5))
+        assert Alert.objects.get().closed_at is not None
+
+    def test_ends_the_alert_of_a_dead_discovery_when_the_list_is_read_again(self) -> None:
+        source = make_source()
+        task = make_task(now=NOW)
+        signals.task_died.send_robust(sender=None, task_id=task.pk, match_id=None, reason="timeouts", now=NOW)
+        assert Alert.objects.get().key == "dead-discovery:crex"
+        source.last_discovery_at = LATER
+        source.save()
+        watch_staleness(LATER)
+        assert Alert.objects.get().closed_at == LATER
+
+
+@pytest.mark.requirement("FR-016", "US3.4")
+class TestErrorRate:
+    def test_alerts_above_ten_errors_a_minute_with_their_types(self, caplog: pytest.LogCaptureFixture) -> None:
+        match, _, _ = make_watched(now=NOW)
+        for number in range(11):
+            make_error(match, now=NOW, error_type="network" if number < 8 else "timeout")
+        assert watch_error_rate(NOW) == 1
+        error = next(line for line in caplog.records if getattr(line, "action", "") == "error_rate")
+        assert error.levelno == logging.ERROR
+        assert "network 8, timeout 3" in error.getMessage()
+        assert Alert.objects.get().detail["error_types"] == {"network": 8, "timeout": 3}
+
+    def test_ten_are_not_too_many(self) -> None:
+        match, _, _ = make_watched(now=NOW)
+        for _ in range(10):
+            make_error(match, now=NOW)
+        assert watch_error_rate(NOW) == 0
+
+    def test_ends_by_itself(self) -> None:
+        match, _, _ = make_watched(now=NOW)
+        for _ in range(11):
+            make_error(match, now=NOW)
+        watch_error_rate(NOW)
+        watch_error_rate(NOW + timedelta(minutes=1))
+        assert Alert.objects.get().closed_at is not None
+
+
+@pytest.mark.requirement("FR-016")
+class TestWorkers:
+    def test_alerts_at_80_percent_of_the_memory_limit(self) -> None:
+        worker = make_worker(now=NOW, memory_bytes=1229 * MEGABYTE)
+        assert watch_workers(NOW) == 1
+        worker.memory_bytes = 1228 * MEGABYTE
+        worker.save()
+        assert watch_workers(NOW) == 0
+        assert Alert.objects.get().closed_at == NOW
+
+    def test_alerts_when_live_matches_wait_and_nobody_works(self) -> None:
+        make_watched(now=NOW)
+        assert watch_workers(NOW) == 1
+        assert Alert.objects.get().key == "no-worker"
+        make_worker(now=NOW)
+        watch_workers(NOW)
+        assert Alert.objects.get().closed_at == NOW
+
+    def test_says_nothing_when_there_is_nothing_to_do(self) -> None:
+        assert watch_workers(NOW) == 0
+
+
+@pytest.mark.requirement("DM-4")
+def test_health_rows_hold_what_was_seen_of_each_active_scraper() -> None:
+    make_worker(now=NOW)
+    match, _, scraper = make_watched(now=NOW, age=7)
+    assert log_health(NOW) == 1
+    row = HealthLog.objects.get()
+    assert (row.scraper_id, row.match_id, row.timestamp) == (scraper.pk, match.pk, NOW)
+    assert (row.health_status, row.error_count, row.last_update_age_seconds, row.uptime_seconds) == (
+        "healthy",
+        0,
+        7,
+        600,
+    )
+    assert (row.memory_mb, row.cpu_percent, row.polling_interval_seconds) == (400, 20, 2.5)
+
+
+class TestRetention:
+    def test_removes_what_is_outdated_and_keeps_the_rest(self) -> None:
+        make_watched(now=NOW)
+        log_health(NOW - timedelta(days=3))
+        log_health(NOW)
+        assert retention.prune(NOW) == 1
+        assert HealthLog.objects.count() == 1
+
+    def test_goes_on_in_slices(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(retention, "SLICE", 2)
+        for _ in range(5):
+            AuditEntry.objects.create(
+                timestamp=NOW - timedelta(days=400), actor="a", action_type="b", trigger_condition="c"
+            )
+        assert retention.prune(NOW) == 5
+
+    def test_keeps_open_alerts_for_ever(self) -> None:
+        long_ago = NOW - timedelta(days=400)
+        Alert.objects.create(key="k", severity="warning", summary="s", opened_at=long_ago, last_seen_at=long_ago)
+        assert retention.prune(NOW) == 0

@@ -1,0 +1,22 @@
+"""The API's description (OpenAPI), open to everybody, so it is made once a process and not once a request."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.renderers import OpenApiJsonRenderer
+
+
+@require_safe
+def schema(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(_document(), content_type="application/json", headers={"Cache-Control": "max-age=300"})
+
+
+@cache
+def _document() -> bytes:
+    document = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    rendered: bytes = OpenApiJsonRenderer().render(document)
+    return rendered
