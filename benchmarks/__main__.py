@@ -1,4 +1,4 @@
-"""`python -m benchmarks NAME [options]`: run one bench. Progress goes to stderr; the last line of stdout is its result."""
+"""`python -m benchmarks NAME [options]`: run one bench. Progress is on stderr; the last line of stdout is the result."""
 
 from __future__ import annotations
 

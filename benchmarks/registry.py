@@ -1,7 +1,7 @@
 """Which benches there are. One module each, with SUMMARY, `add_arguments(parser)` and `run(options) -> dict`.
 
-What `run` returns is the bench's own keys, and `problems`: a list of sentences, empty when everything was right. A bench
-with problems is not saved and ends with an error. Modules load Django only inside `run`: settings read the environment
+What `run` returns is the bench's own keys, and `problems`: a list of sentences, empty when all was right. A bench with
+problems is not saved and ends with an error. Modules load Django only inside `run`: settings read the environment
 once, and the environment is made there.
 """
 

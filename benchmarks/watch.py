@@ -1,4 +1,4 @@
-"""The journal as a bench sees it: warm-up, what was done in a window of time, and how well. Needs Django to be ready."""
+"""The journal as a bench sees it: warm-up, what was done in a stretch of time, and how well. Needs a ready Django."""
 
 from __future__ import annotations
 

@@ -15,6 +15,8 @@ ScrapingError
 Anything else is a bug: dead letter with its stack.
 """
 
+# ruff: noqa: N818 - named by what happens next, not by being errors
+
 from __future__ import annotations
 
 from enum import StrEnum

@@ -1,7 +1,7 @@
 """Browsers whose worker is gone are ended, each with proof. Nobody else's processes are touched.
 
-Guards against Chromium trees that pile up after kills. Proof is threefold: the tree carries our owner tag, the tag names
-this machine (a container's process numbers mean nothing outside of it), and the worker named in it runs no more.
+Guards against Chromium trees that pile up after kills. Proof is threefold: the tree carries our owner tag, the tag
+names this machine (a container's process numbers mean nothing outside of it), and its worker runs no more.
 """
 
 from __future__ import annotations

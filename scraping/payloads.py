@@ -147,15 +147,18 @@ class MatchState(Frozen):
 
 
 class Event(Frozen):
-    """One ball, goal, card ... as the source lists it. `id` is the source's own and never changes for that happening."""
+    """One ball, goal, card ... as the source lists it. `id` is the source's own, and stays with that happening.
+
+    Limits are those of the columns: PostgreSQL refuses what is longer, SQLite would not mind.
+    """
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=120)]
     kind: Annotated[str, StringConstraints(min_length=1, max_length=40)]
-    innings: int | None = None
-    over: str | None = None  # "11.5"
-    minute: str | None = None  # "45+2"
-    ordinal: int | None = Field(default=None, ge=1)  # the source's running number without holes, where it has one
-    runs: int | None = None
+    innings: int | None = Field(default=None, ge=0, le=99)
+    over: Annotated[str, StringConstraints(max_length=10)] | None = None  # "11.5"
+    minute: Annotated[str, StringConstraints(max_length=10)] | None = None  # "45+2"
+    ordinal: int | None = Field(default=None, ge=1, le=1_000_000)  # a running number without holes, if there is one
+    runs: int | None = Field(default=None, ge=-1000, le=1000)
     is_critical: bool = True
     description: Text = ""
     happened_at: AwareDatetime | None = None

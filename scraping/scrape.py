@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+
 from django.utils import timezone
 
 from scraping import breakers, discover, failures, ingest, journal
@@ -92,6 +93,7 @@ FLOWS = {
 
 
 def _target(claim: Claim) -> tuple[MatchRef, Target]:
+    assert claim.ref_id is not None
     ref = MatchRef.objects.select_related("source", "match").get(pk=claim.ref_id)
     info = RefInfo(ref.source_event_id, ref.url)
     return ref, Target(ref.pk, ref.source.key, info, adapter_for(ref.source.key))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import yaml
 from django.db import transaction
@@ -67,13 +68,15 @@ def sync(entries: list[SourceEntry], *, stadium_url: str, is_reset: bool, now: d
 def _sync_one(entry: SourceEntry, stadium_url: str, is_reset: bool, now: datetime) -> Source:
     base_url = f"{stadium_url.rstrip('/')}/{entry.domain_id}" if stadium_url else entry.base_url
     source = Source.objects.filter(key=entry.domain_id).first()
-    if source is None or is_reset:
-        source, _ = Source.objects.update_or_create(key=entry.domain_id, defaults=_columns(entry))
-    moves = bool(stadium_url) or bool(source.metadata.get("is_stadium"))
+    if source is None:
+        source = Source.objects.create(key=entry.domain_id, base_url=entry.base_url, **_columns(entry))
+    elif is_reset:
+        Source.objects.filter(pk=source.pk).update(**_columns(entry))
+    moves = is_reset or bool(stadium_url) or bool(source.metadata.get("is_stadium"))
     if moves:
         _move(source, base_url)
         is_new_here = source.metadata.get("is_stadium") is not bool(stadium_url)
-        if is_new_here:
+        if is_new_here or is_reset:
             source.is_enabled = bool(stadium_url) or entry.enabled
         source.metadata["is_stadium"] = bool(stadium_url)
         source.save(update_fields=("base_url", "is_enabled", "metadata"))
@@ -83,11 +86,11 @@ def _sync_one(entry: SourceEntry, stadium_url: str, is_reset: bool, now: datetim
     return source
 
 
-def _columns(entry: SourceEntry) -> dict[str, object]:
+def _columns(entry: SourceEntry) -> dict[str, Any]:
+    """All but the address, which moves together with the matches' addresses."""
     return {
         "name": entry.name,
         "sport": entry.sport,
-        "base_url": entry.base_url,
         "is_enabled": entry.enabled,
         "precedence_weight": entry.precedence_weight,
         "max_concurrency": entry.rate_limits.max_concurrent_contexts,

@@ -71,7 +71,7 @@ class EngineParts(dramatiq.Middleware):
         self._heartbeat: Heartbeat | None = None
 
     def before_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
-        global _engine
+        global _engine  # noqa: PLW0603 - a worker process has exactly one engine
         options = self._options
         self._host = run_on_loop(self._make_host())
         _engine = Engine(worker_id=options.worker_id, reader=Reader(self._host, run_on_loop), policies=options.policies)

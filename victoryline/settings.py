@@ -113,10 +113,10 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 # Without collectstatic (a fresh clone) files are served from where they lie.
-WHITENOISE_USE_FINDERS = not STATIC_ROOT.exists()
+WHITENOISE_USE_FINDERS = not (BASE_DIR / "staticfiles").exists()
+STATIC_ROOT = None if WHITENOISE_USE_FINDERS and "collectstatic" not in sys.argv else BASE_DIR / "staticfiles"
 MEDIA_ROOT = VAR_DIR / "media"
 
 LOGGING = logging_config(CONFIG, service="web")

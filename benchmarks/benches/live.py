@@ -1,6 +1,6 @@
 """How old the data is: many live matches, each polled every 2.5 seconds, for a time; and what that costs.
 
-The age is what a consumer would see: asked twice a second, for every match, the time since the reading it would be served.
+The age is what a consumer would see: asked twice a second, for every match, the time since the reading that is served.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How many polls a second: VictoryLine's whole way of a poll against scrapy-playwright, on the same pages.
 
 Ours is the real system: scheduler, worker and browser as processes, every poll claimed from the journal, read, parsed,
-checked, ingested and committed. All matches are due at all times. A poll counts when its transaction has been committed.
-The peer visits the same pages with the same Chromium and only takes the state out of them; nothing is stored. Both get
+checked, ingested and committed. All matches are due at all times. A poll counts when its transaction is committed. The
+peer visits the same pages with the same Chromium and only takes the state out of them; nothing is stored. Both get
 the machine for themselves, in turns, because machines have moods: ours is frozen while the peer runs.
 """
 

@@ -66,7 +66,8 @@ def visit(matches: list[dict[str, str]], *, seconds: float, pages: int, chromium
     wanted.write_text(json.dumps(matches), encoding="utf-8")
     output.write_text("")
     command = [
-        *(VENV / "bin" / "python", SPIDER, "--matches", wanted, "--output", output, "--chromium", chromium),
+        # -P: the spider's folder stays out of the path, or this module would be taken for the package of its name.
+        *(VENV / "bin" / "python", "-P", SPIDER, "--matches", wanted, "--output", output, "--chromium", chromium),
         *("--seconds", f"{seconds:g}", "--pages", str(pages)),
     ]
     with log.open("wb") as words:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
@@ -26,7 +28,7 @@ def translate(error: Exception, *, url: str) -> ScrapingError:
     """The error of ours that says the same; our own pass through."""
     if isinstance(error, ScrapingError):
         return error
-    message = str(error).split("\nCall log")[0].strip()[:400]
+    message = re.split(r"\n(?:Call log|Browser logs|=+ logs)", str(error))[0].strip()[:400]
     if isinstance(error, PlaywrightTimeout):
         return ReadTimeout(message, url=url)
     if any(words in message.lower() for words in _LOST):

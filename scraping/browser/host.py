@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from playwright._impl._api_structures import SetCookieParam
 from playwright.async_api import Browser, Playwright, async_playwright
 
 from scraping.browser.bounded import bounded
@@ -45,6 +46,7 @@ class BrowserHost:
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
         self._sessions: dict[str, Session] = {}
+        self._cookies: dict[str, list[SetCookieParam]] = {}  # of the last browser's sessions, for the next one's
         self._lock = asyncio.Lock()
         self._broken_because = "first start"
         self._is_stopping = False
@@ -72,15 +74,21 @@ class BrowserHost:
         """A browser that opens no context is of no use: nobody but us would ever notice that it is broken."""
         assert self._browser is not None
         try:
-            return await Session.open(self._browser, self.options, self.generation)
+            return await Session.open(self._browser, self.options, self.generation, self._cookies.get(name, []))
         except ScrapingError as error:
             self.report_lost(self.generation, str(error))
             raise ResourceLost(f"the browser opens no context and is being replaced: {error}") from error
+
+    def is_warm(self, name: str) -> bool:
+        """Has a visit earned this source's cookies, in this browser or in the one before it?"""
+        session = self._sessions.get(name)
+        return bool(session.cookies if session else self._cookies.get(name))
 
     async def drop_session(self, name: str, session: Session) -> None:
         """Forget a source's cookies and token: the next session is a stranger to it. A newer session stays."""
         if self._sessions.get(name) is session:
             del self._sessions[name]
+            self._cookies.pop(name, None)
             # Others may be reading through it: they get their answers before it closes.
             closing = asyncio.ensure_future(self._close_later(session))
             self._closing.add(closing)
@@ -166,6 +174,7 @@ class BrowserHost:
 
     async def _close_old(self) -> None:
         """Everything of the old browser: first politely, then by its process tree. Never waits long, never raises."""
+        self._cookies |= {name: session.cookies for name, session in self._sessions.items() if session.cookies}
         self._sessions.clear()
         browser, playwright = self._browser, self._playwright
         # A launch that was given up may have left a browser whose number nobody has noted yet.

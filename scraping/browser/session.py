@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import time
 from datetime import UTC, datetime
+from typing import cast
 from urllib.parse import urlsplit
 
+from playwright._impl._api_structures import SetCookieParam
 from playwright.async_api import Browser, BrowserContext, Page, Response, Route
 from playwright.async_api import Request as PageRequest
 
@@ -28,13 +30,16 @@ MAX_BODY_BYTES = 8_000_000
 class Session:
     def __init__(self, context: BrowserContext, options: BrowserOptions, generation: int) -> None:
         self.generation = generation
+        self.cookies: list[SetCookieParam] = []  # as of the last visit; they outlive the browser
         self._context = context
         self._options = options
         self._blocked = 0
         self.page_count = 0
 
     @classmethod
-    async def open(cls, browser: Browser, options: BrowserOptions, generation: int) -> Session:
+    async def open(
+        cls, browser: Browser, options: BrowserOptions, generation: int, cookies: list[SetCookieParam]
+    ) -> Session:
         try:
             context = await bounded(
                 browser.new_context(locale=options.locale, timezone_id=options.timezone, user_agent=options.user_agent),
@@ -43,6 +48,9 @@ class Session:
             )
             session = cls(context, options, generation)
             await bounded(context.route("**/*", session._route), CONTEXT_SECONDS, "setting up resource blocking")
+            if cookies:
+                await bounded(context.add_cookies(cookies), CONTEXT_SECONDS, "restoring cookies")
+                session.cookies = cookies
         except Exception as error:
             raise translate(error, url="") from error
         return session
@@ -72,6 +80,8 @@ class Session:
                 await capture.wait(self._options.capture_timeout_seconds)
                 document = await self._rendered(page, document)
             documents = {PAGE: document, **await capture.documents()}
+            if document.status < 400:
+                self.cookies = await self._current_cookies()
         except Exception as error:
             raise translate(error, url=ref.url) from error
         finally:
@@ -79,7 +89,13 @@ class Session:
                 self.page_count -= 1
                 with contextlib.suppress(Exception):
                     await bounded(page.close(), CLOSE_SECONDS, "closing a page")
-        return _reading(ref, ReadMode.VISIT, documents, capture.requests, started, self._blocked - blocked_before)
+        return _reading(
+            ref, ReadMode.VISIT, documents, capture.requests, started=started, blocked=self._blocked - blocked_before
+        )
+
+    async def _current_cookies(self) -> list[SetCookieParam]:
+        found = await bounded(self._context.cookies(), CLOSE_SECONDS, "reading cookies")
+        return [cast("SetCookieParam", cookie) for cookie in found]
 
     async def _load(self, page: Page, url: str) -> Document:
         limit = self._options.navigation_timeout_seconds
@@ -103,7 +119,7 @@ class Session:
         started = time.monotonic()
         documents = await asyncio.gather(*(self._ask(request) for request in requests))
         asked = {request.name: request for request in requests}
-        return _reading(ref, ReadMode.DIRECT, {one.name: one for one in documents}, asked, started, 0)
+        return _reading(ref, ReadMode.DIRECT, {one.name: one for one in documents}, asked, started=started, blocked=0)
 
     async def _ask(self, request: Request) -> Document:
         limit = self._options.request_timeout_seconds
@@ -194,6 +210,7 @@ def _reading(
     mode: ReadMode,
     documents: dict[str, Document],
     requests: dict[str, Request],
+    *,
     started: float,
     blocked: int,
 ) -> Reading:

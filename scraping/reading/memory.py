@@ -15,7 +15,6 @@ class Visited:
 
     requests: dict[str, Request]
     page: Document
-    generation: int
     at: float  # monotonic seconds
 
 

@@ -56,7 +56,7 @@ class Reader:
     def scorecard(self, target: Target, *, is_visit_wanted: bool = False) -> tuple[Reading, Payload]:
         """The match now. Whatever is wrong with the direct way is made good by one visit within the same attempt."""
         visited = None if is_visit_wanted else self._remembered(target)
-        if visited is not None:
+        if visited is not None and self._host.is_warm(target.source_key):
             try:
                 reading = self._direct(target, visited)
                 return reading, target.adapter.parse(reading)
@@ -70,7 +70,7 @@ class Reader:
     def older_events(self, target: Target, *, is_enough: Callable[[Payload], bool]) -> list[Payload]:
         """The source's list of events, page after page back in time, until `is_enough` or the list ends."""
         visited = self._remembered(target)
-        if visited is None:
+        if visited is None or not self._host.is_warm(target.source_key):
             self._visit(target)
             visited = self._memory.get(target.ref_id)
         request = visited.requests.get(target.adapter.events_endpoint) if visited else None
@@ -92,9 +92,7 @@ class Reader:
 
     def _remembered(self, target: Target) -> Visited | None:
         visited = self._memory.get(target.ref_id)
-        if visited is None or visited.generation != self._host.generation:
-            return None
-        return visited if self._clock() - visited.at < REVISIT_SECONDS else None
+        return visited if visited and self._clock() - visited.at < REVISIT_SECONDS else None
 
     def _direct(self, target: Target, visited: Visited) -> Reading:
         requests = tuple(visited.requests.values())
@@ -113,7 +111,7 @@ class Reader:
         if all(reading.document(name) for name in wanted):  # else the next poll is a visit again
             asked = {name: request for name, request in reading.requests.items() if reading.document(name)}
             page = reading.documents[PAGE]
-            self._memory.put(target.ref_id, Visited(asked, page, self._host.generation, self._clock()))
+            self._memory.put(target.ref_id, Visited(asked, page, self._clock()))
         return reading
 
     def _read(

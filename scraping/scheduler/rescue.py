@@ -20,7 +20,7 @@ def rescue_expired(now: datetime) -> int:
         """A match whose tasks kill workers is paused like any other that fails."""
         if task.ref is None:
             return
-        MatchRef.objects.filter(pk=task.ref_id).update(next_poll_at=now + timedelta(seconds=QUIET_SECONDS))
+        MatchRef.objects.filter(pk=task.ref.pk).update(next_poll_at=now + timedelta(seconds=QUIET_SECONDS))
         lifecycle.after_failed_task(
             task.ref.match_id, pause_after=limits.pause_after_failures, pause_seconds=limits.pause_seconds, now=now
         )

@@ -50,7 +50,7 @@ IN_VAIN = Recovery(age_seconds=130, has_succeeded=False)
         pytest.param(R, 0, FRESH, 0, WORKED, H, id="recovered"),
     ],
 )
-def test_machine(
+def test_machine(  # noqa: PLR0917 one argument a column of the table
     previous: Grade, calm: int, freshness: Freshness, stall: float, recovery: Recovery | None, expected: Grade
 ) -> None:
     after = grade(Standing(previous, calm), freshness, stall, recovery)

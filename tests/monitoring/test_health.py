@@ -20,23 +20,35 @@ from tests.monitoring.rows import make_error, make_task, make_watched, make_work
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 
-SHAPE = {
-    "status": None,
-    "timestamp": None,
-    "active_scraper_count": None,
-    "total_matches_scraping": None,
-    "scrapers": [
-        "scraper_id match_id url start_time last_update uptime_seconds error_count total_errors total_updates "
-        "health_status memory_mb cpu_percent polling_interval"
-    ],
-    "resources": "total_memory_mb average_memory_mb peak_memory_mb total_cpu_percent",
-    "errors": "last_minute last_hour circuit_breakers",
-    "performance": "average_latency_ms p95_latency_ms updates_per_minute",
-}
-
-
-def keys(words: str) -> list[str]:
-    return words.split()
+TOP = [
+    "status",
+    "timestamp",
+    "active_scraper_count",
+    "total_matches_scraping",
+    "scrapers",
+    "resources",
+    "errors",
+    "performance",
+]
+SCRAPER = [
+    "scraper_id",
+    "match_id",
+    "url",
+    "start_time",
+    "last_update",
+    "uptime_seconds",
+    "error_count",
+    "total_errors",
+    "total_updates",
+    "health_status",
+    "memory_mb",
+    "cpu_percent",
+    "polling_interval",
+]
+RESOURCES = ["total_memory_mb", "average_memory_mb", "peak_memory_mb", "total_cpu_percent"]
+ERRORS = ["last_minute", "last_hour", "circuit_breakers"]
+PERFORMANCE = ["average_latency_ms", "p95_latency_ms", "updates_per_minute"]
+BREAKER = {"name", "state", "failure_count", "total_calls", "total_successes", "total_failures"}
 
 
 def ask(client: Client) -> dict[str, Any]:
@@ -51,14 +63,12 @@ class TestDocument:
         _, ref, _ = make_watched()
         Breaker.objects.create(name=f"{ref.key}_scraper", ref=ref, last_state_change=timezone.now())
         document = ask(client)
-        assert list(document)[: len(SHAPE)] == list(SHAPE)
-        assert list(document["scrapers"][0]) == keys(str(SHAPE["scrapers"][0]))
-        assert list(document["resources"]) == keys(str(SHAPE["resources"]))
-        assert list(document["errors"]) == keys(str(SHAPE["errors"]))
-        assert list(document["performance"]) == keys(str(SHAPE["performance"]))
-        assert {"name", "state", "failure_count", "total_calls", "total_successes", "total_failures"} <= set(
-            document["errors"]["circuit_breakers"][0]
-        )
+        assert list(document)[: len(TOP)] == TOP
+        assert list(document["scrapers"][0]) == SCRAPER
+        assert list(document["resources"]) == RESOURCES
+        assert list(document["errors"]) == ERRORS
+        assert list(document["performance"]) == PERFORMANCE
+        assert set(document["errors"]["circuit_breakers"][0]) >= BREAKER
 
     def test_adds_the_figures_of_the_health_requirement(self, client: Client) -> None:
         make_worker()
@@ -158,7 +168,7 @@ class TestWithoutDatabase:
             answer = client.get("/health")
         document = answer.json()
         assert (answer.status_code, document["status"]) == (503, "down")
-        assert list(document)[: len(SHAPE)] == list(SHAPE)
+        assert list(document)[: len(TOP)] == TOP
         assert document["reason"] == "the database is away (OperationalError)"
 
     def test_status_and_page_answer_too(self, client: Client) -> None:

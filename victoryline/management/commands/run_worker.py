@@ -60,7 +60,7 @@ class Command(BaseCommand):
 
 def _make_worker(config: Config, worker_id: str) -> WorkerProcess:
     broker = install(config.redis_url)
-    from scraping import actors  # noqa: F401, PLC0415  (actors bind to the broker that was just installed)
+    from scraping import actors  # noqa: F401  (actors bind to the broker that was just installed)
 
     program = chromium.find(chosen=config.chromium_path, var_dir=config.var_dir, environ=os.environ)
     if program is None:

@@ -1,0 +1,51 @@
+"""One row of everything, with text from outside that tries to become markup."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from apiauth.models import AccessLog, ApiKey, Consumer
+from monitoring.alerts.registry import raise_alert
+from monitoring.audit import record
+from monitoring.health.history import log_health
+from monitoring.models import GradeChange, Severity
+from scraping.models import Breaker, ErrorGroup, JobKind, Lease, ScrapeJob, TaskState, TaskTransition
+from tests.factories import cricket_state, make_event, make_snapshot, make_source
+from tests.monitoring.rows import make_error, make_task, make_watched, make_worker
+
+EVIL = "<script>alert(1)</script>"
+
+
+def make_everything() -> None:
+    now = timezone.now()
+    source = make_source(name=EVIL)
+    match, ref, _ = make_watched(title=EVIL, state=cricket_state(title=EVIL))
+    make_snapshot(match, now=now, delta={"title": EVIL})
+    make_event(match, now=now, description=EVIL, detail={"text": EVIL})
+    job = ScrapeJob.objects.create(kind=JobKind.WATCH, name=EVIL, source=source, created_at=now)
+    group = ErrorGroup.objects.create(
+        fingerprint="f" * 64,
+        source=source,
+        error_class="drift",
+        error_type="layout",
+        sample_message=EVIL,
+        first_seen_at=now,
+        last_seen_at=now,
+    )
+    task = make_task(ref, state=TaskState.DEAD, job=job, reason=EVIL, error={"message": EVIL})
+    TaskTransition.objects.create(
+        task=task, from_state="EXECUTING", to_state="DEAD", at=now, actor="worker", reason=EVIL
+    )
+    make_error(match, task=task, group=group, error_message=EVIL, stack_trace=EVIL, evidence=EVIL)
+    Breaker.objects.create(name=f"{ref.key}_scraper", ref=ref, last_state_change=now)
+    make_worker()
+    Lease.objects.create(name="scheduler", holder="engine", expires_at=now)
+    log_health(now)
+    raise_alert("k", Severity.CRITICAL, EVIL, {"text": EVIL}, now)
+    record(actor="Ann", action_type="retry", trigger_condition=EVIL, metadata={"text": EVIL}, now=now)
+    GradeChange.objects.create(from_grade="HEALTHY", to_grade="DEGRADED", at=now, reason=EVIL)
+    consumer = Consumer.objects.create(name=EVIL, created_at=now)
+    ApiKey.objects.create(consumer=consumer, prefix="ab12", secret_hash="s3cr3t" * 8, scopes=["read"], created_at=now)
+    AccessLog.objects.create(
+        consumer=consumer, timestamp=now, method="GET", endpoint="/x", response_status=200, request_id="r"
+    )

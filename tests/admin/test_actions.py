@@ -1,0 +1,129 @@
+"""What operators can do: retry, pause, resume, revoke, switch a source off. Each is written to the audit."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from apiauth.models import ApiKey, Consumer, Tier
+from monitoring.models import AuditEntry
+from scraping.models import Match, MatchLifecycle, ScrapeTask, Source, TaskState
+from tests.factories import make_source
+from tests.monitoring.rows import make_task, make_watched
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both]
+
+
+def act(client: Client, table: str, action: str, *rows: Any) -> str:
+    """Choose rows in a list and an action for them; what the page says afterwards."""
+    url = reverse(f"admin:{table}_changelist")
+    return client.post(
+        url, {"action": action, "_selected_action": [row.pk for row in rows]}, follow=True
+    ).content.decode()
+
+
+@pytest.mark.requirement("BX-11", "ZT-6")
+class TestRetry:
+    def test_reopens_failed_and_dead_tasks_and_says_why_others_were_not(self, admin_client: Client) -> None:
+        refs = [make_watched()[1] for _ in range(3)]
+        dead = make_task(refs[0], state=TaskState.DEAD)
+        failed = make_task(refs[1], state=TaskState.FAILED)
+        done = make_task(refs[2], state=TaskState.SUCCESS)
+        page = act(admin_client, "scraping_scrapetask", "retry_selected", dead, failed, done)
+        states = dict(ScrapeTask.objects.values_list("pk", "state"))
+        assert (states[dead.pk], states[failed.pk], states[done.pk]) == ("PENDING", "PENDING", "SUCCESS")
+        assert "Retried 2 tasks." in page
+        assert f"1 not retried. task {done.pk}: it is SUCCESS" in page
+        assert set(AuditEntry.objects.values_list("actor", "action_type")) == {("admin", "retry")}
+
+    def test_on_the_tasks_own_page_asks_first(self, admin_client: Client) -> None:
+        task = make_task(make_watched()[1], state=TaskState.DEAD)
+        url = reverse("admin:scraping_scrapetask_retry_one", args=[task.pk])
+        assert "Retry this task" in admin_client.get(url).content.decode()
+        task.refresh_from_db()
+        assert task.state == TaskState.DEAD
+        answer = admin_client.post(url, {"_form_submitted": "on"})
+        task.refresh_from_db()
+        assert (answer.status_code, task.state) == (302, TaskState.PENDING)
+
+    def test_needs_the_permission_to_change_tasks(self, client: Client) -> None:
+        viewer = User.objects.create_user("viewer", is_staff=True)
+        viewer.user_permissions.add(Permission.objects.get(codename="view_scrapetask"))
+        client.force_login(viewer)
+        task = make_task(make_watched()[1], state=TaskState.DEAD)
+        act(client, "scraping_scrapetask", "retry_selected", task)
+        answer = client.post(reverse("admin:scraping_scrapetask_retry_one", args=[task.pk]), {"_form_submitted": "on"})
+        task.refresh_from_db()
+        assert (answer.status_code, task.state) == (403, TaskState.DEAD)
+
+
+@pytest.mark.requirement("SO-8", "BX-11")
+class TestPause:
+    def test_pauses_and_resumes_a_match(self, admin_client: Client) -> None:
+        match, _, _ = make_watched()
+        assert "Paused 1 match." in act(admin_client, "scraping_match", "pause_selected", match)
+        match.refresh_from_db()
+        assert match.lifecycle == MatchLifecycle.PAUSED
+        assert match.pause_until is not None
+        assert match.pause_until > timezone.now() + timedelta(minutes=29)
+        assert "Resumed 1 match." in act(admin_client, "scraping_match", "resume_selected", match)
+        match.refresh_from_db()
+        assert match.lifecycle == MatchLifecycle.ACTIVE
+        assert list(AuditEntry.objects.order_by("pk").values_list("actor", "action_type")) == [
+            ("admin", "pause"),
+            ("admin", "resume"),
+        ]
+
+    def test_says_why_it_refuses(self, admin_client: Client) -> None:
+        match, _, _ = make_watched()
+        assert "is not paused but ACTIVE" in act(admin_client, "scraping_match", "resume_selected", match)
+
+    def test_on_the_matchs_own_page_asks_for_how_long_and_why(self, admin_client: Client) -> None:
+        match, _, _ = make_watched()
+        url = reverse("admin:scraping_match_pause_one", args=[match.pk])
+        assert admin_client.post(url, {"_form_submitted": "on", "minutes": 0, "reason": "x"}).status_code == 200
+        assert Match.objects.get().lifecycle == MatchLifecycle.ACTIVE
+        admin_client.post(url, {"_form_submitted": "on", "minutes": 5, "reason": "rain"})
+        assert Match.objects.get().pause_reason == "rain (by admin)"
+
+
+class TestAccess:
+    def test_revokes_keys(self, admin_client: Client) -> None:
+        now = timezone.now()
+        consumer = Consumer.objects.create(name="app", created_at=now)
+        key = ApiKey.objects.create(consumer=consumer, prefix="ab12", secret_hash="h", scopes=[], created_at=now)
+        assert "Revoked 1 key." in act(admin_client, "apiauth_apikey", "revoke_selected", key)
+        key.refresh_from_db()
+        assert key.revoked_at is not None
+        assert "1 had been revoked already" in act(admin_client, "apiauth_apikey", "revoke_selected", key)
+
+    def test_adds_and_edits_consumers(self, admin_client: Client) -> None:
+        admin_client.post(reverse("admin:apiauth_consumer_add"), {"name": "app", "tier": "standard", "is_active": "on"})
+        consumer = Consumer.objects.get()
+        url = reverse("admin:apiauth_consumer_change", args=[consumer.pk])
+        admin_client.post(url, {"name": "app", "tier": "premium", "is_active": "on"})
+        consumer.refresh_from_db()
+        assert consumer.tier == Tier.PREMIUM
+
+
+@pytest.mark.requirement("SO-7")
+def test_switches_a_source_off(admin_client: Client) -> None:
+    source = make_source()
+    url = reverse("admin:scraping_source_change", args=[source.pk])
+    fields = {
+        "name": source.name,
+        "max_concurrency": 10,
+        "min_interval_seconds": 1,
+        "burst_allowance": 5,
+        "robots_policy": "obey",
+        "precedence_weight": 50,
+    }
+    assert admin_client.post(url, fields).status_code == 302
+    saved = Source.objects.get()
+    assert (saved.is_enabled, saved.max_concurrency, saved.key) == (False, 10, "crex")
