@@ -67,10 +67,10 @@ class BrowserHost:
             await self._ensure_browser()
             session = self._sessions.get(name)
             if session is None:
-                session = self._sessions[name] = await self._open_session()
+                session = self._sessions[name] = await self._open_session(name)
             return session
 
-    async def _open_session(self) -> Session:
+    async def _open_session(self, name: str) -> Session:
         """A browser that opens no context is of no use: nobody but us would ever notice that it is broken."""
         assert self._browser is not None
         try:
