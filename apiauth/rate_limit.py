@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 REDIS_TIMEOUT_SECONDS = 0.25
 RETRY_SECONDS = 5.0
 LOG_EVERY_SECONDS = 60.0
+CLEAR_EVERY_SECONDS = 10.0
 fallback_total = Counter("api_rate_limit_fallback_total", "Requests counted in memory because Redis was away.")
 
 
@@ -71,9 +72,23 @@ class Verdict:
     retry_after: float
 
 
+class CalmMemoryStorage(MemoryStorage):
+    """Upstream starts a thread at almost every hit to clear old counters away; once in a while is enough.
+
+    The method is upstream's private one. Should it get another name there, all we lose is this calm.
+    """
+
+    _clear_again_at = 0.0
+
+    def _MemoryStorage__schedule_expiry(self) -> None:  # noqa: N802
+        if time.monotonic() >= self._clear_again_at:
+            self._clear_again_at = time.monotonic() + CLEAR_EVERY_SECONDS
+            super()._MemoryStorage__schedule_expiry()  # type: ignore[misc]
+
+
 class Limiter:
     def __init__(self, redis_url: str) -> None:
-        self._memory = MemoryStorage()
+        self._memory = CalmMemoryStorage()
         self._redis = _redis_storage(redis_url) if redis_url else None
         self._redis_again_at = 0.0
         self._log_again_at = 0.0

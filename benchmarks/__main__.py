@@ -1,4 +1,4 @@
-"""`python -m benchmarks NAME [options]`: run one bench. Progress is on stderr; the last line of stdout is the result."""
+"""`python -m benchmarks NAME [options]`: run one bench. Progress on stderr; the last line of stdout is the result."""
 
 from __future__ import annotations
 

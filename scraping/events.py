@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -106,10 +106,22 @@ def advance(ref: MatchRef, events: Sequence[Event]) -> None:
     if not ordinals:
         return
     ref.events_seen = max(ref.events_seen, *ordinals)
-    through = ref.events_through
-    if through + 1 in ordinals or min(ordinals) > through + 1:
-        through = _through(ref, ordinals, through)
-    ref.events_through = through
+    if reaches(ordinals, ref.events_through):
+        ref.events_through = _through(ref, ordinals, ref.events_through)
+
+
+def reaches(ordinals: Collection[int], through: int) -> bool:
+    """Does a list with these numbers go back to what is known already?
+
+    One that begins with the very next ball does not: what belongs to the last known one, its wicket, the end of its
+    over, has no number, and may have been just off the list.
+    """
+    return bool(ordinals) and min(ordinals) <= max(through, 1)
+
+
+def highest(events: Sequence[Event], *, default: int) -> int:
+    """The highest number in a list of events."""
+    return max((event.ordinal for event in events if event.ordinal is not None), default=default)
 
 
 def _through(ref: MatchRef, ordinals: set[int], through: int) -> int:

@@ -93,7 +93,7 @@ def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventCh
     changes = events.store(ref, found, are_complete=False, sequence=match.sequence + 1, now=now)
     events.advance(ref, found)
     if ref.has_gap and not changes.added:
-        ref.events_through = ref.events_seen
+        ref.events_through = max(ref.events_through, events.highest(found, default=ref.events_seen))
     ref.save(update_fields=("events_seen", "events_through"))
     if changes:
         match.sequence += 1

@@ -6,7 +6,7 @@ import logging
 
 from django.utils import timezone
 
-from scraping import breakers, discover, failures, ingest, journal
+from scraping import breakers, discover, events, failures, ingest, journal
 from scraping.check import check
 from scraping.engine import Engine
 from scraping.errors import StaleFence
@@ -107,4 +107,4 @@ def _is_quiet(ref: MatchRef) -> bool:
 def _reaches(page: Payload, through: int) -> bool:
     """Does this page of events come down to what is known already?"""
     ordinals = [event.ordinal for event in page.events if event.ordinal is not None]
-    return not ordinals or min(ordinals) <= through + 1
+    return not ordinals or events.reaches(ordinals, through)

@@ -13,10 +13,15 @@ HAS_REDIS = bool(os.environ.get("REDIS_URL"))
 
 
 def pytest_configure() -> None:
-    """Real password hashes take half a second each, by design; tests check logins, not hashes."""
+    """Real password hashes take half a second each, by design; tests check logins, not hashes.
+
+    SQLite gets a file: in memory, threads would share the database by table locks, which wait for nobody.
+    """
     from django.conf import settings
 
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    if not HAS_POSTGRES:
+        settings.DATABASES["default"].setdefault("TEST", {})["NAME"] = str(settings.VAR_DIR / "test.sqlite3")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -95,14 +95,21 @@ def _start_children(supervisor: Supervisor, config: Config) -> None:
         env["BREAK_INTERVAL_SECONDS"] = f"{max(2.5, config.break_interval_seconds / config.stadium_pace):g}"
     if supervisor.stopping:
         return
-    synced = subprocess.run(
-        python("manage.py", "sync_sources"), cwd=PROJECT_ROOT, env={**os.environ, **env}, check=False
-    )
-    if synced.returncode != 0 or supervisor.stopping:
-        sys.exit("The sources could not be written to the database." if not supervisor.stopping else 0)
+    _sync_sources(env)
+    if supervisor.stopping:
+        return
     say("starting web and engine")
     supervisor.start(Child("web", _web_command(config), env))
     supervisor.start(Child("engine", python("manage.py", "run_worker", "--with-scheduler"), env))
+
+
+def _sync_sources(env: dict[str, str]) -> None:
+    command, env = python("manage.py", "sync_sources"), {**os.environ, **env}
+    done = subprocess.run(
+        command, cwd=PROJECT_ROOT, env=env, start_new_session=True, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        sys.exit(f"The sources could not be written to the database:\n{done.stdout}{done.stderr}")
 
 
 def _web_command(config: Config) -> list[str]:

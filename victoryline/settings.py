@@ -188,7 +188,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("scraping.scheduler.hint.hint_due_tasks", 0.0),
     ("scraping.scheduler.restarts.replace_worn_scrapers", 5.0),
     ("scraping.scheduler.archive.archive_old_matches", 300.0),
-    ("scraping.scheduler.retention.prune", 60.0),
+    ("scraping.scheduler.retention.prune", 10.0),
     ("scraping.scheduler.orphans.end_orphans", CONFIG.orphan_cleanup_minutes * 60.0),
     ("monitoring.watchdogs.staleness.watch_staleness", 5.0),
     ("monitoring.watchdogs.error_rate.watch_error_rate", 5.0),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SUMMARY = "polls a second, against scrapy-playwright"
 WARM_UP_SECONDS_A_MATCH = 2.0
 SAMPLE = 60
+OPEN_TASKS = 64  # enough for the worker never to wait, few enough to be finished soon after the turn
 OURS_SLACK_SECONDS = 2.0  # a reading's own time to the moment it is noted
 # Always due: the shortest interval there is, for busy and quiet matches alike, and a scheduler that looks all the time.
 SATURATED = {
@@ -70,7 +71,7 @@ def run(options: Namespace) -> dict[str, Any]:
 def _turns(place: Arena, options: Namespace) -> tuple[list[Turn], list[peer.Visits]]:
     from benchmarks import watch
 
-    watch.set_up_source(max_open_tasks=options.matches)
+    watch.set_up_source(max_open_tasks=min(options.matches, OPEN_TASKS))
     place.start_engine(workers=options.workers)
     watch.wait_for_first_readings(
         place, matches=options.matches, seconds=60 + WARM_UP_SECONDS_A_MATCH * options.matches

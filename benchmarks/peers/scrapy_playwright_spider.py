@@ -29,7 +29,7 @@ def abort(request: Any) -> bool:
 
 
 class Matches(scrapy.Spider):
-    """Keeps `pages` visits under way. The clock starts when each has been done twice: browser and pages are warm then."""
+    """Keeps `pages` visits under way. The clock starts when each has been done twice: browser and pages are warm."""
 
     name = "matches"
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from scraping.browser.host import BrowserHost
 from scraping.browser.session import Session
-from scraping.errors import AuthExpired, Blocked, Drift, ReadTimeout, ResourceLost, ScrapingError
+from scraping.errors import AuthExpired, Blocked, Drift, ReadTimeout, ResourceLost, ScrapingError, Transient
 from scraping.payloads import Payload
 from scraping.reading.memory import Visited, VisitMemory
 from scraping.reading.verdict import error_for
@@ -74,11 +74,15 @@ class Reader:
             self._visit(target)
             visited = self._memory.get(target.ref_id)
         request = visited.requests.get(target.adapter.events_endpoint) if visited else None
+        if request is None:
+            raise Transient("the page did not get its list of events", url=target.ref.url)
         payloads: list[Payload] = []
         while visited is not None and request is not None and len(payloads) < MAX_EVENT_PAGES:
             asking = replace(visited, requests={**visited.requests, request.name: request})
             reading = self._direct(target, asking)
             payloads.append(target.adapter.parse(reading))
+            if "events" in payloads[-1].integrity.missing_fields:  # no list is not an empty list
+                raise Transient("the list of events could not be read", url=request.url)
             if is_enough(payloads[-1]):
                 break
             request = target.adapter.older_events(reading, request)

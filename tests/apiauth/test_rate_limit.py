@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -60,6 +61,17 @@ class TestWindow:
         assert not limiter.peek("acme", 10).is_allowed
         clock.now += 0.5
         assert limiter.take("acme", 10).is_allowed
+
+
+class TestMemory:
+    def test_clears_old_counters_without_a_thread_for_every_hit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        limiter = Limiter("")
+        limiter._memory.timer.join()
+        start = Mock()
+        monkeypatch.setattr("limits.storage.memory.threading.Timer.start", start)
+        for _ in range(50):
+            limiter.take("acme", 100)
+        assert start.call_count == 1
 
 
 @pytest.mark.django_db

@@ -1,6 +1,6 @@
 """Fixtures of the fault tests."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -8,13 +8,12 @@ Recovered = Callable[[str, float], None]
 
 
 @pytest.fixture
-def recovered(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> Iterator[Recovered]:
+def recovered(record_property: Callable[[str, object], None], capsys: pytest.CaptureFixture[str]) -> Recovered:
     """Call it with what was broken and the seconds until all was well again: shown at once, and kept in the report."""
-    record = request.getfixturevalue("record_property")
 
     def tell(what: str, seconds: float) -> None:
-        record("recovery_seconds", round(seconds, 2))
+        record_property("recovery_seconds", round(seconds, 2))
         with capsys.disabled():
-            print(f"\n    {what}: recovered in {seconds:.1f} s", flush=True)  # noqa: T201 - the figure is the point
+            print(f"\n    {what}: {seconds:.1f} s", flush=True)  # noqa: T201 - the figure is the point
 
-    yield tell
+    return tell

@@ -49,7 +49,8 @@ class TestBrowserKilled:
     ) -> None:
         old = system.browsers()
         victims = old if victim == "Chromium" else system.drivers()
-        assert old and victims
+        assert old
+        assert victims
         live = [match.ref_id for match in system.live()]
         killed_at = time.time()
         for process in victims:

@@ -11,7 +11,7 @@ from tests.faults.database import Database, StoredMatch, as_stored, matches
 from tests.stadium_process import StadiumProcess
 from tests.system import wait_for
 
-SETTLE_SECONDS = 60.0
+SETTLE_SECONDS = 90.0
 
 
 class Witness:

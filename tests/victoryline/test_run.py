@@ -47,7 +47,7 @@ class TestRunning:
 
         def live():
             _, body, _ = system.get("/api/v1/matches", token=token)
-            return [match for match in body["results"] if match["status"] == "live"]
+            return [match for match in body["matches"] if match["status"] == "live"]
 
         wait_for(live, seconds=60, what="a live match over the API")
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import orjson
 from django.contrib import messages
-from django.db.models import Model
+from django.db.models import Field, Model, URLField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.html import format_html
@@ -30,6 +30,11 @@ class ConsoleAdmin(ModelAdmin):  # type: ignore[misc]  # unfold publishes no typ
     list_fullwidth = True
     compressed_fields = True
     warn_unsaved_form = True
+
+    def formfield_for_dbfield(self, db_field: Field[Any, Any], request: HttpRequest, **options: Any) -> Any:
+        if isinstance(db_field, URLField):
+            options["assume_scheme"] = "https"  # what Django 6 will do unasked
+        return super().formfield_for_dbfield(db_field, request, **options)
 
 
 class HistoryAdmin(ConsoleAdmin):

@@ -1,0 +1,478 @@
+"""The journal and ingest against every order of events: Hypothesis plays workers, scheduler, operator and power cuts.
+
+A simple model (dictionaries) says what should be; after each step the database must agree. Invariants, by number:
+I1 every discovered match has one row; I2 every open task is scheduled or leased; I3 state and data change together;
+I4 nobody commits with an old fence; I5 effects are unique and numbered without holes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.db import connection
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from scraping import discover, failures, ingest, journal
+from scraping.engine import Engine
+from scraping.errors import PayloadRejected, ResourceLost, StaleFence, Transient
+from scraping.journal import Claim
+from scraping.models import (
+    Match,
+    MatchEvent,
+    MatchRef,
+    Scraper,
+    ScrapeError,
+    ScrapeTask,
+    Snapshot,
+    Source,
+    TaskTransition,
+)
+from scraping.payloads import DiscoveredMatch, Resource, Sport, Status
+from scraping.resilience.decide import MAX_FREE_ATTEMPTS
+from scraping.resilience.interval import Pace
+from tests.factories import NOW, make_source
+from tests.scraping.builders import LEASE_SECONDS, POLICIES, ball, chasing, engine_with, payload_of
+
+WORKERS = ("w-1", "w-2", "w-3")
+KEYS = ("A1", "B2", "C3")
+TABLES = (Match, MatchRef, Snapshot, MatchEvent, Scraper, ScrapeTask, TaskTransition, ScrapeError)
+LONGEST_RETRY = timedelta(seconds=120)  # a breaker's minute, a backoff, and room
+SLOW = timedelta(seconds=10)
+
+
+class Crash(BaseException):
+    """The process ends here. No `except Exception` on the way may notice."""
+
+
+@contextmanager
+def crash_at(statement: int, *, is_after: bool) -> Iterator[None]:
+    """End the process before or after its n-th SQL statement."""
+    seen = 0
+
+    def wrapper(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        nonlocal seen
+        if sql.startswith("BEGIN"):
+            return execute(sql, params, many, context)
+        seen += 1
+        if seen == statement and not is_after:
+            raise Crash
+        result = execute(sql, params, many, context)
+        if seen == statement:
+            raise Crash
+        return result
+
+    with connection.execute_wrapper(wrapper):
+        yield
+
+
+def everything() -> list[list[dict[str, Any]]]:
+    return [list(table._default_manager.order_by("pk").values()) for table in TABLES]
+
+
+@dataclass
+class ModelTask:
+    """What the journal should know of a task."""
+
+    key: str
+    state: str = "PENDING"
+    run_at: datetime = NOW
+    lease_until: datetime = NOW
+    fence: int = 0
+    attempt: int = 0
+    charged: int = 0
+    rescues: int = 0
+    worker: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in ("PENDING", "EXECUTING")
+
+
+@dataclass
+class ModelMatch:
+    """What the match should look like to a reader."""
+
+    runs: int = 0
+    sequence: int = 0
+    scrapes: int = 0
+    events: dict[str, int] = field(default_factory=dict)  # event id -> runs
+    revisions: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a worker brings back from the source: more runs, new balls, a ball counted anew, one taken back."""
+
+    runs: int
+    new_balls: int
+    corrects: bool
+    retracts: bool
+
+
+FOUND = st.builds(Found, st.integers(0, 6), st.integers(0, 2), st.booleans(), st.booleans())
+ERRORS = st.sampled_from(
+    (Transient("502"), ResourceLost("the browser died"), PayloadRejected("rubbish"), ValueError("a bug of ours"))
+)
+CRASH = st.tuples(st.integers(1, 40), st.booleans())
+
+
+class JournalMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        for table in reversed(TABLES):
+            table._default_manager.all().delete()
+        self.now = NOW
+        self.source: Source = make_source()
+        self.tasks: dict[int, ModelTask] = {}
+        self.matches: dict[str, ModelMatch] = {}
+        self.claims: list[Claim] = []
+        self.engine: Engine = engine_with(ValueError("never read"))
+
+    # --- what happens
+
+    @initialize()
+    def the_first_match_is_known(self) -> None:
+        self._discover(["A1"])
+
+    @rule(found=st.lists(st.sampled_from(KEYS), max_size=4))
+    def discover_matches(self, found: list[str]) -> None:
+        self._discover(found)
+
+    @rule(found=st.lists(st.sampled_from(KEYS), max_size=4), crash=CRASH)
+    def crash_while_discovering(self, found: list[str], crash: tuple[int, bool]) -> None:
+        before = everything()
+        if self._survives(crash, lambda: self._register(found)):
+            self._learn(found)
+        else:
+            assert everything() == before
+
+    @rule(data=st.data())
+    def open_task(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.matches)))
+        is_free = self._open_task_of(key) is None
+        assert journal.open_tasks([self._new_task(key)], now=self.now) == int(is_free)
+        if is_free:
+            self._note_new(key)
+
+    @rule(seconds=st.sampled_from((0.5, 3.0, LEASE_SECONDS + 1, 61.0)))
+    def time_passes(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    @precondition(lambda self: self.tasks)
+    @rule(data=st.data(), worker=st.sampled_from(WORKERS))
+    def claim(self, data: st.DataObject, worker: str) -> None:
+        task_id = self._any_task(data)
+        is_due = self._is_due(task_id)
+        claim = journal.claim(task_id, worker_id=worker, lease_seconds=LEASE_SECONDS, now=self.now)
+        assert (claim is not None) == is_due
+        if claim is not None:
+            self._note_claim(task_id, worker)
+            assert (claim.fence, claim.attempt) == (self.tasks[task_id].fence, self.tasks[task_id].attempt)
+            self.claims.append(claim)
+
+    @precondition(lambda self: self.tasks)
+    @rule(data=st.data(), worker=st.sampled_from(WORKERS), crash=CRASH)
+    def crash_while_claiming(self, data: st.DataObject, worker: str, crash: tuple[int, bool]) -> None:
+        """Either nothing happened, or the task is held by a worker that is gone: its lease will run out."""
+        task_id = self._any_task(data)
+        before, is_due = everything(), self._is_due(task_id)
+        if self._survives(crash, lambda: journal.claim(task_id, worker_id=worker, lease_seconds=15, now=self.now)):
+            assert (everything() != before) == is_due
+        if everything() != before:
+            assert is_due
+            self._note_claim(task_id, worker)
+
+    @rule(worker=st.sampled_from(WORKERS))
+    def heartbeat(self, worker: str) -> None:
+        """Of a worker that still believes in all the tasks it ever claimed."""
+        believed = [claim.task_id for claim in self.claims if claim.worker_id == worker]
+        until = self.now + timedelta(seconds=LEASE_SECONDS)
+        journal.extend_leases(believed, worker_id=worker, until=until)
+        for task_id in believed:
+            if self.tasks[task_id].state == "EXECUTING" and self.tasks[task_id].worker == worker:
+                self.tasks[task_id].lease_until = until
+
+    @rule()
+    def rescue(self) -> None:
+        expired = [task for task in self.tasks.values() if self._is_expired(task)]
+        assert journal.rescue(max_rescues=POLICIES.max_rescues, now=self.now) == len(expired)
+        for task in expired:
+            self._note_rescue(task)
+
+    @rule(crash=CRASH)
+    def crash_while_rescuing(self, crash: tuple[int, bool]) -> None:
+        """Each task is rescued as a whole or not at all."""
+        self._survives(crash, lambda: journal.rescue(max_rescues=POLICIES.max_rescues, now=self.now))
+        for task_id, task in self.tasks.items():
+            row = ScrapeTask.objects.get(pk=task_id)
+            if row.state != task.state:
+                assert self._is_expired(task)
+                self._note_rescue(task)
+                assert row.transitions.filter(from_state="EXECUTING", to_state=row.state, at=self.now).exists()
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data(), found=FOUND)
+    def finish(self, data: st.DataObject, found: Found) -> None:
+        """In time or too late: after a rescue, after another worker's claim, twice."""
+        claim = self._any_claim(data)
+        if self._is_current(claim):
+            self._finish(claim, found)
+            self._note_finish(claim, found)
+        else:
+            self._refused(lambda: self._finish(claim, found))
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data(), found=FOUND, crash=CRASH)
+    def crash_while_finishing(self, data: st.DataObject, found: Found, crash: tuple[int, bool]) -> None:
+        claim = self._any_claim(data)
+        if not self._is_current(claim):
+            return
+        before = everything()
+        if self._survives(crash, lambda: self._finish(claim, found)):
+            self._note_finish(claim, found)
+        else:
+            assert everything() == before
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data(), error=ERRORS)
+    def fail(self, data: st.DataObject, error: Exception) -> None:
+        claim = self._any_claim(data)
+        before, is_current = everything(), self._is_current(claim)
+        self._fail(claim, error)
+        if is_current:
+            self._note_failure(claim, error)
+        else:
+            assert everything() == before
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data(), error=ERRORS, crash=CRASH)
+    def crash_while_failing(self, data: st.DataObject, error: Exception, crash: tuple[int, bool]) -> None:
+        claim = self._any_claim(data)
+        if not self._is_current(claim):
+            return
+        before = everything()
+        if self._survives(crash, lambda: self._fail(claim, error)):
+            self._note_failure(claim, error)
+        else:
+            assert everything() == before
+
+    @rule(worker=st.sampled_from(WORKERS))
+    def stop_a_worker(self, worker: str) -> None:
+        held = [id_ for id_, task in self.tasks.items() if task.state == "EXECUTING" and task.worker == worker]
+        assert journal.release(held, worker_id=worker, now=self.now) == len(held)
+        for task_id in held:
+            task = self.tasks[task_id]
+            task.state, task.run_at, task.worker, task.attempt = "PENDING", self.now, "", task.attempt - 1
+
+    @precondition(lambda self: self.tasks)
+    @rule(data=st.data())
+    def operator_retries(self, data: st.DataObject) -> None:
+        task_id = self._any_task(data)
+        task = self.tasks[task_id]
+        is_allowed = task.state == "DEAD" and self._open_task_of(task.key) is None
+        outcome = journal.retry(task_ids=[task_id], actor="anna", now=self.now)
+        assert (outcome.retried == [task_id]) == is_allowed
+        if is_allowed:
+            task.state, task.run_at, task.worker = "PENDING", self.now, ""
+            task.attempt = task.charged = task.rescues = 0
+
+    # --- what must be true after each of them
+
+    @invariant()
+    def i1_every_discovered_match_has_one_row(self) -> None:
+        assert sorted(MatchRef.objects.values_list("source_event_id", flat=True)) == sorted(self.matches)
+        assert Match.objects.count() == len(self.matches)
+
+    @invariant()
+    def i2_every_open_task_is_scheduled_or_leased(self) -> None:
+        for task in ScrapeTask.objects.filter(state__in=("PENDING", "EXECUTING")):
+            if task.state == "PENDING":
+                assert task.run_at <= self.now + LONGEST_RETRY
+                assert (task.worker_id, task.lease_until) == ("", None)
+            else:
+                assert task.lease_until is not None
+                assert task.lease_until <= self.now + timedelta(seconds=LEASE_SECONDS)
+
+    @invariant()
+    def i3_states_and_data_agree(self) -> None:
+        for row in ScrapeTask.objects.filter(resource=Resource.SCORECARD):
+            task = self.tasks[row.pk]
+            assert (row.state, row.fence, row.attempt) == (task.state, task.fence, task.attempt)
+            assert (row.charged_attempts, row.rescues) == (task.charged, task.rescues)
+            assert row.state != "DEAD" or row.reason
+        for ref in MatchRef.objects.select_related("match"):
+            expected = self.matches[ref.source_event_id]
+            assert ref.match.total_scrapes == ref.tasks.filter(state="SUCCESS").count() == expected.scrapes
+            assert ref.match.sequence == expected.sequence
+            assert not expected.scrapes or ref.match.payload["innings"][-1]["runs"] == expected.runs
+
+    @invariant()
+    def i5_effects_are_unique_and_have_no_holes(self) -> None:
+        for ref in MatchRef.objects.select_related("match"):
+            expected = self.matches[ref.source_event_id]
+            sequences = list(ref.match.snapshots.order_by("sequence").values_list("sequence", flat=True))
+            assert sequences == list(range(1, expected.sequence + 1))
+            current = ref.match.events.filter(is_current=True).exclude(action="retract")
+            assert dict(current.values_list("event_id", "runs")) == expected.events
+            revisions: dict[str, list[int]] = {}
+            for event_id, revision in ref.match.events.order_by("pk").values_list("event_id", "revision"):
+                revisions.setdefault(event_id, []).append(revision)
+            assert revisions == {id_: list(range(1, last + 1)) for id_, last in expected.revisions.items()}
+
+    # --- how it is done
+
+    def _survives(self, crash: tuple[int, bool], do: Callable[[], object]) -> bool:
+        try:
+            with crash_at(crash[0], is_after=crash[1]):
+                do()
+        except Crash:
+            return False
+        return True
+
+    def _refused(self, do: Callable[[], object]) -> None:
+        """I4."""
+        before = everything()
+        with pytest.raises(StaleFence):
+            do()
+        assert everything() == before
+
+    def _discover(self, found: list[str]) -> None:
+        self._register(found)
+        self._learn(found)
+
+    def _learn(self, found: list[str]) -> None:
+        for key in found:
+            self.matches.setdefault(key, ModelMatch())
+
+    def _register(self, found: list[str]) -> None:
+        from django.db import transaction
+
+        rows = [
+            DiscoveredMatch(
+                source_event_id=key, url=f"https://crex.example/{key}", sport=Sport.CRICKET, status=Status.LIVE
+            )
+            for key in found
+        ]
+        with transaction.atomic():  # as journal.finishing does
+            discover.register(self.source, rows, now=self.now)
+
+    def _new_task(self, key: str) -> journal.NewTask:
+        return journal.NewTask(self.source.pk, self._ref(key).pk, Resource.SCORECARD, 0, run_at=self.now)
+
+    def _ref(self, key: str) -> MatchRef:
+        return MatchRef.objects.select_related("source", "match").get(source_event_id=key)
+
+    def _note_new(self, key: str) -> None:
+        self.tasks[ScrapeTask.objects.latest("pk").pk] = ModelTask(key, run_at=self.now)
+
+    def _open_task_of(self, key: str) -> ModelTask | None:
+        return next((task for task in self.tasks.values() if task.key == key and task.is_open), None)
+
+    def _any_task(self, data: st.DataObject) -> int:
+        return data.draw(st.sampled_from(sorted(self.tasks)[-6:]))
+
+    def _any_claim(self, data: st.DataObject) -> Claim:
+        return data.draw(st.sampled_from(self.claims[-4:]))
+
+    def _is_due(self, task_id: int) -> bool:
+        return self.tasks[task_id].state == "PENDING" and self.tasks[task_id].run_at <= self.now
+
+    def _is_expired(self, task: ModelTask) -> bool:
+        return task.state == "EXECUTING" and task.lease_until < self.now
+
+    def _is_current(self, claim: Claim) -> bool:
+        task = self.tasks[claim.task_id]
+        return task.state == "EXECUTING" and task.fence == claim.fence
+
+    def _note_claim(self, task_id: int, worker: str) -> None:
+        task = self.tasks[task_id]
+        task.state, task.worker = "EXECUTING", worker
+        task.fence, task.attempt = task.fence + 1, task.attempt + 1
+        task.lease_until = self.now + timedelta(seconds=LEASE_SECONDS)
+
+    def _note_rescue(self, task: ModelTask) -> None:
+        task.rescues += 1
+        task.state, task.run_at = ("DEAD" if task.rescues > POLICIES.max_rescues else "PENDING"), self.now
+
+    def _events_after(self, claim: Claim, found: Found) -> dict[str, int]:
+        """The source's whole list of balls, as this reading shows it."""
+        expected = self.matches[self.tasks[claim.task_id].key]
+        events = dict(expected.events)
+        if found.corrects and events:
+            events[max(events)] += 1
+        if found.retracts and events:
+            del events[min(events)]
+        for number in range(1, found.new_balls + 1):
+            events[f"{len(expected.revisions) + number:04}"] = 1
+        return events
+
+    def _finish(self, claim: Claim, found: Found) -> None:
+        key = self.tasks[claim.task_id].key
+        events = [ball(int(id_), id=id_, ordinal=None, runs=runs) for id_, runs in self._events_after(claim, found).items()]
+        state = chasing(self.matches[key].runs + found.runs)
+        payload = payload_of(self._ref(key), state, at=self.now, events=events, events_are_complete=True)
+        with journal.finishing(claim, now=self.now):
+            attempt = ingest.Attempt(claim.worker_id, self.now, had_failures=claim.attempt > 1, now=self.now)
+            assert claim.ref_id is not None
+            ingest.apply(payload, ref_id=claim.ref_id, pace=Pace(), attempt=attempt)
+
+    def _note_finish(self, claim: Claim, found: Found) -> None:
+        task = self.tasks[claim.task_id]
+        task.state = "SUCCESS"
+        match, events = self.matches[task.key], self._events_after(claim, found)
+        changed = {id_ for id_ in match.events.keys() | events.keys() if match.events.get(id_) != events.get(id_)}
+        if changed or found.runs or not match.scrapes:
+            match.sequence += 1
+        for id_ in changed:
+            match.revisions[id_] = match.revisions.get(id_, 0) + 1
+        match.runs, match.events, match.scrapes = match.runs + found.runs, events, match.scrapes + 1
+
+    def _fail(self, claim: Claim, error: Exception) -> None:
+        with patch("django.utils.timezone.now", return_value=self.now):
+            failures.record(claim, error, engine=self.engine)
+
+    def _note_failure(self, claim: Claim, error: Exception) -> None:
+        """The same numbers as the table of decisions, in other words."""
+        task = self.tasks[claim.task_id]
+        if isinstance(error, ResourceLost):
+            is_final = task.attempt - task.charged >= MAX_FREE_ATTEMPTS
+            task.charged += int(is_final)
+        else:
+            task.charged += 1
+            allowed = {Transient: POLICIES.retry.max_attempts, PayloadRejected: 2, ValueError: 1}[type(error)]
+            is_final = task.charged >= allowed
+        task.state, task.worker = ("DEAD", task.worker) if is_final else ("PENDING", "")
+        row = ScrapeTask.objects.get(pk=claim.task_id)
+        assert is_final or self.now <= row.run_at <= self.now + LONGEST_RETRY
+        task.run_at = row.run_at
+
+
+@pytest.mark.both
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.requirement("ZT-8")
+def test_holds_in_every_order_of_events() -> None:
+    run_state_machine_as_test(
+        JournalMachine,
+        settings=settings(
+            max_examples=40,
+            stateful_step_count=25,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
