@@ -11,8 +11,9 @@ from typing import Any
 from django.db.models import F, Prefetch, QuerySet
 
 from scraping.models import Match, MatchLifecycle, MatchRef
-from scraping.payloads import Status, as_utc_iso
+from scraping.payloads import Status
 from scraping.queries import freshness_of
+from victoryline.lib.times import as_utc_iso
 
 MOST_LIVE = 400
 MOST_UPCOMING = 24

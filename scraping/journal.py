@@ -22,6 +22,7 @@ from django.db.models import F, QuerySet
 from scraping.errors import ErrorClass, StaleFence
 from scraping.models import ScrapeTask, Stage, TaskState, TaskTransition
 from scraping.payloads import Resource
+from scraping.resilience.decide import OUR_FAULTS
 from scraping.signals import task_died, task_failed, task_rescued, task_retried
 
 SCHEDULER = "scheduler"
@@ -192,7 +193,7 @@ def bury(claim: Claim, note: FailureNote, *, reason: str, now: datetime) -> None
             stage=note.stage,
             lease_until=None,
             finished_at=now,
-            charged_attempts=F("charged_attempts") + 1,
+            charged_attempts=F("charged_attempts") + (0 if note.error_class in OUR_FAULTS else 1),
             error_class=note.error_class.value,
             reason=reason[:REASON_LENGTH],
             error=note.error,

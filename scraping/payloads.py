@@ -7,7 +7,6 @@ when it was read. A change that an older reader would misunderstand gets a new S
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -199,8 +198,3 @@ class DiscoveredMatch(Frozen):
     sport: Sport
     status: Status
     start_time: AwareDatetime | None = None
-
-
-def as_utc_iso(moment: datetime) -> str:
-    """ISO 8601 with a Z, the one spelling of time in our answers."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

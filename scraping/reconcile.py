@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from scraping.payloads import as_utc_iso
+from victoryline.lib.times import as_utc_iso
 
 State = Mapping[str, Any]
 

@@ -99,7 +99,8 @@ class EmbeddedSystem:
         """The direct child whose command line has these words."""
         assert self.process is not None
         children = psutil.Process(self.process.pid).children()
-        (found,) = [each for each in children if words in " ".join(each.cmdline())]
+        living = [each for each in children if each.status() != psutil.STATUS_ZOMBIE]
+        (found,) = [each for each in living if words in " ".join(each.cmdline())]
         return found
 
     def left_behind(self) -> list[str]:

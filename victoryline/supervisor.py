@@ -22,7 +22,7 @@ import psutil
 from victoryline.lib import processes, warden
 from victoryline.lib.child_logs import ChildLog
 
-GRACE_SECONDS = 8.0
+GRACE_SECONDS = 7.0  # everything must be gone after 10, on a busy machine too
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 0.2, 10.0
 STEADY_AFTER_SECONDS = 60.0
 # A signal to a whole process group reaches us from several sides at once; that is one wish, not two.
@@ -159,7 +159,7 @@ class Supervisor:
 
     def _end_strays(self, temp_dir: Path) -> None:
         """Chromium leads a group of its own. Orphaned, it becomes our direct child; its TMPDIR tells whose it was."""
-        deadline = time.monotonic() + 2
+        deadline = time.monotonic() + 1
         while time.monotonic() < deadline:
             self._reap_adopted()
             strays = [each for each in psutil.Process().children() if warden.temp_dir_of(each) == str(temp_dir)]

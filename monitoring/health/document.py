@@ -29,7 +29,7 @@ from monitoring.queries import (
 )
 from scraping.models import Breaker, BreakerState, HealthStatus, Match, MatchLifecycle, Scraper, Snapshot, Worker
 from scraping.payloads import Status as MatchStatus
-from scraping.payloads import as_utc_iso
+from victoryline.lib.times import as_utc_iso
 
 LATENCY_WINDOW = timedelta(minutes=5)
 LATENCY_SAMPLES = 1000

@@ -17,7 +17,7 @@ from monitoring.health.grading import Freshness, current_standing
 from monitoring.models import Alert, AuditEntry
 from monitoring.queries import MEGABYTE, last_success_at, live_ages, percentile, updates_last_minute, workers_at_work
 from scraping.models import Match, MatchRef, Priority, ScrapeTask, Source, TaskState
-from scraping.payloads import as_utc_iso
+from victoryline.lib.times import as_utc_iso
 
 FAILURE_WINDOW = timedelta(minutes=10)
 AUDIT_ENTRIES = 10

@@ -17,7 +17,7 @@ from monitoring.models import Alert, Severity
 from monitoring.queries import matches_to_watch
 from scraping import lifecycle
 from scraping.models import Match, ScraperStatus, Source
-from scraping.payloads import as_utc_iso
+from victoryline.lib.times import as_utc_iso
 
 logger = logging.getLogger(__name__)
 

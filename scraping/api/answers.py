@@ -10,8 +10,9 @@ from typing import Any
 
 from scraping.freshness import DataState, Freshness
 from scraping.models import Match, MatchEvent
-from scraping.payloads import Status, as_utc_iso
+from scraping.payloads import Status
 from scraping.queries import freshness_of, keys_of
+from victoryline.lib.times import as_utc_iso
 
 Body = dict[str, Any]
 CACHE_SECONDS = {Status.LIVE: 1, Status.UPCOMING: 10, Status.COMPLETED: 60, Status.ABANDONED: 60}

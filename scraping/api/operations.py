@@ -14,8 +14,8 @@ from scraping.api.base import match_or_404
 from scraping.api.described import PAUSE, RESUME
 from scraping.api.params import PauseRequest
 from scraping.models import Match
-from scraping.payloads import as_utc_iso
 from victoryline.lib.problems import Conflict
+from victoryline.lib.times import as_utc_iso
 from victoryline.lib.views import ApiView
 
 

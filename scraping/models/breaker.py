@@ -8,7 +8,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from scraping.payloads import as_utc_iso
+from victoryline.lib.times import as_utc_iso
 
 
 class BreakerState(models.TextChoices):

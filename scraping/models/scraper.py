@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import models
 from django.db.models import Q
 
-from scraping.payloads import as_utc_iso
+from victoryline.lib.times import as_utc_iso
 
 
 class HealthStatus(models.TextChoices):

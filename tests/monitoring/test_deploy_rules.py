@@ -31,4 +31,5 @@ def test_prometheus_loads_the_rules_and_asks_every_process():
     compose = yaml.safe_load((Path(settings.BASE_DIR) / "docker-compose.yml").read_text(encoding="utf-8"))
     targets = {t.split(":")[0] for job in config["scrape_configs"] for s in job["static_configs"] for t in s["targets"]}
     assert config["rule_files"] == ["alerts.yml"]
-    assert targets == {"web", "scheduler", "worker"} and targets <= set(compose["services"])
+    assert targets == {"web", "scheduler", "worker"}
+    assert targets <= set(compose["services"])

@@ -15,9 +15,9 @@ from monitoring.watchdogs.staleness import watch_staleness
 from monitoring.watchdogs.workers import watch_workers
 from scraping import signals
 from scraping.models import Match
-from scraping.payloads import as_utc_iso
 from tests.factories import NOW, make_source
 from tests.monitoring.rows import MEGABYTE, make_error, make_task, make_watched, make_worker
+from victoryline.lib.times import as_utc_iso
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 LATER = NOW + timedelta(seconds=5)

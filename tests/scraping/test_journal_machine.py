@@ -116,15 +116,16 @@ class ModelMatch:
 
 @dataclass(frozen=True)
 class Found:
-    """What a worker brings back from the source: more runs, new balls, a ball counted anew, one taken back."""
+    """What a worker brings back from the source: more runs, new balls, a ball counted anew, taken back, there again."""
 
     runs: int
     new_balls: int
     corrects: bool
     retracts: bool
+    restores: bool
 
 
-FOUND = st.builds(Found, st.integers(0, 6), st.integers(0, 2), st.booleans(), st.booleans())
+FOUND = st.builds(Found, st.integers(0, 6), st.integers(0, 2), st.booleans(), st.booleans(), st.booleans())
 ERRORS = st.sampled_from(
     (Transient("502"), ResourceLost("the browser died"), PayloadRejected("rubbish"), ValueError("a bug of ours"))
 )
@@ -417,13 +418,17 @@ class JournalMachine(RuleBasedStateMachine):
             events[max(events)] += 1
         if found.retracts and events:
             del events[min(events)]
+        if found.restores and (lost := expected.revisions.keys() - expected.events.keys()):
+            events[max(lost)] = 1
         for number in range(1, found.new_balls + 1):
             events[f"{len(expected.revisions) + number:04}"] = 1
         return events
 
     def _finish(self, claim: Claim, found: Found) -> None:
         key = self.tasks[claim.task_id].key
-        events = [ball(int(id_), id=id_, ordinal=None, runs=runs) for id_, runs in self._events_after(claim, found).items()]
+        events = [
+            ball(int(id_), id=id_, ordinal=None, runs=runs) for id_, runs in self._events_after(claim, found).items()
+        ]
         state = chasing(self.matches[key].runs + found.runs)
         payload = payload_of(self._ref(key), state, at=self.now, events=events, events_are_complete=True)
         with journal.finishing(claim, now=self.now):
@@ -451,7 +456,6 @@ class JournalMachine(RuleBasedStateMachine):
         task = self.tasks[claim.task_id]
         if isinstance(error, ResourceLost):
             is_final = task.attempt - task.charged >= MAX_FREE_ATTEMPTS
-            task.charged += int(is_final)
         else:
             task.charged += 1
             allowed = {Transient: POLICIES.retry.max_attempts, PayloadRejected: 2, ValueError: 1}[type(error)]

@@ -6,6 +6,7 @@ import socket
 import stat
 import subprocess
 
+import psutil
 import pytest
 
 from tests.system import EmbeddedSystem, wait_for
@@ -62,10 +63,10 @@ class TestRunning:
     def test_a_killed_child_comes_back(self, system, words):
         old = system.child(words)
         old.kill()
-        new = wait_for(lambda: _other_child(system, words, old.pid), seconds=15, what=f"another {words}")
+        new = wait_for(lambda: _other_child(system, words, old.pid), seconds=30, what=f"another {words}")
         system.family()
         assert new.pid != old.pid
-        wait_for(lambda: _answers(system), seconds=20, what="the web server")
+        wait_for(lambda: _answers(system), seconds=30, what="the web server")
 
 
 class TestStopping:
@@ -129,7 +130,7 @@ class TestMake:
 def _other_child(system: EmbeddedSystem, words: str, old_pid: int):
     try:
         found = system.child(words)
-    except ValueError:
+    except (ValueError, psutil.NoSuchProcess):  # none just now, or it ended while we looked
         return None
     return found if found.pid != old_pid else None
 

@@ -13,6 +13,7 @@ HARMLESS = re.compile(r"_(seconds|hours|count|total|at|id|prefix)$", re.IGNORECA
 LOOKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^\s/@:]*:[^\s/@]*@", re.IGNORECASE), r"\g<scheme>***:***@"),
     (re.compile(r"\b(?P<kind>bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE), r"\g<kind> ***"),
+    (re.compile(r"\bvl_[0-9a-f]{12}_[A-Za-z0-9_-]{43}"), HIDDEN),  # our own API keys
     (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"), HIDDEN),
     (
         re.compile(

@@ -1,0 +1,156 @@
+"""The benchmark harness itself: what it understands, what it prints, what it keeps. No bench is run here."""
+
+import argparse
+import json
+from importlib.metadata import version
+
+import pytest
+
+from benchmarks import __main__ as harness
+from benchmarks import results
+from benchmarks.errors import BenchError
+from benchmarks.peers import scrapy_playwright
+from benchmarks.registry import BENCHES, load
+from benchmarks.truth import Seen, printed_score, scores_of, wrong_ones
+
+MEASURED = {"ours": 150.0, "peers": {"scrapy-playwright": 5.0}, "ratio": 30.0, "problems": []}
+
+
+@pytest.fixture
+def bench(monkeypatch, tmp_path):
+    """Call with what `polls` is to measure; results go to a folder of the test's own."""
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    monkeypatch.setattr(results, "PROJECT_ROOT", tmp_path)
+    monkeypatch.setattr(harness.signal, "signal", lambda *_: None)
+
+    def measures(outcome):
+        def run(options):
+            if isinstance(outcome, Exception):
+                raise outcome
+            return dict(outcome)
+
+        monkeypatch.setattr(load("polls"), "run", run)
+
+    return measures
+
+
+class TestArguments:
+    def test_an_unknown_bench_is_refused_with_the_list_of_those_there_are(self, capsys):
+        with pytest.raises(SystemExit) as ended:
+            harness.main(["nope"])
+        assert ended.value.code == 2
+        said = capsys.readouterr().err
+        assert "'nope'" in said
+        assert ", ".join(sorted(BENCHES)) in said
+
+    def test_no_bench_is_refused(self, capsys):
+        with pytest.raises(SystemExit) as ended:
+            harness.main([])
+        assert ended.value.code == 2
+        assert "NAME" in capsys.readouterr().err
+
+    def test_a_database_we_do_not_run_on_is_refused(self, capsys):
+        with pytest.raises(SystemExit):
+            harness.main(["polls", "--database", "oracle"])
+        assert "postgresql" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("name", sorted(BENCHES))
+    def test_every_bench_has_a_summary_and_takes_its_length(self, name):
+        parser = argparse.ArgumentParser()
+        load(name).add_arguments(parser)
+        assert load(name).SUMMARY
+        assert parser.parse_args(["--seconds", "3", "--matches", "5"]).seconds == 3
+
+
+class TestResult:
+    def test_is_the_last_line_of_stdout_and_is_saved(self, bench, capsys, tmp_path):
+        bench(MEASURED)
+        assert harness.main(["polls"]) == 0
+        printed = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert printed == json.loads((tmp_path / "polls.json").read_text())
+        assert printed["bench"] == "polls"
+        assert (printed["ours"], printed["peers"], printed["ratio"]) == (150.0, {"scrapy-playwright": 5.0}, 30.0)
+        assert printed["machine"]["cores"] >= 1
+        assert printed["problems"] == []
+
+    def test_with_problems_ends_in_an_error_and_overwrites_nothing_good(self, bench, capsys, tmp_path):
+        bench(MEASURED)
+        harness.main(["polls"])
+        bench({**MEASURED, "ours": 0.0, "problems": ["VictoryLine has done nothing"]})
+        assert harness.main(["polls"]) == 1
+        said = capsys.readouterr()
+        assert json.loads(said.out.splitlines()[-1])["problems"] == ["VictoryLine has done nothing"]
+        assert "VictoryLine has done nothing" in said.err
+        assert json.loads((tmp_path / "polls.json").read_text())["ours"] == 150.0
+
+    def test_a_bench_that_could_not_be_run_says_why_and_prints_no_result(self, bench, capsys):
+        bench(BenchError("no Chromium was found"))
+        assert harness.main(["polls"]) == 1
+        said = capsys.readouterr()
+        assert "no Chromium was found" in said.err
+        assert said.out == ""
+
+    @pytest.mark.usefixtures("bench")
+    def test_of_another_database_has_a_file_of_its_own(self, tmp_path):
+        results.save(results.complete("polls", MEASURED, took_seconds=1), variant="sqlite")
+        assert [path.name for path in tmp_path.iterdir()] == ["polls-sqlite.json"]
+
+    @pytest.mark.parametrize(
+        ("values", "percent", "expected"),
+        [([], 50, 0.0), ([7.0], 99, 7.0), ([3.0, 1.0, 2.0], 50, 2.0), (list(range(1, 101)), 95, 95)],
+    )
+    def test_percentiles_are_values_that_were_measured(self, values, percent, expected):
+        assert results.percentile(values, percent) == expected
+
+
+class Stadium:
+    """Says the score was 10/1 until second 100, and 14/1 from then on."""
+
+    def truth(self, site, key, *, at):
+        side = {"runs": 10 if float(at) < 100 else 14, "wickets": 1, "overs": "2.3"}
+        return {"score": {"team_a": side, "team_b": None}}
+
+
+class TestTruth:
+    @pytest.mark.parametrize(
+        ("runs", "asked_at", "read_at", "is_right"),
+        [
+            (10, 97.0, 99.0, True),
+            (10, 99.0, 101.0, True),  # it changed while the answer was on its way
+            (14, 99.0, 101.0, True),
+            (10, 101.0, 103.0, False),
+            (14, 95.0, 97.0, False),
+        ],
+    )
+    def test_a_score_is_right_if_it_was_true_between_asking_and_answer(self, runs, asked_at, read_at, is_right):
+        seen = Seen("138Z", asked_at, read_at, ((runs, 1, "2.3"), None))
+        looked_at, wrong = wrong_ones([seen], Stadium(), sample=5)
+        assert looked_at == 1
+        assert bool(wrong) is not is_right
+
+    def test_reads_scores_as_the_site_prints_them_and_as_we_store_them(self):
+        assert printed_score("92/10(14.4") == (92, 10, "14.4")
+        assert printed_score("") is None
+        stored = {"team_a": {"runs": 92, "wickets": 10, "overs": "14.4", "goals": None}, "team_b": {"overs": None}}
+        assert scores_of(stored) == ((92, 10, "14.4"), None)
+
+
+class TestPeer:
+    def test_has_the_playwright_that_we_have(self):
+        assert scrapy_playwright.pins()["playwright"] == version("playwright")
+
+    def test_only_visits_within_the_window_count(self):
+        lines = [
+            {"at": 9.0, "key": "A", "ms": 100, "scores": ["1/0(0.1", ""]},
+            {"at": 10.0, "window": [10.0, 20.0]},
+            {"at": 12.0, "key": "B", "ms": 250, "scores": ["92/10(14.4", "3/0(0.2"]},
+            {"at": 13.0, "key": "C", "error": "Timeout"},
+            {"at": 21.0, "key": "D", "ms": 100, "scores": ["1/0(0.1", ""]},
+        ]
+        visits = scrapy_playwright.read("\n".join(map(json.dumps, lines)))
+        assert [(one.key, one.scores) for one in visits.seen] == [("B", ((92, 10, "14.4"), (3, 0, "0.2")))]
+        assert visits.errors == ["C: Timeout"]
+        assert (visits.seconds, visits.milliseconds) == (10.0, [250])
+
+    def test_a_spider_that_never_got_warm_has_done_nothing(self):
+        assert scrapy_playwright.read("").seen == []
