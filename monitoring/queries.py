@@ -13,6 +13,18 @@ from scraping.models import Match, MatchLifecycle, MatchRef, ScrapeError, Scrape
 
 WORKER_IS_SILENT_AFTER = timedelta(seconds=15)
 MEGABYTE = 1024 * 1024
+OF_SCRAPER = (
+    "ref",
+    "start_time",
+    "last_update_time",
+    "error_count",
+    "total_errors",
+    "total_updates",
+    "last_latency_ms",
+    "polling_interval",
+    "worker_id",
+)
+OF_ITS_MATCH = ("ref__url", "ref__source_event_id", "ref__match__status", "ref__source__key")
 
 
 def workers_at_work(now: datetime) -> list[Worker]:
@@ -21,11 +33,11 @@ def workers_at_work(now: datetime) -> list[Worker]:
 
 
 def active_scrapers() -> QuerySet[Scraper]:
-    """With their ref, match and source, but without the payloads, which are most of the weight."""
+    """With the few columns of their ref, match and source that health is about: this is read every second."""
     return (
         Scraper.objects.filter(stopped_at__isnull=True)
         .select_related("ref__match", "ref__source")
-        .defer("ref__payload", "ref__match__payload", "ref__match__provenance", "ref__source__metadata")
+        .only(*OF_SCRAPER, *OF_ITS_MATCH)
         .order_by("ref_id")
     )
 

@@ -38,3 +38,13 @@ def memory(worker_id: str) -> str:
 
 def breaker(name: str) -> str:
     return f"breaker:{name}"
+
+
+def public_text(key: str, summary: str) -> str:
+    """What everybody may read: without the reasons, which can hold addresses, and the names of our machines."""
+    if key.startswith(MEMORY):
+        return "A worker is close to its memory limit"
+    for prefix, ending in ((DEAD, "is dead"), (DEAD_DISCOVERY, "is dead"), (PAUSED, "is paused")):
+        if key.startswith(prefix):
+            return f"{summary.partition(f' {ending}: ')[0]} {ending}"
+    return summary

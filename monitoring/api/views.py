@@ -20,7 +20,6 @@ from monitoring.health.readiness import reasons_not_ready
 from monitoring.health.summary import status_summary
 from monitoring.health.verdict import Status
 
-_health = Brief(lambda: health_document(timezone.now()))
 _summary = Brief(lambda: status_summary(timezone.now()))
 _status_json = Brief(lambda: orjson.dumps(_summary.get()), seconds=0.5)
 
@@ -30,8 +29,8 @@ _status_json = Brief(lambda: orjson.dumps(_summary.get()), seconds=0.5)
 def health(_: HttpRequest) -> HttpResponse:
     if not settings.CONFIG.health_check_enabled:
         raise Http404
-    document = _health.get()
-    return _json(orjson.dumps(document), status=503 if document["status"] == Status.DOWN else 200)
+    body, code = _health.get()
+    return _json(body, status=code)
 
 
 @require_safe
@@ -81,6 +80,14 @@ def groups(matches: list[dict[str, Any]]) -> list[dict[str, Any]]:
         {"name": name, "title": title, "matches": [match for match in matches if match["group"] == name]}
         for name, title in titles.items()
     ]
+
+
+def _rendered_health() -> tuple[bytes, int]:
+    document = health_document(timezone.now())
+    return orjson.dumps(document), 503 if document["status"] == Status.DOWN else 200
+
+
+_health = Brief(_rendered_health)
 
 
 def _json(body: bytes, status: int = 200) -> HttpResponse:

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import Error
 from django.db.models import Count, Min, Q
 
+from monitoring.alerts import causes
 from monitoring.board import matches_on_the_board
 from monitoring.health.grading import Freshness, current_standing
 from monitoring.models import Alert, AuditEntry
@@ -151,7 +152,11 @@ def _sources() -> list[dict[str, Any]]:
 def _alerts() -> list[dict[str, Any]]:
     standing = Alert.objects.filter(closed_at__isnull=True).order_by("severity", "-opened_at")
     return [
-        {"severity": alert.severity, "summary": alert.summary, "opened_at": as_utc_iso(alert.opened_at)}
+        {
+            "severity": alert.severity,
+            "summary": causes.public_text(alert.key, alert.summary),
+            "opened_at": as_utc_iso(alert.opened_at),
+        }
         for alert in standing[:MOST_ALERTS]
     ]
 

@@ -17,6 +17,8 @@ from scraping.scheduler import leader
 
 logger = logging.getLogger(__name__)
 
+SETTLING_SECONDS = 15.0
+
 StepFunction = Callable[[datetime], int]
 
 
@@ -29,7 +31,12 @@ class Step:
 
 
 def load_steps(table: Sequence[tuple[str, float]]) -> list[Step]:
-    return [Step(path.rpartition(".")[2], import_string(path), every) for path, every in table]
+    """The steps of a table. Rare ones have their first turn a little later: at a start, old data is no news."""
+    settled_at = time.monotonic() + SETTLING_SECONDS
+    return [
+        Step(path.rpartition(".")[2], import_string(path), every, settled_at if every >= SETTLING_SECONDS else 0.0)
+        for path, every in table
+    ]
 
 
 class SchedulerLoop:

@@ -36,6 +36,10 @@
     return `${Math.floor(seconds / 86400)} days`;
   }
 
+  function brief(seconds) {
+    return seconds < 100 ? `${seconds.toFixed(1)} s` : span(seconds);
+  }
+
   // The card of one match
 
   // Start times are told in the reader's own time zone, which only the browser knows.
@@ -145,11 +149,11 @@
   function showFigures(status) {
     const fresh = status.freshness || {};
     write(field(document, "live"), fresh.count ?? 0);
-    write(field(document, "median"), (fresh.median ?? 0).toFixed(1));
-    write(field(document, "oldest"), (fresh.max ?? 0).toFixed(1));
+    write(field(document, "median"), brief(fresh.median ?? 0));
+    write(field(document, "oldest"), brief(fresh.max ?? 0));
     write(field(document, "polls"), status.updates_per_minute ?? 0);
     write(field(document, "workers"), (status.workers || []).length);
-    write(field(document, "failures"), ((status.failure_ratio ?? 0) * 100).toFixed(1));
+    write(field(document, "failures"), `${((status.failure_ratio ?? 0) * 100).toFixed(1)} %`);
   }
 
   function showAlerts(alerts) {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
-from tests.faults.database import Database, StoredMatch, matches
+from tests.faults.database import Database, StoredMatch, document, matches
 from tests.stadium_process import StadiumProcess
 
 PHASES = {
@@ -87,3 +88,21 @@ def holes_in_history(database: Database) -> list[str]:
         for match, sequence, count, last in database.rows(sql)
         if not sequence == count == last
     ]
+
+
+def steps_back(database: Database) -> list[str]:
+    """Cricket matches that showed fewer runs than they had shown before: nothing in the programme takes runs back."""
+    sql = """
+        SELECT n.match_id, n.sequence, n.payload FROM scraping_snapshot n
+        JOIN scraping_match m ON m.id = n.match_id WHERE m.sport = 'cricket' ORDER BY n.match_id, n.sequence
+    """
+    shown = [(match, number, _runs(document(payload))) for match, number, payload in database.rows(sql)]
+    return [
+        f"match {match}: {runs} runs after snapshot {number - 1} had {before}"
+        for (earlier, _, before), (match, number, runs) in pairwise(shown)
+        if earlier == match and runs < before
+    ]
+
+
+def _runs(state: dict[str, Any]) -> int:
+    return sum(int(innings["runs"]) for innings in state["innings"])

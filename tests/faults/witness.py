@@ -82,6 +82,7 @@ class Witness:
             except AssertionError as error:
                 raise AssertionError("\n".join([*found, str(error)])) from None
             assert truth.holes_in_history(self.database) == []
+            assert truth.steps_back(self.database) == []
         finally:
             self.stadium.ask("/control/pace", {"pace": pace})
 

@@ -10,9 +10,11 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from monitoring import audit
+from monitoring.alerts import causes
 from monitoring.alerts.registry import raise_alert
 from monitoring.health.summary import status_summary
 from monitoring.models import Severity
+from scraping import signals
 from scraping.models import Priority, TaskState
 from scraping.payloads import LastEvent, Status, Team, Teams
 from tests.factories import cricket_state, make_match, make_ref
@@ -68,6 +70,9 @@ class TestStatus:
         _, ref, _ = make_watched()
         make_worker("host-77.internal-4242", host="host-77.internal", pid=4242)
         audit.record(actor="Ann Smith", action_type="retry", trigger_condition="Ann asked", now=timezone.now())
+        died = {"task_id": 1, "match_id": ref.match_id, "reason": f"timeout at {ref.url}"}
+        signals.task_died.send_robust(sender=None, **died)
+        raise_alert(causes.memory("host-77"), Severity.WARNING, "Worker host-77 holds 1300 MB", {}, timezone.now())
         body = client.get("/status").content.decode()
         for secret in ("host-77", "4242", "Ann", ref.url):
             assert secret not in body

@@ -263,9 +263,14 @@ class TestFinish:
     def test_what_fails_in_the_middle_leaves_neither_state_nor_effects(self, ref: MatchRef) -> None:
         claim = new_claim(ref)
         before = everything()
-        with pytest.raises(ZeroDivisionError), journal.finishing(claim, now=later(1)):
-            MatchRef.objects.filter(pk=ref.pk).update(unchanged_polls=7)
-            _ = 1 / 0
+
+        def write_half() -> None:
+            with journal.finishing(claim, now=later(1)):
+                MatchRef.objects.filter(pk=ref.pk).update(unchanged_polls=7)
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            write_half()
         assert everything() == before
         assert MatchRef.objects.get().unchanged_polls == 0
 

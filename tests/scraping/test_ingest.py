@@ -1,0 +1,509 @@
+"""What was read becomes what is served: sequence, events, corrections, gaps, the watch over a match."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from scraping import ingest, journal, lifecycle
+from scraping.errors import PayloadRejected
+from scraping.models import (
+    Match,
+    MatchEvent,
+    MatchLifecycle,
+    MatchRef,
+    Priority,
+    Scraper,
+    ScraperStatus,
+    ScrapeTask,
+    Snapshot,
+    TaskState,
+)
+from scraping.payloads import Innings, Phase, Resource, SideScore, Status, Team, Teams, Toss
+from scraping.payloads import Score as ScoreOf
+from tests.factories import NOW, cricket_state, football_state, make_ref, make_source, make_unread_match
+from tests.scraping.builders import ball, balls, chasing, later, new_claim, payload_of, read
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db]
+
+
+@pytest.fixture
+def ref() -> MatchRef:
+    """A discovered match that nobody has read yet."""
+    return make_ref(make_unread_match(), captured_at=None)
+
+
+def match_of(ref: MatchRef) -> Match:
+    return Match.objects.get(pk=ref.match_id)
+
+
+def feed(ref: MatchRef) -> list[tuple[str, str, int]]:
+    rows = MatchEvent.objects.filter(match=ref.match_id).order_by("pk")
+    return [(row.event_id, row.action, row.revision) for row in rows]
+
+
+class TestFirstReading:
+    @pytest.mark.requirement("SO-3")
+    def test_makes_snapshot_one_with_checksum_and_provenance(self, ref: MatchRef) -> None:
+        payload = payload_of(ref)
+        ingested = read(ref, payload)
+        snapshot = Snapshot.objects.get()
+        assert ingested.is_changed
+        assert (snapshot.sequence, match_of(ref).sequence) == (1, 1)
+        assert snapshot.payload == payload.normalized()
+        assert snapshot.checksum == payload.state.checksum()
+        assert snapshot.provenance["score"] == {
+            "source": "crex",
+            "confidence": 1.0,
+            "timestamp": "2026-01-10T12:00:00.000Z",
+        }
+
+    def test_fills_the_columns_that_lists_are_searched_by(self, ref: MatchRef) -> None:
+        start = NOW - timedelta(hours=1)
+        read(ref, payload_of(ref, cricket_state(start_time=start)))
+        match = match_of(ref)
+        assert (match.title, match.team_a, match.team_b) == ("India vs Australia", "India", "Australia")
+        assert (match.status, match.phase, match.series) == ("live", "play", "India tour of Australia")
+        assert match.start_time == start
+        assert match.last_scraper_update == NOW
+
+
+class TestUnchanged:
+    def test_makes_no_snapshot_but_moves_freshness(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref))
+        ingested = read(ref, payload_of(ref, at=later(3)))
+        match = match_of(ref)
+        assert not ingested.is_changed
+        assert Snapshot.objects.count() == 1
+        assert (match.sequence, match.last_changed_at) == (1, NOW)
+        assert match.last_scraper_update == later(3)
+        assert match.total_scrapes == 2
+
+    def test_freshness_never_moves_back(self, ref: MatchRef) -> None:
+        """Two sources' readings may be written in another order than they were made."""
+        read(ref, payload_of(ref, at=later(5)))
+        read(ref, payload_of(ref, at=later(3)), at=later(6))
+        assert match_of(ref).last_scraper_update == later(5)
+
+
+class TestChanged:
+    @pytest.mark.requirement("SO-3", "SO-4")
+    def test_adds_one_to_the_sequence_and_tells_the_difference(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, chasing(95)))
+        read(ref, payload_of(ref, chasing(99), at=later(3)))
+        first, second = Snapshot.objects.order_by("sequence")
+        assert (first.sequence, second.sequence) == (1, 2)
+        assert first.checksum != second.checksum
+        assert first.delta["_diff_type"] == "initial"
+        assert second.delta["_diff_type"] == "update"
+        assert second.delta["_sequence_delta"] == 1
+        assert set(second.delta) == {"_diff_type", "_sequence_delta", "score", "innings"}
+        assert {**first.payload, "score": second.delta["score"], "innings": second.delta["innings"]} == second.payload
+
+    def test_new_events_alone_are_a_change(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, events=balls(1)))
+        assert read(ref, payload_of(ref, at=later(3), events=balls(1, 2))).is_changed
+        assert match_of(ref).sequence == 2
+
+    def test_an_old_clock_of_the_reader_does_not_overflow_the_latency(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, at=NOW - timedelta(days=400)), at=NOW)
+        assert Snapshot.objects.get().update_latency_ms == 2**31 - 1
+
+
+@pytest.mark.requirement("BX-3")
+class TestEvents:
+    def test_are_added_once(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, events=balls(1, 2)))
+        read(ref, payload_of(ref, at=later(3), events=balls(2, 3)))
+        assert feed(ref) == [("2-1", "add", 1), ("2-2", "add", 1), ("2-3", "add", 1)]
+
+    def test_a_correction_is_a_new_revision_and_the_only_current_one(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, events=balls(1, 2)))
+        read(ref, payload_of(ref, at=later(3), events=(ball(1), ball(2, runs=4, kind="boundary"))))
+        assert feed(ref)[2:] == [("2-2", "update", 2)]
+        (current,) = MatchEvent.objects.filter(event_id="2-2", is_current=True)
+        assert (current.revision, current.runs, current.kind, current.sequence) == (2, 4, "boundary", 2)
+
+    def test_missing_from_a_complete_list_means_taken_back(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, events=balls(1, 2, 3), events_are_complete=True))
+        read(ref, payload_of(ref, at=later(3), events=balls(1, 3), events_are_complete=True))
+        assert feed(ref)[3:] == [("2-2", "retract", 2)]
+
+    def test_missing_from_a_part_of_the_list_means_nothing(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, events=balls(1, 2, 3)))
+        assert not read(ref, payload_of(ref, at=later(3), events=balls(3))).is_changed
+
+    @pytest.mark.parametrize("is_complete", [True, False])
+    def test_what_was_taken_back_may_come_again(self, ref: MatchRef, is_complete: bool) -> None:
+        read(ref, payload_of(ref, events=balls(1, 2), events_are_complete=True))
+        read(ref, payload_of(ref, at=later(3), events=balls(1), events_are_complete=True))
+        read(ref, payload_of(ref, at=later(6), events=balls(1, 2), events_are_complete=is_complete))
+        assert feed(ref)[2:] == [("2-2", "retract", 2), ("2-2", "update", 3)]
+        assert MatchEvent.objects.get(event_id="2-2", is_current=True).runs == 1
+
+    def test_a_retraction_is_told_once(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, events=balls(1, 2), events_are_complete=True))
+        for poll in range(1, 4):
+            events = (ball(1, runs=poll),)  # the list changes, so that it is looked at
+            read(ref, payload_of(ref, at=later(3 * poll), events=events, events_are_complete=True))
+        assert [action for id_, action, _ in feed(ref) if id_ == "2-2"] == ["add", "retract"]
+
+    @pytest.mark.requirement("ZT-5")
+    def test_half_a_list_is_rejected_and_changes_nothing(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, events=balls(*range(1, 21)), events_are_complete=True))
+        claim = new_claim(ref, at=later(3))
+        before = (feed(ref), match_of(ref).checksum)
+        half = payload_of(ref, chasing(120), at=later(3), events=balls(*range(1, 11)), events_are_complete=True)
+
+        def finish() -> None:
+            with journal.finishing(claim, now=later(3)):
+                attempt = ingest.Attempt("w-1", later(3), had_failures=False, now=later(3))
+                ingest.apply(half, ref_id=ref.pk, pace=PACE, attempt=attempt)
+
+        with pytest.raises(PayloadRejected, match="10 of 20 known events are missing"):
+            finish()
+        assert (feed(ref), match_of(ref).checksum) == before
+        assert ScrapeTask.objects.get(pk=claim.task_id).state == TaskState.EXECUTING
+
+    def test_the_database_itself_allows_one_current_revision(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, events=balls(1)))
+        row = MatchEvent.objects.get()
+        row.pk, row.revision = None, 2
+        with pytest.raises(IntegrityError), transaction.atomic():
+            row.save(force_insert=True)
+
+
+PACE = ingest.Pace()
+
+
+@pytest.mark.requirement("BX-3")
+class TestGoingBackwards:
+    def test_a_lower_score_is_believed_when_it_is_read_twice(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, chasing(95)))
+        first = read(ref, payload_of(ref, chasing(94), at=later(3)))
+        assert (first.is_changed, match_of(ref).payload["innings"][1]["runs"]) == (False, 95)
+        second = read(ref, payload_of(ref, chasing(94), at=later(5)))
+        assert (second.is_changed, match_of(ref).payload["innings"][1]["runs"]) == (True, 94)
+        assert match_of(ref).sequence == 2
+
+    def test_the_first_such_reading_is_followed_by_an_early_second(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, chasing(95)))
+        assert read(ref, payload_of(ref, chasing(94), at=later(3))).next_poll_at == later(3 + 1.25)
+
+    def test_not_earlier_than_the_source_allows(self, ref: MatchRef) -> None:
+        ref.source.min_interval_seconds = 4
+        ref.source.save()
+        read(ref, payload_of(ref, chasing(95)))
+        assert read(ref, payload_of(ref, chasing(94), at=later(3))).next_poll_at == later(3 + 4)
+
+    def test_does_not_pass_for_fresh_data(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, chasing(95)))
+        read(ref, payload_of(ref, chasing(94), at=later(3)))
+        assert match_of(ref).last_scraper_update == NOW
+
+    def test_a_stale_copy_between_good_readings_is_never_shown(self, ref: MatchRef) -> None:
+        for number, runs in enumerate((95, 90, 95, 90, 96)):
+            read(ref, payload_of(ref, chasing(runs), at=later(3 * number)))
+        shown = [snapshot.payload["innings"][1]["runs"] for snapshot in Snapshot.objects.order_by("sequence")]
+        assert shown == [95, 96]
+
+    def test_two_different_lower_scores_do_not_confirm_each_other(self, ref: MatchRef) -> None:
+        for number, runs in enumerate((95, 12, 47)):
+            read(ref, payload_of(ref, chasing(runs), at=later(3 * number)))
+        assert match_of(ref).payload["innings"][1]["runs"] == 95
+
+    def test_but_a_third_one_in_a_row_is_believed_however_fast_the_match_moves(self, ref: MatchRef) -> None:
+        for number, runs in enumerate((95, 70, 71, 72)):
+            read(ref, payload_of(ref, chasing(runs), at=later(3 * number)))
+        assert match_of(ref).payload["innings"][1]["runs"] == 72
+
+    def test_an_end_that_is_taken_back_needs_two_readings_too(self, ref: MatchRef) -> None:
+        done = chasing(95, status=Status.COMPLETED, phase=Phase.FINISHED)
+        read(ref, payload_of(ref, done))
+        read(ref, payload_of(ref, chasing(95), at=later(3)))
+        assert match_of(ref).lifecycle == MatchLifecycle.COMPLETED
+        read(ref, payload_of(ref, chasing(95), at=later(5)))
+        assert (match_of(ref).lifecycle, match_of(ref).completed_at) == (MatchLifecycle.ACTIVE, None)
+
+
+class TestPartialState:
+    """What the page's markup alone shows: short names, no venue, perhaps no score."""
+
+    @staticmethod
+    def seen(**fields: Any) -> Any:
+        teams = Teams(team_a=Team(name="IND", short_name=""), team_b=Team(name="AUS", short_name=""))
+        return cricket_state(teams=teams, metadata={}, **fields)
+
+    def test_erases_nothing(self, ref: MatchRef) -> None:
+        full = cricket_state(
+            venue="Perth", toss=Toss(winner="India", decision="bat"), metadata={"series": "Tour", "match_type": "T20"}
+        )
+        read(ref, payload_of(ref, full))
+        empty = self.seen(score=ScoreOf(), innings=(), current_innings=None)
+        assert not read(ref, payload_of(ref, empty, at=later(3), is_partial_state=True)).is_changed
+        assert match_of(ref).payload == full.model_dump(mode="json")
+
+    def test_brings_the_score_along(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, cricket_state(venue="Perth")))
+        innings = (
+            Innings(number=1, team="team_a", runs=187, wickets=5, overs="20.0"),
+            Innings(number=2, team="team_b", runs=101, wickets=3, overs="13.0"),
+        )
+        one_side = ScoreOf(team_b=SideScore(runs=101, wickets=3, overs="13.0"))
+        read(ref, payload_of(ref, self.seen(score=one_side, innings=innings), at=later(3), is_partial_state=True))
+        served = match_of(ref).payload
+        assert (served["score"]["team_a"]["runs"], served["score"]["team_b"]["runs"]) == (187, 101)
+        assert (served["venue"], served["teams"]["team_a"]["name"]) == ("Perth", "India")
+
+    def test_keeps_the_rest_of_the_metadata(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, cricket_state(metadata={"series": "Tour", "match_type": "T20"})))
+        partial = self.seen().model_copy(update={"metadata": {"series": "Tour of India"}})
+        read(ref, payload_of(ref, partial, at=later(3), is_partial_state=True))
+        assert match_of(ref).payload["metadata"] == {"series": "Tour of India", "match_type": "T20"}
+
+
+@pytest.mark.requirement("ZT-8")
+@pytest.mark.django_db(transaction=True)
+class TestOneTransaction:
+    def count(self) -> tuple[int, ...]:
+        return tuple(table._default_manager.count() for table in (Snapshot, MatchEvent, Scraper))
+
+    def test_a_crash_anywhere_leaves_nothing(self, ref: MatchRef) -> None:
+        """Before each single statement of the transaction in turn, until one run needs no more statements."""
+        claim = new_claim(ref)
+        before = (self.count(), Match.objects.values().get(), MatchRef.objects.values().get(), self.task(claim))
+        statements = 0
+        for crash_before in range(1, 100):
+            if not self.finishes(claim, ref, crash_before):
+                statements += 1
+                assert (
+                    self.count(),
+                    Match.objects.values().get(),
+                    MatchRef.objects.values().get(),
+                    self.task(claim),
+                ) == before
+            else:
+                break
+        assert statements > 8
+        assert self.count() == (1, 2, 1)
+        assert ScrapeTask.objects.get().state == TaskState.SUCCESS
+
+    @staticmethod
+    def task(claim: journal.Claim) -> Any:
+        return ScrapeTask.objects.filter(pk=claim.task_id).values().get()
+
+    @staticmethod
+    def finishes(claim: journal.Claim, ref: MatchRef, crash_before: int) -> bool:
+        seen = 0
+
+        def power_cut(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+            nonlocal seen
+            seen += not sql.startswith("BEGIN")
+            if seen == crash_before:
+                raise KeyboardInterrupt
+            return execute(sql, params, many, context)
+
+        try:
+            with connection.execute_wrapper(power_cut), journal.finishing(claim, now=NOW):
+                attempt = ingest.Attempt("w-1", NOW, had_failures=False, now=NOW)
+                ingest.apply(payload_of(ref, events=balls(1, 2)), ref_id=ref.pk, pace=PACE, attempt=attempt)
+        except KeyboardInterrupt:
+            return False
+        return True
+
+
+class TestGaps:
+    def marks(self, ref: MatchRef) -> tuple[int, int]:
+        return MatchRef.objects.values_list("events_through", "events_seen").get(pk=ref.pk)
+
+    def fill(self, ref: MatchRef, *numbers: int) -> Any:
+        with journal.finishing(new_claim(ref, at=later(60), resource=Resource.COMMENTARY), now=later(60)):
+            return ingest.add_events(balls(*numbers), ref_id=ref.pk, now=later(60))
+
+    @pytest.mark.parametrize(
+        ("what", "pages", "expected"),
+        [
+            ("from the first ball on", [(1, 2, 3)], (3, 3)),
+            ("the list grows without a hole", [(1, 2, 3), (3, 4, 5)], (5, 5)),
+            ("found in the middle of a match", [(90, 91, 92)], (0, 92)),
+            ("an outage of four balls", [(1, 2, 3), (8, 9)], (3, 9)),
+            ("a hole inside one page", [(1, 2, 5)], (2, 5)),
+            ("filled by the next page", [(1, 2, 5), (3, 4)], (5, 5)),
+            ("an old page changes nothing", [(1, 2, 3), (1, 2)], (3, 3)),
+        ],
+    )
+    def test_marks(self, ref: MatchRef, what: str, pages: list[tuple[int, ...]], expected: tuple[int, int]) -> None:
+        for number, page in enumerate(pages):
+            read(ref, payload_of(ref, at=later(3 * number), events=balls(*page)))
+        assert self.marks(ref) == expected
+
+    def test_older_events_fill_the_gap_and_are_a_change_of_their_own(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, events=balls(1, 2)))
+        read(ref, payload_of(ref, at=later(3), events=balls(6, 7)))
+        found = self.fill(ref, 2, 3, 4, 5, 6)
+        assert (found.added, self.marks(ref)) == (3, (7, 7))
+        assert (match_of(ref).sequence, Snapshot.objects.count()) == (3, 3)
+        assert sorted(MatchEvent.objects.values_list("ordinal", flat=True)) == [1, 2, 3, 4, 5, 6, 7]
+
+    def test_part_of_it_leaves_the_rest_open(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, events=balls(9)))
+        self.fill(ref, 6, 7, 8)
+        assert self.marks(ref) == (0, 9)
+
+    def test_what_the_source_does_not_have_is_not_asked_for_again(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, events=balls(1, 5)))
+        assert not self.fill(ref, 1, 5)
+        assert self.marks(ref) == (5, 5)
+        assert match_of(ref).sequence == 1
+
+
+class TestTwoSources:
+    @pytest.fixture
+    def other(self, ref: MatchRef) -> MatchRef:
+        """The same match at a source that is believed less."""
+        light = make_source("cricinfo", precedence_weight=10)
+        return make_ref(ref.match, source=light, captured_at=None)
+
+    def test_the_heavier_source_is_believed_where_both_speak(self, ref: MatchRef, other: MatchRef) -> None:
+        read(ref, payload_of(ref, chasing(95)))
+        read(other, payload_of(other, chasing(99), at=later(3)))
+        match = match_of(ref)
+        assert match.payload["innings"][1]["runs"] == 95
+        assert match.provenance["score"]["source"] == "crex"
+        assert match.sequence == 1
+
+    def test_the_lighter_one_fills_what_the_heavier_lacks(self, ref: MatchRef, other: MatchRef) -> None:
+        read(ref, payload_of(ref))
+        read(other, payload_of(other, cricket_state(venue="Perth"), at=later(3)))
+        match = match_of(ref)
+        assert match.payload["venue"] == "Perth"
+        assert match.provenance["venue"]["source"] == "cricinfo"
+        assert match.provenance["score"]["source"] == "crex"
+
+    def test_each_source_has_events_of_its_own(self, ref: MatchRef, other: MatchRef) -> None:
+        read(ref, payload_of(ref, events=balls(1, 2), events_are_complete=True))
+        read(other, payload_of(other, at=later(3), events=balls(1), events_are_complete=True))
+        assert [action for _, action, _ in feed(ref)] == ["add", "add", "add"]
+
+
+class TestWatch:
+    def test_a_live_match_has_one_scraper_whose_counters_move(self, ref: MatchRef) -> None:
+        for number in range(3):
+            read(ref, payload_of(ref, at=later(3 * number)))
+        scraper = Scraper.objects.get()
+        assert (scraper.total_updates, scraper.worker_id) == (3, "w-1")
+        assert (scraper.start_time, scraper.last_update_time, scraper.stopped_at) == (NOW, later(6), None)
+        assert Snapshot.objects.get().scraper_id == scraper.pk
+
+    def test_it_stops_when_the_match_ends(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref))
+        ended = cricket_state(status=Status.COMPLETED, phase=Phase.FINISHED, result="India won by 92 runs")
+        read(ref, payload_of(ref, ended, at=later(60)))
+        scraper = Scraper.objects.get()
+        assert (scraper.stopped_at, scraper.stop_reason) == (later(60), "the match is completed")
+
+    def test_a_match_that_has_not_begun_has_none(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, cricket_state(status=Status.UPCOMING, phase=Phase.SCHEDULED)))
+        assert not Scraper.objects.exists()
+
+
+@pytest.mark.requirement("SO-8")
+class TestLifecycle:
+    def test_discovered_becomes_active_with_the_first_reading(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref))
+        match = match_of(ref)
+        assert (match.lifecycle, match.scraper_status) == (MatchLifecycle.ACTIVE, ScraperStatus.ACTIVE)
+        assert match.priority == Priority.LIVE
+
+    @pytest.mark.parametrize("status", [Status.COMPLETED, Status.ABANDONED])
+    def test_an_end_completes_it(self, ref: MatchRef, status: Status) -> None:
+        read(ref, payload_of(ref))
+        read(ref, payload_of(ref, cricket_state(status=status, phase=Phase.FINISHED), at=later(60)))
+        match = match_of(ref)
+        assert (match.lifecycle, match.completed_at) == (MatchLifecycle.COMPLETED, later(60))
+        assert (match.scraper_status, match.priority) == (ScraperStatus.STOPPED, Priority.COMPLETED)
+
+    def test_a_reading_under_way_does_not_end_a_pause(self, ref: MatchRef) -> None:
+        claim = new_claim(ref)
+        lifecycle.pause(match_id=ref.match_id, until=later(3600), reason="rain", actor="anna", now=later(1))
+        with journal.finishing(claim, now=later(2)):
+            attempt = ingest.Attempt("w-1", later(2), had_failures=False, now=later(2))
+            ingest.apply(payload_of(ref, at=later(2)), ref_id=ref.pk, pace=PACE, attempt=attempt)
+        match = match_of(ref)
+        assert (match.lifecycle, match.pause_until) == (MatchLifecycle.PAUSED, later(3600))
+        assert (match.scraper_status, match.sequence) == (ScraperStatus.STOPPED, 1)
+        assert not Scraper.objects.filter(stopped_at=None).exists()
+
+    def test_a_match_that_ends_while_it_is_paused_is_completed(self, ref: MatchRef) -> None:
+        claim = new_claim(ref)
+        lifecycle.pause(match_id=ref.match_id, until=later(3600), reason="rain", actor="anna", now=later(1))
+        done = payload_of(ref, cricket_state(status=Status.COMPLETED, phase=Phase.FINISHED), at=later(2))
+        with journal.finishing(claim, now=later(2)):
+            attempt = ingest.Attempt("w-1", later(2), had_failures=False, now=later(2))
+            ingest.apply(done, ref_id=ref.pk, pace=PACE, attempt=attempt)
+        match = match_of(ref)
+        assert (match.lifecycle, match.pause_until, match.pause_reason) == (MatchLifecycle.COMPLETED, None, "")
+
+    def test_success_ends_a_row_of_failures(self, ref: MatchRef) -> None:
+        Match.objects.update(consecutive_failure_count=4, failing_since=NOW, scraper_status=ScraperStatus.ERROR)
+        read(ref, payload_of(ref, at=later(3)))
+        match = match_of(ref)
+        assert (match.consecutive_failure_count, match.failing_since) == (0, None)
+        assert match.scraper_status == ScraperStatus.ACTIVE
+
+
+class TestGone:
+    def test_what_is_known_becomes_final_and_says_so(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, chasing(95)))
+        with transaction.atomic():
+            ingest.close_gone(ref.pk, now=later(10))
+        match = match_of(ref)
+        assert (match.lifecycle, match.status, match.phase) == (MatchLifecycle.COMPLETED, "completed", "finished")
+        assert (match.payload["status"], match.payload["innings"][1]["runs"]) == ("completed", 95)
+        assert (match.sequence, Snapshot.objects.latest("sequence").delta["status"]) == (2, "completed")
+        assert not Scraper.objects.filter(stopped_at=None).exists()
+
+    def test_is_asked_for_again_no_sooner_than_a_finished_match(self, ref: MatchRef) -> None:
+        with transaction.atomic():
+            ingest.close_gone(ref.pk, now=later(10))
+        assert MatchRef.objects.get().next_poll_at == later(10 + 300)
+        assert match_of(ref).status == Status.ABANDONED  # it was never seen to begin
+
+    def test_a_match_that_is_there_again_goes_on(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, chasing(95)))
+        with transaction.atomic():
+            ingest.close_gone(ref.pk, now=later(10))
+        read(ref, payload_of(ref, chasing(95), at=later(310)))
+        match = match_of(ref)
+        assert (match.lifecycle, match.status, match.payload["status"]) == (MatchLifecycle.ACTIVE, "live", "live")
+        assert match.sequence == 3
+
+
+class TestNextPoll:
+    def poll(self, ref: MatchRef, number: int, runs: int) -> float:
+        at = later(40 * number)
+        return (read(ref, payload_of(ref, chasing(runs), at=at)).next_poll_at - at).total_seconds()
+
+    def test_in_play(self, ref: MatchRef) -> None:
+        assert self.poll(ref, 0, 95) == 2.5
+
+    def test_slower_after_ten_polls_without_news_and_back_with_the_next(self, ref: MatchRef) -> None:
+        intervals = [self.poll(ref, number, 95) for number in range(12)]
+        assert intervals == [2.5] * 10 + [30.0] * 2
+        assert self.poll(ref, 12, 96) == 2.5
+
+    def test_faster_when_most_polls_bring_news(self, ref: MatchRef) -> None:
+        assert [self.poll(ref, number, 95 + number) for number in range(10)][-1] == 2.0
+
+    def test_never_below_the_sources_own_limit(self, ref: MatchRef) -> None:
+        ref.source.min_interval_seconds = 8
+        ref.source.save()
+        assert self.poll(ref, 0, 95) == 8
+
+    def test_a_football_match_is_paced_alike(self) -> None:
+        football = make_ref(make_unread_match(sport="football"), source="sofascore", captured_at=None)
+        assert read(football, payload_of(football, football_state())).next_poll_at == later(2.5)
