@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.cpu import tree
 from benchmarks.errors import BenchError
 from benchmarks.progress import say
 from scripts.test import clean_environment
@@ -79,10 +79,8 @@ class Arena:
         """Every process that takes part, by its part: worker and scheduler, browser, driver, servers, stadium."""
         parts: dict[str, list[psutil.Process]] = {}
         for name, pid in self._parts().items():
-            with contextlib.suppress(psutil.Error):
-                top = psutil.Process(pid)
-                for process in (top, *top.children(recursive=True)):
-                    parts.setdefault(_part_of(process, name), []).append(process)
+            for process in tree(pid):
+                parts.setdefault(_part_of(process, name), []).append(process)
         return parts
 
     def _parts(self) -> dict[str, int]:
@@ -98,11 +96,9 @@ class Arena:
 
     def _signal(self, number: int) -> None:
         for process in self.ours.values():
-            with contextlib.suppress(psutil.Error):
-                top = psutil.Process(process.pid)
-                for one in (top, *top.children(recursive=True)):
-                    with contextlib.suppress(psutil.Error):
-                        one.send_signal(number)
+            for one in tree(process.pid):
+                with contextlib.suppress(psutil.Error):
+                    one.send_signal(number)
 
 
 def _part_of(process: psutil.Process, name: str) -> str:
@@ -174,30 +170,3 @@ def _prepare_django(env: dict[str, str]) -> None:
     call_command("migrate", verbosity=0)
     with Path(os.devnull).open("w") as nowhere:
         call_command("sync_sources", stdout=nowhere)
-
-
-@dataclass(frozen=True)
-class CpuMark:
-    """CPU seconds of every part at a moment."""
-
-    at: float
-    seconds: dict[str, dict[int, float]]
-
-    @classmethod
-    def of(cls, place: Arena) -> CpuMark:
-        seconds: dict[str, dict[int, float]] = {}
-        for part, processes in place.trees().items():
-            for process in processes:
-                with contextlib.suppress(psutil.Error):
-                    times = process.cpu_times()
-                    seconds.setdefault(part, {})[process.pid] = times.user + times.system
-        return cls(time.monotonic(), seconds)
-
-    def percent_until(self, later: CpuMark) -> dict[str, float]:
-        """What each part has used since; 100 is one core."""
-        elapsed = max(0.001, later.at - self.at)
-        used = {
-            part: sum(value - self.seconds.get(part, {}).get(pid, 0.0) for pid, value in processes.items())
-            for part, processes in later.seconds.items()
-        }
-        return {part: round(100 * value / elapsed, 1) for part, value in sorted(used.items())}

@@ -22,7 +22,7 @@ import psutil
 from victoryline.lib import processes, warden
 from victoryline.lib.child_logs import ChildLog
 
-GRACE_SECONDS = 7.0  # everything must be gone after 10, on a busy machine too
+GRACE_SECONDS = 6.0  # everything must be gone after 10, on a busy machine too
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 0.2, 10.0
 STEADY_AFTER_SECONDS = 60.0
 # A signal to a whole process group reaches us from several sides at once; that is one wish, not two.
@@ -111,8 +111,8 @@ class Supervisor:
             time.sleep(0.05)
         for child in self._running():
             self.say(f"{child.name} did not stop in time and is killed")
+        self._bury(*self.children.values())
         for child in self.children.values():
-            self._bury(child)
             if child.log:
                 child.log.close()
         self.children.clear()
@@ -147,22 +147,26 @@ class Supervisor:
         assert child.log is not None
         child.log.follow(child.process.stdout)
 
-    def _bury(self, child: Child) -> None:
-        """End what is left of a child's process group and of what it had started, and remove its temporary folder."""
-        if child.process:
-            processes.signal_group(child.process.pid, signal.SIGKILL)
-            child.process.wait()
-        if child.temp_dir:
-            self._end_strays(child.temp_dir)
-            processes.remove_tree(child.temp_dir)
-        child.process = None
+    def _bury(self, *children: Child) -> None:
+        """End what is left of the children's process groups and of what they had started, and remove their folders."""
+        for child in children:
+            if child.process:
+                processes.signal_group(child.process.pid, signal.SIGKILL)
+        for child in children:
+            if child.process:
+                child.process.wait()
+            child.process = None
+        folders = [child.temp_dir for child in children if child.temp_dir]
+        self._end_strays({str(folder) for folder in folders})
+        for folder in folders:
+            processes.remove_tree(folder)
 
-    def _end_strays(self, temp_dir: Path) -> None:
+    def _end_strays(self, temp_dirs: set[str]) -> None:
         """Chromium leads a group of its own. Orphaned, it becomes our direct child; its TMPDIR tells whose it was."""
         deadline = time.monotonic() + 1
         while time.monotonic() < deadline:
             self._reap_adopted()
-            strays = [each for each in psutil.Process().children() if warden.temp_dir_of(each) == str(temp_dir)]
+            strays = [each for each in psutil.Process().children() if warden.temp_dir_of(each) in temp_dirs]
             if not strays:
                 return
             for process in {member for stray in strays for member in warden.tree(stray)}:

@@ -15,7 +15,8 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from benchmarks import results
-from benchmarks.arena import DATABASES, Arena, CpuMark, arena
+from benchmarks.arena import DATABASES, Arena, arena
+from benchmarks.cpu import CpuMark
 from benchmarks.progress import let_run, say
 
 SUMMARY = "age of the data of many live matches, with memory and CPU"
@@ -81,9 +82,9 @@ def _measure(place: Arena, options: Namespace) -> dict[str, Any]:
     )
     let_run(2 * options.interval, what="settling", how_far=lambda: "", do=place.check)
     say(f"measuring for {options.seconds:g} s")
-    ages, updates, start, cpu = Ages(place), _updates(), timezone.now(), CpuMark.of(place)
+    ages, updates, start, cpu = Ages(place), _updates(), timezone.now(), CpuMark.of(place.trees())
     let_run(options.seconds, what="measuring", how_far=lambda: _how_old(ages), do=ages.look)
-    used, end = cpu.percent_until(CpuMark.of(place)), timezone.now()
+    used, end = cpu.until(CpuMark.of(place.trees())).percent(), timezone.now()
     watch.pause(place)
     return _result(options, ages, watch.between(start, end), _commit_ms(updates), used)
 

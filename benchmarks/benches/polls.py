@@ -3,7 +3,8 @@
 Ours is the real system: scheduler, worker and browser as processes, every poll claimed from the journal, read, parsed,
 checked, ingested and committed. All matches are due at all times. A poll counts when its transaction is committed. The
 peer visits the same pages with the same Chromium and only takes the state out of them; nothing is stored. Both get
-the machine for themselves, in turns, because machines have moods: ours is frozen while the peer runs.
+the machine for themselves, in turns, because machines have moods: ours is frozen while the peer runs. `ratio` compares
+the rates, `cpu_ratio` the CPU time of one poll, everything included; the latter holds on a busy machine as well.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import results
-from benchmarks.arena import DATABASES, Arena, CpuMark, arena
+from benchmarks.arena import DATABASES, Arena, arena
+from benchmarks.cpu import Cpu, CpuMark, milliseconds_each
 from benchmarks.peers import scrapy_playwright as peer
 from benchmarks.progress import let_run, say
 from benchmarks.truth import Seen, scores_of, wrong_ones
@@ -52,7 +54,7 @@ class Turn:
 
     seconds: float
     window: Window
-    cpu_percent: dict[str, float]
+    cpu: Cpu
     requests: dict[str, int]
     seen: list[Seen]
 
@@ -84,7 +86,7 @@ def _turns(place: Arena, options: Namespace) -> tuple[list[Turn], list[peer.Visi
         say(f"round {number} of {options.rounds}: {peer.NAME}, {options.seconds:g} s")
         theirs.append(
             peer.visit(
-                matches, seconds=options.seconds, pages=options.pages, chromium=place.chromium, folder=place.folder
+                matches, seconds=options.seconds, pages=options.pages, chromium=place.chromium, stadium=place.stadium
             )
         )
         say(f"  ours {_rate(ours[-1]):.1f} a second, {peer.NAME} {_rate(theirs[-1]):.1f} a second")
@@ -99,14 +101,12 @@ def _our_turn(place: Arena, seconds: float) -> Turn:
     from benchmarks import watch
 
     place.stadium.clear()
-    start, before = timezone.now(), CpuMark.of(place)
+    start, before = timezone.now(), CpuMark.of(place.trees())
     let_run(seconds, what="VictoryLine", how_far=lambda: f"{watch.polls_since(start)} polls", do=place.check)
-    end, after = timezone.now(), CpuMark.of(place)
+    end, after = timezone.now(), CpuMark.of(place.trees())
     requests = place.stadium.requests()["sites"].get(watch.SITE, {}).get("targets", {})
     watch.pause(place)
-    return Turn(
-        (end - start).total_seconds(), watch.between(start, end), before.percent_until(after), requests, _seen(start)
-    )
+    return Turn((end - start).total_seconds(), watch.between(start, end), before.until(after), requests, _seen(start))
 
 
 def _seen(start: datetime) -> list[Seen]:
@@ -135,6 +135,8 @@ def _result(place: Arena, options: Namespace, ours: list[Turn], theirs: list[pee
     our_rate, their_rate = _overall(ours), _overall(theirs)
     our_errors = [error for turn in ours for error in turn.window.errors]
     their_errors = [error for turn in theirs for error in turn.errors]
+    our_cost = milliseconds_each([turn.cpu for turn in ours], sum(turn.window.polls for turn in ours))
+    their_cost = milliseconds_each([turn.cpu for turn in theirs], sum(len(turn.seen) for turn in theirs))
     rounds = [round(_rate(a) / _rate(b), 1) if _rate(b) else 0.0 for a, b in zip(ours, theirs, strict=True)]
     return {
         "ours": round(our_rate, 1),
@@ -142,6 +144,7 @@ def _result(place: Arena, options: Namespace, ours: list[Turn], theirs: list[pee
         "ratio": round(our_rate / their_rate, 1) if their_rate else 0.0,
         "unit": "polls a second",
         "round_ratios": rounds,
+        "cpu_ratio": round(their_cost["all"] / our_cost["all"], 1) if our_cost["all"] else 0.0,
         "database": options.database,
         "seconds": options.seconds,
         "rounds": options.rounds,
@@ -157,7 +160,8 @@ def _result(place: Arena, options: Namespace, ours: list[Turn], theirs: list[pee
             "wrong": len(our_wrong),
             "matches_polled": min(turn.window.matches for turn in ours),
             "requests": ours[-1].requests,
-            "cpu_percent": ours[-1].cpu_percent,
+            "cpu_percent": ours[-1].cpu.percent(),
+            "cpu_ms_a_poll": our_cost,
         },
         "peer_details": {
             "pages": options.pages,
@@ -166,6 +170,8 @@ def _result(place: Arena, options: Namespace, ours: list[Turn], theirs: list[pee
             **_times([value for turn in theirs for value in turn.milliseconds]),
             "checked": their_sample,
             "wrong": len(their_wrong),
+            "cpu_percent": theirs[-1].cpu.percent(),
+            "cpu_ms_a_poll": their_cost,
         },
         "versions": results.versions(place.chromium, "django", "dramatiq", "playwright")
         | {name: version for name, version in peer.pins().items() if "scrapy" in name},

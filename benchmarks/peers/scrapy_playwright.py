@@ -6,16 +6,18 @@ import contextlib
 import hashlib
 import json
 import re
-import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from benchmarks.cpu import Cpu, CpuMark, tree
 from benchmarks.errors import BenchError
 from benchmarks.progress import say, wait_until
 from benchmarks.truth import Seen, printed_score
 from scripts import steps
+from tests.stadium_process import StadiumProcess
 from victoryline.env import PROJECT_ROOT
 from victoryline.lib.processes import end_group, remove_tree, spawn
 
@@ -35,6 +37,7 @@ class Visits:
     seen: list[Seen]
     milliseconds: list[float]
     errors: list[str]
+    cpu: Cpu
 
 
 def pins() -> dict[str, str]:
@@ -60,8 +63,11 @@ def ensure_installed() -> None:
     stamp.write_text(mark)
 
 
-def visit(matches: list[dict[str, str]], *, seconds: float, pages: int, chromium: Path, folder: Path) -> Visits:
+def visit(
+    matches: list[dict[str, str]], *, seconds: float, pages: int, chromium: Path, stadium: StadiumProcess
+) -> Visits:
     """Run the spider once; only what it finished within its window counts."""
+    folder = stadium.folder
     wanted, output, log = (folder / f"peer.{end}" for end in ("matches.json", "jsonl", "log"))
     wanted.write_text(json.dumps(matches), encoding="utf-8")
     output.write_text("")
@@ -72,24 +78,51 @@ def visit(matches: list[dict[str, str]], *, seconds: float, pages: int, chromium
     ]
     with log.open("wb") as words:
         process = spawn(command, cwd=folder, stdout=words, stderr=words)
+    meter = Meter({NAME: process.pid, "stadium": stadium.process.pid if stadium.process else 0}, output, seconds)
     try:
-        _await_end(process, output, seconds)
+        wait_until(
+            lambda: meter.look() or process.poll() is not None,
+            seconds=seconds + START_SECONDS,
+            what=f"{NAME}:",
+            how_far=lambda: f"{_lines(output)} pages visited",
+        )
     finally:
         end_group(process, grace_seconds=5)
     if process.returncode != 0:
         raise BenchError(f"{NAME} ended with code {process.returncode}:\n{log.read_text(errors='replace')[-3000:]}")
-    return read(output.read_text(encoding="utf-8"))
+    return read(output.read_text(encoding="utf-8"), meter.cpu())
 
 
-def _await_end(process: subprocess.Popen[bytes], output: Path, seconds: float) -> None:
-    def how_far() -> str:
-        with output.open() as lines:
-            return f"{sum(1 for _ in lines)} pages visited"
-
-    wait_until(lambda: process.poll() is not None, seconds=seconds + START_SECONDS, what=f"{NAME}:", how_far=how_far)
+def _lines(output: Path) -> int:
+    with output.open(encoding="utf-8") as lines:
+        return sum(1 for _ in lines)
 
 
-def read(text: str) -> Visits:
+class Meter:
+    """CPU from the moment the spider says that it is warm to the end of its time."""
+
+    def __init__(self, parts: dict[str, int], output: Path, seconds: float) -> None:
+        self._parts, self._output, self._seconds = parts, output, seconds
+        self._first: CpuMark | None = None
+        self._last: CpuMark | None = None
+
+    def look(self) -> bool:
+        """Always False: it only watches."""
+        if self._first is None:
+            if '"window"' in self._output.read_text(encoding="utf-8"):
+                self._first = self._mark()
+        elif self._last is None and time.monotonic() >= self._first.at + self._seconds:
+            self._last = self._mark()
+        return False
+
+    def _mark(self) -> CpuMark:
+        return CpuMark.of({part: tree(pid) for part, pid in self._parts.items() if pid})
+
+    def cpu(self) -> Cpu:
+        return self._first.until(self._last) if self._first and self._last else Cpu(0.0, {})
+
+
+def read(text: str, cpu: Cpu) -> Visits:
     lines = [json.loads(line) for line in text.splitlines()]
     start, end = next((line["window"] for line in lines if "window" in line), (0.0, 0.0))
     inside = [line for line in lines if start < line["at"] <= end]
@@ -104,4 +137,4 @@ def read(text: str) -> Visits:
         for line in done
     ]
     errors = [f"{line['key']}: {line['error']}" for line in lines if "error" in line]
-    return Visits(end - start, seen, [line["ms"] for line in done], errors)
+    return Visits(end - start, seen, [line["ms"] for line in done], errors, cpu)

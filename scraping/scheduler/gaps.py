@@ -11,13 +11,15 @@ from scraping.models import OPEN_STATES, MatchRef, ScrapeTask, TaskState
 from scraping.payloads import Resource
 from scraping.scheduler.due import POLLED, has_open_breaker
 
-AGAIN_AFTER_SECONDS = 60.0  # a task that did not fill the gap is not followed by another one at once
+# A task that did not fill the gap is not followed by another one at once, and one that failed even later.
+AGAIN_SECONDS, AFTER_FAILURE_SECONDS = 5.0, 60.0
 
 
 def open_gap_tasks(now: datetime) -> int:
     open_task = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource=Resource.COMMENTARY).filter(
         Q(state__in=OPEN_STATES)
-        | (~Q(state=TaskState.SUCCESS) & Q(finished_at__gt=now - timedelta(seconds=AGAIN_AFTER_SECONDS)))
+        | Q(finished_at__gt=now - timedelta(seconds=AGAIN_SECONDS))
+        | (~Q(state=TaskState.SUCCESS) & Q(finished_at__gt=now - timedelta(seconds=AFTER_FAILURE_SECONDS)))
     )
     holed = (
         MatchRef.objects.filter(

@@ -28,7 +28,7 @@ def act(client: Client, table: str, action: str, *rows: Any) -> str:
     ).content.decode()
 
 
-@pytest.mark.requirement("BX-11", "ZT-6")
+@pytest.mark.requirement("BX-11")
 class TestRetry:
     def test_reopens_failed_and_dead_tasks_and_says_why_others_were_not(self, admin_client: Client) -> None:
         refs = [make_watched()[1] for _ in range(3)]
@@ -63,7 +63,7 @@ class TestRetry:
         assert (answer.status_code, task.state) == (403, TaskState.DEAD)
 
 
-@pytest.mark.requirement("SO-8", "BX-11")
+@pytest.mark.requirement("BX-11")
 class TestPause:
     def test_pauses_and_resumes_a_match(self, admin_client: Client) -> None:
         match, _, _ = make_watched()
@@ -112,7 +112,6 @@ class TestAccess:
         assert consumer.tier == Tier.PREMIUM
 
 
-@pytest.mark.requirement("SO-7")
 def test_switches_a_source_off(admin_client: Client) -> None:
     source = make_source()
     url = reverse("admin:scraping_source_change", args=[source.pk])

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import __main__ as harness
 from benchmarks import results
+from benchmarks.cpu import Cpu, CpuMark, milliseconds_each
 from benchmarks.errors import BenchError
 from benchmarks.peers import scrapy_playwright
 from benchmarks.registry import BENCHES, load
@@ -103,6 +104,18 @@ class TestResult:
         assert results.percentile(values, percent) == expected
 
 
+class TestCpu:
+    def test_counts_what_was_used_between_two_moments_new_processes_included(self):
+        before = CpuMark(100.0, {"worker": {1: 5.0}})
+        after = CpuMark(110.0, {"worker": {1: 7.0}, "browser": {2: 0.5}})
+        cpu = before.until(after)
+        assert cpu.percent() == {"browser": 5.0, "worker": 20.0}
+        assert milliseconds_each([cpu, cpu], 100) == {"browser": 10.0, "worker": 40.0, "all": 50.0}
+
+    def test_of_no_work_is_nothing(self):
+        assert milliseconds_each([Cpu(10.0, {"worker": 3.0})], 0) == {"all": 0}
+
+
 class Stadium:
     """Says the score was 10/1 until second 100, and 14/1 from then on."""
 
@@ -147,10 +160,10 @@ class TestPeer:
             {"at": 13.0, "key": "C", "error": "Timeout"},
             {"at": 21.0, "key": "D", "ms": 100, "scores": ["1/0(0.1", ""]},
         ]
-        visits = scrapy_playwright.read("\n".join(map(json.dumps, lines)))
+        visits = scrapy_playwright.read("\n".join(map(json.dumps, lines)), Cpu(0.0, {}))
         assert [(one.key, one.scores) for one in visits.seen] == [("B", ((92, 10, "14.4"), (3, 0, "0.2")))]
         assert visits.errors == ["C: Timeout"]
         assert (visits.seconds, visits.milliseconds) == (10.0, [250])
 
     def test_a_spider_that_never_got_warm_has_done_nothing(self):
-        assert scrapy_playwright.read("").seen == []
+        assert scrapy_playwright.read("", Cpu(0.0, {})).seen == []

@@ -120,7 +120,7 @@ class System(Witness):
             rows = self.database.rows("SELECT worker_id FROM scraping_worker WHERE pid = %s", pid)
             return str(rows[0][0]) if rows else ""
 
-        return str(wait_for(announced, seconds=30, what=f"the row of {name}"))
+        return str(wait_for(announced, seconds=60, what=f"the row of {name}"))
 
     def logs(self) -> str:
         files = sorted(self.folder.glob("*.log"))

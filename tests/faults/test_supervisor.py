@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.faults.conftest import Recovered
@@ -37,6 +38,12 @@ class DemoWitness(Witness):
         self.stadium.port = int((self.system.folder / "stadium.port").read_text())
         self.settle()
         self.system.family()
+
+    def remains(self) -> list[str]:
+        """Its temporary folders, and its processes: whoever has its VAR_DIR, seen before or not."""
+        folder = str(self.system.folder)
+        processes = [each for each in psutil.process_iter() if _var_dir_of(each) == folder]
+        return [*self.system.left_behind(), *(f"{each.pid} {each.name()}" for each in processes)]
 
     def logs(self) -> str:
         return self.system.said() + self.system.log("engine")[-3000:]
@@ -84,7 +91,7 @@ class TestSupervisorKilled:
         killed_at = time.time()
         system.process.kill()
         system.process.wait()
-        wait_for(lambda: not system.left_behind(), seconds=ALL_GONE_SECONDS + 2, what="the end of its remains")
+        wait_for(lambda: not witness.remains(), seconds=ALL_GONE_SECONDS + 2, what="the end of its remains")
         recovered("SIGKILL of the supervisor, until nothing is left of it", time.time() - killed_at)
         assert is_free("127.0.0.1", system.port)
         witness.start()
@@ -107,7 +114,14 @@ class TestToldToStop:
         assert system.stop(number) < ALL_GONE_SECONDS
         assert system.process is not None
         assert system.process.returncode == 0
-        assert system.left_behind() == []
+        assert witness.remains() == []
         assert is_free("127.0.0.1", system.port)
         held = witness.database.rows("SELECT id FROM scraping_scrapetask WHERE state = 'EXECUTING'")
         assert held == [], "tasks in hand are given back, not left to run out"
+
+
+def _var_dir_of(process: psutil.Process) -> str | None:
+    try:
+        return process.environ().get("VAR_DIR") if process.status() != psutil.STATUS_ZOMBIE else None
+    except (psutil.Error, OSError):
+        return None

@@ -81,7 +81,7 @@ class TestWorkerKilled:
         system.launch("worker-3", "run_worker")
         worker_id = system.worker_id("worker-3")
         done = "state = %s AND worker_id = %s"
-        wait_for(lambda: system.count_tasks(done, "SUCCESS", worker_id), seconds=30, what="a task done by the new one")
+        wait_for(lambda: system.count_tasks(done, "SUCCESS", worker_id), seconds=60, what="a task done by the new one")
         recovered("a worker in the place of a dead one", time.time() - began_at)
         system.assert_is_true()
 

@@ -162,7 +162,6 @@ def no_database(*_: Any) -> None:
 
 
 class TestWithoutDatabase:
-    @pytest.mark.requirement("EC-2")
     def test_answers_503_in_the_same_shape(self, client: Client) -> None:
         with connection.execute_wrapper(no_database):
             answer = client.get("/health")
@@ -177,7 +176,6 @@ class TestWithoutDatabase:
             assert "the database is away" in client.get("/").content.decode()
 
 
-@pytest.mark.requirement("NFR-006")
 def test_asks_few_questions_however_many_scrapers(django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
     make_worker()
     for _ in range(30):

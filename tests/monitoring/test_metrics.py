@@ -71,7 +71,6 @@ class TestOfMatches:
 
 @pytest.mark.django_db
 @pytest.mark.both
-@pytest.mark.requirement("SO-14")
 class TestOfTheSystem:
     def test_queue_workers_freshness_breakers_and_grade(self, client: Client) -> None:
         make_worker("w1", process_count=9, context_count=2, page_count=3)

@@ -12,7 +12,7 @@ CALM = Signs(matches_to_watch=5, active_scrapers=5, workers=1, errors_last_minut
 IDLE = Signs(matches_to_watch=0, active_scrapers=0, workers=0, errors_last_minute=0)
 
 
-@pytest.mark.requirement("DM-3", "DM-10")
+@pytest.mark.requirement("DM-3")
 @pytest.mark.parametrize(
     ("signs", "status"),
     [

@@ -332,7 +332,8 @@ class TestGaps:
             ("found in the middle of a match", [(90, 91, 92)], (0, 92)),
             ("an outage of four balls", [(1, 2, 3), (8, 9)], (3, 9)),
             ("a hole inside one page", [(1, 2, 5)], (2, 5)),
-            ("filled by the next page", [(1, 2, 5), (3, 4)], (5, 5)),
+            ("filled by the next page", [(1, 2, 5), (2, 3, 4)], (5, 5)),
+            ("a page that begins with the very next ball may lack its wicket", [(1, 2), (3, 4)], (2, 4)),
             ("an old page changes nothing", [(1, 2, 3), (1, 2)], (3, 3)),
         ],
     )

@@ -58,13 +58,14 @@ class Running:
         driver = folder / "driver.py"
         driver.write_text(textwrap.dedent(DRIVER))
         self.output = folder / "terminal"
-        self.process = subprocess.Popen(
-            [sys.executable, driver, folder / "var", *children],
-            cwd=PROJECT_ROOT,
-            env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)},
-            stdout=self.output.open("wb"),
-            stderr=subprocess.STDOUT,
-        )
+        with self.output.open("wb") as terminal:
+            self.process = subprocess.Popen(
+                [sys.executable, driver, folder / "var", *children],
+                cwd=PROJECT_ROOT,
+                env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)},
+                stdout=terminal,
+                stderr=subprocess.STDOUT,
+            )
         wait_for(lambda: "started" in self.output.read_text())
         wait_for(lambda: all(self.log(number).count("pid") for number in range(len(children))))
         self.everything = psutil.Process(self.process.pid).children(recursive=True)
