@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import sync_playwright
 
@@ -21,12 +22,13 @@ def main() -> int:
         return 1
     url = json.loads(demo.read_text(encoding="utf-8"))["url"]
     program = chromium.find(chosen=config.chromium_path, var_dir=config.var_dir, environ=os.environ)
-    for scheme in ("light", "dark"):
+    schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+    for scheme in schemes:
         _take(url, program, scheme, IMAGES / f"status-{scheme}.png")
     return 0
 
 
-def _take(url: str, program: Path | None, scheme: str, path: Path) -> None:
+def _take(url: str, program: Path | None, scheme: Literal["light", "dark"], path: Path) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, chromium_sandbox=os.geteuid() != 0)
         page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)

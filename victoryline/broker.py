@@ -16,7 +16,7 @@ def make_broker(redis_url: str) -> dramatiq.Broker:
     if not redis_url:
         return StubBroker(middleware=middleware)
     client = redis.Redis.from_url(redis_url, socket_timeout=5, socket_connect_timeout=3, socket_keepalive=True)
-    return RedisBroker(client=client, namespace="victoryline", middleware=middleware)
+    return RedisBroker(client=client, namespace="victoryline", middleware=middleware)  # type: ignore[no-untyped-call]
 
 
 def install(redis_url: str) -> dramatiq.Broker:

@@ -93,14 +93,12 @@ def _start_children(supervisor: Supervisor, config: Config) -> None:
         env["STADIUM_URL"] = _await_stadium(supervisor, config)
         # Breaks pass as quickly as everything else in the stadium: polling through them slows down less.
         env["BREAK_INTERVAL_SECONDS"] = f"{max(2.5, config.break_interval_seconds / config.stadium_pace):g}"
-    if supervisor.stopping:
-        return
-    _sync_sources(env)
-    if supervisor.stopping:
-        return
-    say("starting web and engine")
-    supervisor.start(Child("web", _web_command(config), env))
-    supervisor.start(Child("engine", python("manage.py", "run_worker", "--with-scheduler"), env))
+    if not supervisor.stopping:
+        _sync_sources(env)
+    if not supervisor.stopping:
+        say("starting web and engine")
+        supervisor.start(Child("web", _web_command(config), env))
+        supervisor.start(Child("engine", python("manage.py", "run_worker", "--with-scheduler"), env))
 
 
 def _sync_sources(env: dict[str, str]) -> None:
