@@ -83,7 +83,7 @@ def run(phase: Phase, arguments: list[str], totals: Totals) -> None:
     began = time.monotonic()
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="vl-test-", ignore_cleanup_errors=True))
-        env = {**clean_environment(), "VAR_DIR": folder, "VICTORYLINE_TESTS": "1"}
+        env = {**clean_environment(), "VAR_DIR": folder}
         env |= _remembered_chromium()
         if phase.needs_servers:
             env |= {

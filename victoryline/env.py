@@ -20,6 +20,7 @@ PROXIES = "the proxy sessions"
 ADAPTIVE = "the adaptive policy"
 SPOOL = "the spool that holds updates while the database is away"
 GUARD = "the memory guard"
+POOL = "the pool that closes idle connections"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +202,6 @@ class Config:
         True,
         "Poll faster in action, slower in breaks and under errors.",
         yaml="scraper.adaptive.polling",
-        planned=ADAPTIVE,
     )
     enable_adaptive_timeouts: bool = flag(
         True,
@@ -260,10 +260,17 @@ class Config:
     db_connection_timeout_seconds: int = whole(
         30, "Time to wait for a connection.", low=1, high=600, yaml="database.pool.timeout"
     )
-    db_pool_min: int = whole(5, "Fewest connections kept open.", low=0, high=1000, yaml="database.pool.min")
+    db_pool_min: int = whole(
+        5, "Fewest connections kept open.", low=0, high=1000, yaml="database.pool.min", planned=POOL
+    )
     db_pool_max: int = whole(20, "Most connections a process opens.", low=1, high=1000, yaml="database.pool.max")
     db_pool_idle_seconds: int = whole(
-        600, "Idle time after which a connection is closed.", low=1, high=DAY_SECONDS, yaml="database.pool.idle"
+        600,
+        "Idle time after which a connection is closed.",
+        low=1,
+        high=DAY_SECONDS,
+        yaml="database.pool.idle",
+        planned=POOL,
     )
     db_pool_lifetime_seconds: int = whole(
         1800, "Age at which a connection is replaced.", low=1, high=DAY_SECONDS, yaml="database.pool.lifetime"

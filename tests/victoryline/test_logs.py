@@ -32,7 +32,7 @@ def written():
     logger.removeHandler(handler)
 
 
-@pytest.mark.requirement("NFR-019", "FR-014", "FS-15")
+@pytest.mark.requirement("NFR-019", "FR-014")
 class TestLine:
     def test_has_time_level_logger_event_and_action_first(self, written):
         logger, lines = written
