@@ -93,7 +93,7 @@ class EmbeddedSystem:
         return self._family
 
     def survivors(self) -> list[psutil.Process]:
-        return [each for each in self._family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+        return [each for each in self._family if each.is_running() and _words(each)]
 
     def child(self, words: str) -> psutil.Process:
         """The direct child whose command line has these words."""
@@ -107,7 +107,7 @@ class EmbeddedSystem:
         """Processes and temporary folders that should be gone."""
         temporary = self.folder / "tmp"
         folders = [str(each) for each in temporary.iterdir()] if temporary.exists() else []
-        return [" ".join(each.cmdline())[:120] for each in self.survivors()] + folders
+        return [words for each in self.survivors() if (words := _words(each))] + folders
 
     def stop(self, signal_number: int | None = None, *, seconds: float = 15) -> float:
         """Stop it as Ctrl-C or an init system would; how long it took."""
@@ -164,3 +164,11 @@ class EmbeddedSystem:
             return status, json.loads(text), headers
         except ValueError:
             return status, text.decode(errors="replace"), headers
+
+
+def _words(process: psutil.Process) -> str:
+    """How a process was started; empty when it is gone, or a zombie, which holds nothing."""
+    try:
+        return "" if process.status() == psutil.STATUS_ZOMBIE else " ".join(process.cmdline())[:120] or process.name()
+    except psutil.Error:
+        return ""

@@ -23,8 +23,8 @@ MISSED_SIMULATED_SECONDS = 900
 @pytest.fixture(scope="module")
 def system() -> Iterator[System]:
     patience = {
-        "NAVIGATION_TIMEOUT_SECONDS": "3",
-        "PAGE_TIMEOUT_SECONDS": "3",
+        "NAVIGATION_TIMEOUT_SECONDS": "5",
+        "PAGE_TIMEOUT_SECONDS": "5",
         "SELECTOR_TIMEOUT_SECONDS": "2",
         "CIRCUIT_BREAKER_TIMEOUT_SECONDS": "5",
         "PAUSE_SECONDS": "5",
@@ -42,6 +42,7 @@ def calm(system: System) -> Iterator[None]:
     system.stadium.clear()
 
 
+@pytest.mark.requirement("NFR-005")
 class TestBrowserKilled:
     @pytest.mark.parametrize("victim", ["Chromium", "the driver"])
     def test_the_next_good_update_follows_and_the_source_is_not_blamed(
@@ -59,11 +60,12 @@ class TestBrowserKilled:
         recovered(f"SIGKILL of {victim}", seconds)
         assert system.count_tasks("charged_attempts > 0", since=killed_at) == 0
         system.assert_is_true()
-        _gone, alive = psutil.wait_procs(old, timeout=5)
+        _, alive = psutil.wait_procs(old, timeout=10)
         assert alive == []
-        assert len(system.browsers()) == 1
+        wait_for(lambda: len(system.browsers()) == 1, seconds=10, what="one browser and no other")
 
 
+@pytest.mark.requirement("NFR-005")
 class TestSourceFails:
     @pytest.mark.parametrize(
         ("words", "fault"),

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.faults.conftest import Recovered
-from tests.faults.database import SqliteFile
+from tests.faults.database import SqliteFile, as_stored
 from tests.faults.witness import Witness
 from tests.stadium_process import StadiumProcess
 from tests.system import EmbeddedSystem, wait_for
@@ -32,18 +32,21 @@ class DemoWitness(Witness):
         self.system = system
 
     def start(self) -> None:
-        """Start the system unless it runs, and wait until all is read."""
+        """Start the system unless it runs, and wait until a browser reads."""
         if self.system.process is None or self.system.process.poll() is not None:
+            started_at = time.time()
             self.system.start()
+            reads = "SELECT id FROM scraping_scrapetask WHERE state = 'SUCCESS' AND finished_at > %s"
+            since = as_stored(self.database, started_at)
+            wait_for(lambda: self.database.rows(reads, since), seconds=60, what="a task done")
         self.stadium.port = int((self.system.folder / "stadium.port").read_text())
-        self.settle()
         self.system.family()
 
     def remains(self) -> list[str]:
         """Its temporary folders, and its processes: whoever has its VAR_DIR, seen before or not."""
         folder = str(self.system.folder)
-        processes = [each for each in psutil.process_iter() if _var_dir_of(each) == folder]
-        return [*self.system.left_behind(), *(f"{each.pid} {each.name()}" for each in processes)]
+        processes = [f"process {each.pid}" for each in psutil.process_iter() if _var_dir_of(each) == folder]
+        return self.system.left_behind() + processes
 
     def logs(self) -> str:
         return self.system.said() + self.system.log("engine")[-3000:]
@@ -68,8 +71,10 @@ def running(witness: DemoWitness) -> None:
     witness.start()
 
 
+@pytest.mark.requirement("NFR-005")
 class TestEngineKilled:
     def test_it_is_started_again_and_goes_on(self, witness: DemoWitness, recovered: Recovered) -> None:
+        witness.settle()
         witness.stadium.fault(kind="latency", value=2, seconds=4)
         held = "SELECT ref_id FROM scraping_scrapetask WHERE state = 'EXECUTING' AND ref_id IS NOT NULL"
         wait_for(lambda: witness.database.rows(held), seconds=20, what="a task in hand")
@@ -86,6 +91,7 @@ class TestEngineKilled:
 
 class TestSupervisorKilled:
     def test_nothing_is_left_and_the_next_start_goes_on(self, witness: DemoWitness, recovered: Recovered) -> None:
+        witness.settle()
         system, before = witness.system, {match.name: match for match in witness.matches()}
         assert system.process is not None
         killed_at = time.time()

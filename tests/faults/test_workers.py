@@ -60,6 +60,7 @@ class TestRedisFlushed:
         system.assert_is_true()
 
 
+@pytest.mark.requirement("NFR-005")
 class TestWorkerKilled:
     def test_its_matches_go_on_at_the_other_worker(self, system: System, recovered: Recovered) -> None:
         """Default lease and heartbeat: the time is the one that an operator would see."""

@@ -36,7 +36,7 @@ class Witness:
         return [(task, ref) for task, ref in self.database.rows(sql, "EXECUTING", worker_id)]
 
     def count_tasks(self, where: str, *values: Any, since: float = 0.0) -> int:
-        sql = f"SELECT COUNT(*) FROM scraping_scrapetask WHERE created_at >= %s AND {where}"
+        sql = f"SELECT COUNT(*) FROM scraping_scrapetask WHERE created_at >= %s AND ({where})"
         (row,) = self.database.rows(sql, as_stored(self.database, since), *values)
         return int(row[0])
 

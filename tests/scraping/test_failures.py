@@ -1,0 +1,552 @@
+"""Failing attempts, from the claim to what they leave behind. The reader is scripted; everything else is real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.db import InterfaceError, OperationalError
+
+from scraping import breakers, errors_log, failures, journal, lifecycle, policies
+from scraping.engine import Engine
+from scraping.errors import (
+    AuthExpired,
+    Blocked,
+    Gone,
+    LayoutChanged,
+    PayloadRejected,
+    ReadTimeout,
+    ResourceLost,
+    SchemaBreak,
+    ScrapingError,
+    StoreAway,
+    Transient,
+)
+from scraping.models import (
+    Breaker,
+    ErrorGroup,
+    Match,
+    MatchLifecycle,
+    MatchRef,
+    ScrapeError,
+    Scraper,
+    ScraperStatus,
+    ScrapeTask,
+    Snapshot,
+    TaskState,
+)
+from scraping.payloads import Integrity, Resource
+from scraping.scheduler.due import open_due_tasks
+from scraping.scheduler.pauses import end_pauses
+from scraping.scrape import scrape
+from tests.factories import NOW, cricket_state, football_state, make_ref, make_source, make_unread_match
+from tests.scraping.builders import (
+    POLICIES,
+    Outcome,
+    ScriptedReader,
+    balls,
+    chasing,
+    claimed,
+    engine_with,
+    later,
+    open_task,
+    payload_of,
+)
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db]
+
+
+@dataclass
+class Clock:
+    now: datetime = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    monkeypatch.setattr(policies, "current", lambda: POLICIES)
+    clock = Clock()
+    with patch("django.utils.timezone.now", clock):
+        yield clock
+
+
+@pytest.fixture
+def ref() -> MatchRef:
+    return make_ref(make_unread_match(), captured_at=None, next_poll_at=NOW)
+
+
+def attempt(ref: MatchRef, clock: Clock, *outcomes: Outcome, resource: Resource = Resource.SCORECARD) -> ScrapeTask:
+    """One attempt at the ref's open task (or a new one), made when it is due."""
+    task = ScrapeTask.objects.filter(ref=ref, resource=resource, state=TaskState.PENDING).first()
+    task_id = task.pk if task else open_task(ref, at=clock.now, resource=resource)
+    clock.now = max(clock.now, ScrapeTask.objects.get(pk=task_id).run_at)
+    scrape(task_id, engine_with(*outcomes))
+    return ScrapeTask.objects.get(pk=task_id)
+
+
+def fail_for_good(ref: MatchRef, clock: Clock, error: Exception) -> ScrapeTask:
+    task = attempt(ref, clock, error)
+    while task.state == TaskState.PENDING:
+        task = attempt(ref, clock, error)
+    return task
+
+
+class TestEachClassOfError:
+    @pytest.mark.requirement("FR-017")
+    @pytest.mark.parametrize(
+        ("error", "state", "charged", "earliest", "latest"),
+        [
+            (Transient("502", http_status=502), "PENDING", 1, 1, 2),
+            (ReadTimeout("30 s"), "PENDING", 1, 1, 2),
+            (Blocked("403", http_status=403), "PENDING", 1, 15, 30),
+            (Blocked("429", http_status=429, retry_after_seconds=120), "PENDING", 1, 120, 120),
+            (AuthExpired("401", http_status=401), "PENDING", 1, 0, 0),
+            (LayoutChanged("no header"), "PENDING", 1, 1, 2),
+            (SchemaBreak("no score"), "PENDING", 1, 1, 2),
+            (PayloadRejected("another match"), "PENDING", 1, 1, 2),
+            (Gone("404", http_status=404), "PENDING", 1, 1, 2),
+            (ResourceLost("Chromium died"), "PENDING", 0, 0.2, 0.2),
+            (StoreAway("no database"), "PENDING", 0, 0.2, 0.2),
+            (OperationalError("server closed the connection"), "PENDING", 0, 0.2, 0.2),
+            (InterfaceError("connection already closed"), "PENDING", 0, 0.2, 0.2),
+        ],
+        ids=lambda value: f"{type(value).__name__} {value}" if isinstance(value, Exception) else None,
+    )
+    def test_first_attempt(
+        self, ref: MatchRef, clock: Clock, error: Exception, state: str, charged: int, earliest: float, latest: float
+    ) -> None:
+        task = attempt(ref, clock, error)
+        assert (task.state, task.attempt, task.charged_attempts) == (state, 1, charged)
+        assert later(earliest) <= task.run_at <= later(latest)
+
+    def test_a_bug_is_dead_at_once_with_its_stack(self, ref: MatchRef, clock: Clock) -> None:
+        task = attempt(ref, clock, ValueError("we were wrong"))
+        assert (task.state, task.error_class) == (TaskState.DEAD, "bug")
+        assert task.reason == "bug after 1 attempt: we were wrong"
+        assert "ValueError: we were wrong" in task.error["stack_trace"]
+        assert "ValueError: we were wrong" in ScrapeError.objects.get().stack_trace
+
+    @pytest.mark.requirement("FR-002")
+    def test_five_attempts_at_growing_distances_then_dead(self, ref: MatchRef, clock: Clock) -> None:
+        waits, task = [], None
+        policy = replace(POLICIES, breaker=replace(POLICIES.breaker, failure_threshold=99))
+        for number in range(1, 6):
+            task_id = task.pk if task else open_task(ref)
+            scrape(task_id, engine_with(Transient("502"), policies=policy))
+            task = ScrapeTask.objects.get(pk=task_id)
+            assert task.attempt == number
+            waits.append((task.run_at - clock.now).total_seconds())
+            clock.now = max(clock.now, task.run_at)
+        assert task.state == TaskState.DEAD
+        assert task.reason == "transient after 5 attempts: 502"
+        assert all(1 * 2**n <= wait <= 2 * 2**n for n, wait in enumerate(waits[:4]))
+
+    @pytest.mark.requirement("ZT-6")
+    def test_a_dead_letter_keeps_what_explains_it(self, ref: MatchRef, clock: Clock) -> None:
+        error = LayoutChanged("no header", url="https://crex.example/x", evidence="<html>something else</html>")
+        task = fail_for_good(ref, clock, error)
+        assert (task.state, task.attempt) == (TaskState.DEAD, 2)
+        assert task.error["message"] == "no header"
+        assert task.error["url"] == "https://crex.example/x"
+        assert ScrapeError.objects.latest("pk").evidence == "<html>something else</html>"
+
+    def test_an_unknown_pair_of_task_and_reader_never_raises(self, ref: MatchRef, clock: Clock) -> None:
+        scrape(10**9, engine_with(ValueError("never read")))
+
+
+class TestOurOwnFaults:
+    """I7: what breaks on our side costs the source nothing."""
+
+    @pytest.mark.parametrize(
+        "fault", [ResourceLost("Chromium died"), OperationalError("away")], ids=["browser", "store"]
+    )
+    def test_burn_no_attempts_no_breaker_no_scraper_errors(self, ref: MatchRef, clock: Clock, fault: Exception) -> None:
+        attempt(ref, clock, payload_of(ref))
+        clock.forward(3)
+        for _ in range(9):
+            task = attempt(ref, clock, fault)
+            assert (task.state, task.charged_attempts) == (TaskState.PENDING, 0)
+        assert Breaker.objects.get().total_failures == 0
+        assert Scraper.objects.get().total_errors == 0
+        task = attempt(ref, clock, payload_of(ref, chasing(99), at=clock.now))
+        assert (task.state, task.attempt) == (TaskState.SUCCESS, 10)
+
+    def test_do_not_use_up_the_retries_that_the_source_has(self, ref: MatchRef, clock: Clock) -> None:
+        for error in (*[ResourceLost("browser")] * 4, Transient("502"), *[ResourceLost("browser")] * 4):
+            task = attempt(ref, clock, error)
+        assert (task.state, task.attempt, task.charged_attempts) == (TaskState.PENDING, 9, 1)
+
+    def test_but_end_somewhere(self, ref: MatchRef, clock: Clock) -> None:
+        task = fail_for_good(ref, clock, ResourceLost("the page kills every browser"))
+        assert (task.state, task.attempt, task.charged_attempts) == (TaskState.DEAD, 10, 0)
+
+    def test_a_store_that_does_not_even_take_the_failure_leaves_it_to_the_lease(
+        self, ref: MatchRef, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def away(*args: Any, **more: Any) -> None:
+            raise InterfaceError("connection already closed")
+
+        monkeypatch.setattr(failures.journal, "keep", away)
+        task = attempt(ref, clock, Transient("502"))
+        assert (task.state, task.attempt) == (TaskState.EXECUTING, 1)
+        assert journal.rescue(max_rescues=3, now=later(16)) == 1
+
+
+class TestRubbish:
+    """I6, I11: a success that carries rubbish is a failure, and good data stays."""
+
+    @pytest.mark.requirement("ZT-5")
+    @pytest.mark.parametrize(
+        ("what", "rubbish", "why"),
+        [
+            ("another match", {"source_event_id": "OTHER"}, "was given OTHER"),
+            ("another sport", {"state": football_state()}, "described as football"),
+            (
+                "hardly anything",
+                {"integrity": Integrity(missing_fields=("score", "teams"), null_field_rate=0.9)},
+                "missing: score, teams",
+            ),
+            ("eleven balls an over", {"state": chasing(96, overs="12.11")}, "not a number of overs"),
+        ],
+    )
+    def test_is_not_saved(self, ref: MatchRef, clock: Clock, what: str, rubbish: dict[str, Any], why: str) -> None:
+        attempt(ref, clock, payload_of(ref))
+        before = Match.objects.get()
+        clock.forward(3)
+        task = attempt(ref, clock, payload_of(ref, at=clock.now).model_copy(update=rubbish))
+        assert (task.state, task.error_class) == (TaskState.PENDING, "drift")
+        assert why in task.reason
+        after = Match.objects.get()
+        assert (after.checksum, after.sequence, after.payload) == (before.checksum, before.sequence, before.payload)
+        assert after.last_scraper_update == NOW
+        assert Snapshot.objects.count() == 1
+
+
+class TestErrorRows:
+    def test_one_row_an_attempt_with_all_that_is_known(self, ref: MatchRef, clock: Clock) -> None:
+        attempt(ref, clock, payload_of(ref))
+        clock.forward(3)
+        task = attempt(ref, clock, Transient("live answered 502", http_status=502, url="https://crex.example/live"))
+        row = ScrapeError.objects.get()
+        assert (row.task_id, row.match_id, row.scraper_id) == (task.pk, ref.match_id, Scraper.objects.get().pk)
+        assert (row.error_class, row.error_type, row.http_status) == ("transient", "network", 502)
+        assert (row.url, row.operation, row.retry_attempt) == ("https://crex.example/live", "scorecard", 1)
+        assert (row.timestamp, row.resolved) == (later(3), False)
+
+    def test_equal_causes_fall_into_one_group(self, ref: MatchRef, clock: Clock) -> None:
+        other = make_ref(make_unread_match(), captured_at=None)
+        attempt(ref, clock, Transient("asked https://crex.example/13KM and got 502 after 31 ms"))
+        attempt(other, clock, Transient("asked https://crex.example/14AB and got 503 after 7 ms"))
+        attempt(other, clock, ReadTimeout("took longer than 30 s"))
+        assert sorted(ErrorGroup.objects.values_list("count", flat=True)) == [1, 2]
+
+    @pytest.mark.parametrize(
+        ("one", "two", "are_equal"),
+        [
+            (Transient("502 of 13KM"), Transient("503 of 14AB"), True),
+            (Transient("at 0x7f3a"), Transient("at 0x11bc"), True),
+            (Transient("reset"), Transient("refused"), False),
+            (Transient("slow"), ReadTimeout("slow"), False),
+            (LayoutChanged("no header"), SchemaBreak("no header"), False),
+        ],
+    )
+    def test_fingerprints(self, one: ScrapingError, two: ScrapingError, are_equal: bool) -> None:
+        assert (errors_log.fingerprint(1, one) == errors_log.fingerprint(1, two)) is are_equal
+
+    def test_the_same_error_at_another_source_is_another_group(self) -> None:
+        assert errors_log.fingerprint(1, Transient("x")) != errors_log.fingerprint(2, Transient("x"))
+
+    @pytest.mark.parametrize("error", [Transient("502"), ValueError("a bug"), ResourceLost("browser")])
+    def test_are_resolved_by_the_next_success(self, ref: MatchRef, clock: Clock, error: Exception) -> None:
+        attempt(ref, clock, payload_of(ref))
+        clock.forward(3)
+        attempt(ref, clock, error)
+        clock.forward(3)
+        attempt(ref, clock, payload_of(ref, at=clock.now))
+        row = ScrapeError.objects.get()
+        assert (row.resolved, row.resolution_method) == (True, "auto_retry")
+        assert row.resolution_time == clock.now
+
+    def test_are_resolved_for_a_match_that_has_not_begun_too(self, ref: MatchRef, clock: Clock) -> None:
+        upcoming = payload_of(ref, cricket_state(status="upcoming"))
+        attempt(ref, clock, ValueError("a bug"))
+        attempt(ref, clock, upcoming)
+        assert ScrapeError.objects.get().resolved
+
+    def test_take_text_that_postgresql_would_refuse(self, ref: MatchRef, clock: Clock) -> None:
+        attempt(ref, clock, SchemaBreak("not JSON: \x00\x01", evidence="<html>\x00</html>"))
+        row = ScrapeError.objects.get()
+        assert "\x00" not in row.error_message + row.evidence + ScrapeTask.objects.get().reason
+
+    def test_keep_secrets_out_of_the_evidence(self, ref: MatchRef, clock: Clock) -> None:
+        attempt(ref, clock, Blocked("403", evidence="Authorization: Bearer abcdefghijklmnop"))
+        assert "abcdefghijklmnop" not in ScrapeError.objects.get().evidence
+
+
+class TestOldFence:
+    """I4: an attempt that lost its lease leaves nothing behind, good or bad."""
+
+    def lose_the_lease(self, ref: MatchRef, clock: Clock) -> Callable[[], None]:
+        def lose() -> None:
+            clock.forward(16)
+            journal.rescue(max_rescues=3, now=clock.now)
+            claimed(ScrapeTask.objects.get(ref=ref).pk, worker="w-2", at=clock.now)
+
+        return lose
+
+    @pytest.mark.parametrize("outcome", ["a reading", "an error", "gone"])
+    def test_writes_nothing(self, ref: MatchRef, clock: Clock, outcome: str) -> None:
+        outcomes = {"a reading": payload_of(ref), "an error": Transient("502"), "gone": Gone("404")}
+        scrape(open_task(ref), engine_with(outcomes[outcome], before=self.lose_the_lease(ref, clock)))
+        task = ScrapeTask.objects.get()
+        assert (task.state, task.worker_id, task.fence) == (TaskState.EXECUTING, "w-2", 2)
+        assert not Snapshot.objects.exists()
+        assert not ScrapeError.objects.exists()
+        assert not Breaker.objects.exists()
+        assert Match.objects.get().lifecycle == MatchLifecycle.DISCOVERED
+
+
+@pytest.mark.requirement("FR-003", "DM-2")
+class TestBreaker:
+    def open_it(self, ref: MatchRef, clock: Clock) -> Breaker:
+        for _ in range(5):
+            attempt(ref, clock, Transient("502"))
+        return Breaker.objects.get()
+
+    def test_opens_after_five_failures_and_blocks_due_tasks(self, ref: MatchRef, clock: Clock) -> None:
+        breaker = self.open_it(ref, clock)
+        assert (breaker.state, breaker.open_until) == ("OPEN", clock.now + timedelta(seconds=60))
+        clock.forward(59)
+        assert open_due_tasks(clock.now) == 0
+        clock.forward(1)
+        assert open_due_tasks(clock.now) == 1
+
+    def test_a_retry_waits_for_it(self, ref: MatchRef, clock: Clock) -> None:
+        policy = replace(POLICIES, breaker=replace(POLICIES.breaker, failure_threshold=1))
+        scrape(open_task(ref), engine_with(Transient("502"), policies=policy))
+        assert ScrapeTask.objects.get().run_at == later(60)
+
+    def test_closes_after_five_good_probes(self, ref: MatchRef, clock: Clock) -> None:
+        self.open_it(ref, clock)
+        clock.forward(60)
+        states = []
+        for number in range(5):
+            clock.forward(3)
+            attempt(ref, clock, payload_of(ref, chasing(90 + number), at=clock.now))
+            states.append(Breaker.objects.get().state)
+        assert states == ["HALF_OPEN"] * 4 + ["CLOSED"]
+
+    def test_one_bad_probe_opens_it_again(self, ref: MatchRef, clock: Clock) -> None:
+        self.open_it(ref, clock)
+        clock.forward(60)
+        attempt(ref, clock, payload_of(ref, at=clock.now))
+        attempt(ref, clock, Transient("502"))
+        breaker = Breaker.objects.get()
+        assert (breaker.state, breaker.open_until) == ("OPEN", clock.now + timedelta(seconds=60))
+
+    def test_counts_and_shows_everything(self, ref: MatchRef, clock: Clock) -> None:
+        attempt(ref, clock, payload_of(ref))
+        clock.forward(3)
+        attempt(ref, clock, Transient("502"))
+        attempt(ref, clock, payload_of(ref, at=clock.now))
+        assert Breaker.objects.get().as_document() == {
+            "name": f"{ref.key}_scraper",
+            "state": "CLOSED",
+            "failure_count": 0,
+            "success_count": 0,
+            "total_calls": 3,
+            "total_successes": 2,
+            "total_failures": 1,
+            "total_rejections": 0,
+            "last_state_change": "2026-01-10T12:00:00.000Z",
+        }
+
+    def test_two_workers_that_fail_at_the_same_moment_both_count(self, ref: MatchRef, clock: Clock) -> None:
+        breakers.record_failure(ref, POLICIES.breaker, now=NOW)
+        row = breakers._row_for
+
+        def outdated(one: MatchRef) -> Breaker:
+            """The first look is overtaken by another worker's failure."""
+            found = row(one)
+            if found.failure_count == 1:
+                Breaker.objects.filter(pk=found.pk).update(failure_count=2, version=found.version + 1)
+            return found
+
+        with patch.object(breakers, "_row_for", outdated):
+            view = breakers.record_failure(ref, POLICIES.breaker, now=NOW)
+        assert view.failure_count == 3
+
+    def test_another_match_goes_on(self, ref: MatchRef, clock: Clock) -> None:
+        self.open_it(ref, clock)
+        make_ref(next_poll_at=clock.now)
+        assert open_due_tasks(clock.now) == 1
+
+
+@pytest.mark.requirement("US2.2")
+class TestPausedByFailures:
+    def test_five_failed_tasks_within_ten_minutes_pause_the_match_for_five(self, ref: MatchRef, clock: Clock) -> None:
+        for number in range(1, 6):
+            assert Match.objects.get().lifecycle == MatchLifecycle.DISCOVERED
+            attempt(ref, clock, ValueError("a bug"))
+            assert Match.objects.get().consecutive_failure_count == number
+            clock.forward(60)
+        match = Match.objects.get()
+        assert match.lifecycle == MatchLifecycle.PAUSED
+        assert match.pause_until == later(4 * 60 + 300)
+        assert "5 failed tasks within ten minutes" in match.pause_reason
+        assert open_due_tasks(clock.now) == 0
+
+    def test_and_a_fresh_start_follows(self, ref: MatchRef, clock: Clock) -> None:
+        attempt(ref, clock, payload_of(ref))
+        worn = Scraper.objects.get()
+        for _ in range(5):
+            attempt(ref, clock, ValueError("a bug"))
+        clock.forward(300)
+        assert (end_pauses(clock.now), open_due_tasks(clock.now)) == (1, 1)
+        attempt(ref, clock, payload_of(ref, at=clock.now))
+        match, fresh = Match.objects.get(), Scraper.objects.get(stopped_at=None)
+        assert (match.lifecycle, match.consecutive_failure_count) == (MatchLifecycle.ACTIVE, 0)
+        assert (fresh.pk != worn.pk, fresh.total_updates) == (True, 1)
+
+    def test_not_when_a_success_comes_in_between(self, ref: MatchRef, clock: Clock) -> None:
+        for _ in range(4):
+            attempt(ref, clock, ValueError("a bug"))
+        attempt(ref, clock, payload_of(ref, at=clock.now))
+        attempt(ref, clock, ValueError("a bug"))
+        assert Match.objects.get().lifecycle == MatchLifecycle.ACTIVE
+
+    def test_not_when_they_are_further_apart(self, ref: MatchRef, clock: Clock) -> None:
+        for _ in range(8):
+            attempt(ref, clock, ValueError("a bug"))
+            clock.forward(180)
+        assert Match.objects.get().lifecycle == MatchLifecycle.DISCOVERED
+
+    def test_a_failed_task_is_not_followed_by_the_next_at_once(self, ref: MatchRef, clock: Clock) -> None:
+        attempt(ref, clock, ValueError("a bug"))
+        assert open_due_tasks(clock.now) == 0
+        assert MatchRef.objects.get().next_poll_at > clock.now
+
+    def test_a_match_that_a_person_paused_meanwhile_stays_as_it_is(self, ref: MatchRef, clock: Clock) -> None:
+        for _ in range(4):
+            attempt(ref, clock, ValueError("a bug"))
+
+        def pause() -> None:
+            lifecycle.pause(match_id=ref.match_id, until=later(3600), reason="rain", actor="anna", now=clock.now)
+
+        task_id = open_task(ref, at=clock.now)
+        scrape(task_id, engine_with(ValueError("a bug"), before=pause))
+        assert ScrapeTask.objects.get(pk=task_id).state == TaskState.DEAD
+        assert (Match.objects.get().pause_until, Match.objects.get().scraper_status) == (later(3600), "stopped")
+
+    def test_failures_are_counted_on_the_match_as_it_is_now(self, ref: MatchRef, clock: Clock) -> None:
+        """Not on the copy that was read before the other source's failure was written."""
+
+        def other_failure() -> None:
+            lifecycle.after_failed_task(ref.match_id, pause_after=5, pause_seconds=300, now=clock.now)
+
+        scrape(open_task(ref), engine_with(ValueError("a bug"), before=other_failure))
+        match = Match.objects.get()
+        assert (match.consecutive_failure_count, match.total_failures) == (2, 2)
+        assert match.scraper_status == ScraperStatus.ERROR
+
+
+class TestGone:
+    def test_three_times_gone_completes_the_match(self, ref: MatchRef, clock: Clock) -> None:
+        attempt(ref, clock, payload_of(ref))
+        clock.forward(3)
+        task = fail_for_good(ref, clock, Gone("404", http_status=404))
+        match = Match.objects.get()
+        assert (task.state, task.attempt) == (TaskState.SKIPPED, 3)
+        assert "said 3 times that it is gone" in task.reason
+        assert (match.lifecycle, match.status, match.payload["status"]) == ("COMPLETED", "completed", "completed")
+        assert not Scraper.objects.filter(stopped_at=None).exists()
+
+    def test_and_is_not_asked_for_again_at_once(self, ref: MatchRef, clock: Clock) -> None:
+        fail_for_good(ref, clock, Gone("404", http_status=404))
+        assert open_due_tasks(clock.now) == 0
+        clock.forward(299)
+        assert open_due_tasks(clock.now) == 0
+        clock.forward(1)
+        assert open_due_tasks(clock.now) == 1
+
+    def test_does_not_count_against_the_source(self, ref: MatchRef, clock: Clock) -> None:
+        fail_for_good(ref, clock, Gone("404", http_status=404))
+        assert not Breaker.objects.exists()
+
+    def test_one_404_between_good_answers_is_an_error_like_others(self, ref: MatchRef, clock: Clock) -> None:
+        attempt(ref, clock, payload_of(ref))
+        clock.forward(3)
+        attempt(ref, clock, Gone("404", http_status=404))
+        task = attempt(ref, clock, payload_of(ref, at=clock.now))
+        assert (task.state, Match.objects.get().lifecycle) == (TaskState.SUCCESS, MatchLifecycle.ACTIVE)
+
+
+class TestScraperCounters:
+    def test_errors_in_a_row_slow_the_polling_down(self, ref: MatchRef, clock: Clock) -> None:
+        attempt(ref, clock, payload_of(ref))
+        for expected in (2.5, 2.5, 2.5, 2.5, 5.0):
+            clock.forward(61)
+            attempt(ref, clock, Transient("502"))
+            assert Scraper.objects.get().polling_interval == expected
+        assert (Scraper.objects.get().error_count, Scraper.objects.get().total_errors) == (5, 5)
+
+    def test_a_success_ends_the_row(self, ref: MatchRef, clock: Clock) -> None:
+        attempt(ref, clock, payload_of(ref))
+        attempt(ref, clock, Transient("502"))
+        attempt(ref, clock, payload_of(ref, at=clock.now))
+        assert (Scraper.objects.get().error_count, Scraper.objects.get().total_errors) == (0, 1)
+
+    def test_a_source_with_a_slow_limit_is_not_asked_sooner_after_an_error(self, ref: MatchRef, clock: Clock) -> None:
+        make_source()
+        ref.source.min_interval_seconds = 40
+        ref.source.save()
+        attempt(ref, clock, Transient("502"))
+        assert MatchRef.objects.get().next_poll_at == later(300 / 5)  # not begun: every minute
+        Match.objects.update(status="live")
+        attempt(ref, clock, Transient("502"))
+        assert MatchRef.objects.get().next_poll_at == clock.now + timedelta(seconds=40)
+
+
+class TestCommentary:
+    def test_fills_the_gap(self, ref: MatchRef, clock: Clock) -> None:
+        attempt(ref, clock, payload_of(ref, events=balls(1, 2)))
+        clock.forward(3)
+        attempt(ref, clock, payload_of(ref, at=clock.now, events=balls(6, 7)))
+        older = payload_of(ref, at=clock.now, events=balls(2, 3, 4, 5, 6))
+        task = attempt(ref, clock, older, resource=Resource.COMMENTARY)
+        assert task.state == TaskState.SUCCESS
+        assert not MatchRef.objects.get().has_gap
+
+    def test_its_failure_is_retried_like_any_other(self, ref: MatchRef, clock: Clock) -> None:
+        task = attempt(ref, clock, Transient("502"), resource=Resource.COMMENTARY)
+        assert (task.state, task.charged_attempts) == (TaskState.PENDING, 1)
+
+
+class TestEngine:
+    def test_the_heartbeat_sees_what_is_in_hand(self, ref: MatchRef, clock: Clock) -> None:
+        task_id = open_task(ref)
+        seen: list[list[int]] = []
+        engine = engine_with(payload_of(ref))
+        engine.reader = ScriptedReader(payload_of(ref), before=lambda: seen.append(engine.held_tasks()))
+        scrape(task_id, engine)
+        assert (seen, engine.held_tasks()) == ([[task_id]], [])
+
+    def test_an_old_claims_end_does_not_drop_the_new_one(self, ref: MatchRef, clock: Clock) -> None:
+        """A thread that slept through its lease, while its own worker took the task again."""
+        engine: Engine = engine_with(payload_of(ref))
+        old = claimed(open_task(ref))
+        journal.rescue(max_rescues=3, now=later(16))
+        new = claimed(old.task_id, at=later(16))
+        with engine.holding(new):
+            with engine.holding(old):
+                pass
+            assert engine.held_tasks() == [new.task_id]

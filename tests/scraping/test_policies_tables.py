@@ -1,0 +1,452 @@
+"""Policies as tables: what is known goes in, what is decided comes out. No database, no clock, no sleep."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from scraping.errors import ErrorClass
+from scraping.lifecycle import LEGAL, NotAllowed, _move, priority_of
+from scraping.models import HealthStatus, Match, MatchLifecycle, MatchRef, Priority, Scraper
+from scraping.payloads import Status
+from scraping.reconcile import SourceView, delta, fill_gaps, goes_backwards, is_empty, reconcile, standing
+from scraping.resilience.backoff import RetryPolicy, backoff_seconds
+from scraping.resilience.breaker import (
+    CLOSED,
+    HALF_OPEN,
+    OPEN,
+    BreakerPolicy,
+    BreakerView,
+    after_failure,
+    after_success,
+    allows,
+)
+from scraping.resilience.decide import MAX_FREE_ATTEMPTS, Complete, Dead, Failure, Retry, decide
+from scraping.resilience.interval import Activity, Pace, interval_seconds
+from tests.factories import NOW
+from tests.scraping.builders import later
+
+
+class Never(random.Random):
+    """A chance that adds nothing, so that a table can name the seconds."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return a
+
+
+class Always(random.Random):
+    """A chance that adds all it can."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return b
+
+
+@pytest.mark.requirement("FR-002", "FR-017")
+class TestBackoff:
+    @pytest.mark.parametrize(
+        ("attempt", "shortest", "longest"), [(1, 1, 2), (2, 2, 4), (3, 4, 8), (4, 8, 16), (5, 16, 32), (50, 16, 32)]
+    )
+    def test_doubles_from_one_second_and_jitters(self, attempt: int, shortest: float, longest: float) -> None:
+        policy = RetryPolicy()
+        assert backoff_seconds(attempt, policy, Never()) == shortest
+        assert backoff_seconds(attempt, policy, Always()) == longest
+
+    def test_the_retries_of_one_task_lie_between_1_and_16_seconds(self) -> None:
+        """The fifth failed attempt is the last, so the fifth pause is never waited for."""
+        policy, chance = RetryPolicy(), random.Random(7)
+        pauses = [backoff_seconds(attempt, policy, chance) for attempt in range(1, policy.max_attempts)] * 50
+        assert len(set(pauses)) > 1
+        assert all(1 <= pause <= 16 for pause in pauses)
+
+    def test_a_source_may_have_its_own_patience(self) -> None:
+        slow = RetryPolicy(max_attempts=4, base_delay_seconds=2, max_delay_seconds=16)
+        assert [backoff_seconds(attempt, slow, Never()) for attempt in (1, 2, 3, 4)] == [2, 4, 8, 16]
+
+
+E = ErrorClass
+
+
+class TestDecide:
+    """One policy for each class of error."""
+
+    @staticmethod
+    def decided(
+        error_class: ErrorClass, *, attempt: int = 1, charged: int = 0, retry_after: float | None = None
+    ) -> Any:
+        failure = Failure(error_class, "it broke", attempt, charged, retry_after)
+        return decide(failure, RetryPolicy(), NOW, Never())
+
+    @pytest.mark.parametrize(
+        ("error_class", "charged", "seconds"),
+        [
+            (E.TRANSIENT, 0, 1),
+            (E.TRANSIENT, 1, 2),
+            (E.TRANSIENT, 3, 8),
+            (E.BLOCKED, 0, 15),
+            (E.BLOCKED, 1, 30),
+            (E.BLOCKED, 3, 120),
+            (E.AUTH, 0, 0),
+            (E.AUTH, 1, 30),
+            (E.DRIFT, 0, 1),
+            (E.GONE, 0, 1),
+            (E.GONE, 1, 2),
+        ],
+    )
+    def test_the_sources_faults_are_charged_and_wait(
+        self, error_class: ErrorClass, charged: int, seconds: float
+    ) -> None:
+        assert self.decided(error_class, attempt=charged + 1, charged=charged) == Retry(later(seconds), is_charged=True)
+
+    @pytest.mark.parametrize("error_class", [E.RESOURCE, E.STORE])
+    @pytest.mark.parametrize(("attempt", "charged", "seconds"), [(1, 0, 0.2), (5, 0, 1.0), (5, 4, 0.2)])
+    def test_our_own_faults_cost_nothing_and_hardly_wait(
+        self, error_class: ErrorClass, attempt: int, charged: int, seconds: float
+    ) -> None:
+        decision = self.decided(error_class, attempt=attempt, charged=charged)
+        assert decision == Retry(later(seconds), is_charged=False)
+
+    @pytest.mark.parametrize("error_class", [E.RESOURCE, E.STORE])
+    def test_but_a_page_that_kills_every_browser_ends_somewhere(self, error_class: ErrorClass) -> None:
+        decision = self.decided(error_class, attempt=MAX_FREE_ATTEMPTS)
+        assert decision == Dead("10 attempts ended by our own faults, the last one: it broke")
+
+    @pytest.mark.parametrize(
+        ("error_class", "charged", "expected"),
+        [
+            (E.TRANSIENT, 4, Dead("transient after 5 attempts: it broke")),
+            (E.BLOCKED, 4, Dead("blocked after 5 attempts: it broke")),
+            (E.AUTH, 4, Dead("auth after 5 attempts: it broke")),
+            (E.DRIFT, 1, Dead("drift after 2 attempts: it broke")),
+            (E.BUG, 0, Dead("bug after 1 attempt: it broke")),
+            (E.GONE, 2, Complete("the source said 3 times that it is gone: it broke")),
+        ],
+    )
+    def test_and_end(self, error_class: ErrorClass, charged: int, expected: Any) -> None:
+        assert self.decided(error_class, attempt=charged + 1, charged=charged) == expected
+
+    @pytest.mark.parametrize(
+        ("error_class", "retry_after", "seconds"),
+        [(E.BLOCKED, 90, 90), (E.BLOCKED, 5, 15), (E.TRANSIENT, 7, 7), (E.TRANSIENT, 0.1, 1)],
+    )
+    def test_a_source_that_says_when_is_obeyed(
+        self, error_class: ErrorClass, retry_after: float, seconds: float
+    ) -> None:
+        assert self.decided(error_class, retry_after=retry_after) == Retry(later(seconds), is_charged=True)
+
+    def test_every_class_has_a_policy(self) -> None:
+        for error_class in ErrorClass:
+            assert isinstance(self.decided(error_class), Retry | Dead | Complete)
+
+
+@pytest.mark.requirement("FR-003")
+class TestBreaker:
+    POLICY = BreakerPolicy()
+
+    def play(self, outcomes: str, view: BreakerView | None = None) -> BreakerView:
+        """`-` is a failure, `+` a success."""
+        view = view or BreakerView()
+        for outcome in outcomes:
+            view = after_failure(view, self.POLICY, NOW) if outcome == "-" else after_success(view, self.POLICY)
+        return view
+
+    @pytest.mark.parametrize(
+        ("outcomes", "state"),
+        [
+            ("", CLOSED),
+            ("----", CLOSED),
+            ("-----", OPEN),
+            ("----+----", CLOSED),
+            ("----+-----", OPEN),
+            ("-----+", HALF_OPEN),
+            ("-----++++", HALF_OPEN),
+            ("-----+++++", CLOSED),
+            ("-----++++-", OPEN),
+            ("-----++++-+++++", CLOSED),
+            ("-----+++++----", CLOSED),
+            ("-----+++++-----", OPEN),
+        ],
+    )
+    def test_five_failures_open_five_successes_close(self, outcomes: str, state: str) -> None:
+        assert self.play(outcomes).state == state
+
+    def test_stays_open_for_sixty_seconds_then_lets_a_probe_through(self) -> None:
+        view = self.play("-----")
+        assert view.open_until == later(60)
+        assert not allows(view, later(59.9))
+        assert allows(view, later(60))
+
+    @pytest.mark.parametrize("outcomes", ["", "----", "-----+"])
+    def test_closed_and_half_open_let_everything_through(self, outcomes: str) -> None:
+        assert allows(self.play(outcomes), NOW)
+
+    def test_the_thresholds_are_settings(self) -> None:
+        policy = BreakerPolicy(failure_threshold=2, timeout_seconds=5, success_threshold=1)
+        view = after_failure(after_failure(BreakerView(), policy, NOW), policy, NOW)
+        assert (view.state, view.open_until) == (OPEN, later(5))
+        assert after_success(view, policy).state == CLOSED
+
+
+@pytest.mark.requirement("FR-022")
+class TestInterval:
+    @pytest.mark.parametrize(
+        ("what", "activity", "seconds"),
+        [
+            ("in play", Activity(Status.LIVE), 2.5),
+            ("nine polls without news", Activity(Status.LIVE, unchanged_polls=9), 2.5),
+            ("ten polls without news: a break", Activity(Status.LIVE, unchanged_polls=10), 30),
+            ("news in most of the last ten polls", Activity(Status.LIVE, recent_changes="1011011010"), 2),
+            ("news in half of them", Activity(Status.LIVE, recent_changes="1010101010"), 2.5),
+            ("too few polls to tell", Activity(Status.LIVE, recent_changes="11111"), 2.5),
+            ("four errors in a row", Activity(Status.LIVE, errors_in_a_row=4), 2.5),
+            ("five", Activity(Status.LIVE, errors_in_a_row=5), 5),
+            ("ten", Activity(Status.LIVE, errors_in_a_row=10), 10),
+            ("twenty", Activity(Status.LIVE, errors_in_a_row=20), 20),
+            ("errors in a break", Activity(Status.LIVE, unchanged_polls=10, errors_in_a_row=20), 30),
+            ("errors in action", Activity(Status.LIVE, recent_changes="1" * 10, errors_in_a_row=5), 5),
+            ("completed", Activity(Status.COMPLETED, errors_in_a_row=20), 300),
+            ("abandoned", Activity(Status.ABANDONED), 300),
+            ("starts in a day", Activity(Status.UPCOMING, NOW + timedelta(days=1)), 300),
+            ("starts in two minutes", Activity(Status.UPCOMING, later(120)), 30),
+            ("should have started", Activity(Status.UPCOMING, later(-60)), 5),
+            ("nobody knows when", Activity(Status.UPCOMING), 60),
+            ("soon, but failing", Activity(Status.UPCOMING, later(8), errors_in_a_row=20), 20),
+        ],
+    )
+    def test_follows_the_match(self, what: str, activity: Activity, seconds: float) -> None:
+        assert interval_seconds(activity, Pace(), NOW) == seconds
+
+    def test_can_be_switched_off(self) -> None:
+        steady = Pace(is_adaptive=False)
+        assert interval_seconds(Activity(Status.LIVE, unchanged_polls=99, errors_in_a_row=99), steady, NOW) == 2.5
+
+    def test_action_never_slows_a_faster_pace(self) -> None:
+        assert interval_seconds(Activity(Status.LIVE, recent_changes="1" * 10), Pace(baseline_seconds=0.5), NOW) == 0.5
+
+
+class TestReconcile:
+    @staticmethod
+    def view(source: str, weight: int, *, age: float = 0, **state: Any) -> SourceView:
+        return SourceView(source, weight, later(-age), state)
+
+    @pytest.mark.parametrize(
+        ("what", "views", "expected"),
+        [
+            ("one source", [("a", 50, 0, 1)], ("a", 1)),
+            ("the heavier one", [("a", 50, 0, 1), ("b", 90, 0, 2)], ("b", 2)),
+            ("the heavier one, though older", [("a", 50, 0, 1), ("b", 90, 60, 2)], ("b", 2)),
+            ("of equals the newer one", [("a", 50, 60, 1), ("b", 50, 0, 2)], ("b", 2)),
+            ("whoever has it at all", [("a", 50, 0, 1), ("b", 90, 0, None)], ("a", 1)),
+            ("zero is a value", [("a", 50, 0, 1), ("b", 90, 0, 0)], ("b", 0)),
+            ("nobody has it", [("a", 50, 0, None), ("b", 90, 0, "")], ("b", "")),
+            ("an object of nothing is nothing", [("a", 50, 0, {"g": 1}), ("b", 90, 0, {"g": None})], ("a", {"g": 1})),
+        ],
+    )
+    def test_field_by_field(
+        self, what: str, views: list[tuple[str, int, float, Any]], expected: tuple[str, Any]
+    ) -> None:
+        merged = reconcile([self.view(name, weight, age=age, f=value) for name, weight, age, value in views])
+        assert (merged.provenance["f"]["source"], merged.state["f"]) == expected
+
+    def test_says_where_and_when_each_field_was_read(self) -> None:
+        merged = reconcile([self.view("a", 50, age=30, score=1, venue="Perth"), self.view("b", 90, score=2)])
+        assert merged.state == {"score": 2, "venue": "Perth"}
+        assert merged.provenance["venue"] == {
+            "source": "a",
+            "confidence": 1.0,
+            "timestamp": "2026-01-10T11:59:30.000Z",
+        }
+
+    @pytest.mark.parametrize("empty", [None, "", [], {}, {"a": None}, {"a": {"b": ""}}])
+    def test_nothing(self, empty: Any) -> None:
+        assert is_empty(empty)
+
+    @pytest.mark.parametrize("value", [0, False, "0", [None], {"a": 0}])
+    def test_something(self, value: Any) -> None:
+        assert not is_empty(value)
+
+    def test_a_partial_state_erases_nothing(self) -> None:
+        known = {
+            "venue": "Perth",
+            "score": {"a": {"goals": 1}, "b": {"goals": 0}},
+            "last_event": {"t": "goal", "at": 5},
+        }
+        partial = {"venue": "", "score": {"a": {"goals": 2}, "b": {"goals": None}}, "last_event": {"t": "card"}}
+        filled = fill_gaps(partial, known)
+        assert filled["venue"] == "Perth"
+        assert filled["score"] == {"a": {"goals": 2}, "b": {"goals": 0}}
+        assert filled["last_event"] == {"t": "card"}  # not half of one event and half of another
+
+
+@pytest.mark.requirement("SO-4")
+class TestDelta:
+    @pytest.mark.parametrize(
+        ("what", "before", "after", "expected"),
+        [
+            ("the first state", {}, {"a": 1}, {"_diff_type": "initial", "a": 1}),
+            ("one field", {"a": 1, "b": 2}, {"a": 1, "b": 3}, {"_diff_type": "update", "b": 3}),
+            ("a new field", {"a": 1}, {"a": 1, "b": 2}, {"_diff_type": "update", "b": 2}),
+            ("a field that has gone", {"a": 1, "b": 2}, {"a": 1}, {"_diff_type": "update", "b": None}),
+            ("no difference", {"a": 1}, {"a": 1}, {"_diff_type": "update"}),
+            ("deep inside", {"a": {"x": 1}}, {"a": {"x": 2}}, {"_diff_type": "update", "a": {"x": 2}}),
+        ],
+    )
+    def test_names_what_differs(self, what: str, before: Any, after: Any, expected: Any) -> None:
+        assert delta(before, after, sequence_delta=1) == {"_sequence_delta": 1, **expected}
+
+
+def cricket(*innings: tuple[int, int], status: str = "live") -> dict[str, Any]:
+    return {"status": status, "innings": [{"runs": runs, "wickets": wickets} for runs, wickets in innings]}
+
+
+def football(home: int, away: int, *, status: str = "live", clock: str = "") -> dict[str, Any]:
+    return {"status": status, "clock": clock, "score": {"team_a": {"goals": home}, "team_b": {"goals": away}}}
+
+
+class TestGoesBackwards:
+    @pytest.mark.parametrize(
+        ("what", "before", "after", "expected"),
+        [
+            ("a run", cricket((95, 3)), cricket((96, 3)), False),
+            ("a wicket", cricket((95, 3)), cricket((95, 4)), False),
+            ("the same", cricket((95, 3)), cricket((95, 3)), False),
+            ("a run less", cricket((95, 3)), cricket((94, 3)), True),
+            ("a wicket less", cricket((95, 3)), cricket((95, 2)), True),
+            ("the second innings begins", cricket((187, 5)), cricket((187, 5), (0, 0)), False),
+            ("the second innings is lost", cricket((187, 5), (3, 0)), cricket((190, 5)), True),
+            ("the score is lost", cricket((95, 3)), cricket(), True),
+            ("a goal", football(1, 1), football(1, 2), False),
+            ("a goal taken back", football(1, 2), football(1, 1), True),
+            ("a goal taken back while the other side scores", football(1, 2), football(2, 1), True),
+            ("the end", cricket((95, 3)), cricket((95, 3), status="completed"), False),
+            ("the end taken back", cricket((95, 3), status="completed"), cricket((95, 3)), True),
+            ("an abandoned match goes on", cricket((95, 3), status="abandoned"), cricket((99, 3)), True),
+            ("a beginning taken back", cricket((0, 0)), cricket(status="upcoming"), True),
+            (
+                "a correction after the end",
+                football(2, 1, status="completed"),
+                football(1, 1, status="completed"),
+                True,
+            ),
+        ],
+    )
+    def test_table(self, what: str, before: Any, after: Any, expected: bool) -> None:
+        assert goes_backwards(before, after) is expected
+
+    def test_equal_standings_tell_the_same_score_whatever_the_clock(self) -> None:
+        assert standing(football(1, 1, clock="67")) == standing(football(1, 1, clock="68"))
+        assert standing(football(1, 1)) != standing(football(1, 0))
+        assert standing(cricket((95, 3))) != standing(cricket((94, 3)))
+
+
+@pytest.mark.requirement("DM-1")
+class TestScraperRules:
+    @staticmethod
+    def scraper(**fields: Any) -> Scraper:
+        values: dict[str, Any] = {"start_time": later(-600), "last_update_time": NOW}
+        return Scraper(ref=MatchRef(), **values | fields)
+
+    @pytest.mark.parametrize(
+        ("what", "fields", "expected"),
+        [
+            ("all well", {}, "healthy"),
+            ("two errors in a row", {"error_count": 2}, "healthy"),
+            ("three", {"error_count": 3}, "degraded"),
+            ("five", {"error_count": 5}, "degraded"),
+            ("six", {"error_count": 6}, "failing"),
+            ("silent for two minutes", {"last_update_time": later(-120)}, "healthy"),
+            ("and a second", {"last_update_time": later(-121)}, "degraded"),
+            ("for five minutes", {"last_update_time": later(-300)}, "degraded"),
+            ("and a second more", {"last_update_time": later(-301)}, "failing"),
+            ("never updated since its start", {"last_update_time": None}, "failing"),
+            ("just started", {"start_time": later(-1), "last_update_time": None}, "healthy"),
+        ],
+    )
+    def test_health(self, what: str, fields: dict[str, Any], expected: str) -> None:
+        assert self.scraper(**fields).health_status(NOW) == HealthStatus(expected)
+
+    @pytest.mark.parametrize(
+        ("what", "fields", "expected"),
+        [
+            ("all well", {}, ""),
+            ("ten errors in a row", {"error_count": 10}, ""),
+            ("eleven", {"error_count": 11}, "11 errors in a row"),
+            ("silent for five minutes", {"last_update_time": later(-300)}, ""),
+            ("and a second", {"last_update_time": later(-301)}, "no update for 301 s"),
+            ("six hours old", {"start_time": later(-6 * 3600)}, ""),
+            ("and a second more", {"start_time": later(-6 * 3600 - 1)}, "lifetime of 6 h is over"),
+        ],
+    )
+    def test_restart(self, what: str, fields: dict[str, Any], expected: str) -> None:
+        reason = self.scraper(**fields).restart_reason(NOW, max_lifetime_seconds=6 * 3600.0, staleness_threshold=300.0)
+        assert reason == expected
+
+    def test_serialised_form(self) -> None:
+        scraper = self.scraper(error_count=1, total_errors=4, total_updates=240, polling_interval=2.0)
+        document = scraper.as_document(NOW, match_id="crex_13KM", url="https://x/13KM", memory_mb=412.34, cpu=7.26)
+        assert document == {
+            "scraper_id": str(scraper.pk),
+            "match_id": "crex_13KM",
+            "url": "https://x/13KM",
+            "start_time": "2026-01-10T11:50:00.000Z",
+            "last_update": "2026-01-10T12:00:00.000Z",
+            "uptime_seconds": 600.0,
+            "error_count": 1,
+            "total_errors": 4,
+            "total_updates": 240,
+            "health_status": "healthy",
+            "memory_mb": 412.3,
+            "cpu_percent": 7.3,
+            "polling_interval": 2.0,
+        }
+
+
+L = MatchLifecycle
+
+
+@pytest.mark.requirement("SO-8")
+class TestLifecycleTable:
+    WAYS = frozenset(
+        {
+            (L.DISCOVERED, L.ACTIVE),
+            (L.DISCOVERED, L.PAUSED),
+            (L.DISCOVERED, L.COMPLETED),
+            (L.ACTIVE, L.PAUSED),
+            (L.ACTIVE, L.COMPLETED),
+            (L.PAUSED, L.ACTIVE),
+            (L.PAUSED, L.COMPLETED),
+            (L.COMPLETED, L.ACTIVE),
+            (L.COMPLETED, L.ARCHIVED),
+        }
+    )
+
+    @pytest.mark.parametrize("to", list(L))
+    @pytest.mark.parametrize("from_", list(L))
+    def test_only_these_ways_lead_on(self, from_: MatchLifecycle, to: MatchLifecycle) -> None:
+        match = Match(lifecycle=from_, title="Kenya vs Nepal")
+        if from_ == to or (from_, to) in self.WAYS:
+            _move(match, to)
+            assert match.lifecycle == to
+        else:
+            with pytest.raises(NotAllowed, match=f"is {from_} and cannot become {to}"):
+                _move(match, to)
+
+    def test_every_state_has_a_row(self) -> None:
+        assert set(LEGAL) == set(L)
+
+    @pytest.mark.parametrize(
+        ("what", "status", "start", "expected"),
+        [
+            ("live", Status.LIVE, None, Priority.LIVE),
+            ("starts within the hour", Status.UPCOMING, later(3600), Priority.IMMINENT),
+            ("starts later", Status.UPCOMING, later(3601), Priority.COMPLETED),
+            ("should have started", Status.UPCOMING, later(-60), Priority.IMMINENT),
+            ("nobody knows when", Status.UPCOMING, None, Priority.COMPLETED),
+            ("over", Status.COMPLETED, later(-9000), Priority.COMPLETED),
+            ("abandoned", Status.ABANDONED, later(60), Priority.COMPLETED),
+        ],
+    )
+    def test_priority(self, what: str, status: Status, start: Any, expected: Priority) -> None:
+        assert priority_of(status, start, NOW) == expected
