@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 import time
@@ -19,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0: measured and right. 1: something was wrong, said on stderr and in the result. 2: not understood."""
     options = _parser(arguments).parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through the exit stacks, which stop what was started
-    began = time.monotonic()
+    began, load_before = time.monotonic(), os.getloadavg()[0]
     try:
         measured = options.run(options)
     except BenchError as error:
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         say("stopped")
         return 130
-    result = results.complete(options.bench, measured, took_seconds=time.monotonic() - began)
+    result = results.complete(options.bench, measured, took_seconds=time.monotonic() - began, load_before=load_before)
     if result["problems"]:
         say("not saved, for something was wrong:\n  " + "\n  ".join(result["problems"]))
     else:

@@ -21,13 +21,13 @@ from victoryline.lib import chromium
 FOLDER = PROJECT_ROOT / "benchmarks" / "results"
 
 
-def complete(bench: str, measured: dict[str, Any], *, took_seconds: float) -> dict[str, Any]:
+def complete(bench: str, measured: dict[str, Any], *, took_seconds: float, load_before: float) -> dict[str, Any]:
     """The bench's own keys first, then where and when it was."""
     return {
         "bench": bench,
         **measured,
         "problems": measured.get("problems", []),
-        "machine": machine(),
+        "machine": machine() | {"load_before": round(load_before, 1)},  # others' work shows in the rates
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "took_seconds": round(took_seconds),
     }

@@ -45,6 +45,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, default=1, help="worker processes of ours (%(default)s)")
     parser.add_argument("--threads", type=int, default=8, help="tasks a worker runs at once (%(default)s)")
     parser.add_argument("--pages", type=int, default=8, help="pages the peer has open at once (%(default)s)")
+    parser.add_argument("--fresh-pages", action="store_true", help="the peer opens and closes a page for every visit")
     parser.add_argument("--pace", type=float, default=1.0, help="how fast the matches move; 1 is life (%(default)s)")
 
 
@@ -86,7 +87,12 @@ def _turns(place: Arena, options: Namespace) -> tuple[list[Turn], list[peer.Visi
         say(f"round {number} of {options.rounds}: {peer.NAME}, {options.seconds:g} s")
         theirs.append(
             peer.visit(
-                matches, seconds=options.seconds, pages=options.pages, chromium=place.chromium, stadium=place.stadium
+                matches,
+                seconds=options.seconds,
+                pages=options.pages,
+                is_fresh=options.fresh_pages,
+                chromium=place.chromium,
+                stadium=place.stadium,
             )
         )
         say(f"  ours {_rate(ours[-1]):.1f} a second, {peer.NAME} {_rate(theirs[-1]):.1f} a second")
@@ -165,6 +171,7 @@ def _result(place: Arena, options: Namespace, ours: list[Turn], theirs: list[pee
         },
         "peer_details": {
             "pages": options.pages,
+            "fresh_pages": options.fresh_pages,
             "polls": sum(len(turn.seen) for turn in theirs),
             "errors": len(their_errors),
             **_times([value for turn in theirs for value in turn.milliseconds]),

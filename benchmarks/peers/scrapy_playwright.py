@@ -26,7 +26,6 @@ PINS = Path(__file__).with_name("scrapy-playwright.txt")
 SPIDER = Path(__file__).with_name("scrapy_playwright_spider.py")
 VENV = PROJECT_ROOT / "var" / "bench" / "scrapy-venv"
 START_SECONDS = 60.0
-SLACK_SECONDS = 0.5  # between the server's answer and the spider's clock
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,13 @@ def ensure_installed() -> None:
 
 
 def visit(
-    matches: list[dict[str, str]], *, seconds: float, pages: int, chromium: Path, stadium: StadiumProcess
+    matches: list[dict[str, str]],
+    *,
+    seconds: float,
+    pages: int,
+    is_fresh: bool,
+    chromium: Path,
+    stadium: StadiumProcess,
 ) -> Visits:
     """Run the spider once; only what it finished within its window counts."""
     folder = stadium.folder
@@ -74,7 +79,7 @@ def visit(
     command = [
         # -P: the spider's folder stays out of the path, or this module would be taken for the package of its name.
         *(VENV / "bin" / "python", "-P", SPIDER, "--matches", wanted, "--output", output, "--chromium", chromium),
-        *("--seconds", f"{seconds:g}", "--pages", str(pages)),
+        *("--seconds", f"{seconds:g}", "--pages", str(pages), *(["--fresh-pages"] if is_fresh else [])),
     ]
     with log.open("wb") as words:
         process = spawn(command, cwd=folder, stdout=words, stderr=words)
@@ -130,11 +135,11 @@ def read(text: str, cpu: Cpu) -> Visits:
     seen = [
         Seen(
             key=line["key"],
-            asked_at=line["at"] - line["ms"] / 1000 - SLACK_SECONDS,
+            asked_at=line["asked_at"],
             read_at=line["at"],
             scores=(printed_score(line["scores"][0]), printed_score(line["scores"][1])),
         )
         for line in done
     ]
     errors = [f"{line['key']}: {line['error']}" for line in lines if "error" in line]
-    return Visits(end - start, seen, [line["ms"] for line in done], errors, cpu)
+    return Visits(end - start, seen, [round(1000 * (one.read_at - one.asked_at), 1) for one in seen], errors, cpu)

@@ -1,0 +1,99 @@
+"""The heartbeat: keeps the leases of tasks in hand, writes the worker's row, and does not stop beating."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from django.db import InterfaceError, OperationalError
+
+from scraping import heartbeat, journal
+from scraping.browser.host import BrowserHost, Replacement
+from scraping.browser.options import BrowserOptions
+from scraping.heartbeat import Heartbeat
+from scraping.models import ScrapeTask, TaskState, Worker
+from scraping.signals import browser_replaced
+from tests.factories import NOW, make_ref
+from tests.scraping.builders import LEASE_SECONDS, claimed, engine_with, later, open_task
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db]
+
+
+@pytest.fixture
+def beating(tmp_path: Any) -> Heartbeat:
+    """Of a worker whose browser has not started yet. Its thread is not running: tests call its beats."""
+    host = BrowserHost(BrowserOptions(executable=tmp_path / "chromium", owner="w-1"))
+    return Heartbeat(engine_with(ValueError("never read")), host, every_seconds=0.01)
+
+
+class TestBeat:
+    def test_keeps_the_tasks_in_hand(self, beating: Heartbeat) -> None:
+        claim = claimed(open_task(make_ref()))
+        with beating._engine.holding(claim):
+            for number in range(1, 6):
+                beating.beat(now=later(5 * number))
+                assert journal.rescue(max_rescues=3, now=later(5 * number + LEASE_SECONDS)) == 0
+        beating.beat(now=later(30))
+        assert journal.rescue(max_rescues=3, now=later(25 + LEASE_SECONDS + 1)) == 1
+
+    def test_does_not_revive_what_was_lost(self, beating: Heartbeat) -> None:
+        claim = claimed(open_task(make_ref()))
+        journal.rescue(max_rescues=3, now=later(16))
+        with beating._engine.holding(claim):
+            beating.beat(now=later(17))
+        assert ScrapeTask.objects.get().state == TaskState.PENDING
+
+    def test_writes_the_workers_row(self, beating: Heartbeat) -> None:
+        with beating._engine.holding(claimed(open_task(make_ref()))):
+            beating.beat(now=NOW)
+        worker = Worker.objects.get()
+        assert (worker.worker_id, worker.heartbeat_at, worker.stopped_at) == ("w-1", NOW, None)
+        assert (worker.active_tasks, worker.browser_pid) == (1, None)
+        assert worker.memory_bytes > 10_000_000
+        assert worker.peak_memory_bytes >= worker.memory_bytes
+
+    def test_the_last_one_says_goodbye(self, beating: Heartbeat) -> None:
+        beating.beat(now=NOW)
+        beating.beat(now=later(5), is_last=True)
+        assert Worker.objects.get().stopped_at == later(5)
+
+    def test_tells_of_browsers_that_were_replaced(self, beating: Heartbeat) -> None:
+        heard: list[tuple[str, str, float]] = []
+
+        def listen(worker_id: str, reason: str, seconds: float, **_: Any) -> None:
+            heard.append((worker_id, reason, seconds))
+
+        browser_replaced.connect(listen)
+        try:
+            beating.announce(Replacement("Chromium died", 0.7, 2))
+            beating.beat(now=NOW)
+            beating.beat(now=later(5))
+        finally:
+            browser_replaced.disconnect(listen)
+        assert heard == [("w-1", "Chromium died", 0.7)]
+
+
+class TestThread:
+    @pytest.mark.parametrize(
+        "fault", [OperationalError("away"), InterfaceError("connection already closed"), TimeoutError("no connection")]
+    )
+    def test_goes_on_after_whatever_went_wrong(
+        self, beating: Heartbeat, monkeypatch: pytest.MonkeyPatch, fault: Exception
+    ) -> None:
+        beats: list[bool] = []
+        enough = threading.Event()
+
+        def beat(*, now: Any, is_last: bool = False) -> None:
+            beats.append(is_last)
+            if len(beats) >= 3:
+                enough.set()
+            raise fault
+
+        monkeypatch.setattr(beating, "beat", beat)
+        monkeypatch.setattr(heartbeat, "close_old_connections", lambda: None)
+        beating.start()
+        assert enough.wait(timeout=10)
+        beating.stop()
+        assert not beating.is_alive()
+        assert beats[-1] is True

@@ -1,0 +1,108 @@
+"""config/sources.yaml: checked, written into the database, and never against what an operator has set there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scraping import source_file
+from scraping.models import JobKind, MatchRef, ScrapeJob, Source
+from scraping.source_file import SourceEntry, SourceFileError
+from tests.factories import NOW, make_ref
+
+pytestmark = pytest.mark.django_db
+
+STADIUM = "http://127.0.0.1:9000"
+
+
+def entry(**fields: Any) -> SourceEntry:
+    values: dict[str, Any] = {"domain_id": "crex", "name": "Crex", "sport": "cricket", "base_url": "https://crex.com"}
+    return SourceEntry(**values | fields)
+
+
+def sync(one: SourceEntry, *, stadium: str = "", reset: bool = False) -> Source:
+    (source,) = source_file.sync([one], stadium_url=stadium, is_reset=reset, now=NOW)
+    source.refresh_from_db()
+    return source
+
+
+class TestRead:
+    def test_the_projects_own_file(self) -> None:
+        assert {"crex", "sofascore"} <= {one.domain_id for one in source_file.read(Path("config/sources.yaml"))}
+
+    @pytest.mark.parametrize(
+        ("text", "named"),
+        [
+            ("sources: [{domain_id: nobody, name: N, sport: s, base_url: b}]", "no adapter for nobody"),
+            ("sources: [{domain_id: crex, name: N, sport: s}]", "base_url"),
+            ("sources: [{domain_id: crex, name: N, sport: s, base_url: b, colour: red}]", "colour"),
+            ("sources: [{domain_id: crex, name: N, sport: s, base_url: b, precedence_weight: 200}]", "precedence"),
+            ("sources: [", "sources.yaml"),
+            ("", "sources.yaml"),
+        ],
+    )
+    def test_a_broken_one_names_what_is_wrong(self, tmp_path: Path, text: str, named: str) -> None:
+        path = tmp_path / "sources.yaml"
+        path.write_text(text)
+        with pytest.raises(SourceFileError, match=named):
+            source_file.read(path)
+
+    def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(SourceFileError, match=r"sources\.yaml"):
+            source_file.read(tmp_path / "sources.yaml")
+
+
+class TestSync:
+    def test_writes_what_is_missing_with_its_watch_list(self) -> None:
+        source = sync(entry(enabled=True, precedence_weight=80))
+        assert (source.key, source.base_url, source.is_enabled) == ("crex", "https://crex.com", True)
+        assert source.precedence_weight == 80
+        assert ScrapeJob.objects.get().kind == JobKind.WATCH
+
+    def test_twice_is_once(self) -> None:
+        sync(entry())
+        sync(entry())
+        assert (Source.objects.count(), ScrapeJob.objects.count()) == (1, 1)
+
+    @pytest.mark.requirement("SO-7")
+    def test_keeps_what_the_admin_has_set(self) -> None:
+        sync(entry(enabled=True))
+        Source.objects.update(is_enabled=False, max_concurrency=3)
+        source = sync(entry(enabled=True))
+        assert (source.is_enabled, source.max_concurrency) == (False, 3)
+
+    def test_a_reset_brings_the_file_back_and_the_matches_along(self) -> None:
+        ref = make_ref(source=sync(entry()), url="https://crex.com/match/13KM")
+        Source.objects.update(max_concurrency=3)
+        source = sync(entry(base_url="https://crex.live", enabled=True), reset=True)
+        assert (source.base_url, source.max_concurrency, source.is_enabled) == ("https://crex.live", 30, True)
+        assert MatchRef.objects.get(pk=ref.pk).url == "https://crex.live/match/13KM"
+
+
+class TestStadium:
+    def test_stands_in_for_every_source_and_enables_it(self) -> None:
+        source = sync(entry(), stadium=STADIUM)
+        assert (source.base_url, source.is_enabled) == (f"{STADIUM}/crex", True)
+
+    def test_matches_move_with_it_to_another_port(self) -> None:
+        ref = make_ref(source=sync(entry(), stadium=STADIUM), url=f"{STADIUM}/crex/match/13KM")
+        sync(entry(), stadium="http://127.0.0.1:9999/")
+        assert MatchRef.objects.get(pk=ref.pk).url == "http://127.0.0.1:9999/crex/match/13KM"
+
+    def test_an_operator_may_disable_a_source_there_too(self) -> None:
+        sync(entry(), stadium=STADIUM)
+        Source.objects.update(is_enabled=False)
+        assert not sync(entry(), stadium=STADIUM).is_enabled
+
+    def test_a_reset_in_the_stadium_leaves_it_in_the_stadium(self) -> None:
+        ref = make_ref(source=sync(entry(), stadium=STADIUM), url=f"{STADIUM}/crex/match/13KM")
+        source = sync(entry(), stadium=STADIUM, reset=True)
+        assert (source.base_url, source.is_enabled) == (f"{STADIUM}/crex", True)
+        assert MatchRef.objects.get(pk=ref.pk).url == f"{STADIUM}/crex/match/13KM"
+
+    def test_without_the_stadium_the_real_address_is_back_and_as_careful_as_the_file(self) -> None:
+        sync(entry(), stadium=STADIUM)
+        source = sync(entry())
+        assert (source.base_url, source.is_enabled) == ("https://crex.com", False)
