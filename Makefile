@@ -31,7 +31,7 @@ format: .bootstrap-dev ## Format the code
 
 bench: .bootstrap-test ## Run a benchmark (BENCH=polls)
 	@test -n "$(BENCH)" || { echo "Which one? make bench BENCH=name, with a name from benchmarks/"; exit 2; }
-	@exec $(PY) -m benchmarks.$(BENCH) $(ARGS)
+	@exec $(PY) -m benchmarks $(BENCH) $(ARGS)
 
 requirements: .bootstrap-dev ## Show which tests prove which requirement, and their last result
 	@exec $(PY) scripts/requirements.py

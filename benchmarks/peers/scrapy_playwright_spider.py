@@ -2,9 +2,9 @@
 
 Runs in an environment of its own (scrapy-playwright.txt) and imports nothing of VictoryLine. Configured as well as we
 know how: one browser, one shared context, the resources blocked that VictoryLine blocks, no throttle, no retries, no
-robots.txt, the browser's own headers (the default rewrites those of every request), pages that stay open from one visit to
-the next (a third less CPU than a fresh page each time; --fresh-pages is the plain way), and the state taken from the page's
-own data blob as soon as the document is there, so that nothing is waited for that is not needed.
+robots.txt, the browser's own headers (the default rewrites those of every request), pages that stay open from one visit
+to the next (about a third less CPU; --fresh-pages is the plain way), and the state taken from the page's own data blob
+as soon as the document is there, so that nothing is waited for that is not needed.
 """
 
 import argparse
