@@ -10,11 +10,24 @@ from typing import Any
 
 from django.db.models import F
 
+from scraping.errors import BreakerOpen
 from scraping.models import Breaker, MatchRef
-from scraping.resilience.breaker import CLOSED, OPEN, BreakerPolicy, BreakerView, after_failure, after_success
+from scraping.resilience.breaker import CLOSED, OPEN, BreakerPolicy, BreakerView, after_failure, after_success, allows
 from scraping.signals import breaker_closed, breaker_opened
 
 SWAP_TRIES = 20
+
+
+def guard(ref: MatchRef, *, now: datetime) -> None:
+    """BreakerOpen, and one rejection counted, while the source is to be left alone. Needs a ref read with its breaker.
+
+    The scheduler opens and hints no task then; this one was on its way when the breaker opened.
+    """
+    row: Breaker | None = getattr(ref, "breaker", None)
+    if row is None or allows(_view(row), now):
+        return
+    Breaker.objects.filter(pk=row.pk).update(total_rejections=F("total_rejections") + 1)
+    raise BreakerOpen(f"the breaker of {ref.key} is open", until=row.open_until or now)
 
 
 def record_success(ref: MatchRef, policy: BreakerPolicy, *, now: datetime) -> None:
@@ -33,7 +46,7 @@ def record_failure(ref: MatchRef, policy: BreakerPolicy, *, now: datetime) -> Br
 def _swap(ref: MatchRef, policy: BreakerPolicy, *, is_success: bool, now: datetime) -> BreakerView:
     for _ in range(SWAP_TRIES):
         row = _row_for(ref)
-        before = BreakerView(row.state, row.failure_count, row.success_count, row.open_until)
+        before = _view(row)
         after = after_success(before, policy) if is_success else after_failure(before, policy, now)
         counted: dict[str, Any] = {"total_calls": F("total_calls") + 1, "version": F("version") + 1}
         if is_success:
@@ -53,6 +66,10 @@ def _swap(ref: MatchRef, policy: BreakerPolicy, *, is_success: bool, now: dateti
             _announce(row, before, after, ref)
             return after
     raise RuntimeError(f"breaker {ref.key} changed {SWAP_TRIES} times while it was being updated")
+
+
+def _view(row: Breaker) -> BreakerView:
+    return BreakerView(row.state, row.failure_count, row.success_count, row.open_until)
 
 
 def _row_for(ref: MatchRef) -> Breaker:

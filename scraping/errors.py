@@ -11,6 +11,7 @@ ScrapingError
 ├── Gone           404, 410                         -> final sync, the match is over
 ├── ResourceLost   browser or driver died           -> replace it, costs the task nothing
 ├── StoreAway      our database cannot be reached   -> costs the task nothing
+├── BreakerOpen    the source is left alone for now -> later, as if it had not been tried
 └── StaleFence     somebody else owns the task now  -> drop the work, nothing was written
 Anything else is a bug: dead letter with its stack.
 """
@@ -19,6 +20,7 @@ Anything else is a bug: dead letter with its stack.
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -104,6 +106,17 @@ class ResourceLost(ScrapingError):
 class StoreAway(ScrapingError):
     error_class = ErrorClass.STORE
     error_type = "database"
+
+
+class BreakerOpen(ScrapingError):
+    """The breaker opened after the task was hinted: it waits until then."""
+
+    error_class = ErrorClass.RESOURCE
+    error_type = "breaker_open"
+
+    def __init__(self, message: str, *, until: datetime) -> None:
+        super().__init__(message)
+        self.until = until
 
 
 class StaleFence(ScrapingError):

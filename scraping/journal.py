@@ -184,6 +184,19 @@ def retry_later(claim: Claim, note: FailureNote, *, at: datetime, is_charged: bo
     _announce(task_failed, claim, note)
 
 
+def put_off(claim: Claim, *, until: datetime) -> None:
+    """Give a task back that was not even tried; it waits until then."""
+    _leave_executing(
+        claim,
+        state=TaskState.PENDING,
+        run_at=until,
+        hinted_at=None,
+        worker_id="",
+        lease_until=None,
+        attempt=F("attempt") - 1,
+    )
+
+
 def bury(claim: Claim, note: FailureNote, *, reason: str, now: datetime) -> None:
     """EXECUTING -> FAILED -> DEAD: a dead letter, with everything that explains it."""
     with transaction.atomic():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from django.utils import timezone
 
 from scraping import breakers, discover, events, failures, ingest, journal
 from scraping.check import check
 from scraping.engine import Engine
-from scraping.errors import StaleFence
+from scraping.errors import BreakerOpen, StaleFence
 from scraping.journal import Claim
 from scraping.models import MatchRef, Source, Stage
 from scraping.payloads import Payload, Resource
@@ -35,6 +36,9 @@ def scrape(task_id: int, engine: Engine) -> None:
             FLOWS[claim.resource](claim, engine)
         except StaleFence as error:
             logger.warning("%s", error, extra={"action": "work_dropped"})
+        except BreakerOpen as refusal:
+            with suppress(StaleFence):
+                journal.put_off(claim, until=refusal.until)
         except Exception as error:  # noqa: BLE001 - every failure has a place in the journal
             failures.record(claim, error, engine=engine)
 
@@ -94,7 +98,8 @@ FLOWS = {
 
 def _target(claim: Claim) -> tuple[MatchRef, Target]:
     assert claim.ref_id is not None
-    ref = MatchRef.objects.select_related("source", "match").get(pk=claim.ref_id)
+    ref = MatchRef.objects.select_related("source", "match", "breaker").get(pk=claim.ref_id)
+    breakers.guard(ref, now=timezone.now())
     info = RefInfo(ref.source_event_id, ref.url)
     return ref, Target(ref.pk, ref.source.key, info, adapter_for(ref.source.key))
 

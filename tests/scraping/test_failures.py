@@ -386,13 +386,29 @@ class TestBreaker:
             view = breakers.record_failure(ref, POLICIES.breaker, now=NOW)
         assert view.failure_count == 3
 
+    def test_a_task_that_was_on_its_way_when_it_opened_is_put_off(self, ref: MatchRef, clock: Clock) -> None:
+        """I8: no request through an open breaker."""
+        task_id = open_task(ref)
+        Breaker.objects.create(
+            name="x", ref=ref, state="OPEN", open_until=later(60), last_state_change=NOW, failure_count=5
+        )
+        engine = engine_with(payload_of(ref))
+        scrape(task_id, engine)
+        task = ScrapeTask.objects.get()
+        assert (task.state, task.run_at, task.attempt, task.charged_attempts) == ("PENDING", later(60), 0, 0)
+        assert isinstance(engine.reader, ScriptedReader)
+        assert engine.reader.reads == 0
+        assert (Breaker.objects.get().total_rejections, Breaker.objects.get().total_calls) == (1, 0)
+        clock.forward(60)
+        scrape(task_id, engine)
+        assert (ScrapeTask.objects.get().state, Breaker.objects.get().state) == ("SUCCESS", "HALF_OPEN")
+
     def test_another_match_goes_on(self, ref: MatchRef, clock: Clock) -> None:
         self.open_it(ref, clock)
         make_ref(next_poll_at=clock.now)
         assert open_due_tasks(clock.now) == 1
 
 
-@pytest.mark.requirement("US2.2")
 class TestPausedByFailures:
     def test_five_failed_tasks_within_ten_minutes_pause_the_match_for_five(self, ref: MatchRef, clock: Clock) -> None:
         for number in range(1, 6):

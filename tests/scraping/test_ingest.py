@@ -47,7 +47,6 @@ def feed(ref: MatchRef) -> list[tuple[str, str, int]]:
 
 
 class TestFirstReading:
-    @pytest.mark.requirement("SO-3")
     def test_makes_snapshot_one_with_checksum_and_provenance(self, ref: MatchRef) -> None:
         payload = payload_of(ref)
         ingested = read(ref, payload)
@@ -91,7 +90,6 @@ class TestUnchanged:
 
 
 class TestChanged:
-    @pytest.mark.requirement("SO-3", "SO-4")
     def test_adds_one_to_the_sequence_and_tells_the_difference(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, chasing(95)))
         read(ref, payload_of(ref, chasing(99), at=later(3)))

@@ -320,6 +320,9 @@ class TestOldFence:
     def test_cannot_bury(self, old: journal.Claim) -> None:
         self.refuses(lambda: journal.bury(old, BROKEN, reason="gave up", now=later(20)))
 
+    def test_cannot_put_off(self, old: journal.Claim) -> None:
+        self.refuses(lambda: journal.put_off(old, until=later(60)))
+
     def test_cannot_keep(self, old: journal.Claim) -> None:
         def keep() -> None:
             with transaction.atomic():
@@ -410,6 +413,14 @@ class TestRescue:
         claims = [new_claim(make_ref(), at=later(number)) for number in range(3)]
         assert journal.rescue(max_rescues=3, now=later(60), limit=2) == 2
         assert [row(claim.task_id).state for claim in claims] == ["PENDING", "PENDING", "EXECUTING"]
+
+
+class TestPutOff:
+    def test_gives_a_task_back_untried_until_a_time(self, ref: MatchRef) -> None:
+        claim = new_claim(ref)
+        journal.put_off(claim, until=later(60))
+        task = row(claim.task_id)
+        assert (task.state, task.run_at, task.attempt, task.lease_until) == (TaskState.PENDING, later(60), 0, None)
 
 
 class TestRelease:

@@ -370,7 +370,6 @@ class TestReconcile:
         assert filled["last_event"] == {"t": "card"}  # not half of one event and half of another
 
 
-@pytest.mark.requirement("SO-4")
 class TestDelta:
     @pytest.mark.parametrize(
         ("what", "before", "after", "expected"),

@@ -66,7 +66,6 @@ class TestSync:
         sync(entry())
         assert (Source.objects.count(), ScrapeJob.objects.count()) == (1, 1)
 
-    @pytest.mark.requirement("SO-7")
     def test_keeps_what_the_admin_has_set(self) -> None:
         sync(entry(enabled=True))
         Source.objects.update(is_enabled=False, max_concurrency=3)
