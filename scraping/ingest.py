@@ -19,7 +19,7 @@ from django.utils import timezone
 from scraping import errors_log, events, lifecycle, scrapers
 from scraping.events import EventChanges
 from scraping.models import Match, MatchLifecycle, MatchRef, Scraper, Snapshot
-from scraping.payloads import Event, Payload, Phase, Status
+from scraping.payloads import BREAKS, Event, Payload, Phase, Status
 from scraping.reconcile import Reconciled, SourceView, delta, fill_gaps, goes_backwards, reconcile, standing
 from scraping.resilience.interval import COMPLETED_SECONDS, Activity, Pace, interval_seconds
 from scraping.signals import match_updated
@@ -215,7 +215,9 @@ def _checksum(state: dict[str, Any]) -> str:
 def _plan_next_poll(ref: MatchRef, match: Match, is_changed: bool, pace: Pace, now: datetime) -> None:
     ref.unchanged_polls = 0 if is_changed else ref.unchanged_polls + 1
     ref.recent_changes = (ref.recent_changes + ("1" if is_changed else "0"))[-CHANGES_REMEMBERED:]
-    activity = Activity(Status(match.status), match.start_time, ref.unchanged_polls, ref.recent_changes)
+    activity = Activity(
+        Status(match.status), match.start_time, match.phase in BREAKS, ref.unchanged_polls, ref.recent_changes
+    )
     seconds = max(interval_seconds(activity, pace, now), ref.source.min_interval_seconds)
     ref.polling_interval_seconds = seconds
     ref.next_poll_at = now + timedelta(seconds=seconds)

@@ -7,18 +7,14 @@ names this machine (a container's process numbers mean nothing outside of it), a
 from __future__ import annotations
 
 import logging
-import socket
 from dataclasses import dataclass
 
-import psutil
-
+from scraping import identity
 from scraping.browser.processes import TaggedBrowser, end_tree, tagged_browsers
 from scraping.models import Worker
 from scraping.signals import orphan_killed
 
 logger = logging.getLogger(__name__)
-
-HOST_LENGTH = 40  # how much of the machine's name is part of a worker's id
 
 
 @dataclass(frozen=True)
@@ -29,22 +25,8 @@ class Orphan:
 
 def end_orphans(*, is_dry_run: bool = False) -> list[Orphan]:
     """Find the browsers whose worker is gone, and end them unless this is a dry run."""
-    orphans = [browser for browser in tagged_browsers() if _worker_is_gone(browser)]
+    orphans = [browser for browser in tagged_browsers() if identity.is_gone(browser.owner, since=browser.created_at)]
     return [_end(browser, is_dry_run) for browser in orphans]
-
-
-def _worker_is_gone(browser: TaggedBrowser) -> bool:
-    """The worker's pid is part of its id; a younger process with the same pid is somebody else."""
-    words = browser.owner.rsplit("-", 2)
-    if len(words) != 3 or words[0] != socket.gethostname()[:HOST_LENGTH] or not words[1].isdigit():
-        return False
-    try:
-        worker = psutil.Process(int(words[1]))
-        return worker.create_time() > browser.created_at or worker.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-    except psutil.Error:
-        return False
 
 
 def _end(browser: TaggedBrowser, is_dry_run: bool) -> Orphan:

@@ -21,7 +21,7 @@ from victoryline.lib.logs import bound
 
 logger = logging.getLogger(__name__)
 
-VISIT_EVERY_QUIET_POLLS = 12
+QUIET_POLLS = 12
 
 
 def scrape(task_id: int, engine: Engine) -> None:
@@ -46,7 +46,7 @@ def scrape(task_id: int, engine: Engine) -> None:
 def scrape_scorecard(claim: Claim, engine: Engine) -> None:
     ref, target = _target(claim)
     engine.progress(claim, Stage.NAVIGATING)
-    reading, payload = engine.reader.scorecard(target, is_visit_wanted=_is_quiet(ref))
+    reading, payload = engine.reader.scorecard(target, is_quiet=ref.unchanged_polls >= QUIET_POLLS)
     engine.progress(claim, Stage.CAPTURED)
     check(payload, expected_id=ref.source_event_id, sport=ref.match.sport)
     engine.progress(claim, Stage.VALIDATED)
@@ -102,11 +102,6 @@ def _target(claim: Claim) -> tuple[MatchRef, Target]:
     breakers.guard(ref, now=timezone.now())
     info = RefInfo(ref.source_event_id, ref.url)
     return ref, Target(ref.pk, ref.source.key, info, adapter_for(ref.source.key))
-
-
-def _is_quiet(ref: MatchRef) -> bool:
-    """Nothing has moved for a while: the page may say what the endpoints do not, such as the result."""
-    return ref.unchanged_polls > 0 and ref.unchanged_polls % VISIT_EVERY_QUIET_POLLS == 0
 
 
 def _reaches(page: Payload, through: int) -> bool:

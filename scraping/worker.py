@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
-import uuid
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -35,10 +32,6 @@ def current_engine() -> Engine:
     if _engine is None:
         raise RuntimeError("no worker is running in this process")
     return _engine
-
-
-def new_worker_id() -> str:
-    return f"{socket.gethostname()[:40]}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
 
 
 def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -22,6 +22,7 @@ from scraping.readings import PAGE, STATIC_PAGE, Endpoint, Reading, RefInfo
 from scraping.sources.base import Adapter
 
 REVISIT_SECONDS = 600.0
+QUIET_REVISIT_SECONDS = 90.0
 MAX_EVENT_PAGES = 60
 TOO_MANY_REQUESTS = 429
 
@@ -53,9 +54,12 @@ class Reader:
         self._memory = VisitMemory()
         self._clock = clock
 
-    def scorecard(self, target: Target, *, is_visit_wanted: bool = False) -> tuple[Reading, Payload]:
-        """The match now. Whatever is wrong with the direct way is made good by one visit within the same attempt."""
-        visited = None if is_visit_wanted else self._remembered(target)
+    def scorecard(self, target: Target, *, is_quiet: bool = False) -> tuple[Reading, Payload]:
+        """The match now. Whatever is wrong with the direct way is made good by one visit within the same attempt.
+
+        `is_quiet`: nothing has moved for a while. The page may say what the endpoints do not, such as the result.
+        """
+        visited = self._remembered(target, QUIET_REVISIT_SECONDS if is_quiet else REVISIT_SECONDS)
         if visited is not None and self._host.is_warm(target.source_key):
             try:
                 reading = self._direct(target, visited)
@@ -94,9 +98,9 @@ class Reader:
         ref = RefInfo(source_event_id="", url=plan.url)
         return self._read(source_key, plan.endpoints, lambda session: session.visit(ref, plan.endpoints))
 
-    def _remembered(self, target: Target) -> Visited | None:
+    def _remembered(self, target: Target, seconds: float = REVISIT_SECONDS) -> Visited | None:
         visited = self._memory.get(target.ref_id)
-        return visited if visited and self._clock() - visited.at < REVISIT_SECONDS else None
+        return visited if visited and self._clock() - visited.at < seconds else None
 
     def _direct(self, target: Target, visited: Visited) -> Reading:
         requests = tuple(visited.requests.values())

@@ -8,7 +8,8 @@ from datetime import datetime
 from scraping.payloads import Status
 
 HIGH_ACTIVITY_SECONDS = 2.0
-QUIET_AFTER_POLLS = 10
+QUIET_IN_BREAK_POLLS = 10
+QUIET_IN_PLAY_POLLS = 40  # the source says play; a minute between two balls is no break
 COMPLETED_SECONDS = 300.0
 UPCOMING_LONGEST_SECONDS = 300.0
 UPCOMING_SHORTEST_SECONDS = 5.0
@@ -21,6 +22,7 @@ class Activity:
 
     status: Status
     start_time: datetime | None = None
+    is_break: bool = False  # the source says that nobody plays just now
     unchanged_polls: int = 0
     recent_changes: str = ""  # of the last ten polls: "1" changed, "0" not
     errors_in_a_row: int = 0
@@ -57,7 +59,7 @@ def _until_start(start: datetime | None, now: datetime) -> float:
 
 
 def _by_activity(activity: Activity, pace: Pace) -> float:
-    if activity.unchanged_polls >= QUIET_AFTER_POLLS:
+    if activity.unchanged_polls >= (QUIET_IN_BREAK_POLLS if activity.is_break else QUIET_IN_PLAY_POLLS):
         return max(pace.break_seconds, pace.baseline_seconds)
     is_busy = len(activity.recent_changes) == 10 and activity.recent_changes.count("1") > 5
     return min(HIGH_ACTIVITY_SECONDS, pace.baseline_seconds) if is_busy else pace.baseline_seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
-from scraping import journal, lifecycle, policies
+from scraping import identity, journal, lifecycle, policies
 from scraping.models import MatchRef, ScrapeTask
 
 logger = logging.getLogger(__name__)
@@ -25,6 +25,7 @@ def rescue_expired(now: datetime) -> int:
             task.ref.match_id, pause_after=limits.pause_after_failures, pause_seconds=limits.pause_seconds, now=now
         )
 
+    journal.end_leases([name for name in journal.holders() if identity.is_gone(name)], now=now)
     rescued = journal.rescue(max_rescues=limits.max_rescues, now=now, on_death=bury)
     if rescued:
         logger.warning("%d tasks taken back from silent workers", rescued, extra={"action": "tasks_rescued"})

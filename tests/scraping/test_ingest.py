@@ -483,15 +483,16 @@ class TestGone:
 
 
 class TestNextPoll:
-    def poll(self, ref: MatchRef, number: int, runs: int) -> float:
+    def poll(self, ref: MatchRef, number: int, runs: int, phase: Phase = Phase.PLAY) -> float:
         at = later(40 * number)
-        return (read(ref, payload_of(ref, chasing(runs), at=at)).next_poll_at - at).total_seconds()
+        state = chasing(runs).model_copy(update={"phase": phase})
+        return (read(ref, payload_of(ref, state, at=at)).next_poll_at - at).total_seconds()
 
     def test_in_play(self, ref: MatchRef) -> None:
         assert self.poll(ref, 0, 95) == 2.5
 
-    def test_slower_after_ten_polls_without_news_and_back_with_the_next(self, ref: MatchRef) -> None:
-        intervals = [self.poll(ref, number, 95) for number in range(12)]
+    def test_slower_in_a_break_after_ten_polls_without_news_and_back_with_the_next(self, ref: MatchRef) -> None:
+        intervals = [self.poll(ref, number, 95, Phase.RAIN) for number in range(12)]
         assert intervals == [2.5] * 10 + [30.0] * 2
         assert self.poll(ref, 12, 96) == 2.5
 

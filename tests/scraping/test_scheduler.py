@@ -13,6 +13,7 @@ from django.db import DatabaseError, IntegrityError, InterfaceError, Operational
 from dramatiq.brokers.stub import StubBroker
 
 from scraping import journal, lifecycle, policies, scrapers
+from scraping.errors import ErrorClass
 from scraping.models import (
     Breaker,
     BreakerState,
@@ -344,7 +345,7 @@ class TestDiscovery:
     def test_one_that_died_is_not_followed_at_once(self) -> None:
         make_source()
         open_discovery_tasks(NOW)
-        note = journal.FailureNote(journal.ErrorClass.BUG, "bug", "broken", "INIT")
+        note = journal.FailureNote(ErrorClass.BUG, "bug", "broken", "INIT")
         journal.bury(claimed(ScrapeTask.objects.get().pk), note, reason="broken", now=later(1))
         assert [open_discovery_tasks(later(2)), open_discovery_tasks(later(31))] == [0, 1]
 

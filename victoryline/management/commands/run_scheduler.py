@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from monitoring.metrics import start_worker_metrics
-from scraping.worker import new_worker_id
+from scraping import identity
 from victoryline.broker import install
 from victoryline.lib.logs import set_process
 from victoryline.scheduling import make_loop
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         set_process(service="scheduler")
         install(settings.CONFIG.redis_url)
         start_worker_metrics(settings.CONFIG)
-        loop = make_loop(settings.CONFIG, holder=f"scheduler-{new_worker_id()}"[:80])
+        loop = make_loop(settings.CONFIG, holder=identity.new_name())
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: loop.stop())
         loop.run()

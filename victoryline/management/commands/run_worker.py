@@ -13,10 +13,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from monitoring.metrics import start_worker_metrics
-from scraping import policies
+from scraping import identity, policies
 from scraping.browser.options import OWNER_VARIABLE, BrowserOptions
 from scraping.scheduler.loop import SchedulerLoop
-from scraping.worker import WorkerOptions, WorkerProcess, new_worker_id
+from scraping.worker import WorkerOptions, WorkerProcess
 from victoryline.broker import install
 from victoryline.env import Config
 from victoryline.lib import chromium
@@ -44,7 +44,7 @@ class Command(BaseCommand):
                 "A worker of its own needs REDIS_URL: without Redis the hints stay inside one process.\n"
                 "Set REDIS_URL, or start the embedded engine: manage.py run_worker --with-scheduler"
             )
-        worker_id = new_worker_id()
+        worker_id = identity.new_name()
         set_process(service="engine" if with_scheduler else "worker", worker=worker_id)
         os.environ[OWNER_VARIABLE] = worker_id  # for the processes that this one starts
         own_temp_dir()

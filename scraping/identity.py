@@ -1,0 +1,43 @@
+"""Names of processes that tell where they run, so that a process on the same machine can see that one has died.
+
+A lease only tells after a while that its holder is silent. Whoever shares the machine with the holder need not wait:
+the name holds host and process number, and the kernel knows whether that process is there. The fence makes a wrong
+answer harmless.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+
+import psutil
+
+HOST_LENGTH = 40
+
+
+def new_name() -> str:
+    """A name for this process: host, process number, and something that no later process repeats."""
+    return f"{_host()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+
+
+def is_gone(name: str, *, since: float | None = None) -> bool:
+    """Has the process with this name ended? Only ever True for one of this machine.
+
+    `since` is a moment (seconds since the epoch) at which it lived: a process that is younger has inherited its number.
+    """
+    host, _, rest = name.rpartition("-")[0].rpartition("-")
+    if host != _host() or not rest.isdigit():
+        return False
+    try:
+        process = psutil.Process(int(rest))
+        is_younger = since is not None and process.create_time() > since
+        return is_younger or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.Error:
+        return False
+
+
+def _host() -> str:
+    return socket.gethostname()[:HOST_LENGTH]

@@ -1,0 +1,68 @@
+"""Tasks are taken back from workers that fell silent; one that has cost too many workers is buried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from scraping.errors import ErrorClass
+from scraping.journal.ending import REASON_LENGTH
+from scraping.models import ScrapeTask, TaskState, TaskTransition
+from scraping.signals import task_died, task_rescued
+
+SCHEDULER = "scheduler"
+OnDeath = Callable[[ScrapeTask], None]
+
+
+def rescue(*, max_rescues: int, now: datetime, limit: int = 500, on_death: OnDeath | None = None) -> int:
+    """Take tasks back from workers that fell silent; one that has cost too many workers is buried.
+
+    `on_death` writes what a burial does to the match, in the same transaction.
+    """
+    expired = ScrapeTask.objects.filter(state=TaskState.EXECUTING, lease_until__lt=now).order_by("lease_until")
+    tasks = expired.select_related("ref__match")[:limit]
+    return sum(_rescue_one(task, max_rescues=max_rescues, now=now, on_death=on_death) for task in tasks)
+
+
+def _rescue_one(task: ScrapeTask, *, max_rescues: int, now: datetime, on_death: OnDeath | None) -> bool:
+    is_hopeless = task.rescues + 1 > max_rescues
+    silent = f"lease_expired: worker {task.worker_id} fell silent in attempt {task.attempt}"
+    reason = f"{silent}; killed or hung {task.rescues + 1} times" if is_hopeless else silent
+    ending: dict[str, Any] = (
+        {"state": TaskState.DEAD, "finished_at": now, "error_class": ErrorClass.RESOURCE.value}
+        if is_hopeless
+        else {"state": TaskState.PENDING, "run_at": now, "hinted_at": None, "worker_id": ""}
+    )
+    with transaction.atomic():
+        held = ScrapeTask.objects.filter(
+            pk=task.pk, fence=task.fence, state=TaskState.EXECUTING, lease_until__lt=now
+        ).update(rescues=F("rescues") + 1, lease_until=None, reason=reason[:REASON_LENGTH], **ending)
+        if not held:
+            return False
+        TaskTransition.objects.create(
+            task=task,
+            from_state=TaskState.EXECUTING,
+            to_state=ending["state"],
+            at=now,
+            attempt=task.attempt,
+            stage=task.stage,
+            actor=SCHEDULER,
+            reason=reason[:REASON_LENGTH],
+        )
+        if is_hopeless and on_death is not None:
+            on_death(task)
+    task_rescued.send_robust(sender=ScrapeTask, task_id=task.pk, worker_id=task.worker_id, is_dead=is_hopeless)
+    if is_hopeless:
+        task_died.send_robust(
+            sender=ScrapeTask,
+            task_id=task.pk,
+            match_id=task.ref.match_id if task.ref else None,
+            error_class=ErrorClass.RESOURCE.value,
+            error_type="lease_expired",
+            reason=reason,
+        )
+    return True
