@@ -46,7 +46,7 @@ doctor: .bootstrap-run ## Check Python, Chromium, database, broker, memory, port
 	@exec $(PY) manage.py doctor
 
 screenshots: .bootstrap-run ## Take the README's pictures from a running system
-	@exec $(PY) scripts/screenshots.py
+	@exec $(PY) -m scripts.screenshots
 
 clean: ## Remove caches and test results; data in var/ and the environment stay
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache var/test-results staticfiles

@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, connection
 
 from scraping import breakers, errors_log, failures, journal, lifecycle, policies
 from scraping.engine import Engine
@@ -505,6 +505,50 @@ class TestGone:
         attempt(ref, clock, Gone("404", http_status=404))
         task = attempt(ref, clock, payload_of(ref, at=clock.now))
         assert (task.state, Match.objects.get().lifecycle) == (TaskState.SUCCESS, MatchLifecycle.ACTIVE)
+
+
+@pytest.mark.django_db(transaction=True)
+class TestOneTransaction:
+    """I3: what a failure leaves behind is written as a whole, whenever the power goes."""
+
+    TABLES = (ScrapeTask, ScrapeError, ErrorGroup, Breaker, Scraper, Match, MatchRef, Snapshot)
+
+    def everything(self) -> list[list[dict[str, Any]]]:
+        return [list(table._default_manager.order_by("pk").values()) for table in self.TABLES]
+
+    @pytest.mark.parametrize(
+        ("error", "state"),
+        [(Transient("502"), "PENDING"), (ResourceLost("browser"), "PENDING"), (ValueError("a bug"), "DEAD")],
+        ids=["retried", "our own", "dead"],
+    )
+    def test_a_crash_anywhere_leaves_nothing(self, ref: MatchRef, clock: Clock, error: Exception, state: str) -> None:
+        attempt(ref, clock, payload_of(ref))
+        claim = claimed(open_task(ref))
+        before, cuts = self.everything(), 0
+        while not self.fails(claim, error, cut_at=cuts + 1):
+            cuts += 1
+            assert self.everything() == before, f"after a cut at statement {cuts}"
+        assert cuts > 10
+        assert ScrapeTask.objects.get(pk=claim.task_id).state == state
+        assert ScrapeError.objects.count() == 1
+
+    @staticmethod
+    def fails(claim: journal.Claim, error: Exception, *, cut_at: int) -> bool:
+        seen = 0
+
+        def power_cut(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+            nonlocal seen
+            seen += not sql.startswith("BEGIN")
+            if seen == cut_at:
+                raise KeyboardInterrupt
+            return execute(sql, params, many, context)
+
+        try:
+            with connection.execute_wrapper(power_cut):
+                failures.record(claim, error, engine=engine_with(error))
+        except KeyboardInterrupt:
+            return False
+        return True
 
 
 class TestScraperCounters:
