@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from apiauth.access_writer import writer
 from apiauth.models import AccessLog
-from victoryline.lib.request_id import request_id_of
+from victoryline.lib.request_id import printable, request_id_of
 
 LOGGED_PREFIXES = ("/api/v1/", "/api/scrape", "/cricket-data", "/token/")
 
@@ -37,19 +37,13 @@ def _row(request: HttpRequest, response: HttpResponseBase, seconds: float) -> Ac
     return AccessLog(
         consumer_id=getattr(request, "api_consumer", None),
         timestamp=timezone.now(),
-        method=_plain(request.method or "", 8),
-        endpoint=_plain(request.path, 200),
+        method=printable(request.method or "", 8),
+        endpoint=printable(request.path, 200),
         response_status=response.status_code,
         data_age_seconds=_number(response.headers.get("X-Data-Age-Seconds")),
         duration_ms=round(seconds * 1000),
         request_id=request_id_of(request),
     )
-
-
-def _plain(text: str, length: int) -> str:
-    """Paths come from strangers: without what a database refuses (NUL, lone surrogates), and cut to the column."""
-    readable = "".join(char if char.isprintable() else "?" for char in text[:length])
-    return readable.encode(errors="replace").decode()
 
 
 def _number(text: str | None) -> float | None:

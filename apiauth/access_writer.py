@@ -14,10 +14,11 @@ import threading
 from collections import deque
 from multiprocessing import util as multiprocessing_util
 
-from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, connection, transaction
+from django.db import DatabaseError, close_old_connections, connection, transaction
 from prometheus_client import Counter
 
 from apiauth.models import AccessLog
+from victoryline.lib.problems import STORE_AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class AccessWriter:
             while batch := [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]:
                 try:
                     stored += self._store(batch)
-                except (OperationalError, InterfaceError) as error:
+                except STORE_AWAY as error:
                     self._waiting.extendleft(reversed(batch))
                     logger.warning(
                         "Access log waits for the database", exc_info=error, extra={"action": "access_log_waits"}
@@ -69,7 +70,7 @@ class AccessWriter:
             with transaction.atomic():
                 AccessLog.objects.bulk_create(batch)
             return len(batch)
-        except (OperationalError, InterfaceError):
+        except STORE_AWAY:
             raise
         except DatabaseError:
             # One bad row, such as one of a consumer deleted a moment ago, must not take its neighbours with it.
@@ -79,7 +80,7 @@ class AccessWriter:
         try:
             with transaction.atomic():
                 AccessLog.objects.bulk_create([row])
-        except (OperationalError, InterfaceError):
+        except STORE_AWAY:
             raise
         except DatabaseError:
             self._drop(1)

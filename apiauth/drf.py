@@ -68,13 +68,24 @@ class TierThrottle(BaseThrottle):
         if not isinstance(principal, Principal):
             return True
         limit, bucket = tier_limit(principal.tier), principal.consumer_id
-        if isinstance(view, Revalidated) and view.is_unchanged(request):
-            self.verdict = limiter().take(f"free:{bucket}", limit * FREE_FACTOR)
+        free = self._take_free(request, view, bucket, limit)
+        if free is not None:
+            self.verdict = free
             request.rate_limit = limiter().peek(bucket, limit).rate_limit  # type: ignore[attr-defined]
         else:
             self.verdict = limiter().take(bucket, limit)
             request.rate_limit = self.verdict.rate_limit  # type: ignore[attr-defined]
         return self.verdict.is_allowed
+
+    def _take_free(self, request: Request, view: Any, bucket: str, limit: int) -> Verdict | None:
+        """The verdict on an answer of 304; None when the request has to be paid for.
+
+        Finding out whether anything changed is the work itself, so the limit of free answers is asked before that.
+        """
+        if not isinstance(view, Revalidated) or not request.headers.get("If-None-Match"):
+            return None
+        free = limiter().take(f"free:{bucket}", limit * FREE_FACTOR)
+        return free if free.is_allowed and view.is_unchanged(request) else None
 
     def wait(self) -> float | None:
         return self.verdict.retry_after if self.verdict else None

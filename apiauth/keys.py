@@ -18,7 +18,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apiauth.models import ApiKey, Consumer, Tier
-from apiauth.signals import key_revoked
+from apiauth.signals import key_issued, key_revoked
 
 SCOPES = ("read", "ingest", "operate")
 DEMO_CONSUMER = "demo"
@@ -58,6 +58,7 @@ def issue(
             created_at=now,
             expires_at=expires_at,
         )
+    key_issued.send(sender=ApiKey, prefix=prefix, consumer=consumer_name)
     return IssuedKey(text=f"vl_{prefix}_{secret}", key=key)
 
 
@@ -70,6 +71,12 @@ def verify(text: str, now: datetime) -> ApiKey | None:
     expected = key.secret_hash if key else NOBODY_HASH
     is_right = hmac.compare_digest(_hash(parts["secret"]), expected)
     return key if key and is_right and key.is_usable(now) else None
+
+
+def others_in_use(key: ApiKey, now: datetime) -> int:
+    """How many further keys its consumer can use now."""
+    mates = ApiKey.objects.filter(consumer=key.consumer_id).exclude(pk=key.pk).select_related("consumer")
+    return sum(mate.is_usable(now) for mate in mates)
 
 
 def touch(key: ApiKey, now: datetime) -> None:

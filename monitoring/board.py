@@ -63,6 +63,7 @@ def _finished() -> Iterable[Match]:
 def card(match: Match, now: datetime) -> dict[str, Any]:
     refs = list(match.refs.all())
     fresh = freshness_of(match, now)
+    is_paused = match.lifecycle == MatchLifecycle.PAUSED
     return {
         "id": match.pk,
         "key": refs[0].key if refs else str(match.pk),
@@ -83,6 +84,7 @@ def card(match: Match, now: datetime) -> dict[str, Any]:
         "moment": _moment(match),
         "age_seconds": _tenths(fresh.age_seconds),
         "age_text": age_text(match, fresh.age_seconds),
+        "paused_until": as_utc_iso(match.pause_until) if is_paused and match.pause_until else None,
         "state": fresh.state.value,
         "next_update_in": _tenths(fresh.next_update_in),
         "sequence": match.sequence,
@@ -95,13 +97,18 @@ def card(match: Match, now: datetime) -> dict[str, Any]:
 
 def age_text(match: Match, age: float | None) -> str:
     if match.lifecycle == MatchLifecycle.PAUSED:
-        return "paused"
+        end = f"paused until {match.pause_until:%H:%M} UTC" if match.pause_until else "paused"
+        return f"{end}, not read yet" if age is None else f"{end}, read {_ago(age)}"
     if match.status == Status.UPCOMING:
         return "waiting"
     if match.status != Status.LIVE:
         return "final"
     if age is None:
         return "not read yet"
+    return _ago(age)
+
+
+def _ago(age: float) -> str:
     if age < 60:
         return "just now" if age < 1 else f"{age:.0f} s ago"
     return f"{age // 60:.0f} min ago" if age < 3600 else f"{age // 3600:.0f} h ago"

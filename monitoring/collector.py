@@ -24,7 +24,7 @@ from prometheus_client.registry import Collector
 
 from monitoring.audit import RECOVERIES
 from monitoring.health.grading import Freshness, current_standing
-from monitoring.models import Alert, AuditEntry, Grade
+from monitoring.models import Alert, AuditEntry, Grade, Severity
 from monitoring.queries import Shares, active_scrapers, live_ages, matches_to_watch, percentile, workers_at_work
 from scraping.models import (
     Breaker,
@@ -84,7 +84,7 @@ def _of_matches(now: datetime) -> Iterator[Metric]:
 def _of_updates(keys: dict[int, str]) -> Iterator[Metric]:
     updates = CounterMetricFamily("scraper_updates", "Successful polls.", labels=["match_id"])
     latency = SummaryMetricFamily(
-        "scraper_update_latency_seconds", "From the start of a reading to its commit.", labels=["match_id"]
+        "scraper_update_latency_seconds", "From the end of a reading to its commit.", labels=["match_id"]
     )
     sums = (
         Scraper.objects.filter(ref__match__in=list(keys))
@@ -149,7 +149,9 @@ def _of_the_queue(now: datetime) -> Iterator[Metric]:
 
 
 def _scrapes() -> Metric:
-    scrapes = CounterMetricFamily("scraper_scrapes", "Attempts by source and outcome.", labels=["domain", "status"])
+    scrapes = CounterMetricFamily(
+        "scraper_scrapes", "Attempts to read a match, by source and outcome.", labels=["domain", "status"]
+    )
     sums = (
         Scraper.objects.values_list("ref__source__key")
         .annotate(good=Sum("total_updates"), bad=Sum("total_errors"))
@@ -198,8 +200,9 @@ def _quantiles(ages: list[float]) -> Iterator[Metric]:
 def _alerts() -> Metric:
     alerts = GaugeMetricFamily("scraper_alerts_open", "Alerts that stand.", labels=["severity"])
     rows = Alert.objects.filter(closed_at__isnull=True).values_list("severity").annotate(number=Count("pk")).order_by()
-    for severity, number in rows:
-        alerts.add_metric([severity], number)
+    standing = dict(rows)
+    for severity in Severity:
+        alerts.add_metric([severity.value], standing.get(severity.value, 0))
     return alerts
 
 

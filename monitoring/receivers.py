@@ -16,13 +16,13 @@ from django.db import transaction
 from django.dispatch import Signal
 from django.utils import timezone
 
-from apiauth.signals import key_revoked
+from apiauth.signals import key_issued, key_revoked
 from monitoring import audit
 from monitoring.alerts import causes
 from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import AuditOutcome, Severity
 from scraping import signals
-from scraping.models import Match, ScrapeTask
+from scraping.models import Breaker, Match, ScrapeTask
 
 logger = logging.getLogger(__name__)
 Listener = Callable[..., None]
@@ -106,9 +106,10 @@ def note_open_breaker(*, now: datetime, name: str, match_id: int | None = None, 
         actor="breaker", action_type="breaker_open", trigger_condition="too many failures", target=name, now=now
     )
     detail = {"breaker": name, "match_id": match_id, **_plain(more)}
-    raise_alert(
-        causes.breaker(name), Severity.WARNING, f"Breaker {name} is open: its source is left alone", detail, now
-    )
+    until = Breaker.objects.filter(name=name).values_list("open_until", flat=True).first()
+    end = f"until {until:%H:%M:%S} UTC" if until else "for a while"
+    summary = f"Reading {_name(match_id)} failed so often that it is left alone {end}"
+    raise_alert(causes.breaker(name), Severity.WARNING, summary, detail, now)
 
 
 @listens_to(signals.breaker_closed)
@@ -133,6 +134,18 @@ def note_orphan(*, now: datetime, pid: int, memory_bytes: int = 0, dry_run: bool
 def note_retry(*, now: datetime, task_id: int, actor: str, **_: Any) -> None:
     audit.record(
         actor=actor, action_type="retry", trigger_condition="asked for by a person", target=f"task {task_id}", now=now
+    )
+
+
+@listens_to(key_issued)
+def note_issued_key(*, now: datetime, prefix: str, consumer: str = "", actor: str = "operator", **_: Any) -> None:
+    audit.record(
+        actor=actor,
+        action_type="key_issued",
+        trigger_condition="asked for by a person",
+        target=prefix,
+        metadata={"consumer": consumer},
+        now=now,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from urllib.parse import urlsplit
 
 from scraping.lifecycle import priority_of
 from scraping.models import Match, MatchRef, Source
@@ -12,7 +13,9 @@ from scraping.payloads import DiscoveredMatch
 
 def register(source: Source, found: Sequence[DiscoveredMatch], *, now: datetime) -> int:
     """Write the matches that are new. Runs inside the transaction that finishes the discovery task."""
-    unique = {match.source_event_id: match for match in found}
+    home = urlsplit(source.base_url).netloc
+    # A list may link anywhere; only the source's own pages are ever visited.
+    unique = {match.source_event_id: match for match in found if urlsplit(match.url).netloc == home}
     known = set(
         MatchRef.objects.filter(source=source, source_event_id__in=list(unique)).values_list(
             "source_event_id", flat=True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,6 +21,7 @@ class Engine:
         self.reader = reader
         self.policies = policies
         self._held: dict[tuple[int, int], Stage] = {}  # by task and fence
+        self._since: dict[tuple[int, int], float] = {}
         self._lock = threading.Lock()
 
     @contextmanager
@@ -27,11 +29,13 @@ class Engine:
         """While the body runs, the heartbeat keeps this task's lease alive."""
         with self._lock:
             self._held[claim.task_id, claim.fence] = Stage.INIT
+            self._since[claim.task_id, claim.fence] = time.monotonic()
         try:
             yield
         finally:
             with self._lock:
                 self._held.pop((claim.task_id, claim.fence), None)
+                self._since.pop((claim.task_id, claim.fence), None)
 
     def progress(self, claim: Claim, stage: Stage) -> None:
         with self._lock:
@@ -41,6 +45,8 @@ class Engine:
         with self._lock:
             return self._held.get((claim.task_id, claim.fence), Stage.INIT)
 
-    def held_tasks(self) -> list[int]:
+    def held_tasks(self, *, longest_seconds: float = float("inf")) -> list[int]:
+        """The tasks in hand; of those, the ones that are not held for longer than any honest work takes."""
+        oldest = time.monotonic() - longest_seconds
         with self._lock:
-            return [task_id for task_id, _ in self._held]
+            return [key[0] for key in self._held if self._since[key] >= oldest]

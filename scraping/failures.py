@@ -21,7 +21,7 @@ from scraping.journal import Claim, FailureNote
 from scraping.models import Match, MatchRef, Source, TaskState
 from scraping.payloads import Status
 from scraping.resilience.breaker import OPEN
-from scraping.resilience.decide import SOURCE_FAULTS, Complete, Dead, Decision, Failure, Retry, decide
+from scraping.resilience.decide import OUR_FAULTS, SOURCE_FAULTS, Complete, Dead, Decision, Failure, Retry, decide
 from scraping.resilience.interval import Activity, interval_seconds
 
 logger = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ def _settle(
                 ingest.close_gone(ref.pk, now=now)
         return
     journal.bury(claim, note, reason=decision.reason, now=now)
-    if ref is not None:
+    if ref is not None and note.error_class not in OUR_FAULTS:  # a match is not paused for what is our fault
         lifecycle.after_failed_task(
             ref.match_id,
             pause_after=engine.policies.pause_after_failures,
@@ -152,7 +152,7 @@ def _report(
 
 
 def _log(claim: Claim, error: Exception, decision: Decision, ref: MatchRef | None) -> None:
-    where = ref.key if ref else f"task {claim.task_id}"
+    where = ref.key if ref else "a source's list of matches"
     match decision:
         case Retry(at=at):
             level, then = logging.WARNING, f"next attempt at {at:%H:%M:%S} UTC"

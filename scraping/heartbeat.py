@@ -26,6 +26,9 @@ from scraping.signals import browser_replaced
 
 logger = logging.getLogger(__name__)
 
+# Every wait of an attempt is bounded, all of them together are shorter: what takes longer hangs, and loses its lease.
+LONGEST_TASK_SECONDS = 300.0
+
 
 class Heartbeat(threading.Thread):
     def __init__(self, engine: Engine, host: BrowserHost, *, every_seconds: float) -> None:
@@ -64,7 +67,7 @@ class Heartbeat(threading.Thread):
 
     def beat(self, *, now: datetime, is_last: bool = False) -> None:
         """One heartbeat: leases, the worker's row, and news that waited to be told."""
-        held = self._engine.held_tasks()
+        held = self._engine.held_tasks(longest_seconds=LONGEST_TASK_SECONDS)
         if held:
             until = now + timedelta(seconds=self._engine.policies.lease_seconds)
             journal.extend_leases(held, worker_id=self._engine.worker_id, until=until)

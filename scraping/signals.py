@@ -1,9 +1,9 @@
 """What scraping tells the rest of the system. Names are in the past tense; senders wait for nobody's answer.
 
-Arguments: match_updated(match_id, sequence, changed), task_failed/task_died(task_id, match_id, error_class, error_type,
-reason), match_paused/match_resumed(match_id, reason), scraper_restarted(match_id, reason), breaker_opened/
-breaker_closed(name, match_id), browser_replaced(worker_id, reason, seconds), orphan_killed(pid, memory_bytes, dry_run),
-task_retried(task_id, actor).
+Arguments: match_updated(match_id, sequence, is_changed), task_failed/task_died(task_id, match_id, error_class,
+error_type, reason), task_rescued(task_id, worker_id, is_dead), task_retried(task_id, actor), match_paused/match_resumed
+(match_id, reason, actor), scraper_restarted(match_id, reason), breaker_opened/breaker_closed(name, match_id),
+browser_replaced(worker_id, reason, seconds), orphan_killed(pid, memory_bytes, owner, dry_run).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from victoryline import demo
@@ -140,8 +140,9 @@ def _announce(supervisor: Supervisor, credentials: demo.Demo, config: Config) ->
         return
     if not _answers(credentials.url):
         say(f"the web server does not answer yet; its log is {config.var_dir / 'log' / 'web.log'}")
-    sys.stdout.write(demo.banner(credentials, log_dir=config.var_dir / "log"))
-    sys.stdout.flush()
+    with suppress(OSError):  # nobody may be reading any more
+        sys.stdout.write(demo.banner(credentials, log_dir=config.var_dir / "log"))
+        sys.stdout.flush()
 
 
 def _answers(url: str) -> bool:

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from monitoring.admin.history import GRADE_COLOURS
+from monitoring.alerts import causes
 from monitoring.health.grading import Freshness, current_standing
 from monitoring.models import Alert
 from monitoring.queries import MEGABYTE, live_ages, matches_to_watch, updates_last_minute, workers_at_work
@@ -31,9 +32,41 @@ def dashboard(_: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "figures": _figures(now),
         "stalest": _stalest(now),
         "workers": _workers(now),
-        "alerts": list(Alert.objects.filter(closed_at__isnull=True).order_by("severity", "-opened_at")[:MOST_ALERTS]),
+        "alerts": _alerts(),
     }
     return context
+
+
+def _alerts() -> list[dict[str, Any]]:
+    standing = Alert.objects.filter(closed_at__isnull=True).order_by("severity", "-opened_at")
+    return [
+        {
+            "severity": alert.severity,
+            "summary": alert.summary,
+            "opened_at": alert.opened_at,
+            "url": reverse("admin:monitoring_alert_change", args=[alert.pk]),
+            "about": _about(alert),
+        }
+        for alert in standing[:MOST_ALERTS]
+    ]
+
+
+def _about(alert: Alert) -> str:
+    """Where its cause is seen best; the alert itself when we know no better place."""
+    match_id, task_id = alert.detail.get("match_id"), alert.detail.get("task_id")
+    if match_id and alert.key.startswith(causes.DEAD):
+        return f"{reverse('admin:scraping_scrapetask_changelist')}?ref__match__id__exact={match_id}&state__exact=DEAD"
+    if match_id and alert.key.startswith(causes.ERROR_RATE):
+        return f"{reverse('admin:scraping_scrapeerror_changelist')}?match__id__exact={match_id}"
+    if match_id:
+        return reverse("admin:scraping_match_change", args=[match_id])
+    if task_id:
+        return reverse("admin:scraping_scrapetask_change", args=[task_id])
+    if alert.key == causes.NO_WORKER or alert.key.startswith(causes.MEMORY):
+        return reverse("admin:scraping_worker_changelist")
+    if alert.key == causes.GRADE:
+        return reverse("admin:monitoring_gradechange_changelist")
+    return reverse("admin:monitoring_alert_change", args=[alert.pk])
 
 
 def _figures(now: datetime) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ DEAD = "dead:"
 DEAD_DISCOVERY = "dead-discovery:"
 PAUSED = "paused:"
 MEMORY = "memory:"
+BREAKER = "breaker:"
 NO_WORKER = "no-worker"
 GRADE = "grade"
 
@@ -37,7 +38,7 @@ def memory(worker_id: str) -> str:
 
 
 def breaker(name: str) -> str:
-    return f"breaker:{name}"
+    return f"{BREAKER}{name}"
 
 
 def public_text(key: str, summary: str) -> str:

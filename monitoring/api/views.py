@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
@@ -24,6 +25,7 @@ _summary = Brief(lambda: status_summary(timezone.now()))
 _status_json = Brief(lambda: orjson.dumps(_summary.get()), seconds=0.5)
 
 
+@csrf_exempt
 @require_safe
 @never_cache
 def health(_: HttpRequest) -> HttpResponse:
@@ -33,6 +35,7 @@ def health(_: HttpRequest) -> HttpResponse:
     return _json(body, status=code)
 
 
+@csrf_exempt
 @require_safe
 @never_cache
 def live(_: HttpRequest) -> HttpResponse:
@@ -40,6 +43,7 @@ def live(_: HttpRequest) -> HttpResponse:
     return _json(b'{"status":"live"}')
 
 
+@csrf_exempt
 @require_safe
 @never_cache
 def ready(_: HttpRequest) -> HttpResponse:
@@ -48,12 +52,14 @@ def ready(_: HttpRequest) -> HttpResponse:
     return _json(orjson.dumps(answer), status=503 if reasons else 200)
 
 
+@csrf_exempt
 @require_safe
 @never_cache
 def status(_: HttpRequest) -> HttpResponse:
     return _json(_status_json.get())
 
 
+@csrf_exempt
 @require_safe
 @never_cache
 def prometheus(_: HttpRequest) -> HttpResponse:
@@ -62,6 +68,7 @@ def prometheus(_: HttpRequest) -> HttpResponse:
     return HttpResponse(metrics.render(), content_type=CONTENT_TYPE_LATEST)
 
 
+@csrf_exempt
 @require_safe
 @never_cache
 def page(request: HttpRequest) -> HttpResponse:

@@ -34,10 +34,12 @@ class Freshness:
     p95: float = 0.0
     max: float = 0.0
     count: int = 0
+    late: int = 0  # how many are past DEGRADED_FROM_SECONDS
 
     @classmethod
     def of(cls, ages: list[float]) -> Freshness:
-        return cls(percentile(ages, 0.5), percentile(ages, 0.95), max(ages, default=0.0), len(ages))
+        late = sum(age >= DEGRADED_FROM_SECONDS for age in ages)
+        return cls(percentile(ages, 0.5), percentile(ages, 0.95), max(ages, default=0.0), len(ages), late)
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,11 @@ def _failing(freshness: Freshness, stall_seconds: float) -> str:
 
 
 def _degraded(freshness: Freshness) -> str:
-    if freshness.median >= DEGRADED_FROM_SECONDS:
-        return f"half of the live matches are older than {freshness.median:.0f} s"
-    if freshness.p95 >= DEGRADED_FROM_SECONDS:
-        return f"5 % of the live matches are older than {freshness.p95:.0f} s"
-    return ""
+    if max(freshness.median, freshness.p95) < DEGRADED_FROM_SECONDS:
+        return ""
+    matches = "match" if freshness.count == 1 else "matches"
+    are = "is" if freshness.late == 1 else "are"
+    return f"{freshness.late} of {freshness.count} live {matches} {are} {DEGRADED_FROM_SECONDS:.0f} s old or older"
 
 
 _calm_intervals = 0

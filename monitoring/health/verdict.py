@@ -44,9 +44,9 @@ def judge(signs: Signs) -> Verdict:
 def _why_down(signs: Signs) -> tuple[str, ...]:
     reasons = []
     if signs.matches_to_watch and not signs.active_scrapers:
-        reasons.append(f"no scraper is active for {signs.matches_to_watch} live matches")
+        reasons.append(f"no scraper is active for {_live(signs.matches_to_watch)}")
     elif signs.matches_to_watch and not signs.workers:
-        reasons.append(f"no worker is alive for {signs.matches_to_watch} live matches")
+        reasons.append(f"no worker is alive for {_live(signs.matches_to_watch)}")
     if signs.errors_last_minute > DOWN_ABOVE_ERRORS:
         reasons.append(f"{signs.errors_last_minute} errors in the last minute")
     return tuple(reasons)
@@ -55,9 +55,15 @@ def _why_down(signs: Signs) -> tuple[str, ...]:
 def _why_degraded(signs: Signs) -> tuple[str, ...]:
     reasons = []
     if signs.unwell_scrapers:
-        reasons.append(f"{signs.unwell_scrapers} of {signs.active_scrapers} scrapers are stale or failing")
+        are = "is" if signs.unwell_scrapers == 1 else "are"
+        reasons.append(f"{signs.unwell_scrapers} of {signs.active_scrapers} scrapers {are} stale or failing")
     if signs.paused_live_matches:
-        reasons.append(f"{signs.paused_live_matches} live matches are paused")
+        are = "is" if signs.paused_live_matches == 1 else "are"
+        reasons.append(f"{_live(signs.paused_live_matches)} {are} paused")
     if signs.errors_last_minute >= DEGRADED_FROM_ERRORS:
         reasons.append(f"{signs.errors_last_minute} errors in the last minute")
     return tuple(reasons)
+
+
+def _live(number: int) -> str:
+    return f"{number} live {'match' if number == 1 else 'matches'}"

@@ -1,4 +1,4 @@
-"""Too many errors a minute for one match (US3.4, FR-016)."""
+"""Too many errors a minute for one match (FR-016)."""
 
 from __future__ import annotations
 

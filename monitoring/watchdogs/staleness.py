@@ -7,7 +7,7 @@ scheduler's own step; this one also ends the alerts whose match has been heard o
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 
@@ -16,10 +16,11 @@ from monitoring.alerts.registry import close_alerts, open_keys, raise_alert
 from monitoring.models import Alert, Severity
 from monitoring.queries import matches_to_watch
 from scraping import lifecycle
-from scraping.models import Match, ScraperStatus, Source
+from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, ScraperStatus, Source
 from victoryline.lib.times import as_utc_iso
 
 logger = logging.getLogger(__name__)
+BREAKER_IS_FORGOTTEN_AFTER = timedelta(minutes=5)
 
 
 def watch_staleness(now: datetime) -> int:
@@ -31,6 +32,7 @@ def watch_staleness(now: datetime) -> int:
     over = open_keys(causes.STALE) - {causes.stale(pk) for pk in stale}
     close_alerts(over, now)
     _close_deaths(now)
+    _close_breakers(now)
     return len(stale)
 
 
@@ -75,3 +77,22 @@ def _close_deaths(now: datetime) -> None:
     }
     seen |= {causes.dead_discovery(key): at for key, at in Source.objects.values_list("key", "last_discovery_at")}
     close_alerts([key for key, at in waiting.items() if (read := seen.get(key)) and read > at], now)
+
+
+def _close_breakers(now: datetime) -> None:
+    """A breaker that nobody asks any more never says that it has closed: its match is over, or is not read now."""
+    waiting = open_keys(causes.BREAKER)
+    if not waiting:
+        return
+    untried = (
+        Breaker.objects.filter(name__in=[key.removeprefix(causes.BREAKER) for key in waiting])
+        .exclude(state=BreakerState.CLOSED)
+        .exclude(ref__match__lifecycle__in=(MatchLifecycle.COMPLETED, MatchLifecycle.ARCHIVED))
+        .values_list("name", "open_until", "last_state_change")
+    )
+    standing = {
+        causes.breaker(name)
+        for name, until, changed in untried
+        if now < (until or changed) + BREAKER_IS_FORGOTTEN_AFTER
+    }
+    close_alerts(waiting - standing, now)

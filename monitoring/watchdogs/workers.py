@@ -41,6 +41,7 @@ def _nobody_at_work(now: datetime) -> int:
     matches = matches_to_watch().count()
     if not matches:
         return 0
-    summary = f"No worker is alive and {matches} live matches wait"
+    waiting = "1 live match waits" if matches == 1 else f"{matches} live matches wait"
+    summary = f"No worker is alive and {waiting}"
     raise_alert(causes.NO_WORKER, Severity.CRITICAL, summary, {"matches": matches}, now)
     return 1

@@ -7,16 +7,17 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html_join
 from unfold.decorators import action, display
 from unfold.forms import BaseDialogForm
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextInputWidget
 
 from scraping import lifecycle
-from scraping.models import Match, MatchLifecycle, MatchRef
+from scraping.models import Match, MatchLifecycle, MatchRef, Source
 from victoryline.lib.admin import (
     BAD,
     CAREFUL,
@@ -36,6 +37,12 @@ LIFECYCLE_COLOURS = {
     MatchLifecycle.PAUSED.value: CAREFUL,
     MatchLifecycle.DISCOVERED.value: NEWS,
 }
+OF_A_MATCH = (
+    ("scrapetask", "ref__match__id__exact", "tasks"),
+    ("scrapeerror", "match__id__exact", "errors"),
+    ("matchevent", "match__id__exact", "events"),
+    ("snapshot", "match__id__exact", "snapshots"),
+)
 SCRAPER_COLOURS = {"active": GOOD, "stale": CAREFUL, "error": BAD}
 
 
@@ -64,6 +71,7 @@ class RefInline(HistoryInline):
 class MatchAdmin(HistoryAdmin):
     list_display = (
         "title",
+        "key",
         "sport",
         "status",
         "phase",
@@ -81,9 +89,25 @@ class MatchAdmin(HistoryAdmin):
     actions = ("pause_selected", "resume_selected")
     actions_detail = ("pause_one", "resume_one")
     inlines = (RefInline,)
-    readonly_fields = ("shown_payload", "shown_provenance", "age")
+    readonly_fields = ("shown_payload", "shown_provenance", "age", "key", "look_further")
     fieldsets = (
-        (None, {"fields": ("title", "sport", "series", "team_a", "team_b", "status", "phase", "start_time")}),
+        (
+            None,
+            {
+                "fields": (
+                    "title",
+                    "key",
+                    "look_further",
+                    "sport",
+                    "series",
+                    "team_a",
+                    "team_b",
+                    "status",
+                    "phase",
+                    "start_time",
+                )
+            },
+        ),
         (
             "Watch",
             {
@@ -121,6 +145,18 @@ class MatchAdmin(HistoryAdmin):
         age = match.age_seconds(timezone.now())
         return "never read" if age is None else f"{age:,.0f} s"
 
+    @admin.display(description="key")
+    def key(self, match: Match) -> str:
+        return ", ".join(ref.key for ref in match.refs.all()) or "-"
+
+    @admin.display(description="see its")
+    def look_further(self, match: Match) -> str:
+        links = [
+            (reverse(f"admin:scraping_{table}_changelist"), column, match.pk, name)
+            for table, column, name in OF_A_MATCH
+        ]
+        return format_html_join(" · ", '<a class="underline" href="{}?{}={}">{}</a>', links)
+
     @admin.display(description="payload")
     def shown_payload(self, match: Match) -> str:
         return json_block(match.payload)
@@ -132,7 +168,21 @@ class MatchAdmin(HistoryAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Match]:
         rows: QuerySet[Match] = super().get_queryset(request)
         is_list = request.resolver_match and str(request.resolver_match.url_name).endswith("_changelist")
+        refs = MatchRef.objects.select_related("source").defer("payload", "source__metadata")
+        rows = rows.prefetch_related(Prefetch("refs", queryset=refs))
         return rows.defer("payload", "provenance") if is_list else rows
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Match], search_term: str
+    ) -> tuple[QuerySet[Match], bool]:
+        """A whole key (crex_V4KX) is its source and its name there."""
+        key = search_term.strip()
+        for source in Source.objects.values_list("key", flat=True):
+            event_id = key.removeprefix(f"{source}_")
+            if event_id and event_id != key:
+                return queryset.filter(refs__source__key=source, refs__source_event_id=event_id), False
+        found: tuple[QuerySet[Match], bool] = super().get_search_results(request, queryset, search_term)
+        return found
 
     def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm("scraping.change_match"))

@@ -98,6 +98,10 @@ class ScrapeTaskAdmin(HistoryAdmin):
             "ref__payload", "ref__match__payload", "ref__match__provenance", "source__metadata"
         )
 
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        """By match too: the match's page and alerts lead here."""
+        return lookup == "ref__match__id__exact" or bool(super().lookup_allowed(lookup, value, request))
+
     def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm("scraping.change_scrapetask"))
 

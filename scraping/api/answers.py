@@ -20,18 +20,21 @@ NOTHING = Freshness(state=DataState.UNKNOWN, scraped_at=None, age_seconds=None, 
 
 
 def headers(freshness: Freshness, *, etag: str, cache_seconds: int) -> dict[str, str]:
+    found = {**age_headers(freshness), "Cache-Control": f"private, max-age={cache_seconds}"}
+    if freshness.next_update_in is not None:
+        # Never 0: a client that sleeps for as long as we say would ask without a pause while a reading is overdue.
+        found["X-Next-Update-In"] = str(max(1, math.ceil(freshness.next_update_in)))
+    if etag:
+        found["ETag"] = etag
+    return found
+
+
+def age_headers(freshness: Freshness) -> dict[str, str]:
     """A match that was never read has no time and no age; its state says so."""
-    found = {
-        "X-Data-State": freshness.state.value,
-        "Cache-Control": f"private, max-age={cache_seconds}",
-    }
+    found = {"X-Data-State": freshness.state.value}
     if freshness.scraped_at is not None:
         found["X-Data-Freshness"] = as_utc_iso(freshness.scraped_at)
         found["X-Data-Age-Seconds"] = str(freshness.whole_age_seconds)
-    if freshness.next_update_in is not None:
-        found["X-Next-Update-In"] = str(math.ceil(freshness.next_update_in))
-    if etag:
-        found["ETag"] = etag
     return found
 
 
@@ -40,7 +43,7 @@ def match_etag(match: Match) -> str:
 
     A match that was never read has no number yet, so nothing to compare.
     """
-    return f'"{match.pk}-{match.sequence}-{match.status}"' if match.sequence else ""
+    return f'"{match.pk}-{match.sequence}-{match.status}-{match.lifecycle}"' if match.sequence else ""
 
 
 def list_etag(matches: Sequence[Match], next_cursor: str) -> str:
@@ -62,7 +65,7 @@ def match_body(match: Match, freshness: Freshness) -> Body:
         "toss": state.get("toss"),
         "venue": state.get("venue") or "",
         "start_time": _time(match.start_time),
-        "last_event": state.get("last_event"),
+        "last_event": _last_event(state),
         "result": state.get("result") or "",
         "metadata": state.get("metadata") or {},
         "sequence": match.sequence,
@@ -102,7 +105,7 @@ def match_info(match: Match, freshness: Freshness) -> Body:
         "toss": state.get("toss"),
         "venue": state.get("venue") or "",
         "startTime": _time(match.start_time),
-        "lastEvent": state.get("last_event"),
+        "lastEvent": _last_event(state),
         "result": state.get("result") or "",
         "_metadata": _metadata(match, freshness),
     }
@@ -175,6 +178,14 @@ def _metadata(match: Match, freshness: Freshness) -> Body:
         "scraper_id": None if scraper_id is None else str(scraper_id),
         "source": getattr(match, "data_source", None) or "scraper",
     }
+
+
+def _last_event(state: Body) -> Body | None:
+    """Its time is stored as the source's reader spelled it; here it is spelled like all others."""
+    event: Body | None = state.get("last_event")
+    if not event or not event.get("timestamp"):
+        return event
+    return {**event, "timestamp": as_utc_iso(datetime.fromisoformat(event["timestamp"]))}
 
 
 def _time(moment: datetime | None) -> str | None:

@@ -73,6 +73,7 @@ def refuse_stale(freshness: Freshness, max_age: int | None) -> None:
     raise TooStale(
         f"The data {has_age} and you accept {max_age} s. Ask again after Retry-After, or with a larger max_age.",
         retry_after=max(MIN_RETRY_SECONDS, freshness.next_update_in or MIN_RETRY_SECONDS),
+        headers=answers.age_headers(freshness),
         data_age_seconds=age,
         state=freshness.state.value,
     )

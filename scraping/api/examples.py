@@ -19,7 +19,7 @@ INNINGS = [
 LAST_EVENT = {
     "type": "wicket",
     "description": "Smith c Kohli b Bumrah 42 (28)",
-    "timestamp": "2025-11-22T15:23:45Z",
+    "timestamp": "2025-11-22T15:23:45.000Z",
 }
 METADATA: dict[str, Any] = {
     "scraped_at": "2025-11-22T15:23:47.120Z",

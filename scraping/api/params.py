@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from difflib import get_close_matches
 from typing import Any
 
 from rest_framework import serializers
@@ -57,11 +58,27 @@ class PauseRequest(serializers.Serializer[None]):
 def read(kind: type[serializers.Serializer[None]], request: Request) -> dict[str, Any]:
     """The request's parameters, checked; raises BadParameter for the first that can't be used."""
     given = kind(data=request.query_params)
+    _refuse_unknown(request, list(given.fields))
     if not given.is_valid():
         name, messages = next(iter(given.errors.items()))
-        raise BadParameter(str(name), f"`{name}` can't be used: {' '.join(str(message) for message in messages)}")
+        said = " ".join(str(message) for message in messages)
+        field = given.fields.get(name)
+        if isinstance(field, serializers.ChoiceField):
+            said += f" Use one of: {', '.join(field.choices)}."
+        raise BadParameter(str(name), f"`{name}` can't be used: {said}")
     checked: dict[str, Any] = given.validated_data
     return checked
+
+
+def _refuse_unknown(request: Request, known: list[str]) -> None:
+    """A filter that is misspelled must not be answered as if there were none."""
+    for name in request.query_params:
+        if name not in known:
+            near = get_close_matches(name.lower(), known, n=1)
+            hint = f" Did you mean `{near[0]}`?" if near else ""
+            raise BadParameter(
+                name[:100], f"`{name[:100]}` is not a parameter here.{hint} There are: {', '.join(known)}."
+            )
 
 
 def match_filter(checked: dict[str, Any]) -> MatchFilter:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -104,7 +105,8 @@ class BrowserHost:
         if generation != self.generation or self._is_stopping or self._broken_because:
             return
         self._broken_because = reason
-        self._relaunch = asyncio.ensure_future(self._replace_now())
+        # In a context of its own: the log lines of a new browser are not about the task that found the old one dead.
+        self._relaunch = asyncio.get_running_loop().create_task(self._replace_now(), context=contextvars.Context())
 
     async def probe(self) -> bool:
         """Does the browser still answer? A hung one is reported lost."""

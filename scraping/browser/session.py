@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import cast
 from urllib.parse import urlsplit
 
 from playwright._impl._api_structures import SetCookieParam
 from playwright.async_api import Browser, BrowserContext, Page, Response, Route
+from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Request as PageRequest
 
 from scraping.browser.bounded import bounded
@@ -25,6 +28,7 @@ CLOSE_SECONDS = 3.0
 OPTIONAL_SECONDS = 0.5  # how long an endpoint that is welcome, but not required, is waited for
 KEPT_HEADERS = frozenset({"content-type", "accept", "x-requested-with", "authorization"})
 MAX_BODY_BYTES = 8_000_000
+MAX_RETRY_AFTER_SECONDS = 900.0
 
 
 class Session:
@@ -105,11 +109,11 @@ class Session:
         if response is None:
             return Document(PAGE, url, 200, "text/html", b"")
         body = await bounded(response.body(), self._options.page_timeout_seconds, f"reading {url}")
-        return Document(PAGE, page.url, response.status, response.headers.get("content-type", ""), body)
+        return _document(PAGE, page.url, response.status, response.headers, body)
 
     async def _rendered(self, page: Page, loaded: Document) -> Document:
         """The page after its script ran; where that cannot be had, as it came over the wire."""
-        with contextlib.suppress(ScrapingError):
+        with contextlib.suppress(ScrapingError, PlaywrightError):
             html = await bounded(page.content(), self._options.capture_timeout_seconds, "reading the rendered page")
             return Document(PAGE, loaded.url, loaded.status, loaded.content_type, html.encode())
         return loaded
@@ -142,15 +146,7 @@ class Session:
                 await bounded(response.dispose(), CLOSE_SECONDS, "disposing an answer")
         except Exception as error:
             raise translate(error, url=request.url) from error
-        headers = response.headers
-        return Document(
-            request.name,
-            request.url,
-            response.status,
-            headers.get("content-type", ""),
-            body[:MAX_BODY_BYTES],
-            retry_after_seconds=_seconds(headers.get("retry-after")),
-        )
+        return _document(request.name, request.url, response.status, response.headers, body)
 
 
 class _Capture:
@@ -191,7 +187,7 @@ class _Capture:
 async def _body(name: str, response: Response) -> Document | None:
     with contextlib.suppress(Exception):
         body = await bounded(response.body(), 10.0, f"reading {name}")
-        return Document(name, response.url, response.status, response.headers.get("content-type", ""), body)
+        return _document(name, response.url, response.status, response.headers, body)
     return None
 
 
@@ -201,8 +197,22 @@ def _as_request(name: str, request: PageRequest) -> Request:
     return Request(name, request.url, request.method, request.post_data_buffer, headers)
 
 
-def _seconds(value: str | None) -> float | None:
-    return float(value) if value and value.isdigit() else None
+def retry_after_seconds(value: str | None, *, now: datetime) -> float | None:
+    """A Retry-After header, in seconds or as a date; bounded, for a source must not send us away for ever."""
+    if not value:
+        return None
+    if value.isascii() and value.isdigit():
+        return float(min(int(value[:9]), MAX_RETRY_AFTER_SECONDS))
+    try:
+        seconds = (parsedate_to_datetime(value) - now).total_seconds()
+    except (TypeError, ValueError):
+        return None
+    return min(max(seconds, 0.0), MAX_RETRY_AFTER_SECONDS)
+
+
+def _document(name: str, url: str, status: int, headers: Mapping[str, str], body: bytes) -> Document:
+    wait = retry_after_seconds(headers.get("retry-after"), now=datetime.now(UTC))
+    return Document(name, url, status, headers.get("content-type", ""), body[:MAX_BODY_BYTES], wait)
 
 
 def _reading(

@@ -21,7 +21,7 @@ class RetryOutcome:
 def retry(*, task_ids: Iterable[int], actor: str, now: datetime) -> RetryOutcome:
     """A person asks again for failed or dead tasks. Never opens a second task for the same ref and resource."""
     outcome = RetryOutcome([], {})
-    for task in ScrapeTask.objects.filter(pk__in=list(task_ids)).order_by("pk"):
+    for task in ScrapeTask.objects.filter(pk__in=list(task_ids)).order_by("-pk"):
         refusal = _reopen(task, actor=actor, now=now)
         if refusal:
             outcome.refused[task.pk] = refusal
@@ -59,5 +59,5 @@ def _reopen(task: ScrapeTask, *, actor: str, now: datetime) -> str:
                 reason="retried by hand",
             )
     except IntegrityError:
-        return "a newer task for the same match is open already, so there is nothing to retry"
+        return "another task for the same match is open already, so there is nothing to retry"
     return ""

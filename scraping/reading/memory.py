@@ -21,7 +21,7 @@ class Visited:
 class VisitMemory:
     """Bounded: the matches that were not read for the longest time are forgotten first."""
 
-    def __init__(self, limit: int = 2000) -> None:
+    def __init__(self, limit: int = 500) -> None:
         self._limit = limit
         self._visits: OrderedDict[int, Visited] = OrderedDict()
         self._lock = threading.Lock()

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from scraping.browser.host import BrowserHost
 from scraping.browser.session import Session
-from scraping.errors import AuthExpired, Blocked, Drift, ReadTimeout, ResourceLost, ScrapingError, Transient
+from scraping.errors import AuthExpired, Blocked, Drift, Gone, ReadTimeout, ResourceLost, ScrapingError, Transient
 from scraping.payloads import Payload
 from scraping.reading.memory import Visited, VisitMemory
 from scraping.reading.verdict import error_for
@@ -64,7 +64,7 @@ class Reader:
             try:
                 reading = self._direct(target, visited)
                 return reading, target.adapter.parse(reading)
-            except (AuthExpired, Blocked, Drift) as error:
+            except (AuthExpired, Blocked, Drift, Gone) as error:  # only the page itself can say that a match is gone
                 if error.http_status == TOO_MANY_REQUESTS:  # another way of asking is not what it asked for
                     raise
                 self._memory.forget(target.ref_id)

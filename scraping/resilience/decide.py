@@ -10,6 +10,7 @@ from scraping.errors import ErrorClass
 from scraping.resilience.backoff import RetryPolicy, backoff_seconds
 
 BLOCKED_BASE_SECONDS = 15.0  # a source that turns us away wants silence, not the pace of a network hiccup
+LONGEST_FREE_PAUSE_SECONDS = 15.0  # at once the first time, patient when Chromium will not start for a minute
 MAX_FREE_ATTEMPTS = 10  # our own faults cost a task nothing, but a page that kills every browser must end somewhere
 
 
@@ -77,7 +78,8 @@ def _free_retry(failure: Failure, now: datetime) -> Decision:
     free = failure.attempt - failure.charged_attempts
     if free >= MAX_FREE_ATTEMPTS:
         return Dead(f"{free} attempts ended by our own faults, the last one: {failure.message}")
-    return Retry(at=now + timedelta(seconds=0.2 * free), is_charged=False)
+    seconds = min(0.2 * 2.0 ** (free - 1), LONGEST_FREE_PAUSE_SECONDS)
+    return Retry(at=now + timedelta(seconds=seconds), is_charged=False)
 
 
 def _final(failure: Failure, charged: int) -> Decision:

@@ -9,7 +9,7 @@ import dramatiq
 from django.db.models import Q
 
 from scraping import policies
-from scraping.models import BreakerState, ScrapeTask, TaskState
+from scraping.models import BreakerState, MatchLifecycle, ScrapeTask, TaskState
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +23,8 @@ def hint_due_tasks(now: datetime) -> int:
     due = (
         ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lte=now)
         .filter(Q(hinted_at__isnull=True) | Q(hinted_at__lte=again))
+        .filter(source__is_enabled=True)
+        .exclude(ref__match__lifecycle=MatchLifecycle.PAUSED)  # its open task waits until the pause ends
         .exclude(ref__breaker__state=BreakerState.OPEN, ref__breaker__open_until__gt=now)
     )
     ids = list(due.order_by("priority", "run_at").values_list("pk", flat=True)[:BATCH])

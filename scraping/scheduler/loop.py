@@ -57,8 +57,8 @@ class SchedulerLoop:
     def run(self) -> None:
         while not self._stopping.is_set():
             started = time.monotonic()
-            close_old_connections()
             try:
+                close_old_connections()
                 self.tick(now=timezone.now())
             except Exception as error:  # noqa: BLE001 - no pool, no connection, no answer: the loop outlives them all
                 self._renew_at = 0.0

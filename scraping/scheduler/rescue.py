@@ -20,10 +20,10 @@ def rescue_expired(now: datetime) -> int:
         """A match whose tasks kill workers is paused like any other that fails."""
         if task.ref is None:
             return
-        MatchRef.objects.filter(pk=task.ref.pk).update(next_poll_at=now + timedelta(seconds=QUIET_SECONDS))
         lifecycle.after_failed_task(
             task.ref.match_id, pause_after=limits.pause_after_failures, pause_seconds=limits.pause_seconds, now=now
         )
+        MatchRef.objects.filter(pk=task.ref.pk).update(next_poll_at=now + timedelta(seconds=QUIET_SECONDS))
 
     journal.end_leases([name for name in journal.holders() if identity.is_gone(name)], now=now)
     rescued = journal.rescue(max_rescues=limits.max_rescues, now=now, on_death=bury)

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import F, QuerySet
 
-from scraping.models import ScrapeError, ScrapeTask, Snapshot, TaskState, Worker
+from scraping.models import ScrapeError, Scraper, ScrapeTask, Snapshot, TaskState, Worker
 
 BATCH = 2000
 KEEP_TASKS: dict[TaskState, timedelta] = {
@@ -18,7 +18,8 @@ KEEP_TASKS: dict[TaskState, timedelta] = {
     TaskState.DEAD: timedelta(days=30),
 }
 KEEP_ERRORS = timedelta(days=30)
-KEEP_SNAPSHOTS = timedelta(days=7)
+KEEP_SNAPSHOTS = timedelta(days=1)  # at the demo's pace a day is some 400 MB
+KEEP_SCRAPERS = timedelta(days=7)
 KEEP_WORKERS = timedelta(days=1)
 
 
@@ -30,6 +31,7 @@ def prune(now: datetime) -> int:
     deleted += _delete(ScrapeError.objects.filter(timestamp__lt=now - KEEP_ERRORS))
     old = Snapshot.objects.filter(created_at__lt=now - KEEP_SNAPSHOTS)
     deleted += _delete(old.exclude(sequence=F("match__sequence")))  # the newest one is what the match is served from
+    deleted += _delete(Scraper.objects.filter(stopped_at__lt=now - KEEP_SCRAPERS))
     return deleted + _delete(Worker.objects.filter(heartbeat_at__lt=now - KEEP_WORKERS))
 
 

@@ -51,8 +51,15 @@
     return sameDay ? clock : `${start.toLocaleDateString([], { day: "numeric", month: "short" })}, ${clock}`;
   }
 
+  function pauseText(match, age) {
+    const clock = { hour: "2-digit", minute: "2-digit" };
+    const end = match.paused_until ? ` until ${new Date(match.paused_until).toLocaleTimeString([], clock)}` : "";
+    if (age == null) return `paused${end}, not read yet`;
+    return `paused${end}, read ${age < 1 ? "just now" : `${span(age)} ago`}`;
+  }
+
   function ageText(match, age) {
-    if (match.state === "paused") return "paused";
+    if (match.state === "paused") return pauseText(match, age);
     if (match.group === "finished") return "final";
     if (match.group === "upcoming" && match.start_time) {
       const left = (new Date(match.start_time) - Date.now()) / 1000;

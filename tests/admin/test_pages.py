@@ -8,8 +8,11 @@ from django.contrib import admin
 from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from monitoring.alerts.registry import raise_alert
+from monitoring.models import Severity
 from scraping.models import ScrapeTask, TaskState
 from tests.admin.rows import EVIL, make_everything
 from tests.monitoring.rows import make_error, make_task, make_watched
@@ -103,3 +106,31 @@ def test_asks_as_few_questions_for_many_rows_as_for_one(
 def test_asks_nobody_without_a_login(client: Client) -> None:
     answer = client.get(reverse("admin:scraping_scrapetask_changelist"))
     assert (answer.status_code, answer["Location"].split("?")[0]) == (302, reverse("admin:login"))
+
+
+class TestWaysToAMatch:
+    def test_finds_it_by_its_whole_key(self, console: Client) -> None:
+        _, ref, _ = make_watched(title="The one sought")
+        make_watched(title="Another")
+        page = console.get(reverse("admin:scraping_match_changelist"), {"q": ref.key}).content.decode()
+        assert "The one sought" in page
+        assert "Another" not in page
+        assert ref.key in page
+
+    def test_leads_on_to_its_tasks_and_errors(self, console: Client) -> None:
+        match, ref, _ = make_watched()
+        mine = make_task(ref, state=TaskState.SUCCESS)
+        page = console.get(reverse("admin:scraping_match_change", args=[match.pk])).content.decode()
+        url = f"{reverse('admin:scraping_scrapetask_changelist')}?ref__match__id__exact={match.pk}"
+        assert url in page
+        listed = console.get(url).context["cl"].result_list
+        assert [task.pk for task in listed] == [mine.pk]
+        errors = f"{reverse('admin:scraping_scrapeerror_changelist')}?match__id__exact={match.pk}"
+        assert errors in page
+        assert not console.get(errors).context["cl"].result_list
+
+    def test_an_alert_leads_to_what_it_is_about(self, console: Client) -> None:
+        match, _, _ = make_watched()
+        raise_alert(f"dead:{match.pk}", Severity.CRITICAL, "dead", {"match_id": match.pk}, timezone.now())
+        page = console.get(reverse("admin:index")).content.decode()
+        assert f"ref__match__id__exact={match.pk}&amp;state__exact=DEAD" in page

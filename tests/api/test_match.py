@@ -59,6 +59,15 @@ class TestBody:
         assert 3 <= found["data_age_seconds"] < 10
         assert 0 <= found["next_update_in_seconds"] <= 2.5
 
+    @pytest.mark.parametrize("stored", ["2026-01-02T10:30:45Z", "2026-01-02T16:00:45+05:30"])
+    def test_spells_the_time_of_the_last_event_like_all_times(self, caller: Caller, stored: str) -> None:
+        match = read_ago(1)
+        match.payload["last_event"] = {"type": "four", "description": "Four", "timestamp": stored}
+        match.save()
+        assert caller.get(path(match)).json()["last_event"]["timestamp"] == "2026-01-02T10:30:45.000Z"
+        older = caller.get(f"/cricket-data/match-info/{match.pk}").json()
+        assert older["lastEvent"]["timestamp"] == "2026-01-02T10:30:45.000Z"
+
     def test_of_football_has_goals_and_a_clock(self, caller: Caller) -> None:
         match = read_ago(1, sport="football")
         body = caller.get(path(match)).json()
@@ -82,7 +91,7 @@ class TestHeaders:
         assert 7 <= int(response["X-Data-Age-Seconds"]) < 10
         assert response["X-Data-Freshness"].endswith("Z")
         assert response["X-Data-State"] == "fresh"
-        assert 0 <= int(response["X-Next-Update-In"]) <= 3
+        assert 1 <= int(response["X-Next-Update-In"]) <= 3
         assert response["Cache-Control"] == "private, max-age=1"
         assert "Authorization" in response["Vary"]
         assert response["ETag"].startswith('"')
@@ -108,6 +117,28 @@ class TestHeaders:
         response = caller.get(path(read_ago(5, lifecycle=MatchLifecycle.PAUSED, pause_until=until)))
         assert response["X-Data-State"] == "paused"
         assert 90 <= int(response["X-Next-Update-In"]) <= 100
+
+    def test_never_invite_to_ask_without_a_pause(self, caller: Caller) -> None:
+        match = read_ago(60)
+        match.refs.update(next_poll_at=timezone.now() - timedelta(seconds=5))
+        assert caller.get(path(match))["X-Next-Update-In"] == "1"
+
+    @pytest.mark.requirement("BX-1")
+    def test_of_a_refusal_for_age_tell_the_age(self, caller: Caller) -> None:
+        response = caller.get(path(read_ago(30)), {"max_age": 5})
+        assert (response.status_code, response["X-Data-State"]) == (503, "aging")
+        assert 30 <= int(response["X-Data-Age-Seconds"]) < 40
+        assert response["X-Data-Freshness"].endswith("Z")
+        assert response["Cache-Control"] == "no-store"
+
+    def test_the_etag_changes_with_the_lifecycle(self, caller: Caller) -> None:
+        match = read_ago(1)
+        etag = caller.get(path(match))["ETag"]
+        assert caller.get(path(match), If_None_Match=etag).status_code == 304
+        until = timezone.now() + timedelta(minutes=5)
+        Match.objects.filter(pk=match.pk).update(lifecycle=MatchLifecycle.PAUSED, pause_until=until)
+        response = caller.get(path(match), If_None_Match=etag)
+        assert (response.status_code, response.json()["lifecycle"]) == (200, "PAUSED")
 
     @pytest.mark.requirement("BX-22")
     def test_a_callers_own_request_id_is_kept_if_harmless(self, caller: Caller) -> None:

@@ -1,11 +1,15 @@
 """Errors: one honest shape for programs, a plain page for people."""
 
+import logging
+
 import pytest
 from django.db import OperationalError
 from django.test import Client, RequestFactory
+from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
 from tests.api_fixtures import Caller
 from victoryline.lib import error_pages
+from victoryline.lib.logs import NotTwice
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("BX-22")]
 
@@ -19,7 +23,7 @@ class TestProblems:
         assert response["Cache-Control"] == "no-store"
 
     @pytest.mark.parametrize(
-        "path", ["/api/v2/x", "/api/v1/nothing", "/cricket-data/x", "/token/x", "/api/v1/matches/"]
+        "path", ["/api/v2/x", "/api/v1/nothing", "/cricket-data/x", "/token/x", "/api/v1/nothing/", "/health/x/"]
     )
     def test_answer_unknown_addresses_of_the_api(self, anonymous: Client, path: str) -> None:
         response = anonymous.get(path)
@@ -37,9 +41,10 @@ class TestProblems:
         assert caller.get("/api/v1/matches/999", Accept="image/png").status_code == 404
 
     @pytest.mark.fault
-    def test_a_database_that_is_away_is_a_503_with_a_time(self, caller: Caller, monkeypatch) -> None:
+    @pytest.mark.parametrize("error", [OperationalError, PoolExhaustedError])
+    def test_a_database_that_is_away_is_a_503_with_a_time(self, caller: Caller, monkeypatch, error) -> None:
         def away(*args, **kwargs):
-            raise OperationalError("connection refused")
+            raise error("connection refused")
 
         monkeypatch.setattr("scraping.queries.page_of_matches", away)
         response = caller.get("/api/v1/matches")
@@ -58,6 +63,69 @@ class TestProblems:
 
     def test_a_forged_host_is_refused_politely(self, anonymous: Client) -> None:
         assert anonymous.get("/api/v1/matches", headers={"Host": "evil.example"}).status_code == 400
+
+
+class TestParameters:
+    def test_a_misspelled_one_is_named_with_what_was_meant(self, caller: Caller) -> None:
+        response = caller.get("/api/v1/matches", {"stauts": "live"})
+        problem = response.json()
+        assert (response.status_code, problem["type"]) == (400, "/problems/bad-parameter")
+        assert problem["parameter"] == "stauts"
+        assert "Did you mean `status`?" in problem["detail"]
+        assert "updated_since" in problem["detail"]
+
+    @pytest.mark.parametrize(
+        "path", ["/api/v1/matches/1", "/api/v1/matches/1/events", "/cricket-data/live-matches?max_age=1"]
+    )
+    def test_an_unknown_one_is_refused_everywhere(self, caller: Caller, path: str) -> None:
+        response = caller.get(path + ("&" if "?" in path else "?") + "zzz=1")
+        assert (response.status_code, response.json()["parameter"]) == (400, "zzz")
+
+    def test_a_bad_choice_lists_the_good_ones(self, caller: Caller) -> None:
+        detail = caller.get("/api/v1/matches", {"status": "running"}).json()["detail"]
+        assert "Use one of: upcoming, live, completed, abandoned." in detail
+
+
+class TestSlashes:
+    @pytest.mark.parametrize("path", ["/health/live/", "/api/v1/matches/", "/cricket-data/live-matches/", "/api/docs/"])
+    def test_at_the_end_are_allowed(self, caller: Caller, path: str) -> None:
+        assert caller.get(path).status_code == 200
+
+    def test_do_not_open_doors(self, anonymous: Client, operator: Caller) -> None:
+        assert anonymous.get("/api/v1/matches/").status_code == 401
+        assert operator.post("/api/v1/matches/999/pause/").status_code == 404
+        assert anonymous.post("/api/v1/nothing").status_code == 404
+
+    @pytest.mark.parametrize("path", ["/api", "/api/"])
+    def test_the_bare_address_leads_to_the_description(self, anonymous: Client, path: str) -> None:
+        response = anonymous.get(path)
+        assert (response.status_code, response["Location"]) == (302, "/api/docs")
+
+
+class TestLogLine:
+    def test_has_id_method_path_status_and_consumer(self, caller: Caller, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.INFO, "victoryline.requests")
+        caller.get("/api/v1/matches/999", X_Request_Id="find-me")
+        caller.get("/api/v1/matches")
+        [line] = [record for record in caplog.records if record.name == "victoryline.requests"]
+        assert (line.request_id, line.method, line.path) == ("find-me", "GET", "/api/v1/matches/999")
+        assert (line.status, line.levelname, line.consumer_id) == (404, "INFO", caller.key.consumer_id)
+
+    def test_of_our_failures_is_a_warning(self, caller: Caller, caplog, monkeypatch) -> None:
+        def away(*args, **kwargs):
+            raise OperationalError("gone")
+
+        monkeypatch.setattr("scraping.queries.page_of_matches", away)
+        caller.get("/api/v1/matches")
+        [line] = [record for record in caplog.records if record.name == "victoryline.requests"]
+        assert (line.status, line.levelname) == (503, "WARNING")
+
+    def test_replaces_the_one_of_django_unless_that_has_a_traceback(self) -> None:
+        record = logging.makeLogRecord({"name": "django.request", "status_code": 404})
+        assert not NotTwice().filter(record)
+        record.exc_info = (ValueError, ValueError("x"), None)
+        assert NotTwice().filter(record)
+        assert any(isinstance(each, NotTwice) for each in logging.getLogger("django.request").filters)
 
 
 class TestPages:

@@ -1,10 +1,12 @@
 """Who asked for what, and how old the answer was."""
 
 from datetime import timedelta
+from unittest.mock import Mock
 
 import pytest
 from django.db import OperationalError
 from django.utils import timezone
+from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
 from apiauth import access_writer, retention
 from apiauth.access_writer import AccessWriter
@@ -58,11 +60,16 @@ class TestWriter:
         assert list(AccessLog.objects.order_by("pk").values_list("duration_ms", flat=True)) == list(range(250))
 
     @pytest.mark.fault
-    def test_keeps_rows_in_order_while_the_database_is_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize(
+        "error", [OperationalError("server closed the connection"), PoolExhaustedError("all in use")]
+    )
+    def test_keeps_rows_in_order_while_the_database_is_away(
+        self, monkeypatch: pytest.MonkeyPatch, error: Exception
+    ) -> None:
         writer = AccessWriter()
         writer._waiting.extend(row(duration_ms=number) for number in range(3))
         with monkeypatch.context() as away:
-            away.setattr(AccessLog.objects, "bulk_create", _raise_operational_error)
+            away.setattr(AccessLog.objects, "bulk_create", Mock(side_effect=error))
             assert writer.flush() == 0
         assert writer.flush() == 3
         assert list(AccessLog.objects.order_by("pk").values_list("duration_ms", flat=True)) == [0, 1, 2]
@@ -108,7 +115,3 @@ class TestRetention:
         AccessLog.objects.bulk_create(row(timestamp=NOW - timedelta(days=40)) for _ in range(5))
         assert retention.prune(NOW) == 4
         assert retention.prune(NOW) == 1
-
-
-def _raise_operational_error(*args, **kwargs):
-    raise OperationalError("server closed the connection unexpectedly")

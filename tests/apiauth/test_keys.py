@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 
 from apiauth import keys
 from apiauth.models import ApiKey, Consumer, Tier
+from apiauth.signals import key_issued
 from tests.factories import NOW
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("FR-026")]
@@ -95,6 +96,27 @@ class TestCommands:
         assert key is not None
         assert (key.consumer.tier, key.scopes) == ("premium", ["operate", "read"])
         assert "not shown again" in out.getvalue()
+
+    def test_issue_tells_of_the_consumers_other_keys(self) -> None:
+        first, second = StringIO(), StringIO()
+        call_command("issue_api_key", "acme", stdout=first)
+        call_command("issue_api_key", "acme", stdout=second)
+        assert "other key" not in first.getvalue()
+        assert "acme has 1 other key," in second.getvalue()
+
+    def test_issue_announces_the_key_but_not_its_secret(self) -> None:
+        heard: list[dict[str, object]] = []
+
+        def listen(**announced: object) -> None:
+            heard.append(announced)
+
+        key_issued.connect(listen)
+        try:
+            issued = issue()
+        finally:
+            key_issued.disconnect(listen)
+        assert [each["prefix"] for each in heard] == [issued.key.prefix]
+        assert issued.text not in str(heard)
 
     def test_issue_prints_json(self) -> None:
         out = StringIO()

@@ -103,6 +103,28 @@ class TestTiers:
         assert Caller(name="better paying", tier=Tier.PREMIUM).get(LIST)["X-RateLimit-Remaining"] == "5"
 
 
+@pytest.mark.django_db
+class TestFreeAnswers:
+    @pytest.mark.usefixtures("small_limits")
+    def test_beyond_both_limits_nothing_is_looked_up(self, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+        etag = caller.get(LIST)["ETag"]
+        answers = [caller.get(LIST, If_None_Match=etag).status_code for _ in range(30)]
+        assert set(answers) == {304}
+        look_up = Mock()
+        monkeypatch.setattr("scraping.queries.page_of_matches", look_up)
+        rate_limit.limiter().take(caller.key.consumer.consumer_id, 3)
+        rate_limit.limiter().take(caller.key.consumer.consumer_id, 3)
+        assert caller.get(LIST, If_None_Match=etag).status_code == 429
+        look_up.assert_not_called()
+
+    @pytest.mark.usefixtures("small_limits")
+    def test_cost_quota_once_they_are_used_up(self, caller: Caller) -> None:
+        etag = caller.get(LIST)["ETag"]
+        answers = [caller.get(LIST, If_None_Match=etag) for _ in range(33)]
+        assert [answer.status_code for answer in answers[29:]] == [304, 304, 304, 429]
+        assert [answer["X-RateLimit-Remaining"] for answer in answers[29:]] == ["2", "1", "0", "0"]
+
+
 class TestRedisAway:
     @pytest.fixture
     def fallbacks(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from monitoring.board import card, score
 from scraping.payloads import Phase, Status
 from tests.factories import NOW, cricket_state, football_state, make_match, make_ref, make_unread_match
+from tests.monitoring.rows import make_watched
+from victoryline.lib.times import as_utc_iso
 
 
 def turn(number: int, team: str, runs: int, wickets: int, overs: str) -> dict[str, Any]:
@@ -67,3 +70,18 @@ class TestCard:
         shown = card(match, NOW)
         assert (shown["age_seconds"], shown["state"], shown["key"]) == (None, "unknown", str(match.pk))
         assert [team["name"] for team in shown["teams"]] == ["To be decided", "To be decided"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        (NOW - timedelta(minutes=5), "paused until 12:30 UTC, read 5 min ago"),
+        (None, "paused until 12:30 UTC, not read yet"),
+    ],
+)
+def test_a_paused_match_says_until_when_and_how_old_it_is(read: datetime | None, expected: str) -> None:
+    until = NOW.replace(hour=12, minute=30)
+    match, _, _ = make_watched(now=NOW, lifecycle="PAUSED", pause_until=until, last_scraper_update=read)
+    shown = card(match, NOW)
+    assert (shown["age_text"], shown["paused_until"]) == (expected, as_utc_iso(until))

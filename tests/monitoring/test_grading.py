@@ -15,8 +15,8 @@ from tests.monitoring.rows import make_task, make_watched
 
 H, D, F, R = Grade.HEALTHY, Grade.DEGRADED, Grade.FAILING, Grade.RECOVERING
 FRESH = Freshness(2, 4, 5, 10)
-MEDIAN_LATE = Freshness(60, 80, 90, 10)
-P95_LATE = Freshness(5, 60, 70, 10)
+MEDIAN_LATE = Freshness(60, 80, 90, 10, 6)
+P95_LATE = Freshness(5, 60, 70, 10, 1)
 ONE_LOST = Freshness(2, 4, 120, 100)
 BEGUN = Recovery(age_seconds=30, has_succeeded=False)
 WORKED = Recovery(age_seconds=30, has_succeeded=True)
@@ -62,11 +62,12 @@ def test_a_late_interval_begins_the_count_anew() -> None:
     standing = Standing(D)
     for freshness in (FRESH, P95_LATE, FRESH):
         standing = grade(standing, freshness, 0)
-    assert standing == Standing(D, 1, "5 % of the live matches are older than 60 s")
+    assert standing == Standing(D, 1, "1 of 10 live matches is 60 s old or older")
 
 
 def test_freshness_of_ages() -> None:
     assert Freshness.of([4.0, 1.0, 3.0, 2.0]) == Freshness(2.0, 4.0, 4.0, 4)
+    assert Freshness.of([60.0, 1.0]).late == 1
     assert Freshness.of([]) == Freshness()
 
 

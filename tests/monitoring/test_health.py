@@ -56,7 +56,7 @@ def ask(client: Client) -> dict[str, Any]:
     return answer
 
 
-@pytest.mark.requirement("DM-3", "FR-012", "US3.1")
+@pytest.mark.requirement("DM-3")
 class TestDocument:
     def test_has_the_specified_keys_in_their_order(self, client: Client) -> None:
         make_worker()
@@ -209,3 +209,8 @@ class TestReadiness:
         with connection.execute_wrapper(no_database):
             answer = client.get("/health/ready")
         assert (answer.status_code, answer.json()["reasons"]) == (503, ["the database is away (OperationalError)"])
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/health/live", "/health/ready", "/status", "/metrics"])
+def test_is_only_for_reading(path: str) -> None:
+    assert Client(enforce_csrf_checks=True).post(path).status_code == 405

@@ -90,6 +90,8 @@ class TestOfTheSystem:
         assert samples["scraper_scrapes_total", (("domain", "crex"), ("status", "success"))] == 0
         assert samples["scraper_breakers", (("state", "open"),)] == 0
         assert samples["scraper_grade", (("grade", "healthy"),)] == 1
+        assert samples["scraper_alerts_open", (("severity", "warning"),)] == 0
+        assert samples["scraper_alerts_open", (("severity", "critical"),)] == 0
         assert samples["scraper_queue_oldest_age_seconds", ()] >= 0
 
     def test_come_with_what_the_process_knows_of_itself(self, client: Client) -> None:

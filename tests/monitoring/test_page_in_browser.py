@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from datetime import timedelta
@@ -98,3 +99,11 @@ def test_works_without_script(live_server: LiveServer, page: Page) -> None:
     plain = context.new_page()
     plain.goto(live_server.url)
     expect(plain.locator(".card .team__score").last).to_have_text("95/3")
+
+
+def test_a_paused_match_says_until_when_and_how_old_it_is(live_server: LiveServer, page: Page) -> None:
+    make_watched(age=130, lifecycle="PAUSED", pause_until=timezone.now() + timedelta(minutes=30))
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(live_server.url)
+    expect(page.locator(".card .age")).to_have_text(re.compile(r"^paused until \d\d:\d\d.*, read 2 min ago$"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -34,3 +34,8 @@ def test_status(signs: Signs, status: Status) -> None:
     verdict = judge(signs)
     assert verdict.status is status
     assert bool(verdict.reasons) == (status is not Status.HEALTHY)
+
+
+def test_counts_in_good_grammar() -> None:
+    assert judge(replace(CALM, paused_live_matches=1)).reasons == ("1 live match is paused",)
+    assert judge(replace(CALM, paused_live_matches=2)).reasons == ("2 live matches are paused",)

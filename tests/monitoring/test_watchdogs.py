@@ -14,7 +14,7 @@ from monitoring.watchdogs.error_rate import watch_error_rate
 from monitoring.watchdogs.staleness import watch_staleness
 from monitoring.watchdogs.workers import watch_workers
 from scraping import signals
-from scraping.models import Match
+from scraping.models import Breaker, BreakerState, Match
 from tests.factories import NOW, make_source
 from tests.monitoring.rows import MEGABYTE, make_error, make_task, make_watched, make_worker
 from victoryline.lib.times import as_utc_iso
@@ -78,8 +78,36 @@ class TestStaleness:
         watch_staleness(LATER)
         assert Alert.objects.get().closed_at == LATER
 
+    @pytest.mark.parametrize(
+        ("state", "lifecycle", "minutes", "is_over"),
+        [
+            pytest.param(BreakerState.OPEN, "ACTIVE", 1, False, id="left alone"),
+            pytest.param(BreakerState.HALF_OPEN, "ACTIVE", 1, False, id="being tried"),
+            pytest.param(BreakerState.HALF_OPEN, "COMPLETED", 1, True, id="its match ended"),
+            pytest.param(BreakerState.OPEN, "ARCHIVED", 1, True, id="its match was put away"),
+            pytest.param(BreakerState.HALF_OPEN, "ACTIVE", 5, True, id="tried no more"),
+            pytest.param(BreakerState.CLOSED, "ACTIVE", 1, True, id="closed, unheard"),
+        ],
+    )
+    def test_ends_the_alert_of_a_breaker(
+        self, state: BreakerState, lifecycle: str, minutes: int, is_over: bool
+    ) -> None:
+        match, ref, _ = make_watched(now=NOW)
+        until = NOW if state == BreakerState.OPEN else None
+        name = f"{ref.key}_scraper"
+        Breaker.objects.create(name=name, ref=ref, state=state, open_until=until, last_state_change=NOW)
+        signals.breaker_opened.send_robust(sender=None, name=name, match_id=match.pk, now=NOW)
+        Match.objects.filter(pk=match.pk).update(lifecycle=lifecycle)
+        watch_staleness(NOW + timedelta(minutes=minutes))
+        assert (Alert.objects.get(key=f"breaker:{name}").closed_at is not None) is is_over
 
-@pytest.mark.requirement("FR-016", "US3.4")
+    def test_ends_the_alert_of_a_breaker_that_is_gone(self) -> None:
+        signals.breaker_opened.send_robust(sender=None, name="b", match_id=None, now=NOW)
+        watch_staleness(LATER)
+        assert Alert.objects.get().closed_at == LATER
+
+
+@pytest.mark.requirement("FR-016")
 class TestErrorRate:
     def test_alerts_above_ten_errors_a_minute_with_their_types(self, caplog: pytest.LogCaptureFixture) -> None:
         match, _, _ = make_watched(now=NOW)

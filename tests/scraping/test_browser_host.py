@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -21,7 +20,7 @@ import psutil
 import pytest
 from django.core.management import call_command
 
-from scraping import orphans
+from scraping import identity, orphans
 from scraping.browser.host import BrowserHost, Replacement
 from scraping.browser.options import OWNER_SWITCH, BrowserOptions
 from scraping.browser.processes import end_tree, tagged_browsers
@@ -62,9 +61,12 @@ def _no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
         request.getfixturevalue("arena").clear()
 
 
+HERE = identity.new_name().rsplit("-", 2)[0]  # the part of a name that says which machine
+
+
 def owner_id(pid: int | None = None) -> str:
     """As a worker names itself."""
-    return f"{socket.gethostname()[:40]}-{pid or os.getpid()}-{uuid.uuid4().hex[:6]}"
+    return f"{HERE}-{pid or os.getpid()}-{uuid.uuid4().hex[:6]}"
 
 
 class Hosted:
@@ -432,7 +434,7 @@ class TestOwnerTag:
 @pytest.mark.django_db
 def test_only_browsers_whose_worker_is_gone_are_ended(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
     me, tag = owner_id(), uuid.uuid4().hex[:6]
-    orphan = zoo.start_and_orphan(f"{socket.gethostname()[:40]}-PID-{tag}")
+    orphan = zoo.start_and_orphan(f"{HERE}-PID-{tag}")
     healthy, foreign, untagged = zoo.start(me), zoo.start(f"another-machine-999999999-{tag}"), zoo.start(None)
     tree = [orphan, *orphan.children(recursive=True)]
     # Other tests on this machine have browsers too: only ours are looked at.

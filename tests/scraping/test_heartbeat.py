@@ -37,6 +37,12 @@ class TestBeat:
         beating.beat(now=later(30))
         assert journal.rescue(max_rescues=3, now=later(25 + LEASE_SECONDS + 1)) == 1
 
+    def test_lets_go_of_a_task_that_hangs(self, beating: Heartbeat, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(heartbeat, "LONGEST_TASK_SECONDS", 0.0)
+        with beating._engine.holding(claimed(open_task(make_ref()))):
+            beating.beat(now=later(5))
+            assert journal.rescue(max_rescues=3, now=later(LEASE_SECONDS + 1)) == 1
+
     def test_does_not_revive_what_was_lost(self, beating: Heartbeat) -> None:
         claim = claimed(open_task(make_ref()))
         journal.rescue(max_rescues=3, now=later(16))

@@ -118,8 +118,8 @@ class TestDecide:
         assert self.decided(error_class, attempt=charged + 1, charged=charged) == Retry(later(seconds), is_charged=True)
 
     @pytest.mark.parametrize("error_class", [E.RESOURCE, E.STORE])
-    @pytest.mark.parametrize(("attempt", "charged", "seconds"), [(1, 0, 0.2), (5, 0, 1.0), (5, 4, 0.2)])
-    def test_our_own_faults_cost_nothing_and_hardly_wait(
+    @pytest.mark.parametrize(("attempt", "charged", "seconds"), [(1, 0, 0.2), (5, 0, 3.2), (9, 0, 15.0), (5, 4, 0.2)])
+    def test_our_own_faults_cost_nothing_and_wait_longer_each_time(
         self, error_class: ErrorClass, attempt: int, charged: int, seconds: float
     ) -> None:
         decision = self.decided(error_class, attempt=attempt, charged=charged)

@@ -199,6 +199,22 @@ class TestHint:
         claimed(task_id, at=later(5))
         assert hint_due_tasks(later(10)) == 0
 
+    def test_not_what_belongs_to_a_paused_match_until_it_goes_on(self, broker: StubBroker) -> None:
+        ref = make_ref()
+        task_id = open_task(ref)
+        lifecycle.pause(match_id=ref.match_id, until=later(60), reason="test", actor="test", now=NOW)
+        assert hint_due_tasks(later(1)) == 0
+        lifecycle.resume(match_id=ref.match_id, actor="test", now=later(2))
+        assert hint_due_tasks(later(3)) == 1
+        assert self.hints(broker) == [task_id]
+
+    def test_not_what_belongs_to_a_source_that_was_switched_off(self, broker: StubBroker) -> None:
+        ref = make_ref()
+        open_task(ref)
+        ref.source.is_enabled = False
+        ref.source.save()
+        assert hint_due_tasks(later(1)) == 0
+
     @pytest.mark.parametrize("state", ["not yet due", "in work", "finished"])
     def test_nothing_else(self, broker: StubBroker, state: str) -> None:
         ref = make_ref()

@@ -72,7 +72,7 @@ def block(text: str) -> SafeString:
     """Text as it came, escaped, in a box of its own."""
     if not text:
         return format_html("{}", "-")
-    return format_html('<pre class="overflow-auto text-xs whitespace-pre-wrap break-words max-h-96">{}</pre>', text)
+    return format_html('<pre class="console-text text-xs">{}</pre>', text)
 
 
 def json_block(value: object) -> SafeString:

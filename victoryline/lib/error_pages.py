@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import orjson
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template import loader
+from django.urls import resolve
+from django.views.decorators.common import no_append_slash
+from django.views.decorators.csrf import csrf_exempt
 
 from victoryline.lib import problems
 from victoryline.lib.request_id import request_id_of
@@ -32,6 +35,16 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     return answer(request, 500)
+
+
+@no_append_slash
+@csrf_exempt  # only the API's addresses come here, and tokens aren't sent by a browser on its own
+def without_slash(request: HttpRequest, address: str) -> HttpResponseBase:
+    """Our addresses have no slash at their end; who sends one gets the same answer, not a 404."""
+    found = resolve(f"/{address.rstrip('/')}")
+    request.resolver_match = found
+    response: HttpResponseBase = found.func(request, *found.args, **found.kwargs)
+    return response
 
 
 def answer(request: HttpRequest, code: int) -> HttpResponse:

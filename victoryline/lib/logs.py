@@ -62,6 +62,7 @@ def build(*, level: str, format: str, service: str) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
+        "filters": {"once": {"()": "victoryline.lib.logs.NotTwice"}},
         "formatters": {"line": {"()": "victoryline.lib.logs.formatter", "format": format}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "stream": "ext://sys.stderr", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
@@ -69,10 +70,18 @@ def build(*, level: str, format: str, service: str) -> dict[str, Any]:
         "loggers": {
             "django": quiet,
             "django.server": quiet,
+            "django.request": {"filters": ["once"], "propagate": True},
             "dramatiq": quiet,
             "asyncio": {**quiet, "level": "WARNING"},
         },
     }
+
+
+class NotTwice(logging.Filter):
+    """victoryline.requests has a line for every answer of 4xx and 5xx; of Django's own only tracebacks are kept."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return bool(record.exc_info) or not hasattr(record, "status_code")
 
 
 def formatter(format: str) -> logging.Formatter:
@@ -93,10 +102,17 @@ def _before(*, foreign: bool = False) -> list[Processor]:
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
     ]
     return (
-        [*chain, structlog.stdlib.ExtraAdder()]
+        [*chain, structlog.stdlib.ExtraAdder(), _drop_request]
         if foreign
         else [*chain, structlog.stdlib.PositionalArgumentsFormatter()]
     )
+
+
+def _drop_request(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Django hands over the whole request, of which a line could show no more than `<WSGIRequest ...>`."""
+    if not isinstance(event.get("request"), str | None):
+        del event["request"]
+    return event
 
 
 def _add_process(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

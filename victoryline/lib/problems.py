@@ -15,12 +15,15 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest
 from rest_framework import exceptions, status
 from rest_framework.response import Response
+from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
 from victoryline.lib.request_id import request_id_of
 
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
+# The last is what the pool of connections raises when all of them are in use; Django doesn't know it as its own.
+STORE_AWAY = (OperationalError, InterfaceError, PoolExhaustedError)
 
 # status: (type, title)
 KINDS: dict[int, tuple[str, str]] = {
@@ -44,9 +47,17 @@ class ApiProblem(exceptions.APIException):
 
     kind = ""
 
-    def __init__(self, detail: str, *, retry_after: float | None = None, **extensions: Any) -> None:
+    def __init__(
+        self,
+        detail: str,
+        *,
+        retry_after: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        **extensions: Any,
+    ) -> None:
         super().__init__(detail)
         self.retry_after = retry_after
+        self.headers = headers or {}
         self.extensions = extensions
 
 
@@ -104,7 +115,7 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response 
     request: HttpRequest = context["request"]._request  # noqa: SLF001  the only way to the request that middleware knows
     retry_after = _retry_after(problem)
     extensions = dict(getattr(problem, "extensions", {})) | _invalid_fields(problem)
-    headers = {"Cache-Control": "no-store"}
+    headers = {**getattr(problem, "headers", {}), "Cache-Control": "no-store"}
     if retry_after is not None:
         headers["Retry-After"] = str(retry_after)
         extensions["retry_after"] = retry_after
@@ -124,7 +135,7 @@ def _as_api_exception(error: Exception) -> exceptions.APIException | None:
             return exceptions.NotFound("There is nothing at this address. The addresses are listed at /api/docs.")
         case PermissionDenied():
             return exceptions.PermissionDenied()
-        case OperationalError() | InterfaceError():
+        case OperationalError() | InterfaceError() | PoolExhaustedError():
             logger.warning("The database can't be reached", exc_info=error, extra={"action": "api_store_away"})
             return StoreAway("Our database can't be reached at the moment. Try again in a few seconds.", retry_after=5)
     return None

@@ -1,7 +1,11 @@
-"""One id for a request: on its answer, in its log lines, in its problem document, in the access log."""
+"""One id for a request: on its answer, in its log lines, in its problem document, in the access log.
+
+Every refusal and failure has one line in the log, so that whoever is told an id finds what it stands for.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
 import uuid
 from collections.abc import Callable
@@ -9,6 +13,8 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponseBase
 
 from victoryline.lib.logs import bound
+
+logger = logging.getLogger("victoryline.requests")
 
 HEADER = "X-Request-Id"
 # A caller's own id is welcome when it can do no harm in a log line, a header or a column.
@@ -23,8 +29,36 @@ class RequestIdMiddleware:
         request_id = request_id_of(request)
         with bound(request_id=request_id):
             response = self.get_response(request)
+            if response.status_code >= 400:
+                _note(request, response.status_code)
         response.headers[HEADER] = request_id
         return response
+
+
+def _note(request: HttpRequest, status: int) -> None:
+    consumer: int | None = getattr(request, "api_consumer", None)
+    method, path = printable(request.method or "", 8), printable(request.path, 200)
+    logger.log(
+        logging.WARNING if status >= 500 else logging.INFO,
+        "%s %s was answered with %d",
+        method,
+        path,
+        status,
+        extra={
+            "action": "request_refused" if status < 500 else "request_failed",
+            "request_id": request_id_of(request),
+            "method": method,
+            "path": path,
+            "status": status,
+            **({} if consumer is None else {"consumer_id": consumer}),
+        },
+    )
+
+
+def printable(text: str, length: int) -> str:
+    """Paths come from strangers: without what breaks a log line or a column (NUL, lone surrogates), and cut."""
+    readable = "".join(char if char.isprintable() else "?" for char in text[:length])
+    return readable.encode(errors="replace").decode()
 
 
 def request_id_of(request: HttpRequest) -> str:

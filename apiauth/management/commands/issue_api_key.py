@@ -38,6 +38,10 @@ class Command(BaseCommand):
             expires_at=now + timedelta(days=days) if days else None,
         )
         self.stdout.write(_as_json(issued) if options["json"] else _as_text(issued))
+        others = keys.others_in_use(issued.key, now)
+        if others and not options["json"]:
+            noun = "key" if others == 1 else "keys"
+            self.stdout.write(f"{options['name']} has {others} other {noun}, which can still be used.")
 
 
 def _as_json(issued: keys.IssuedKey) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -23,6 +24,8 @@ from victoryline.lib import chromium
 from victoryline.lib.logs import set_process
 from victoryline.lib.processes import own_temp_dir
 from victoryline.scheduling import make_loop
+
+logger = logging.getLogger(__name__)
 
 STOP_SECONDS = 4.0  # for the work in hand; the browser needs some of the supervisor's grace too
 # A parent that is killed is reported by the kernel once for each of its threads; that is one wish, not several.
@@ -54,7 +57,12 @@ class Command(BaseCommand):
         worker.start()
         loop = make_loop(config, holder=worker_id) if with_scheduler else None
         thread = _start(loop) if loop else None
-        stopping.wait()
+        while not stopping.wait(1.0):
+            if thread and not thread.is_alive():
+                logger.critical(
+                    "The scheduler's thread has ended; so does this process", extra={"action": "engine_ended"}
+                )
+                os._exit(1)  # whoever supervises us starts a whole one
         if loop and thread:
             loop.stop()
             thread.join(timeout=STOP_SECONDS)
