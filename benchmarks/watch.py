@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -47,10 +48,20 @@ def _open() -> Any:
 
 
 def pause(place: Arena) -> None:
-    """No new work; what is under way is finished."""
+    """No new work; what is under way is finished. Tasks that nobody has taken wait in the journal."""
     Source.objects.filter(key=SITE).update(is_enabled=False)
-    wait_until(lambda: not _open().exists(), seconds=30, what="finishing what is under way")
+    wait_until(_is_idle_for_a_second, seconds=30, what="finishing what is under way")
     place.freeze()
+
+
+def _is_idle_for_a_second() -> bool:
+    """Hints that were sent before may still be taken, so one look is not enough."""
+    executing = ScrapeTask.objects.filter(state=TaskState.EXECUTING)
+    for _ in range(5):
+        if executing.exists():
+            return False
+        time.sleep(0.2)
+    return True
 
 
 def go_on(place: Arena) -> None:
