@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from scraping.models import Match, MatchLifecycle, MatchRef, ScrapeError, Scraper, ScrapeTask, TaskState, Worker
+from scraping.models.match import MatchQuerySet
 
 WORKER_IS_SILENT_AFTER = timedelta(seconds=15)
 MEGABYTE = 1024 * 1024
@@ -42,7 +43,7 @@ def active_scrapers() -> QuerySet[Scraper]:
     )
 
 
-def matches_to_watch() -> QuerySet[Match]:
+def matches_to_watch() -> MatchQuerySet:
     """Live, not paused, and at a source that is switched on: these must be fresh."""
     watched = MatchRef.objects.filter(match=OuterRef("pk"), is_watched=True, source__is_enabled=True)
     return Match.objects.live().filter(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, F
+from django.db.models import Count
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -94,11 +94,7 @@ def _troubled(name: str, value: int, url: str) -> dict[str, Any]:
 
 
 def _stalest(now: datetime) -> list[dict[str, Any]]:
-    matches = (
-        matches_to_watch()
-        .order_by(F("last_scraper_update").asc(nulls_first=True))
-        .defer("payload", "provenance")[:STALEST]
-    )
+    matches = matches_to_watch().stalest_first().defer("payload", "provenance")[:STALEST]
     return [
         {
             "title": str(match),

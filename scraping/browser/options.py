@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OWNER_SWITCH = "--victoryline-owner"
-OWNER_VARIABLE = "VICTORYLINE_OWNER"
 
 # A browser that reads scores needs none of the services that a person's browser keeps in the background.
 QUIET = (

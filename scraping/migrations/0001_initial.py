@@ -83,7 +83,6 @@ class Migration(migrations.Migration):
                 ('polling_interval_seconds', models.FloatField(default=2.5)),
                 ('unchanged_polls', models.PositiveIntegerField(default=0)),
                 ('recent_changes', models.CharField(blank=True, help_text='Last polls, newest last: 1 changed, 0 not.', max_length=20)),
-                ('average_latency_ms', models.FloatField(default=0.0)),
                 ('payload', models.JSONField(blank=True, default=dict, help_text='The latest state as this source tells it.')),
                 ('captured_at', models.DateTimeField(blank=True, null=True)),
                 ('suspect_checksum', models.CharField(blank=True, help_text='A state that went backwards; believed when it is read a second time.', max_length=64)),

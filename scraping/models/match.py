@@ -124,7 +124,6 @@ class MatchRef(models.Model):
     polling_interval_seconds = models.FloatField(default=2.5)
     unchanged_polls = models.PositiveIntegerField(default=0)
     recent_changes = models.CharField(max_length=20, blank=True, help_text="Last polls, newest last: 1 changed, 0 not.")
-    average_latency_ms = models.FloatField(default=0.0)
 
     payload = models.JSONField(default=dict, blank=True, help_text="The latest state as this source tells it.")
     captured_at = models.DateTimeField(null=True, blank=True)

@@ -45,8 +45,9 @@ def due_refs(now: datetime) -> QuerySet[MatchRef]:
     )
 
 
-def has_open_breaker(now: datetime) -> Q:
-    return Q(breaker__state=BreakerState.OPEN, breaker__open_until__gt=now)
+def has_open_breaker(now: datetime, *, of: str = "") -> Q:
+    """The condition on refs; `of` is the way to them from another table ("ref__")."""
+    return Q(**{f"{of}breaker__state": BreakerState.OPEN, f"{of}breaker__open_until__gt": now})
 
 
 def room_by_source() -> dict[int, int]:

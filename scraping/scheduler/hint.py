@@ -9,7 +9,8 @@ import dramatiq
 from django.db.models import Q
 
 from scraping import policies
-from scraping.models import BreakerState, MatchLifecycle, ScrapeTask, TaskState
+from scraping.models import MatchLifecycle, ScrapeTask, TaskState
+from scraping.scheduler.due import has_open_breaker
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ def hint_due_tasks(now: datetime) -> int:
         .filter(Q(hinted_at__isnull=True) | Q(hinted_at__lte=again))
         .filter(source__is_enabled=True)
         .exclude(ref__match__lifecycle=MatchLifecycle.PAUSED)  # its open task waits until the pause ends
-        .exclude(ref__breaker__state=BreakerState.OPEN, ref__breaker__open_until__gt=now)
+        .exclude(has_open_breaker(now, of="ref__"))
     )
     ids = list(due.order_by("priority", "run_at").values_list("pk", flat=True)[:BATCH])
     if not ids:

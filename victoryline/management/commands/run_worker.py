@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from monitoring.metrics import start_worker_metrics
 from scraping import identity, policies
-from scraping.browser.options import OWNER_VARIABLE, BrowserOptions
+from scraping.browser.options import BrowserOptions
 from scraping.scheduler.loop import SchedulerLoop
 from scraping.worker import WorkerOptions, WorkerProcess
 from victoryline.broker import install
@@ -49,7 +49,6 @@ class Command(BaseCommand):
             )
         worker_id = identity.new_name()
         set_process(service="engine" if with_scheduler else "worker", worker=worker_id)
-        os.environ[OWNER_VARIABLE] = worker_id  # for the processes that this one starts
         own_temp_dir()
         stopping = _on_signals()
         start_worker_metrics(config)
