@@ -20,11 +20,13 @@ Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max
 
 
 class Resource(StrEnum):
-    """What a task reads: the state of a match, the events it lacks, or a source's list of matches."""
+    """What a task reads: a match's state, the events it lacks, both at once, or a source's list of matches."""
 
     SCORECARD = "scorecard"
     COMMENTARY = "commentary"
+    FULL = "full"  # state and all events of a match, in one transaction: what a round's tasks ask for
     DISCOVERY = "discovery"
+    ROUND = "round"  # the list of one round's matches, for a job
 
 
 class Sport(StrEnum):

@@ -145,6 +145,48 @@ class Config:
     retry_max_delay_seconds: int = whole(
         16, "Longest delay between two attempts.", low=1, high=DAY_SECONDS, yaml="scraper.resilience.retry.max_delay"
     )
+    source_breaker_window_seconds: int = whole(
+        600,
+        "The time over which a whole source's calls are judged.",
+        low=10,
+        high=DAY_SECONDS,
+        yaml="scraper.resilience.source_breaker.window",
+    )
+    source_breaker_min_calls: int = whole(
+        30,
+        "Fewest calls in that time to judge a source by.",
+        low=1,
+        high=1_000_000,
+        yaml="scraper.resilience.source_breaker.min_calls",
+    )
+    source_breaker_bad_percent: int = whole(
+        35,
+        "Share of bad calls that opens a source's breaker.",
+        low=1,
+        high=100,
+        yaml="scraper.resilience.source_breaker.bad_percent",
+    )
+    source_breaker_cooldown_seconds: int = whole(
+        900,
+        "Seconds a source is left alone before probes are let through.",
+        low=1,
+        high=DAY_SECONDS,
+        yaml="scraper.resilience.source_breaker.cooldown",
+    )
+    source_breaker_probes: int = whole(
+        3,
+        "Probes, all good, that close a source's breaker.",
+        low=1,
+        high=100,
+        yaml="scraper.resilience.source_breaker.probes",
+    )
+    retry_budget_percent: int = whole(
+        20,
+        "Largest share of a source's calls that may be retries.",
+        low=1,
+        high=100,
+        yaml="scraper.resilience.retry.budget_percent",
+    )
     pause_after_failures: int = whole(
         5, "Failed tasks in a row that pause a match.", low=1, high=1000, yaml="scraper.resilience.pause.after_failures"
     )
@@ -272,6 +314,13 @@ class Config:
         yaml="database.pool.idle",
         planned=POOL,
     )
+    db_answer_seconds: int = whole(
+        20,
+        "Longest wait for an answer of PostgreSQL; then the connection counts as lost.",
+        low=1,
+        high=3600,
+        yaml="database.answer_seconds",
+    )
     db_pool_lifetime_seconds: int = whole(
         1800, "Age at which a connection is replaced.", low=1, high=DAY_SECONDS, yaml="database.pool.lifetime"
     )
@@ -329,6 +378,69 @@ class Config:
     leader_lease_seconds: float = number(
         10, "Time a scheduler stays leader without renewing.", low=1, high=300, yaml="engine.leader_lease_seconds"
     )
+
+    stop_seconds: int = whole(
+        25,
+        "Time a worker has to finish the work in hand when it is told to stop.",
+        low=1,
+        high=600,
+        yaml="engine.stop_seconds",
+    )
+    task_deadline_seconds: int = whole(
+        90,
+        "Time without progress after which a task hangs, and its process is replaced.",
+        low=5,
+        high=3600,
+        yaml="engine.task_deadline_seconds",
+    )
+    stall_seconds: int = whole(
+        30,
+        "Time after which a silent loop or heartbeat counts as stalled, and its process is replaced.",
+        low=2,
+        high=3600,
+        yaml="engine.stall_seconds",
+    )
+    min_free_disk_mb: int = whole(
+        200,
+        "Free disk space below which no new work is taken.",
+        low=0,
+        high=1_048_576,
+        yaml="engine.min_free_disk_mb",
+    )
+
+    # What is kept, and for how long
+    evidence_max_kb: int = whole(
+        512, "Largest file of evidence of a failure.", low=1, high=102_400, yaml="retention.evidence_max_kb"
+    )
+    evidence_total_mb: int = whole(
+        200,
+        "Disk space for all evidence; the oldest goes first.",
+        low=1,
+        high=1_048_576,
+        yaml="retention.evidence_total_mb",
+    )
+    keep_evidence_days: int = whole(7, "Days evidence is kept.", low=1, high=3650, yaml="retention.evidence_days")
+    keep_errors_days: int = whole(30, "Days failed attempts are kept.", low=30, high=3650, yaml="retention.errors_days")
+    keep_dead_days: int = whole(30, "Days dead letters are kept.", low=1, high=3650, yaml="retention.dead_days")
+    keep_done_hours: int = whole(
+        1, "Hours tasks that went well are kept.", low=1, high=87_600, yaml="retention.done_hours"
+    )
+    keep_snapshots_hours: int = whole(
+        24, "Hours old states of a match are kept.", low=1, high=87_600, yaml="retention.snapshots_hours"
+    )
+    keep_access_log_days: int = whole(
+        30, "Days the API's access log is kept.", low=1, high=3650, yaml="retention.access_log_days"
+    )
+    keep_matches_days: int = whole(
+        365,
+        "Days after which an archived match and its events are deleted.",
+        low=1,
+        high=36_500,
+        yaml="retention.matches_days",
+    )
+
+    # For tests of this system
+    crash_at: str = word("", "Name of a crash point at which the process kills itself. For fault tests only.")
 
     # The stadium and the demo
     demo: bool = flag(True, "`manage.py run` starts the stadium and its matches.", yaml="stadium.demo")

@@ -10,6 +10,7 @@ import django_stubs_ext
 
 from victoryline import console, env
 from victoryline.databases import databases
+from victoryline.lib import crash
 from victoryline.lib.logs import logging_config
 from victoryline.lib.secret_files import read_or_create
 
@@ -23,6 +24,7 @@ except env.ConfigError as error:
 BASE_DIR = env.PROJECT_ROOT
 VAR_DIR = CONFIG.var_dir
 VAR_DIR.mkdir(parents=True, exist_ok=True)
+crash.arm(CONFIG.crash_at)
 
 SECRET_KEY = CONFIG.secret_key or read_or_create(VAR_DIR / "secret_key")
 JWT_SIGNING_KEY = CONFIG.jwt_signing_key or read_or_create(VAR_DIR / "jwt_signing_key")

@@ -1,9 +1,9 @@
 """All tables of scraping, one aggregate a file."""
 
-from scraping.models.breaker import Breaker, BreakerState
-from scraping.models.error import ErrorGroup, ScrapeError
+from scraping.models.breaker import Breaker, BreakerState, Forced, OutcomeBucket
+from scraping.models.error import ErrorGroup, Evidence, EvidenceKind, ScrapeError
 from scraping.models.event import EventAction, MatchEvent
-from scraping.models.job import JobKind, ScrapeJob
+from scraping.models.job import JobItem, JobKind, ScrapeJob
 from scraping.models.match import Match, MatchLifecycle, MatchRef, Priority, ScraperStatus
 from scraping.models.process import Lease, Worker
 from scraping.models.scraper import HealthStatus, Scraper
@@ -17,13 +17,18 @@ __all__ = [
     "BreakerState",
     "ErrorGroup",
     "EventAction",
+    "Evidence",
+    "EvidenceKind",
+    "Forced",
     "HealthStatus",
+    "JobItem",
     "JobKind",
     "Lease",
     "Match",
     "MatchEvent",
     "MatchLifecycle",
     "MatchRef",
+    "OutcomeBucket",
     "Priority",
     "RobotsPolicy",
     "ScrapeError",

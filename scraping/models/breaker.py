@@ -1,6 +1,7 @@
 """Circuit breakers as rows, so that every process sees the same one and an operator can read it. Sole writer: breakers.
 
 Guards against hammering a source that is failing, and against a broken match eating the retries of the healthy ones.
+A breaker is either a ref's (so many failures in a row) or a whole source's (a share of bad calls in a window).
 """
 
 from __future__ import annotations
@@ -17,10 +18,21 @@ class BreakerState(models.TextChoices):
     HALF_OPEN = "HALF_OPEN"
 
 
+class Forced(models.TextChoices):
+    """What an operator has decided, until a time; `none` leaves the breaker to itself."""
+
+    NONE = "", "by itself"
+    OPEN = "OPEN", "forced open"
+    CLOSED = "CLOSED", "forced closed"
+
+
 class Breaker(models.Model):
     name = models.CharField(max_length=160, unique=True)
     ref = models.OneToOneField(
         "scraping.MatchRef", on_delete=models.CASCADE, null=True, blank=True, related_name="breaker"
+    )
+    source = models.OneToOneField(
+        "scraping.Source", on_delete=models.CASCADE, null=True, blank=True, related_name="breaker"
     )
     state = models.CharField(max_length=10, choices=BreakerState, default=BreakerState.CLOSED)
     version = models.PositiveIntegerField(default=0, help_text="Compare-and-swap: every change adds one.")
@@ -29,6 +41,15 @@ class Breaker(models.Model):
     last_failure_time = models.DateTimeField(null=True, blank=True)
     last_state_change = models.DateTimeField()
     open_until = models.DateTimeField(null=True, blank=True)
+    reason = models.CharField(max_length=300, blank=True, help_text="Why it is in its state.")
+    probes = models.JSONField(
+        default=dict, blank=True, help_text="Permits of a half-open breaker: task id to the time the permit expires."
+    )
+    forced = models.CharField(max_length=6, choices=Forced, default=Forced.NONE, blank=True)
+    forced_until = models.DateTimeField(null=True, blank=True)
+    forced_reason = models.CharField(max_length=200, blank=True)
+    forced_by = models.CharField(max_length=150, blank=True)
+    total_opens = models.PositiveIntegerField(default=0)
     total_calls = models.PositiveBigIntegerField(default=0)
     total_successes = models.PositiveBigIntegerField(default=0)
     total_failures = models.PositiveBigIntegerField(default=0)
@@ -39,6 +60,13 @@ class Breaker(models.Model):
             models.CheckConstraint(condition=Q(state__in=BreakerState.values), name="breaker_state_known"),
             models.CheckConstraint(
                 condition=~Q(state=BreakerState.OPEN) | Q(open_until__isnull=False), name="breaker_open_has_an_end"
+            ),
+            models.CheckConstraint(
+                condition=Q(ref__isnull=True) | Q(source__isnull=True), name="breaker_of_a_ref_or_of_a_source"
+            ),
+            models.CheckConstraint(
+                condition=Q(forced="") | (Q(forced_until__isnull=False) & ~Q(forced_reason="")),
+                name="breaker_forced_has_an_end_and_a_reason",
             ),
         )
 
@@ -58,3 +86,20 @@ class Breaker(models.Model):
             "total_rejections": self.total_rejections,
             "last_state_change": as_utc_iso(self.last_state_change),
         }
+
+
+class OutcomeBucket(models.Model):
+    """What a source's attempts came to in a few seconds: workers add to it in batches, its breaker sums it up."""
+
+    source = models.ForeignKey("scraping.Source", on_delete=models.CASCADE, related_name="outcomes")
+    starts_at = models.DateTimeField()
+    calls = models.PositiveIntegerField(default=0)
+    bad = models.PositiveIntegerField(default=0, help_text="Failed, and the source's fault.")
+    retries = models.PositiveIntegerField(default=0, help_text="Calls that were not the first attempt of their task.")
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("source", "starts_at"), name="outcomes_once_per_time"),)
+        indexes = (models.Index(fields=("starts_at",), name="outcomes_time"),)
+
+    def __str__(self) -> str:
+        return f"{self.calls} calls, {self.bad} bad from {self.starts_at:%H:%M:%S}"

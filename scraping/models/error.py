@@ -56,3 +56,30 @@ class ScrapeError(models.Model):
 
     def __str__(self) -> str:
         return f"{self.error_type} at {self.timestamp:%H:%M:%S}"
+
+
+class EvidenceKind(models.TextChoices):
+    PAGE = "page", "the page as it was read"
+    SCREENSHOT = "screenshot", "what a person would have seen"
+    ANSWER = "answer", "the JSON answer that was refused"
+
+
+class Evidence(models.Model):
+    """A file that shows what a failed attempt saw: redacted, capped, under MEDIA, never rendered as markup."""
+
+    error = models.ForeignKey(ScrapeError, on_delete=models.CASCADE, related_name="files")
+    kind = models.CharField(max_length=10, choices=EvidenceKind)
+    path = models.CharField(max_length=200, unique=True, help_text="Under MEDIA_ROOT.")
+    size_bytes = models.PositiveIntegerField()
+    is_truncated = models.BooleanField(default=False)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "evidence"
+        constraints = (
+            models.CheckConstraint(condition=models.Q(kind__in=EvidenceKind.values), name="evidence_kind_known"),
+        )
+        indexes = (models.Index(fields=("created_at",), name="evidence_time"),)
+
+    def __str__(self) -> str:
+        return self.path

@@ -80,8 +80,13 @@ class ScrapeTask(models.Model):
             ),
             models.UniqueConstraint(
                 fields=("source", "resource"),
-                condition=Q(state__in=OPEN_STATES, ref__isnull=True),
+                condition=Q(state__in=OPEN_STATES, ref__isnull=True, job__isnull=True),
                 name="task_one_open_per_source_and_resource",
+            ),
+            models.UniqueConstraint(
+                fields=("job", "resource"),
+                condition=Q(state__in=OPEN_STATES, ref__isnull=True, job__isnull=False),
+                name="task_one_open_per_job_and_resource",
             ),
             models.CheckConstraint(condition=Q(state__in=TaskState.values), name="task_state_known"),
             models.CheckConstraint(
