@@ -10,7 +10,7 @@ export STADIUM_PACE := $(PACE)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench requirements migrations-check deploy-check config-docs doctor screenshots clean
+.PHONY: help run test faults lint format bench requirements migrations-check deploy-check config-docs doctor screenshots clean
 
 help: ## List what can be done
 	@echo "VictoryLine. First time here? Type: make run"
@@ -22,6 +22,9 @@ run: .bootstrap-run ## Start everything: web, engine, simulated sources (PORT=80
 
 test: .bootstrap-test ## Run all tests with private PostgreSQL and Redis (ONLY=fast|scaled|slow ARGS="-k name")
 	@exec $(PY) scripts/test.py $(if $(ONLY),--only $(ONLY)) -- $(ARGS)
+
+faults: .bootstrap-test ## Break whole systems on purpose and time how they heal, about half an hour (FAULT=6)
+	@exec $(PY) scripts/faults.py $(if $(FAULT),--fault $(FAULT)) -- $(ARGS)
 
 lint: .bootstrap-dev ## Check style, types, layers, migrations and deployment settings
 	@exec $(PY) scripts/lint.py

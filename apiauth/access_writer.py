@@ -11,6 +11,7 @@ import atexit
 import logging
 import os
 import threading
+import time
 from collections import deque
 from multiprocessing import util as multiprocessing_util
 
@@ -18,6 +19,7 @@ from django.db import DatabaseError, close_old_connections, connection, transact
 from prometheus_client import Counter
 
 from apiauth.models import AccessLog
+from victoryline.lib import presence
 from victoryline.lib.problems import STORE_AWAY
 
 logger = logging.getLogger(__name__)
@@ -25,6 +27,7 @@ logger = logging.getLogger(__name__)
 BATCH = 100
 FLUSH_SECONDS = 1.0
 MAX_WAITING = 10_000
+TELL_EVERY_SECONDS = 60.0
 dropped_total = Counter("api_access_log_dropped_total", "Access-log rows that could not be kept.")
 
 
@@ -37,6 +40,7 @@ class AccessWriter:
         self._thread: threading.Thread | None = None
         self._pid = 0
         self._dropped_unreported = 0
+        self._tell_again_at = 0.0
 
     def write(self, row: AccessLog) -> None:
         """Never blocks and never raises."""
@@ -58,9 +62,8 @@ class AccessWriter:
                     stored += self._store(batch)
                 except STORE_AWAY as error:
                     self._waiting.extendleft(reversed(batch))
-                    logger.warning(
-                        "Access log waits for the database", exc_info=error, extra={"action": "access_log_waits"}
-                    )
+                    presence.database.report(error)
+                    self._tell_that_it_waits(error)
                     break
         self._report_drops()
         return stored
@@ -96,6 +99,16 @@ class AccessWriter:
             count, self._dropped_unreported = self._dropped_unreported, 0
             logger.error("Access-log rows were dropped", extra={"action": "access_log_dropped", "dropped_count": count})
 
+    def _tell_that_it_waits(self, error: Exception) -> None:
+        if time.monotonic() >= self._tell_again_at:
+            self._tell_again_at = time.monotonic() + TELL_EVERY_SECONDS
+            logger.warning(
+                "Access log waits for the database, %d rows so far: %s",
+                len(self._waiting),
+                error,
+                extra={"action": "access_log_waits", "waiting": len(self._waiting)},
+            )
+
     def _start(self) -> None:
         """Once a process, on its first row: a thread doesn't survive a fork."""
         self._pid = os.getpid()
@@ -109,7 +122,7 @@ class AccessWriter:
         while True:
             self._wake.wait(FLUSH_SECONDS)
             self._wake.clear()
-            if not self._waiting:
+            if not self._waiting or presence.database.is_away():
                 continue
             try:
                 close_old_connections()
@@ -119,7 +132,11 @@ class AccessWriter:
                 logger.exception("Access log could not be written", extra={"action": "access_log_failed"})
 
     def _last_flush(self) -> None:
-        if self._waiting:
+        if presence.database.is_away():
+            # Waiting for it would only make the end of the process late; the rows are gone either way.
+            self._drop(len(self._waiting))
+            self._report_drops()
+        elif self._waiting:
             try:
                 self.flush()
             finally:

@@ -4,15 +4,14 @@
 let twice the limit through at the edge of two of them.
 
 Guards against a lost Redis taking the API with it: the first failed call turns to a counter in this process's memory,
-and Redis is asked again after RETRY_SECONDS. Meanwhile each process counts for itself, so a consumer may get up to
-(number of web processes) x its limit; refusing everybody would be worse. `api_rate_limit_fallback_total` tells.
+and no request asks Redis again before a thread of `presence` has found it back. Meanwhile each process counts for
+itself, so a consumer may get up to (number of web processes) x its limit; refusing everybody would be worse.
+`api_rate_limit_fallback_total` tells.
 """
 
 from __future__ import annotations
 
-import logging
 import math
-import threading
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -22,17 +21,11 @@ from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage, RedisStorage
 from limits.storage.base import SlidingWindowCounterSupport
 from prometheus_client import Counter
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
-from redis.retry import Retry
 
+from victoryline.lib import presence
 from victoryline.lib.http import RateLimit
 
-logger = logging.getLogger(__name__)
-
-REDIS_TIMEOUT_SECONDS = 0.25
-RETRY_SECONDS = 5.0
-LOG_EVERY_SECONDS = 60.0
 CLEAR_EVERY_SECONDS = 10.0
 fallback_total = Counter("api_rate_limit_fallback_total", "Requests counted in memory because Redis was away.")
 
@@ -90,9 +83,7 @@ class Limiter:
     def __init__(self, redis_url: str) -> None:
         self._memory = CalmMemoryStorage()
         self._redis = _redis_storage(redis_url) if redis_url else None
-        self._redis_again_at = 0.0
-        self._log_again_at = 0.0
-        self._lock = threading.Lock()
+        self._presence = presence.redis(redis_url) if redis_url else None
 
     def take(self, bucket: str, per_minute: int) -> Verdict:
         """Counts one request, if there is room for it."""
@@ -103,28 +94,14 @@ class Limiter:
         return self._ask(bucket, per_minute, cost=0)
 
     def _ask(self, bucket: str, per_minute: int, cost: int) -> Verdict:
-        if self._redis is not None:
-            if time.monotonic() >= self._redis_again_at:
+        if self._redis is not None and self._presence is not None:
+            if not self._presence.is_away():
                 try:
                     return _ask(self._redis, bucket, per_minute, cost)
                 except (RedisError, OSError) as error:
-                    self._leave_redis(error)
+                    self._presence.report(error)
             fallback_total.inc()
         return _ask(self._memory, bucket, per_minute, cost)
-
-    def _leave_redis(self, error: Exception) -> None:
-        now = time.monotonic()
-        with self._lock:
-            self._redis_again_at = now + RETRY_SECONDS
-            is_silent = now < self._log_again_at
-            if not is_silent:
-                self._log_again_at = now + LOG_EVERY_SECONDS
-        if not is_silent:
-            logger.warning(
-                "Redis is away: requests are limited by each process on its own",
-                exc_info=error,
-                extra={"action": "rate_limit_fallback"},
-            )
 
 
 def _ask(storage: SlidingWindowCounterSupport, bucket: str, per_minute: int, cost: int) -> Verdict:
@@ -142,14 +119,7 @@ def _ask(storage: SlidingWindowCounterSupport, bucket: str, per_minute: int, cos
 
 
 def _redis_storage(url: str) -> RedisStorage:
-    # One bounded try: a stopped Redis must cost a request a quarter of a second once in a while, not every time.
-    return RedisStorage(
-        url,
-        key_prefix="victoryline:limits",
-        socket_timeout=REDIS_TIMEOUT_SECONDS,
-        socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
-        retry=Retry(NoBackoff(), 0),  # type: ignore[arg-type]  # passed on to redis.from_url as it is
-    )
+    return RedisStorage(url, key_prefix="victoryline:limits", **presence.BOUNDED)
 
 
 @cache

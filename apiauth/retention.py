@@ -1,27 +1,26 @@
-"""Lets old access-log rows go, a few at a time, so that no lock is held for long."""
+"""How long the access log is kept."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from apiauth.models import AccessLog
+from django.conf import settings
+from django.db.models import QuerySet
 
-KEEP = timedelta(days=30)
-BATCH = 1_000
-BATCHES_PER_RUN = 20
+from apiauth.models import AccessLog
+from victoryline.lib.retention import Rows, Rule
+from victoryline.lib.retention import prune as carry_out
+
+
+def rules() -> tuple[Rule, ...]:
+    days = settings.CONFIG.keep_access_log_days
+    return (Rows("access-log", f"{days} day{'' if days == 1 else 's'}", _old_access),)
 
 
 def prune(now: datetime) -> int:
-    """Removes rows past KEEP, up to BATCHES_PER_RUN batches; returns how many went."""
-    removed = 0
-    for _ in range(BATCHES_PER_RUN):
-        old = (
-            AccessLog.objects.filter(timestamp__lt=now - KEEP)
-            .order_by("timestamp")
-            .values_list("pk", flat=True)[:BATCH]
-        )
-        count, _ = AccessLog.objects.filter(pk__in=list(old)).delete()
-        removed += count
-        if count < BATCH:
-            break
-    return removed
+    return carry_out(rules(), now)
+
+
+def _old_access(now: datetime) -> QuerySet[AccessLog]:
+    limit = now - timedelta(days=settings.CONFIG.keep_access_log_days)
+    return AccessLog.objects.filter(timestamp__lt=limit).order_by("timestamp")

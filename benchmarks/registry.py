@@ -12,6 +12,8 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 BENCHES = {
+    "growth": "benchmarks.benches.growth",
+    "journal": "benchmarks.benches.journal",
     "live": "benchmarks.benches.live",
     "polls": "benchmarks.benches.polls",
 }

@@ -7,10 +7,12 @@ is a dozen queries a scrape, which come every 15 seconds. Labels stay bounded: o
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from django.db import connections
+from django.conf import settings
+from django.db import Error, connections
 from django.db.models import Count, Min, Q, Sum
 from django.utils import timezone
 from prometheus_client.core import (
@@ -37,6 +39,10 @@ from scraping.models import (
     ScrapeTask,
     TaskState,
 )
+from victoryline.lib import pg_wait, presence
+from victoryline.lib.problems import STORE_AWAY
+
+logger = logging.getLogger(__name__)
 
 BUCKETS = (1, 2.5, 5, 10, 30, 60, 120, 300)
 NOT_ARCHIVED = ~Q(match__lifecycle=MatchLifecycle.ARCHIVED)
@@ -51,9 +57,24 @@ class JournalCollector(Collector):
         return []  # without this, registering would already ask the database
 
     def collect(self) -> Iterator[Metric]:
-        now = timezone.now()
+        """While the database is away only that is told: what this process knows of itself comes from elsewhere."""
+        found = self._found(timezone.now())
+        yield GaugeMetricFamily("victoryline_database_up", "1: the database answers.", value=float(bool(found)))
+        if url := settings.CONFIG.redis_url:
+            is_up = not presence.redis(url).is_away()
+            yield GaugeMetricFamily("victoryline_redis_up", "1: Redis answers, or nobody has asked.", value=is_up)
+        yield from found
+
+    def _found(self, now: datetime) -> list[Metric]:
+        if presence.database.is_away():
+            return []
         try:
-            yield from [*_of_matches(now), *_of_workers(now), *_of_the_queue(now), *_of_the_system(now)]
+            with pg_wait.within(presence.READ_SECONDS):
+                return [*_of_matches(now), *_of_workers(now), *_of_the_queue(now), *_of_the_system(now)]
+        except (Error, *STORE_AWAY) as error:
+            presence.database.report(error)
+            logger.warning("Metrics without the database: %s", error, extra={"action": "metrics_store_away"})
+            return []
         finally:
             if self._closes_connections:
                 connections.close_all()

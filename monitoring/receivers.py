@@ -22,7 +22,8 @@ from monitoring.alerts import causes
 from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import AuditOutcome, Severity
 from scraping import signals
-from scraping.models import Breaker, Match, ScrapeTask
+from scraping.models import Breaker, Match, ScrapeTask, Source
+from victoryline.lib.times import as_utc_iso
 
 logger = logging.getLogger(__name__)
 Listener = Callable[..., None]
@@ -101,21 +102,59 @@ def note_new_browser(*, now: datetime, worker_id: str, reason: str = "", seconds
 
 
 @listens_to(signals.breaker_opened)
-def note_open_breaker(*, now: datetime, name: str, match_id: int | None = None, **more: Any) -> None:
-    audit.record(
-        actor="breaker", action_type="breaker_open", trigger_condition="too many failures", target=name, now=now
-    )
-    detail = {"breaker": name, "match_id": match_id, **_plain(more)}
+def note_open_breaker(
+    *,
+    now: datetime,
+    name: str,
+    match_id: int | None = None,
+    source_id: int | None = None,
+    reason: str = "",
+    actor: str = "",
+    **more: Any,
+) -> None:
+    if not actor:  # what a person did is written once, with the person's reason
+        why = reason or "too many failures"
+        audit.record(actor="breaker", action_type="breaker_open", trigger_condition=why, target=name, now=now)
     until = Breaker.objects.filter(name=name).values_list("open_until", flat=True).first()
     end = f"until {until:%H:%M:%S} UTC" if until else "for a while"
+    source = Source.objects.filter(pk=source_id or 0).values_list("name", flat=True).first()
+    detail = {"breaker": name, "match_id": match_id, "source": source, "reason": reason, **_plain(more)}
+    if source:
+        summary = f"{source} is left alone {end}; the data of its matches grows old until then"
+        raise_alert(causes.breaker(name), Severity.CRITICAL, summary, detail, now)
+        return
     summary = f"Reading {_name(match_id)} failed so often that it is left alone {end}"
+    if actor:
+        summary = f"{_name(match_id)} is left alone {end}, as {actor} decided"
     raise_alert(causes.breaker(name), Severity.WARNING, summary, detail, now)
 
 
+@listens_to(signals.breaker_half_opened)
+def note_half_open_breaker(*, now: datetime, name: str, reason: str = "", actor: str = "", **_: Any) -> None:
+    if not actor:
+        audit.record(actor="breaker", action_type="breaker_half_open", trigger_condition=reason, target=name, now=now)
+
+
 @listens_to(signals.breaker_closed)
-def note_closed_breaker(*, now: datetime, name: str, **_: Any) -> None:
-    audit.record(actor="breaker", action_type="breaker_close", trigger_condition="it works again", target=name, now=now)
+def note_closed_breaker(*, now: datetime, name: str, reason: str = "", actor: str = "", **_: Any) -> None:
+    if not actor:
+        why = reason or "it works again"
+        audit.record(actor="breaker", action_type="breaker_close", trigger_condition=why, target=name, now=now)
     close_alert(causes.breaker(name), now)
+
+
+@listens_to(signals.breaker_operated)
+def note_operated_breaker(
+    *, now: datetime, name: str, action: str, reason: str, actor: str, until: datetime | None = None
+) -> None:
+    audit.record(
+        actor=actor,
+        action_type=action,
+        trigger_condition=reason,
+        target=name,
+        metadata={"until": as_utc_iso(until)} if until else {},
+        now=now,
+    )
 
 
 @listens_to(signals.orphan_killed)
@@ -126,6 +165,55 @@ def note_orphan(*, now: datetime, pid: int, memory_bytes: int = 0, dry_run: bool
         trigger_condition="a browser outlived its worker",
         target=f"pid {pid}",
         metadata={"pid": pid, "memory_bytes": memory_bytes, "dry_run": dry_run, **_plain(more)},
+        now=now,
+    )
+
+
+@listens_to(signals.store_returned)
+def note_replay(*, now: datetime, worker_id: str, seconds: float, written: int, dropped: int, **_: Any) -> None:
+    audit.record(
+        actor="worker",
+        action_type="spool_replay",
+        trigger_condition=f"the database was away for {seconds:.0f} s",
+        target=worker_id,
+        duration_seconds=seconds,
+        outcome=AuditOutcome.PARTIAL if dropped else AuditOutcome.SUCCESS,
+        metadata={"written": written, "dropped": dropped},
+        now=now,
+    )
+
+
+@listens_to(signals.disk_ran_short)
+def note_full_disk(*, now: datetime, worker_id: str, free_mb: int, **_: Any) -> None:
+    summary = f"The disk of worker {worker_id} has {free_mb} MB left: it takes no new tasks"
+    detail = {"worker_id": worker_id, "free_mb": free_mb}
+    raise_alert(causes.disk(worker_id), Severity.CRITICAL, summary, detail, now)
+
+
+@listens_to(signals.disk_recovered)
+def note_free_disk(*, now: datetime, worker_id: str, **_: Any) -> None:
+    close_alert(causes.disk(worker_id), now)
+
+
+@listens_to(signals.layout_lost)
+def note_lost_layout(*, now: datetime, match_id: int, failures: int, reason: str = "", **_: Any) -> None:
+    detail = {"match_id": match_id, "failures": failures, "reason": reason}
+    summary = f"The page of {_name(match_id)} has changed: {reason}"
+    raise_alert(causes.layout(match_id), Severity.CRITICAL, summary, detail, now)
+
+
+@listens_to(signals.layout_found)
+def note_found_layout(*, now: datetime, match_id: int, **_: Any) -> None:
+    close_alert(causes.layout(match_id), now)
+
+
+@listens_to(signals.errors_resolved)
+def note_resolved_errors(*, now: datetime, count: int, actor: str, **_: Any) -> None:
+    audit.record(
+        actor=actor,
+        action_type="errors_resolved",
+        trigger_condition="marked by a person",
+        target=f"{count} {'error' if count == 1 else 'errors'}",
         now=now,
     )
 

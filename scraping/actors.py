@@ -19,7 +19,9 @@ def run_task(task_id: int) -> None:
     try:
         # A connection that broke while the thread was idle stays broken until it is closed, health checks or not.
         close_old_connections()
-        scrape(task_id, current_engine())
+        engine = current_engine()
+        if engine.takes_work:
+            scrape(task_id, engine)
     except Exception:  # the journal knows the task is not finished; the broker must not remember anything
         logger.exception("Task %s could not be run; it will be hinted again", task_id, extra={"action": "task_not_run"})
     finally:

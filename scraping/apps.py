@@ -4,3 +4,8 @@ from django.apps import AppConfig
 class ScrapingConfig(AppConfig):
     name = "scraping"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from scraping.rendered import publisher
+
+        publisher.connect()

@@ -7,8 +7,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from scraping.disk import DiskGuard
+from scraping.errors import NotStored
 from scraping.journal import Claim
 from scraping.models import Stage
+from scraping.outage import OutageKeeper
+from scraping.outcomes import Outcomes
 from scraping.policies import Policies
 from scraping.reading.reader import Reader
 
@@ -16,13 +20,40 @@ from scraping.reading.reader import Reader
 class Engine:
     """Shared by the task threads and the heartbeat thread of one worker."""
 
-    def __init__(self, *, worker_id: str, reader: Reader, policies: Policies) -> None:
+    def __init__(
+        self,
+        *,
+        worker_id: str,
+        reader: Reader,
+        policies: Policies,
+        keeper: OutageKeeper | None = None,
+        disk: DiskGuard | None = None,
+    ) -> None:
         self.worker_id = worker_id
+        self.keeper = keeper
+        self.disk = disk
         self.reader = reader
         self.policies = policies
+        self.outcomes = Outcomes()
         self._held: dict[tuple[int, int], Stage] = {}  # by task and fence
         self._since: dict[tuple[int, int], float] = {}
+        self._moves: dict[tuple[int, int], int] = {}
+        self._mine = threading.local()
         self._lock = threading.Lock()
+
+    @property
+    def takes_work(self) -> bool:
+        """Not while the database is away: what a hint asks for stays in the journal. Not on a full disk either."""
+        is_full = self.disk is not None and self.disk.is_short
+        return not (is_full or (self.keeper is not None and self.keeper.is_away))
+
+    def lost_store(self, error: Exception) -> None:
+        """The database is away. A reading that it did not take is kept."""
+        if self.keeper is None:
+            return
+        if isinstance(error, NotStored):
+            self.keeper.not_stored(error.match, error.payload)
+        self.keeper.lost(error)
 
     @contextmanager
     def holding(self, claim: Claim) -> Iterator[None]:
@@ -30,16 +61,31 @@ class Engine:
         with self._lock:
             self._held[claim.task_id, claim.fence] = Stage.INIT
             self._since[claim.task_id, claim.fence] = time.monotonic()
+            self._moves[claim.task_id, claim.fence] = 0
+        self._mine.key = claim.task_id, claim.fence
         try:
             yield
         finally:
+            self._mine.key = None
             with self._lock:
+                self._moves.pop((claim.task_id, claim.fence), None)
                 self._held.pop((claim.task_id, claim.fence), None)
                 self._since.pop((claim.task_id, claim.fence), None)
 
     def progress(self, claim: Claim, stage: Stage) -> None:
         with self._lock:
             self._held[claim.task_id, claim.fence] = stage
+        self.moved()
+
+    def moved(self) -> None:
+        """The task of this thread has got a step further."""
+        key = getattr(self._mine, "key", None)
+        if key in self._moves:
+            self._moves[key] += 1
+
+    def moves(self) -> dict[str, int]:
+        """How far each task in hand has got. Takes no lock: the watchdog asks, and must not wait for anybody."""
+        return {f"task {task_id} (fence {fence})": moves for (task_id, fence), moves in self._moves.copy().items()}
 
     def stage_of(self, claim: Claim) -> Stage:
         with self._lock:

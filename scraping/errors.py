@@ -11,6 +11,7 @@ ScrapingError
 ├── Gone           404, 410                         -> final sync, the match is over
 ├── ResourceLost   browser or driver died           -> replace it, costs the task nothing
 ├── StoreAway      our database cannot be reached   -> costs the task nothing
+│   └── NotStored         it did not take a reading, which is kept and written later
 ├── BreakerOpen    the source is left alone for now -> later, as if it had not been tried
 └── StaleFence     somebody else owns the task now  -> drop the work, nothing was written
 Anything else is a bug: dead letter with its stack.
@@ -22,6 +23,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scraping.payloads import Payload
+    from scraping.spool import HeldMatch
 
 
 class ErrorClass(StrEnum):
@@ -106,6 +112,15 @@ class ResourceLost(ScrapingError):
 class StoreAway(ScrapingError):
     error_class = ErrorClass.STORE
     error_type = "database"
+
+
+class NotStored(StoreAway):
+    """Carries the reading that the database did not take, so that it is not lost with the error."""
+
+    def __init__(self, message: str, *, match: HeldMatch, payload: Payload) -> None:
+        super().__init__(message)
+        self.match = match
+        self.payload = payload
 
 
 class BreakerOpen(ScrapingError):

@@ -12,6 +12,7 @@ import orjson
 from scraping.errors import PayloadRejected
 from scraping.models import EventAction, MatchEvent, MatchRef
 from scraping.payloads import Event
+from victoryline.lib.crash import crash_point
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,19 @@ def store(ref: MatchRef, events: Sequence[Event], *, are_complete: bool, sequenc
     superseded = [current[e.id].pk for e in corrected] + [row.pk for row in gone]
     if superseded:
         MatchEvent.objects.filter(pk__in=superseded).update(is_current=False)
+    crash_point("events.superseded")
     rows = [_row(ref, e, 1, sequence, now) for e in new]
     rows += [_row(ref, e, current[e.id].revision + 1, sequence, now) for e in corrected]
     rows += [_retraction(row, sequence, now) for row in gone]
     MatchEvent.objects.bulk_create(rows)
+    crash_point("events.written")
     return EventChanges(len(new), len(corrected), len(gone))
+
+
+def unseen(ref: MatchRef, events: Sequence[Event]) -> list[Event]:
+    """Those of which there is no row yet, not even a retracted one."""
+    known = _current(ref, [event.id for event in events])
+    return [event for event in events if event.id not in known]
 
 
 def _current(ref: MatchRef, ids: list[str] | None) -> dict[str, MatchEvent]:

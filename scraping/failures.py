@@ -14,25 +14,36 @@ from typing import Any
 from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, transaction
 from django.utils import timezone
 
-from scraping import breakers, errors_log, ingest, journal, lifecycle, scrapers
+from scraping import breakers, errors_log, evidence, ingest, journal, lifecycle, scrapers
 from scraping.engine import Engine
 from scraping.errors import ErrorClass, ScrapingError, StaleFence, StoreAway
 from scraping.journal import Claim, FailureNote
-from scraping.models import Match, MatchRef, Source, TaskState
-from scraping.payloads import Status
-from scraping.resilience.breaker import OPEN
-from scraping.resilience.decide import OUR_FAULTS, SOURCE_FAULTS, Complete, Dead, Decision, Failure, Retry, decide
+from scraping.models import Match, MatchRef, Source, Stage, TaskState
+from scraping.payloads import Resource, Status
+from scraping.resilience.breaker import OPEN, BreakerView
+from scraping.resilience.decide import (
+    OUR_FAULTS,
+    RULES,
+    SOURCE_FAULTS,
+    Complete,
+    Dead,
+    Decision,
+    Failure,
+    Retry,
+    decide,
+)
 from scraping.resilience.interval import Activity, interval_seconds
+from scraping.sights import carried_by
+from scraping.signals import layout_lost
+from victoryline.lib.crash import crash_point
 
 logger = logging.getLogger(__name__)
 _chance = random.SystemRandom()
+CHANGED_LAYOUT_SECONDS = 300
 
 
-def record(claim: Claim, error: Exception, *, engine: Engine) -> None:
-    """Write the failure down.
-
-    If even that cannot be written, the lease runs out and the scheduler takes the task back.
-    """
+def record(claim: Claim, error: Exception, *, engine: Engine) -> bool:
+    """Write the failure down. False if even that could not be written: the database is away."""
     if isinstance(error, OperationalError | InterfaceError):
         error = StoreAway(f"the database did not take it: {error}")
         close_old_connections()
@@ -40,12 +51,15 @@ def record(claim: Claim, error: Exception, *, engine: Engine) -> None:
         _record(claim, error, engine=engine, now=timezone.now())
     except StaleFence as stale:
         logger.warning("%s", stale, extra={"action": "work_dropped"})
-    except (DatabaseError, InterfaceError) as away:
-        logger.error(  # noqa: TRY400 - the stack of a database that is away tells nobody anything
+    except (OperationalError, InterfaceError):
+        return False
+    except DatabaseError as refused:
+        logger.error(  # noqa: TRY400 - the stack of a refusing database tells nobody anything
             "Task %s failed and its failure could not be written; its lease will run out and it will be tried again",
             claim.task_id,
-            extra={"action": "failure_not_written", "error_message": str(away)},
+            extra={"action": "failure_not_written", "error_message": str(refused)},
         )
+    return True
 
 
 def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) -> None:
@@ -54,13 +68,26 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
     failure = _failure(claim, error)
     decision = decide(failure, engine.policies.retry_for(source), now, _chance)
     note = _note(claim, error, engine, ref)
+    report = _report(claim, error, source, ref, now)
+    trouble = evidence.Trouble(report.fingerprint, report.match_id, ref.key if ref else source.key)
+    files = evidence.store(error, trouble, is_final=isinstance(decision, Dead), now=now)
     with transaction.atomic():
         journal.keep(claim)
+        crash_point("failure.kept")
         if ref is not None:
             Match.objects.select_for_update().get(pk=ref.match_id)
-            decision = _count(ref, failure, decision, engine, now)
+        view = _tell_breakers(claim, failure, ref, engine, now)
+        if ref is not None:
+            decision = _count(ref, failure, decision, view=view, engine=engine, now=now)
+            decision = _spare_changed_layout(ref, failure, decision, now)
+        crash_point("failure.counted")
         _settle(claim, note, decision, engine=engine, ref=ref, now=now)
-        errors_log.record(_report(claim, error, source, ref, now))
+        crash_point("failure.settled")
+        evidence.attach(files, errors_log.record(report), trouble, now=now)
+    crash_point("failure.committed")
+    if failure.error_class not in OUR_FAULTS:
+        is_bad = failure.error_class in SOURCE_FAULTS
+        engine.outcomes.count(claim.source_id, is_bad=is_bad, is_retry=claim.is_retry, now=now)
     _log(claim, error, decision, ref)
 
 
@@ -70,17 +97,30 @@ def _failure(claim: Claim, error: Exception) -> Failure:
     return Failure(errors_log.class_of(error), message, claim.attempt, claim.charged_attempts, retry_after)
 
 
-def _count(ref: MatchRef, failure: Failure, decision: Decision, engine: Engine, now: datetime) -> Decision:
-    """Breaker and scraper counters, and when the next task is due. A retry waits for a breaker that has opened."""
+def _tell_breakers(
+    claim: Claim, failure: Failure, ref: MatchRef | None, engine: Engine, now: datetime
+) -> BreakerView | None:
+    """Only the source's own faults count against it; whatever else ended the attempt gives its permits back."""
+    if failure.error_class in SOURCE_FAULTS:
+        return breakers.record_failure(
+            claim.task_id, claim.source_id, ref, why=failure.message, policies=engine.policies, now=now
+        )
+    breakers.give_back(claim.task_id, claim.source_id, ref, now=now)
+    return None
+
+
+def _count(
+    ref: MatchRef, failure: Failure, decision: Decision, *, view: BreakerView | None, engine: Engine, now: datetime
+) -> Decision:
+    """Scraper counters, and when the next task is due. A retry waits for a breaker that has opened."""
     scraper = scrapers.active(ref)
     errors_in_a_row = (scraper.error_count if scraper else failure.charged_attempts) + 1
     activity = Activity(Status(ref.match.status), ref.match.start_time, errors_in_a_row=errors_in_a_row)
     interval = max(interval_seconds(activity, engine.policies.pace, now), ref.source.min_interval_seconds)
     next_poll_at = now + timedelta(seconds=interval)
-    if failure.error_class not in SOURCE_FAULTS:
+    if view is None:
         MatchRef.objects.filter(pk=ref.pk).update(next_poll_at=next_poll_at)
         return decision
-    view = breakers.record_failure(ref, engine.policies.breaker, now=now)
     if scraper:
         scrapers.record_error(scraper.pk, interval=interval)
     if view.state == OPEN and view.open_until:
@@ -89,6 +129,29 @@ def _count(ref: MatchRef, failure: Failure, decision: Decision, engine: Engine, 
             decision = Retry(max(decision.at, view.open_until), decision.is_charged)
     MatchRef.objects.filter(pk=ref.pk).update(next_poll_at=next_poll_at, polling_interval_seconds=interval)
     return decision
+
+
+def _spare_changed_layout(ref: MatchRef, failure: Failure, decision: Decision, now: datetime) -> Decision:
+    """EC-1: a page that has not made sense for so long is mended by a person, and asked for rarely until then."""
+    if failure.error_class is not ErrorClass.DRIFT:
+        return decision
+    number = errors_log.parse_failures_in_a_row(match_id=ref.match_id, source_id=ref.source_id) + 1
+    if number <= errors_log.PARSE_FAILURES_IN_A_ROW:
+        return decision
+    at = now + timedelta(seconds=CHANGED_LAYOUT_SECONDS)
+    logger.critical(
+        "%s could not be read %s times in a row; not found: %s. What was read is kept with its errors in the admin; "
+        "%s is tried every %d minutes until its adapter knows the new layout",
+        ref.url,
+        f"more than {errors_log.PARSE_FAILURES_IN_A_ROW}",
+        failure.message,
+        ref.key,
+        CHANGED_LAYOUT_SECONDS // 60,
+        extra={"action": "layout_lost", "match_id": ref.key, "source": ref.source.key},
+    )
+    layout_lost.send_robust(sender=MatchRef, match_id=ref.match_id, failures=number, reason=failure.message)
+    MatchRef.objects.filter(pk=ref.pk, next_poll_at__lt=at).update(next_poll_at=at)
+    return Retry(max(at, decision.at), decision.is_charged) if isinstance(decision, Retry) else decision
 
 
 def _settle(
@@ -103,7 +166,8 @@ def _settle(
                 ingest.close_gone(ref.pk, now=now)
         return
     journal.bury(claim, note, reason=decision.reason, now=now)
-    if ref is not None and note.error_class not in OUR_FAULTS:  # a match is not paused for what is our fault
+    # A match is not paused for what is our fault, nor for a list of events that cannot be had: its score goes on.
+    if ref is not None and note.error_class not in OUR_FAULTS and claim.resource is Resource.SCORECARD:
         lifecycle.after_failed_task(
             ref.match_id,
             pause_after=engine.policies.pause_after_failures,
@@ -112,23 +176,32 @@ def _settle(
         )
 
 
+def _stage_reached(claim: Claim, error: Exception, engine: Engine) -> Stage:
+    """The reader reads and parses in one go: what it could not make sense of was captured all the same."""
+    stage = engine.stage_of(claim)
+    is_parsed = errors_log.class_of(error) in (ErrorClass.DRIFT, ErrorClass.BUG) and carried_by(error).documents
+    return Stage.CAPTURED if stage is Stage.NAVIGATING and is_parsed else stage
+
+
 def _note(claim: Claim, error: Exception, engine: Engine, ref: MatchRef | None) -> FailureNote:
     document: dict[str, Any] = {
         "error_class": errors_log.class_of(error).value,
         "error_type": errors_log.type_of(error),
         "message": errors_log.storable(str(error), 2000),
-        "stage": engine.stage_of(claim).value,
+        "stage": _stage_reached(claim, error, engine).value,
         "attempt": claim.attempt,
+        "is_soft": RULES[errors_log.class_of(error)].is_soft,
+        "stretched": claim.was_stretched or claim.timeout_factor > 1,
     }
     if isinstance(error, ScrapingError):
-        document |= {"http_status": error.http_status, "url": error.url}
+        document |= {"http_status": error.http_status, "url": errors_log.storable(error.url)}
     else:
         document["stack_trace"] = errors_log.storable("".join(traceback.format_exception(error))[-4000:])
     return FailureNote(
         error_class=errors_log.class_of(error),
         error_type=errors_log.type_of(error),
         reason=errors_log.storable(str(error)) or type(error).__name__,
-        stage=engine.stage_of(claim),
+        stage=_stage_reached(claim, error, engine),
         error=document,
         match_id=ref.match_id if ref else None,
     )
@@ -148,6 +221,7 @@ def _report(
         match_id=ref.match_id if ref else None,
         scraper_id=scraper.pk if scraper else None,
         url=ref.url if ref else source.base_url,
+        names=(ref.match.team_a, ref.match.team_b, ref.match.title, ref.source_event_id) if ref else (),
     )
 
 

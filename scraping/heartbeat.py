@@ -14,7 +14,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import psutil
-from django.db import close_old_connections, connection
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
 from django.utils import timezone
 
 from scraping import journal
@@ -23,6 +23,7 @@ from scraping.browser.processes import tree_memory_bytes
 from scraping.engine import Engine
 from scraping.models import Worker
 from scraping.signals import browser_replaced
+from scraping.watchdog import Pulse
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ class Heartbeat(threading.Thread):
         self._engine = engine
         self._host = host
         self._every_seconds = every_seconds
+        self.pulse = Pulse()
         self._stopping = threading.Event()
         self._launches: queue.SimpleQueue[Replacement] = queue.SimpleQueue()
         self._process = psutil.Process()
@@ -57,13 +59,22 @@ class Heartbeat(threading.Thread):
             is_last = self._stopping.is_set()
             try:
                 close_old_connections()
+                if self._engine.disk is not None:
+                    self._engine.disk.look()
                 self.beat(now=timezone.now(), is_last=is_last)
             except Exception as error:  # noqa: BLE001 - a heartbeat that stops for good would cost the worker every task
-                logger.warning("Heartbeat not written: %s", error, extra={"action": "heartbeat_failed"})
+                self._tell(error)
+            self.pulse.beat()
             if is_last:
                 connection.close()
                 return
             self._stopping.wait(self._every_seconds)
+
+    def _tell(self, error: Exception) -> None:
+        if isinstance(error, OperationalError | InterfaceError):
+            self._engine.lost_store(error)
+        if self._engine.keeper is None or not self._engine.keeper.is_away:  # it tells of an outage itself
+            logger.warning("Heartbeat not written: %s", error, extra={"action": "heartbeat_failed"})
 
     def beat(self, *, now: datetime, is_last: bool = False) -> None:
         """One heartbeat: leases, the worker's row, and news that waited to be told."""
@@ -72,6 +83,7 @@ class Heartbeat(threading.Thread):
             until = now + timedelta(seconds=self._engine.policies.lease_seconds)
             journal.extend_leases(held, worker_id=self._engine.worker_id, until=until)
         self._write_row(now, len(held), is_last)
+        self._engine.outcomes.flush(now=now)
         while not self._launches.empty():
             launch = self._launches.get()
             browser_replaced.send_robust(

@@ -23,6 +23,7 @@ from scraping.payloads import BREAKS, Event, Payload, Phase, Status
 from scraping.reconcile import Reconciled, SourceView, delta, fill_gaps, goes_backwards, reconcile, standing
 from scraping.resilience.interval import COMPLETED_SECONDS, Activity, Pace, interval_seconds
 from scraping.signals import match_updated
+from victoryline.lib.crash import crash_point
 
 CHANGES_REMEMBERED = 10
 BELIEVED_AT_LAST = 3  # a match that moves too fast to be read twice alike is believed after so many readings
@@ -44,6 +45,7 @@ class Attempt:
     captured_at: datetime
     had_failures: bool
     now: datetime
+    is_replayed: bool = False  # read while the database was away
 
     def latency_ms(self) -> int:
         """From the reading to this moment; asked as late as possible, for it is written before the commit."""
@@ -65,22 +67,47 @@ class Ingested:
 def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> Ingested:
     """Write one payload of one source into its match."""
     ref = _locked(ref_id)
+    crash_point("ingest.locked")
     match = ref.match
     if not _take_state(ref, payload):
         return _ask_again_soon(ref, pace, attempt.now)
     was_failing = attempt.had_failures or match.failing_since is not None
     changes = _store_events(ref, payload, attempt.now)
+    crash_point("ingest.events")
     is_changed = _renew(match, ref, has_new_events=bool(changes), now=attempt.now)
     lifecycle.after_reading(match, status=Status(match.status), now=attempt.now)
     _plan_next_poll(ref, match, is_changed, pace, attempt.now)
     scraper = _keep_watch(ref, match, attempt)
+    crash_point("ingest.scraper")
     if is_changed:
         _write_snapshot(match, ref, scraper, attempt)
+    crash_point("ingest.snapshot")
     if was_failing or scraper is None or scraper.error_count or not scraper.total_updates:
-        errors_log.resolve(match.pk, method="auto_retry", now=attempt.now)
+        errors_log.resolve(ref, now=attempt.now)
     _save(match, ref, payload.captured_at)
-    _announce_after_commit(match, is_changed)
+    crash_point("ingest.ref")
+    _announce_after_commit(match, is_changed, ref)
     return Ingested(match.pk, match.sequence, is_changed, changes, ref.next_poll_at or attempt.now)
+
+
+def replay(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> EventChanges:
+    """Write a payload that had to wait. Where newer data has come meanwhile, only the events that nobody else saw."""
+    ref = _locked(ref_id)
+    if ref.captured_at is None or payload.captured_at > ref.captured_at:
+        return apply(payload, ref_id=ref_id, pace=pace, attempt=attempt).events
+    match = ref.match
+    # Where the source lists everything, the newer list told all: what is not in it was taken back.
+    unseen = [] if payload.events_are_complete else events.unseen(ref, payload.events)
+    changes = events.store(ref, unseen, are_complete=False, sequence=match.sequence + 1, now=attempt.now)
+    if changes:
+        events.advance(ref, payload.events)
+        ref.save(update_fields=("events_seen", "events_through"))
+        match.sequence += 1
+        match.last_changed_at = attempt.now
+        match.save(update_fields=("sequence", "last_changed_at"))
+        _write_snapshot(match, ref, scrapers.active(ref), attempt)
+        _announce_after_commit(match, is_changed=True, ref=ref)
+    return changes
 
 
 def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventChanges:
@@ -95,12 +122,14 @@ def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventCh
     if ref.has_gap and not changes.added:
         ref.events_through = max(ref.events_through, events.highest(found, default=ref.events_seen))
     ref.save(update_fields=("events_seen", "events_through"))
+    crash_point("fill.ref")
     if changes:
         match.sequence += 1
         match.last_changed_at = now
         match.save(update_fields=("sequence", "last_changed_at"))
+        crash_point("fill.match")
         _write_snapshot(match, ref, scrapers.active(ref), Attempt("", now, had_failures=False, now=now))
-        _announce_after_commit(match, is_changed=True)
+        _announce_after_commit(match, is_changed=True, ref=ref)
     return changes
 
 
@@ -110,6 +139,7 @@ def close_gone(ref_id: int, *, now: datetime) -> None:
     match = ref.match
     before = match.status
     lifecycle.complete_gone(match, now=now)
+    crash_point("gone.completed")
     if match.payload and match.status != before:
         match.payload = {**match.payload, "status": match.status, "phase": Phase.FINISHED.value}
         match.phase, match.checksum = Phase.FINISHED.value, _checksum(match.payload)
@@ -118,7 +148,8 @@ def close_gone(ref_id: int, *, now: datetime) -> None:
         _write_snapshot(match, ref, None, Attempt("", ref.captured_at or now, had_failures=False, now=now))
     ref.next_poll_at = now + timedelta(seconds=COMPLETED_SECONDS)
     ref.save(update_fields=("next_poll_at",))
-    _announce_after_commit(match, is_changed=match.status != before)
+    crash_point("gone.closed")
+    _announce_after_commit(match, is_changed=match.status != before, ref=ref)
 
 
 def _locked(ref_id: int) -> MatchRef:
@@ -233,7 +264,7 @@ def _keep_watch(ref: MatchRef, match: Match, attempt: Attempt) -> Scraper | None
         scraper.pk,
         worker_id=attempt.worker_id,
         interval=ref.polling_interval_seconds,
-        latency_ms=attempt.latency_ms(),
+        latency_ms=0 if attempt.is_replayed else attempt.latency_ms(),  # an outage is not the speed of an update
         now=attempt.now,
     )
     return scraper
@@ -259,6 +290,7 @@ def _save(match: Match, ref: MatchRef, captured_at: datetime) -> None:
     # Two sources' readings may be written in another order than they were made.
     match.last_scraper_update = max(captured_at, match.last_scraper_update or captured_at)
     match.save(update_fields=SCRAPED_COLUMNS)
+    crash_point("ingest.match")
     ref.save(
         update_fields=(
             "payload",
@@ -275,7 +307,7 @@ def _save(match: Match, ref: MatchRef, captured_at: datetime) -> None:
     )
 
 
-def _announce_after_commit(match: Match, is_changed: bool) -> None:
+def _announce_after_commit(match: Match, is_changed: bool, ref: MatchRef) -> None:
     transaction.on_commit(
         partial(
             match_updated.send_robust,
@@ -283,5 +315,6 @@ def _announce_after_commit(match: Match, is_changed: bool) -> None:
             match_id=match.pk,
             sequence=match.sequence,
             is_changed=is_changed,
+            ref=ref,
         )
     )

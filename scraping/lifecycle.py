@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime, timedelta
 
 from django.db import transaction
 
 from scraping import scrapers
-from scraping.models import Match, MatchLifecycle, MatchRef, Priority, ScraperStatus
-from scraping.payloads import Status
+from scraping.models import Match, MatchLifecycle, MatchRef, Priority, ScraperStatus, ScrapeTask, TaskState
+from scraping.payloads import Resource, Status
 from scraping.signals import match_paused, match_resumed
+
+logger = logging.getLogger(__name__)
 
 L = MatchLifecycle
 LEGAL: dict[str, frozenset[str]] = {
@@ -130,14 +133,32 @@ def after_failed_task(match_id: int, *, pause_after: int, pause_seconds: float, 
             return False
         reason = f"{match.consecutive_failure_count} failed tasks within ten minutes"
         until = now + timedelta(seconds=pause_seconds)
+        _log_pause(match, until)
         pause(match_id=match.pk, until=until, reason=reason, actor="the engine", now=now)
     return True
 
 
+def _log_pause(match: Match, until: datetime) -> None:
+    dead = ScrapeTask.objects.filter(ref__match=match, state=TaskState.DEAD).order_by("-finished_at")
+    logger.error(
+        "%s is paused until %s UTC: %d of its tasks failed since %s UTC, the last ones: %s. What is known of it stays "
+        "served with its age; it is read again then, from a fresh start",
+        match,
+        f"{until:%H:%M:%S}",
+        match.consecutive_failure_count,
+        f"{match.failing_since:%H:%M:%S}",
+        "; ".join(f"{task.reason[:200]} ({task.worker_id})" for task in dead[:3]),
+        extra={"action": "match_paused", "match_id": match.pk, "failures": match.consecutive_failure_count},
+    )
+
+
 def _count_failed_task(match: Match, now: datetime) -> None:
-    if match.failing_since is None or now - match.failing_since > FAILURE_WINDOW:
-        match.failing_since, match.consecutive_failure_count = now, 0
-    match.consecutive_failure_count += 1
+    """In a row since the last good reading, and of those only the dead letters of the last ten minutes."""
+    match.failing_since = match.failing_since or now
+    dead = ScrapeTask.objects.filter(
+        state=TaskState.DEAD, finished_at__gt=now - FAILURE_WINDOW, ref__match=match, resource=Resource.SCORECARD
+    )
+    match.consecutive_failure_count = min(match.consecutive_failure_count + 1, max(1, dead.count()))
     match.total_failures += 1
     if match.lifecycle in (L.DISCOVERED, L.ACTIVE):
         match.scraper_status = ScraperStatus.ERROR

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,16 @@ from django.conf import settings
 from scraping.models import Source
 from scraping.resilience.backoff import RetryPolicy
 from scraping.resilience.breaker import BreakerPolicy
+from scraping.resilience.budget import BudgetPolicy
 from scraping.resilience.interval import Pace
+from scraping.resilience.window import WindowPolicy
 
 if TYPE_CHECKING:
     from victoryline.env import Config
+
+
+# A source's breaker is judged by its window, never by failures in a row: those say something about one match.
+SOURCE_BREAKER = BreakerPolicy(failure_threshold=0, timeout_seconds=900.0, success_threshold=3, probes=3)
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,9 @@ class Policies:
     retry: RetryPolicy
     breaker: BreakerPolicy
     pace: Pace
+    source_breaker: BreakerPolicy = SOURCE_BREAKER
+    window: WindowPolicy = field(default_factory=WindowPolicy)
+    budget: BudgetPolicy = field(default_factory=BudgetPolicy)
 
     def retry_for(self, source: Source) -> RetryPolicy:
         """A source may have its own patience."""
@@ -68,4 +77,14 @@ def from_config(config: Config) -> Policies:
             config.break_interval_seconds,
             is_adaptive=config.enable_adaptive_polling,
         ),
+        source_breaker=BreakerPolicy(
+            failure_threshold=0,
+            timeout_seconds=config.source_breaker_cooldown_seconds,
+            success_threshold=config.source_breaker_probes,
+            probes=config.source_breaker_probes,
+        ),
+        window=WindowPolicy(
+            config.source_breaker_window_seconds, config.source_breaker_min_calls, config.source_breaker_bad_percent
+        ),
+        budget=BudgetPolicy(config.retry_budget_percent),
     )

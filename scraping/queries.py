@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -47,11 +48,23 @@ def page_of_matches(wanted: MatchFilter, *, before_id: int | None, limit: int) -
     return found[:limit], len(found) > limit
 
 
-def page_of_events(match: Match, *, since: int, limit: int) -> tuple[list[MatchEvent], bool]:
+def page_of_events(match_id: int, *, since: int, limit: int) -> tuple[list[MatchEvent], bool]:
     """The match's event rows (additions, corrections, retractions) after row `since`, in the order of writing."""
-    rows = MatchEvent.objects.filter(match=match, pk__gt=since).select_related("source").order_by("pk")
+    rows = MatchEvent.objects.filter(match=match_id, pk__gt=since).select_related("source").order_by("pk")
     found = list(rows[: limit + 1])
     return found[:limit], len(found) > limit
+
+
+def known_matches(*, ids: Sequence[int] | None = None, limit: int | None = None) -> list[Match]:
+    """Matches with all that an answer shows of them, newest first: these, or all that aren't archived."""
+    rows = _detailed().defer("provenance").order_by("-pk")
+    rows = rows.exclude(lifecycle=MatchLifecycle.ARCHIVED) if ids is None else rows.filter(pk__in=ids)
+    return list(rows if limit is None else rows[:limit])
+
+
+def refs_of(match_ids: Sequence[int]) -> list[MatchRef]:
+    """The references of these matches with their scrapers, the most trusted source first."""
+    return list(_refs_with_scrapers().filter(match__in=match_ids))
 
 
 def freshness_of(match: Match, now: datetime) -> Freshness:
@@ -78,9 +91,13 @@ def _detailed() -> QuerySet[Match]:
 
 
 def _refs() -> Prefetch[Literal["refs"]]:
+    return Prefetch("refs", _refs_with_scrapers())
+
+
+def _refs_with_scrapers() -> QuerySet[MatchRef]:
     newest = Scraper.objects.filter(ref=OuterRef("pk")).order_by("-start_time").values("scraper_id")[:1]
     refs = MatchRef.objects.select_related("source").annotate(scraper_id=Subquery(newest))
-    return Prefetch("refs", refs.defer("payload").order_by("-source__precedence_weight", "pk"))
+    return refs.defer("payload").order_by("-source__precedence_weight", "pk")
 
 
 def _filtered(wanted: MatchFilter) -> QuerySet[Match]:

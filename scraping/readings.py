@@ -85,6 +85,7 @@ class Reading:
     bytes_in: int = 0
     requests_blocked: int = 0
     duration_ms: int = 0
+    screenshot: bytes = field(default=b"", repr=False)  # only of a visit that looked wrong
 
     def document(self, name: str) -> Document | None:
         return self.documents.get(name)

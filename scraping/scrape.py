@@ -3,58 +3,79 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
+from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
-from scraping import breakers, discover, events, failures, ingest, journal
+from scraping import breakers, discover, events, failures, ingest, jobs, journal
 from scraping.check import check
 from scraping.engine import Engine
-from scraping.errors import BreakerOpen, StaleFence
+from scraping.errors import BreakerOpen, Gone, NotStored, PayloadRejected, StaleFence
 from scraping.journal import Claim
-from scraping.models import MatchRef, Source, Stage
+from scraping.models import MatchLifecycle, MatchRef, ScrapeJob, ScraperStatus, Source, Stage, TaskState
 from scraping.payloads import Payload, Resource
 from scraping.reading.reader import Target
+from scraping.reading.whole import read_whole
 from scraping.readings import RefInfo
+from scraping.reconcile import goes_backwards
+from scraping.sights import shown
 from scraping.sources import adapter_for
-from victoryline.lib.logs import bound
+from scraping.spool import HeldMatch
+from victoryline.lib.crash import crash_point
+from victoryline.lib.logs import bind, bound
 
 logger = logging.getLogger(__name__)
 
 QUIET_POLLS = 12
+STORE_ERRORS = (OperationalError, InterfaceError)
+# After a pause, a silence or failed tasks nothing that was remembered of the match is relied on.
+UNWELL = (ScraperStatus.STOPPED, ScraperStatus.STALE, ScraperStatus.ERROR)
 
 
 def scrape(task_id: int, engine: Engine) -> None:
     """Do one task if it is there to be done. Raises nothing: the outcome, good or bad, is in the journal."""
-    claim = journal.claim(
-        task_id, worker_id=engine.worker_id, lease_seconds=engine.policies.lease_seconds, now=timezone.now()
-    )
+    try:
+        claim = journal.claim(
+            task_id, worker_id=engine.worker_id, lease_seconds=engine.policies.lease_seconds, now=timezone.now()
+        )
+    except STORE_ERRORS as error:
+        engine.lost_store(error)
+        return
     if claim is None:
         return
-    with engine.holding(claim), bound(task_id=claim.task_id, job_id=claim.job_id, attempt=claim.attempt):
+    names = {"task_id": claim.task_id, "job_id": claim.job_id, "attempt": claim.attempt, "match_id": None}
+    with engine.holding(claim), bound(**names):
         try:
             FLOWS[claim.resource](claim, engine)
+            engine.outcomes.count(claim.source_id, is_retry=claim.is_retry, now=timezone.now())
         except StaleFence as error:
             logger.warning("%s", error, extra={"action": "work_dropped"})
         except BreakerOpen as refusal:
             with suppress(StaleFence):
                 journal.put_off(claim, until=refusal.until)
         except Exception as error:  # noqa: BLE001 - every failure has a place in the journal
-            failures.record(claim, error, engine=engine)
+            if not failures.record(claim, error, engine=engine):
+                engine.lost_store(error)
 
 
 def scrape_scorecard(claim: Claim, engine: Engine) -> None:
-    ref, target = _target(claim)
+    ref, target = _target(claim, engine)
     engine.progress(claim, Stage.NAVIGATING)
+    crash_point("read.before")
     reading, payload = engine.reader.scorecard(target, is_quiet=ref.unchanged_polls >= QUIET_POLLS)
+    crash_point("read.after")
     engine.progress(claim, Stage.CAPTURED)
-    check(payload, expected_id=ref.source_event_id, sport=ref.match.sport)
+    with shown(reading):
+        check(payload, expected_id=ref.source_event_id, sport=ref.match.sport)
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
-    with journal.finishing(claim, now=now):
+    with shown(reading), _kept_if_not_stored(ref, payload, engine), journal.finishing(claim, now=now):
         attempt = ingest.Attempt(claim.worker_id, payload.captured_at, had_failures=claim.attempt > 1, now=now)
         ingested = ingest.apply(payload, ref_id=ref.pk, pace=engine.policies.pace, attempt=attempt)
-        breakers.record_success(ref, engine.policies.breaker, now=now)
+        crash_point("ingest.applied")
+        breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
     logger.debug(
         "Match %s read", ref.key, extra={"action": "match_read", "match_id": ref.key, "mode": reading.mode.value,
         "bytes_in": reading.bytes_in, "duration_ms": reading.duration_ms, "sequence": ingested.sequence}
@@ -63,45 +84,136 @@ def scrape_scorecard(claim: Claim, engine: Engine) -> None:
 
 def scrape_commentary(claim: Claim, engine: Engine) -> None:
     """Fill the holes in a match's list of events."""
-    ref, target = _target(claim)
+    ref, target = _target(claim, engine)
     engine.progress(claim, Stage.NAVIGATING)
     pages = engine.reader.older_events(target, is_enough=lambda page: _reaches(page, ref.events_through))
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
     with journal.finishing(claim, now=now):
         found = ingest.add_events([event for page in pages for event in page.events], ref_id=ref.pk, now=now)
+        breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
     logger.info(
         "%d missing events of %s found", found.added, ref.key, extra={"action": "gap_filled", "match_id": ref.key}
     )
 
 
 def scrape_discovery(claim: Claim, engine: Engine) -> None:
-    source = Source.objects.get(pk=claim.source_id)
+    source = _source(claim, engine)
     adapter = adapter_for(source.key)
     engine.progress(claim, Stage.NAVIGATING)
-    reading = engine.reader.listing(source.key, adapter, source.base_url)
-    found = adapter.parse_list(reading, source.base_url)
+    reading = engine.reader.listing(
+        source.key,
+        adapter,
+        source.base_url,
+        is_suspect=claim.charged_attempts > 0,
+        timeout_factor=claim.timeout_factor,
+    )
+    with shown(reading):
+        found = adapter.parse_list(reading, source.base_url)
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
     with journal.finishing(claim, now=now):
         new = discover.register(source, found, now=now)
+        breakers.record_success(claim.task_id, source, policies=engine.policies, now=now)
     if new:
         logger.info("%d new matches at %s", new, source.key, extra={"action": "matches_discovered"})
+
+
+def scrape_full(claim: Claim, engine: Engine) -> None:
+    """A whole match for a job: state and every event in one transaction, or nothing."""
+    ref, target = _target(claim, engine)
+    engine.progress(claim, Stage.NAVIGATING)
+
+    def read() -> Payload:
+        reading, payload = read_whole(engine.reader, target, is_enough=lambda page: _reaches(page, ref.events_through))
+        engine.progress(claim, Stage.CAPTURED)
+        with shown(reading):
+            check(payload, expected_id=ref.source_event_id, sport=ref.match.sport)
+        return payload
+
+    payloads = [read()]
+    if ref.payload and goes_backwards(ref.payload, payloads[0].normalized()):
+        payloads.append(read())  # a score that goes down is believed when it is read twice
+    engine.progress(claim, Stage.VALIDATED)
+    now = timezone.now()
+    with journal.finishing(claim, now=now):
+        for payload in payloads:
+            attempt = ingest.Attempt(claim.worker_id, payload.captured_at, had_failures=claim.attempt > 1, now=now)
+            ingest.apply(payload, ref_id=ref.pk, pace=engine.policies.pace, attempt=attempt)
+        crash_point("ingest.applied")
+        jobs.refuse_half(ref.pk, payloads[-1])
+        breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
+        jobs.keep_outcome(claim.task_id, TaskState.SUCCESS)
+    status, number = payloads[-1].state.status.value, len(payloads[-1].events)
+    logger.info("%s read as a whole: %s, %d events", ref.key, status, number, extra={"action": "match_read_whole"})
+
+
+def scrape_round(claim: Claim, engine: Engine) -> None:
+    """Look up the matches of a round, and write down everything that its job expects before any of it is read."""
+    assert claim.job_id is not None
+    job, source = ScrapeJob.objects.get(pk=claim.job_id), _source(claim, engine)
+    adapter, asked = adapter_for(source.key), job.parameters["round"]
+    engine.progress(claim, Stage.NAVIGATING)
+    try:
+        reading = engine.reader.round_list(source.key, adapter, source.base_url, asked)
+    except Gone as gone:  # no match is over because a round was misspelt
+        raise PayloadRejected(f"the source knows nothing of {job.name}: {gone}", url=gone.url) from gone
+    with shown(reading):
+        found = adapter.parse_round(reading, source.base_url, asked)
+    engine.progress(claim, Stage.VALIDATED)
+    now = timezone.now()
+    with shown(reading), journal.finishing(claim, now=now):
+        opened = jobs.expect(job.pk, {source: found}, now=now)
+        breakers.record_success(claim.task_id, source, policies=engine.policies, now=now)
+    logger.info("%s: %d matches, %d to be read", job.name, len(found), opened, extra={"action": "round_discovered"})
 
 
 FLOWS = {
     Resource.SCORECARD: scrape_scorecard,
     Resource.COMMENTARY: scrape_commentary,
     Resource.DISCOVERY: scrape_discovery,
+    Resource.FULL: scrape_full,
+    Resource.ROUND: scrape_round,
 }
 
 
-def _target(claim: Claim) -> tuple[MatchRef, Target]:
+def _source(claim: Claim, engine: Engine) -> Source:
+    source = Source.objects.select_related("breaker").get(pk=claim.source_id)
+    breakers.guard(claim.task_id, source, policies=engine.policies, now=timezone.now())
+    return source
+
+
+def _target(claim: Claim, engine: Engine) -> tuple[MatchRef, Target]:
     assert claim.ref_id is not None
-    ref = MatchRef.objects.select_related("source", "match", "breaker").get(pk=claim.ref_id)
-    breakers.guard(ref, now=timezone.now())
+    ref = MatchRef.objects.select_related("source__breaker", "match", "breaker").get(pk=claim.ref_id)
+    bind(match_id=ref.key)
+    breakers.guard(claim.task_id, ref.source, ref, policies=engine.policies, now=timezone.now())
     info = RefInfo(ref.source_event_id, ref.url)
-    return ref, Target(ref.pk, ref.source.key, info, adapter_for(ref.source.key))
+    adapter, is_suspect = adapter_for(ref.source.key), claim.charged_attempts > 0
+    is_fresh = ref.match.lifecycle == MatchLifecycle.ACTIVE and ref.match.scraper_status in UNWELL
+    return ref, Target(
+        ref.pk, ref.source.key, info, adapter, is_suspect, is_fresh=is_fresh, timeout_factor=claim.timeout_factor
+    )
+
+
+@contextmanager
+def _kept_if_not_stored(ref: MatchRef, payload: Payload, engine: Engine) -> Iterator[None]:
+    """Around a commit: the reading is in the database afterwards, or in the error, never nowhere."""
+    match = HeldMatch(
+        ref_id=ref.pk,
+        key=ref.key,
+        sport=ref.match.sport,
+        source_key=ref.source.key,
+        source_event_id=ref.source_event_id,
+        url=ref.url,
+        min_interval_seconds=ref.source.min_interval_seconds,
+    )
+    try:
+        yield
+    except STORE_ERRORS as error:
+        raise NotStored(f"the database did not take it: {error}", match=match, payload=payload) from error
+    if engine.keeper is not None:
+        engine.keeper.stored(match, payload, interval_seconds=ref.polling_interval_seconds)
 
 
 def _reaches(page: Payload, through: int) -> bool:

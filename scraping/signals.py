@@ -1,9 +1,11 @@
 """What scraping tells the rest of the system. Names are in the past tense; senders wait for nobody's answer.
 
-Arguments: match_updated(match_id, sequence, is_changed), task_failed/task_died(task_id, match_id, error_class,
-error_type, reason), task_rescued(task_id, worker_id, is_dead), task_retried(task_id, actor), match_paused/match_resumed
-(match_id, reason, actor), scraper_restarted(match_id, reason), breaker_opened/breaker_closed(name, match_id),
-browser_replaced(worker_id, reason, seconds), orphan_killed(pid, memory_bytes, owner, dry_run).
+Arguments: match_updated(match_id, sequence, is_changed, ref: as it was written, with its match), task_failed/task_died
+(task_id, match_id, error_class, error_type, reason), task_rescued(task_id, worker_id, is_dead), task_retried(task_id,
+actor), match_paused/match_resumed(match_id, reason, actor), scraper_restarted(match_id, reason), breaker_opened/
+breaker_closed(name, match_id), browser_replaced(worker_id, reason, seconds), orphan_killed(pid, memory_bytes, owner,
+dry_run), store_returned(worker_id, seconds, written, dropped), disk_ran_short/disk_recovered(worker_id, free_mb),
+errors_resolved(count, actor), layout_lost(match_id, failures, reason), layout_found(match_id).
 """
 
 from __future__ import annotations
@@ -19,6 +21,14 @@ match_paused = Signal()
 match_resumed = Signal()
 scraper_restarted = Signal()
 breaker_opened = Signal()
+breaker_half_opened = Signal()
 breaker_closed = Signal()
+breaker_operated = Signal()
 browser_replaced = Signal()
 orphan_killed = Signal()
+store_returned = Signal()
+disk_ran_short = Signal()
+disk_recovered = Signal()
+errors_resolved = Signal()
+layout_lost = Signal()
+layout_found = Signal()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import dramatiq
@@ -16,10 +17,17 @@ from dramatiq.asyncio import get_event_loop_thread
 from scraping import journal
 from scraping.browser.host import BrowserHost, Replacement
 from scraping.browser.options import BrowserOptions
+from scraping.disk import DiskGuard
 from scraping.engine import Engine
 from scraping.heartbeat import Heartbeat
+from scraping.outage import OutageKeeper
 from scraping.policies import Policies
 from scraping.reading.reader import Reader
+from scraping.rendered.publisher import publisher
+from scraping.scheduler import hint
+from scraping.spool import Spool, SpoolLimits
+from scraping.vital_signs import watch_loop, watch_worker
+from scraping.watchdog import Patience, Watchdog
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -40,7 +48,11 @@ def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     if thread is None:
         coroutine.close()
         raise RuntimeError("the loop thread is not running")
-    return thread.run_coroutine(coroutine)
+    try:
+        return thread.run_coroutine(coroutine)
+    finally:
+        if _engine is not None:
+            _engine.moved()  # a task that reads page after page makes progress, though its stage is the same
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,10 @@ class WorkerOptions:
     heartbeat_seconds: float
     browser: BrowserOptions
     policies: Policies
+    spool_dir: Path
+    spool_limits: SpoolLimits
+    min_free_disk_mb: int
+    patience: Patience
 
 
 class EngineParts(dramatiq.Middleware):
@@ -58,8 +74,9 @@ class EngineParts(dramatiq.Middleware):
     Added after Dramatiq's AsyncIO, so that the loop runs before these start and until these have stopped.
     """
 
-    def __init__(self, options: WorkerOptions) -> None:
+    def __init__(self, options: WorkerOptions, watchdog: Watchdog) -> None:
         self._options = options
+        self._watchdog = watchdog
         self._host: BrowserHost | None = None
         self._heartbeat: Heartbeat | None = None
 
@@ -67,20 +84,41 @@ class EngineParts(dramatiq.Middleware):
         global _engine  # noqa: PLW0603 - a worker process has exactly one engine
         options = self._options
         self._host = run_on_loop(self._make_host())
-        _engine = Engine(worker_id=options.worker_id, reader=Reader(self._host, run_on_loop), policies=options.policies)
+        reader = Reader(self._host, run_on_loop)
+        keeper = OutageKeeper(
+            worker_id=options.worker_id,
+            reader=reader,
+            policies=options.policies,
+            spool=Spool(options.spool_dir, name=options.worker_id, limits=options.spool_limits),
+            threads=options.threads,
+            in_hand=lambda: _engine.held_tasks() if _engine else [],
+        )
+        disk = DiskGuard(options.spool_dir.parent, min_free_mb=options.min_free_disk_mb, worker_id=options.worker_id)
+        _engine = Engine(
+            worker_id=options.worker_id, reader=reader, policies=options.policies, keeper=keeper, disk=disk
+        )
+        keeper.start()
         self._heartbeat = Heartbeat(_engine, self._host, every_seconds=options.heartbeat_seconds)
         self._heartbeat.start()
+        publisher.start()
+        watch_worker(self._watchdog, worker, _engine, self._heartbeat, options.patience)
+        loop_thread = get_event_loop_thread()
+        if loop_thread is not None:
+            watch_loop(self._watchdog, loop_thread.loop, options.patience)
 
     def after_worker_shutdown(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
         global _engine
         engine, _engine = _engine, None
         if engine is not None:
             self._give_back(engine)
+            if engine.keeper is not None:
+                engine.keeper.stop()
         if self._host is not None:
             run_on_loop(self._host.stop())
             run_on_loop(_cancel_others())
         if self._heartbeat is not None:
             self._heartbeat.stop()
+        publisher.stop()
 
     async def _make_host(self) -> BrowserHost:
         return BrowserHost(self._options.browser, self._tell_launch)
@@ -105,6 +143,20 @@ class EngineParts(dramatiq.Middleware):
             self._heartbeat.announce(launch)
 
 
+def own_hints(limit: int) -> list[dramatiq.Message[Any]]:
+    """What this worker finds in the journal while its broker carries no hints; called by the broker's consumer."""
+    if _engine is None or not _engine.takes_work:
+        return []
+    try:
+        close_old_connections()
+        return list(hint.own_hints(limit, timezone.now()))
+    except Exception as error:  # noqa: BLE001 - the database is away as well: whoever notices next deals with that
+        logger.debug("No look into the journal: %s", error)
+        return []
+    finally:
+        close_old_connections()
+
+
 async def _cancel_others() -> None:
     """End what is still waiting on the loop, so that it stops without complaint."""
     others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
@@ -116,9 +168,11 @@ async def _cancel_others() -> None:
 class WorkerProcess:
     """Dramatiq's worker with our parts around it."""
 
-    def __init__(self, broker: dramatiq.Broker, options: WorkerOptions) -> None:
+    def __init__(self, broker: dramatiq.Broker, options: WorkerOptions, watchdog: Watchdog) -> None:
         self._options = options
-        broker.add_middleware(EngineParts(options))
+        broker.add_middleware(EngineParts(options, watchdog))
+        if hasattr(broker, "own_hints"):  # of Redis; the broker inside the process can't be away
+            broker.own_hints = own_hints
         self._dramatiq = dramatiq.Worker(broker, worker_threads=options.threads, worker_timeout=100)
 
     def start(self) -> None:

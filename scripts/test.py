@@ -39,8 +39,12 @@ class Phase:
 PHASES = (
     Phase("fast", "SQLite", "not slow and not scaled", ("-n", "2", "--dist", "loadfile")),
     Phase("scaled", "PostgreSQL and Redis", "(both or scaled) and not slow", (), needs_servers=True),
-    Phase("slow", "whole systems", "slow and not scaled"),
-    Phase("slow-scaled", "whole systems on PostgreSQL and Redis", "slow and (both or scaled)", (), needs_servers=True),
+    Phase("slow", "whole systems", "slow and not scaled and not faults_only"),
+    Phase(
+        *("slow-scaled", "whole systems on PostgreSQL and Redis"),
+        "slow and (both or scaled) and not faults_only",
+        needs_servers=True,
+    ),
 )
 
 
@@ -84,7 +88,7 @@ def run(phase: Phase, arguments: list[str], totals: Totals) -> None:
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="vl-test-", ignore_cleanup_errors=True))
         env = {**clean_environment(), "VAR_DIR": folder}
-        env |= _remembered_chromium()
+        env |= remembered_chromium()
         if phase.needs_servers:
             env |= {
                 "DATABASE_URL": stack.enter_context(PostgresServer()).url,
@@ -124,7 +128,7 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in ours}
 
 
-def _remembered_chromium() -> dict[str, str]:
+def remembered_chromium() -> dict[str, str]:
     """Tests have a VAR_DIR of their own, without bootstrap's note of the browser."""
     note = ROOT / "var" / "chromium_path"
     if os.environ.get("CHROMIUM_PATH") or not note.is_file():

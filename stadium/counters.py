@@ -12,13 +12,16 @@ from stadium.world import iso
 @dataclass
 class RequestCounters:
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
+    about: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # by site, match and target
     statuses: Counter[int] = field(default_factory=Counter)
     concurrent: Counter[str] = field(default_factory=Counter)
     max_concurrent: Counter[str] = field(default_factory=Counter)
     last_at: dict[str, float] = field(default_factory=dict)
 
-    def enter(self, site: str, target: str, wall: float) -> None:
+    def enter(self, site: str, target: str, wall: float, match: str = "") -> None:
         self.requests[site, target] += 1
+        if match:
+            self.about[site, match, target] += 1
         self.last_at[site] = wall
         self.concurrent[site] += 1
         self.max_concurrent[site] = max(self.max_concurrent[site], self.concurrent[site])
@@ -30,6 +33,7 @@ class RequestCounters:
     def reset(self) -> None:
         """Requests under way stay counted as concurrent: they are."""
         self.requests.clear()
+        self.about.clear()
         self.statuses.clear()
         self.last_at.clear()
         self.max_concurrent = Counter(self.concurrent)
@@ -37,9 +41,11 @@ class RequestCounters:
     def as_json(self) -> dict[str, Any]:
         sites: dict[str, Any] = {}
         for (site, target), count in sorted(self.requests.items()):
-            entry = sites.setdefault(site, {"total": 0, "targets": {}})
+            entry = sites.setdefault(site, {"total": 0, "targets": {}, "matches": {}})
             entry["total"] += count
             entry["targets"][target] = count
+        for (site, match, target), count in sorted(self.about.items()):
+            sites[site]["matches"].setdefault(match, {})[target] = count
         for site, entry in sites.items():
             entry["concurrent"] = self.concurrent[site]
             entry["max_concurrent"] = self.max_concurrent[site]

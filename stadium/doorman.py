@@ -19,7 +19,7 @@ async def doorman(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await handler(request)
     stadium = request.app[STADIUM]
     wall = stadium.world.clock.wall()
-    stadium.counters.enter(endpoint.site, endpoint.target, wall)
+    stadium.counters.enter(endpoint.site, endpoint.target, wall, _match_in_address(request))
     status = 0  # what a connection that was cut counts as
     try:
         response = await _serve(request, endpoint, handler, stadium, wall)
@@ -54,17 +54,21 @@ def _refused(site: str) -> web.Response:
 
 async def _match_of(request: web.Request) -> str:
     """Which match a request is about, as the faults name it; empty if none."""
+    named = _match_in_address(request)
+    if named or request.method != "POST":
+        return named
+    try:
+        body = json.loads(await request.read())
+    except ValueError:
+        return ""
+    return str(body.get("matchKey", "")) if isinstance(body, dict) else ""
+
+
+def _match_in_address(request: web.Request) -> str:
     info = request.match_info
     if "name" in info:
         return info["name"].rpartition("-")[2]
     if "custom" in info:
         number = number_of_custom_id(info["custom"])
         return "" if number is None else str(event_id(number))
-    key = info.get("id") or request.query.get("key")
-    if key is not None or request.method != "POST":
-        return key or ""
-    try:
-        body = json.loads(await request.read())
-    except ValueError:
-        return ""
-    return str(body.get("matchKey", "")) if isinstance(body, dict) else ""
+    return info.get("id") or request.query.get("key") or ""

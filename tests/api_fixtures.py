@@ -12,6 +12,8 @@ from django.utils import timezone
 
 from apiauth import keys, principals, rate_limit, tokens
 from apiauth.models import Tier
+from scraping.rendered import recall
+from victoryline.lib import presence
 
 
 class Caller:
@@ -46,6 +48,8 @@ def clean_api(settings: Any) -> Iterator[None]:
 
 def _forget() -> None:
     principals.forget()
+    recall.forget()
+    presence.database.forget()
     limiter = rate_limit.limiter()
     limiter._memory.reset()
     if limiter._redis is not None:

@@ -69,12 +69,14 @@ UNFOLD: dict[str, Any] = {
                 _item("Jobs", "work", "scraping.scrapejob"),
                 _item("Errors", "error", "scraping.scrapeerror"),
                 _item("Error groups", "bug_report", "scraping.errorgroup"),
+                _item("Evidence", "fingerprint", "scraping.evidence"),
             ),
             _group(
                 "Sources",
                 _item("Sources", "public", "scraping.source"),
                 _item("Scrapers", "visibility", "scraping.scraper"),
                 _item("Breakers", "power", "scraping.breaker"),
+                _item("Calls", "call_made", "scraping.outcomebucket"),
             ),
             _group(
                 "Health",

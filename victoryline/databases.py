@@ -6,6 +6,9 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from victoryline.env import Config
+from victoryline.pool.limits import Limits
+
+CONNECT_SECONDS = 5
 
 
 def databases(config: Config) -> dict[str, dict[str, Any]]:
@@ -29,25 +32,35 @@ def _sqlite(config: Config) -> dict[str, Any]:
 def _postgresql(config: Config) -> dict[str, Any]:
     url = urlsplit(config.database_url)
     return {
-        "ENGINE": "dj_db_conn_pool.backends.postgresql",
+        "ENGINE": "victoryline.pool",
         "NAME": unquote(url.path.lstrip("/")),
         "USER": unquote(url.username or ""),
         "PASSWORD": unquote(url.password or ""),
         "HOST": url.hostname or "",
         "PORT": str(url.port or ""),
         "OPTIONS": {
-            "connect_timeout": 5,
+            "connect_timeout": CONNECT_SECONDS,
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
-            "options": "-c statement_timeout=30000 -c lock_timeout=10000 -c idle_in_transaction_session_timeout=60000",
+            "options": _server_limits(config),
             **dict(parse_qsl(url.query)),
         },
-        "POOL_OPTIONS": {
-            "POOL_SIZE": config.db_connection_pool_size,
-            "MAX_OVERFLOW": config.db_pool_max - config.db_connection_pool_size,
-            "RECYCLE": config.db_pool_lifetime_seconds,
-            "TIMEOUT": config.db_connection_timeout_seconds,
-            "PRE_PING": True,
-        },
+        "POOL": Limits(
+            maximum=config.db_pool_max,
+            kept=min(config.db_connection_pool_size, config.db_pool_max),
+            minimum=min(config.db_pool_min, config.db_connection_pool_size, config.db_pool_max),
+            wait_seconds=config.db_connection_timeout_seconds,
+            idle_seconds=config.db_pool_idle_seconds,
+            lifetime_seconds=config.db_pool_lifetime_seconds,
+        ),
     }
+
+
+def _server_limits(config: Config) -> str:
+    """The server gives up before we do: then it says why, and knows that the statement had no effect."""
+    answer_ms = config.db_answer_seconds * 1000
+    return (
+        f"-c statement_timeout={answer_ms * 3 // 4} -c lock_timeout={answer_ms // 2} "
+        "-c idle_in_transaction_session_timeout=60000"
+    )

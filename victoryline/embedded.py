@@ -16,6 +16,7 @@ from pathlib import Path
 from victoryline import demo
 from victoryline.env import PROJECT_ROOT, Config
 from victoryline.lib.processes import python
+from victoryline.process_life import CLOSING_SECONDS
 from victoryline.supervisor import Child, Supervisor
 
 STADIUM_START_SECONDS = 20.0
@@ -30,7 +31,8 @@ def run(config: Config, *, migrate: Callable[[], object]) -> None:
         say("preparing the database")
         migrate()
         credentials = demo.prepare(url=url, var_dir=config.var_dir)
-        with Supervisor(var_dir=config.var_dir, cwd=PROJECT_ROOT, say=say) as supervisor:
+        grace = config.stop_seconds + CLOSING_SECONDS
+        with Supervisor(var_dir=config.var_dir, cwd=PROJECT_ROOT, say=say, grace_seconds=grace) as supervisor:
             _start_children(supervisor, config)
             if not supervisor.stopping:
                 _announce(supervisor, credentials, config)

@@ -18,9 +18,7 @@ PROJECT_ROOT = Path(__file__).resolve().parent.parent
 DAY_SECONDS = 86_400
 PROXIES = "the proxy sessions"
 ADAPTIVE = "the adaptive policy"
-SPOOL = "the spool that holds updates while the database is away"
 GUARD = "the memory guard"
-POOL = "the pool that closes idle connections"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +86,6 @@ class Config:
         low=1,
         high=1_000_000,
         yaml="scraper.resources.queue.max_size",
-        planned=SPOOL,
     )
     max_queue_size_mb: int = whole(
         10,
@@ -96,7 +93,6 @@ class Config:
         low=1,
         high=10_240,
         yaml="scraper.resources.queue.max_size_mb",
-        planned=SPOOL,
     )
     orphan_cleanup_minutes: int = whole(
         30,
@@ -302,9 +298,7 @@ class Config:
     db_connection_timeout_seconds: int = whole(
         30, "Time to wait for a connection.", low=1, high=600, yaml="database.pool.timeout"
     )
-    db_pool_min: int = whole(
-        5, "Fewest connections kept open.", low=0, high=1000, yaml="database.pool.min", planned=POOL
-    )
+    db_pool_min: int = whole(5, "Fewest connections kept open.", low=0, high=1000, yaml="database.pool.min")
     db_pool_max: int = whole(20, "Most connections a process opens.", low=1, high=1000, yaml="database.pool.max")
     db_pool_idle_seconds: int = whole(
         600,
@@ -312,7 +306,6 @@ class Config:
         low=1,
         high=DAY_SECONDS,
         yaml="database.pool.idle",
-        planned=POOL,
     )
     db_answer_seconds: int = whole(
         20,

@@ -10,7 +10,7 @@ import django_stubs_ext
 
 from victoryline import console, env
 from victoryline.databases import databases
-from victoryline.lib import crash
+from victoryline.lib import crash, presence
 from victoryline.lib.logs import logging_config
 from victoryline.lib.secret_files import read_or_create
 
@@ -58,6 +58,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "victoryline.lib.csp.PolicyByPlaceMiddleware",
+    "victoryline.lib.error_pages.StoreAwayMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -89,9 +90,15 @@ TEMPLATES = [
 DATABASES = databases(CONFIG)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# Rendered answers and rate-limit counters. Nothing lives only here: losing the cache costs time, not data.
+# What is known last of each match. Nothing lives only here: losing the cache costs time, not data. It raises when Redis
+# is away, so nobody but scraping/rendered/shared.py may use it.
 CACHES = {
-    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": CONFIG.redis_url}
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": CONFIG.redis_url,
+        "KEY_PREFIX": "victoryline",
+        "OPTIONS": {"serializer": "victoryline.lib.plain_cache.BytesOnly", **presence.BOUNDED},
+    }
     if CONFIG.redis_url
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "victoryline"}
 }
@@ -185,12 +192,15 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("scraping.scheduler.rescue.rescue_expired", 1.0),
     ("scraping.scheduler.discovery.open_discovery_tasks", 1.0),
     ("scraping.scheduler.pauses.end_pauses", 1.0),
+    ("scraping.scheduler.source_breakers.judge_sources", 1.0),
     ("scraping.scheduler.due.open_due_tasks", 0.0),
     ("scraping.scheduler.gaps.open_gap_tasks", 0.5),
     ("scraping.scheduler.hint.hint_due_tasks", 0.0),
     ("scraping.scheduler.restarts.replace_worn_scrapers", 5.0),
+    ("scraping.scheduler.jobs.close_finished_jobs", 1.0),
     ("scraping.scheduler.archive.archive_old_matches", 300.0),
     ("scraping.scheduler.retention.prune", 10.0),
+    ("scraping.scheduler.retention.prune_the_rest", 300.0),
     ("scraping.scheduler.orphans.end_orphans", CONFIG.orphan_cleanup_minutes * 60.0),
     ("monitoring.watchdogs.staleness.watch_staleness", 5.0),
     ("monitoring.watchdogs.error_rate.watch_error_rate", 5.0),
@@ -199,4 +209,13 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("monitoring.health.grading.update_grade", 15.0),
     ("monitoring.watchdogs.retention.prune", 300.0),
     ("apiauth.retention.prune", 300.0),
+    ("victoryline.retention.prune", 300.0),
+]
+
+# How long everything is kept: `prune` and the scheduler's steps of the same name follow these tables.
+RETENTION_TABLES = [
+    "scraping.retention.rules",
+    "monitoring.watchdogs.retention.rules",
+    "apiauth.retention.rules",
+    "victoryline.retention.rules",
 ]

@@ -19,10 +19,13 @@ from typing import Self
 
 import psutil
 
+from scraping.watchdog import STALLED_EXIT_CODE
 from victoryline.lib import processes, warden
 from victoryline.lib.child_logs import ChildLog
 
-GRACE_SECONDS = 6.0  # everything must be gone after 10, on a busy machine too
+GRACE_SECONDS = 30.0  # a worker finishes what it has in hand; one that has nothing is gone in a second
+# After the supervisor itself was killed: everything must be gone after 10 s, on a busy machine too.
+WARDEN_GRACE_SECONDS = 6.0
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 0.2, 10.0
 STEADY_AFTER_SECONDS = 60.0
 # A signal to a whole process group reaches us from several sides at once; that is one wish, not two.
@@ -66,7 +69,7 @@ class Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         self._warden = subprocess.Popen(
-            processes.python("-m", "victoryline.lib.warden", str(self.grace_seconds)),
+            processes.python("-m", "victoryline.lib.warden", str(min(self.grace_seconds, WARDEN_GRACE_SECONDS))),
             cwd=self.cwd,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -202,6 +205,8 @@ class Supervisor:
 
 
 def _reason(code: int) -> str:
+    if code == STALLED_EXIT_CODE:
+        return "it had stalled; its log says where"
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
-import re
-import sys
 import time
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -14,17 +10,16 @@ from pathlib import Path
 
 from benchmarks.cpu import Cpu, CpuMark, tree
 from benchmarks.errors import BenchError
-from benchmarks.progress import say, wait_until
+from benchmarks.peers import environment
+from benchmarks.progress import wait_until
 from benchmarks.truth import Seen, printed_score
-from scripts import steps
 from tests.stadium_process import StadiumProcess
-from victoryline.env import PROJECT_ROOT
-from victoryline.lib.processes import end_group, remove_tree, spawn
+from victoryline.lib.processes import end_group, spawn
 
 NAME = "scrapy-playwright"
 PINS = Path(__file__).with_name("scrapy-playwright.txt")
 SPIDER = Path(__file__).with_name("scrapy_playwright_spider.py")
-VENV = PROJECT_ROOT / "var" / "bench" / "scrapy-venv"
+VENV = environment.FOLDER / "scrapy-venv"
 START_SECONDS = 60.0
 
 
@@ -40,26 +35,16 @@ class Visits:
 
 
 def pins() -> dict[str, str]:
-    return dict(re.findall(r"^([\w-]+)==(\S+)$", PINS.read_text(encoding="utf-8"), re.MULTILINE))
+    return environment.pins(PINS)
 
 
 def ensure_installed() -> None:
-    """Make the environment; nothing is done when it is there already."""
     if pins()["playwright"] != version("playwright"):
         raise BenchError(
             f"{PINS.name} has Playwright {pins()['playwright']} and VictoryLine {version('playwright')}: "
             "the comparison would not be fair. Write the same version into both."
         )
-    stamp, mark = VENV / ".complete", hashlib.sha256(PINS.read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == mark:
-        return
-    remove_tree(VENV)
-    say(f"installing {NAME} in {VENV.relative_to(PROJECT_ROOT)}")
-    with contextlib.redirect_stdout(sys.stderr), steps.step("  pip install"):
-        install = [VENV / "bin" / "pip", "install", "--no-input", "--disable-pip-version-check", "-r", PINS]
-        if not steps.run([sys.executable, "-m", "venv", VENV]) or not steps.run(install):
-            raise BenchError(f"{NAME} could not be installed; what was said last is above")
-    stamp.write_text(mark)
+    environment.ensure_installed(NAME, PINS, VENV)
 
 
 def visit(

@@ -56,7 +56,7 @@ def _about(alert: Alert) -> str:
     match_id, task_id = alert.detail.get("match_id"), alert.detail.get("task_id")
     if match_id and alert.key.startswith(causes.DEAD):
         return f"{reverse('admin:scraping_scrapetask_changelist')}?ref__match__id__exact={match_id}&state__exact=DEAD"
-    if match_id and alert.key.startswith(causes.ERROR_RATE):
+    if match_id and alert.key.startswith((causes.ERROR_RATE, causes.LAYOUT)):
         return f"{reverse('admin:scraping_scrapeerror_changelist')}?match__id__exact={match_id}"
     if match_id:
         return reverse("admin:scraping_match_change", args=[match_id])

@@ -7,10 +7,12 @@ ERROR_RATE = "errors:"
 DEAD = "dead:"
 DEAD_DISCOVERY = "dead-discovery:"
 PAUSED = "paused:"
+LAYOUT = "layout:"
 MEMORY = "memory:"
 BREAKER = "breaker:"
 NO_WORKER = "no-worker"
 GRADE = "grade"
+DISK = "disk:"
 
 
 def stale(match_id: int) -> str:
@@ -33,6 +35,10 @@ def paused(match_id: int) -> str:
     return f"{PAUSED}{match_id}"
 
 
+def layout(match_id: int) -> str:
+    return f"{LAYOUT}{match_id}"
+
+
 def memory(worker_id: str) -> str:
     return f"{MEMORY}{worker_id}"
 
@@ -41,11 +47,18 @@ def breaker(name: str) -> str:
     return f"{BREAKER}{name}"
 
 
+def disk(worker_id: str) -> str:
+    return f"{DISK}{worker_id.rpartition('-')[0].rpartition('-')[0] or worker_id}"  # the machine's, not the process's
+
+
 def public_text(key: str, summary: str) -> str:
     """What everybody may read: without the reasons, which can hold addresses, and the names of our machines."""
     if key.startswith(MEMORY):
         return "A worker is close to its memory limit"
-    for prefix, ending in ((DEAD, "is dead"), (DEAD_DISCOVERY, "is dead"), (PAUSED, "is paused")):
+    if key.startswith(DISK):
+        return "A disk is almost full"
+    endings = ((DEAD, "is dead"), (DEAD_DISCOVERY, "is dead"), (PAUSED, "is paused"), (LAYOUT, "has changed"))
+    for prefix, ending in endings:
         if key.startswith(prefix):
             return f"{summary.partition(f' {ending}: ')[0]} {ending}"
     return summary

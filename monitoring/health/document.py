@@ -29,6 +29,8 @@ from monitoring.queries import (
 )
 from scraping.models import Breaker, BreakerState, HealthStatus, Match, MatchLifecycle, Scraper, Snapshot, Worker
 from scraping.payloads import Status as MatchStatus
+from victoryline.lib import pg_wait, presence
+from victoryline.lib.problems import STORE_AWAY
 from victoryline.lib.times import as_utc_iso
 
 LATENCY_WINDOW = timedelta(minutes=5)
@@ -49,12 +51,30 @@ class Observed:
     paused_live_matches: int
 
 
+NOTHING_SEEN = Observed(
+    scrapers=[],
+    workers=[],
+    breakers=[],
+    errors=ErrorCounts(0, 0),
+    latencies_ms=[],
+    updates_per_minute=0,
+    matches_to_watch=0,
+    paused_live_matches=0,
+)
+
+
 def health_document(now: datetime) -> dict[str, Any]:
-    """Never raises for a database that is away: that is an answer too."""
+    """Never raises and never waits long for a database that is away: that is an answer too."""
+    if presence.database.is_away():
+        return _without_database(now, presence.database.reason())
     try:
-        return compose(observe(now), now)
-    except Error as error:
+        with pg_wait.within(presence.READ_SECONDS):
+            seen = observe(now)
+    except (Error, *STORE_AWAY) as error:
+        presence.database.report(error)
         return _without_database(now, type(error).__name__)
+    _last_seen.put(seen, now)
+    return compose(seen, now)
 
 
 def observe(now: datetime) -> Observed:
@@ -174,15 +194,29 @@ def _breakers() -> list[Breaker]:
     return list(Breaker.objects.filter(shown).order_by("name"))
 
 
+class _LastSeen:
+    """What the database said last, for the time when it says nothing."""
+
+    def __init__(self) -> None:
+        self._held: tuple[Observed, datetime] | None = None
+
+    def put(self, seen: Observed, at: datetime) -> None:
+        self._held = (seen, at)
+
+    def get(self) -> tuple[Observed, datetime] | None:
+        return self._held
+
+    def forget(self) -> None:
+        self._held = None
+
+
+_last_seen = _LastSeen()
+
+
 def _without_database(now: datetime, error: str) -> dict[str, Any]:
-    nothing = Observed(
-        scrapers=[],
-        workers=[],
-        breakers=[],
-        errors=ErrorCounts(0, 0),
-        latencies_ms=[],
-        updates_per_minute=0,
-        matches_to_watch=0,
-        paused_live_matches=0,
-    )
-    return {**compose(nothing, now), "status": Status.DOWN.value, "reason": f"the database is away ({error})"}
+    """The same shape from what was seen last, with ages as of now; nothing of it is passed off as today's."""
+    reason = f"the database is away ({error})"
+    seen, at = _last_seen.get() or (NOTHING_SEEN, None)
+    if at is not None:
+        reason += f"; what else is said here was so at {at:%H:%M:%S} UTC"
+    return {**compose(seen, now), "status": Status.DOWN.value, "reason": reason}

@@ -8,6 +8,8 @@ from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from monitoring.queries import WORKER_IS_SILENT_AFTER, workers_at_work
+from victoryline.lib import pg_wait, presence
+from victoryline.lib.problems import STORE_AWAY
 
 
 class _Migrations:
@@ -28,13 +30,21 @@ _migrations = _Migrations()
 
 def reasons_not_ready(now: datetime) -> list[str]:
     """Empty: ready."""
+    if presence.database.is_away():
+        return [f"the database is away ({presence.database.reason()})"]
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-        if not _migrations.are_applied():
-            return ["migrations are not applied: run manage.py migrate"]
-        if not workers_at_work(now):
-            return [f"no worker has been heard of for {WORKER_IS_SILENT_AFTER.total_seconds():.0f} s"]
-    except Error as error:
+        with pg_wait.within(presence.READ_SECONDS):
+            return _reasons(now)
+    except (Error, *STORE_AWAY) as error:
+        presence.database.report(error)
         return [f"the database is away ({type(error).__name__})"]
+
+
+def _reasons(now: datetime) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    if not _migrations.are_applied():
+        return ["migrations are not applied: run manage.py migrate"]
+    if not workers_at_work(now):
+        return [f"no worker has been heard of for {WORKER_IS_SILENT_AFTER.total_seconds():.0f} s"]
     return []

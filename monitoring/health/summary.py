@@ -18,6 +18,8 @@ from monitoring.health.grading import Freshness, current_standing
 from monitoring.models import Alert, AuditEntry
 from monitoring.queries import MEGABYTE, last_success_at, live_ages, percentile, updates_last_minute, workers_at_work
 from scraping.models import Match, MatchRef, Priority, ScrapeTask, Source, TaskState
+from victoryline.lib import pg_wait, presence
+from victoryline.lib.problems import STORE_AWAY
 from victoryline.lib.times import as_utc_iso
 
 FAILURE_WINDOW = timedelta(minutes=10)
@@ -44,12 +46,20 @@ SHOWN_CONFIG = (
 
 
 def status_summary(now: datetime) -> dict[str, Any]:
-    """Never raises for a database that is away."""
+    """Never raises and never waits long for a database that is away."""
+    if presence.database.is_away():
+        return _without_database(now, presence.database.reason())
     try:
-        return _summary(now)
-    except Error as error:
-        reason = f"the database is away ({type(error).__name__})"
-        return {"grade": "FAILING", "reason": reason, "generated_at": as_utc_iso(now), "matches": [], "alerts": []}
+        with pg_wait.within(presence.READ_SECONDS):
+            return _summary(now)
+    except (Error, *STORE_AWAY) as error:
+        presence.database.report(error)
+        return _without_database(now, type(error).__name__)
+
+
+def _without_database(now: datetime, error: str) -> dict[str, Any]:
+    reason = f"the database is away ({error})"
+    return {"grade": "FAILING", "reason": reason, "generated_at": as_utc_iso(now), "matches": [], "alerts": []}
 
 
 def _summary(now: datetime) -> dict[str, Any]:

@@ -1,37 +1,38 @@
-"""How long our own history is kept. Deletes in slices, so that no write waits long for it."""
+"""How long our own history is kept."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from functools import partial
 
-from django.db.models import Manager
+from django.db.models import Model, QuerySet
 
 from monitoring.models import Alert, AuditEntry, GradeChange, HealthLog
+from victoryline.lib.retention import OldestFirst, Rows, Rule
+from victoryline.lib.retention import prune as carry_out
 
-SLICE = 2000
-MOST_SLICES = 10
-ALERTS_KEPT = timedelta(days=90)
-KEPT: tuple[tuple[Manager[Any], str, timedelta], ...] = (
-    (HealthLog.objects, "timestamp", timedelta(days=2)),
-    (GradeChange.objects, "at", timedelta(days=90)),
-    (AuditEntry.objects, "timestamp", timedelta(days=365)),
+ALERTS_DAYS = 90
+LOGS: tuple[tuple[str, type[Model], str, int], ...] = (
+    ("health-log", HealthLog, "timestamp", 2),
+    ("grade-changes", GradeChange, "at", 90),
+    ("audit", AuditEntry, "timestamp", 365),
 )
 
 
+def rules() -> tuple[Rule, ...]:
+    logs = (
+        OldestFirst(table, f"{days} days", model, column, partial(_before, days)) for table, model, column, days in LOGS
+    )
+    return (*logs, Rows("alerts", f"{ALERTS_DAYS} days after they closed", _closed_alerts))
+
+
 def prune(now: datetime) -> int:
-    removed = sum(_prune(rows, column, now - kept) for rows, column, kept in KEPT)
-    return removed + Alert.objects.filter(closed_at__lt=now - ALERTS_KEPT).delete()[0]
+    return carry_out(rules(), now)
 
 
-def _prune(rows: Manager[Any], column: str, before: datetime) -> int:
-    """Rows are written in the order of time, so the oldest are the first by key: no scan, no index of their own."""
-    removed = 0
-    for _ in range(MOST_SLICES):
-        oldest = rows.order_by("pk").values_list("pk", column)[:SLICE]
-        outdated = [pk for pk, at in oldest if at < before]
-        if outdated:
-            removed += rows.filter(pk__in=outdated).delete()[0]
-        if len(outdated) < SLICE:
-            break
-    return removed
+def _before(days: int, now: datetime) -> datetime:
+    return now - timedelta(days=days)
+
+
+def _closed_alerts(now: datetime) -> QuerySet[Alert]:
+    return Alert.objects.filter(closed_at__lt=_before(ALERTS_DAYS, now))

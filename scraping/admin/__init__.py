@@ -1,5 +1,5 @@
 """The console for matches, sources and the journal. Importing the modules registers them."""
 
-from scraping.admin import engine, errors, match_history, matches, sources, tasks
+from scraping.admin import breakers, engine, errors, evidence, jobs, match_history, matches, sources, tasks
 
-__all__ = ["engine", "errors", "match_history", "matches", "sources", "tasks"]
+__all__ = ["breakers", "engine", "errors", "evidence", "jobs", "match_history", "matches", "sources", "tasks"]

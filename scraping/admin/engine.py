@@ -1,4 +1,4 @@
-"""Who is at work: scrapers, breakers, workers, and the scheduler's lease."""
+"""Who is at work: scrapers, workers, and the scheduler's lease."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.decorators import display
 
-from scraping.models import Breaker, BreakerState, HealthStatus, Lease, Scraper, Worker
+from scraping.models import HealthStatus, Lease, Scraper, Worker
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, megabytes
 
 HEALTH_COLOURS = {
     HealthStatus.HEALTHY.value: GOOD,
     HealthStatus.DEGRADED.value: CAREFUL,
     HealthStatus.FAILING.value: BAD,
-}
-BREAKER_COLOURS = {
-    BreakerState.CLOSED.value: GOOD,
-    BreakerState.HALF_OPEN.value: CAREFUL,
-    BreakerState.OPEN.value: BAD,
 }
 
 
@@ -71,28 +66,6 @@ class ScraperAdmin(HistoryAdmin):
     @display(description="health", label=HEALTH_COLOURS)  # type: ignore[untyped-decorator]
     def health(self, scraper: Scraper) -> str:
         return "-" if scraper.stopped_at else scraper.health_status(timezone.now()).value
-
-
-@admin.register(Breaker)
-class BreakerAdmin(HistoryAdmin):
-    list_display = (
-        "name",
-        "shown_state",
-        "failure_count",
-        "success_count",
-        "total_calls",
-        "total_failures",
-        "total_rejections",
-        "open_until",
-        "last_state_change",
-    )
-    list_filter = ("state",)
-    search_fields = ("name",)
-    ordering = ("-last_state_change",)
-
-    @display(description="state", label=BREAKER_COLOURS, ordering="state")  # type: ignore[untyped-decorator]
-    def shown_state(self, breaker: Breaker) -> str:
-        return breaker.state
 
 
 @admin.register(Worker)

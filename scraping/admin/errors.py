@@ -2,19 +2,106 @@
 
 from __future__ import annotations
 
-from django.contrib import admin
+from typing import Any
 
+from django.contrib import admin
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+from unfold.decorators import action, display
+from unfold.forms import BaseDialogForm
+
+from scraping import errors_log
+from scraping.admin import dead_letters
+from scraping.admin.evidence import links, preview
+from scraping.admin.jobs import retry_and_tell
+from scraping.journal import Which
 from scraping.models import ErrorGroup, ScrapeError
-from victoryline.lib.admin import HistoryAdmin, block
+from victoryline.lib.admin import CAREFUL, GOOD, HistoryAdmin, after_dialog, block, tell, username
 
 
 @admin.register(ErrorGroup)
 class ErrorGroupAdmin(HistoryAdmin):
-    list_display = ("error_type", "error_class", "source", "count", "sample_message", "first_seen_at", "last_seen_at")
+    list_display = (
+        "error_type",
+        "error_class",
+        "source",
+        "count",
+        "open_dead",
+        "sample_message",
+        "first_seen_at",
+        "last_seen_at",
+    )
     list_filter = ("error_class", "error_type", "source")
     list_select_related = ("source",)
     search_fields = ("sample_message", "error_type", "fingerprint")
     ordering = ("-last_seen_at",)
+    fields = (
+        "source",
+        "error_class",
+        "error_type",
+        "shown_sample",
+        "count",
+        "open_dead",
+        "members",
+        "first_seen_at",
+        "last_seen_at",
+        "shown_fingerprint",
+    )
+    readonly_fields = ("shown_sample", "open_dead", "members", "shown_fingerprint")
+    actions = ("retry_groups",)
+    actions_detail = ("retry_group",)
+
+    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(request.user.has_perm("scraping.change_scrapetask"))
+
+    @admin.action(description="Retry all of these groups", permissions=["operate"])
+    def retry_groups(self, request: HttpRequest, groups: QuerySet[ErrorGroup]) -> None:
+        for fingerprint in groups.values_list("fingerprint", flat=True):
+            retry_and_tell(request, Which(fingerprint=fingerprint))
+
+    @action(  # type: ignore[untyped-decorator]
+        description="Retry all of this group",
+        icon="refresh",
+        permissions=["operate"],
+        dialog={
+            "title": "Retry all of this group",
+            "description": "Every failed or dead task that met this error is due at once, with all of its attempts, "
+            "unless it has been done since.",
+            "form_class": None,
+            "form_submit_text": "Retry",
+        },
+    )
+    def retry_group(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
+        fingerprint = ErrorGroup.objects.values_list("fingerprint", flat=True).get(pk=object_id)
+        retry_and_tell(request, Which(fingerprint=fingerprint))
+        return after_dialog(request, reverse("admin:scraping_errorgroup_change", args=[object_id]))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ErrorGroup]:
+        rows: QuerySet[ErrorGroup] = super().get_queryset(request)
+        dead = ScrapeError.objects.filter(dead_letters.OPEN_DEAD, group=OuterRef("pk")).order_by().values("group")
+        number = dead.annotate(number=Count("task", distinct=True)).values("number")
+        return rows.annotate(open_dead_number=Coalesce(Subquery(number), 0))
+
+    @admin.display(description="open dead letters", ordering="open_dead_number")
+    def open_dead(self, group: ErrorGroup) -> int:
+        return int(getattr(group, "open_dead_number", 0))
+
+    @admin.display(description="a message of it")
+    def shown_sample(self, group: ErrorGroup) -> SafeString:
+        return block(group.sample_message)
+
+    @admin.display(description="fingerprint")
+    def shown_fingerprint(self, group: ErrorGroup) -> SafeString:
+        return block(group.fingerprint)
+
+    @admin.display(description="see")
+    def members(self, group: ErrorGroup) -> SafeString:
+        return dead_letters.members(group)
 
 
 @admin.register(ScrapeError)
@@ -27,24 +114,109 @@ class ScrapeErrorAdmin(HistoryAdmin):
         "operation",
         "http_status",
         "retry_attempt",
-        "resolved",
+        "shown_resolution",
         "error_message",
     )
     list_filter = ("error_class", "error_type", "resolved", "resolution_method")
     list_select_related = ("match",)
     search_fields = ("error_message", "error_type", "match__title", "url")
     ordering = ("-id",)
-    exclude = ("stack_trace", "evidence", "error_message")
-    readonly_fields = ("shown_message", "shown_stack", "shown_evidence")
+    actions = ("resolve_selected",)
+    actions_detail = ("resolve_one",)
+    readonly_fields = (
+        "shown_message",
+        "shown_stack",
+        "shown_evidence",
+        "shown_files",
+        "shown_group",
+        "shown_resolution",
+    )
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": (
+                    "timestamp",
+                    "match",
+                    "task",
+                    "error_class",
+                    "error_type",
+                    "shown_message",
+                    "url",
+                    "operation",
+                    "http_status",
+                    "retry_attempt",
+                    "scraper_id",
+                )
+            },
+        ),
+        ("Resolution", {"fields": ("shown_resolution", "resolution_time", "resolution_method")}),
+        ("Group", {"fields": ("shown_group",)}),
+        ("What was seen", {"fields": ("shown_files", "shown_evidence", "shown_stack")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ScrapeError]:
+        rows: QuerySet[ScrapeError] = super().get_queryset(request)
+        return rows.select_related("match").defer("match__payload", "match__provenance")
 
     @admin.display(description="message")
-    def shown_message(self, error: ScrapeError) -> str:
+    def shown_message(self, error: ScrapeError) -> SafeString:
         return block(error.error_message)
 
     @admin.display(description="stack trace")
-    def shown_stack(self, error: ScrapeError) -> str:
+    def shown_stack(self, error: ScrapeError) -> SafeString:
         return block(error.stack_trace)
 
-    @admin.display(description="evidence")
-    def shown_evidence(self, error: ScrapeError) -> str:
-        return block(error.evidence)
+    @admin.display(description="its beginning")
+    def shown_evidence(self, error: ScrapeError) -> SafeString:
+        return block("" if error.files.exists() else error.evidence)  # the files say it all
+
+    @admin.display(description="files")
+    def shown_files(self, error: ScrapeError) -> SafeString:
+        rows = list(error.files.order_by("pk"))
+        shown = format_html_join(
+            "", '<div class="console-piece">{}{}</div>', ((links([row]), preview(row)) for row in rows)
+        )
+        return shown or links([])
+
+    @admin.display(description="group")
+    def shown_group(self, error: ScrapeError) -> SafeString:
+        return dead_letters.group_line(error.group)
+
+    @display(description="resolved", label={"open": CAREFUL, "resolved": GOOD}, ordering="resolved")  # type: ignore[untyped-decorator]
+    def shown_resolution(self, error: ScrapeError) -> tuple[str, str]:
+        if not error.resolved:
+            return "open", "open"
+        return "resolved", error.resolution_method.replace("_", " ") or "resolved"
+
+    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(request.user.has_perm("scraping.change_scrapeerror"))
+
+    @admin.action(description="Mark as resolved", permissions=["operate"])
+    def resolve_selected(self, request: HttpRequest, errors: QuerySet[ScrapeError]) -> None:
+        _resolve(request, list(errors.values_list("pk", flat=True)))
+
+    @action(  # type: ignore[untyped-decorator]
+        description="Mark as resolved",
+        icon="done",
+        permissions=["operate"],
+        dialog={
+            "title": "Mark this error as resolved",
+            "description": "For an error that no later success will resolve. Nothing is retried, nothing deleted.",
+            "form_class": None,
+            "form_submit_text": "Mark as resolved",
+        },
+    )
+    def resolve_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
+        _resolve(request, [object_id])
+        return after_dialog(request, reverse("admin:scraping_scrapeerror_change", args=[object_id]))
+
+
+def _resolve(request: HttpRequest, ids: list[int]) -> None:
+    done = errors_log.resolve_by_hand(ids, actor=username(request), now=timezone.now())
+    left = len(ids) - done
+    tell(
+        request,
+        done=f"{done} {'error' if done == 1 else 'errors'} marked as resolved." if done else "",
+        refused=f"{left} resolved already." if left else "",
+    )

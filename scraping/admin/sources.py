@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.contrib import admin
 from django.http import HttpRequest
 
-from scraping.models import ScrapeJob, Source
-from victoryline.lib.admin import ConsoleAdmin, HistoryAdmin, json_block
+from scraping.models import Source
+from victoryline.lib.admin import ConsoleAdmin, json_block
 
 
 @admin.register(Source)
@@ -55,18 +55,3 @@ class SourceAdmin(ConsoleAdmin):
     @admin.display(description="metadata")
     def shown_metadata(self, source: Source) -> str:
         return json_block(source.metadata)
-
-
-@admin.register(ScrapeJob)
-class ScrapeJobAdmin(HistoryAdmin):
-    list_display = ("name", "kind", "source", "requested_by", "created_at", "finished_at")
-    list_filter = ("kind", "source")
-    list_select_related = ("source",)
-    search_fields = ("name", "requested_by")
-    ordering = ("-created_at",)
-    fields = ("name", "kind", "source", "requested_by", "shown_parameters", "created_at", "finished_at")
-    readonly_fields = ("shown_parameters",)
-
-    @admin.display(description="parameters")
-    def shown_parameters(self, job: ScrapeJob) -> str:
-        return json_block(job.parameters)

@@ -9,11 +9,15 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from unfold.decorators import action, display
 from unfold.forms import BaseDialogForm
 
 from scraping import journal
-from scraping.models import ScrapeError, ScrapeTask, TaskState, TaskTransition
+from scraping.admin import dead_letters
+from scraping.admin.evidence import links, preview
+from scraping.models import EvidenceKind, ScrapeError, ScrapeTask, TaskState, TaskTransition
 from victoryline.lib.admin import (
     BAD,
     CAREFUL,
@@ -44,7 +48,16 @@ class TransitionInline(HistoryInline):
 
 class ErrorInline(HistoryInline):
     model = ScrapeError
-    fields = ("timestamp", "error_class", "error_type", "error_message", "operation", "http_status", "retry_attempt")
+    fields = (
+        "timestamp",
+        "error_class",
+        "error_type",
+        "error_message",
+        "operation",
+        "http_status",
+        "retry_attempt",
+        "resolution_method",
+    )
     readonly_fields = fields
     ordering = ("id",)
 
@@ -71,9 +84,10 @@ class ScrapeTaskAdmin(HistoryAdmin):
     actions = ("retry_selected",)
     actions_detail = ("retry_one",)
     inlines = (TransitionInline, ErrorInline)
-    readonly_fields = ("shown_error",)
+    readonly_fields = ("shown_error", "what_happened", "what_next", "shown_files", "shown_group")
     fieldsets = (
-        (None, {"fields": ("source", "ref", "job", "resource", "priority", "request_id")}),
+        (None, {"fields": ("what_happened", "what_next", "shown_group", "shown_files")}),
+        ("Work", {"fields": ("source", "ref", "job", "resource", "priority", "request_id")}),
         ("State", {"fields": ("state", "stage", "attempt", "charged_attempts", "rescues", "error_class", "reason")}),
         ("Times", {"fields": ("created_at", "run_at", "hinted_at", "started_at", "finished_at")}),
         ("Lease", {"fields": ("worker_id", "fence", "lease_until")}),
@@ -92,6 +106,25 @@ class ScrapeTaskAdmin(HistoryAdmin):
     def shown_error(self, task: ScrapeTask) -> str:
         return json_block(task.error)
 
+    @admin.display(description="what happened")
+    def what_happened(self, task: ScrapeTask) -> str:
+        return dead_letters.what_happened(task)
+
+    @admin.display(description="what to do next")
+    def what_next(self, task: ScrapeTask) -> str:
+        return dead_letters.what_next(task)
+
+    @admin.display(description="trouble of this kind")
+    def shown_group(self, task: ScrapeTask) -> SafeString:
+        error = dead_letters.last_error(task)
+        return dead_letters.group_line(error.group if error else None)
+
+    @admin.display(description="what was seen")
+    def shown_files(self, task: ScrapeTask) -> SafeString:
+        rows = dead_letters.evidence_of(task)
+        pictures = [preview(row) for row in rows if row.kind == EvidenceKind.SCREENSHOT]
+        return format_html("{}{}", links(rows), pictures[0] if pictures else "")
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[ScrapeTask]:
         rows: QuerySet[ScrapeTask] = super().get_queryset(request)
         return rows.select_related("source", "ref__source", "ref__match").defer(
@@ -99,8 +132,9 @@ class ScrapeTaskAdmin(HistoryAdmin):
         )
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """By match too: the match's page and alerts lead here."""
-        return lookup == "ref__match__id__exact" or bool(super().lookup_allowed(lookup, value, request))
+        """By match too, and by kind of error: the match's page, alerts and error groups lead here."""
+        known = {"ref__match__id__exact", "errors__group__id__exact"}
+        return lookup in known or bool(super().lookup_allowed(lookup, value, request))
 
     def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm("scraping.change_scrapetask"))

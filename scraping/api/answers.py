@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from scraping.freshness import DataState, Freshness
-from scraping.models import Match, MatchEvent
+from scraping.models import MatchEvent
 from scraping.payloads import Status
-from scraping.queries import freshness_of, keys_of
+from scraping.rendered.known import Known
 from victoryline.lib.times import as_utc_iso
 
 Body = dict[str, Any]
@@ -38,26 +38,26 @@ def age_headers(freshness: Freshness) -> dict[str, str]:
     return found
 
 
-def match_etag(match: Match) -> str:
+def match_etag(match: Known) -> str:
     """Strong: the data of a match is the same as long as this is. (Ages change all the time; they are in the headers.)
 
     A match that was never read has no number yet, so nothing to compare.
     """
-    return f'"{match.pk}-{match.sequence}-{match.status}-{match.lifecycle}"' if match.sequence else ""
+    return f'"{match.id}-{match.sequence}-{match.status}-{match.lifecycle}"' if match.sequence else ""
 
 
-def list_etag(matches: Sequence[Match], next_cursor: str) -> str:
-    parts = "|".join(f"{match.pk}-{match.sequence}-{match.status}-{match.lifecycle}" for match in matches)
+def list_etag(matches: Sequence[Known], next_cursor: str) -> str:
+    parts = "|".join(f"{match.id}-{match.sequence}-{match.status}-{match.lifecycle}" for match in matches)
     return f'"{hashlib.sha256(f"{parts}|{next_cursor}".encode()).hexdigest()[:32]}"'
 
 
-def match_body(match: Match, freshness: Freshness) -> Body:
-    state, keys = match.payload, keys_of(match)
+def match_body(match: Known, freshness: Freshness) -> Body:
+    state, keys = match.payload, match.keys
     return {
-        "id": match.pk,
-        "match_id": keys[0] if keys else str(match.pk),
+        "id": match.id,
+        "match_id": keys[0] if keys else str(match.id),
         "keys": keys,
-        "domain_id": next((ref.source.key for ref in match.refs.all()), ""),
+        "domain_id": next((ref.source for ref in match.refs), ""),
         **_identity(match),
         "innings": state.get("innings") or [],
         "current_innings": state.get("current_innings"),
@@ -73,10 +73,10 @@ def match_body(match: Match, freshness: Freshness) -> Body:
     }
 
 
-def match_item(match: Match, freshness: Freshness) -> Body:
+def match_item(match: Known, freshness: Freshness) -> Body:
     return {
-        "id": match.pk,
-        "keys": keys_of(match),
+        "id": match.id,
+        "keys": match.keys,
         **_identity(match),
         "start_time": _time(match.start_time),
         "sequence": match.sequence,
@@ -89,12 +89,12 @@ def match_item(match: Match, freshness: Freshness) -> Body:
     }
 
 
-def match_info(match: Match, freshness: Freshness) -> Body:
+def match_info(match: Known, freshness: Freshness) -> Body:
     """The older surface's shape: teams as a list, names in camel case."""
     state = match.payload
     teams = state.get("teams") or {}
     return {
-        "matchId": match.pk,
+        "matchId": match.id,
         "title": match.title,
         "teams": [{"key": side, **teams[side]} for side in ("team_a", "team_b") if teams.get(side)],
         "score": state.get("score") or {},
@@ -125,7 +125,7 @@ def event_row(event: MatchEvent) -> Body:
     }
 
 
-def list_metadata(matches: Sequence[Match], freshness: Freshness, now: datetime) -> Body:
+def list_metadata(matches: Sequence[Known], freshness: Freshness, now: datetime) -> Body:
     return {
         "generated_at": as_utc_iso(now),
         "count": len(matches),
@@ -135,7 +135,7 @@ def list_metadata(matches: Sequence[Match], freshness: Freshness, now: datetime)
     }
 
 
-def full_metadata(match: Match, freshness: Freshness) -> Body:
+def full_metadata(match: Known, freshness: Freshness) -> Body:
     return {
         **_metadata(match, freshness),
         "state": freshness.state.value,
@@ -144,21 +144,21 @@ def full_metadata(match: Match, freshness: Freshness) -> Body:
     }
 
 
-def list_freshness(matches: Sequence[Match], now: datetime) -> Freshness:
+def list_freshness(matches: Sequence[Known], now: datetime) -> Freshness:
     """A list is as old as its oldest live match; without a live one, as its oldest match."""
     relevant = [match for match in matches if match.status == Status.LIVE] or matches
-    return max((freshness_of(match, now) for match in relevant), key=_age_or_zero, default=NOTHING)
+    return max((match.freshness(now) for match in relevant), key=_age_or_zero, default=NOTHING)
 
 
 def _age_or_zero(freshness: Freshness) -> float:
     return freshness.age_seconds or 0.0
 
 
-def list_cache_seconds(matches: Sequence[Match]) -> int:
+def list_cache_seconds(matches: Sequence[Known]) -> int:
     return min((CACHE_SECONDS[Status(match.status)] for match in matches), default=1)
 
 
-def _identity(match: Match) -> Body:
+def _identity(match: Known) -> Body:
     return {
         "sport": match.sport,
         "title": match.title,
@@ -170,13 +170,12 @@ def _identity(match: Match) -> Body:
     }
 
 
-def _metadata(match: Match, freshness: Freshness) -> Body:
-    scraper_id = next((found for ref in match.refs.all() if (found := getattr(ref, "scraper_id", None))), None)
+def _metadata(match: Known, freshness: Freshness) -> Body:
     return {
         "scraped_at": _time(freshness.scraped_at),
         "data_age_seconds": freshness.whole_age_seconds,
-        "scraper_id": None if scraper_id is None else str(scraper_id),
-        "source": getattr(match, "data_source", None) or "scraper",
+        "scraper_id": next((ref.scraper_id for ref in match.refs if ref.scraper_id), None),
+        "source": match.data_source,
     }
 
 

@@ -1,4 +1,8 @@
-"""What every view that answers with matches does: freshness headers, conditional requests, `max_age`."""
+"""What every view that answers with matches does: freshness headers, conditional requests, `max_age`.
+
+The database is asked first. While it is away the same view is answered from what is known last, with its true age and
+`X-Data-Source: cache`; what is not known is a 503.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from scraping.api import answers
+from scraping.api.readers import FromDatabase, LastKnown, Reader
 from scraping.freshness import Freshness
 from scraping.models import Match
 from scraping.queries import find_match
+from scraping.rendered.known import Known
+from scraping.rendered.recall import NotKnown
+from victoryline.lib import pg_wait, presence
 from victoryline.lib.http import has_etag
-from victoryline.lib.problems import TooStale
+from victoryline.lib.problems import STORE_AWAY, StoreAway, TooStale
 from victoryline.lib.views import ApiView
 
 MIN_RETRY_SECONDS = 1.0
+SOURCE_HEADER = "X-Data-Source"
 
 
 @dataclass(frozen=True)
@@ -34,14 +43,16 @@ class Answer:
 class FreshView(ApiView):
     """Subclasses say in `find` what they answer. `is_unchanged` is asked before the request is counted."""
 
+    needs_database = False
     _answer: Answer | None = None
+    _is_from_cache = False
 
-    def find(self, request: Request) -> Answer:
+    def find(self, request: Request, reader: Reader) -> Answer:
         raise NotImplementedError
 
     def answer(self, request: Request) -> Answer:
         if self._answer is None:
-            self._answer = self.find(request)
+            self._answer = self._found(request)
         return self._answer
 
     def is_unchanged(self, request: Request) -> bool:
@@ -53,16 +64,42 @@ class FreshView(ApiView):
     def respond(self, request: Request) -> Response:
         found = self.answer(request)
         headers = answers.headers(found.freshness, etag=found.etag, cache_seconds=found.cache_seconds)
+        if self._is_from_cache:
+            headers[SOURCE_HEADER] = "cache"
         if has_etag(request, found.etag):
             return Response(status=304, headers=headers)
         return Response(found.body(), headers=headers)
+
+    def _found(self, request: Request) -> Answer:
+        if not presence.database.is_away():
+            try:
+                with pg_wait.within(presence.READ_SECONDS):
+                    return self.find(request, FromDatabase())
+            except STORE_AWAY as error:
+                presence.database.report(error)
+        self._is_from_cache = True
+        try:
+            return self.find(request, LastKnown())
+        except NotKnown as error:
+            raise StoreAway.now(f"What you ask for ({error}) is not among what we know without it. ") from error
 
 
 def match_or_404(name: str) -> Match:
     match = find_match(name)
     if match is None:
-        raise NotFound(f"No match is known as {name[:100]}. GET /api/v1/matches lists those that are.")
+        raise _no_such_match(name)
     return match
+
+
+def known_or_404(name: str, reader: Reader) -> Known:
+    known = reader.match(name)
+    if known is None:
+        raise _no_such_match(name)
+    return known
+
+
+def _no_such_match(name: str) -> NotFound:
+    return NotFound(f"No match is known as {name[:100]}. GET /api/v1/matches lists those that are.")
 
 
 def refuse_stale(freshness: Freshness, max_age: int | None) -> None:

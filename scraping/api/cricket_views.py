@@ -8,11 +8,12 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from scraping import queries
 from scraping.api import answers, params
-from scraping.api.base import Answer, FreshView, match_or_404, refuse_stale
+from scraping.api.base import Answer, FreshView, known_or_404, refuse_stale
 from scraping.api.described import LIVE_MATCHES, MATCH_INFO
+from scraping.api.readers import Reader
 from scraping.payloads import Sport, Status
+from scraping.queries import MatchFilter
 
 LIVE_LIMIT = 500
 
@@ -22,12 +23,12 @@ class MatchInfoView(FreshView):
     def get(self, request: Request, match_id: str) -> Response:
         return self.respond(request)
 
-    def find(self, request: Request) -> Answer:
+    def find(self, request: Request, reader: Reader) -> Answer:
         asked = params.read(params.MaxAgeParams, request)
-        match = match_or_404(self.kwargs["match_id"])
+        match = known_or_404(self.kwargs["match_id"], reader)
         if match.sport != Sport.CRICKET:
-            raise NotFound(f"Match {match.pk} is {match.sport}, not cricket. Read it at /api/v1/matches/{match.pk}.")
-        freshness = queries.freshness_of(match, timezone.now())
+            raise NotFound(f"Match {match.id} is {match.sport}, not cricket. Read it at /api/v1/matches/{match.id}.")
+        freshness = match.freshness(timezone.now())
         refuse_stale(freshness, asked.get("max_age"))
         return Answer(
             freshness=freshness,
@@ -42,10 +43,10 @@ class LiveMatchesView(FreshView):
     def get(self, request: Request) -> Response:
         return self.respond(request)
 
-    def find(self, request: Request) -> Answer:
+    def find(self, request: Request, reader: Reader) -> Answer:
         now, asked = timezone.now(), params.read(params.MaxAgeParams, request)
-        live = queries.MatchFilter(status=Status.LIVE, sport=Sport.CRICKET)
-        matches, _ = queries.page_of_matches(live, before_id=None, limit=LIVE_LIMIT)
+        live = MatchFilter(status=Status.LIVE, sport=Sport.CRICKET)
+        matches, _ = reader.page(live, before_id=None, limit=LIVE_LIMIT)
         freshness = answers.list_freshness(matches, now)
         refuse_stale(freshness, asked.get("max_age") if matches else None)
         return Answer(
@@ -53,7 +54,7 @@ class LiveMatchesView(FreshView):
             etag=answers.list_etag(matches, ""),
             cache_seconds=answers.list_cache_seconds(matches),
             body=lambda: {
-                "matches": [answers.match_info(match, queries.freshness_of(match, now)) for match in matches],
+                "matches": [answers.match_info(match, match.freshness(now)) for match in matches],
                 "_metadata": answers.list_metadata(matches, freshness, now),
             },
         )

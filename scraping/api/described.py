@@ -30,6 +30,7 @@ FRESHNESS_HEADERS = [
     _out("X-Data-Age-Seconds", "Seconds since then.", int),
     _out("X-Data-State", "fresh, aging, stale, paused, final or unknown."),
     _out("X-Next-Update-In", "Seconds until we read the source again. Absent when we won't.", int),
+    _out("X-Data-Source", "cache: our database is away, and this is what was known last. Absent otherwise."),
     _out("ETag", "Names this version of the data."),
     _out("X-RateLimit-Limit", "Requests a minute.", int),
     _out("X-RateLimit-Remaining", "Requests left.", int),

@@ -30,7 +30,7 @@ class PauseView(ApiView):
         until = now + timedelta(minutes=asked.validated_data["minutes"])
         try:
             paused = lifecycle.pause(
-                match_id=match.pk, until=until, reason=asked.validated_data["reason"], actor=_actor(request), now=now
+                match_id=match.pk, until=until, reason=asked.validated_data["reason"], actor=actor_of(request), now=now
             )
         except lifecycle.NotAllowed as error:
             raise Conflict(f"{error}.") from error
@@ -44,13 +44,14 @@ class ResumeView(ApiView):
     def post(self, request: Request, match_id: str) -> Response:
         match = match_or_404(match_id)
         try:
-            resumed = lifecycle.resume(match_id=match.pk, actor=_actor(request), now=timezone.now())
+            resumed = lifecycle.resume(match_id=match.pk, actor=actor_of(request), now=timezone.now())
         except lifecycle.NotAllowed as error:
             raise Conflict(f"{error}.") from error
         return Response(_body(resumed))
 
 
-def _actor(request: Request) -> str:
+def actor_of(request: Request) -> str:
+    """The caller, as audit and history name them."""
     return f"api:{getattr(request.user, 'name', 'unknown')}"[:150]
 
 

@@ -1,6 +1,7 @@
 from django.urls import path
 
 from scraping.api.cricket_views import LiveMatchesView, MatchInfoView
+from scraping.api.jobs import JobListView, JobView, RetryFailedView, ScrapeView
 from scraping.api.operations import PauseView, ResumeView
 from scraping.api.views import MatchEventsView, MatchListView, MatchView
 
@@ -10,6 +11,10 @@ urlpatterns = [
     path("api/v1/matches/<str:match_id>/events", MatchEventsView.as_view(), name="match-events"),
     path("api/v1/matches/<str:match_id>/pause", PauseView.as_view(), name="match-pause"),
     path("api/v1/matches/<str:match_id>/resume", ResumeView.as_view(), name="match-resume"),
+    path("api/scrape", ScrapeView.as_view(), name="scrape"),
+    path("api/scrape/jobs", JobListView.as_view(), name="scrape-jobs"),
+    path("api/scrape/jobs/<str:job_id>", JobView.as_view(), name="scrape-job"),
+    path("api/scrape/retry-failed", RetryFailedView.as_view(), name="scrape-retry-failed"),
     path("cricket-data/match-info/<str:match_id>", MatchInfoView.as_view(), name="match-info"),
     path("cricket-data/live-matches", LiveMatchesView.as_view(), name="live-matches"),
 ]

@@ -1,4 +1,4 @@
-"""Matches over HTTP. A view reads its parameters and the clock, asks `queries`, and lets `answers` shape the body."""
+"""Matches over HTTP. A view reads its parameters and the clock, asks a reader, and lets `answers` shape the body."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from scraping import queries
 from scraping.api import answers, params
-from scraping.api.base import Answer, FreshView, match_or_404, refuse_stale
+from scraping.api.base import Answer, FreshView, known_or_404, refuse_stale
 from scraping.api.described import EVENTS, MATCH, MATCHES
+from scraping.api.readers import Reader
 from scraping.payloads import Status
 
 
@@ -22,19 +22,19 @@ class MatchListView(FreshView):
     def get(self, request: Request) -> Response:
         return self.respond(request)
 
-    def find(self, request: Request) -> Answer:
+    def find(self, request: Request, reader: Reader) -> Answer:
         now, asked = timezone.now(), params.read(params.ListParams, request)
         before = params.read_cursor(asked.get("cursor"))
-        matches, has_more = queries.page_of_matches(params.match_filter(asked), before_id=before, limit=asked["limit"])
+        matches, has_more = reader.page(params.match_filter(asked), before_id=before, limit=asked["limit"])
         freshness = answers.list_freshness(matches, now)
         refuse_stale(freshness, asked.get("max_age") if matches else None)
-        cursor = params.make_cursor(matches[-1].pk) if has_more else ""
+        cursor = params.make_cursor(matches[-1].id) if has_more else ""
         return Answer(
             freshness=freshness,
             etag=answers.list_etag(matches, cursor),
             cache_seconds=answers.list_cache_seconds(matches),
             body=lambda: {
-                "matches": [answers.match_item(match, queries.freshness_of(match, now)) for match in matches],
+                "matches": [answers.match_item(match, match.freshness(now)) for match in matches],
                 "next": _next_page(request, cursor) if cursor else None,
                 "_metadata": answers.list_metadata(matches, freshness, now),
             },
@@ -46,10 +46,10 @@ class MatchView(FreshView):
     def get(self, request: Request, match_id: str) -> Response:
         return self.respond(request)
 
-    def find(self, request: Request) -> Answer:
+    def find(self, request: Request, reader: Reader) -> Answer:
         asked = params.read(params.MaxAgeParams, request)
-        match = match_or_404(self.kwargs["match_id"])
-        freshness = queries.freshness_of(match, timezone.now())
+        match = known_or_404(self.kwargs["match_id"], reader)
+        freshness = match.freshness(timezone.now())
         refuse_stale(freshness, asked.get("max_age"))
         return Answer(
             freshness=freshness,
@@ -64,19 +64,19 @@ class MatchEventsView(FreshView):
     def get(self, request: Request, match_id: str) -> Response:
         return self.respond(request)
 
-    def find(self, request: Request) -> Answer:
+    def find(self, request: Request, reader: Reader) -> Answer:
         asked = params.read(params.EventParams, request)
-        match = match_or_404(self.kwargs["match_id"])
-        freshness = queries.freshness_of(match, timezone.now())
+        match = known_or_404(self.kwargs["match_id"], reader)
+        freshness = match.freshness(timezone.now())
         refuse_stale(freshness, asked.get("max_age"))
-        events, has_more = queries.page_of_events(match, since=asked["since"], limit=asked["limit"])
-        last = events[-1].pk if events else asked["since"]
+        events, has_more = reader.events(match.id, since=asked["since"], limit=asked["limit"])
+        last = events[-1]["id"] if events else asked["since"]
         return Answer(
             freshness=freshness,
-            etag=f'"{match.pk}-{match.sequence}-{match.status}-{last}{"+" if has_more else ""}"',
+            etag=f'"{match.id}-{match.sequence}-{match.status}-{last}{"+" if has_more else ""}"',
             cache_seconds=answers.CACHE_SECONDS[Status(match.status)],
             body=lambda: {
-                "events": [answers.event_row(event) for event in events],
+                "events": events,
                 "next_since": last,
                 "has_more": has_more,
                 "_metadata": answers.full_metadata(match, freshness),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import cast
@@ -19,16 +20,27 @@ from playwright.async_api import Request as PageRequest
 from scraping.browser.bounded import bounded
 from scraping.browser.faults import translate
 from scraping.browser.options import BrowserOptions
-from scraping.errors import ScrapingError
+from scraping.errors import ReadTimeout, ScrapingError
 from scraping.readings import PAGE, Document, Endpoint, Reading, ReadMode, RefInfo, Request
+from scraping.sights import Sight, give
 
 BLOCKED_TYPES = frozenset({"image", "media", "font", "stylesheet"})
 CONTEXT_SECONDS = 10.0
 CLOSE_SECONDS = 3.0
+SCREENSHOT_SECONDS = 2.0
+SCREENSHOT_QUALITY = 60
 OPTIONAL_SECONDS = 0.5  # how long an endpoint that is welcome, but not required, is waited for
 KEPT_HEADERS = frozenset({"content-type", "accept", "x-requested-with", "authorization"})
 MAX_BODY_BYTES = 8_000_000
 MAX_RETRY_AFTER_SECONDS = 900.0
+
+
+# Does this page (None: it did not even load) look like one whose picture will be asked for?
+LooksWrong = Callable[[Document | None], bool]
+
+
+def _fine(_: Document | None) -> bool:
+    return False
 
 
 class Session:
@@ -70,45 +82,62 @@ class Session:
             else:
                 await route.continue_()
 
-    async def visit(self, ref: RefInfo, endpoints: tuple[Endpoint, ...]) -> Reading:
-        """Open the page, let its script ask for the endpoints, keep the answers and the page, close it."""
+    async def visit(
+        self,
+        ref: RefInfo,
+        endpoints: tuple[Endpoint, ...],
+        *,
+        looks_wrong: LooksWrong = _fine,
+        timeout_factor: float = 1.0,
+    ) -> Reading:
+        """Open the page, let its script ask for the endpoints, keep the answers and the page, close it.
+
+        A page that looks wrong is photographed before it goes: later nobody can.
+        """
         started, blocked_before = time.monotonic(), self._blocked
         page: Page | None = None
+        screenshot = b""
         try:
             page = await bounded(self._context.new_page(), CONTEXT_SECONDS, "opening a page")
             self.page_count += 1
             capture = _Capture(endpoints)
             page.on("response", capture.see)
-            document = await self._load(page, ref.url)
+            document = await self._load(page, ref.url, timeout_factor)
             if document.status < 400:
-                await capture.wait(self._options.capture_timeout_seconds)
+                await capture.wait(self._options.capture_timeout_seconds * timeout_factor)
                 document = await self._rendered(page, document)
             documents = {PAGE: document, **await capture.documents()}
+            if looks_wrong(document):
+                screenshot = await _screenshot(page)
             if document.status < 400:
                 self.cookies = await self._current_cookies()
         except Exception as error:
-            raise translate(error, url=ref.url) from error
+            failure = translate(error, url=ref.url)
+            if page is not None and isinstance(failure, ReadTimeout) and looks_wrong(None):
+                give(failure, Sight(screenshot=await _screenshot(page)))
+            raise failure from error
         finally:
             if page is not None:
                 self.page_count -= 1
                 with contextlib.suppress(Exception):
                     await bounded(page.close(), CLOSE_SECONDS, "closing a page")
-        return _reading(
-            ref, ReadMode.VISIT, documents, capture.requests, started=started, blocked=self._blocked - blocked_before
-        )
+        blocked = self._blocked - blocked_before
+        reading = _reading(ref, ReadMode.VISIT, documents, capture.requests, started=started, blocked=blocked)
+        return replace(reading, screenshot=screenshot) if screenshot else reading
 
     async def _current_cookies(self) -> list[SetCookieParam]:
         found = await bounded(self._context.cookies(), CLOSE_SECONDS, "reading cookies")
         return [cast("SetCookieParam", cookie) for cookie in found]
 
-    async def _load(self, page: Page, url: str) -> Document:
-        limit = self._options.navigation_timeout_seconds
+    async def _load(self, page: Page, url: str, timeout_factor: float) -> Document:
+        limit = self._options.navigation_timeout_seconds * timeout_factor
         response = await bounded(
             page.goto(url, wait_until="domcontentloaded", timeout=limit * 1000), limit + 1, f"loading {url}"
         )
         if response is None:
             return Document(PAGE, url, 200, "text/html", b"")
-        body = await bounded(response.body(), self._options.page_timeout_seconds, f"reading {url}")
+        page_limit = self._options.page_timeout_seconds * timeout_factor
+        body = await bounded(response.body(), page_limit, f"reading {url}")
         return _document(PAGE, page.url, response.status, response.headers, body)
 
     async def _rendered(self, page: Page, loaded: Document) -> Document:
@@ -118,15 +147,15 @@ class Session:
             return Document(PAGE, loaded.url, loaded.status, loaded.content_type, html.encode())
         return loaded
 
-    async def direct(self, ref: RefInfo, requests: tuple[Request, ...]) -> Reading:
+    async def direct(self, ref: RefInfo, requests: tuple[Request, ...], *, timeout_factor: float = 1.0) -> Reading:
         """Ask the endpoints through this context's cookies, without a page."""
         started = time.monotonic()
-        documents = await asyncio.gather(*(self._ask(request) for request in requests))
+        documents = await asyncio.gather(*(self._ask(request, timeout_factor) for request in requests))
         asked = {request.name: request for request in requests}
         return _reading(ref, ReadMode.DIRECT, {one.name: one for one in documents}, asked, started=started, blocked=0)
 
-    async def _ask(self, request: Request) -> Document:
-        limit = self._options.request_timeout_seconds
+    async def _ask(self, request: Request, timeout_factor: float) -> Document:
+        limit = self._options.request_timeout_seconds * timeout_factor
         try:
             response = await bounded(
                 self._context.request.fetch(
@@ -147,6 +176,23 @@ class Session:
         except Exception as error:
             raise translate(error, url=request.url) from error
         return _document(request.name, request.url, response.status, response.headers, body)
+
+
+async def _screenshot(page: Page) -> bytes:
+    """What a person would see, without what stands in its fields; nothing where that cannot be had in time."""
+    with contextlib.suppress(Exception):
+        return await bounded(
+            page.screenshot(
+                type="jpeg",
+                quality=SCREENSHOT_QUALITY,
+                scale="css",
+                timeout=SCREENSHOT_SECONDS * 1000,
+                mask=[page.locator("input, textarea, select")],
+            ),
+            SCREENSHOT_SECONDS + 0.5,
+            "taking a screenshot",
+        )
+    return b""
 
 
 class _Capture:

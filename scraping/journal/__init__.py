@@ -6,28 +6,36 @@ loses it. A message in the broker is only a hint that some task is due: losing i
 nothing.
 """
 
-from scraping.journal.claiming import Claim, claim, end_leases, extend_leases, holders, release
+from scraping.journal.claiming import Claim, claim, end_leases, extend_leases, hasten, holders, release
 from scraping.journal.ending import FailureNote, bury, finishing, keep, put_off, retry_later
-from scraping.journal.opening import NewTask, open_tasks
+from scraping.journal.opening import NewTask, open_or_share, open_tasks
+from scraping.journal.replaying import PastRead, record_past_read, release_strays
 from scraping.journal.rescuing import rescue
-from scraping.journal.retrying import RetryOutcome, retry
+from scraping.journal.retrying import RetryOutcome, Which, retry, retry_matching
 
 __all__ = [
     "Claim",
     "FailureNote",
     "NewTask",
+    "PastRead",
     "RetryOutcome",
+    "Which",
     "bury",
     "claim",
     "end_leases",
     "extend_leases",
     "finishing",
+    "hasten",
     "holders",
     "keep",
+    "open_or_share",
     "open_tasks",
     "put_off",
+    "record_past_read",
     "release",
+    "release_strays",
     "rescue",
     "retry",
     "retry_later",
+    "retry_matching",
 ]

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import F
 
-from scraping.models import ScrapeTask, Stage, TaskState
+from scraping.journal import statements
+from scraping.models import ScrapeTask, TaskState
 from scraping.payloads import Resource
+from scraping.resilience.budget import is_retry
+from scraping.resilience.decide import TIMEOUT_STRETCH
+from victoryline.lib.crash import crash_point
 
 
 @dataclass(frozen=True)
@@ -26,37 +31,53 @@ class Claim:
     ref_id: int | None
     job_id: int | None
     started_at: datetime
+    is_retry: bool = False  # traffic on top of the schedule: counts against the source's budget of retries
+    timeout_factor: float = 1.0  # the attempt before ran out of time: this one gets more of it
+    was_stretched: bool = False  # an attempt of this task had more time already; there is only one such
 
 
 def claim(task_id: int, *, worker_id: str, lease_seconds: float, now: datetime) -> Claim | None:
     """Take a due task, or None if it is not there to be taken. Counts the attempt before any work is done."""
-    task = ScrapeTask.objects.filter(pk=task_id, state=TaskState.PENDING, run_at__lte=now).first()
-    if task is None:
+    crash_point("claim.before")
+    lease_until = now + timedelta(seconds=lease_seconds)
+    taken = statements.take(task_id, worker_id=worker_id, lease_until=lease_until, now=now)
+    if taken is None:
         return None
-    # Only the fence that was read can be followed by ours: whoever came in between has moved it.
-    taken = ScrapeTask.objects.filter(pk=task_id, state=TaskState.PENDING, run_at__lte=now, fence=task.fence).update(
-        state=TaskState.EXECUTING,
-        stage=Stage.INIT,
-        attempt=F("attempt") + 1,
-        fence=F("fence") + 1,
-        worker_id=worker_id,
-        lease_until=now + timedelta(seconds=lease_seconds),
-        started_at=now,
-    )
-    if not taken:
-        return None
+    crash_point("claim.after")
     return Claim(
-        task_id=task.pk,
-        fence=task.fence + 1,
+        task_id=task_id,
+        fence=taken.fence,
         worker_id=worker_id,
-        attempt=task.attempt + 1,
-        charged_attempts=task.charged_attempts,
-        resource=Resource(task.resource),
-        source_id=task.source_id,
-        ref_id=task.ref_id,
-        job_id=task.job_id,
+        attempt=taken.attempt,
+        charged_attempts=taken.charged_attempts,
+        resource=Resource(taken.resource),
+        source_id=taken.source_id,
+        ref_id=taken.ref_id,
+        job_id=taken.job_id,
         started_at=now,
+        **(_history(task_id, now) if taken.has_failed or taken.charged_attempts else {}),
     )
+
+
+def _history(task_id: int, now: datetime) -> dict[str, Any]:
+    """What an attempt has to know of those before it. Most tasks have none, so only the others are asked."""
+    task = ScrapeTask.objects.annotate(next_poll_at=F("ref__next_poll_at")).get(pk=task_id)
+    return {
+        "is_retry": _is_retry(task, task.next_poll_at, now),
+        "timeout_factor": _timeout_factor(task.error),
+        "was_stretched": bool((task.error or {}).get("stretched")),
+    }
+
+
+def _is_retry(task: ScrapeTask, next_poll_at: datetime | None, now: datetime) -> bool:
+    polled = next_poll_at if task.resource == Resource.SCORECARD else None  # no other kind has a schedule
+    return is_retry(charged_attempts=task.charged_attempts, due_at=task.run_at, next_poll_at=polled, now=now)
+
+
+def _timeout_factor(error: dict[str, Any] | None) -> float:
+    """FR-021: what ran out of time is tried once with half as much again."""
+    is_first_timeout = error is not None and error.get("error_type") == "timeout" and not error.get("stretched")
+    return TIMEOUT_STRETCH if is_first_timeout else 1.0
 
 
 def extend_leases(task_ids: Iterable[int], *, worker_id: str, until: datetime) -> int:
@@ -71,6 +92,12 @@ def release(task_ids: Iterable[int], *, worker_id: str, now: datetime) -> int:
     return ScrapeTask.objects.filter(pk__in=list(task_ids), worker_id=worker_id, state=TaskState.EXECUTING).update(
         state=TaskState.PENDING, run_at=now, hinted_at=None, worker_id="", lease_until=None, attempt=F("attempt") - 1
     )
+
+
+def hasten(ref_id: int, *, now: datetime) -> int:
+    """An operator does not want to wait: the match's open tasks are due now."""
+    waiting = ScrapeTask.objects.filter(ref_id=ref_id, state=TaskState.PENDING, run_at__gt=now)
+    return waiting.update(run_at=now, hinted_at=None)
 
 
 def holders() -> list[str]:

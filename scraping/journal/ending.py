@@ -13,10 +13,12 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from scraping.errors import ErrorClass, StaleFence
+from scraping.journal import statements
 from scraping.journal.claiming import Claim
 from scraping.models import ScrapeTask, Stage, TaskState, TaskTransition
 from scraping.resilience.decide import OUR_FAULTS
 from scraping.signals import task_died, task_failed
+from victoryline.lib.crash import crash_point
 
 REASON_LENGTH = 500
 
@@ -25,12 +27,24 @@ REASON_LENGTH = 500
 def finishing(
     claim: Claim, *, now: datetime, to_state: TaskState = TaskState.SUCCESS, reason: str = ""
 ) -> Iterator[None]:
-    """One transaction: the task's end and, in the body, its effects. All or nothing; StaleFence if it is not ours."""
+    """One transaction: the task's end and, in the body, its effects. All or nothing; StaleFence if it is not ours.
+
+    What earlier attempts failed of does not hold any more; it stays in their transitions and error rows.
+    """
     with transaction.atomic():
-        _leave_executing(
-            claim, state=to_state, stage=Stage.DONE, finished_at=now, lease_until=None, reason=reason[:REASON_LENGTH]
-        )
+        if not statements.end(
+            claim.task_id,
+            fence=claim.fence,
+            worker_id=claim.worker_id,
+            to_state=to_state,
+            reason=reason[:REASON_LENGTH],
+            now=now,
+        ):
+            raise _stale(claim)
+        crash_point("finish.ended")
         yield
+        crash_point("finish.effects")
+    crash_point("finish.committed")
 
 
 def keep(claim: Claim) -> None:
@@ -85,7 +99,9 @@ def retry_later(claim: Claim, note: FailureNote, *, at: datetime, is_charged: bo
             reason=note.reason[:REASON_LENGTH],
             error=note.error,
         )
+        crash_point("retry_later.left")
         _write_transitions(claim, note, (TaskState.EXECUTING, TaskState.FAILED, TaskState.PENDING), now)
+        crash_point("retry_later.told")
     _announce(task_failed, claim, note)
 
 
@@ -116,7 +132,9 @@ def bury(claim: Claim, note: FailureNote, *, reason: str, now: datetime) -> None
             reason=reason[:REASON_LENGTH],
             error=note.error,
         )
+        crash_point("bury.left")
         _write_transitions(claim, note, (TaskState.EXECUTING, TaskState.FAILED, TaskState.DEAD), now)
+        crash_point("bury.told")
     _announce(task_died, claim, note)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from scraping.models import ScrapeTask
+from scraping.models import OPEN_STATES, ScrapeTask
 from scraping.payloads import Resource
+from victoryline.lib.crash import crash_point
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,21 @@ def open_tasks(new: Sequence[NewTask], *, now: datetime) -> int:
         for task in new
     ]
     before = ScrapeTask.objects.order_by("-id").values_list("id", flat=True).first() or 0
+    crash_point("open_tasks.before")
     ScrapeTask.objects.bulk_create(rows, ignore_conflicts=True)
+    crash_point("open_tasks.after")
     ids = [row.request_id for row in rows]
     return ScrapeTask.objects.filter(id__gt=before, request_id__in=ids).count() if rows else 0
+
+
+def open_or_share(new: Sequence[NewTask], *, now: datetime) -> dict[int, int]:
+    """The open task of each ref, all of one resource: a new one, or that which was open already. By ref."""
+    wanted = {task.ref_id: task for task in new if task.ref_id is not None}
+    resources = {task.resource.value for task in new}
+    found: dict[int, int] = {}
+    # One that was open may end between our INSERT, which it made do nothing, and our look: then it is opened now.
+    while missing := sorted(wanted.keys() - found.keys()):
+        open_tasks([wanted[ref_id] for ref_id in missing], now=now)  # in one order, so that two jobs never deadlock
+        rows = ScrapeTask.objects.filter(ref_id__in=missing, resource__in=resources, state__in=OPEN_STATES)
+        found |= dict(rows.values_list("ref_id", "pk"))
+    return found

@@ -13,6 +13,7 @@ from scraping.errors import ErrorClass
 from scraping.journal.ending import REASON_LENGTH
 from scraping.models import ScrapeTask, TaskState, TaskTransition
 from scraping.signals import task_died, task_rescued
+from victoryline.lib.crash import crash_point
 
 SCHEDULER = "scheduler"
 OnDeath = Callable[[ScrapeTask], None]
@@ -43,6 +44,7 @@ def _rescue_one(task: ScrapeTask, *, max_rescues: int, now: datetime, on_death: 
         ).update(rescues=F("rescues") + 1, lease_until=None, reason=reason[:REASON_LENGTH], **ending)
         if not held:
             return False
+        crash_point("rescue.taken")
         TaskTransition.objects.create(
             task=task,
             from_state=TaskState.EXECUTING,
@@ -53,16 +55,23 @@ def _rescue_one(task: ScrapeTask, *, max_rescues: int, now: datetime, on_death: 
             actor=SCHEDULER,
             reason=reason[:REASON_LENGTH],
         )
-        if is_hopeless and on_death is not None:
-            on_death(task)
+        crash_point("rescue.told")
+        if is_hopeless:
+            _bury(task, reason=reason, on_death=on_death)
+    crash_point("rescue.committed")
     task_rescued.send_robust(sender=ScrapeTask, task_id=task.pk, worker_id=task.worker_id, is_dead=is_hopeless)
-    if is_hopeless:
-        task_died.send_robust(
-            sender=ScrapeTask,
-            task_id=task.pk,
-            match_id=task.ref.match_id if task.ref else None,
-            error_class=ErrorClass.RESOURCE.value,
-            error_type="lease_expired",
-            reason=reason,
-        )
     return True
+
+
+def _bury(task: ScrapeTask, *, reason: str, on_death: OnDeath | None) -> None:
+    """In the same transaction: a death that nobody was told of would never be looked at."""
+    if on_death is not None:
+        on_death(task)
+    task_died.send_robust(
+        sender=ScrapeTask,
+        task_id=task.pk,
+        match_id=task.ref.match_id if task.ref else None,
+        error_class=ErrorClass.RESOURCE.value,
+        error_type="lease_expired",
+        reason=reason,
+    )

@@ -1,21 +1,47 @@
-"""A person asks again for what has failed."""
+"""A person asks again for what has failed: single tasks, or all that have something in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
 
-from scraping.models import ScrapeTask, TaskState, TaskTransition
+from scraping.errors import ErrorClass
+from scraping.models import OPEN_STATES, ScrapeTask, TaskState, TaskTransition
+from scraping.payloads import Resource
 from scraping.signals import task_retried
+from victoryline.lib.crash import crash_point
+
+RETRIABLE = (TaskState.FAILED, TaskState.DEAD)
+AT_ONCE = 500
+OPEN_ALREADY = "another task for the same match is open already, so there is nothing to retry"
+SUPERSEDED = "a later task for the same has ended since; retry that one if it failed too"
+READ_SINCE = "the match has been read since, so there is nothing to retry"
 
 
 @dataclass(frozen=True)
 class RetryOutcome:
+    """`has_more`: there were more than are retried at once; asking again goes on."""
+
     retried: list[int]
     refused: dict[int, str]
+    has_more: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Which:
+    """What failed tasks to ask for again: those for which everything given is true."""
+
+    job_id: int | None = None
+    source_key: str = ""
+    error_class: ErrorClass | None = None
+    fingerprint: str = ""
+
+    def __bool__(self) -> bool:
+        return self != Which()
 
 
 def retry(*, task_ids: Iterable[int], actor: str, now: datetime) -> RetryOutcome:
@@ -31,9 +57,70 @@ def retry(*, task_ids: Iterable[int], actor: str, now: datetime) -> RetryOutcome
     return outcome
 
 
+def retry_matching(which: Which, *, actor: str, now: datetime, is_dry_run: bool = False) -> RetryOutcome:
+    """Ask again for all failed and dead tasks of a kind; asking twice is asking once.
+
+    Only for what is still wanting: not where a later task for the same has ended, nor where the match was read since.
+    A dry run says what would be done, and does nothing.
+    """
+    found = list(failed(which).order_by("-pk")[: AT_ONCE + 1])
+    tasks, has_more = found[:AT_ONCE], len(found) > AT_ONCE
+    refused = _not_wanting(tasks)
+    wanting = [task.pk for task in tasks if task.pk not in refused]
+    if is_dry_run:
+        return RetryOutcome(wanting, refused, has_more)
+    done = retry(task_ids=wanting, actor=actor, now=now)
+    return RetryOutcome(done.retried, {**refused, **done.refused}, has_more)
+
+
+def failed(which: Which) -> QuerySet[ScrapeTask]:
+    tasks = ScrapeTask.objects.filter(state__in=RETRIABLE)
+    if which.job_id is not None:
+        # A task that two jobs share belongs to the one that opened it; both may ask for it again.
+        tasks = tasks.filter(Q(job_id=which.job_id) | Q(job_items__job_id=which.job_id))
+    if which.source_key:
+        tasks = tasks.filter(source__key=which.source_key)
+    if which.error_class is not None:
+        tasks = tasks.filter(error_class=which.error_class.value)
+    if which.fingerprint:
+        tasks = tasks.filter(errors__group__fingerprint=which.fingerprint)
+    # One row a task, however many errors or items led to it.
+    return ScrapeTask.objects.filter(pk__in=tasks.order_by().values("pk")).select_related("ref")
+
+
+def _not_wanting(tasks: Sequence[ScrapeTask]) -> dict[int, str]:
+    """Why a task need not be done again, by task."""
+    refused: dict[int, str] = {}
+    for task in tasks:
+        later = ScrapeTask.objects.filter(resource=task.resource, pk__gt=task.pk, **_same(task))
+        states = set(later.values_list("state", flat=True))
+        if states & set(OPEN_STATES):
+            refused[task.pk] = OPEN_ALREADY
+        elif states:
+            refused[task.pk] = SUPERSEDED
+        elif _is_read_since(task):
+            refused[task.pk] = READ_SINCE
+    return refused
+
+
+def _same(task: ScrapeTask) -> dict[str, int | None]:
+    """What a task has in common with others that would do the same."""
+    if task.ref_id is not None:
+        return {"ref_id": task.ref_id}
+    return {"ref_id": None, "source_id": task.source_id, "job_id": task.job_id}
+
+
+def _is_read_since(task: ScrapeTask) -> bool:
+    """Successful polls are soon removed from the journal; what they read tells that they were there."""
+    if task.resource != Resource.SCORECARD or task.ref is None:
+        return False
+    read_at = task.ref.captured_at
+    return read_at is not None and task.finished_at is not None and read_at > task.finished_at
+
+
 def _reopen(task: ScrapeTask, *, actor: str, now: datetime) -> str:
     """Reopen one task; the reason why not, or empty."""
-    if task.state not in (TaskState.FAILED, TaskState.DEAD):
+    if task.state not in RETRIABLE:
         return f"it is {task.state}; only FAILED and DEAD tasks can be retried"
     try:
         with transaction.atomic():
@@ -49,6 +136,7 @@ def _reopen(task: ScrapeTask, *, actor: str, now: datetime) -> str:
             )
             if not reopened:
                 return "somebody else changed it at the same moment"
+            crash_point("retry.reopened")
             TaskTransition.objects.create(
                 task=task,
                 from_state=task.state,
@@ -59,5 +147,5 @@ def _reopen(task: ScrapeTask, *, actor: str, now: datetime) -> str:
                 reason="retried by hand",
             )
     except IntegrityError:
-        return "another task for the same match is open already, so there is nothing to retry"
+        return OPEN_ALREADY
     return ""

@@ -7,9 +7,11 @@ to refresh what only the page says.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from scraping.browser.host import BrowserHost
@@ -18,13 +20,18 @@ from scraping.errors import AuthExpired, Blocked, Drift, Gone, ReadTimeout, Reso
 from scraping.payloads import Payload
 from scraping.reading.memory import Visited, VisitMemory
 from scraping.reading.verdict import error_for
-from scraping.readings import PAGE, STATIC_PAGE, Endpoint, Reading, RefInfo
-from scraping.sources.base import Adapter
+from scraping.readings import PAGE, STATIC_PAGE, Document, Endpoint, Reading, RefInfo
+from scraping.resilience.decide import RULES
+from scraping.sights import shown
+from scraping.sources.base import Adapter, ListPlan
+from scraping.sources.challenge import is_challenge
 
 REVISIT_SECONDS = 600.0
 QUIET_REVISIT_SECONDS = 90.0
 MAX_EVENT_PAGES = 60
-TOO_MANY_REQUESTS = 429
+FORBIDDEN, TOO_MANY_REQUESTS = 403, 429
+EVERYTHING = re.compile("")
+CHALLENGE_BYTES = 200_000  # a page that asks whether we are human is a small one
 
 T = TypeVar("T")
 
@@ -43,6 +50,9 @@ class Target:
     source_key: str
     ref: RefInfo
     adapter: Adapter
+    is_suspect: bool = False  # its task has failed before: a visit brings a picture along
+    is_fresh: bool = False  # begins anew: what earlier visits taught does not count
+    timeout_factor: float = 1.0
 
 
 class Reader:
@@ -59,17 +69,21 @@ class Reader:
 
         `is_quiet`: nothing has moved for a while. The page may say what the endpoints do not, such as the result.
         """
+        if target.is_fresh:
+            self._memory.forget(target.ref_id)
         visited = self._remembered(target, QUIET_REVISIT_SECONDS if is_quiet else REVISIT_SECONDS)
         if visited is not None and self._host.is_warm(target.source_key):
             try:
                 reading = self._direct(target, visited)
-                return reading, target.adapter.parse(reading)
+                with shown(reading):
+                    return reading, target.adapter.parse(reading)
             except (AuthExpired, Blocked, Drift, Gone) as error:  # only the page itself can say that a match is gone
                 if error.http_status == TOO_MANY_REQUESTS:  # another way of asking is not what it asked for
                     raise
                 self._memory.forget(target.ref_id)
         reading = self._visit(target)
-        return reading, target.adapter.parse(reading)
+        with shown(reading):
+            return reading, target.adapter.parse(reading)
 
     def older_events(self, target: Target, *, is_enough: Callable[[Payload], bool]) -> list[Payload]:
         """The source's list of events, page after page back in time, until `is_enough` or the list ends."""
@@ -84,7 +98,8 @@ class Reader:
         while visited is not None and request is not None and len(payloads) < MAX_EVENT_PAGES:
             asking = replace(visited, requests={**visited.requests, request.name: request})
             reading = self._direct(target, asking)
-            payloads.append(target.adapter.parse(reading))
+            with shown(reading):
+                payloads.append(target.adapter.parse(reading))
             if "events" in payloads[-1].integrity.missing_fields:  # no list is not an empty list
                 raise Transient("the list of events could not be read", url=request.url)
             if is_enough(payloads[-1]):
@@ -92,11 +107,43 @@ class Reader:
             request = target.adapter.older_events(reading, request)
         return payloads
 
-    def listing(self, source_key: str, adapter: Adapter, base_url: str) -> Reading:
+    def listing(
+        self,
+        source_key: str,
+        adapter: Adapter,
+        base_url: str,
+        *,
+        is_suspect: bool = False,
+        timeout_factor: float = 1.0,
+    ) -> Reading:
         """The page that lists a source's matches, with what its script asked for."""
         plan = adapter.list_plan(base_url)
         ref = RefInfo(source_event_id="", url=plan.url)
-        return self._read(source_key, plan.endpoints, lambda session: session.visit(ref, plan.endpoints))
+        wrong = partial(looks_wrong, is_suspect=is_suspect)
+        return self._read(
+            source_key,
+            plan.endpoints,
+            lambda session: session.visit(ref, plan.endpoints, looks_wrong=wrong, timeout_factor=timeout_factor),
+            is_last_chance=timeout_factor > 1,
+        )
+
+    def round_list(self, source_key: str, adapter: Adapter, base_url: str, asked: Mapping[str, int]) -> Reading:
+        """The list of a round's matches, through the source's session; a visit earns that where there is none."""
+        plan = adapter.round_plan(base_url, asked)
+        if self._host.is_warm(source_key):
+            try:
+                return self._ask_list(source_key, plan)
+            except (AuthExpired, Blocked) as error:
+                if error.http_status == TOO_MANY_REQUESTS:
+                    raise
+        ref = RefInfo(source_event_id="", url=plan.url)
+        self._read(source_key, (), lambda session: session.visit(ref, plan.endpoints))
+        return self._ask_list(source_key, plan)
+
+    def _ask_list(self, source_key: str, plan: ListPlan) -> Reading:
+        ref = RefInfo(source_event_id="", url=plan.requests[0].url)
+        required = tuple(Endpoint(request.name, EVERYTHING) for request in plan.requests)
+        return self._read(source_key, required, lambda session: session.direct(ref, plan.requests))
 
     def _remembered(self, target: Target, seconds: float = REVISIT_SECONDS) -> Visited | None:
         visited = self._memory.get(target.ref_id)
@@ -107,14 +154,23 @@ class Reader:
         reading = self._read(
             target.source_key,
             target.adapter.endpoints(target.ref),
-            lambda session: session.direct(target.ref, requests),
+            lambda session: session.direct(target.ref, requests, timeout_factor=target.timeout_factor),
+            is_last_chance=target.timeout_factor > 1,
         )
         return replace(reading, documents={**reading.documents, STATIC_PAGE: visited.page})
 
     def _visit(self, target: Target) -> Reading:
         endpoints = target.adapter.endpoints(target.ref)
         # On a visit a broken endpoint is no failure: the page itself may hold the same data.
-        reading = self._read(target.source_key, (), lambda session: session.visit(target.ref, endpoints))
+        wrong = partial(looks_wrong, is_suspect=target.is_suspect)
+        reading = self._read(
+            target.source_key,
+            (),
+            lambda session: session.visit(
+                target.ref, endpoints, looks_wrong=wrong, timeout_factor=target.timeout_factor
+            ),
+            is_last_chance=target.timeout_factor > 1,
+        )
         wanted = {endpoint.name for endpoint in endpoints if endpoint.is_required} | {target.adapter.events_endpoint}
         if all(reading.document(name) for name in wanted):  # else the next poll is a visit again
             asked = {name: request for name, request in reading.requests.items() if reading.document(name)}
@@ -123,27 +179,53 @@ class Reader:
         return reading
 
     def _read(
-        self, source_key: str, required: tuple[Endpoint, ...], read: Callable[[Session], Awaitable[Reading]]
+        self,
+        source_key: str,
+        required: tuple[Endpoint, ...],
+        read: Callable[[Session], Awaitable[Reading]],
+        *,
+        is_last_chance: bool = False,
     ) -> Reading:
-        return self._run(self._guarded(source_key, required, read))
+        return self._run(self._guarded(source_key, required, read, is_last_chance))
 
     async def _guarded(
-        self, source_key: str, required: tuple[Endpoint, ...], read: Callable[[Session], Awaitable[Reading]]
+        self,
+        source_key: str,
+        required: tuple[Endpoint, ...],
+        read: Callable[[Session], Awaitable[Reading]],
+        is_last_chance: bool,
     ) -> Reading:
-        """Read through the source's session. A lost or hung browser gets replaced, a refused session forgotten."""
+        """Read through the source's session. A lost or hung browser gets replaced, a refused session forgotten.
+
+        `is_last_chance`: the same session ran out of time before; if it does so again, another one is tried.
+        """
         session = await self._host.session(source_key)
         try:
-            return checked(await read(session), required)
+            reading = await read(session)
+            with shown(reading):
+                return checked(reading, required)
         except ResourceLost as error:
             self._host.report_lost(session.generation, str(error))
             raise
         except ReadTimeout:
             if not await self._host.probe():
                 raise ResourceLost("the browser hung and is being replaced") from None
+            if is_last_chance:
+                await self._host.drop_session(source_key, session)
             raise
-        except (Blocked, AuthExpired):
-            await self._host.drop_session(source_key, session)
+        except ScrapingError as error:
+            if RULES[error.error_class].rotates_session:
+                await self._host.drop_session(source_key, session)
             raise
+
+
+def looks_wrong(page: Document | None, *, is_suspect: bool) -> bool:
+    """Is a picture of it worth its milliseconds? Not of every page: most are never looked at again."""
+    if is_suspect or page is None:
+        return is_suspect
+    if page.status == FORBIDDEN:
+        return True
+    return len(page.body) < CHALLENGE_BYTES and is_challenge(page.text())
 
 
 def checked(reading: Reading, endpoints: tuple[Endpoint, ...]) -> Reading:

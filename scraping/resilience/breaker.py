@@ -1,22 +1,32 @@
-"""The circuit breaker as arithmetic: a view of it and an outcome in, a new view out.
+"""The circuit breaker as arithmetic: a view of it, what happened and the time in, a new view out.
 
-Guards against a source being hammered while it is down. Opens after so many failures in a row, waits, lets single
-probes through (half open), closes after so many good ones; one bad probe opens it again.
+Guards against a source being hammered while it is down. Opens after so many failures in a row, waits, lets a few probes
+through (half open), closes after so many good ones; one bad probe opens it again. A probe needs a permit, which is tied
+to its task and expires: a probe that never comes back must not keep the breaker from being tried again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 CLOSED, OPEN, HALF_OPEN = "CLOSED", "OPEN", "HALF_OPEN"
+BY_ITSELF, FORCED_OPEN, FORCED_CLOSED = "", "OPEN", "CLOSED"
+
+# Longer than an honest attempt takes, stretched timeouts included. A killed worker's task is given to another one
+# much sooner, and takes its permit along.
+PERMIT_SECONDS = 60.0
+ASK_AGAIN_SECONDS = 5.0  # whoever finds all permits taken comes back then
 
 
 @dataclass(frozen=True)
 class BreakerPolicy:
-    failure_threshold: int = 5
+    failure_threshold: int = 5  # failures in a row that open it; 0: somebody else judges (a source's window does)
     timeout_seconds: float = 60.0
     success_threshold: int = 5
+    probes: int = 1  # permits out at the same time
+    permit_seconds: float = PERMIT_SECONDS
 
 
 @dataclass(frozen=True)
@@ -25,24 +35,118 @@ class BreakerView:
     failure_count: int = 0
     success_count: int = 0
     open_until: datetime | None = None
+    probes: Mapping[str, datetime] = field(default_factory=dict)  # task to the end of its permit
+    forced: str = BY_ITSELF
+    forced_until: datetime | None = None
+    reason: str = ""
 
 
-def allows(view: BreakerView, now: datetime) -> bool:
-    """May a request be made? An open breaker whose time is over allows its probe."""
-    return view.state != OPEN or view.open_until is None or view.open_until <= now
+@dataclass(frozen=True)
+class Admission:
+    """The answer to a task that wants to make a request; `refused_until` is None when it may."""
+
+    view: BreakerView
+    refused_until: datetime | None = None
 
 
-def after_success(view: BreakerView, policy: BreakerPolicy) -> BreakerView:
+def settled(view: BreakerView, now: datetime) -> BreakerView:
+    """The view as time has left it: what an operator decided may be over, and so may the waiting."""
+    if view.forced and (view.forced_until is None or view.forced_until <= now):
+        view = replace(view, forced=BY_ITSELF, forced_until=None)
+    if view.state == OPEN and (view.open_until is None or view.open_until <= now):
+        return half_opened("its time is over: probes are let through")
+    return view
+
+
+def free_permits(view: BreakerView, policy: BreakerPolicy, now: datetime) -> int:
+    """How many more probes may set out. Never more than could still be needed to close it."""
+    if view.state != HALF_OPEN:
+        return 0
+    return _wanted(view, policy) - len(live_probes(view, now))
+
+
+def live_probes(view: BreakerView, now: datetime) -> dict[str, datetime]:
+    return {task: until for task, until in view.probes.items() if until > now}
+
+
+def probe_limit(view: BreakerView, policy: BreakerPolicy, now: datetime) -> int | None:
+    """How many tasks may be under way just now; None: as many as there are."""
+    view = settled(view, now)
+    return None if view.state == CLOSED else _wanted(view, policy) if view.state == HALF_OPEN else 0
+
+
+def _wanted(view: BreakerView, policy: BreakerPolicy) -> int:
+    return min(policy.probes, policy.success_threshold - view.success_count)
+
+
+def admit(view: BreakerView, task: str, policy: BreakerPolicy, now: datetime) -> Admission:
+    """May this task make its request? Through a half-open breaker only with a permit, which it keeps if it has one."""
+    view = settled(view, now)
+    if view.state == CLOSED:
+        return Admission(view)
+    if view.state == OPEN:
+        return Admission(view, refused_until=view.open_until)
+    live = live_probes(view, now)
+    if task not in live and len(live) >= _wanted(view, policy):
+        soon = now + timedelta(seconds=ASK_AGAIN_SECONDS)
+        return Admission(view, refused_until=min([soon, *live.values()]))
+    return Admission(replace(view, probes={**live, task: now + timedelta(seconds=policy.permit_seconds)}))
+
+
+def after_success(view: BreakerView, task: str, policy: BreakerPolicy, now: datetime) -> BreakerView:
+    """A good call. One that set out before the breaker opened says nothing about the source as it is now."""
+    view = settled(view, now)
     if view.state == CLOSED:
         return replace(view, failure_count=0)
-    successes = view.success_count + 1 if view.state == HALF_OPEN else 1
-    if successes >= policy.success_threshold:
-        return BreakerView()
-    return BreakerView(state=HALF_OPEN, success_count=successes)
+    if not _is_probe(view, task):
+        return view
+    view = replace(give_back(view, task), success_count=view.success_count + 1)
+    return closed("its probes went well") if view.success_count >= policy.success_threshold else view
 
 
-def after_failure(view: BreakerView, policy: BreakerPolicy, now: datetime) -> BreakerView:
-    failures = view.failure_count + 1
-    if view.state == CLOSED and failures < policy.failure_threshold:
-        return replace(view, failure_count=failures)
-    return BreakerView(state=OPEN, failure_count=failures, open_until=now + timedelta(seconds=policy.timeout_seconds))
+def after_failure(view: BreakerView, task: str, policy: BreakerPolicy, now: datetime, why: str = "") -> BreakerView:
+    """A call that failed by the source's fault."""
+    view = settled(view, now)
+    if view.forced or (view.state == CLOSED and not policy.failure_threshold):
+        return view
+    if view.state == CLOSED:
+        failures = view.failure_count + 1
+        if failures < policy.failure_threshold:
+            return replace(view, failure_count=failures)
+        return opened(policy, now, reason=f"{failures} failures in a row, the last: {why}", failures=failures)
+    if _is_probe(view, task):
+        return opened(policy, now, reason=f"a probe failed: {why}", failures=view.failure_count + 1)
+    return view
+
+
+def give_back(view: BreakerView, task: str) -> BreakerView:
+    """The probe ended without saying anything about the source: another one may have its permit."""
+    return replace(view, probes={one: until for one, until in view.probes.items() if one != task})
+
+
+def opened(policy: BreakerPolicy, now: datetime, *, reason: str, failures: int = 0) -> BreakerView:
+    until = now + timedelta(seconds=policy.timeout_seconds)
+    return BreakerView(state=OPEN, failure_count=failures, open_until=until, reason=reason)
+
+
+def half_opened(reason: str) -> BreakerView:
+    return BreakerView(state=HALF_OPEN, reason=reason)
+
+
+def closed(reason: str) -> BreakerView:
+    return BreakerView(reason=reason)
+
+
+def forced_open(until: datetime, reason: str) -> BreakerView:
+    """An operator wants the source left alone. When that is over, probes decide."""
+    return BreakerView(state=OPEN, open_until=until, forced=FORCED_OPEN, forced_until=until, reason=reason)
+
+
+def forced_closed(until: datetime, reason: str) -> BreakerView:
+    """An operator wants every request made, whatever comes of it. When that is over, it is judged afresh."""
+    return BreakerView(forced=FORCED_CLOSED, forced_until=until, reason=reason)
+
+
+def _is_probe(view: BreakerView, task: str) -> bool:
+    """A permit that has run out still counts as long as nobody else was given its place."""
+    return view.state == HALF_OPEN and task in view.probes

@@ -10,8 +10,10 @@ from scraping.errors import ErrorClass
 from scraping.resilience.backoff import RetryPolicy, backoff_seconds
 
 BLOCKED_BASE_SECONDS = 15.0  # a source that turns us away wants silence, not the pace of a network hiccup
+FREE_BASE_SECONDS = 0.2
 LONGEST_FREE_PAUSE_SECONDS = 15.0  # at once the first time, patient when Chromium will not start for a minute
 MAX_FREE_ATTEMPTS = 10  # our own faults cost a task nothing, but a page that kills every browser must end somewhere
+TIMEOUT_STRETCH = 1.5  # an attempt after a timeout gets half as much time again, once a task
 
 
 @dataclass(frozen=True)
@@ -38,18 +40,32 @@ class Complete:
 
 Decision = Retry | Dead | Complete
 
-# How many charged attempts a class gets; None: the policy's number.
-ATTEMPTS: dict[ErrorClass, int | None] = {
-    ErrorClass.TRANSIENT: None,
-    ErrorClass.BLOCKED: None,
-    ErrorClass.AUTH: None,
-    ErrorClass.DRIFT: 2,
-    ErrorClass.GONE: 3,
-    ErrorClass.BUG: 1,
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What a class of errors means. `is_soft`: time may heal it; a hard one needs somebody who looks at it."""
+
+    attempts: int | None = None  # None: as many as the source's policy gives
+    base_delay_seconds: float | None = None  # None: the source's policy's
+    feeds_breaker: bool = False
+    is_charged: bool = True
+    rotates_session: bool = False
+    is_soft: bool = True
+
+
+RULES: dict[ErrorClass, Rule] = {
+    ErrorClass.TRANSIENT: Rule(feeds_breaker=True),
+    ErrorClass.BLOCKED: Rule(base_delay_seconds=BLOCKED_BASE_SECONDS, feeds_breaker=True, rotates_session=True),
+    ErrorClass.AUTH: Rule(base_delay_seconds=BLOCKED_BASE_SECONDS, feeds_breaker=True, rotates_session=True),
+    ErrorClass.DRIFT: Rule(attempts=2, feeds_breaker=True, is_soft=False),
+    ErrorClass.GONE: Rule(attempts=3, is_soft=False),
+    ErrorClass.RESOURCE: Rule(attempts=MAX_FREE_ATTEMPTS, base_delay_seconds=FREE_BASE_SECONDS, is_charged=False),
+    ErrorClass.STORE: Rule(attempts=MAX_FREE_ATTEMPTS, base_delay_seconds=FREE_BASE_SECONDS, is_charged=False),
+    ErrorClass.BUG: Rule(attempts=1, is_soft=False),
 }
 
-SOURCE_FAULTS = frozenset({ErrorClass.TRANSIENT, ErrorClass.BLOCKED, ErrorClass.AUTH, ErrorClass.DRIFT})
-OUR_FAULTS = frozenset({ErrorClass.RESOURCE, ErrorClass.STORE})
+SOURCE_FAULTS = frozenset(one for one, rule in RULES.items() if rule.feeds_breaker)
+OUR_FAULTS = frozenset(one for one, rule in RULES.items() if not rule.is_charged)
 
 
 @dataclass(frozen=True)
@@ -64,21 +80,22 @@ class Failure:
 
 
 def decide(failure: Failure, policy: RetryPolicy, now: datetime, chance: random.Random) -> Decision:
-    if failure.error_class in OUR_FAULTS:
-        return _free_retry(failure, now)
+    rule = RULES[failure.error_class]
+    if not rule.is_charged:
+        return _free_retry(failure, rule, now)
     charged = failure.charged_attempts + 1
-    allowed = ATTEMPTS[failure.error_class] or policy.max_attempts
-    if charged >= allowed:
+    if charged >= (rule.attempts or policy.max_attempts):
         return _final(failure, charged)
     seconds = _pause_seconds(failure, charged, policy, chance)
     return Retry(at=now + timedelta(seconds=seconds), is_charged=True)
 
 
-def _free_retry(failure: Failure, now: datetime) -> Decision:
+def _free_retry(failure: Failure, rule: Rule, now: datetime) -> Decision:
     free = failure.attempt - failure.charged_attempts
-    if free >= MAX_FREE_ATTEMPTS:
+    if free >= (rule.attempts or MAX_FREE_ATTEMPTS):
         return Dead(f"{free} attempts ended by our own faults, the last one: {failure.message}")
-    seconds = min(0.2 * 2.0 ** (free - 1), LONGEST_FREE_PAUSE_SECONDS)
+    base = rule.base_delay_seconds or FREE_BASE_SECONDS
+    seconds = min(base * 2.0 ** (free - 1), LONGEST_FREE_PAUSE_SECONDS)
     return Retry(at=now + timedelta(seconds=seconds), is_charged=False)
 
 
@@ -90,9 +107,11 @@ def _final(failure: Failure, charged: int) -> Decision:
 
 
 def _pause_seconds(failure: Failure, charged: int, policy: RetryPolicy, chance: random.Random) -> float:
+    """A source that says when to come back is obeyed, whatever it answered."""
+    asked = failure.retry_after_seconds or 0.0
     if failure.error_class is ErrorClass.AUTH and charged == 1:
-        return 0.0  # one fresh session at once; after that it counts as being turned away
-    if failure.error_class in (ErrorClass.BLOCKED, ErrorClass.AUTH):
-        slow = RetryPolicy(policy.max_attempts, BLOCKED_BASE_SECONDS, BLOCKED_BASE_SECONDS * 16)
-        return max(failure.retry_after_seconds or 0.0, backoff_seconds(charged, slow, chance))
-    return max(failure.retry_after_seconds or 0.0, backoff_seconds(charged, policy, chance))
+        return asked  # one fresh session at once; after that it counts as being turned away
+    base = RULES[failure.error_class].base_delay_seconds
+    if base is not None:
+        policy = RetryPolicy(policy.max_attempts, base, base * 16)
+    return max(asked, backoff_seconds(charged, policy, chance))

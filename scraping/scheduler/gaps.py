@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import Exists, F, OuterRef, Q
 
 from scraping import journal
-from scraping.models import OPEN_STATES, MatchRef, ScrapeTask, TaskState
+from scraping.models import OPEN_STATES, BreakerState, MatchRef, ScrapeTask, TaskState
 from scraping.payloads import Resource
 from scraping.scheduler.due import POLLED, has_open_breaker
 
@@ -26,6 +26,7 @@ def open_gap_tasks(now: datetime) -> int:
             is_watched=True, events_through__lt=F("events_seen"), source__is_enabled=True, match__lifecycle__in=POLLED
         )
         .exclude(has_open_breaker(now))
+        .exclude(source__breaker__state__in=(BreakerState.OPEN, BreakerState.HALF_OPEN))  # polls are its probes
         .exclude(Exists(open_task))
         .select_related("match")[:100]
     )

@@ -14,10 +14,13 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from scraping.scheduler import leader
+from scraping.watchdog import Pulse
 
 logger = logging.getLogger(__name__)
 
 SETTLING_SECONDS = 15.0
+WATCHDOG_SECONDS = 5.0  # what is done so seldom judges; what is done more often works
+TELL_EVERY_SECONDS = 60.0
 
 StepFunction = Callable[[datetime], int]
 
@@ -47,9 +50,11 @@ class SchedulerLoop:
         self._holder = holder
         self._tick_seconds = tick_seconds
         self._lease_seconds = lease_seconds
+        self.pulse = Pulse()
         self._stopping = threading.Event()
         self._is_leader = False
         self._renew_at = 0.0
+        self._tell_at = 0.0
 
     def stop(self) -> None:
         self._stopping.set()
@@ -62,16 +67,39 @@ class SchedulerLoop:
                 self.tick(now=timezone.now())
             except Exception as error:  # noqa: BLE001 - no pool, no connection, no answer: the loop outlives them all
                 self._renew_at = 0.0
-                logger.error("The scheduler cannot reach the database: %s", error, extra={"action": "tick_failed"})  # noqa: TRY400
+                self._tell(error)
+                self._settle()
                 self._stopping.wait(1.0)
+            self.pulse.beat()
             self._stopping.wait(max(0.0, self._tick_seconds - (time.monotonic() - started)))
         self._let_go()
+
+    def _tell(self, error: Exception) -> None:
+        """Once a minute: an outage is one piece of news, not one every second."""
+        if time.monotonic() >= self._tell_at:
+            self._tell_at = time.monotonic() + TELL_EVERY_SECONDS
+            logger.error(
+                "The scheduler cannot reach the database: %s. Tasks wait in it safely and go on when it is back",
+                str(error).strip().partition("\n")[0],
+                extra={"action": "tick_failed"},
+            )
+
+    def _settle(self) -> None:
+        """After an outage everything looks old: watchdogs wait a little, until the others have had their say."""
+        for step in self._steps:
+            if step.every_seconds >= WATCHDOG_SECONDS:
+                step.due_at = time.monotonic() + SETTLING_SECONDS
 
     def tick(self, *, now: datetime) -> int:
         """One round: how much all due steps found to do. Does nothing where another scheduler leads."""
         if not self._hold(now):
             return 0
-        return sum(self._do(step, now) for step in self._steps if self._is_due(step))
+        found = 0
+        for step in self._steps:
+            if self._is_due(step):
+                found += self._do(step, now)
+                self.pulse.beat()  # many slow steps are a slow round, not a stalled one
+        return found
 
     def _hold(self, now: datetime) -> bool:
         """Renew the lease when a third of it has gone by; in between it is known to be ours."""
@@ -96,8 +124,16 @@ class SchedulerLoop:
     def _do(step: Step, now: datetime) -> int:
         try:
             return step.run(now)
-        except (OperationalError, InterfaceError):  # the database is away: no other step would fare better
-            raise
+        except (OperationalError, InterfaceError) as error:
+            if not _is_contention(error):  # the database is away: no other step would fare better
+                raise
+            logger.warning(
+                "Step %s met another writer and is done again: %s",
+                step.name,
+                str(error).strip().partition("\n")[0],
+                extra={"action": "step_put_off", "step": step.name},
+            )
+            return 0
         except Exception:  # one broken step must not cost the others their turn
             logger.exception("Scheduler step %s failed", step.name, extra={"action": "step_failed", "step": step.name})
             return 0
@@ -109,3 +145,11 @@ class SchedulerLoop:
             except (DatabaseError, InterfaceError):
                 logger.warning("The scheduler's lease was not given back; it runs out", extra={"action": "lease_kept"})
         close_old_connections()
+
+
+# PostgreSQL's words for: you were in somebody's way. (serialization, deadlock, lock not available, cancelled)
+CONTENTION = frozenset({"40001", "40P01", "55P03", "57014"})
+
+
+def _is_contention(error: Exception) -> bool:
+    return getattr(error.__cause__, "pgcode", None) in CONTENTION

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from scraping import identity, journal, lifecycle, policies
 from scraping.models import MatchRef, ScrapeTask
+from scraping.payloads import Resource
 
 logger = logging.getLogger(__name__)
 
@@ -20,9 +21,10 @@ def rescue_expired(now: datetime) -> int:
         """A match whose tasks kill workers is paused like any other that fails."""
         if task.ref is None:
             return
-        lifecycle.after_failed_task(
-            task.ref.match_id, pause_after=limits.pause_after_failures, pause_seconds=limits.pause_seconds, now=now
-        )
+        if task.resource == Resource.SCORECARD:
+            lifecycle.after_failed_task(
+                task.ref.match_id, pause_after=limits.pause_after_failures, pause_seconds=limits.pause_seconds, now=now
+            )
         MatchRef.objects.filter(pk=task.ref.pk).update(next_poll_at=now + timedelta(seconds=QUIET_SECONDS))
 
     journal.end_leases([name for name in journal.holders() if identity.is_gone(name)], now=now)

@@ -7,6 +7,7 @@ without opening the page.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,10 +19,11 @@ __all__ = ["Adapter", "Document", "Endpoint", "ListPlan", "ReadMode", "Reading",
 
 @dataclass(frozen=True)
 class ListPlan:
-    """The page that lists a source's matches, and the endpoints that its script calls."""
+    """The page that lists a source's matches, the endpoints that its script calls, and what we ask besides."""
 
     url: str
     endpoints: tuple[Endpoint, ...]
+    requests: tuple[Request, ...] = ()  # asked through the session that the page earns, not by the page itself
 
 
 class Adapter(Protocol):
@@ -31,6 +33,8 @@ class Adapter(Protocol):
     sport: Sport
     payload_schema: str  # "crex.match.v1"
     events_endpoint: str  # the name of the endpoint that lists events, newest first
+    round_fields: tuple[str, ...]  # the numbers that name a round here; empty: the source has no rounds
+    address_example: str  # how the address of a match looks, told to people
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         """What a match page's script is expected to ask for."""
@@ -53,4 +57,16 @@ class Adapter(Protocol):
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         """The matches on the list page. Raises LayoutChanged when the list cannot be found at all."""
+        ...
+
+    def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
+        """Where the source lists the matches of one round; `asked` has a number for each of `round_fields`."""
+        ...
+
+    def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
+        """All matches of the round. A row that cannot be read is a SchemaBreak: a round is never silently short."""
+        ...
+
+    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
+        """The match behind an address of this source; None where it is not the address of a match."""
         ...

@@ -9,7 +9,18 @@ from monitoring.alerts.registry import raise_alert
 from monitoring.audit import record
 from monitoring.health.history import log_health
 from monitoring.models import GradeChange, Severity
-from scraping.models import Breaker, ErrorGroup, JobKind, Lease, ScrapeJob, TaskState, TaskTransition
+from scraping.models import (
+    Breaker,
+    ErrorGroup,
+    Evidence,
+    JobItem,
+    JobKind,
+    Lease,
+    OutcomeBucket,
+    ScrapeJob,
+    TaskState,
+    TaskTransition,
+)
 from tests.factories import cricket_state, make_event, make_snapshot, make_source
 from tests.monitoring.rows import make_error, make_task, make_watched, make_worker
 
@@ -33,11 +44,14 @@ def make_everything() -> None:
         last_seen_at=now,
     )
     task = make_task(ref, state=TaskState.DEAD, job=job, reason=EVIL, error={"message": EVIL})
+    JobItem.objects.create(job=job, ref=ref, task=task)
     TaskTransition.objects.create(
         task=task, from_state="EXECUTING", to_state="DEAD", at=now, actor="worker", reason=EVIL
     )
-    make_error(match, task=task, group=group, error_message=EVIL, stack_trace=EVIL, evidence=EVIL)
-    Breaker.objects.create(name=f"{ref.key}_scraper", ref=ref, last_state_change=now)
+    error = make_error(match, task=task, group=group, error_message=EVIL, stack_trace=EVIL, evidence=EVIL)
+    Evidence.objects.create(error=error, kind="page", path=f"evidence/{EVIL}", size_bytes=1, created_at=now)
+    Breaker.objects.create(name=f"{ref.key}_scraper", ref=ref, reason=EVIL, last_state_change=now)
+    OutcomeBucket.objects.create(source=source, starts_at=now, calls=3, bad=1)
     make_worker()
     Lease.objects.create(name="scheduler", holder="engine", expires_at=now)
     log_health(now)

@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.test import Client, RequestFactory
 from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
@@ -134,6 +134,21 @@ class TestPages:
         assert response.status_code == 404
         assert response["Content-Type"].startswith("text/html")
         assert "/api/docs" in response.content.decode()
+
+    @pytest.mark.fault
+    @pytest.mark.requirement("EC-2")
+    @pytest.mark.parametrize("path", ["/admin/", "/admin/login/", "/admin/scraping/match/"])
+    def test_the_console_says_that_the_database_is_away_and_what_is_safe(self, admin_client: Client, path: str) -> None:
+        def refuse(*_: object) -> None:
+            raise OperationalError("connection refused at 10.0.0.1")
+
+        admin_client.raise_request_exception = False
+        with connection.execute_wrapper(refuse):
+            response = admin_client.get(path)
+        page = response.content.decode()
+        assert (response.status_code, response["Retry-After"]) == (503, "5")
+        assert "Nothing is lost" in page
+        assert "10.0.0.1" not in page
 
     @pytest.mark.parametrize("path", ["/api/v1/x", "/elsewhere"])
     def test_every_handler_answers(self, path: str) -> None:

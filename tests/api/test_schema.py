@@ -12,9 +12,10 @@ from drf_spectacular.drainage import GENERATOR_STATS
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.validation import validate_schema
 
-from scraping.api import examples
+from scraping.api import examples, job_examples
 from tests.api_fixtures import Caller
-from tests.factories import make_event, make_match, make_ref, make_scraper, make_unread_match
+from tests.factories import make_event, make_match, make_ref, make_scraper, make_source, make_unread_match
+from tests.scraping.rounds import url_of
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +54,11 @@ class TestDescription:
             ("MatchInfo", examples.MATCH_INFO),
             ("EventRow", examples.EVENT),
             ("LifecycleAnswer", examples.PAUSED),
+            ("JobDocument", job_examples.JOB),
+            ("ScrapeRequest", job_examples.ROUND_REQUEST),
+            ("ScrapeRequest", job_examples.URLS_REQUEST),
+            ("RetryRequest", job_examples.RETRY_REQUEST),
+            ("RetryAnswer", job_examples.RETRIED),
         ],
     )
     def test_its_examples_are_what_it_describes(self, schema: dict[str, Any], name: str, example: Any) -> None:
@@ -97,3 +103,10 @@ class TestTruth:
         check(schema, "LifecycleAnswer", operator.post(f"/api/v1/matches/{match.pk}/pause").json())
         check(schema, "LifecycleAnswer", operator.post(f"/api/v1/matches/{match.pk}/resume").json())
         check(schema, "Problem", operator.post(f"/api/v1/matches/{match.pk}/resume").json())
+
+    def test_of_jobs(self, operator: Caller, schema: dict[str, Any]) -> None:
+        make_source("sofascore")
+        for asked in (job_examples.ROUND_REQUEST, {"urls": [url_of("15000001")]}):
+            check(schema, "JobDocument", operator.post("/api/scrape", asked).json())
+        check(schema, "JobList", operator.get("/api/scrape/jobs").json())
+        check(schema, "RetryAnswer", operator.post("/api/scrape/retry-failed", {"source": "sofascore"}).json())

@@ -11,6 +11,7 @@ from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 from apiauth import access_writer, retention
 from apiauth.access_writer import AccessWriter
 from apiauth.models import AccessLog, Consumer
+from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.api_fixtures import Caller
 from tests.factories import NOW, make_match, make_ref
 
@@ -75,6 +76,31 @@ class TestWriter:
         assert list(AccessLog.objects.order_by("pk").values_list("duration_ms", flat=True)) == [0, 1, 2]
 
     @pytest.mark.fault
+    @pytest.mark.requirement("NFR-015", "EC-2")
+    def test_is_quiet_and_bounded_through_a_long_outage_and_complete_after_it(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        writer = AccessWriter(max_waiting=300)
+        writer._start = lambda: None
+        with monkeypatch.context() as away:
+            away.setattr(AccessLog.objects, "bulk_create", Mock(side_effect=OperationalError("refused")))
+            for number in range(290):
+                writer.write(row(duration_ms=number))
+                writer.flush()
+        assert [record.action for record in caplog.records] == ["access_log_waits"]
+        assert writer.flush() == 290
+
+    @pytest.mark.fault
+    @pytest.mark.usefixtures("known_to_be_away")
+    def test_at_its_end_waits_for_no_database_that_is_away(self, caplog: pytest.LogCaptureFixture) -> None:
+        writer = AccessWriter()
+        writer._waiting.extend(row() for _ in range(3))
+        caplog.clear()
+        writer._last_flush()
+        assert AccessLog.objects.count() == 0
+        assert [(record.action, record.dropped_count) for record in caplog.records] == [("access_log_dropped", 3)]
+
+    @pytest.mark.fault
     def test_drops_the_oldest_beyond_the_bound_and_counts_them(self, caplog: pytest.LogCaptureFixture) -> None:
         before = access_writer.dropped_total._value.get()
         writer = AccessWriter(max_waiting=5)
@@ -110,8 +136,8 @@ class TestRetention:
         assert AccessLog.objects.count() == 2
 
     def test_removes_a_little_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(retention, "BATCH", 2)
-        monkeypatch.setattr(retention, "BATCHES_PER_RUN", 2)
+        monkeypatch.setattr("victoryline.lib.retention.BATCH", 2)
+        monkeypatch.setattr("victoryline.lib.retention.MOST_BATCHES", 2)
         AccessLog.objects.bulk_create(row(timestamp=NOW - timedelta(days=40)) for _ in range(5))
         assert retention.prune(NOW) == 4
         assert retention.prune(NOW) == 1

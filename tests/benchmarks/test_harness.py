@@ -1,18 +1,24 @@
 """The benchmark harness itself: what it understands, what it prints, what it keeps. No bench is run here."""
 
 import argparse
+import contextlib
 import json
+import sqlite3
+import sys
 from importlib.metadata import version
 
 import pytest
 
 from benchmarks import __main__ as harness
 from benchmarks import results
+from benchmarks.benches.journal import make_environment
 from benchmarks.cpu import Cpu, CpuMark, milliseconds_each
 from benchmarks.errors import BenchError
 from benchmarks.peers import scrapy_playwright
 from benchmarks.registry import BENCHES, load
+from benchmarks.sides.process import Side
 from benchmarks.truth import Seen, printed_score, scores_of, wrong_ones
+from victoryline.lib.processes import python
 
 MEASURED = {"ours": 150.0, "peers": {"scrapy-playwright": 5.0}, "ratio": 30.0, "problems": []}
 
@@ -146,6 +152,37 @@ class TestTruth:
         assert printed_score("") is None
         stored = {"team_a": {"runs": 92, "wickets": 10, "overs": "14.4", "goals": None}, "team_b": {"overs": None}}
         assert scores_of(stored) == ((92, 10, "14.4"), None)
+
+
+class TestSides:
+    """The sides of the journal bench do what they say they do; how fast is for the bench."""
+
+    def test_the_journals_side_opens_claims_and_finishes(self, tmp_path):
+        env = make_environment(tmp_path / "var", "")
+        command = python("-m", "benchmarks.sides.journal", "--tasks", "60", "--threads", "2")
+        with Side("ours", command, env=env, folder=tmp_path) as side:
+            turn = side.take_turn(seconds=0.01, tasks=60)
+            again = side.take_turn(seconds=0.01, tasks=45)
+        assert (turn.tasks, again.tasks, side.stored) == (60, 45, 105)
+        assert 0 < turn.open_seconds < turn.seconds
+        with contextlib.closing(sqlite3.connect(tmp_path / "var" / "victoryline.sqlite3")) as database:
+            rows = database.execute("SELECT state, attempt, fence, count(*) FROM scraping_scrapetask GROUP BY 1, 2, 3")
+            assert rows.fetchall() == [("SUCCESS", 1, 1, 105)]
+
+    def test_one_that_fails_says_why(self, tmp_path):
+        with (
+            pytest.raises(BenchError, match="out of order"),
+            Side("broken", [sys.executable, "-c", "raise SystemExit('out of order')"], env={}, folder=tmp_path),
+        ):
+            pass
+
+    def test_a_turn_that_did_less_than_it_was_told_is_no_turn(self, tmp_path):
+        lies = "print('{}', flush=True); input(); print('{\"tasks\": 9, \"stored\": 8}', flush=True); input()"
+        with (
+            pytest.raises(BenchError, match="8 of 9"),
+            Side("liar", [sys.executable, "-c", lies], env={}, folder=tmp_path) as side,
+        ):
+            side.take_turn(seconds=1, tasks=9)
 
 
 class TestPeer:

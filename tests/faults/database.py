@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 import psycopg2
 
+from tests.servers import PostgresServer
+
 
 class Database(Protocol):
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -36,6 +38,16 @@ class PostgresDatabase:
         with closing(psycopg2.connect(self._url, connect_timeout=5)) as connection, connection.cursor() as cursor:
             cursor.execute(sql, values)
             return cursor.fetchall()
+
+
+def new_database(server: PostgresServer, name: str) -> str:
+    """The address of an empty database with this name."""
+    with closing(psycopg2.connect(server.url)) as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            cursor.execute(f"CREATE DATABASE {name}")
+    return server.url.rpartition("/")[0] + f"/{name}"
 
 
 @dataclass(frozen=True)

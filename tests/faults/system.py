@@ -12,6 +12,7 @@ from typing import Self
 
 import psutil
 
+from tests.faults.crash.process import Driver
 from tests.faults.database import PostgresDatabase, SqliteFile
 from tests.faults.witness import Witness
 from tests.servers import free_port
@@ -38,9 +39,19 @@ call_command("sync_sources")
 class System(Witness):
     """Its processes, by name. `env` overrides the configuration. Stops everything it started, whatever happened."""
 
-    def __init__(self, stadium: StadiumProcess, *, database_url: str = "", redis_url: str = "", **env: str) -> None:
+    def __init__(
+        self,
+        stadium: StadiumProcess,
+        *,
+        database_url: str = "",
+        redis_url: str = "",
+        workers: int = 2,
+        folder: Path | None = None,
+        **env: str,
+    ) -> None:
         self.is_scaled = bool(database_url)
-        self.folder = Path(tempfile.mkdtemp(prefix="vl-fault-"))
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="vl-fault-"))
+        self.folder.mkdir(exist_ok=True)
         file = SqliteFile(self.folder / "victoryline.sqlite3")
         super().__init__(PostgresDatabase(database_url) if database_url else file, stadium)
         self.env = {
@@ -52,30 +63,70 @@ class System(Witness):
             **env,
         }
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.exits: list[str] = []  # processes that ended, and that nobody had killed
+        self._workers = workers
         self._temp_dirs: list[Path] = []
+        self._driver: Driver | None = None
 
     def start(self) -> Self:
         self._prepare_database()
-        if self.is_scaled:
-            self.launch("scheduler", "run_scheduler")
-            self.launch("worker-1", "run_worker")
-            self.launch("worker-2", "run_worker")
-        else:
-            self.launch("engine", "run_worker", "--with-scheduler")
+        self.revive()
         return self
 
-    def launch(self, name: str, *command: str) -> None:
+    def revive(self) -> None:
+        """Start what is not running, as a supervisor would."""
+        for name, process in list(self.processes.items()):
+            if process.poll() is not None:
+                self.exits.append(f"{name} ended with {process.returncode}")
+                del self.processes[name]
+        for name, command in self._wanted().items():
+            if name not in self.processes:
+                self.launch(name, *command)
+
+    def _wanted(self) -> dict[str, tuple[str, ...]]:
+        if not self.is_scaled:
+            return {"engine": ("run_worker", "--with-scheduler")}
+        workers = {f"worker-{number + 1}": ("run_worker",) for number in range(self._workers)}
+        return {"scheduler": ("run_scheduler",), **workers}
+
+    def launch(self, name: str, *command: str, **more: str) -> subprocess.Popen[bytes]:
         """Start a process as the supervisor does: own session, own temporary folder, output into a file."""
+        return self.launch_program(name, python("manage.py", *command), **more)
+
+    def launch_program(self, name: str, command: list[str], **more: str) -> subprocess.Popen[bytes]:
         temp_dir = self.folder / "tmp" / name
         remove_tree(temp_dir)
         temp_dir.mkdir(parents=True)
         mark_as_own(temp_dir)
         self._temp_dirs.append(temp_dir)
-        env = {**self._environment(), "TMPDIR": str(temp_dir), "PROMETHEUS_PORT": str(free_port())}
-        with (self.folder / f"{name}.log").open("ab") as log:
-            self.processes[name] = spawn(
-                python("manage.py", *command), env=env, cwd=PROJECT_ROOT, stdout=log, stderr=log
-            )
+        env = {**self.environment(), "TMPDIR": str(temp_dir), "PROMETHEUS_PORT": str(free_port()), **more}
+        with self.log_of(name).open("ab") as log:
+            self.processes[name] = spawn(command, env=env, cwd=PROJECT_ROOT, stdout=log, stderr=log)
+        return self.processes[name]
+
+    def log_of(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+    @property
+    def driver(self) -> Driver:
+        """For what only our own code can tell: the invariants."""
+        if self._driver is None:
+            self._driver = Driver(self.env)
+        return self._driver
+
+    def assert_is_whole(self, seconds: float = 20.0, *, bound: float = 60.0) -> None:
+        """Every invariant holds, or does so within this time: who was killed a moment ago is being seen to."""
+        found: dict[str, list[str]] = {}
+
+        def is_whole() -> bool:
+            found.clear()
+            found.update(self.driver.broken(bound=bound))
+            return not found
+
+        try:
+            self._wait(is_whole, seconds, "every invariant holds")
+        except AssertionError as error:
+            raise AssertionError(f"{found}\n{error}") from None
 
     def kill(self, name: str) -> float:
         """SIGKILL one process, and nothing that it had started; when that was."""
@@ -86,6 +137,10 @@ class System(Witness):
         return killed_at
 
     def stop(self) -> None:
+        if self._driver is not None:
+            self._driver.close()
+        for process in self.processes.values():
+            signal_group(process.pid, signal.SIGCONT)
         for process in self.processes.values():
             signal_group(process.pid, signal.SIGTERM)
         for process in self.processes.values():
@@ -126,14 +181,14 @@ class System(Witness):
         files = sorted(self.folder.glob("*.log"))
         return "\n".join(f"--- {path.stem}\n{path.read_text(errors='replace')[-3000:]}" for path in files)
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         return {**os.environ, **self.env, "PYTHONUNBUFFERED": "1"}
 
     def _prepare_database(self) -> None:
         done = subprocess.run(
             python("-c", PREPARE),
             cwd=PROJECT_ROOT,
-            env=self._environment(),
+            env=self.environment(),
             capture_output=True,
             text=True,
             check=False,

@@ -71,6 +71,7 @@ def running(witness: DemoWitness) -> None:
     witness.start()
 
 
+@pytest.mark.fault_number(1)
 @pytest.mark.requirement("NFR-005")
 class TestEngineKilled:
     def test_it_is_started_again_and_goes_on(self, witness: DemoWitness, recovered: Recovered) -> None:
@@ -85,10 +86,12 @@ class TestEngineKilled:
         recovered(
             "SIGKILL of the engine in the middle of a scrape",
             witness.await_updates(live, since=killed_at, seconds=45),
+            bound=20,
         )
         witness.assert_is_true()
 
 
+@pytest.mark.fault_number(3)
 class TestSupervisorKilled:
     def test_nothing_is_left_and_the_next_start_goes_on(self, witness: DemoWitness, recovered: Recovered) -> None:
         witness.settle()
@@ -98,7 +101,7 @@ class TestSupervisorKilled:
         system.process.kill()
         system.process.wait()
         wait_for(lambda: not witness.remains(), seconds=ALL_GONE_SECONDS + 2, what="the end of its remains")
-        recovered("SIGKILL of the supervisor, until nothing is left of it", time.time() - killed_at)
+        recovered("SIGKILL of the supervisor, until nothing is left of it", time.time() - killed_at, bound=10)
         assert is_free("127.0.0.1", system.port)
         assert witness.count_tasks("state = %s", "EXECUTING") == 0, "the engine was told, and gave its tasks back"
         witness.start()
@@ -114,6 +117,7 @@ class TestSupervisorKilled:
         assert any(after[name].sequence > one.sequence for name, one in before.items())
 
 
+@pytest.mark.fault_number(5)
 class TestToldToStop:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
     def test_everything_ends_in_good_order(self, witness: DemoWitness, number: signal.Signals) -> None:

@@ -5,13 +5,20 @@ from collections.abc import Iterator
 import pytest
 
 from monitoring.brief import forget_all
-from monitoring.health import grading
+from monitoring.health import document, grading
+from victoryline.lib import presence
 
 
 @pytest.fixture(autouse=True)
 def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a process remembers between two requests must not reach from one test into the next."""
-    forget_all()
+    _forget()
     monkeypatch.setattr(grading, "_calm_intervals", 0)
     yield
+    _forget()
+
+
+def _forget() -> None:
     forget_all()
+    document._last_seen.forget()
+    presence.database.forget()

@@ -15,8 +15,10 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from monitoring.health.document import health_document
 from scraping.models import Breaker, BreakerState, TaskState
 from scraping.payloads import Status
+from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.factories import make_snapshot
 from tests.monitoring.rows import make_error, make_task, make_watched, make_worker
+from victoryline.lib.times import as_utc_iso
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 
@@ -169,6 +171,46 @@ class TestWithoutDatabase:
         assert (answer.status_code, document["status"]) == (503, "down")
         assert list(document)[: len(TOP)] == TOP
         assert document["reason"] == "the database is away (OperationalError)"
+
+    @pytest.mark.requirement("EC-2")
+    def test_tells_what_was_seen_last_with_ages_as_of_now(self, client: Client) -> None:
+        make_worker()
+        make_watched(age=3)
+        assert client.get("/health").json()["status"] == "healthy"
+        later = timezone.now() + timedelta(seconds=400)
+        with connection.execute_wrapper(no_database):
+            document = health_document(later)
+        assert (document["status"], document["active_scraper_count"]) == ("down", 1)
+        assert document["reason"].startswith(
+            "the database is away (OperationalError); what else is said here was so at "
+        )
+        assert document["scrapers"][0]["health_status"] != "healthy"
+        assert document["timestamp"] == as_utc_iso(later)
+
+    @pytest.mark.requirement("EC-2")
+    def test_metrics_say_so_and_what_the_process_knows_of_itself(self, client: Client) -> None:
+        assert "victoryline_database_up 1.0" in client.get("/metrics").content.decode()
+        with connection.execute_wrapper(no_database):
+            answer = client.get("/metrics")
+        assert answer.status_code == 200
+        assert "victoryline_database_up 0.0" in answer.content.decode()
+        assert "python_info" in answer.content.decode()
+        assert "active_scrapers_count" not in answer.content.decode()
+
+    @pytest.mark.usefixtures("known_to_be_away")
+    @pytest.mark.requirement("EC-2")
+    def test_that_is_known_to_be_away_is_not_even_asked(
+        self, client: Client, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        with django_assert_num_queries(0):
+            assert client.get("/health").status_code == 503
+            assert client.get("/health/ready").json()["reasons"] == ["the database is away (OperationalError)"]
+            assert client.get("/health/live").status_code == 200
+            assert "the database is away" in client.get("/status").json()["reason"]
+            assert "victoryline_database_up 0.0" in client.get("/metrics").content.decode()
+            console = client.get("/admin/")
+        assert (console.status_code, console["Retry-After"]) == (503, "5")
+        assert "Nothing is lost" in console.content.decode()
 
     def test_status_and_page_answer_too(self, client: Client) -> None:
         with connection.execute_wrapper(no_database):

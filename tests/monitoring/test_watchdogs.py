@@ -181,7 +181,7 @@ class TestRetention:
         assert HealthLog.objects.count() == 1
 
     def test_goes_on_in_slices(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(retention, "SLICE", 2)
+        monkeypatch.setattr("victoryline.lib.retention.BATCH", 2)
         for _ in range(5):
             AuditEntry.objects.create(
                 timestamp=NOW - timedelta(days=400), actor="a", action_type="b", trigger_condition="c"

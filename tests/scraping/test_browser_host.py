@@ -20,14 +20,16 @@ import psutil
 import pytest
 from django.core.management import call_command
 
-from scraping import identity, orphans
+from scraping import identity, orphans, sights
+from scraping.browser import session as session_module
 from scraping.browser.host import BrowserHost, Replacement
 from scraping.browser.options import OWNER_SWITCH, BrowserOptions
 from scraping.browser.processes import end_tree, tagged_browsers
-from scraping.errors import Blocked, Gone, ReadTimeout, ResourceLost, Transient
+from scraping.errors import Blocked, Drift, Gone, ReadTimeout, ResourceLost, Transient
 from scraping.payloads import Payload
 from scraping.reading.reader import Reader, Target
 from scraping.readings import Reading, ReadMode, RefInfo
+from scraping.sights import Sight
 from scraping.signals import orphan_killed
 from scraping.sources import adapter_for
 from tests.stadium_process import StadiumProcess
@@ -36,6 +38,7 @@ from victoryline.lib import chromium
 pytestmark = pytest.mark.slow
 
 T = TypeVar("T")
+JPEG = b"\xff\xd8\xff"
 PHASES = {"in_play": "play", "first_half": "play", "second_half": "play", "toss": "scheduled"}
 HEADLINES = ("period:45:First half", "period:90:Second half")
 
@@ -238,6 +241,62 @@ class TestWhatTheSourceAnswers:
         reading, _ = reader.scorecard(target_of(arena, "crex"))
         assert reading.requests_blocked > 0
         assert reading.bytes_in > 0
+
+
+@pytest.mark.requirement("FR-019")
+class TestWhatWasSeen:
+    """An error carries what it is about: the page, the answers, and a picture where a page that looks wrong is open."""
+
+    def seen(self, reader: Reader, target: Target, kind: type[Exception]) -> Sight:
+        with pytest.raises(kind) as caught:
+            reader.scorecard(target)
+        return sights.carried_by(caught.value)
+
+    def test_a_challenge_is_photographed_at_once(self, reader: Reader, arena: StadiumProcess) -> None:
+        arena.fault(site="crex", target="*", kind="challenge")
+        sight = self.seen(reader, target_of(arena, "crex"), Blocked)
+        assert "challenge" in sight.documents[0].text().lower()
+        assert sight.screenshot.startswith(JPEG)
+
+    def test_a_changed_page_is_photographed_when_it_is_met_again(self, reader: Reader, arena: StadiumProcess) -> None:
+        arena.fault(site="crex", target="*", kind="layout")
+        target = target_of(arena, "crex")
+        first = self.seen(reader, target, Drift)
+        again = self.seen(reader, replace(target, is_suspect=True), Drift)
+        assert (first.documents[0].name, first.screenshot) == ("page", b"")
+        assert (again.documents[0].name, again.screenshot[:3]) == ("page", JPEG)
+
+    def test_a_good_page_is_not(self, reader: Reader, arena: StadiumProcess) -> None:
+        assert reader.scorecard(target_of(arena, "crex"))[0].screenshot == b""
+
+    def test_a_direct_read_has_none_and_shows_its_answers(self, reader: Reader, arena: StadiumProcess) -> None:
+        target = replace(target_of(arena, "crex"), is_suspect=True)
+        reader.scorecard(target)
+        arena.fault(site="crex", target="*", kind="status", value=429)
+        sight = self.seen(reader, target, Blocked)
+        assert {document.status for document in sight.documents} == {429}
+        assert "page" not in {document.name for document in sight.documents}
+        assert sight.screenshot == b""
+
+    def test_a_page_that_is_too_busy_to_be_photographed_costs_two_seconds(
+        self, hosted: Hosted, arena: StadiumProcess
+    ) -> None:
+        """Its script never yields: no picture, no hang, and the visit itself is as good as without."""
+
+        async def photograph() -> tuple[bytes, float]:
+            session = await hosted.host.session("crex")
+            page = await session._context.new_page()
+            await page.goto("data:text/html,<h1>x</h1><input value=hello>")
+            taken = await session_module._screenshot(page)
+            assert taken.startswith(JPEG)
+            await page.evaluate("setTimeout(() => { for (;;); }, 0)")
+            began = time.monotonic()
+            none = await session_module._screenshot(page)
+            return none, time.monotonic() - began
+
+        none, seconds = hosted.run(photograph())
+        assert none == b""
+        assert seconds < 5
 
 
 class TestHangs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -12,6 +13,7 @@ import pytest
 from django.db import InterfaceError, OperationalError, connection
 
 from scraping import breakers, errors_log, failures, journal, lifecycle, policies
+from scraping.breakers import rows
 from scraping.engine import Engine
 from scraping.errors import (
     AuthExpired,
@@ -372,18 +374,20 @@ class TestBreaker:
         }
 
     def test_two_workers_that_fail_at_the_same_moment_both_count(self, ref: MatchRef, clock: Clock) -> None:
-        breakers.record_failure(ref, POLICIES.breaker, now=NOW)
-        row = breakers._row_for
+        record = partial(breakers.record_failure, source_id=ref.source_id, ref=ref, policies=POLICIES, why="x", now=NOW)
+        record(1)
+        fetch = rows.fetch
 
-        def outdated(one: MatchRef) -> Breaker:
+        def outdated(pk: int) -> Breaker:
             """The first look is overtaken by another worker's failure."""
-            found = row(one)
+            found = fetch(pk)
             if found.failure_count == 1:
                 Breaker.objects.filter(pk=found.pk).update(failure_count=2, version=found.version + 1)
             return found
 
-        with patch.object(breakers, "_row_for", outdated):
-            view = breakers.record_failure(ref, POLICIES.breaker, now=NOW)
+        with patch.object(rows, "fetch", outdated):
+            view = record(2)
+        assert view is not None
         assert view.failure_count == 3
 
     def test_a_task_that_was_on_its_way_when_it_opened_is_put_off(self, ref: MatchRef, clock: Clock) -> None:
@@ -441,6 +445,32 @@ class TestPausedByFailures:
         attempt(ref, clock, ValueError("a bug"))
         assert Match.objects.get().lifecycle == MatchLifecycle.ACTIVE
 
+    @pytest.mark.requirement("US2.2")
+    def test_the_ten_minutes_slide(self, ref: MatchRef, clock: Clock) -> None:
+        """One failure long ago, then five close together: the first one is no reason to start counting anew."""
+        for seconds in (0, 560, 60, 20, 20, 20):
+            assert Match.objects.get().lifecycle == MatchLifecycle.DISCOVERED
+            clock.forward(seconds)
+            attempt(ref, clock, ValueError("a bug"))
+        assert Match.objects.get().lifecycle == MatchLifecycle.PAUSED
+
+    @pytest.mark.requirement("US2.2")
+    def test_old_failures_leave_the_count(self, ref: MatchRef, clock: Clock) -> None:
+        counts = []
+        for seconds in (0, 10, 10, 585, 10, 10):
+            clock.forward(seconds)
+            attempt(ref, clock, ValueError("a bug"))
+            counts.append(Match.objects.get().consecutive_failure_count)
+        assert counts == [1, 2, 3, 3, 3, 3]
+        assert Match.objects.get().lifecycle == MatchLifecycle.DISCOVERED
+
+    def test_a_list_of_events_that_cannot_be_had_pauses_nothing(self, ref: MatchRef, clock: Clock) -> None:
+        for _ in range(6):
+            task = attempt(ref, clock, ValueError("a bug"), resource=Resource.COMMENTARY)
+            assert task.state == TaskState.DEAD
+        match = Match.objects.get()
+        assert (match.lifecycle, match.consecutive_failure_count) == (MatchLifecycle.DISCOVERED, 0)
+
     def test_not_when_they_are_further_apart(self, ref: MatchRef, clock: Clock) -> None:
         for _ in range(8):
             attempt(ref, clock, ValueError("a bug"))
@@ -467,8 +497,10 @@ class TestPausedByFailures:
     def test_failures_are_counted_on_the_match_as_it_is_now(self, ref: MatchRef, clock: Clock) -> None:
         """Not on the copy that was read before the other source's failure was written."""
 
+        other = make_ref(ref.match, source="sofascore")
+
         def other_failure() -> None:
-            lifecycle.after_failed_task(ref.match_id, pause_after=5, pause_seconds=300, now=clock.now)
+            attempt(other, clock, ValueError("a bug there"))
 
         scrape(open_task(ref), engine_with(ValueError("a bug"), before=other_failure))
         match = Match.objects.get()

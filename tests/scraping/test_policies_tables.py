@@ -31,16 +31,6 @@ from scraping.reading.verdict import error_for
 from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo
 from scraping.reconcile import SourceView, delta, fill_gaps, goes_backwards, is_empty, reconcile, standing
 from scraping.resilience.backoff import RetryPolicy, backoff_seconds
-from scraping.resilience.breaker import (
-    CLOSED,
-    HALF_OPEN,
-    OPEN,
-    BreakerPolicy,
-    BreakerView,
-    after_failure,
-    after_success,
-    allows,
-)
 from scraping.resilience.decide import MAX_FREE_ATTEMPTS, Complete, Dead, Failure, Retry, decide
 from scraping.resilience.interval import Activity, Pace, interval_seconds
 from tests.factories import NOW
@@ -229,54 +219,6 @@ class TestVerdict:
     def test_a_bug_stays_a_bug(self) -> None:
         with pytest.raises(KeyError):
             translate(KeyError("x"), url="https://x")
-
-
-@pytest.mark.requirement("FR-003")
-class TestBreaker:
-    POLICY = BreakerPolicy()
-
-    def play(self, outcomes: str, view: BreakerView | None = None) -> BreakerView:
-        """`-` is a failure, `+` a success."""
-        view = view or BreakerView()
-        for outcome in outcomes:
-            view = after_failure(view, self.POLICY, NOW) if outcome == "-" else after_success(view, self.POLICY)
-        return view
-
-    @pytest.mark.parametrize(
-        ("outcomes", "state"),
-        [
-            ("", CLOSED),
-            ("----", CLOSED),
-            ("-----", OPEN),
-            ("----+----", CLOSED),
-            ("----+-----", OPEN),
-            ("-----+", HALF_OPEN),
-            ("-----++++", HALF_OPEN),
-            ("-----+++++", CLOSED),
-            ("-----++++-", OPEN),
-            ("-----++++-+++++", CLOSED),
-            ("-----+++++----", CLOSED),
-            ("-----+++++-----", OPEN),
-        ],
-    )
-    def test_five_failures_open_five_successes_close(self, outcomes: str, state: str) -> None:
-        assert self.play(outcomes).state == state
-
-    def test_stays_open_for_sixty_seconds_then_lets_a_probe_through(self) -> None:
-        view = self.play("-----")
-        assert view.open_until == later(60)
-        assert not allows(view, later(59.9))
-        assert allows(view, later(60))
-
-    @pytest.mark.parametrize("outcomes", ["", "----", "-----+"])
-    def test_closed_and_half_open_let_everything_through(self, outcomes: str) -> None:
-        assert allows(self.play(outcomes), NOW)
-
-    def test_the_thresholds_are_settings(self) -> None:
-        policy = BreakerPolicy(failure_threshold=2, timeout_seconds=5, success_threshold=1)
-        view = after_failure(after_failure(BreakerView(), policy, NOW), policy, NOW)
-        assert (view.state, view.open_until) == (OPEN, later(5))
-        assert after_success(view, policy).state == CLOSED
 
 
 @pytest.mark.requirement("FR-022")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import dramatiq
@@ -21,12 +21,9 @@ from scraping.models import (
     Match,
     MatchLifecycle,
     MatchRef,
-    ScrapeError,
     Scraper,
     ScrapeTask,
-    Snapshot,
     TaskState,
-    Worker,
 )
 from scraping.payloads import Resource
 from scraping.scheduler import leader
@@ -39,8 +36,7 @@ from scraping.scheduler.loop import SchedulerLoop, Step, load_steps
 from scraping.scheduler.pauses import end_pauses
 from scraping.scheduler.rescue import rescue_expired
 from scraping.scheduler.restarts import replace_worn_scrapers
-from scraping.scheduler.retention import prune
-from tests.factories import NOW, make_match, make_ref, make_scraper, make_snapshot, make_source
+from tests.factories import NOW, make_match, make_ref, make_scraper, make_source
 from tests.scraping.builders import POLICIES, claimed, later, new_claim, open_task
 from victoryline import broker as brokers
 
@@ -476,53 +472,6 @@ class TestArchive:
         make_match(lifecycle=MatchLifecycle.ACTIVE, completed_at=None)
         make_match(lifecycle=MatchLifecycle.COMPLETED, completed_at=later(-3600))
         assert archive_old_matches(NOW) == 0
-
-
-class TestRetention:
-    @pytest.mark.parametrize(
-        ("state", "kept", "gone"),
-        [
-            (TaskState.SUCCESS, timedelta(minutes=59), timedelta(minutes=61)),
-            (TaskState.SKIPPED, timedelta(days=6), timedelta(days=8)),
-            (TaskState.DEAD, timedelta(days=29), timedelta(days=31)),
-        ],
-    )
-    def test_tasks_by_how_they_ended(self, state: TaskState, kept: timedelta, gone: timedelta) -> None:
-        ref = make_ref()
-        for age in (kept, gone):
-            ended = NOW - age
-            ScrapeTask.objects.create(
-                source=ref.source, ref=ref, resource="scorecard", run_at=ended, created_at=ended, state=state,
-                finished_at=ended, reason="because",
-            )  # fmt: skip
-        assert prune(NOW) == 1
-        assert ScrapeTask.objects.get().finished_at == NOW - kept
-
-    def test_open_tasks_stay_however_old(self) -> None:
-        open_task(make_ref(), at=later(-90 * 86400))
-        assert prune(NOW) == 0
-
-    def test_the_newest_snapshot_of_a_match_stays_however_old(self) -> None:
-        match = make_match(sequence=3)
-        for sequence in (1, 2, 3):
-            make_snapshot(match, sequence=sequence, now=later(-8 * 86400))
-        assert prune(NOW) == 2
-        assert Snapshot.objects.get().sequence == 3
-
-    def test_errors_stay_for_a_month_and_workers_for_a_day(self) -> None:
-        for age in (29, 31):
-            ScrapeError.objects.create(timestamp=later(-age * 86400), error_class="bug", error_type="bug")
-        for name, age in (("new", 23), ("old", 25)):
-            at = later(-age * 3600)
-            Worker.objects.create(worker_id=name, host="h", pid=1, started_at=at, heartbeat_at=at)
-        assert prune(NOW) == 2
-        assert (ScrapeError.objects.count(), Worker.objects.get().worker_id) == (1, "new")
-
-    def test_a_little_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("scraping.scheduler.retention.BATCH", 2)
-        for _ in range(5):
-            ScrapeError.objects.create(timestamp=later(-31 * 86400), error_class="bug", error_type="bug")
-        assert [prune(NOW) for _ in range(4)] == [2, 2, 1, 0]
 
 
 class TestLoop:

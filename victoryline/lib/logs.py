@@ -46,6 +46,11 @@ def bound(**context: Any) -> Iterator[None]:
         yield
 
 
+def bind(**context: Any) -> None:
+    """Learnt only inside: gives values to names that an enclosing `bound(...)` holds, until that ends."""
+    structlog.contextvars.bind_contextvars(**context)
+
+
 def build(*, level: str, format: str, service: str) -> dict[str, Any]:
     set_process(service=service)
     structlog.configure(

@@ -17,11 +17,13 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
+from victoryline.lib import presence
 from victoryline.lib.request_id import request_id_of
 
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
+RETRY_SECONDS = 5
 # The last is what the pool of connections raises when all of them are in use; Django doesn't know it as its own.
 STORE_AWAY = (OperationalError, InterfaceError, PoolExhaustedError)
 
@@ -85,6 +87,14 @@ class TooStale(ApiProblem):
 class StoreAway(ApiProblem):
     status_code = status.HTTP_503_SERVICE_UNAVAILABLE
 
+    @classmethod
+    def now(cls, what: str = "") -> StoreAway:
+        """`what` is a sentence about this request, with a space at its end."""
+        return cls(
+            f"Our database can't be reached at the moment. {what}Nothing is lost; try again in a few seconds.",
+            retry_after=RETRY_SECONDS,
+        )
+
 
 TITLES = {
     "bad-parameter": "A parameter has a value that can't be used",
@@ -136,8 +146,9 @@ def _as_api_exception(error: Exception) -> exceptions.APIException | None:
         case PermissionDenied():
             return exceptions.PermissionDenied()
         case OperationalError() | InterfaceError() | PoolExhaustedError():
-            logger.warning("The database can't be reached", exc_info=error, extra={"action": "api_store_away"})
-            return StoreAway("Our database can't be reached at the moment. Try again in a few seconds.", retry_after=5)
+            presence.database.report(error)
+            logger.warning("The database can't be reached: %s", error, extra={"action": "api_store_away"})
+            return StoreAway.now()
     return None
 
 

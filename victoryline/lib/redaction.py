@@ -1,4 +1,7 @@
-"""Keeps secrets out of logs, error rows and evidence: by the name of a field, and by the look of a text."""
+"""Keeps secrets out of logs, error rows and evidence: by the name of a field, and by the look of a text.
+
+Every pattern is bounded: the text comes from outside, and a pattern that can be made to run for minutes is a weapon.
+"""
 
 import re
 from typing import Any
@@ -10,11 +13,15 @@ NAMES = re.compile(
 )
 # Counters and lifetimes that only sound like secrets.
 HARMLESS = re.compile(r"_(seconds|hours|count|total|at|id|prefix)$", re.IGNORECASE)
-LOOKS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^\s/@:]*:[^\s/@]*@", re.IGNORECASE), r"\g<scheme>***:***@"),
+Look = tuple[re.Pattern[str], str]
+LOOKS: tuple[Look, ...] = (
+    (
+        re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]{0,30}://)[^\s/@:]{0,256}:[^\s/@]{0,256}@", re.IGNORECASE),
+        r"\g<scheme>***:***@",
+    ),
     (re.compile(r"\b(?P<kind>bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE), r"\g<kind> ***"),
     (re.compile(r"\bvl_[0-9a-f]{12}_[A-Za-z0-9_-]{43}"), HIDDEN),  # our own API keys
-    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"), HIDDEN),
+    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,4096}\.[A-Za-z0-9_-]{1,8192}\.[A-Za-z0-9_-]*"), HIDDEN),
     (
         re.compile(
             r"(?P<name>\b(?:api[-_]?key|password|passwd|secret|access_token|token|signature)[\"']?\s*[=:]\s*[\"']?)[^\s&\"',;]+",
@@ -23,6 +30,62 @@ LOOKS: tuple[tuple[re.Pattern[str], str], ...] = (
         r"\g<name>***",
     ),
     (re.compile(r"(?P<name>\b(?:set-)?cookie\s*:\s*)[^\r\n]+", re.IGNORECASE), r"\g<name>***"),
+)
+_PRIVATE = (
+    r"[a-z0-9_-]{0,40}?"
+    r"(?:api[-_]?key|apikey|passw(?:or)?d|secret|token|signature|sig|session(?:[-_]?id)?|sid|auth|authorization|jwt|"
+    r"csrf\w{0,20}|xsrf\w{0,20}|nonce|credentials?|private[-_]?key|client[-_]?id|access[-_]?key)"
+)
+_QUOTE = r"(?:\\?[\"']|&quot;|&\#34;|&\#39;)"
+# What a whole page or answer may hold on top: a line of a log never does, and is not searched for it.
+DOCUMENT_LOOKS: tuple[Look, ...] = (
+    (
+        re.compile(
+            r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[A-Za-z0-9+/=\s\\]{0,8192}(?:-----END [A-Z ]{0,30}KEY-----)?"
+        ),
+        HIDDEN,
+    ),
+    # A field of JSON or script, also inside an attribute: "sessionId": "...", apiKey='...'.
+    (
+        re.compile(
+            rf"(?P<name>(?<![a-z0-9_-]){_PRIVATE}{_QUOTE}?\s{{0,5}}[:=]\s{{0,5}}{_QUOTE})[^\"'\\&\r\n]{{1,4096}}",
+            re.IGNORECASE,
+        ),
+        r"\g<name>***",
+    ),
+    # In the query or the fragment of an address, also where its ampersands are written as HTML wants them.
+    (
+        re.compile(
+            rf"(?P<name>(?:[?&\#]|&amp;|\\u0026)(?:{_PRIVATE}|key|code|hash|hmac)=)[^\s&\"'<>\\\#]{{1,4096}}",
+            re.IGNORECASE,
+        ),
+        r"\g<name>***",
+    ),
+    # A form's hidden field, a page's meta element: the name first, then the value.
+    (
+        re.compile(
+            rf"(?P<name>\b(?:name|id|property)=[\"']{_PRIVATE}[\"'][^<>]{{0,300}}?\b(?:value|content)=[\"'])[^\"'<>]{{1,4096}}",
+            re.IGNORECASE,
+        ),
+        r"\g<name>***",
+    ),
+    (
+        re.compile(
+            rf"(?P<name>\b(?:value|content)=[\"'])[^\"'<>]{{1,4096}}(?P<rest>[\"'][^<>]{{0,300}}?\b(?:name|id|property)=[\"']{_PRIVATE}[\"'])",
+            re.IGNORECASE,
+        ),
+        r"\g<name>***\g<rest>",
+    ),
+    (re.compile(r"(?P<name>document\.cookie\s{0,5}=\s{0,5}[\"'`])[^\"'`\r\n]{1,4096}"), r"\g<name>***"),
+    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_-]{30,60}"), HIDDEN),
+    (re.compile(r"\b(?:gh[opsu]_|github_pat_|xox[abprs]-|[srp]k_(?:live|test)_|glpat-)[A-Za-z0-9_-]{10,255}"), HIDDEN),
+    # The part before the @ is looked at from there backwards, at most as far as an address may reach.
+    (
+        re.compile(
+            r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}(?:@|%40|&\#64;)(?:[A-Za-z0-9-]{1,63}\.){1,5}[A-Za-z]{2,24}\b"
+        ),
+        HIDDEN,
+    ),
 )
 
 
@@ -41,6 +104,15 @@ def redact(name: str, value: Any) -> Any:
 
 def clean(text: str) -> str:
     """`text` without credentials in URLs, bearer tokens, JWTs, and `password=...`."""
-    for look, instead in LOOKS:
+    return _replaced(text, LOOKS)
+
+
+def clean_document(text: str) -> str:
+    """A page or an answer as it may be kept: also without keys, session ids, form tokens and mail addresses."""
+    return _replaced(_replaced(text, DOCUMENT_LOOKS), LOOKS)
+
+
+def _replaced(text: str, looks: tuple[Look, ...]) -> str:
+    for look, instead in looks:
         text = look.sub(instead, text)
     return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import orjson
@@ -12,7 +12,7 @@ from scraping.errors import Drift, LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Payload, Sport
 from scraping.sources import challenge, loose
 from scraping.sources.base import Document, Endpoint, ListPlan, Reading, ReadMode, RefInfo, Request
-from scraping.sources.crex import blob, dom, feed, listing
+from scraping.sources.crex import addresses, blob, dom, feed, listing
 from scraping.sources.crex.compose import SOURCE, compose, envelope, missing_in
 from scraping.sources.crex.facts import Facts, facts_of_page, with_mapping
 from scraping.sources.crex.live import live_data, parse_live
@@ -27,6 +27,8 @@ class CrexAdapter:
     sport = Sport.CRICKET
     payload_schema = "crex.match.v1"
     events_endpoint = "feed"
+    round_fields: tuple[str, ...] = ()  # a series here is a list of matches without rounds
+    address_example = addresses.EXAMPLE
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         key = re.escape(ref.source_event_id)
@@ -57,6 +59,15 @@ class CrexAdapter:
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         with loose.rejecting_absurd_values(base_url):
             return listing.matches_of(reading, base_url)
+
+    def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
+        raise LayoutChanged("Crex has no rounds")
+
+    def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
+        raise LayoutChanged("Crex has no rounds")
+
+    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
+        return addresses.match_at(url, base_url)
 
 
 def _visited(reading: Reading) -> Payload:

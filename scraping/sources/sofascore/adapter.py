@@ -10,7 +10,7 @@ from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Integrity, Payload, Sport
 from scraping.sources import challenge, loose
 from scraping.sources.base import Document, Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.sofascore import listing
+from scraping.sources.sofascore import addresses, listing, rounds
 from scraping.sources.sofascore.event import check_shape, goals_of, missing_in, sport_of, state_of
 from scraping.sources.sofascore.incidents import events_of, goals_in, happenings, is_beyond
 from scraping.sources.sofascore.page import event_in_page
@@ -25,6 +25,8 @@ class SofascoreAdapter:
     sport = Sport.FOOTBALL
     payload_schema = "sofascore.match.v1"
     events_endpoint = "incidents"
+    round_fields = rounds.FIELDS
+    address_example = addresses.EXAMPLE
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         event = rf"/api/v1/event/{re.escape(ref.source_event_id)}"
@@ -46,6 +48,16 @@ class SofascoreAdapter:
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         with loose.rejecting_absurd_values(base_url):
             return listing.matches_of(reading, base_url)
+
+    def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
+        return rounds.plan(base_url, asked)
+
+    def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
+        with loose.rejecting_absurd_values(base_url):
+            return rounds.matches_of(reading, base_url, asked)
+
+    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
+        return addresses.match_at(url, base_url)
 
 
 def _payload(reading: Reading) -> Payload:

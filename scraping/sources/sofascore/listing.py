@@ -35,7 +35,7 @@ def matches_of(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
     found: dict[str, DiscoveredMatch] = {}
     lists = [listed for name in ("live_list", "scheduled") if (listed := _events(reading.document(name))) is not None]
     for event in (event for listed in lists for event in listed):
-        match = _match(event, base_url)
+        match = match_of(event, base_url)
         if match is not None:
             found.setdefault(match.source_event_id, match)
     if not lists:
@@ -63,7 +63,7 @@ def _events(document: Document | None) -> list[Mapping[str, Any]] | None:
     return loose.rows(listed)
 
 
-def _match(event: Mapping[str, Any], base_url: str) -> DiscoveredMatch | None:
+def match_of(event: Mapping[str, Any], base_url: str) -> DiscoveredMatch | None:
     """A row of the list; None for another sport and for one that cannot be watched."""
     match_id = loose.integer(event.get("id"))
     if match_id is None or sport_of(event) not in ("football", ""):

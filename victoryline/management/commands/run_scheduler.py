@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Any
 
 from django.conf import settings
@@ -10,8 +9,11 @@ from django.core.management.base import BaseCommand
 
 from monitoring.metrics import start_worker_metrics
 from scraping import identity
+from scraping.scheduler.loop import SchedulerLoop
+from scraping.watchdog import Sign, Watchdog
 from victoryline.broker import install
 from victoryline.lib.logs import set_process
+from victoryline.process_life import on_signals, patience, stop_seconds
 from victoryline.scheduling import make_loop
 
 
@@ -23,6 +25,13 @@ class Command(BaseCommand):
         install(settings.CONFIG.redis_url)
         start_worker_metrics(settings.CONFIG)
         loop = make_loop(settings.CONFIG, holder=identity.new_name())
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: loop.stop())
+        watchdog = Watchdog()
+        on_signals(lambda: _stop(loop, watchdog))
+        watchdog.watch(Sign(loop.pulse.reads("the scheduler"), patience(settings.CONFIG).store_seconds))
+        watchdog.start()
         loop.run()
+
+
+def _stop(loop: SchedulerLoop, watchdog: Watchdog) -> None:
+    loop.stop()
+    watchdog.end_within(stop_seconds(settings.CONFIG))

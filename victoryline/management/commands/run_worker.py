@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import signal
 import threading
 import time
 from argparse import ArgumentParser
@@ -17,19 +15,17 @@ from monitoring.metrics import start_worker_metrics
 from scraping import identity, policies
 from scraping.browser.options import BrowserOptions
 from scraping.scheduler.loop import SchedulerLoop
+from scraping.spool import SpoolLimits
+from scraping.vital_signs import watch_thread
+from scraping.watchdog import Sign, Watchdog
 from scraping.worker import WorkerOptions, WorkerProcess
 from victoryline.broker import install
 from victoryline.env import Config
 from victoryline.lib import chromium
 from victoryline.lib.logs import set_process
 from victoryline.lib.processes import own_temp_dir
+from victoryline.process_life import CLOSING_SECONDS, ORPHAN_STOP_SECONDS, on_signals, patience, stop_seconds
 from victoryline.scheduling import make_loop
-
-logger = logging.getLogger(__name__)
-
-STOP_SECONDS = 4.0  # for the work in hand; the browser needs some of the supervisor's grace too
-# A parent that is killed is reported by the kernel once for each of its threads; that is one wish, not several.
-ONE_SIGNAL_SECONDS = 1.0
 
 
 class Command(BaseCommand):
@@ -50,25 +46,25 @@ class Command(BaseCommand):
         worker_id = identity.new_name()
         set_process(service="engine" if with_scheduler else "worker", worker=worker_id)
         own_temp_dir()
-        stopping = _on_signals()
+        stopping = on_signals()
         start_worker_metrics(config)
-        worker = _make_worker(config, worker_id)
+        watchdog = Watchdog()
+        worker = _make_worker(config, worker_id, watchdog)
         worker.start()
         loop = make_loop(config, holder=worker_id) if with_scheduler else None
-        thread = _start(loop) if loop else None
-        while not stopping.wait(1.0):
-            if thread and not thread.is_alive():
-                logger.critical(
-                    "The scheduler's thread has ended; so does this process", extra={"action": "engine_ended"}
-                )
-                os._exit(1)  # whoever supervises us starts a whole one
+        thread = _start(loop, config, watchdog) if loop else None
+        watchdog.start()
+        stopping.wait()
+        seconds = stop_seconds(config)
+        watchdog.end_within(seconds + CLOSING_SECONDS)
+        began = time.monotonic()
         if loop and thread:
             loop.stop()
-            thread.join(timeout=STOP_SECONDS)
-        worker.stop(timeout_seconds=STOP_SECONDS)
+            thread.join(timeout=ORPHAN_STOP_SECONDS)
+        worker.stop(timeout_seconds=max(1.0, seconds - (time.monotonic() - began)))
 
 
-def _make_worker(config: Config, worker_id: str) -> WorkerProcess:
+def _make_worker(config: Config, worker_id: str, watchdog: Watchdog) -> WorkerProcess:
     broker = install(config.redis_url)
     from scraping import actors  # noqa: F401  (actors bind to the broker that was just installed)
 
@@ -83,28 +79,23 @@ def _make_worker(config: Config, worker_id: str) -> WorkerProcess:
         page_timeout_seconds=config.page_timeout_seconds,
         capture_timeout_seconds=config.selector_timeout_seconds,
     )
-    options = WorkerOptions(worker_id, config.worker_threads, config.heartbeat_seconds, browser, policies.current())
-    return WorkerProcess(broker, options)
+    options = WorkerOptions(
+        worker_id,
+        config.worker_threads,
+        config.heartbeat_seconds,
+        browser,
+        policies.current(),
+        spool_dir=config.var_dir / "spool",
+        spool_limits=SpoolLimits(config.max_queue_size, config.max_queue_size_mb * 1024 * 1024),
+        min_free_disk_mb=config.min_free_disk_mb,
+        patience=patience(config),
+    )
+    return WorkerProcess(broker, options, watchdog)
 
 
-def _on_signals() -> threading.Event:
-    """Set at the first SIGTERM or SIGINT; a later one ends the process at once."""
-    stopping = threading.Event()
-    told_at = 0.0
-
-    def handle(*_: object) -> None:
-        nonlocal told_at
-        if stopping.is_set() and time.monotonic() - told_at > ONE_SIGNAL_SECONDS:
-            os._exit(1)
-        told_at = time.monotonic()
-        stopping.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, handle)
-    return stopping
-
-
-def _start(loop: SchedulerLoop) -> threading.Thread:
+def _start(loop: SchedulerLoop, config: Config, watchdog: Watchdog) -> threading.Thread:
     thread = threading.Thread(target=loop.run, name="scheduler", daemon=True)
     thread.start()
+    watch_thread(watchdog, "the scheduler's thread", thread)
+    watchdog.watch(Sign(loop.pulse.reads("the scheduler"), patience(config).store_seconds))
     return thread

@@ -1,0 +1,93 @@
+"""What the scheduler's dispatch costs when the journal has grown: a tick over 1 M task rows against one over 10 k.
+
+A tick is the real thing on PostgreSQL: rescue, open a task for every due match, tell them to the broker. Two databases
+on one server, one small and one large, filled alike with tasks that are done; the ticks alternate in short turns.
+`ratio` compares the medians.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from argparse import ArgumentParser, Namespace
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from benchmarks.benches.journal import make_environment, second_database
+from benchmarks.errors import BenchError
+from benchmarks.progress import say
+from benchmarks.results import percentile
+from benchmarks.sides.process import Side
+from tests.servers import PostgresServer, ServerFailedError
+from victoryline.lib.processes import python, remove_tree
+
+SUMMARY = "the scheduler's dispatch with 1 M task rows against 10 k"
+TICKS_A_TURN = 5
+STEPS = ("all", "rescue", "open", "hint")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--seconds", type=float, default=30.0, help="ticks of both sides together (%(default)s)")
+    parser.add_argument("--matches", type=int, default=300, help="live matches, all of them due (%(default)s)")
+    parser.add_argument("--small", type=int, default=10_000, help="task rows of the small journal (%(default)s)")
+    parser.add_argument("--large", type=int, default=1_000_000, help="task rows of the large journal (%(default)s)")
+
+
+def run(options: Namespace) -> dict[str, Any]:
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="vl-bench-"))
+        stack.callback(remove_tree, folder)
+        try:
+            server = stack.enter_context(PostgresServer(durable=True))
+        except ServerFailedError as error:
+            raise BenchError(str(error)) from error
+        urls = {"small": server.url, "large": second_database(server.url)}
+        sides = {}
+        for name, url in urls.items():
+            rows = getattr(options, name)
+            say(f"filling the {name} journal: {rows:,} rows")
+            command = python("-m", "benchmarks.sides.dispatch", "--rows", str(rows), "--matches", str(options.matches))
+            env = {**make_environment(folder / name, url), "DB_ANSWER_SECONDS": "600"}  # for the filling
+            side = Side(name, command, env=env, folder=folder, tells=True)
+            sides[name] = stack.enter_context(side)
+        return _result(options, _measure(sides, options.seconds))
+
+
+def _measure(sides: dict[str, Side], seconds: float) -> dict[str, dict[str, list[float]]]:
+    took: dict[str, dict[str, list[float]]] = {name: {step: [] for step in STEPS} for name in sides}
+    say("warming up")
+    for side in sides.values():
+        side.ask(f"go {TICKS_A_TURN}")
+    spent, said = 0.0, 0.0
+    while spent < seconds:
+        for name, side in sides.items():
+            told = side.ask(f"go {TICKS_A_TURN}")["milliseconds"]
+            for step in STEPS:
+                took[name][step] += told[step]
+            spent += sum(told["all"]) / 1000
+        if spent - said >= 5:
+            said = spent
+            small, large = (percentile(each["all"], 50) for each in took.values())
+            say(f"  {spent:.0f} of {seconds:g} s: a tick takes {small:.1f} ms (small), {large:.1f} ms (large)")
+    return took
+
+
+def _result(options: Namespace, took: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
+    def median(side: str, step: str) -> float:
+        return percentile(took[side][step], 50)
+
+    ratio = median("large", "all") / median("small", "all")
+    return {
+        "ratio": round(ratio, 2),
+        "small_ms": round(median("small", "all"), 2),
+        "large_ms": round(median("large", "all"), 2),
+        "unit": "milliseconds a tick",
+        "p95_ratio": round(percentile(took["large"]["all"], 95) / percentile(took["small"]["all"], 95), 2),
+        "steps": {step: {side: round(median(side, step), 2) for side in took} for step in STEPS if step != "all"},
+        "ticks": len(took["large"]["all"]),
+        "small": options.small,
+        "large": options.large,
+        "matches": options.matches,
+        "seconds": options.seconds,
+        "problems": [] if ratio <= 1.5 else [f"dispatch has become {ratio:.2f} times as slow, more than 1.5"],
+    }

@@ -1,0 +1,35 @@
+"""Peers are installed where they disturb nobody: each in an environment of its own below var/bench."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+import sys
+from pathlib import Path
+
+from benchmarks.errors import BenchError
+from benchmarks.progress import say
+from scripts import steps
+from victoryline.env import PROJECT_ROOT
+from victoryline.lib.processes import remove_tree
+
+FOLDER = PROJECT_ROOT / "var" / "bench"
+
+
+def pins(file: Path) -> dict[str, str]:
+    return dict(re.findall(r"^([\w-]+)==(\S+)$", file.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def ensure_installed(name: str, file: Path, venv: Path) -> None:
+    """Make the environment; nothing is done when it is there already."""
+    stamp, mark = venv / ".complete", hashlib.sha256(file.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == mark:
+        return
+    remove_tree(venv)
+    say(f"installing {name} in {venv.relative_to(PROJECT_ROOT)}")
+    with contextlib.redirect_stdout(sys.stderr), steps.step("  pip install"):
+        install = [venv / "bin" / "pip", "install", "--no-input", "--disable-pip-version-check", "-r", file]
+        if not steps.run([sys.executable, "-m", "venv", venv]) or not steps.run(install):
+            raise BenchError(f"{name} could not be installed; what was said last is above")
+    stamp.write_text(mark)

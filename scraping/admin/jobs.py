@@ -1,0 +1,215 @@
+"""Jobs: start a round or a list of matches, see how far it is, ask again for what failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from unfold.decorators import action, display
+from unfold.forms import BaseDialogForm
+
+from scraping import jobs
+from scraping.admin.job_forms import RoundForm, StartForm, UrlsForm
+from scraping.journal import RetryOutcome, Which
+from scraping.models import JobItem, JobKind, ScrapeJob
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, after_dialog, json_block, tell, username
+
+STATE_COLOURS = {
+    jobs.JobState.COMPLETE.value: GOOD,
+    jobs.JobState.RUNNING.value: NEWS,
+    jobs.JobState.DISCOVERING.value: NEWS,
+    jobs.JobState.INCOMPLETE.value: CAREFUL,
+    jobs.JobState.FAILED.value: BAD,
+}
+STANDING_COLOURS = {
+    jobs.Standing.DONE.value: GOOD,
+    jobs.Standing.EXECUTING.value: NEWS,
+    jobs.Standing.FAILED.value: CAREFUL,
+    jobs.Standing.GIVEN_UP.value: CAREFUL,
+    jobs.Standing.DEAD.value: BAD,
+}
+
+
+@admin.register(ScrapeJob)
+class ScrapeJobAdmin(HistoryAdmin):
+    list_display = ("name", "shown_state", "shown_progress", "requested_by", "created_at", "finished_at")
+    list_filter = ("kind", "source")
+    list_select_related = ("source",)
+    search_fields = ("=id", "name", "requested_by")
+    ordering = ("-created_at",)
+    actions_list = ("start_round", "start_urls")
+    actions_detail = ("retry_failed_of_job",)
+    change_form_before_template = "admin/scraping/job.html"
+    fields = (
+        "name",
+        "kind",
+        "source",
+        "requested_by",
+        "shown_parameters",
+        "created_at",
+        "discovered_at",
+        "finished_at",
+    )
+    readonly_fields = ("shown_parameters",)
+
+    class Media:
+        js = ("victoryline/job.js",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ScrapeJob]:
+        rows: QuerySet[ScrapeJob] = super().get_queryset(request)
+        return rows.select_related("source")
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The page's jobs are counted together, once the list knows which they are."""
+        response = super().changelist_view(request, extra_context)
+        shown = (getattr(response, "context_data", None) or {}).get("cl")
+        if shown is not None:
+            views = {view.job.pk: view for view in jobs.views(shown.result_list)}
+            for job in shown.result_list:
+                job.view = views[job.pk]
+        return response  # type: ignore[no-any-return]
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        job = self.get_object(request, object_id) if object_id else None
+        shown = {"job_page": _page(job)} if job is not None and job.kind != JobKind.WATCH else {}
+        return super().changeform_view(request, object_id, form_url, {**(extra_context or {}), **shown})
+
+    @display(description="state", label=STATE_COLOURS)  # type: ignore[untyped-decorator]
+    def shown_state(self, job: ScrapeJob) -> str:
+        return "-" if job.kind == JobKind.WATCH else _view(job).state.value
+
+    @admin.display(description="progress")
+    def shown_progress(self, job: ScrapeJob) -> str:
+        if job.kind == JobKind.WATCH:
+            return "-"
+        progress = _view(job).progress
+        return f"{progress.has_all} of {progress.expected}" if progress.expected else "-"
+
+    @admin.display(description="parameters")
+    def shown_parameters(self, job: ScrapeJob) -> str:
+        return json_block(job.parameters)
+
+    def has_start_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(request.user.has_perm("scraping.add_scrapejob"))
+
+    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(request.user.has_perm("scraping.change_scrapetask"))
+
+    @action(  # type: ignore[untyped-decorator]
+        description="Start a round",
+        icon="play_arrow",
+        permissions=["start"],
+        dialog={
+            "title": "Start a round",
+            "description": "Its matches are looked up and written down; then the workers read each of them whole. "
+            "Matches that are complete already are skipped.",
+            "form_class": RoundForm,
+            "form_submit_text": "Start",
+        },
+    )
+    def start_round(self, request: HttpRequest, form: RoundForm) -> HttpResponse:
+        return _started(request, form)
+
+    @action(  # type: ignore[untyped-decorator]
+        description="Start by address",
+        icon="link",
+        permissions=["start"],
+        dialog={
+            "title": "Read matches by their addresses",
+            "description": "Each must be the page of a match at one of our sources. If one is not, nothing is started.",
+            "form_class": UrlsForm,
+            "form_submit_text": "Start",
+        },
+    )
+    def start_urls(self, request: HttpRequest, form: UrlsForm) -> HttpResponse:
+        return _started(request, form)
+
+    @action(  # type: ignore[untyped-decorator]
+        description="Retry what failed",
+        icon="refresh",
+        permissions=["operate"],
+        dialog={
+            "title": "Retry what failed",
+            "description": "Failed and dead tasks of this job are due at once, with all of their attempts. "
+            "What is done stays done.",
+            "form_class": None,
+            "form_submit_text": "Retry",
+        },
+    )
+    def retry_failed_of_job(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
+        retry_and_tell(request, Which(job_id=int(object_id)))
+        return after_dialog(request, reverse("admin:scraping_scrapejob_change", args=[object_id]))
+
+
+@admin.register(JobItem)
+class JobItemAdmin(HistoryAdmin):
+    list_display = ("ref", "job", "task", "outcome", "skipped_because")
+    list_filter = ("outcome",)
+    search_fields = ("=job__id", "ref__source_event_id", "ref__match__title")
+    ordering = ("-id",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[JobItem]:
+        rows: QuerySet[JobItem] = super().get_queryset(request)
+        return rows.select_related("ref__source", "job", "task").defer("ref__payload", "task__error")
+
+
+def retry_and_tell(request: HttpRequest, which: Which) -> None:
+    """Retry what failed, and say on the next page what came of it."""
+    try:
+        outcome = jobs.retry_failed(which, actor=username(request), now=timezone.now())
+    except jobs.Refused as refusal:
+        tell(request, refused=f"Nothing was retried: {refusal}.")
+        return
+    tell(request, done=_done(outcome), refused=_refused(outcome))
+
+
+def _done(outcome: RetryOutcome) -> str:
+    number = len(outcome.retried)
+    if not number:
+        return "" if outcome.refused else "There is nothing that failed, so nothing was retried."
+    more = " There are more: do it again." if outcome.has_more else ""
+    return f"Retried {number} {'task' if number == 1 else 'tasks'}.{more}"
+
+
+def _refused(outcome: RetryOutcome) -> str:
+    reasons = [f"task {pk}: {why}" for pk, why in list(outcome.refused.items())[:5]]
+    return f"{len(outcome.refused)} not retried. {'; '.join(reasons)}." if reasons else ""
+
+
+def _started(request: HttpRequest, form: StartForm) -> HttpResponse:
+    job = form.started.job
+    known = "" if form.started.is_new else " It was open already, so nothing new was started."
+    tell(request, done=f"Job {job.pk}: {job.name}.{known}")
+    return after_dialog(request, reverse("admin:scraping_scrapejob_change", args=[job.pk]))
+
+
+def _view(job: ScrapeJob) -> jobs.JobView:
+    found: jobs.JobView | None = getattr(job, "view", None)
+    return found or jobs.views([job])[0]
+
+
+def _page(job: ScrapeJob) -> dict[str, Any]:
+    """What the template shows."""
+    view = jobs.view(job)
+    items = sorted(view.items, key=lambda item: item.standing in (jobs.Standing.DONE, jobs.Standing.SKIPPED))
+    return {
+        "view": view,
+        "state_colour": STATE_COLOURS[view.state.value],
+        "is_open": job.finished_at is None,
+        "counts": [
+            {"name": standing.value.replace("_", " "), "number": view.progress.counts[standing]}
+            for standing in jobs.Standing
+            if view.progress.counts[standing]
+        ],
+        "items": [{"is": item, "colour": STANDING_COLOURS.get(item.standing.value, "default")} for item in items],
+    }

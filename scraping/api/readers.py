@@ -1,0 +1,74 @@
+"""Where answers come from: the database, and when that is away, what is known last. Both speak in the same values."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from scraping import queries
+from scraping.api import answers
+from scraping.queries import MatchFilter
+from scraping.rendered import recall
+from scraping.rendered.known import Known
+from scraping.rendered.memory import memory
+
+Events = tuple[list[dict[str, Any]], bool]
+
+
+class Reader(Protocol):
+    def match(self, name: str) -> Known | None:
+        """By its number or its key at a source; None when there is no such match."""
+        ...
+
+    def page(self, wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Known], bool]:
+        """Newest first, and whether there are more."""
+        ...
+
+    def events(self, match_id: int, *, since: int, limit: int) -> Events:
+        """Rows of the feed, as answers show them, and whether there are more."""
+        ...
+
+
+class FromDatabase:
+    """Remembers what it reads, for the time when it can't."""
+
+    def match(self, name: str) -> Known | None:
+        row = queries.find_match(name)
+        if row is None:
+            return None
+        known = Known.of(row)
+        memory.remember(known)
+        return known
+
+    def page(self, wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Known], bool]:
+        rows, has_more = queries.page_of_matches(wanted, before_id=before_id, limit=limit)
+        found = [Known.of(row) for row in rows]
+        for known in found:
+            memory.remember(known)
+        memory.remember_page(recall.list_question(wanted, before_id, limit), [[each.id for each in found], has_more])
+        return found, has_more
+
+    def events(self, match_id: int, *, since: int, limit: int) -> Events:
+        rows, has_more = queries.page_of_events(match_id, since=since, limit=limit)
+        found = [answers.event_row(row) for row in rows]
+        memory.remember_page(_question(match_id, since, limit), [found, has_more])
+        return found, has_more
+
+
+class LastKnown:
+    """Raises NotKnown where the database would have to be asked."""
+
+    def match(self, name: str) -> Known | None:
+        return recall.match(name)
+
+    def page(self, wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Known], bool]:
+        return recall.page(wanted, before_id=before_id, limit=limit)
+
+    def events(self, match_id: int, *, since: int, limit: int) -> Events:
+        answered = memory.page(_question(match_id, since, limit))
+        if not isinstance(answered, list):
+            raise recall.NotKnown("these events")
+        return answered[0], answered[1]
+
+
+def _question(match_id: int, since: int, limit: int) -> tuple[object, ...]:
+    return ("events", match_id, since, limit)

@@ -1,0 +1,28 @@
+"""Breaker rows: sole writer. What the numbers mean is in resilience/breaker.py; here they meet the database.
+
+Guards against hammering a source that is failing, across all processes: every change is compare-and-swap on `version`,
+so that two workers that fail at the same moment both count, and two that want the last permit do not both get it.
+"""
+
+from scraping.breakers.operating import NotPossible, find, force_closed, force_open, probe_now, reset
+from scraping.breakers.passing import give_back, guard, record_failure, record_success
+from scraping.breakers.rows import view_of
+from scraping.breakers.sources import add_totals, ensure_rows, judge, probe_limits
+
+__all__ = [
+    "NotPossible",
+    "add_totals",
+    "ensure_rows",
+    "find",
+    "force_closed",
+    "force_open",
+    "give_back",
+    "guard",
+    "judge",
+    "probe_limits",
+    "probe_now",
+    "record_failure",
+    "record_success",
+    "reset",
+    "view_of",
+]

@@ -1,0 +1,187 @@
+"""How far a job is: what it expects, what is done, what is missing and why. Reads only."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from django.db.models import Count, QuerySet
+
+from scraping.models import OPEN_STATES, JobItem, JobKind, MatchLifecycle, ScrapeJob, ScrapeTask, TaskState
+from scraping.payloads import Resource
+
+
+class Standing(StrEnum):
+    """Where one match of a job stands."""
+
+    DONE = "done"  # read as a whole
+    SKIPPED = "skipped"  # was complete before the job began
+    PENDING = "pending"
+    EXECUTING = "executing"
+    FAILED = "failed"  # the last attempt failed, another one has its time
+    DEAD = "dead"
+    GIVEN_UP = "given_up"  # the source no longer has it, or somebody cancelled it
+
+
+class JobState(StrEnum):
+    DISCOVERING = "discovering"  # what it expects is being looked up
+    RUNNING = "running"
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"  # ended, and something is missing
+    FAILED = "failed"  # the list of its matches could not be read
+
+
+HAS_ALL = (Standing.DONE, Standing.SKIPPED)
+IS_OPEN = (Standing.PENDING, Standing.EXECUTING, Standing.FAILED)
+STANDINGS = {
+    TaskState.SUCCESS: Standing.DONE,
+    TaskState.EXECUTING: Standing.EXECUTING,
+    TaskState.FAILED: Standing.FAILED,
+    TaskState.DEAD: Standing.DEAD,
+    TaskState.SKIPPED: Standing.GIVEN_UP,
+    TaskState.CANCELLED: Standing.GIVEN_UP,
+}
+
+
+@dataclass(frozen=True)
+class Progress:
+    counts: Counter[Standing] = field(default_factory=Counter)
+
+    @property
+    def expected(self) -> int:
+        return self.counts.total()
+
+    @property
+    def has_all(self) -> int:
+        return sum(self.counts[one] for one in HAS_ALL)
+
+    @property
+    def is_open(self) -> bool:
+        return any(self.counts[one] for one in IS_OPEN)
+
+    @property
+    def percent(self) -> float:
+        return round(100 * self.has_all / self.expected, 1) if self.expected else 0.0
+
+
+@dataclass(frozen=True)
+class ItemView:
+    """One match of a job."""
+
+    key: str
+    title: str
+    url: str
+    match_id: int
+    task_id: int | None
+    standing: Standing
+    task_state: str
+    reason: str
+    attempts: int
+    next_attempt_at: datetime | None
+
+
+@dataclass(frozen=True)
+class JobView:
+    job: ScrapeJob
+    state: JobState
+    progress: Progress
+    problem: str = ""  # why what it expects is not known
+    items: Sequence[ItemView] = ()
+
+    @property
+    def missing(self) -> list[ItemView]:
+        return [item for item in self.items if item.standing not in HAS_ALL]
+
+
+def view(job: ScrapeJob) -> JobView:
+    """A job with all its matches."""
+    items = _items(job).order_by("pk")
+    seen = [_item(item) for item in items]
+    return _view(job, Counter(item.standing for item in seen), _lists([job.pk]).get(job.pk), seen)
+
+
+def views(jobs: Iterable[ScrapeJob]) -> list[JobView]:
+    """Many jobs, counted only: two questions, however many they are."""
+    found = list(jobs)
+    ids = [job.pk for job in found]
+    counts: defaultdict[int, Counter[Standing]] = defaultdict(Counter)
+    rows = JobItem.objects.filter(job_id__in=ids).order_by()
+    grouped = rows.values_list(
+        "job_id", "skipped_because", "outcome", "task__state", "task__attempt", "task__error_class"
+    ).annotate(number=Count("pk"))
+    for job_id, skipped, outcome, state, attempt, error_class, number in grouped:
+        standing = _standing(bool(skipped), state or outcome, has_failed=bool(attempt and error_class))
+        counts[job_id][standing] += number
+    lists = _lists(ids)
+    return [_view(job, counts[job.pk], lists.get(job.pk), ()) for job in found]
+
+
+def _view(job: ScrapeJob, counts: Counter[Standing], reading: ScrapeTask | None, items: Sequence[ItemView]) -> JobView:
+    progress = Progress(counts)
+    if job.discovered_at is None and job.kind != JobKind.WATCH:
+        is_looking = reading is None or reading.state in OPEN_STATES
+        state = JobState.DISCOVERING if is_looking else JobState.FAILED
+        return JobView(job, state, progress, problem=reading.reason if reading else "")
+    if job.kind == JobKind.WATCH or progress.is_open:
+        return JobView(job, JobState.RUNNING, progress, items=items)
+    is_complete = progress.has_all == progress.expected
+    return JobView(job, JobState.COMPLETE if is_complete else JobState.INCOMPLETE, progress, items=items)
+
+
+def _items(job: ScrapeJob) -> QuerySet[JobItem]:
+    rows = JobItem.objects.filter(job=job).select_related("ref__source", "ref__match", "task")
+    return rows.defer(
+        "ref__payload", "ref__match__payload", "ref__match__provenance", "ref__source__metadata", "task__error"
+    )
+
+
+def _lists(job_ids: Sequence[int]) -> dict[int, ScrapeTask]:
+    """The task that reads the list of a round's matches, by job."""
+    tasks = ScrapeTask.objects.filter(job_id__in=job_ids, resource=Resource.ROUND).order_by("pk").defer("error")
+    return {task.job_id: task for task in tasks if task.job_id is not None}
+
+
+def _item(item: JobItem) -> ItemView:
+    ref, task = item.ref, item.task
+    state = task.state if task else item.outcome
+    has_failed = task is not None and task.attempt > 0 and bool(task.error_class)
+    standing = _standing(bool(item.skipped_because), state, has_failed=has_failed)
+    is_waiting = task is not None and task.state == TaskState.PENDING
+    return ItemView(
+        key=ref.key,
+        title=str(ref.match),
+        url=ref.url,
+        match_id=ref.match_id,
+        task_id=item.task_id,
+        standing=standing,
+        task_state=state,
+        reason=item.skipped_because or _reason(item, standing),
+        attempts=task.attempt if task else 0,
+        next_attempt_at=task.run_at if task is not None and is_waiting and task.attempt else None,
+    )
+
+
+def _standing(is_skipped: bool, state: str, *, has_failed: bool) -> Standing:
+    if is_skipped:
+        return Standing.SKIPPED
+    if not state:  # neither a task nor an outcome: nobody knows that it was read
+        return Standing.GIVEN_UP
+    if state == TaskState.PENDING:
+        return Standing.FAILED if has_failed else Standing.PENDING
+    return STANDINGS[TaskState(state)]
+
+
+def _reason(item: JobItem, standing: Standing) -> str:
+    """Why it is not done yet; empty where there is nothing to say."""
+    if standing in HAS_ALL:
+        return ""
+    if standing in IS_OPEN and item.ref.match.lifecycle == MatchLifecycle.PAUSED:
+        return f"the match is paused until {item.ref.match.pause_until:%H:%M:%S} UTC: {item.ref.match.pause_reason}"
+    if standing in IS_OPEN and not item.ref.source.is_enabled:
+        return f"{item.ref.source.name} is switched off; the task waits until it is on again"
+    if item.task is None:
+        return "its task was removed by retention; start the match again by its address"
+    return item.task.reason if standing != Standing.PENDING else ""

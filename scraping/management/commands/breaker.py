@@ -1,0 +1,81 @@
+"""Look at the breakers, open one, keep one closed, leave one to itself, or let its probes through."""
+
+from __future__ import annotations
+
+import getpass
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from scraping import breakers
+from scraping.models import Breaker, BreakerState, Forced
+
+NAME_HELP = "A breaker (crex_source, crex_13KM_scraper), or the key of a source (crex) or of a match (crex_13KM)."
+
+
+class Command(BaseCommand):
+    help = "Show and operate the breakers that keep us from hammering sources that fail."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--by", default="", help="Who decides; written into the audit. Default: the login name.")
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        listing = verbs.add_parser("list", help="Every source's breaker, and those of matches that are not closed.")
+        listing.add_argument("--all", action="store_true", help="The closed ones of matches, too.")
+        for verb, words in (("trip", "Open it: no request until then."), ("close", "Keep it closed until then.")):
+            forced = verbs.add_parser(verb, help=words)
+            forced.add_argument("name", help=NAME_HELP)
+            forced.add_argument("--minutes", type=float, required=True, help="It ends by itself after this time.")
+            forced.add_argument("--reason", required=True)
+        for verb, words in (
+            ("reset", "Close it, forget its failures, leave it to itself."),
+            ("probe", "Wait no longer: let its probes through."),
+        ):
+            verbs.add_parser(verb, help=words).add_argument("name", help=NAME_HELP)
+
+    def handle(self, *args: Any, verb: str, by: str, **options: Any) -> None:
+        if verb == "list":
+            self._list(is_all=options["all"])
+            return
+        try:
+            row = self._operate(verb, by or getpass.getuser(), options)
+        except breakers.NotPossible as refusal:
+            raise CommandError(f"Nothing was changed: {refusal}") from refusal
+        row.refresh_from_db()
+        self.stdout.write(_line(row))
+
+    def _operate(self, verb: str, actor: str, options: dict[str, Any]) -> Breaker:
+        now = timezone.now()
+        row = breakers.find(options["name"], now=now)
+        match verb:
+            case "trip":
+                minutes, reason = options["minutes"], options["reason"]
+                breakers.force_open(row, minutes=minutes, reason=reason, actor=actor, now=now)
+            case "close":
+                minutes, reason = options["minutes"], options["reason"]
+                breakers.force_closed(row, minutes=minutes, reason=reason, actor=actor, now=now)
+            case "reset":
+                breakers.reset(row, actor=actor, now=now)
+            case "probe":
+                breakers.probe_now(row, actor=actor, now=now)
+        return row
+
+    def _list(self, *, is_all: bool) -> None:
+        rows = Breaker.objects.order_by("source__key", "name")
+        shown = [row for row in rows if is_all or row.source_id or row.state != BreakerState.CLOSED or row.forced]
+        for row in shown:
+            self.stdout.write(_line(row))
+        if not shown:
+            self.stdout.write("no breakers: no source has been read yet")
+
+
+def _line(row: Breaker) -> str:
+    end = row.open_until or row.forced_until
+    state = Forced(row.forced).label if row.forced else row.state.lower().replace("_", " ")
+    until = f" until {end:%Y-%m-%d %H:%M:%S} UTC" if end else ""
+    reason = f": {row.reason}" if row.reason else ""
+    return (
+        f"{row.name}: {state}{until}{reason} ({row.total_calls} calls, {row.total_failures} bad, "
+        f"{row.total_rejections} put off, opened {row.total_opens} times)"
+    )

@@ -1,0 +1,127 @@
+"""A match as answers show it, as a value: the same whether it was read from the database or from a cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+from django.conf import settings
+
+from scraping.freshness import Freshness, measure
+from scraping.models import Match, MatchLifecycle, MatchRef
+from scraping.payloads import Status
+
+FORMAT = 1  # of the stored document; what has another number is not read
+TIMES = ("start_time", "scraped_at", "changed_at", "pause_until")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownRef:
+    """The match at one source. `next_poll_at` is None where it isn't watched."""
+
+    source: str
+    event_id: str
+    next_poll_at: datetime | None
+    scraper_id: str | None
+
+    @property
+    def key(self) -> str:
+        return f"{self.source}_{self.event_id}"
+
+    @classmethod
+    def of(cls, ref: MatchRef) -> KnownRef:
+        """Of a row with its source and, where it was asked for, the annotation `scraper_id`."""
+        scraper_id = getattr(ref, "scraper_id", None)
+        return cls(
+            source=ref.source.key,
+            event_id=ref.source_event_id,
+            next_poll_at=ref.next_poll_at if ref.is_watched else None,
+            scraper_id=None if scraper_id is None else str(scraper_id),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    id: int
+    sport: str
+    title: str
+    status: str
+    phase: str
+    lifecycle: str
+    team_a: str
+    team_b: str
+    sequence: int
+    start_time: datetime | None
+    scraped_at: datetime | None
+    changed_at: datetime | None
+    pause_until: datetime | None
+    data_source: str
+    payload: dict[str, Any] = field(repr=False)
+    refs: tuple[KnownRef, ...]  # the most trusted source first
+
+    @classmethod
+    def of(cls, match: Match, refs: tuple[KnownRef, ...] | None = None) -> Known:
+        """Of a row read by `queries`, which brings its references along, or with references that are known already."""
+        return cls(
+            id=match.pk,
+            sport=match.sport,
+            title=match.title,
+            status=match.status,
+            phase=match.phase,
+            lifecycle=match.lifecycle,
+            team_a=match.team_a,
+            team_b=match.team_b,
+            sequence=match.sequence,
+            start_time=match.start_time,
+            scraped_at=match.last_scraper_update,
+            changed_at=match.last_changed_at,
+            pause_until=match.pause_until,
+            data_source=getattr(match, "data_source", None) or "scraper",
+            payload=match.payload,
+            refs=tuple(map(KnownRef.of, match.refs.all())) if refs is None else refs,
+        )
+
+    @property
+    def keys(self) -> list[str]:
+        return [ref.key for ref in self.refs]
+
+    @property
+    def version(self) -> tuple[int, float]:
+        """The higher, the newer."""
+        return self.sequence, self.scraped_at.timestamp() if self.scraped_at else 0.0
+
+    def freshness(self, now: datetime) -> Freshness:
+        due = [ref.next_poll_at for ref in self.refs if ref.next_poll_at is not None]
+        return measure(
+            status=Status(self.status),
+            scraped_at=self.scraped_at,
+            paused_until=self.pause_until if self.lifecycle == MatchLifecycle.PAUSED else None,
+            next_poll_at=min(due, default=None),
+            now=now,
+            stale_after=settings.CONFIG.staleness_threshold_seconds,
+        )
+
+
+def encode(known: Known) -> bytes:
+    # Dataclasses and times are orjson's own; a number beyond 64 bits or a lone surrogate is not, and raises.
+    return orjson.dumps({"format": FORMAT, "match": known})
+
+
+def decode(text: bytes) -> Known | None:
+    """None for what another version of this program has written, or somebody else."""
+    try:
+        document = orjson.loads(text)
+        if document["format"] != FORMAT:
+            return None
+        plain = document["match"]
+        times = {name: _time(plain[name]) for name in TIMES}
+        refs = tuple(KnownRef(**{**ref, "next_poll_at": _time(ref["next_poll_at"])}) for ref in plain["refs"])
+        return Known(**{**plain, **times, "refs": refs})
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

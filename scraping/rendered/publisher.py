@@ -1,0 +1,156 @@
+"""Puts every match that was committed into the shared cache, behind the worker's back.
+
+Guards a poll against its rendering: the thread that commits only notes the match (about a microsecond). A thread of
+this module's own renders what was noted, twice a second, from the objects that ingest had in its hands, and stores all
+of it in one round trip. Once in SWEEP_SECONDS one worker of all stores every match from the database, so that a
+Redis that was emptied is full again soon, and pauses, archived matches and new ones show. What can't be stored is
+dropped: the next poll of the match brings it again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from django.db import close_old_connections
+from django.db.utils import Error
+from prometheus_client import Counter
+
+from scraping import queries
+from scraping.models import Match, MatchRef
+from scraping.rendered import shared
+from scraping.rendered.known import Known, KnownRef
+from scraping.signals import match_paused, match_resumed, match_updated
+
+logger = logging.getLogger(__name__)
+
+EVERY_SECONDS = 0.5
+SWEEP_SECONDS = 30.0
+SWEPT_AT_MOST = 5_000
+MAX_NOTED = 10_000
+REFS_KEPT_SECONDS = 60.0
+published_total = Counter("victoryline_matches_published_total", "Matches put into the shared cache.")
+
+
+class Publisher:
+    def __init__(self) -> None:
+        self._noted: dict[int, MatchRef | None] = {}
+        self._refs: dict[int, tuple[float, tuple[KnownRef, ...]]] = {}
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Once in a process that commits matches. Without a shared cache there is nothing to do."""
+        if self._thread is None and shared.is_shared():
+            self._stopping.clear()
+            self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
+            self._thread.start()
+
+    def stop(self, *, timeout_seconds: float = 2.0) -> None:
+        """Stores what is noted and ends."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._stopping.set()
+            thread.join(timeout_seconds)
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread is not None
+
+    def note(self, match_id: int, ref: MatchRef | None = None) -> None:
+        """The match was read or has changed. `ref` has it in its hands; without one it is looked up in its turn."""
+        with self._lock:
+            if len(self._noted) < MAX_NOTED or match_id in self._noted:
+                self._noted[match_id] = ref
+
+    def publish(self) -> int:
+        """Store what was noted; how many matches that were."""
+        with self._lock:
+            noted, self._noted = self._noted, {}
+        if not noted:
+            return 0
+        held = [ref for ref in noted.values() if ref is not None]
+        read = [match_id for match_id, ref in noted.items() if ref is None]
+        self._know_refs([ref.match_id for ref in held])
+        stored = shared.put([*(self._render(ref) for ref in held), *(_read(read) if read else ())])
+        published_total.inc(stored)
+        return stored
+
+    def sweep(self) -> int:
+        """Store every match that isn't archived, and the index of them."""
+        rows = queries.known_matches(limit=SWEPT_AT_MOST)
+        known = [Known.of(match) for match in rows]
+        stored = shared.put(known)
+        names = {key: each.id for each in known for key in each.keys}
+        shared.put_index(shared.Index(tuple(each.id for each in known), names, len(known) < SWEPT_AT_MOST))
+        at = time.monotonic()
+        self._refs = {each.id: (at, each.refs) for each in known}
+        return stored
+
+    def _render(self, ref: MatchRef) -> Known:
+        """Its own reference is what ingest has just written; the others are as they were a while ago at most."""
+        mine = KnownRef.of(ref)
+        own = (mine.source, mine.event_id)
+        others = self._refs.get(ref.match_id, (0.0, ()))[1]
+        refs = [
+            replace(each, next_poll_at=mine.next_poll_at) if (each.source, each.event_id) == own else each
+            for each in others
+        ]
+        return Known.of(ref.match, tuple(refs) or (mine,))
+
+    def _know_refs(self, match_ids: Iterable[int]) -> None:
+        at = time.monotonic()
+        wanted = [match_id for match_id in match_ids if at - self._refs.get(match_id, (0.0, ()))[0] > REFS_KEPT_SECONDS]
+        if not wanted:
+            return
+        found: dict[int, list[KnownRef]] = {match_id: [] for match_id in wanted}
+        for ref in queries.refs_of(wanted):
+            found[ref.match_id].append(KnownRef.of(ref))
+        for match_id, refs in found.items():
+            self._refs[match_id] = (at, tuple(refs))
+        if len(self._refs) > MAX_NOTED:
+            self._refs = {match_id: self._refs[match_id] for match_id in found}
+
+    def _run(self) -> None:
+        swept_at = 0.0
+        while not self._stopping.wait(EVERY_SECONDS):
+            self._do(self.publish)
+            if time.monotonic() - swept_at >= SWEEP_SECONDS / 3:
+                swept_at = time.monotonic()
+                if shared.take_turn("sweep", SWEEP_SECONDS):
+                    self._do(self.sweep)
+        self._do(self.publish)
+
+    def _do(self, work: Callable[[], int]) -> None:
+        """A database that is away, or a bug here, must not end the thread."""
+        try:
+            close_old_connections()
+            work()
+        except Error as error:
+            logger.debug("Matches could not be rendered: %s", error, extra={"action": "publish_failed"})
+        except Exception:
+            logger.exception("Matches could not be rendered", extra={"action": "publish_failed"})
+        finally:
+            close_old_connections()
+
+
+def _read(match_ids: list[int]) -> list[Known]:
+    return [Known.of(match) for match in queries.known_matches(ids=match_ids)]
+
+
+publisher = Publisher()
+
+
+def _note_reading(sender: object, match_id: int, ref: MatchRef | None = None, **_: object) -> None:
+    if publisher.is_running:
+        publisher.note(match_id, ref)
+
+
+def connect() -> None:
+    """Listen to what is committed; called once, when the app is ready."""
+    for signal in (match_updated, match_paused, match_resumed):
+        signal.connect(_note_reading, sender=Match, dispatch_uid="scraping.rendered.publisher")

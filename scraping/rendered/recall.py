@@ -1,0 +1,130 @@
+"""Answers from what is known last. Says so when it doesn't know: a part of a list is never passed off as the whole."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, replace
+
+from scraping.models import MatchLifecycle
+from scraping.queries import MatchFilter
+from scraping.rendered import shared
+from scraping.rendered.known import Known
+from scraping.rendered.memory import memory
+
+RENEWED_SECONDS = 1.0
+RENEWED_FACTOR = 10  # at most a tenth of the time goes into renewing
+
+
+class NotKnown(Exception):  # noqa: N818 - reads as what it says at every `except`
+    """Nothing is known that would answer this."""
+
+
+@dataclass(frozen=True)
+class _Everything:
+    matches: tuple[Known, ...]  # newest first
+    is_complete: bool
+
+
+def match(name: str) -> Known:
+    """By its number or its name at a source, with "cache" as its source; raises NotKnown."""
+    match_id = int(name) if name.isascii() and name.isdigit() and len(name) < 19 else _id_of(name)
+    if match_id is None:
+        raise NotKnown(f"match {name[:100]}")
+    return replace(_newest(match_id, shared.match(match_id)), data_source="cache")
+
+
+def page(wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Known], bool]:
+    """As `queries.page_of_matches`, from all that workers have published, or as this process last answered the same."""
+    everything = _everything.get()
+    if everything is None or wanted.lifecycle == MatchLifecycle.ARCHIVED:
+        return _as_answered_before(wanted, before_id, limit)
+    found = [
+        each for each in everything.matches if (before_id is None or each.id < before_id) and is_wanted(each, wanted)
+    ]
+    if len(found) <= limit and not everything.is_complete:
+        return _as_answered_before(wanted, before_id, limit)
+    return [replace(each, data_source="cache") for each in found[:limit]], len(found) > limit
+
+
+def is_wanted(known: Known, wanted: MatchFilter) -> bool:
+    """What `queries.page_of_matches` asks of the database, asked of one match."""
+    team, since = wanted.team.casefold(), wanted.updated_since
+    return (
+        (known.lifecycle == wanted.lifecycle if wanted.lifecycle else known.lifecycle != MatchLifecycle.ARCHIVED)
+        and wanted.status in {"", known.status}
+        and wanted.sport in {"", known.sport}
+        and (not wanted.source or any(ref.source == wanted.source for ref in known.refs))
+        and (not team or team in known.team_a.casefold() or team in known.team_b.casefold())
+        and (since is None or (known.changed_at is not None and known.changed_at >= since))
+    )
+
+
+def list_question(wanted: MatchFilter, before_id: int | None, limit: int) -> tuple[object, ...]:
+    return ("list", wanted, before_id, limit)
+
+
+def _as_answered_before(wanted: MatchFilter, before_id: int | None, limit: int) -> tuple[list[Known], bool]:
+    answered = memory.page(list_question(wanted, before_id, limit))
+    if not isinstance(answered, list):
+        raise NotKnown("this list")
+    ids, has_more = answered
+    held = shared.matches(ids)
+    return [replace(_newest(each, held.get(each)), data_source="cache") for each in ids], has_more
+
+
+def _id_of(name: str) -> int | None:
+    own = memory.id_of(name)
+    if own is not None:
+        return own
+    index = shared.index()
+    return index.names.get(name) if index else None
+
+
+def _newest(match_id: int, published: Known | None) -> Known:
+    own = memory.match(match_id)
+    candidates = [each for each in (published, own) if each is not None]
+    if not candidates:
+        raise NotKnown(f"match {match_id}")
+    return max(candidates, key=lambda each: each.version)
+
+
+class _Published:
+    """All published matches, fetched once in a while, however many ask for lists."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._until = 0.0
+        self._held: _Everything | None = None
+
+    def get(self) -> _Everything | None:
+        with self._lock:
+            if time.monotonic() >= self._until:
+                began = time.monotonic()
+                self._held = _fetch()
+                took = time.monotonic() - began
+                self._until = time.monotonic() + max(RENEWED_SECONDS, RENEWED_FACTOR * took)
+            return self._held
+
+    def forget(self) -> None:
+        self._until = 0.0
+
+
+def _fetch() -> _Everything | None:
+    index = shared.index()
+    if index is None:
+        return None
+    held = shared.matches(index.ids)
+    try:
+        return _Everything(tuple(_newest(each, held.get(each)) for each in index.ids), index.is_complete)
+    except NotKnown:
+        return None
+
+
+_everything = _Published()
+
+
+def forget() -> None:
+    """For tests: what was fetched and what was remembered."""
+    _everything.forget()
+    memory.clear()

@@ -1,0 +1,75 @@
+"""What is written to the spool: readings that wait for the database, and the matches that are polled meanwhile."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+from scraping.payloads import Payload
+
+
+@dataclass(frozen=True)
+class HeldMatch:
+    """A match at a source, with all that polling it needs to know of the database."""
+
+    ref_id: int
+    key: str
+    sport: str
+    source_key: str
+    source_event_id: str
+    url: str
+    min_interval_seconds: float
+
+
+@dataclass(frozen=True)
+class Update:
+    """A reading that the database could not take. Its id makes replaying it twice the same as once."""
+
+    update_id: uuid.UUID
+    ref_id: int
+    key: str
+    worker_id: str
+    is_critical: bool
+    payload: Payload
+
+
+def encode(record: Update | HeldMatch) -> bytes:
+    if isinstance(record, HeldMatch):
+        return orjson.dumps({"held": asdict(record)})
+    return orjson.dumps(
+        {
+            "id": str(record.update_id),
+            "ref_id": record.ref_id,
+            "key": record.key,
+            "worker_id": record.worker_id,
+            "is_critical": record.is_critical,
+            "payload": record.payload.model_dump(mode="json"),
+        }
+    )
+
+
+def encode_drop(update_id: uuid.UUID) -> bytes:
+    return orjson.dumps({"dropped": str(update_id)})
+
+
+def decode(line: bytes) -> Update | HeldMatch | uuid.UUID:
+    """The record of a line; a bare id says that the update with it was dropped. ValueError for anything else."""
+    try:
+        values: dict[str, Any] = orjson.loads(line)
+        if "dropped" in values:
+            return uuid.UUID(values["dropped"])
+        if "held" in values:
+            return HeldMatch(**values["held"])
+        return Update(
+            update_id=uuid.UUID(values["id"]),
+            ref_id=values["ref_id"],
+            key=values["key"],
+            worker_id=values["worker_id"],
+            is_critical=values["is_critical"],
+            payload=Payload.model_validate(values["payload"]),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a record of the spool: {error!r}") from error

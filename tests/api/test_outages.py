@@ -1,0 +1,252 @@
+"""A real web process whose PostgreSQL and Redis are frozen, stopped and brought back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+
+from scripts.test import clean_environment
+from tests.servers import PostgresServer, RedisServer, free_port
+from tests.system import wait_for
+from victoryline.env import PROJECT_ROOT
+from victoryline.lib.processes import end_group, python, spawn
+
+pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.requirement("EC-2")]
+
+Tell = Callable[[str, float], None]
+PREPARE = """
+import json, django
+django.setup()
+from django.core.management import call_command
+call_command("migrate", verbosity=0, interactive=False)
+from django.utils import timezone
+from apiauth import keys, tokens
+from scraping.rendered.publisher import Publisher
+from tests.factories import make_match, make_ref
+now = timezone.now()
+issued = keys.issue(consumer_name="acme", tier="premium", scopes=("read", "operate"), now=now)
+refs = [make_ref(make_match(now=now), now=now) for _ in range(3)]
+assert Publisher().sweep() == 3
+print(json.dumps({"key": issued.text, "token": tokens.make(issued.key, now).text, "ids": [r.match_id for r in refs]}))
+"""
+
+
+@dataclass
+class Web:
+    """A granian process as in the Dockerfile, and what was stored before it started."""
+
+    url: str
+    key: str
+    token: str
+    ids: list[int]
+    database_url: str
+
+    def get(self, path: str) -> tuple[int, bytes, dict[str, str], float]:
+        """Status, body, headers and seconds."""
+        return self._ask(urllib.request.Request(self.url + path, headers={"Authorization": f"Bearer {self.token}"}))
+
+    def post(self, path: str, body: Any) -> tuple[int, bytes, dict[str, str], float]:
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        return self._ask(urllib.request.Request(self.url + path, json.dumps(body).encode(), headers))
+
+    def _ask(self, request: urllib.request.Request) -> tuple[int, bytes, dict[str, str], float]:
+        began = time.monotonic()
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, answer.read(), dict(answer.headers), time.monotonic() - began
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return refusal.code, refusal.read(), dict(refusal.headers), time.monotonic() - began
+
+    def source(self, number: int = 0) -> str:
+        """Where a match comes from now: "" is the database."""
+        status, _, headers, _ = self.get(f"/api/v1/matches/{self.ids[number]}")
+        assert status == 200
+        return headers.get("x-data-source", "")
+
+    def is_back(self) -> bool:
+        return self.source() == ""
+
+    def logged(self, path: str) -> int:
+        with psycopg2.connect(self.database_url) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM apiauth_accesslog WHERE endpoint = %s", (path,))
+            (count,) = cursor.fetchone()
+        connection.close()
+        return int(count)
+
+
+@pytest.fixture(scope="module")
+def own_postgres() -> Iterator[PostgresServer]:
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def own_redis() -> Iterator[RedisServer]:
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def web(
+    own_postgres: PostgresServer, own_redis: RedisServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Web]:
+    folder: Path = tmp_path_factory.mktemp("web")
+    port = free_port()
+    env = {
+        **clean_environment(),
+        "DJANGO_SETTINGS_MODULE": "victoryline.settings",
+        "VAR_DIR": str(folder),
+        "DATABASE_URL": own_postgres.url,
+        "REDIS_URL": own_redis.url,
+        "SECRET_KEY": "for this test only, and long enough for everyone who counts",
+        "JWT_SIGNING_KEY": "for this test only too, and just as long as the other one is",
+    }
+    done = subprocess.run(python("-c", PREPARE), cwd=PROJECT_ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    prepared = json.loads(done.stdout.splitlines()[-1])
+    command = ("-m", "granian", "--interface", "wsgi", "victoryline.wsgi:application", "--port", str(port))
+    with (folder / "web.log").open("wb") as log:
+        process = spawn(
+            python(*command, "--workers", "1", "--blocking-threads", "8"),
+            cwd=PROJECT_ROOT,
+            env={**os.environ, **env},
+            stdout=log,
+            stderr=log,
+        )
+    running = Web(f"http://127.0.0.1:{port}", database_url=own_postgres.url, **prepared)
+    try:
+        wait_for(lambda: _is_live(running), seconds=60, what="the web is up")
+        yield running
+    finally:
+        end_group(process, grace_seconds=8)
+
+
+def _is_live(web: Web) -> bool:
+    try:
+        return web.get("/health/live")[0] == 200
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+@pytest.fixture
+def tell(capsys: pytest.CaptureFixture[str]) -> Tell:
+    def say(what: str, seconds: float) -> None:
+        with capsys.disabled():
+            print(f"\n    {what}: {seconds:.2f} s", flush=True)  # noqa: T201 - the figure is the point
+
+    return say
+
+
+@pytest.fixture(autouse=True)
+def healed(own_postgres: PostgresServer, own_redis: RedisServer, web: Web) -> Iterator[None]:
+    """Each test starts with all parts at work, and leaves them so."""
+    yield
+    for server in (own_postgres, own_redis):
+        if server.process is None:
+            server.start()
+        server.resume()
+    wait_for(web.is_back, seconds=20, what="answers come from the database again")
+
+
+class TestDatabase:
+    def test_frozen_costs_those_who_wait_a_moment_and_then_nobody(
+        self, web: Web, own_postgres: PostgresServer, tell: Tell
+    ) -> None:
+        assert web.source() == ""
+        own_postgres.pause()
+        with ThreadPoolExecutor(16) as crowd:
+            first = list(crowd.map(lambda _: web.get(f"/api/v1/matches/{web.ids[0]}"), range(16)))
+        assert {status for status, *_ in first} == {200}
+        assert {headers.get("x-data-source") for _, _, headers, _ in first} <= {"cache", None}
+        slowest = max(seconds for *_, seconds in first)
+        tell("PostgreSQL frozen, slowest of the first 16 answers", slowest)
+        assert slowest < 10
+        with ThreadPoolExecutor(8) as crowd:
+            then = list(crowd.map(lambda _: web.get(f"/api/v1/matches/{web.ids[0]}"), range(100)))
+        assert {(status, headers["x-data-source"]) for status, _, headers, _ in then} == {(200, "cache")}
+        assert max(seconds for *_, seconds in then) < 1
+        self.every_probe_answers(web)
+        own_postgres.resume()
+        wait_for(web.is_back, seconds=10, what="answers come from the database again")
+
+    def test_stopped_is_answered_from_what_the_workers_published(self, web: Web, own_postgres: PostgresServer) -> None:
+        before = web.logged("/api/v1/matches")
+        web.get("/health")
+        own_postgres.stop()
+        assert web.source(1) == "cache"  # this process has never read it
+        status, body, headers, _ = web.get("/api/v1/matches?status=live&sport=cricket")
+        assert (status, headers["x-data-source"]) == (200, "cache")
+        assert [match["id"] for match in json.loads(body)["matches"]] == sorted(web.ids, reverse=True)
+        status, body, headers, _ = web.get("/cricket-data/live-matches")
+        assert (status, len(json.loads(body)["matches"])) == (200, 3)
+        assert json.loads(body)["matches"][0]["_metadata"]["source"] == "cache"
+        assert web.get("/api/v1/matches?limit=1&team=nobody")[0] == 200
+        one, other = (int(web.get(f"/api/v1/matches/{web.ids[0]}")[2]["x-data-age-seconds"]) for _ in range(2))
+        assert 0 <= one <= other
+        assert web.get("/api/v1/matches/999999")[0] == 503
+        self.every_probe_answers(web)
+        own_postgres.start()
+        wait_for(web.is_back, seconds=10, what="answers come from the database again")
+        wait_for(
+            lambda: web.logged("/api/v1/matches") == before + 2,
+            seconds=10,
+            what="the access log of the outage is written",
+        )
+
+    def every_probe_answers(self, web: Web) -> None:
+        assert web.get("/health/live")[0] == 200
+        wait_for(lambda: b"the database is away" in web.get("/health")[1], seconds=3, what="/health tells")
+        status, body, _, seconds = web.get("/health")
+        assert (status, json.loads(body)["status"]) == (503, "down")
+        assert seconds < 1
+        assert web.get("/health/ready")[0] == 503
+        wait_for(lambda: b"the database is away" in web.get("/status")[1], seconds=3, what="/status tells")
+        status, body, _, seconds = web.get("/metrics")
+        assert status == 200
+        assert b"victoryline_database_up 0.0" in body
+        assert seconds < 1
+        status, _, headers, _ = web.post("/token/generate-token", {"api_key": web.key})
+        assert (status, headers["retry-after"]) == (503, "5")
+        assert web.post(f"/api/v1/matches/{web.ids[0]}/pause", {})[0] == 503
+        status, body, _, _ = web.get("/admin/")
+        assert status == 503
+        assert b"Nothing is lost" in body
+
+
+class TestRedis:
+    @pytest.mark.parametrize("how", ["frozen", "stopped"])
+    def test_away_slows_one_answer_by_a_quarter_of_a_second_at_most(
+        self, web: Web, own_redis: RedisServer, how: str, tell: Tell
+    ) -> None:
+        path = f"/api/v1/matches/{web.ids[2]}"
+        usual = min(web.get(path)[3] for _ in range(5))
+        own_redis.pause() if how == "frozen" else own_redis.stop()
+        first = web.get(path)
+        rest = [web.get(path) for _ in range(20)]
+        tell(f"Redis {how}, first answer", first[3])
+        assert [status for status, *_ in (first, *rest)] == [200] * 21
+        assert first[3] < usual + 1
+        assert sorted(seconds for *_, seconds in rest)[10] < usual + 0.1
+        assert b"victoryline_redis_up 0.0" in web.get("/metrics")[1]
+
+    def test_and_the_database_away_leaves_what_this_process_has_read(
+        self, web: Web, own_redis: RedisServer, own_postgres: PostgresServer
+    ) -> None:
+        web.get(f"/api/v1/matches/{web.ids[0]}")
+        own_redis.stop()
+        own_postgres.stop()
+        assert web.source(0) == "cache"
+        assert web.get("/api/v1/matches?team=never+asked")[0] == 503

@@ -1,0 +1,122 @@
+"""A process that forks workers which are to die: `python -m tests.faults.crash.driver`, one JSON command a line.
+
+Loading Django takes a second and a fork takes none; each command is done by a child with connections of its own. The
+parent never touches the database.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "victoryline.settings")
+django.setup()
+
+import dramatiq  # noqa: E402 - Django must be set up first
+from django.conf import settings  # noqa: E402
+from django.core.management import call_command  # noqa: E402
+from django.utils import timezone  # noqa: E402
+
+from monitoring.invariants import RULES  # noqa: E402
+from scraping.invariants import Moment, consistent_view, judge  # noqa: E402
+from scraping.scheduler.hint import ACTOR, QUEUE  # noqa: E402
+from tests.faults.crash import flows, writing  # noqa: E402
+from victoryline.broker import install  # noqa: E402
+from victoryline.lib import crash  # noqa: E402
+
+Tell = Callable[[Any], None]
+
+
+def prepare(tell: Tell) -> None:
+    call_command("migrate", verbosity=0, interactive=False)
+    call_command("sync_sources", stdout=sys.stderr)
+    flows.recover()
+    look(tell)
+
+
+def die(tell: Tell, *, flow: str, at: str) -> None:
+    def ready() -> None:
+        tell(flows.traces())
+        crash.arm(at)
+
+    flows.FLOWS[flow](ready)
+
+
+def look(tell: Tell, *, bound: float = 60.0) -> None:
+    with consistent_view():
+        verdicts = list(judge(RULES, Moment(timezone.now(), bound)))
+        traces = flows.traces()
+    broken = {f"{each.invariant} {each.name}": each.broken for each in verdicts if not each.is_ok}
+    tell({"broken": broken, "traces": traces})
+
+
+def recover(tell: Tell) -> None:
+    flows.recover()
+    look(tell)
+
+
+def hint_again(tell: Tell, *, times: int) -> None:
+    """Announce every open task of a match so often, all of it at once."""
+    broker = install(settings.CONFIG.redis_url)
+    broker.declare_queue(QUEUE)
+    tasks = list(flows.open_tasks())
+    for _ in range(times):
+        for task in tasks:
+            broker.enqueue(dramatiq.Message(queue_name=QUEUE, actor_name=ACTOR, args=(task,), kwargs={}, options={}))
+    tell({"tasks": tasks})
+
+
+def crowd(tell: Tell, *, writers: int, polls: int) -> None:
+    """So many processes at once, each polling a match of its own so often."""
+    call_command("migrate", verbosity=0, interactive=False)
+    tell(writing.crowd(writers, polls))
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "prepare": prepare,
+    "die": die,
+    "look": look,
+    "recover": recover,
+    "hint_again": hint_again,
+    "crowd": crowd,
+}
+
+
+def in_a_child(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """What the child told, and how it ended: the number of the signal, or 0 if it came to its end."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        code = 0
+        try:
+            COMMANDS[command](lambda words: os.write(writing, json.dumps(words, default=str).encode()), **arguments)
+        except BaseException:  # noqa: BLE001 - told to whoever reads the log; the exit code says that it failed
+            traceback.print_exc()
+            code = 1
+        sys.stderr.flush()
+        os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        told = pipe.read()
+    _, status = os.waitpid(pid, 0)
+    ended = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    return {"told": json.loads(told) if told else None, "signal": ended, "code": os.waitstatus_to_exitcode(status)}
+
+
+def main() -> None:
+    for line in sys.stdin:
+        wanted = json.loads(line)
+        answer = in_a_child(wanted.pop("do"), wanted)
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+"""The ways through the code that pass crash points. Each calls `ready` just before the step that is to be cut short."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, F, Q, Sum
+from django.utils import timezone
+
+from scraping import identity, jobs, journal, policies
+from scraping.engine import Engine
+from scraping.errors import Gone, Transient
+from scraping.models import (
+    OPEN_STATES,
+    Breaker,
+    JobItem,
+    Match,
+    MatchEvent,
+    MatchLifecycle,
+    MatchRef,
+    Priority,
+    ScrapeError,
+    ScrapeJob,
+    Scraper,
+    ScrapeTask,
+    Snapshot,
+    Source,
+    TaskState,
+    TaskTransition,
+)
+from scraping.payloads import Resource
+from scraping.reading.reader import Reader
+from scraping.resilience.backoff import RetryPolicy
+from scraping.scheduler.due import open_due_tasks
+from scraping.scheduler.rescue import rescue_expired
+from scraping.scrape import scrape
+from tests.faults.crash.plain_reader import PlainReader
+
+Ready = Callable[[], None]
+SOON = RetryPolicy(max_attempts=5, base_delay_seconds=0.01, max_delay_seconds=0.02)
+
+
+class BrokenReader(Reader):
+    """Fails as it is told to."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def scorecard(self, *_: Any, **__: Any) -> Any:
+        raise self._error
+
+
+def engine(reader: Reader | None = None, *, retry: RetryPolicy = SOON) -> Engine:
+    used = reader or PlainReader(settings.CONFIG.stadium_url)
+    return Engine(worker_id=identity.new_name(), reader=used, policies=replace(policies.current(), retry=retry))
+
+
+def a_ref() -> MatchRef:
+    """A live cricket match: balls come with every step of the clock."""
+    return MatchRef.objects.filter(source__key="crex", match__status="live").earliest("pk")
+
+
+def open_task(ref: MatchRef, resource: Resource = Resource.SCORECARD) -> int:
+    now = timezone.now()
+    journal.open_tasks([journal.NewTask(ref.source_id, ref.pk, resource, Priority.LIVE, run_at=now)], now=now)
+    return ScrapeTask.objects.get(ref=ref, resource=resource, state__in=OPEN_STATES).pk
+
+
+def open_tasks() -> list[int]:
+    """At least one: whoever is due next gets its task now."""
+    if not ScrapeTask.objects.filter(state__in=OPEN_STATES, ref__isnull=False).exists():
+        open_task(a_ref())
+    return list(ScrapeTask.objects.filter(state__in=OPEN_STATES, ref__isnull=False).values_list("pk", flat=True))
+
+
+def scorecard(ready: Ready) -> None:
+    task, worker = open_task(a_ref()), engine()
+    ready()
+    scrape(task, worker)
+
+
+def gap(ready: Ready) -> None:
+    """The list of balls is behind by more than a page; the task that fills it is cut short."""
+    ref, worker = a_ref(), engine()
+    scrape(open_task(ref), worker)
+    ref.refresh_from_db()
+    assert ref.has_gap, "the clock was not moved far enough"
+    task = open_task(ref, Resource.COMMENTARY)
+    ready()
+    scrape(task, worker)
+
+
+def failing(ready: Ready) -> None:
+    task = open_task(a_ref())
+    worker = engine(BrokenReader(Transient("the line is down")))
+    ready()
+    scrape(task, worker)
+
+
+def dying(ready: Ready) -> None:
+    task = open_task(a_ref())
+    worker = engine(BrokenReader(Transient("the line is down")), retry=replace(SOON, max_attempts=1))
+    Source.objects.update(max_attempts=1)
+    ready()
+    scrape(task, worker)
+
+
+def gone(ready: Ready) -> None:
+    """The third time that the source says so."""
+    task = open_task(a_ref())
+    worker = engine(BrokenReader(Gone("404 Not Found")))
+    for _ in range(2):
+        scrape(task, worker)
+        ScrapeTask.objects.filter(pk=task).update(run_at=timezone.now())
+    ready()
+    scrape(task, worker)
+
+
+def silent_worker(ready: Ready, *, rescues: int = 0) -> None:
+    """The scheduler takes a task back from a worker that is gone."""
+    task = open_task(a_ref())
+    journal.claim(task, worker_id=a_dead_name(), lease_seconds=15, now=timezone.now())
+    ScrapeTask.objects.filter(pk=task).update(rescues=rescues)
+    ready()
+    rescue_expired(timezone.now())
+
+
+def silent_worker_again(ready: Ready) -> None:
+    """The same for the fourth time: the task is buried."""
+    silent_worker(ready, rescues=policies.current().max_rescues)
+
+
+def a_dead_name() -> str:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    own = identity.new_name()
+    return own.replace(f"-{os.getpid()}-", f"-{pid}-")
+
+
+def due(ready: Ready) -> None:
+    """The scheduler opens the tasks of all matches that are due."""
+    MatchRef.objects.update(next_poll_at=timezone.now())
+    ready()
+    open_due_tasks(timezone.now())
+
+
+def by_hand(ready: Ready) -> None:
+    """A person asks again for what has died."""
+    dying(lambda: None)
+    task = ScrapeTask.objects.filter(state=TaskState.DEAD).latest("pk").pk
+    ready()
+    journal.retry(task_ids=[task], actor="ann", now=timezone.now())
+
+
+def discovery(ready: Ready) -> None:
+    """A match that nobody knows yet is on the list."""
+    Match.objects.filter(pk=a_ref().match_id).delete()
+    source, now = Source.objects.get(key="crex"), timezone.now()
+    new = journal.NewTask(source.pk, None, Resource.DISCOVERY, Priority.IMMINENT, run_at=now)
+    journal.open_tasks([new], now=now)
+    task = ScrapeTask.objects.get(resource=Resource.DISCOVERY, state__in=OPEN_STATES)
+    worker = engine()
+    ready()
+    scrape(task.pk, worker)
+
+
+def job(ready: Ready) -> None:
+    """A person asks for two matches by their addresses."""
+    urls = list(MatchRef.objects.filter(source__key="crex").values_list("url", flat=True)[:2])
+    ready()
+    jobs.start_urls(urls=urls, requested_by="ann", now=timezone.now())
+
+
+def whole(ready: Ready) -> None:
+    """A job's task: state and all events of a match at once."""
+    jobs.start_urls(urls=[a_ref().url], requested_by="ann", now=timezone.now())
+    task = ScrapeTask.objects.filter(resource=Resource.FULL, state__in=OPEN_STATES).latest("pk")
+    worker = engine()
+    ready()
+    scrape(task.pk, worker)
+
+
+FLOWS: dict[str, Callable[[Ready], None]] = {
+    flow.__name__: flow
+    for flow in (
+        *(
+            scorecard,
+            gap,
+            failing,
+            dying,
+            gone,
+            silent_worker,
+            silent_worker_again,
+            due,
+            by_hand,
+            discovery,
+            job,
+            whole,
+        ),
+    )
+}
+
+
+def recover() -> None:
+    """What scheduler and worker do when they are back, without waiting for the clock: until all is read and whole."""
+    Source.objects.update(max_attempts=None)
+    worker = engine()
+    for source in Source.objects.filter(is_enabled=True, key="crex"):
+        now = timezone.now()
+        new = journal.NewTask(source.pk, None, Resource.DISCOVERY, Priority.IMMINENT, run_at=now)
+        journal.open_tasks([new], now=now)
+    for _ in range(6):
+        rescue_expired(timezone.now())
+        Breaker.objects.update(open_until=timezone.now())
+        MatchRef.objects.update(next_poll_at=timezone.now())
+        open_due_tasks(timezone.now())
+        for ref in MatchRef.objects.filter(events_through__lt=F("events_seen")):
+            open_task(ref, Resource.COMMENTARY)
+        ScrapeTask.objects.filter(state=TaskState.PENDING).update(run_at=timezone.now())
+        for task in ScrapeTask.objects.filter(state=TaskState.PENDING).order_by("pk").values_list("pk", flat=True):
+            scrape(task, worker)
+        if not ScrapeTask.objects.filter(state__in=OPEN_STATES).exists() and not _holes():
+            break
+    jobs.close_finished(now=timezone.now())
+
+
+def _holes() -> bool:
+    return MatchRef.objects.filter(Q(events_through__lt=F("events_seen")) | Q(captured_at=None)).exists()
+
+
+def traces() -> dict[str, Any]:
+    """Everything that a step writes, but for the claim: equal before and after it, or it was done."""
+    counted: dict[str, Any] = {
+        model.__name__: model._default_manager.count()
+        for model in (
+            MatchRef,
+            Match,
+            MatchEvent,
+            Snapshot,
+            ScrapeError,
+            TaskTransition,
+            ScrapeTask,
+            Scraper,
+            ScrapeJob,
+            JobItem,
+        )
+    }
+    counted |= Match.objects.aggregate(
+        sequences=Sum("sequence"),
+        scrapes=Sum("total_scrapes"),
+        failures=Sum("total_failures"),
+        completed=Count("pk", filter=Q(lifecycle=MatchLifecycle.COMPLETED)),
+    )
+    counted |= ScrapeTask.objects.aggregate(
+        rescues=Sum("rescues"),
+        charged=Sum("charged_attempts"),
+        ended=Count("pk", filter=~Q(state__in=OPEN_STATES)),
+        dead=Count("pk", filter=Q(state=TaskState.DEAD)),
+    )
+    counted |= MatchRef.objects.aggregate(through=Sum("events_through"), seen=Sum("events_seen"))
+    counted |= Scraper.objects.aggregate(updates=Sum("total_updates"))
+    counted |= Breaker.objects.aggregate(calls=Sum("total_calls"))
+    return counted

@@ -1,0 +1,67 @@
+"""What the tests of a scaled system share: how one is started, brought to rest, and judged afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tests.faults.system import System
+from tests.stadium_process import StadiumProcess
+from tests.system import wait_for
+
+LEASE_SECONDS = 5.0
+# Short leases and timeouts: what is to be waited for in a test is the fault, not the patience of the system.
+PATIENCE = {
+    "BREAK_INTERVAL_SECONDS": "3",
+    "TASK_LEASE_SECONDS": f"{LEASE_SECONDS:g}",
+    "HEARTBEAT_SECONDS": "1",
+    "LEADER_LEASE_SECONDS": "3",
+    "NAVIGATION_TIMEOUT_SECONDS": "5",
+    "PAGE_TIMEOUT_SECONDS": "5",
+    "SELECTOR_TIMEOUT_SECONDS": "2",
+}
+
+
+@contextmanager
+def scaled_system(*, database_url: str, redis_url: str, programme: str = "mixed:6:2", **env: str) -> Iterator[System]:
+    with (
+        StadiumProcess(programme=programme, pace=20) as stadium,
+        System(stadium, database_url=database_url, redis_url=redis_url, **{**PATIENCE, **env}) as running,
+    ):
+        yield running
+
+
+def bring_to_rest(system: System) -> None:
+    """A whole system that is up to date."""
+    system.revive()
+    for name in [name for name in system.processes if name.startswith("worker")]:
+        system.worker_id(name)
+    system.settle()
+
+
+def live_refs(system: System) -> list[int]:
+    return [match.ref_id for match in system.live()]
+
+
+def assert_healed(system: System, *, since: float) -> None:
+    """Nothing is lost, doubled, dead, or blamed on the source; every invariant holds."""
+    assert system.count_tasks("state = %s OR charged_attempts > 0", "DEAD", since=since) == 0
+    system.assert_is_true()
+    system.assert_is_whole()
+
+
+def hold_tasks(system: System, name: str, *, seconds: float = 6, latency: float = 2) -> list[tuple[int, int]]:
+    """Make the source slow until this worker has matches in hand; which."""
+    worker_id = system.worker_id(name)
+    system.stadium.fault(kind="latency", value=latency, seconds=seconds)
+    held = wait_for(lambda: system.tasks_held_by(worker_id), seconds=20, what="a task in hand")
+    return list(held)
+
+
+def pass_time(seconds: float, meanwhile: Callable[[], None]) -> None:
+    """Let a fault last, and look at something again and again while it does."""
+    over = time.monotonic() + seconds
+    while time.monotonic() < over:
+        meanwhile()
+        time.sleep(0.25)

@@ -1,0 +1,137 @@
+"""Fault 2: a process dies by SIGKILL at each named point; what it leaves is whole, and the next one goes on."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.faults import truth
+from tests.faults.crash.process import Driver
+from tests.faults.database import Database, PostgresDatabase, SqliteFile, new_database
+from tests.faults.system import SECRETS
+from tests.servers import PostgresServer, are_installed
+from tests.stadium_process import StadiumProcess
+from victoryline.env import PROJECT_ROOT
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.fault_number(2)]
+
+STEP_SECONDS, GAP_SECONDS = 45, 1500  # simulated: a ball or two, and more than a page of them
+Worst = Callable[[str, float], None]
+
+BEFORE_COMMIT = [
+    *[("scorecard", point) for point in ("claim.before", "claim.after", "read.before", "read.after", "finish.ended")],
+    *[
+        ("scorecard", f"ingest.{step}")
+        for step in ("locked", "events", "scraper", "snapshot", "match", "ref", "applied")
+    ],
+    *[("scorecard", point) for point in ("events.superseded", "events.written", "finish.effects")],
+    *[("gap", point) for point in ("fill.ref", "fill.match", "finish.effects")],
+    *[("failing", point) for point in ("failure.kept", "failure.counted", "retry_later.left", "retry_later.told")],
+    *[("failing", "failure.settled"), ("dying", "bury.left"), ("dying", "bury.told"), ("dying", "failure.settled")],
+    *[("gone", "gone.completed"), ("gone", "gone.closed"), ("gone", "finish.effects")],
+    *[("silent_worker", "rescue.taken"), ("silent_worker", "rescue.told")],
+    *[("silent_worker_again", "rescue.taken"), ("silent_worker_again", "rescue.told")],
+    *[("job", f"job.{step}") for step in ("created", "tasks", "items", "begun")],
+    *[("whole", "ingest.applied"), ("whole", "finish.effects")],
+    *[("due", "open_tasks.before"), ("by_hand", "retry.reopened"), ("discovery", "discover.match")],
+]
+AFTER_COMMIT = [
+    *[
+        ("whole", "finish.committed"),
+        ("scorecard", "finish.committed"),
+        ("gap", "finish.committed"),
+        ("failing", "failure.committed"),
+    ],
+    *[("dying", "failure.committed"), ("silent_worker", "rescue.committed")],
+    *[("silent_worker_again", "rescue.committed"), ("due", "open_tasks.after")],
+]
+CASES = [(*case, False) for case in BEFORE_COMMIT] + [(*case, True) for case in AFTER_COMMIT]
+QUICK = {"claim.after", "ingest.snapshot", "finish.effects", "finish.committed", "failure.settled", "rescue.committed"}
+
+
+@dataclass(frozen=True)
+class Ground:
+    stadium: StadiumProcess
+    database: Database
+    driver: Driver
+
+
+@pytest.fixture(scope="module")
+def ground() -> Iterator[StadiumProcess]:
+    """A stadium whose clock only moves when it is told to: what is true stays true while it is looked at."""
+    with StadiumProcess(programme="load:2", pace=1) as stadium:
+        stadium.ask("/control/pace", {"pace": 0})
+        yield stadium
+
+
+@pytest.fixture(scope="module")
+def on_postgres(ground: StadiumProcess, postgres: PostgresServer) -> Iterator[Ground]:
+    url = new_database(postgres, "crashes")
+    yield from _driver(ground, PostgresDatabase(url), DATABASE_URL=url, **SECRETS)
+
+
+@pytest.fixture(scope="module")
+def on_sqlite(ground: StadiumProcess) -> Iterator[Ground]:
+    folder = Path(tempfile.mkdtemp(prefix="vl-crash-"))
+    yield from _driver(ground, SqliteFile(folder / "victoryline.sqlite3"), folder=folder)
+
+
+def _driver(stadium: StadiumProcess, database: Database, *, folder: Path | None = None, **env: str) -> Iterator[Ground]:
+    folder = folder or Path(tempfile.mkdtemp(prefix="vl-crash-"))
+    driver = Driver({**env, "VAR_DIR": str(folder), "STADIUM_URL": stadium.url})
+    try:
+        assert driver.ask("prepare")["told"]["broken"] == {}
+        yield Ground(stadium, database, driver)
+    finally:
+        driver.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def die_and_recover(ground: Ground, flow: str, point: str, *, is_done: bool) -> float:
+    """Seconds that the next process needed to make everything whole."""
+    driver = ground.driver
+    ground.stadium.skip(GAP_SECONDS if flow == "gap" else STEP_SECONDS)
+    death = driver.ask("die", flow=flow, at=point)
+    assert death["signal"] == signal.SIGKILL, f"{flow} does not pass {point}"
+    left = driver.ask("look")["told"]
+    assert left["broken"] == {}, "what it left is half written"
+    assert (left["traces"] != death["told"]) is is_done, f"before {death['told']}, after {left['traces']}"
+    began = time.monotonic()
+    healed = driver.ask("recover")["told"]
+    seconds = time.monotonic() - began
+    assert healed["broken"] == {}
+    assert truth.differences(ground.database, ground.stadium) == []
+    assert truth.holes_in_history(ground.database) == []
+    assert truth.steps_back(ground.database) == []
+    return seconds
+
+
+@pytest.mark.requirement("ZT-8", "BX-13", "NFR-009")
+@pytest.mark.skipif(not are_installed(), reason="needs PostgreSQL: make test installs it")
+class TestOnPostgres:
+    @pytest.mark.parametrize(("flow", "point", "is_done"), CASES)
+    def test_all_or_nothing(self, on_postgres: Ground, flow: str, point: str, is_done: bool, worst: Worst) -> None:
+        worst("SIGKILL at a crash point", die_and_recover(on_postgres, flow, point, is_done=is_done))
+
+
+@pytest.mark.requirement("ZT-8", "BX-13", "NFR-009")
+class TestOnSqlite:
+    @pytest.mark.parametrize(("flow", "point", "is_done"), [case for case in CASES if case[1] in QUICK])
+    def test_all_or_nothing(self, on_sqlite: Ground, flow: str, point: str, is_done: bool) -> None:
+        die_and_recover(on_sqlite, flow, point, is_done=is_done)
+
+
+def test_every_point_has_its_case() -> None:
+    """A point that nobody dies at proves nothing. Those of the spool have tests of their own, beside it."""
+    sources = [path.read_text() for path in (PROJECT_ROOT / "scraping").rglob("*.py")]
+    placed = {name for source in sources for name in re.findall(r'crash_point\("([^"]+)"\)', source)}
+    elsewhere = {name for name in placed if name.startswith(("replay.", "spool."))}
+    assert placed - elsewhere == {point for _, point, _ in CASES}

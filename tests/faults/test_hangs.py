@@ -1,0 +1,145 @@
+"""Something inside a process stops moving, for ever; or the process is told to stop while it has work in hand."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from scraping.watchdog import STALLED_EXIT_CODE
+from tests.faults.conftest import Recovered
+from tests.faults.scaled import PATIENCE, bring_to_rest, hold_tasks, live_refs
+from tests.faults.system import System
+from tests.stadium_process import StadiumProcess
+from tests.system import wait_for
+from victoryline.lib.processes import python
+from victoryline.process_life import CLOSING_SECONDS, ONE_SIGNAL_SECONDS
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow]
+
+STALL_SECONDS, STOP_SECONDS = 3, 12
+# The engine as it is, and beside it a thread that waits for a file to appear and then breaks something inside.
+SABOTAGE = """
+import os, pathlib, sys, threading, time
+os.environ["DJANGO_SETTINGS_MODULE"] = "victoryline.settings"
+import django
+django.setup()
+from django.core.management import call_command
+
+def block_the_loop():
+    from dramatiq.asyncio import get_event_loop_thread
+    get_event_loop_thread().loop.call_soon_threadsafe(time.sleep, 600)
+
+def end_the_consumer():
+    (consumer,) = [each for each in threading.enumerate() if getattr(each, "queue_name", "") == "tasks"]
+    consumer.stop()
+
+def hang_in_a_task():
+    from scraping.engine import Engine
+    Engine.progress = lambda *_: time.sleep(600)
+
+def freeze_the_scheduler():
+    from scraping.scheduler.loop import SchedulerLoop
+    SchedulerLoop.tick = lambda *_, **__: time.sleep(600)
+
+def wait_and_break():
+    while not pathlib.Path(sys.argv[2]).exists():
+        time.sleep(0.02)
+    globals()[sys.argv[1]]()
+
+threading.Thread(target=wait_and_break, daemon=True).start()
+call_command("run_worker", with_scheduler=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[System]:
+    limits = {"STALL_SECONDS": str(STALL_SECONDS), "TASK_DEADLINE_SECONDS": "10", "STOP_SECONDS": str(STOP_SECONDS)}
+    with (
+        StadiumProcess(programme="mixed:3:1", pace=20) as stadium,
+        System(stadium, workers=1, folder=None, **{**PATIENCE, **limits}) as running,
+    ):
+        yield running
+
+
+@pytest.mark.fault_number(5)
+@pytest.mark.requirement("FR-005")
+class TestToldToStop:
+    def test_once_it_finishes_what_it_has_in_hand(self, system: System, recovered: Recovered) -> None:
+        bring_to_rest(system)
+        worker_id = system.worker_id("engine")
+        held = hold_tasks(system, "engine", latency=3)
+        took, code = _stop(system, signal.SIGTERM)
+        recovered("SIGTERM in the middle of slow reads, until the process is gone", took, bound=STOP_SECONDS)
+        assert code == 0
+        done = "SELECT state, worker_id FROM scraping_scrapetask WHERE id = %s"
+        assert [system.database.rows(done, task)[0] for task, _ in held] == [("SUCCESS", worker_id)] * len(held)
+        assert system.count_tasks("state = %s", "EXECUTING") == 0
+        assert system.database.rows("SELECT stopped_at FROM scraping_worker WHERE worker_id = %s", worker_id)[0][0]
+        assert system.browsers() == []
+
+    @pytest.mark.faults_only
+    def test_twice_it_ends_at_once(self, system: System, recovered: Recovered) -> None:
+        bring_to_rest(system)
+        held = hold_tasks(system, "engine", latency=4)
+        system.processes["engine"].send_signal(signal.SIGTERM)
+        time.sleep(ONE_SIGNAL_SECONDS + 0.2)  # signals closer together are taken for one
+        took, _ = _stop(system, signal.SIGTERM)
+        recovered("a second SIGTERM, until the process is gone", took, bound=2)
+        wait_for(lambda: not system.browsers(), seconds=5, what="the end of its browser")
+        system.stadium.clear()
+        stopped_at = time.time()
+        system.revive()
+        system.await_updates([ref for _, ref in held], since=stopped_at, seconds=60)
+
+
+@pytest.mark.fault_number(7)
+@pytest.mark.requirement("NFR-010")
+class TestHangs:
+    @pytest.mark.parametrize(
+        ("what", "words"),
+        [
+            ("block_the_loop", "the event loop has not moved"),
+            pytest.param("end_the_consumer", "the consumer thread of tasks", marks=pytest.mark.faults_only),
+            pytest.param("hang_in_a_task", "task ", marks=pytest.mark.faults_only),
+            pytest.param("freeze_the_scheduler", "the scheduler has not moved", marks=pytest.mark.faults_only),
+        ],
+    )
+    def test_the_process_is_replaced(self, system: System, what: str, words: str, recovered: Recovered) -> None:
+        if "engine" in system.processes:
+            _stop(system, signal.SIGTERM)
+        go = system.folder / f"{what}.go"
+        engine = system.launch_program("engine", python("-c", SABOTAGE, what, str(go)))
+        system.settle()
+        live = live_refs(system)
+        system.await_updates(live, since=time.time(), seconds=60)
+        log_before = len(system.log_of("engine").read_text())
+        go.touch()
+        broken_at = time.time()
+        code = engine.wait(timeout=120)
+        recovered(f"{what}: until the process has ended itself", time.time() - broken_at)
+        said = system.log_of("engine").read_text()[log_before:]
+        assert code == STALLED_EXIT_CODE, said[-3000:]
+        assert words in said
+        assert '"stacks"' in said
+        assert system.browsers() == [], "its browser went with it"
+        system.revive()
+        system.exits.clear()
+        ended_at = time.time()
+        recovered(
+            f"{what}: from there to the next updates", system.await_updates(live, since=ended_at, seconds=120), bound=60
+        )
+        system.assert_is_whole()
+
+
+def _stop(system: System, number: signal.Signals) -> tuple[float, int]:
+    """Send the engine a signal; how long it took to end, and its exit code."""
+    engine: subprocess.Popen[bytes] = system.processes["engine"]
+    began = time.monotonic()
+    engine.send_signal(number)
+    code = engine.wait(timeout=STOP_SECONDS + CLOSING_SECONDS + 10)
+    del system.processes["engine"]
+    return time.monotonic() - began, code

@@ -1,0 +1,73 @@
+"""Fault 4: a hundred kills, seeded: workers, scheduler, browsers, drivers, Redis. What is left is true and whole."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections import Counter
+
+import psutil
+import pytest
+
+from tests.faults.conftest import Recovered
+from tests.faults.database import new_database
+from tests.faults.scaled import bring_to_rest, live_refs, scaled_system
+from tests.faults.system import System
+from tests.servers import PostgresServer, RedisServer, are_installed
+
+pytestmark = [
+    pytest.mark.fault,
+    pytest.mark.slow,
+    pytest.mark.faults_only,
+    pytest.mark.fault_number(4),
+    pytest.mark.timeout(1200),
+    pytest.mark.skipif(not are_installed(), reason="needs PostgreSQL and Redis: make test installs them"),
+]
+
+KILLS = int(os.environ.get("FAULT_KILLS", "100"))
+SEED = int(os.environ.get("FAULT_SEED", "7"))
+VICTIMS = ("worker-1", "worker-2", "scheduler", "a browser", "a browser", "a driver", "Redis")
+
+
+@pytest.mark.requirement("NFR-009", "NFR-010", "BX-12")
+def test_a_hundred_kills(postgres: PostgresServer, recovered: Recovered) -> None:
+    chance, victims = random.Random(SEED), Counter[str]()
+    url = new_database(postgres, "random_kills")
+    # A task may be so unlucky that it is killed four times; here it must go on, for the match is not to blame.
+    with RedisServer() as redis, scaled_system(database_url=url, redis_url=redis.url, MAX_RESCUES="20") as system:
+        bring_to_rest(system)
+        began_at = time.time()
+        for _ in range(KILLS):
+            time.sleep(chance.uniform(0.2, 2.5))
+            victim = chance.choice(VICTIMS)
+            victims[victim] += _kill(system, redis, victim, chance)
+            system.revive()
+        over = time.time()
+        healed = system.await_updates(live_refs(system), since=over, seconds=600)
+        recovered(f"{victims.total()} random kills (seed {SEED}) in {over - began_at:.0f} s", healed, bound=300)
+        assert victims.total() >= KILLS * 0.8, victims
+        assert system.count_tasks("state = %s", "DEAD", since=began_at) == 0
+        system.assert_is_true(seconds=120)
+        system.assert_is_whole(seconds=60)
+
+
+def _kill(system: System, redis: RedisServer, victim: str, chance: random.Random) -> int:
+    """1 if there was somebody to kill."""
+    if victim == "Redis":
+        redis.kill()
+        redis.start()
+        return 1
+    if victim in ("a browser", "a driver"):
+        found = system.browsers() if victim == "a browser" else system.drivers()
+        if not found:
+            return 0
+        try:
+            chance.choice(sorted(found, key=lambda process: process.pid)).kill()
+        except psutil.NoSuchProcess:
+            return 0
+        return 1
+    if victim not in system.processes or system.processes[victim].poll() is not None:
+        return 0
+    system.kill(victim)
+    return 1

@@ -1,0 +1,54 @@
+"""Attempts at tasks under a clock that only moves when a test moves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from unittest.mock import patch
+
+import pytest
+
+from scraping import failures, policies
+from scraping.models import MatchRef, ScrapeTask, TaskState
+from scraping.payloads import Resource
+from scraping.scrape import scrape
+from tests.factories import NOW
+from tests.scraping.builders import POLICIES, Outcome, engine_with, open_task
+
+
+@dataclass
+class Clock:
+    now: datetime = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@contextmanager
+def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    monkeypatch.setattr(policies, "current", lambda: POLICIES)
+    monkeypatch.setattr(failures, "close_old_connections", lambda: None)  # it would end the test's own transaction
+    clock = Clock()
+    with patch("django.utils.timezone.now", clock):
+        yield clock
+
+
+def attempt(ref: MatchRef, clock: Clock, *outcomes: Outcome, resource: Resource = Resource.SCORECARD) -> ScrapeTask:
+    """One attempt at the ref's open task (or a new one), made when it is due."""
+    task = ScrapeTask.objects.filter(ref=ref, resource=resource, state=TaskState.PENDING).first()
+    task_id = task.pk if task else open_task(ref, at=clock.now, resource=resource)
+    clock.now = max(clock.now, ScrapeTask.objects.get(pk=task_id).run_at)
+    scrape(task_id, engine_with(*outcomes))
+    return ScrapeTask.objects.get(pk=task_id)
+
+
+def fail_for_good(ref: MatchRef, clock: Clock, error: Exception) -> ScrapeTask:
+    task = attempt(ref, clock, error)
+    while task.state == TaskState.PENDING:
+        task = attempt(ref, clock, error)
+    return task

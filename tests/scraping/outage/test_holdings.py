@@ -1,0 +1,97 @@
+"""What is news, and what a worker goes on polling without a database."""
+
+from __future__ import annotations
+
+import pytest
+
+from scraping.outage.holdings import HELD_SECONDS, LONGEST_PAUSE_SECONDS, Holdings
+from scraping.outage.importance import Importance, Seen, importance, seen
+from scraping.payloads import MatchState, Payload, Phase
+from scraping.spool import HeldMatch
+from tests.factories import NOW
+from tests.scraping.builders import ball, balls, chasing
+
+MATCH = HeldMatch(7, "crex_13KM", "cricket", "crex", "13KM", "http://crex.test/13KM", 0.5)
+
+
+def reading(state: MatchState | None = None, *events: object) -> Payload:
+    return Payload(
+        source="crex", captured_at=NOW, source_event_id="13KM", state=state or chasing(100), events=tuple(events)
+    )
+
+
+BEFORE = reading(chasing(100), *balls(1, 2, 3))
+
+
+@pytest.mark.requirement("EC-2", "FR-011")
+@pytest.mark.parametrize(
+    ("label", "now", "expected"),
+    [
+        ("the same", BEFORE, Importance.NOTHING_NEW),
+        ("runs", reading(chasing(101), *balls(1, 2, 3)), Importance.CRITICAL),
+        ("a wicket", reading(chasing(100, wickets=4), *balls(1, 2, 3)), Importance.CRITICAL),
+        ("a dot ball: only the overs move", reading(chasing(100, overs="12.4"), *balls(1, 2, 3)), Importance.CRITICAL),
+        ("a new ball in the list", reading(chasing(100), *balls(1, 2, 3, 4)), Importance.CRITICAL),
+        ("a corrected ball", reading(chasing(100), *balls(1, 2), ball(3, runs=4)), Importance.CRITICAL),
+        ("a drinks break", reading(chasing(100, phase=Phase.DRINKS), *balls(1, 2, 3)), Importance.MINOR),
+        ("a comment", reading(chasing(100), *balls(1, 2, 3), ball(9, is_critical=False)), Importance.MINOR),
+        ("a shorter list of the same balls", reading(chasing(100), *balls(2, 3)), Importance.NOTHING_NEW),
+    ],
+)
+def test_importance(label: str, now: Payload, expected: Importance) -> None:
+    assert importance(seen(BEFORE), seen(now)) is expected, label
+
+
+def test_a_first_reading_is_critical() -> None:
+    assert importance(Seen(), seen(BEFORE)) is Importance.CRITICAL
+
+
+class TestHoldings:
+    def test_a_match_that_was_read_is_held_and_due(self) -> None:
+        held = Holdings()
+        held.stored(MATCH, BEFORE, interval_seconds=2.5, now=100.0)
+        assert [one.match for one in held.due(100.0)] == [MATCH]
+
+    def test_what_the_database_has_is_no_news(self) -> None:
+        held = Holdings()
+        held.stored(MATCH, BEFORE, interval_seconds=2.5, now=100.0)
+        assert held.due(100.0)[0].note(BEFORE, 101.0) is Importance.NOTHING_NEW
+
+    def test_a_match_that_others_read_is_let_go(self) -> None:
+        held = Holdings()
+        held.stored(MATCH, BEFORE, interval_seconds=2.5, now=0.0)
+        held.forget_old(HELD_SECONDS)
+        assert len(held) == 1
+        held.forget_old(HELD_SECONDS + 1)
+        assert len(held) == 0
+
+    def test_a_rarely_read_one_is_held_longer(self) -> None:
+        held = Holdings()
+        held.stored(MATCH, BEFORE, interval_seconds=300, now=0.0)
+        held.forget_old(800.0)
+        assert len(held) == 1
+
+    def test_failures_slow_a_match_down_up_to_a_minute(self) -> None:
+        held = Holdings()
+        held.restore([MATCH], interval_seconds=2.5, now=0.0)
+        one = held.due(0.0)[0]
+        pauses = []
+        for _ in range(8):
+            one.note_failure(0.0)
+            pauses.append(one.due_at)
+        assert pauses == sorted(pauses)
+        assert pauses[0] == 5.0
+        assert pauses[-1] == LONGEST_PAUSE_SECONDS
+
+    def test_a_source_that_names_a_time_is_left_alone_until_then(self) -> None:
+        held = Holdings()
+        held.restore([MATCH], interval_seconds=2.5, now=0.0)
+        held.due(0.0)[0].note_failure(0.0, retry_after_seconds=90)
+        assert held.due(89.0) == []
+        assert len(held.due(90.0)) == 1
+
+    def test_a_restored_match_does_not_replace_one_that_is_held(self) -> None:
+        held = Holdings()
+        held.stored(MATCH, BEFORE, interval_seconds=2.5, now=0.0)
+        held.restore([MATCH], interval_seconds=9.0, now=0.0)
+        assert held.due(0.0)[0].interval_seconds == 2.5

@@ -1,0 +1,260 @@
+"""The keeper: what a worker does between losing the database and having it back. The reader is scripted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+
+from scraping import journal
+from scraping.engine import Engine
+from scraping.errors import Transient
+from scraping.models import Match, MatchRef, ScrapeTask, TaskState
+from scraping.outage import OutageKeeper
+from scraping.outage import keeper as keeper_module
+from scraping.scrape import scrape
+from scraping.spool import HeldMatch, Spool, SpoolLimits
+from tests.factories import make_ref
+from tests.scraping.builders import POLICIES, Outcome, ScriptedReader, balls, chasing, later, open_task, payload_of
+from tests.system import wait_for
+
+pytestmark = [
+    pytest.mark.both,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.requirement("EC-2", "FR-011", "FR-020", "BX-13"),
+]
+
+
+@contextmanager
+def database_away() -> Iterator[None]:
+    """For this thread: every statement fails as it does when the server has gone."""
+
+    def refuse(*_: Any) -> None:
+        raise OperationalError("server closed the connection unexpectedly")
+
+    with connection.execute_wrapper(refuse):
+        yield
+
+
+@pytest.fixture
+def ref() -> MatchRef:
+    return make_ref()
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
+    """An engine whose keeper polls only when it is told to, and mends in the test's own thread."""
+    made: list[OutageKeeper] = []
+    monkeypatch.setattr(OutageKeeper, "_start_mender", lambda _: None)
+
+    def build(*outcomes: Outcome, name: str = "w-1") -> Engine:
+        reader = ScriptedReader(*outcomes)
+        keeper = OutageKeeper(
+            worker_id=name,
+            reader=reader,
+            policies=POLICIES,
+            spool=Spool(tmp_path / "spool", name=name, limits=SpoolLimits()),
+            threads=2,
+            in_hand=list,
+        )
+        made.append(keeper)
+        return Engine(worker_id=name, reader=reader, policies=POLICIES, keeper=keeper)
+
+    yield build
+    for keeper in made:
+        keeper.spool.close()
+
+
+def keeper_of(engine: Engine) -> OutageKeeper:
+    assert engine.keeper is not None
+    return engine.keeper
+
+
+def poll_all(engine: Engine) -> None:
+    keeper = keeper_of(engine)
+    for held in keeper.holdings.due(time.monotonic() + 1000):
+        keeper._poll(held)
+
+
+class TestLosingTheDatabase:
+    def test_at_the_commit_keeps_the_reading(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
+        engine = make(payload_of(ref, chasing(100), at=later(10), events=balls(1, 2)))
+        task_id = open_task(ref)
+        away = database_away()
+
+        def go_away() -> None:
+            away.__enter__()
+
+        engine.reader._before = go_away  # type: ignore[attr-defined]
+        scrape(task_id, engine)
+        away.__exit__(None, None, None)
+        keeper = keeper_of(engine)
+        assert keeper.is_away
+        assert not engine.takes_work
+        assert [one.ref_id for one in keeper.spool.batch(9)] == [ref.pk]
+        assert ScrapeTask.objects.get().state == TaskState.EXECUTING
+
+        keeper._mend()
+        assert not keeper.is_away
+        assert engine.takes_work
+        assert Match.objects.get().payload["innings"][1]["runs"] == 100
+        task = ScrapeTask.objects.get(pk=task_id)
+        assert (task.state, task.attempt, task.charged_attempts, task.rescues) == (TaskState.PENDING, 0, 0, 0)
+
+    def test_at_the_claim_loses_nothing(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
+        engine = make(payload_of(ref))
+        task_id = open_task(ref)
+        with database_away():
+            scrape(task_id, engine)
+        assert keeper_of(engine).is_away
+        assert engine.reader.reads == 0  # type: ignore[attr-defined]
+        assert ScrapeTask.objects.get().state == TaskState.PENDING
+
+    def test_of_which_the_commit_had_arrived_changes_nothing(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
+        """The reply to COMMIT was lost: the reading is in the database and in the spool."""
+        payload = payload_of(ref, chasing(100), at=later(10), events=balls(1, 2))
+        engine = make(payload)
+        scrape(open_task(ref), engine)
+        keeper = keeper_of(engine)
+        keeper.holdings.forget(ref.pk)
+        keeper.not_stored(_match(ref), payload)
+        sequence = Match.objects.get().sequence
+        keeper.lost(OperationalError("gone"))
+        keeper._mend()
+        assert Match.objects.get().sequence == sequence
+        assert len(keeper.spool) == 0
+
+
+class TestPollingOn:
+    def test_keeps_only_what_is_new(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
+        first = payload_of(ref, chasing(100), at=later(10), events=balls(1, 2))
+        second = payload_of(ref, chasing(104), at=later(20), events=balls(1, 2, 3))
+        engine = make(first, first, second, second)
+        scrape(open_task(ref), engine)
+        keeper = keeper_of(engine)
+        keeper.lost(OperationalError("gone"))
+        for _ in range(3):
+            poll_all(engine)
+        assert [one.payload for one in keeper.spool.batch(9)] == [second]
+
+    def test_a_failure_slows_down_and_stops_nothing(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
+        first, second = payload_of(ref, chasing(100), at=later(10)), payload_of(ref, chasing(104), at=later(20))
+        engine = make(first, Transient("no route to host"), ValueError("a bug"), second)
+        scrape(open_task(ref), engine)
+        keeper = keeper_of(engine)
+        keeper.lost(OperationalError("gone"))
+        poll_all(engine)
+        assert keeper.holdings.due(time.monotonic()) == []
+        poll_all(engine)
+        poll_all(engine)
+        assert len(keeper.spool) == 1
+
+    def test_rubbish_is_not_kept(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
+        other = payload_of(ref, chasing(150)).model_copy(update={"source_event_id": "another"})
+        engine = make(payload_of(ref, chasing(100), at=later(10)), other)
+        scrape(open_task(ref), engine)
+        keeper_of(engine).lost(OperationalError("gone"))
+        poll_all(engine)
+        assert len(keeper_of(engine).spool) == 0
+
+    @pytest.mark.requirement("EC-2")
+    def test_the_size_of_the_queue_is_told_every_minute(
+        self, ref: MatchRef, make: Callable[..., Engine], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        engine = make(payload_of(ref))
+        keeper = keeper_of(engine)
+        keeper.lost(OperationalError("gone"))
+        keeper._tell()
+        keeper._tell_at -= 60
+        keeper._tell()
+        keeper._tell()
+        told = [record for record in caplog.records if getattr(record, "action", "") == "spool_waits"]
+        assert [record.levelname for record in told] == ["WARNING"]
+
+
+class TestMending:
+    def test_asks_more_slowly_each_time(
+        self, make: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch, ref: MatchRef
+    ) -> None:
+        engine = make(payload_of(ref))
+        keeper = keeper_of(engine)
+        keeper.lost(OperationalError("gone"))
+        pauses: list[float] = []
+        failing = database_away()
+        failing.__enter__()
+
+        def pause(seconds: float) -> bool:
+            pauses.append(seconds)
+            if len(pauses) == 6:
+                failing.__exit__(None, None, None)
+            return False
+
+        monkeypatch.setattr(keeper._stopping, "wait", pause)
+        monkeypatch.setattr(keeper_module.connection, "close", lambda: None)
+        keeper._mend()
+        assert pauses == [1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
+        assert not keeper.is_away
+
+    def test_gives_back_only_its_own_tasks_that_nobody_has_in_hand(
+        self, make: Callable[..., Engine], ref: MatchRef
+    ) -> None:
+        engine = make(payload_of(ref))
+        mine, others = open_task(ref), open_task(make_ref())
+        now = keeper_module.timezone.now()
+        journal.claim(mine, worker_id="w-1", lease_seconds=15, now=now)
+        journal.claim(others, worker_id="w-2", lease_seconds=15, now=now)
+        keeper_of(engine).lost(OperationalError("gone"))
+        keeper_of(engine)._mend()
+        states = dict(ScrapeTask.objects.values_list("pk", "state"))
+        assert states == {mine: TaskState.PENDING, others: TaskState.EXECUTING}
+
+
+class TestAfterADeath:
+    def test_the_next_worker_writes_what_the_last_one_read(self, make: Callable[..., Engine], ref: MatchRef) -> None:
+        old = keeper_of(make(payload_of(ref), name="old"))
+        old.not_stored(_match(ref), payload_of(ref, chasing(100), at=later(10), events=balls(1, 2)))
+        old.spool.close()
+        new = keeper_of(make(payload_of(ref), name="new"))
+        new._adopt()
+        assert new.is_away
+        new._mend()
+        assert Match.objects.get().payload["innings"][1]["runs"] == 100
+
+    def test_and_goes_on_polling_its_matches_if_the_database_is_still_away(
+        self, make: Callable[..., Engine], ref: MatchRef
+    ) -> None:
+        first = payload_of(ref, chasing(100), at=later(10))
+        engine = make(first, name="old")
+        scrape(open_task(ref), engine)
+        keeper_of(engine)._tell_loss()
+        keeper_of(engine).spool.close()
+        new = make(payload_of(ref, chasing(104), at=later(20)), name="new")
+        keeper_of(new)._adopt()
+        poll_all(new)
+        assert [one.payload.state for one in keeper_of(new).spool.batch(9)] == [chasing(104)]
+
+
+class TestThreads:
+    def test_a_whole_outage_with_the_real_threads(
+        self, make: Callable[..., Engine], ref: MatchRef, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        engine = make(payload_of(ref, chasing(100), at=later(10)), payload_of(ref, chasing(104), at=later(20)))
+        scrape(open_task(ref), engine)
+        keeper = keeper_of(engine)
+        keeper.start()
+        keeper.lost(OperationalError("gone"))
+        wait_for(lambda: len(keeper.spool) == 1, seconds=10, what="an update in the spool")
+        monkeypatch.undo()  # the mender may start
+        keeper._start_mender()
+        wait_for(lambda: not keeper.is_away, seconds=10, what="the end of the outage")
+        assert Match.objects.get().payload["innings"][1]["runs"] == 104
+        keeper.stop()
+
+
+def _match(ref: MatchRef) -> HeldMatch:
+    return HeldMatch(ref.pk, ref.key, "cricket", ref.source.key, ref.source_event_id, ref.url, 0.5)

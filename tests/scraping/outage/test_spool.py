@@ -1,0 +1,226 @@
+"""The spool: a queue that is on disk before it counts, bounded in memory, and found again after a death."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import uuid
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scraping.payloads import Payload
+from scraping.spool import HeldMatch, Spool, SpoolLimits, Update
+from scraping.spool.file import SpoolFile
+from scraping.spool.update import encode
+from tests.factories import NOW, cricket_state
+from tests.scraping.builders import balls
+
+MATCH = HeldMatch(7, "crex_13KM", "cricket", "crex", "13KM", "http://crex.test/13KM", 0.5)
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def update(number: int = 1, *, is_critical: bool = True, events: int = 3) -> Update:
+    payload = Payload(
+        source="crex",
+        captured_at=NOW + timedelta(seconds=number),
+        source_event_id="13KM",
+        state=cricket_state(),
+        events=balls(*range(1, events + 1)),
+    )
+    return Update(uuid.UUID(int=number), 7, "crex_13KM", "w-1", is_critical, payload)
+
+
+def spool(folder: Path, *, name: str = "w-1", items: int = 1000, size: int = 10_000_000) -> Spool:
+    return Spool(folder, name=name, limits=SpoolLimits(items, size))
+
+
+def ids(found: list[Update]) -> list[int]:
+    return [one.update_id.int for one in found]
+
+
+def dead(one: Spool) -> None:
+    """As if its process had ended: the kernel frees the locks, nobody tidies up."""
+    for file in [*one._adopted, *([one._own] if one._own else [])]:
+        os.close(file._handle)
+
+
+class TestQueue:
+    def test_gives_back_what_was_put_in_order(self, tmp_path: Path) -> None:
+        queue = spool(tmp_path)
+        for number in range(1, 6):
+            queue.put(update(number, is_critical=bool(number % 2)))
+        assert ids(queue.batch(3)) == [1, 2, 3]
+        assert queue.batch(1)[0] == update(1)
+
+    def test_keeps_a_batch_until_it_is_done(self, tmp_path: Path) -> None:
+        queue = spool(tmp_path)
+        for number in range(1, 5):
+            queue.put(update(number))
+        first = queue.batch(2)
+        assert ids(queue.batch(2)) == [1, 2]
+        queue.done(first)
+        assert ids(queue.batch(9)) == [3, 4]
+
+    def test_leaves_no_file_behind_when_all_is_done(self, tmp_path: Path) -> None:
+        queue = spool(tmp_path)
+        queue.put(update())
+        queue.done(queue.batch(9))
+        assert queue.disk_bytes == 0
+        queue.close()
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.requirement("FR-011", "NFR-015", "EC-2")
+    def test_over_the_limit_the_oldest_minor_update_goes_first_and_is_told(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        queue = spool(tmp_path, items=3)
+        for number, is_critical in enumerate((True, False, False, True, True), 1):
+            queue.put(update(number, is_critical=is_critical))
+        assert ids(queue.batch(9)) == [1, 4, 5]
+        assert queue.dropped == 2
+        assert [record.action for record in caplog.records] == ["update_dropped", "update_dropped"]  # type: ignore[attr-defined]
+
+    @pytest.mark.requirement("FR-011", "NFR-009", "NFR-015")
+    def test_critical_updates_are_never_dropped_and_memory_stays_bounded(self, tmp_path: Path) -> None:
+        size = len(encode(update()))
+        queue = spool(tmp_path, items=1000, size=size * 10)
+        for number in range(1, 101):
+            queue.put(update(number))
+            assert queue.memory_bytes <= size * 10
+        assert ids(queue.batch(200)) == list(range(1, 101))
+
+    def test_a_full_disk_costs_the_disk_copy_and_not_the_update(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        queue = spool(tmp_path, items=2)
+        queue.put(update(1))
+
+        def full(*_: Any) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "pwrite", full)
+            for number in (2, 3, 4):
+                queue.put(update(number))
+            assert not queue.is_on_disk
+        queue.put(update(5))
+        assert ids(queue.batch(9)) == [1, 2, 3, 4, 5]
+        assert [r.levelname for r in caplog.records] == ["CRITICAL"]  # once, not for every update
+
+
+class TestAfterADeath:
+    @pytest.mark.requirement("BX-13")
+    def test_the_next_process_takes_over_what_was_left(self, tmp_path: Path) -> None:
+        old = spool(tmp_path, name="old")
+        old.hold([MATCH])
+        old.put(update(1))
+        dead(old)
+        new = spool(tmp_path, name="new")
+        new.put(update(2))
+        assert new.adopt() == [MATCH]
+        assert ids(new.batch(9)) == [1, 2]
+        new.done(new.batch(9))
+        assert [path.name for path in tmp_path.iterdir()] == ["new.spool"]
+
+    def test_but_not_what_a_living_one_holds(self, tmp_path: Path) -> None:
+        holder = (
+            "import sys, pathlib; from scraping.spool.file import SpoolFile;"
+            "f = SpoolFile.take(pathlib.Path(sys.argv[1])); f.append([b'{}']); print('held', flush=True); input()"
+        )
+        with subprocess.Popen(
+            [sys.executable, "-c", holder, str(tmp_path / "other.spool")],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True,
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            assert process.stdout.readline() == "held\n"
+            queue = spool(tmp_path)
+            assert queue.adopt() == []
+            assert (tmp_path / "other.spool").exists()
+            process.kill()
+        assert queue.adopt() == []
+        assert not (tmp_path / "other.spool").exists()
+
+    def test_a_line_that_was_cut_short_is_left_out(self, tmp_path: Path) -> None:
+        old = spool(tmp_path, name="old")
+        old.put(update(1))
+        old.put(update(2))
+        dead(old)
+        path = tmp_path / "old.spool"
+        path.write_bytes(path.read_bytes()[:-20])
+        new = spool(tmp_path, name="new")
+        new.adopt()
+        assert ids(new.batch(9)) == [1]
+
+    def test_what_was_dropped_stays_dropped(self, tmp_path: Path) -> None:
+        old = spool(tmp_path, name="old", items=1)
+        old.put(update(1, is_critical=False))
+        old.put(update(2))
+        dead(old)
+        new = spool(tmp_path, name="new")
+        new.adopt()
+        assert ids(new.batch(9)) == [2]
+
+    def test_a_file_that_is_no_spool_hurts_nobody(self, tmp_path: Path) -> None:
+        (tmp_path / "x.spool").write_bytes(b"hello\n\x00\xff\n")
+        queue = spool(tmp_path)
+        assert queue.adopt() == []
+        assert len(queue) == 0
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.booleans()),
+        st.tuples(st.just("done"), st.integers(1, 5)),
+        st.tuples(st.just("die"), st.none()),
+    ),
+    max_size=40,
+)
+
+
+@pytest.mark.requirement("BX-13", "NFR-009")
+@settings(max_examples=60, deadline=None)
+@given(steps=steps)
+def test_no_critical_update_is_ever_lost_or_reordered(steps: list[tuple[str, Any]], tmp_path_factory: Any) -> None:
+    """Whatever is put, written and killed, in any order: critical updates that are not done are there, in order."""
+    folder: Path = tmp_path_factory.mktemp("spool")
+    queue, generation, number = spool(folder, name="0", items=4), 0, 0
+    expected: list[int] = []
+    for step, argument in steps:
+        if step == "put":
+            number += 1
+            queue.put(update(number, is_critical=argument, events=0))
+            expected += [number] if argument else []
+        elif step == "done":
+            batch = queue.batch(argument)
+            queue.done(batch)
+            expected = [each for each in expected if each not in ids(batch)]
+        else:
+            dead(queue)
+            generation += 1
+            queue = spool(folder, name=str(generation), items=4)
+            queue.adopt()
+        waiting = [one for one in queue.batch(1000) if one.is_critical]
+        found = [each for each in ids(waiting) if each in expected]
+        assert found == expected
+    dead(queue)
+
+
+def test_a_short_write_counts_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = SpoolFile.take(tmp_path / "a.spool")
+    assert file is not None
+    file.append([b"one"])
+    real = os.pwrite
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", lambda handle, data, at: real(handle, data[:5], at))
+        with pytest.raises(OSError, match="No space left"):
+            file.append([b"two"])
+    file.append([b"three"])
+    assert [line for _, line in file.lines()] == [b"one", b"three"]
+    file.close()

@@ -1,0 +1,337 @@
+"""Breakers, windows, budgets and the table of rules as arithmetic. No database, no clock, no sleep."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import deque
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from scraping.errors import ErrorClass
+from scraping.policies import SOURCE_BREAKER, from_config
+from scraping.resilience.backoff import RetryPolicy, backoff_seconds
+from scraping.resilience.breaker import (
+    CLOSED,
+    HALF_OPEN,
+    OPEN,
+    PERMIT_SECONDS,
+    BreakerPolicy,
+    BreakerView,
+    admit,
+    after_failure,
+    after_success,
+    closed,
+    forced_closed,
+    forced_open,
+    free_permits,
+    give_back,
+    half_opened,
+    probe_limit,
+    settled,
+)
+from scraping.resilience.budget import LONGEST_WAIT_SECONDS, BudgetPolicy, is_retry, retries_left
+from scraping.resilience.decide import OUR_FAULTS, RULES, SOURCE_FAULTS, Failure, Retry, decide
+from scraping.resilience.window import Bucket, Window, WindowPolicy, bucket_start, is_failing, summed
+from tests.factories import NOW
+from tests.scraping.builders import later
+from victoryline import env
+
+POLICY = BreakerPolicy()
+HALF = half_opened("test")
+
+
+def play(outcomes: str, view: BreakerView | None = None, policy: BreakerPolicy = POLICY) -> BreakerView:
+    """`-` a failure, `+` a success, `.` the time it stays open; requests are made only where they may be."""
+    view, now = view or BreakerView(), NOW
+    for number, outcome in enumerate(outcomes):
+        if outcome == ".":
+            now += timedelta(seconds=policy.timeout_seconds)
+            continue
+        admission = admit(view, str(number), policy, now)
+        if admission.refused_until is None:
+            after = after_failure if outcome == "-" else after_success
+            view = after(admission.view, str(number), policy, now)
+    return view
+
+
+@pytest.mark.requirement("FR-003")
+class TestBreakerOfAMatch:
+    @pytest.mark.parametrize(
+        ("outcomes", "state"),
+        [
+            ("", CLOSED),
+            ("----", CLOSED),
+            ("-----", OPEN),
+            ("----+----", CLOSED),
+            ("----+-----", OPEN),
+            ("-----+", OPEN),
+            ("-----.+", HALF_OPEN),
+            ("-----.++++", HALF_OPEN),
+            ("-----.+++++", CLOSED),
+            ("-----.++++-", OPEN),
+            ("-----.++++-.+++++", CLOSED),
+            ("-----.+++++----", CLOSED),
+            ("-----.+++++-----", OPEN),
+        ],
+    )
+    def test_five_failures_open_five_good_probes_close(self, outcomes: str, state: str) -> None:
+        assert play(outcomes).state == state
+
+    def test_stays_open_for_sixty_seconds(self) -> None:
+        view = play("-----")
+        assert view.open_until == later(60)
+        assert admit(view, "1", POLICY, later(59.9)).refused_until == later(60)
+        assert admit(view, "1", POLICY, later(60)).refused_until is None
+
+    def test_the_thresholds_are_settings(self) -> None:
+        policy = BreakerPolicy(failure_threshold=2, timeout_seconds=5, success_threshold=1)
+        assert play("--", policy=policy).open_until == later(5)
+        assert play("--.+", policy=policy).state == CLOSED
+
+    def test_says_why(self) -> None:
+        view = after_failure(replace(BreakerView(), failure_count=4), "1", POLICY, NOW, "live answered 502")
+        assert view.reason == "5 failures in a row, the last: live answered 502"
+
+    def test_a_request_from_before_it_opened_changes_nothing(self) -> None:
+        opened = play("-----")
+        assert after_success(opened, "from before", POLICY, later(1)) == opened
+        assert after_failure(opened, "from before", POLICY, later(1)) == opened
+        tried = admit(opened, "probe", POLICY, later(61)).view
+        assert after_success(tried, "from before", POLICY, later(62)) == tried
+        assert after_failure(tried, "from before", POLICY, later(62)) == tried
+
+
+class TestPermits:
+    def test_one_probe_at_a_time(self) -> None:
+        first = admit(HALF, "1", POLICY, NOW)
+        assert first.refused_until is None
+        assert admit(first.view, "2", POLICY, NOW).refused_until == later(5)
+        assert admit(first.view, "2", POLICY, NOW).view == first.view
+
+    def test_the_outcome_gives_it_back(self) -> None:
+        view = after_success(admit(HALF, "1", POLICY, NOW).view, "1", POLICY, later(1))
+        assert (view.success_count, dict(view.probes)) == (1, {})
+        assert admit(view, "2", POLICY, later(1)).refused_until is None
+
+    def test_so_does_an_end_that_says_nothing_about_the_source(self) -> None:
+        view = give_back(admit(HALF, "1", POLICY, NOW).view, "1")
+        assert (view.state, view.success_count, dict(view.probes)) == (HALF_OPEN, 0, {})
+
+    def test_a_lost_probe_expires(self) -> None:
+        view = admit(HALF, "1", POLICY, NOW).view
+        assert admit(view, "2", POLICY, later(PERMIT_SECONDS - 1)).refused_until is not None
+        taken = admit(view, "2", POLICY, later(PERMIT_SECONDS))
+        assert (taken.refused_until, list(taken.view.probes)) == (None, ["2"])
+
+    def test_a_task_that_was_taken_over_keeps_its_permit(self) -> None:
+        view = admit(HALF, "1", POLICY, NOW).view
+        again = admit(view, "1", POLICY, later(16))
+        assert (again.refused_until, again.view.probes["1"]) == (None, later(16 + PERMIT_SECONDS))
+
+    def test_a_late_probe_counts_until_another_one_has_its_place(self) -> None:
+        view = admit(HALF, "1", POLICY, NOW).view
+        assert after_failure(view, "1", POLICY, later(600)).state == OPEN
+        replaced = admit(view, "2", POLICY, later(600)).view
+        assert after_failure(replaced, "1", POLICY, later(601)) == replaced
+
+    @pytest.mark.parametrize(("successes", "permits"), [(0, 3), (1, 2), (2, 1)])
+    def test_a_source_gets_three_and_never_more_than_are_needed(self, successes: int, permits: int) -> None:
+        view = replace(HALF, success_count=successes)
+        assert free_permits(view, SOURCE_BREAKER, NOW) == permits
+        for task in range(permits):
+            view = admit(view, str(task), SOURCE_BREAKER, NOW).view
+        assert free_permits(view, SOURCE_BREAKER, NOW) == 0
+        assert admit(view, "one more", SOURCE_BREAKER, NOW).refused_until is not None
+
+    @pytest.mark.parametrize(
+        ("view", "limit"), [(BreakerView(), None), (HALF, 3), (play("-----"), 0), (forced_open(later(9), "x"), 0)]
+    )
+    def test_the_scheduler_knows_how_many_tasks_make_sense(self, view: BreakerView, limit: int | None) -> None:
+        assert probe_limit(view, SOURCE_BREAKER, NOW) == limit
+
+
+@pytest.mark.requirement("FS-12")
+class TestBreakerOfASource:
+    @pytest.mark.parametrize(("outcomes", "state"), [("++", HALF_OPEN), ("+++", CLOSED), ("++-", OPEN), ("-++", OPEN)])
+    def test_three_canary_probes_decide(self, outcomes: str, state: str) -> None:
+        view = HALF
+        for task in "012":
+            view = admit(view, task, SOURCE_BREAKER, NOW).view
+        for task, outcome in enumerate(outcomes):
+            after = after_success if outcome == "+" else after_failure
+            view = after(view, str(task), SOURCE_BREAKER, later(1))
+        assert view.state == state
+        assert view.open_until == (later(901) if state == OPEN else None)
+
+    def test_failures_in_a_row_do_not_open_it(self) -> None:
+        assert play("-" * 200, policy=SOURCE_BREAKER) == BreakerView()
+
+    @pytest.mark.parametrize(
+        ("calls", "bad", "expected"),
+        [(0, 0, False), (29, 29, False), (30, 10, False), (30, 11, True), (100, 34, False), (100, 35, True)],
+    )
+    def test_thirty_calls_with_35_percent_bad_are_too_many(self, calls: int, bad: int, expected: bool) -> None:
+        assert is_failing(Window(calls, bad), WindowPolicy()) is expected
+
+    def test_the_window_slides(self) -> None:
+        buckets = [Bucket(later(10 * number), calls=10, bad=number) for number in range(5)]
+        assert summed(buckets, since=later(20)) == Window(30, 2 + 3 + 4)
+        assert summed(buckets, since=later(20.1)) == Window(20, 3 + 4)
+
+    @pytest.mark.parametrize(("seconds", "start"), [(0, 0), (9.99, 0), (10, 10), (27.5, 20)])
+    def test_calls_fall_into_buckets_of_ten_seconds(self, seconds: float, start: float) -> None:
+        assert bucket_start(later(seconds)) == later(start)
+
+    def test_the_numbers_are_settings(self) -> None:
+        names = {
+            "SOURCE_BREAKER_WINDOW_SECONDS": "60",
+            "SOURCE_BREAKER_MIN_CALLS": "4",
+            "SOURCE_BREAKER_BAD_PERCENT": "50",
+            "SOURCE_BREAKER_COOLDOWN_SECONDS": "30",
+            "SOURCE_BREAKER_PROBES": "2",
+            "RETRY_BUDGET_PERCENT": "10",
+        }
+        policies = from_config(env.load(names))
+        assert policies.window == WindowPolicy(60, 4, 50)
+        assert (policies.source_breaker.timeout_seconds, policies.source_breaker.probes) == (30, 2)
+        assert (policies.source_breaker.success_threshold, policies.source_breaker.failure_threshold) == (2, 0)
+        assert policies.budget.percent == 10
+
+
+@pytest.mark.requirement("BX-7")
+class TestForced:
+    def test_open_refuses_everybody_until_its_end_and_then_probes(self) -> None:
+        view = forced_open(later(600), "they asked us to")
+        assert admit(view, "1", POLICY, later(599)).refused_until == later(600)
+        assert after_success(view, "1", POLICY, later(599)) == view
+        probing = settled(view, later(600))
+        assert (probing.state, probing.forced) == (HALF_OPEN, "")
+
+    def test_closed_lets_everybody_through_whatever_fails_until_its_end(self) -> None:
+        view = forced_closed(later(600), "we know better")
+        for number in range(20):
+            assert admit(view, str(number), POLICY, later(1)).refused_until is None
+            view = after_failure(view, str(number), POLICY, later(1))
+        assert (view.state, view.failure_count) == (CLOSED, 0)
+        for number in range(5):
+            view = after_failure(view, str(number), POLICY, later(600))
+        assert (view.state, view.forced) == (OPEN, "")
+
+    def test_reset_forgets_everything(self) -> None:
+        assert replace(closed("reset"), reason="") == BreakerView()
+
+
+@pytest.mark.requirement("BX-17", "FS-9")
+class TestRules:
+    def test_every_class_has_one(self) -> None:
+        assert set(RULES) == set(ErrorClass)
+
+    def test_only_the_sources_faults_feed_breakers_and_only_ours_are_free(self) -> None:
+        assert sorted(SOURCE_FAULTS) == ["auth", "blocked", "drift", "transient"]
+        assert sorted(OUR_FAULTS) == ["resource", "store"]
+        assert not SOURCE_FAULTS & OUR_FAULTS
+
+    def test_being_turned_away_changes_the_session_and_nothing_else_does(self) -> None:
+        assert {one for one, rule in RULES.items() if rule.rotates_session} == {ErrorClass.BLOCKED, ErrorClass.AUTH}
+
+    def test_what_a_person_must_look_at_is_hard(self) -> None:
+        hard = {one for one, rule in RULES.items() if not rule.is_soft}
+        assert hard == {ErrorClass.DRIFT, ErrorClass.GONE, ErrorClass.BUG}
+
+    @pytest.mark.parametrize("error_class", sorted(set(ErrorClass) - OUR_FAULTS - {ErrorClass.BUG}))
+    def test_a_source_that_says_when_is_obeyed_whatever_it_answered(self, error_class: ErrorClass) -> None:
+        failure = Failure(error_class, "503", 1, 0, retry_after_seconds=90)
+        assert decide(failure, RetryPolicy(), NOW, random.Random(1)) == Retry(later(90), is_charged=True)
+
+
+class TestBudget:
+    @pytest.mark.parametrize(
+        ("what", "charged", "due", "next_poll", "expected"),
+        [
+            ("a first attempt", 0, 0, 9, False),
+            ("sooner than the next poll", 1, 0, 9, True),
+            ("in the place of the next poll", 1, 0, 0, False),
+            ("of something without a schedule", 1, 0, None, True),
+            ("that has waited a minute", 1, -LONGEST_WAIT_SECONDS, None, False),
+        ],
+    )
+    def test_what_a_retry_is(
+        self, what: str, charged: int, due: float, next_poll: float | None, expected: bool
+    ) -> None:
+        poll = None if next_poll is None else later(next_poll)
+        assert is_retry(charged_attempts=charged, due_at=later(due), next_poll_at=poll, now=NOW) is expected
+
+    @pytest.mark.parametrize(
+        ("window", "under_way", "left"),
+        [
+            (Window(), 0, 10),
+            (Window(20, 20, 4), 0, 6),
+            (Window(100, 0, 0), 0, 20),
+            (Window(100, 0, 15), 3, 2),
+            (Window(100, 0, 25), 0, 0),
+            (Window(0, 0, 0), 12, 0),
+        ],
+    )
+    def test_a_fifth_of_the_calls_but_ten_at_least(self, window: Window, under_way: int, left: int) -> None:
+        assert retries_left(window, BudgetPolicy(), under_way=under_way) == left
+
+
+@pytest.mark.parametrize("matches", [1, 8, 60])
+@pytest.mark.parametrize("interval", [2.5, 30.0])
+def test_retries_stay_a_fifth_of_the_traffic_when_every_call_fails(matches: int, interval: float) -> None:
+    """Half an hour of nothing but failures, without a breaker: each match polls, fails, and would like to retry."""
+    storm = Storm(matches, interval)
+    storm.run(seconds=1800)
+    assert storm.retries > 0
+    assert storm.refused > 0 or matches == 1
+    assert storm.worst_excess <= 0
+
+
+class Storm:
+    """Matches that fail at every call. The budget is asked before each retry, as the scheduler does it."""
+
+    def __init__(self, matches: int, interval: float) -> None:
+        self.interval = interval
+        self.retries = self.refused = 0
+        self.worst_excess = float("-inf")  # retries in a window beyond a fifth of its calls and the floor
+        self._chance, self._budget = random.Random(7), BudgetPolicy()
+        self._recent: deque[tuple[float, bool]] = deque()
+        self._extra = 0
+        self._agenda = [(self._chance.uniform(0, interval), match, 0, 0.0) for match in range(matches)]
+        heapq.heapify(self._agenda)
+
+    def run(self, *, seconds: float) -> None:
+        while self._agenda[0][0] < seconds:
+            at, match, charged, next_poll = heapq.heappop(self._agenda)
+            self._slide(at)
+            is_extra = is_retry(
+                charged_attempts=charged, due_at=later(at), next_poll_at=later(next_poll), now=later(at)
+            )
+            window = Window(len(self._recent), len(self._recent), self._extra)
+            if is_extra and not retries_left(window, self._budget):
+                self.refused += 1
+                heapq.heappush(self._agenda, (next_poll, match, charged, next_poll))
+                continue
+            self._call(at, is_extra)
+            heapq.heappush(self._agenda, self._next(at, match, charged))
+
+    def _slide(self, at: float) -> None:
+        while self._recent and self._recent[0][0] < at - WindowPolicy().window_seconds:
+            self._extra -= self._recent.popleft()[1]
+
+    def _call(self, at: float, is_extra: bool) -> None:
+        self._recent.append((at, is_extra))
+        self._extra += is_extra
+        self.retries += is_extra
+        excess = self._extra - 0.2 * len(self._recent) - self._budget.floor
+        self.worst_excess = max(self.worst_excess, excess)
+
+    def _next(self, at: float, match: int, charged: int) -> tuple[float, int, int, float]:
+        """Five attempts a task; then the next task, when the match is due."""
+        next_poll = at + self.interval
+        if charged == 4:
+            return next_poll, match, 0, next_poll
+        return at + backoff_seconds(charged + 1, RetryPolicy(), self._chance), match, charged + 1, next_poll

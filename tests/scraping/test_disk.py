@@ -1,0 +1,59 @@
+"""A disk that runs full stops new work before it stops the stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from monitoring.models import Alert
+from scraping.disk import DiskGuard
+from scraping.engine import Engine
+from tests.factories import make_ref
+from tests.scraping.builders import POLICIES, ScriptedReader, payload_of
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db]
+
+
+class Disk(DiskGuard):
+    """A guard of a disk that is as full as the test says."""
+
+    free = 1000
+
+    def free_mb(self) -> int:
+        return self.free
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    return Disk(tmp_path, min_free_mb=200, worker_id="host.abc-12-xyz")
+
+
+def test_no_work_is_taken_while_it_is_full(disk: Disk) -> None:
+    engine = Engine(worker_id="w-1", reader=ScriptedReader(payload_of(make_ref())), policies=POLICIES, disk=disk)
+    assert engine.takes_work
+    disk.free = 199
+    disk.look()
+    assert not engine.takes_work
+    disk.free = 201  # hardly more: not yet
+    disk.look()
+    assert not engine.takes_work
+    disk.free = 240
+    disk.look()
+    assert engine.takes_work
+
+
+def test_one_alert_a_machine_that_ends_with_the_shortage(disk: Disk) -> None:
+    disk.free = 10
+    disk.look()
+    disk.look()
+    alert = Alert.objects.get(closed_at__isnull=True)
+    assert (alert.key, alert.severity, alert.count) == ("disk:host.abc", "critical", 1)
+    assert "10 MB" in alert.summary
+    disk.free = 1000
+    disk.look()
+    assert not Alert.objects.filter(closed_at__isnull=True).exists()
+
+
+def test_the_real_disk_has_some_number_of_megabytes(tmp_path: Path) -> None:
+    assert DiskGuard(tmp_path, min_free_mb=0, worker_id="w").free_mb() > 0

@@ -1,0 +1,284 @@
+"""What failed attempts saw: kept when it explains something, redacted, capped, never a storm, never a danger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.db import connection
+
+from scraping import evidence, failures, sights
+from scraping.errors import (
+    AuthExpired,
+    Blocked,
+    LayoutChanged,
+    PayloadRejected,
+    ResourceLost,
+    ScrapingError,
+    Transient,
+)
+from scraping.journal import Claim
+from scraping.models import Evidence, MatchRef, ScrapeError, ScrapeTask, Stage, TaskState
+from scraping.payloads import Payload
+from scraping.readings import Document, Reading, ReadMode, RefInfo
+from scraping.scrape import scrape
+from scraping.sights import Sight
+from tests.factories import NOW, make_ref, make_unread_match
+from tests.scraping.attempts import Clock, attempt, fail_for_good, stopped_clock
+from tests.scraping.builders import claimed, engine_with, later, open_task, payload_of
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db]
+PAGE = Document("page", "https://crex.example/13KM", 200, "text/html", b"<html><h1>Something new</h1></html>")
+ANSWER = Document("live", "https://crex.example/live?key=abc123", 200, "application/json", b'{"half": ')
+PICTURE = b"\xff\xd8\xff a picture"
+
+
+@pytest.fixture(autouse=True)
+def media(settings: LazySettings, tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "media"
+    settings.MEDIA_ROOT = folder
+    yield folder
+    if folder.exists():
+        folder.chmod(0o755)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    with stopped_clock(monkeypatch) as stopped:
+        yield stopped
+
+
+@pytest.fixture
+def ref() -> MatchRef:
+    return make_ref(make_unread_match(), captured_at=None, next_poll_at=NOW)
+
+
+def saw(error: Exception, *documents: Document, screenshot: bytes = b"") -> Exception:
+    sights.give(error, Sight(documents or (PAGE, ANSWER), screenshot))
+    return error
+
+
+def files(media: Path) -> list[str]:
+    return sorted(file.relative_to(media).as_posix() for file in media.rglob("*") if file.is_file())
+
+
+@pytest.mark.requirement("ZT-6", "FR-019")
+class TestWhatIsKept:
+    def test_page_answer_and_picture_with_the_error_that_they_explain(
+        self, ref: MatchRef, clock: Clock, media: Path
+    ) -> None:
+        attempt(ref, clock, saw(LayoutChanged("no header"), screenshot=PICTURE))
+        assert ScrapeTask.objects.get().stage == Stage.CAPTURED, "it was read; only its meaning was not"
+        rows = {row.kind: row for row in ScrapeError.objects.get().files.all()}
+        assert set(rows) == {"page", "answer", "screenshot"}
+        assert files(media) == sorted(row.path for row in rows.values())
+        assert all(path.startswith(f"evidence/2026-01-10/120000_{ref.key}_") for path in files(media))
+        assert (media / rows["screenshot"].path).read_bytes() == PICTURE
+        page = (media / rows["page"].path).read_text()
+        assert page == "https://crex.example/13KM\n200 text/html\n\n<html><h1>Something new</h1></html>"
+        assert [row.size_bytes for row in rows.values()] == [(media / row.path).stat().st_size for row in rows.values()]
+
+    @pytest.mark.parametrize(
+        ("error", "is_kept"),
+        [
+            (LayoutChanged("no header"), True),
+            (PayloadRejected("another match"), True),
+            (Blocked("the page is a bot challenge"), True),
+            (Blocked("403", http_status=403), True),
+            (ValueError("a bug"), True),
+            (Blocked("429", http_status=429), False),
+            (Transient("502", http_status=502), False),
+            (AuthExpired("401", http_status=401), False),
+            (ResourceLost("browser"), False),
+        ],
+        ids=lambda value: f"{type(value).__name__} {value}" if isinstance(value, Exception) else None,
+    )
+    def test_by_what_it_explains(self, ref: MatchRef, clock: Clock, error: Exception, is_kept: bool) -> None:
+        attempt(ref, clock, saw(error))
+        assert Evidence.objects.exists() is is_kept
+
+    def test_whatever_a_task_dies_of(self, ref: MatchRef, clock: Clock) -> None:
+        task = fail_for_good(ref, clock, saw(Transient("502", http_status=502)))
+        assert task.state == TaskState.DEAD
+        assert {row.error.retry_attempt for row in Evidence.objects.all()} == {task.attempt}
+
+    def test_nothing_where_nothing_was_seen(self, ref: MatchRef, clock: Clock, media: Path) -> None:
+        attempt(ref, clock, LayoutChanged("no header"))
+        assert not media.exists()
+        assert not Evidence.objects.exists()
+
+    def test_a_rejected_payload_shows_what_it_was_made_of(self, ref: MatchRef, clock: Clock) -> None:
+        """Through the flow: the reader brought it back in good order, and the check refuses it."""
+
+        class Brings(type(engine_with(payload_of(ref)).reader)):  # type: ignore[misc]
+            def scorecard(self, target: object, *, is_quiet: bool = False) -> tuple[Reading, Payload]:
+                reading = Reading(RefInfo("x", "u"), ReadMode.DIRECT, NOW, {"live": ANSWER, "static_page": PAGE})
+                return reading, payload_of(ref).model_copy(update={"source_event_id": "another"})
+
+        engine = engine_with(payload_of(ref))
+        engine.reader = Brings(payload_of(ref))
+        scrape(open_task(ref), engine)
+        row = Evidence.objects.get()
+        assert (row.kind, row.error.error_type) == ("answer", "rejected")
+
+
+@pytest.mark.requirement("FS-21")
+class TestFitToBeKept:
+    def test_without_secrets(self, ref: MatchRef, clock: Clock, media: Path) -> None:
+        body = b'<meta name="csrf-token" content="s3cr3t"> mail ann@example.org, {"token": "s3cr3t"}'
+        attempt(ref, clock, saw(LayoutChanged("x"), replace(PAGE, body=body, url="https://c.example/?token=s3cr3t")))
+        kept = (media / Evidence.objects.get().path).read_text()
+        assert "s3cr3t" not in kept
+        assert "ann@" not in kept
+
+    def test_cut_off_at_the_limit_and_says_so(
+        self, ref: MatchRef, clock: Clock, media: Path, settings: LazySettings
+    ) -> None:
+        settings.CONFIG = replace(settings.CONFIG, evidence_max_kb=2)
+        secret = b'"token": "' + b"s" * 3000
+        body = b"x" * (2048 - 60) + secret
+        attempt(ref, clock, saw(LayoutChanged("x"), replace(PAGE, body=body), screenshot=b"p" * 3000))
+        row = Evidence.objects.get()
+        assert (row.kind, row.is_truncated, row.size_bytes) == ("page", True, (media / row.path).stat().st_size)
+        assert row.size_bytes <= 2048
+        assert "ssss" not in (media / row.path).read_text(), "a secret across the limit is hidden too"
+
+    def test_under_names_that_lead_nowhere(self, clock: Clock, media: Path) -> None:
+        evil = make_ref(
+            make_unread_match(), captured_at=None, source_event_id="../../etc/<b>", url="https://crex.example/x"
+        )
+        attempt(evil, clock, saw(LayoutChanged("x"), replace(PAGE, name="../page")))
+        assert len(files(media)) == 1
+        assert files(media)[0].count("/") == 2
+        assert not {"..", "<"} & set(files(media)[0].split("/"))
+
+    def test_as_text_by_its_name_too(self, ref: MatchRef, clock: Clock, media: Path) -> None:
+        """A web server that is told to serve the folder by mistake shows no page of a stranger."""
+        attempt(ref, clock, saw(LayoutChanged("x"), screenshot=PICTURE))
+        assert {Path(name).suffix for name in files(media)} == {".txt", ".jpg"}
+
+
+class TestNeverAStorm:
+    def test_one_set_for_the_same_trouble_in_ten_minutes(self, ref: MatchRef, clock: Clock) -> None:
+        for _ in range(6):
+            attempt(ref, clock, saw(LayoutChanged("no header"), PAGE))
+        assert Evidence.objects.count() == 1
+        clock.now = later(601)
+        attempt(ref, clock, saw(LayoutChanged("no header"), PAGE))
+        assert Evidence.objects.count() == 2
+
+    def test_another_trouble_and_another_match_have_their_own(self, ref: MatchRef, clock: Clock) -> None:
+        other = make_ref(make_unread_match(), captured_at=None)
+        attempt(ref, clock, saw(LayoutChanged("no header"), PAGE))
+        attempt(other, clock, saw(LayoutChanged("no header"), PAGE))
+        attempt(ref, clock, saw(PayloadRejected("holes"), PAGE))
+        assert Evidence.objects.count() == 3
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_set_with_a_picture_takes_the_place_of_one_without(
+        self, ref: MatchRef, clock: Clock, media: Path
+    ) -> None:
+        attempt(ref, clock, saw(LayoutChanged("no header"), PAGE))
+        dead = attempt(ref, clock, saw(LayoutChanged("no header"), PAGE, screenshot=PICTURE))
+        assert dead.state == TaskState.DEAD
+        assert [row.error.task_id for row in Evidence.objects.all()] == [dead.pk, dead.pk]
+        assert files(media) == sorted(Evidence.objects.values_list("path", flat=True))
+
+    @pytest.mark.django_db(transaction=True)
+    def test_all_together_keep_to_the_limit_and_the_oldest_go(
+        self, clock: Clock, media: Path, settings: LazySettings
+    ) -> None:
+        settings.CONFIG = replace(settings.CONFIG, evidence_total_mb=1)
+        big = replace(PAGE, body=b"x" * 300_000)
+        for _ in range(5):
+            clock.forward(1)
+            attempt(make_ref(make_unread_match(), captured_at=None), clock, saw(LayoutChanged("no header"), big))
+        kept = Evidence.objects.order_by("created_at")
+        assert [row.created_at for row in kept] == [later(3), later(4), later(5)]
+        assert len(files(media)) == 3
+
+
+class TestCostsNothingElse:
+    def failed(self, ref: MatchRef, clock: Clock) -> None:
+        task = attempt(ref, clock, saw(LayoutChanged("no header")))
+        assert (task.state, ScrapeError.objects.count(), Evidence.objects.count()) == (TaskState.PENDING, 1, 0)
+
+    def test_where_the_folder_cannot_be_written(self, ref: MatchRef, clock: Clock, media: Path) -> None:
+        media.parent.mkdir(exist_ok=True)
+        media.write_text("a file where the folder should be")
+        self.failed(ref, clock)
+        media.unlink()
+
+    def test_where_the_disk_is_nearly_full(self, ref: MatchRef, clock: Clock, settings: LazySettings) -> None:
+        settings.CONFIG = replace(settings.CONFIG, min_free_disk_mb=1_000_000_000)
+        self.failed(ref, clock)
+
+    def test_where_the_disk_fills_up_in_the_middle(
+        self, ref: MatchRef, clock: Clock, media: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(self: Path, content: bytes) -> int:
+            with self.open("wb") as file:
+                file.write(content[:3])
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(Path, "write_bytes", full)
+        self.failed(ref, clock)
+        assert files(media) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rows_are_written_with_their_failure_or_not_at_all(ref: MatchRef, clock: Clock, media: Path) -> None:
+    """The power goes at each statement in turn: no row without its failure; the file waits to be swept up."""
+    error = saw(LayoutChanged("no header"), PAGE)
+    claim = claimed(open_task(ref))
+    cuts = 0
+    while not _fails(claim, error, cut_at=cuts + 1):
+        cuts += 1
+        assert (Evidence.objects.count(), ScrapeError.objects.count()) == (0, 0), f"after statement {cuts}"
+    assert cuts > 5
+    row = Evidence.objects.get()
+    orphans = {file.relative_to(media).as_posix() for file in evidence.orphan_files(clock.now + timedelta(days=36500))}
+    assert row.path not in orphans
+    assert len(orphans) == len(files(media)) - 1 > 0
+
+
+def _fails(claim: Claim, error: Exception, *, cut_at: int) -> bool:
+    """Write the failure down; the power goes at a statement. True if it was not reached."""
+    seen = 0
+
+    def power_cut(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        nonlocal seen
+        seen += not sql.startswith("BEGIN")
+        if seen == cut_at:
+            raise KeyboardInterrupt
+        return execute(sql, params, many, context)
+
+    try:
+        with connection.execute_wrapper(power_cut):
+            failures.record(claim, error, engine=engine_with(error))
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def test_a_path_that_leads_out_of_the_folder_is_not_read(media: Path) -> None:
+    (media / "evidence").mkdir(parents=True)
+    (media.parent / "secret").write_text("s3cr3t")
+    assert evidence.content_of(Evidence(path="evidence/../../secret")) is None
+    assert evidence.content_of(Evidence(path="evidence/gone.txt")) is None
+
+
+class TestSights:
+    def test_the_first_who_saw_something_stood_closest(self) -> None:
+        error = ScrapingError("x")
+        sights.give(error, Sight((ANSWER,)))
+        sights.give(error, Sight((PAGE,), PICTURE))
+        assert sights.carried_by(error) == Sight((ANSWER,), PICTURE)
+
+    def test_nothing_is_carried_by_an_error_that_saw_nothing(self) -> None:
+        assert not sights.carried_by(ValueError("x"))

@@ -1,0 +1,123 @@
+"""A round of ten finished matches through real processes: commands, journal, workers, Chromium, the stadium's pages."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from stadium.keys import custom_id, event_id
+from tests.faults import truth
+from tests.faults.system import System
+from tests.servers import PostgresServer, RedisServer, are_installed
+from tests.stadium_process import StadiumProcess
+from victoryline.env import PROJECT_ROOT
+from victoryline.lib.processes import python
+
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("ZT-1", "ZT-2", "ZT-3", "ZT-8", "ZT-12")]
+
+MATCHES = range(10)
+KEYS = [str(event_id(number)) for number in MATCHES]
+ROUND = ("sofascore", "tournament=325", "season=87678", "round=1")
+LONG_OVER = (
+    16_000  # simulated seconds: the first round's matches are in no list any more, nobody reads them but the job
+)
+
+
+@pytest.fixture(params=["embedded", "scaled"])
+def system(request: pytest.FixtureRequest) -> Iterator[System]:
+    servers: dict[str, str] = {}
+    if request.param == "scaled":
+        if not are_installed():
+            pytest.skip("needs PostgreSQL and Redis: make test installs them")
+        from tests.faults.database import new_database
+
+        postgres: PostgresServer = request.getfixturevalue("postgres")
+        redis: RedisServer = request.getfixturevalue("redis_server")
+        servers = {"database_url": new_database(postgres, "rounds"), "redis_url": redis.url}
+    with StadiumProcess(programme="mixed:0:10", pace=0) as stadium:
+        stadium.skip(LONG_OVER)
+        with System(stadium, **servers) as running:
+            yield running
+
+
+def manage(system: System, *words: str) -> str:
+    """A command as an operator gives it, against the running system's database."""
+    done = subprocess.run(
+        python("manage.py", *words),
+        cwd=PROJECT_ROOT,
+        env={**os.environ, **system.env},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{system.logs()}"
+    return done.stdout
+
+
+def ended(system: System, state: str) -> list[str]:
+    """The round's matches whose task is in this state, by key."""
+    sql = """
+        SELECT r.source_event_id FROM scraping_jobitem i JOIN scraping_scrapetask t ON t.id = i.task_id
+        JOIN scraping_matchref r ON r.id = i.ref_id WHERE t.state = %s
+    """
+    return [key for (key,) in system.database.rows(sql, state)]
+
+
+def visits(system: System) -> dict[str, dict[str, int]]:
+    """How often the stadium was asked about each match of the round."""
+    asked = system.stadium.requests()["sites"].get("sofascore", {}).get("matches", {})
+    return {key: asked.get(key, {}) for key in KEYS}
+
+
+def untrue(system: System) -> list[str]:
+    return [line for line in truth.differences(system.database, system.stadium) if any(key in line for key in KEYS)]
+
+
+def kill_workers(system: System) -> list[str]:
+    names = [name for name in system.processes if name != "scheduler"]
+    for name in names:
+        system.kill(name)
+    return names
+
+
+def test_killed_in_the_middle_it_ends_with_ten_whole_matches_each_read_once(
+    system: System, record_property: Callable[[str, object], None]
+) -> None:
+    broken, pages = KEYS[9], "|".join(f"/{custom_id(number)}$" for number in MATCHES)
+    slow = system.stadium.fault(site="sofascore", target="page", path=pages, kind="latency", value=1)
+    system.stadium.fault(site="sofascore", match=broken, kind="layout")
+    job = json.loads(manage(system, "scrape_round", *ROUND, "--matches", "10", "--json"))
+    system._wait(lambda: len(ended(system, "SUCCESS")) >= 3, 120, "three matches")
+    names = kill_workers(system)
+    done, asked = ended(system, "SUCCESS"), visits(system)
+    assert 3 <= len(done) < 9
+    (row,) = system.database.rows("SELECT COUNT(*) FROM scraping_jobitem WHERE job_id = %s", job["id"])
+    assert row[0] == 10, "what is expected was written down before the first was read"
+
+    system.stadium.ask(f"/control/faults/{slow['id']}", method="DELETE")
+    began = time.monotonic()
+    for name in names:
+        system.launch(name, "run_worker", *(("--with-scheduler",) if name == "engine" else ()))
+    system._wait(lambda: len(ended(system, "SUCCESS")) == 9, 60, "nine matches")
+    record_property("recovery_seconds", round(time.monotonic() - began, 1))
+    system._wait(lambda: ended(system, "DEAD") == [broken], 60, "the dead letter of the broken one")
+    after = visits(system)
+    assert {key: after[key] for key in done} == {key: asked[key] for key in done}, "finished ones were read again"
+
+    system.stadium.clear()
+    assert "Retried 1 task." in manage(system, "retry_failed", "--job", str(job["id"]))
+    document = json.loads(manage(system, "job", str(job["id"]), "--watch", "--json"))
+    assert (document["state"], document["expected"], document["done"]) == ("complete", 10, 10)
+    assert [key for key, read in visits(system).items() if read] == [broken], "only what failed is read again"
+    assert untrue(system) == []
+
+    system.stadium.clear()
+    again = json.loads(manage(system, "scrape_round", *ROUND, "--watch", "--json"))
+    assert (again["id"] != job["id"], again["state"], again["skipped"]) == (True, "complete", 10)
+    assert not any(visits(system).values()), "a round that is complete is not read again"

@@ -1,0 +1,557 @@
+"""Breakers of whole sources, from the calls that workers count to the tasks that wait. Real rows, our own clock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+from unittest.mock import patch
+
+import dramatiq
+import pytest
+from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
+from dramatiq.brokers.stub import StubBroker
+
+from monitoring.models import Alert, AuditEntry
+from scraping import breakers, failures, journal, outcomes, policies
+from scraping.errors import Blocked, BreakerOpen, Gone, ReadTimeout, ResourceLost, SchemaBreak, Transient
+from scraping.models import Breaker, MatchRef, OutcomeBucket, ScrapeTask, Source, TaskState
+from scraping.outcomes import Outcomes
+from scraping.payloads import Resource
+from scraping.resilience.window import Window
+from scraping.scheduler.discovery import open_discovery_tasks
+from scraping.scheduler.due import open_due_tasks
+from scraping.scheduler.gaps import open_gap_tasks
+from scraping.scheduler.hint import QUEUE, hint_due_tasks
+from scraping.scheduler.rescue import rescue_expired
+from scraping.scheduler.source_breakers import judge_sources
+from scraping.scrape import scrape
+from tests.factories import NOW, make_match, make_ref, make_source
+from tests.scraping.builders import POLICIES, ScriptedReader, claimed, engine_with, later, open_task, payload_of
+from victoryline import broker as brokers
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db]
+
+
+class Clock:
+    now: datetime = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    monkeypatch.setattr(policies, "current", lambda: POLICIES)
+    monkeypatch.setattr(failures, "close_old_connections", lambda: None)  # it would end the test's own transaction
+    clock = Clock()
+    with patch("django.utils.timezone.now", clock):
+        yield clock
+
+
+@pytest.fixture
+def broker() -> Iterator[StubBroker]:
+    before = dramatiq.broker.global_broker
+    installed = brokers.install("")
+    assert isinstance(installed, StubBroker)
+    yield installed
+    dramatiq.set_broker(before)
+
+
+@pytest.fixture
+def source() -> Source:
+    return make_source()
+
+
+def row() -> Breaker:
+    return Breaker.objects.get(source__isnull=False)
+
+
+def write(source: Source, *, calls: int, bad: int, at: datetime = NOW, retries: int = 0) -> None:
+    counted = Outcomes()
+    for number in range(calls):
+        counted.count(source.pk, is_bad=number < bad, is_retry=number < retries, now=at)
+    counted.flush(now=at)
+
+
+def half_open(source: Source, *, at: datetime = NOW) -> Breaker:
+    judge_sources(at)
+    found = row()
+    breakers.force_open(found, minutes=1, reason="test", actor="test", now=at)
+    breakers.probe_now(found, actor="test", now=at)
+    return found
+
+
+def hints(broker: StubBroker) -> list[int]:
+    queue = broker.queues[QUEUE]
+    return [dramatiq.Message.decode(queue.get_nowait()).args[0] for _ in range(queue.qsize())]
+
+
+class TestOutcomes:
+    def test_are_counted_in_memory_and_written_in_batches(self, source: Source) -> None:
+        counted = Outcomes()
+        for seconds in (0, 3, 9.9, 10, 25):
+            counted.count(source.pk, is_bad=seconds > 5, is_retry=seconds > 20, now=later(seconds))
+        assert not OutcomeBucket.objects.exists()
+        assert counted.flush(now=later(26)) == 5
+        rows = OutcomeBucket.objects.order_by("starts_at").values_list("starts_at", "calls", "bad", "retries")
+        assert list(rows) == [(NOW, 3, 1, 0), (later(10), 1, 1, 0), (later(20), 1, 1, 1)]
+        assert counted.flush(now=later(29)) == 0
+
+    def test_add_to_what_is_there(self, source: Source) -> None:
+        judge_sources(NOW)
+        write(source, calls=4, bad=1)
+        write(source, calls=6, bad=2)
+        assert OutcomeBucket.objects.values_list("calls", "bad").get() == (10, 3)
+        found = row()
+        assert (found.total_calls, found.total_successes, found.total_failures) == (10, 7, 3)
+        assert found.last_failure_time == NOW
+
+    def test_cost_one_statement_each_while_a_bucket_lasts(self, source: Source) -> None:
+        judge_sources(NOW)
+        write(source, calls=1, bad=0)
+        counted = Outcomes()
+        counted.count(source.pk, now=NOW)
+        with CaptureQueriesContext(
+            connection,
+        ) as seen:
+            counted.flush(now=NOW)
+        written = [query["sql"] for query in seen if query["sql"].startswith("UPDATE")]
+        assert (len(written), len([one for one in seen if "INSERT" in one["sql"]])) == (2, 0)
+
+    def test_that_could_not_be_written_are_kept(self, source: Source) -> None:
+        counted = Outcomes()
+        counted.count(source.pk, is_bad=True, now=NOW)
+        with patch.object(outcomes, "_add", side_effect=RuntimeError("no database")), pytest.raises(RuntimeError):
+            counted.flush(now=NOW)
+        counted.count(source.pk, now=NOW)
+        assert counted.flush(now=later(3)) == 2
+        assert OutcomeBucket.objects.values_list("calls", "bad").get() == (2, 1)
+
+
+@pytest.mark.requirement("FS-12", "DM-2")
+class TestJudging:
+    def test_every_source_has_a_breaker(self, source: Source) -> None:
+        make_source("sofascore")
+        assert (judge_sources(NOW), judge_sources(later(1))) == (2, 0)
+        assert sorted(Breaker.objects.values_list("name", flat=True)) == ["crex_source", "sofascore_source"]
+
+    def test_opens_at_35_percent_of_at_least_30_calls_for_15_minutes(self, source: Source) -> None:
+        judge_sources(NOW)
+        write(source, calls=29, bad=29, at=later(20))
+        assert judge_sources(later(21)) == 0
+        write(source, calls=60, bad=3, at=later(30))
+        assert judge_sources(later(31)) == 1
+        found = row()
+        assert (found.state, found.open_until, found.total_opens) == ("OPEN", later(31 + 900), 1)
+        assert found.reason == "32 of 89 calls in 10 min were bad (36 %)"
+
+    def test_a_fault_rate_below_it_does_not(self, source: Source) -> None:
+        judge_sources(NOW)
+        write(source, calls=100, bad=34, at=later(20))
+        assert (judge_sources(later(21)), row().state) == (0, "CLOSED")
+
+    def test_calls_older_than_the_window_do_not_count(self, source: Source) -> None:
+        judge_sources(NOW)
+        write(source, calls=30, bad=30, at=later(20))
+        assert judge_sources(later(621)) == 0
+
+    def test_another_source_goes_on(self, source: Source) -> None:
+        other = make_source("sofascore")
+        judge_sources(NOW)
+        write(source, calls=50, bad=50, at=later(20))
+        write(other, calls=50, bad=0, at=later(20))
+        judge_sources(later(21))
+        assert dict(Breaker.objects.values_list("source__key", "state")) == {"crex": "OPEN", "sofascore": "CLOSED"}
+
+    def test_half_opens_when_its_time_is_over(self, source: Source) -> None:
+        judge_sources(NOW)
+        write(source, calls=50, bad=50, at=later(20))
+        judge_sources(later(21))
+        assert (judge_sources(later(920)), row().state) == (0, "OPEN")
+        assert (judge_sources(later(921)), row().state) == (1, "HALF_OPEN")
+
+    def test_what_opened_it_does_not_open_it_again(self, source: Source) -> None:
+        """A short cooldown: the bad calls are still in the window when the probes have closed it."""
+        half_open(source, at=later(30))
+        write(source, calls=500, bad=500, at=later(20))
+        for task_id in (1, 2, 3):
+            pass_and_succeed(source, task_id, at=later(40))
+        assert (row().state, judge_sources(later(41)), row().state) == ("CLOSED", 0, "CLOSED")
+        write(source, calls=30, bad=30, at=later(60))
+        assert (judge_sources(later(61)), row().state) == (1, "OPEN")
+
+    def test_an_operators_decision_ends_by_itself(self, source: Source) -> None:
+        judge_sources(NOW)
+        breakers.force_closed(row(), minutes=5, reason="we know", actor="anna", now=NOW)
+        write(source, calls=50, bad=50, at=later(20))
+        assert (judge_sources(later(299)), row().state, row().forced) == (0, "CLOSED", "CLOSED")
+        assert (judge_sources(later(300)), row().forced, row().forced_reason) == (1, "", "")
+        assert judge_sources(later(301)) == 0  # judged afresh, not by what was put up with
+        write(source, calls=50, bad=50, at=later(310))
+        assert judge_sources(later(311)) == 1
+
+    def test_is_told(self, source: Source) -> None:
+        judge_sources(NOW)
+        write(source, calls=50, bad=50, at=later(20))
+        judge_sources(later(21))
+        alert = Alert.objects.get()
+        assert (alert.key, alert.severity) == ("breaker:crex_source", "critical")
+        assert alert.summary == "Crex is left alone until 12:15:21 UTC; the data of its matches grows old until then"
+        judge_sources(later(921))
+        for task_id in (1, 2, 3):
+            pass_and_succeed(source, task_id, at=later(930))
+        alert.refresh_from_db()
+        assert alert.closed_at is not None
+        told = AuditEntry.objects.order_by("pk").values_list("action_type", flat=True)
+        assert list(told) == ["breaker_open", "breaker_half_open", "breaker_close"]
+
+
+def fresh(source: Source) -> Source:
+    return Source.objects.select_related("breaker").get(pk=source.pk)
+
+
+def pass_and_succeed(source: Source, task_id: int, *, at: datetime) -> None:
+    seen = fresh(source)
+    breakers.guard(task_id, seen, policies=POLICIES, now=at)
+    breakers.record_success(task_id, seen, policies=POLICIES, now=at)
+
+
+class TestProbes:
+    def test_three_at_a_time_the_others_are_put_off(self, source: Source, clock: Clock) -> None:
+        half_open(source)
+        for task_id in (1, 2, 3):
+            breakers.guard(task_id, fresh(source), policies=POLICIES, now=NOW)
+        with pytest.raises(BreakerOpen) as refusal:
+            breakers.guard(4, fresh(source), policies=POLICIES, now=NOW)
+        assert refusal.value.until == later(5)
+        assert (sorted(row().probes), row().total_rejections) == (["1", "2", "3"], 1)
+
+    def test_a_bad_one_opens_it_again(self, source: Source, clock: Clock) -> None:
+        ref = make_ref(source=source)
+        half_open(source)
+        scrape(open_task(ref), engine_with(Blocked("403", http_status=403)))
+        assert (row().state, row().reason) == ("OPEN", "a probe failed: 403")
+        assert row().open_until == later(900)
+
+    @pytest.mark.parametrize("error", [ResourceLost("Chromium died"), Gone("404", http_status=404), ValueError("bug")])
+    def test_one_that_says_nothing_about_the_source_gives_its_permit_back(
+        self, source: Source, clock: Clock, error: Exception
+    ) -> None:
+        ref = make_ref(source=source)
+        half_open(source)
+        scrape(open_task(ref), engine_with(error))
+        assert (row().state, row().probes, row().success_count) == ("HALF_OPEN", {}, 0)
+
+    def test_three_good_polls_close_it(self, source: Source, clock: Clock) -> None:
+        refs = [make_ref(source=source) for _ in range(3)]
+        half_open(source)
+        for ref in refs:
+            scrape(open_task(ref), engine_with(payload_of(ref)))
+        assert (row().state, row().probes) == ("CLOSED", {})
+
+    def test_a_match_that_is_left_alone_itself_does_not_keep_the_sources_permit(
+        self, source: Source, clock: Clock
+    ) -> None:
+        ref = make_ref(source=source)
+        Breaker.objects.create(name="x", ref=ref, state="OPEN", open_until=later(60), last_state_change=NOW)
+        half_open(source)
+        task_id = open_task(ref)
+        scrape(task_id, engine_with(payload_of(ref)))
+        task = ScrapeTask.objects.get(pk=task_id)
+        assert (task.state, task.attempt, task.run_at) == ("PENDING", 0, later(60))
+        assert row().probes == {}
+
+    def test_a_killed_workers_probe_is_taken_over_with_its_permit(
+        self, source: Source, clock: Clock, broker: StubBroker
+    ) -> None:
+        half_open(source)
+        refs = [make_ref(source=source) for _ in range(5)]
+        tasks = [open_task(ref) for ref in refs]
+        for task_id in tasks[:3]:
+            claimed(task_id)
+            breakers.guard(task_id, fresh(source), policies=POLICIES, now=NOW)
+        assert hint_due_tasks(later(1)) == 0
+        rescue_expired(later(16))
+        hint_due_tasks(later(16))
+        assert sorted(hints(broker)) == tasks[:3]
+        clock.now = later(17)
+        for ref, task_id in zip(refs[:3], tasks[:3], strict=True):
+            scrape(task_id, engine_with(payload_of(ref)))
+        assert row().state == "CLOSED"
+
+    def test_lost_probes_leave_their_places_to_others(self, source: Source, clock: Clock) -> None:
+        half_open(source)
+        for task_id in (1, 2, 3):
+            breakers.guard(task_id, fresh(source), policies=POLICIES, now=NOW)
+        for task_id in (4, 5, 6):
+            pass_and_succeed(source, task_id, at=later(61))
+        assert row().state == "CLOSED"
+
+
+class TestTasksOfASourceThatIsLeftAlone:
+    def trip(self, source: Source) -> None:
+        judge_sources(NOW)
+        breakers.force_open(row(), minutes=10, reason="test", actor="anna", now=NOW)
+
+    @pytest.mark.requirement("FS-12")
+    def test_are_not_opened(self, source: Source, clock: Clock) -> None:
+        make_ref(source=source, next_poll_at=NOW, events_through=3, events_seen=9)
+        self.trip(source)
+        assert [step(later(1)) for step in (open_due_tasks, open_gap_tasks, open_discovery_tasks)] == [0, 0, 0]
+
+    @pytest.mark.parametrize("resource", list(Resource))
+    def test_are_not_hinted_whatever_they_read(
+        self, source: Source, clock: Clock, broker: StubBroker, resource: Resource
+    ) -> None:
+        ref = None if resource in (Resource.DISCOVERY, Resource.ROUND) else make_ref(source=source)
+        new = journal.NewTask(source.pk, ref.pk if ref else None, resource, 0, run_at=NOW)
+        journal.open_tasks([new], now=NOW)
+        self.trip(source)
+        assert hint_due_tasks(later(1)) == 0
+        assert ScrapeTask.objects.get().state == TaskState.PENDING
+        breakers.reset(row(), actor="anna", now=later(2))
+        assert hint_due_tasks(later(2)) == 1
+
+    def test_that_were_on_their_way_are_put_off_and_lose_nothing(self, source: Source, clock: Clock) -> None:
+        ref = make_ref(source=source)
+        task_id = open_task(ref)
+        self.trip(source)
+        engine = engine_with(payload_of(ref))
+        scrape(task_id, engine)
+        task = ScrapeTask.objects.get()
+        assert (task.state, task.attempt, task.charged_attempts, task.run_at) == ("PENDING", 0, 0, later(5))
+        assert isinstance(engine.reader, ScriptedReader)
+        assert (engine.reader.reads, row().total_rejections) == (0, 1)
+
+    def test_another_sources_are(self, source: Source, clock: Clock, broker: StubBroker) -> None:
+        self.trip(source)
+        make_ref(source="sofascore", next_poll_at=NOW)
+        assert (open_due_tasks(NOW), hint_due_tasks(NOW)) == (1, 1)
+
+    def test_of_three_hundred_matches_only_three_set_out_when_it_half_opens(
+        self, source: Source, clock: Clock, broker: StubBroker
+    ) -> None:
+        source.max_concurrency = 30
+        source.save()
+        match = make_match()
+        MatchRef.objects.bulk_create(
+            MatchRef(source=source, match=match, source_event_id=str(n), next_poll_at=NOW, created_at=NOW)
+            for n in range(300)
+        )
+        half_open(source)
+        assert open_due_tasks(NOW) == 3
+        assert (hint_due_tasks(NOW), hint_due_tasks(later(1)), open_due_tasks(later(1))) == (3, 0, 0)
+
+    def test_of_those_that_waited_only_three_set_out(self, source: Source, clock: Clock, broker: StubBroker) -> None:
+        for _ in range(20):
+            open_task(make_ref(source=source))
+        half_open(source)
+        assert [hint_due_tasks(later(seconds)) for seconds in (0, 1, 1.9)] == [3, 0, 0]
+        assert hint_due_tasks(later(2)) == 3  # nobody took them: hinted again
+
+
+class TestWhatCounts:
+    @pytest.mark.parametrize(
+        ("outcome", "expected"),
+        [
+            ("good", Window(1, 0, 0)),
+            (Transient("502"), Window(1, 1, 0)),
+            (Blocked("429", http_status=429), Window(1, 1, 0)),
+            (SchemaBreak("no score"), Window(1, 1, 0)),
+            (Gone("404"), Window(1, 0, 0)),
+            (ValueError("our bug"), Window(1, 0, 0)),
+            (ResourceLost("Chromium died"), Window()),
+        ],
+        ids=str,
+    )
+    def test_only_the_sources_own_faults_are_bad(
+        self, source: Source, clock: Clock, outcome: Any, expected: Window
+    ) -> None:
+        ref = make_ref(source=source)
+        engine = engine_with(payload_of(ref) if outcome == "good" else outcome)
+        scrape(open_task(ref), engine)
+        engine.outcomes.flush(now=NOW)
+        assert outcomes.windows([source.pk], since=later(-60)).get(source.pk, Window()) == expected
+
+    def test_a_retry_counts_as_one(self, source: Source, clock: Clock) -> None:
+        ref = make_ref(source=source)
+        engine = engine_with(Transient("502"))
+        task_id = open_task(ref)
+        scrape(task_id, engine)
+        clock.now = ScrapeTask.objects.get().run_at
+        scrape(task_id, engine)
+        engine.outcomes.flush(now=clock.now)
+        assert outcomes.windows([source.pk], since=later(-60))[source.pk] == Window(2, 2, 1)
+
+    def test_a_good_poll_needs_no_statement_more_for_it(self, source: Source, clock: Clock) -> None:
+        judge_sources(NOW)
+        ref = make_ref(source=source)
+        engine = engine_with(payload_of(ref))
+        scrape(open_task(ref), engine)
+        clock.now = later(3)
+        task_id = open_task(ref, at=clock.now)
+        engine.reader = ScriptedReader(payload_of(ref, at=clock.now))
+        with CaptureQueriesContext(connection) as seen:
+            scrape(task_id, engine)
+        told = [query["sql"] for query in seen if "scraping_breaker" in query["sql"] or "outcome" in query["sql"]]
+        assert [sql.split()[0] for sql in told] == ["SELECT", "UPDATE"]  # the match's own row, as ever, and its ref
+
+
+class TestStretchedTimeouts:
+    def attempt(self, task_id: int, clock: Clock, error: Exception) -> float:
+        clock.now = max(clock.now, ScrapeTask.objects.get(pk=task_id).run_at)
+        reader = ScriptedReader(error)
+        seen: list[float] = []
+        scorecard = reader.scorecard
+
+        def noted(target: Any, **more: Any) -> Any:
+            seen.append(target.timeout_factor)
+            return scorecard(target, **more)
+
+        engine = engine_with(error)
+        engine.reader = reader
+        with patch.object(reader, "scorecard", noted):
+            scrape(task_id, engine)
+        return seen[0]
+
+    @pytest.mark.requirement("FR-021")
+    def test_a_timeout_is_retried_once_with_half_as_much_time_again(self, source: Source, clock: Clock) -> None:
+        task_id = open_task(make_ref(source=source))
+        errors = [Transient("502"), ReadTimeout("30 s"), ReadTimeout("45 s"), ReadTimeout("30 s")]
+        assert [self.attempt(task_id, clock, error) for error in errors] == [1.0, 1.0, 1.5, 1.0]
+
+    @pytest.mark.requirement("FS-9")
+    @pytest.mark.parametrize(("error", "is_soft"), [(Transient("502"), True), (SchemaBreak("no score"), False)])
+    def test_the_journal_says_whether_it_is_soft(
+        self, source: Source, clock: Clock, error: Exception, is_soft: bool
+    ) -> None:
+        task_id = open_task(make_ref(source=source))
+        self.attempt(task_id, clock, error)
+        assert ScrapeTask.objects.get().error["is_soft"] is is_soft
+
+
+class TestRetryBudget:
+    def waiting_retries(self, source: Source, number: int) -> list[int]:
+        """Tasks that failed once just now, and whose matches are polled again in five seconds."""
+        tasks = []
+        for _ in range(number):
+            ref = make_ref(source=source, next_poll_at=later(5))
+            tasks.append(open_task(ref))
+        ScrapeTask.objects.filter(pk__in=tasks).update(charged_attempts=1, attempt=1, started_at=later(-60))
+        return tasks
+
+    def test_retries_beyond_it_wait(self, source: Source, clock: Clock, broker: StubBroker) -> None:
+        self.waiting_retries(source, 30)
+        first = open_task(make_ref(source=source))
+        write(source, calls=60, bad=20, at=later(-30), retries=0)
+        assert hint_due_tasks(NOW) == 13  # a fifth of sixty, and whoever is here for the first time
+        assert first in hints(broker)
+
+    def test_ten_are_always_allowed(self, source: Source, clock: Clock, broker: StubBroker) -> None:
+        self.waiting_retries(source, 15)
+        assert hint_due_tasks(NOW) == 10
+
+    def test_what_was_used_up_is_not_there_again(self, source: Source, clock: Clock, broker: StubBroker) -> None:
+        self.waiting_retries(source, 5)
+        write(source, calls=60, bad=20, at=later(-30), retries=12)
+        assert hint_due_tasks(NOW) == 0
+
+    def test_retries_that_nobody_has_written_down_yet_count(
+        self, source: Source, clock: Clock, broker: StubBroker
+    ) -> None:
+        tasks = self.waiting_retries(source, 12)
+        ScrapeTask.objects.filter(pk__in=tasks[:4]).update(attempt=2, started_at=later(-1), run_at=later(3))
+        assert hint_due_tasks(NOW) == 6
+
+    def test_they_go_on_when_their_matches_would_be_polled_anyway(
+        self, source: Source, clock: Clock, broker: StubBroker
+    ) -> None:
+        tasks = self.waiting_retries(source, 15)
+        write(source, calls=60, bad=20, at=later(-30), retries=12)
+        assert [hint_due_tasks(later(4)), hint_due_tasks(later(5))] == [0, len(tasks)]
+
+    def test_our_own_faults_are_retried_for_free(self, source: Source, clock: Clock, broker: StubBroker) -> None:
+        tasks = self.waiting_retries(source, 5)
+        ScrapeTask.objects.filter(pk__in=tasks).update(charged_attempts=0, attempt=4)
+        write(source, calls=60, bad=20, at=later(-30), retries=12)
+        assert hint_due_tasks(NOW) == 5
+
+    def test_it_is_said_why_they_wait(
+        self, source: Source, clock: Clock, broker: StubBroker, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        self.waiting_retries(source, 5)
+        write(source, calls=60, bad=20, at=later(-30), retries=12)
+        with patch.dict("scraping.scheduler.retry_budget._told", clear=True):
+            hint_due_tasks(NOW)
+            hint_due_tasks(later(1))
+        assert caplog.text.count(f"5 retries of source {source.pk} wait") == 1
+
+
+@contextmanager
+def together(number: int, work: Any) -> Iterator[list[Any]]:
+    """The same work in several threads, each with a connection of its own, let go at the same moment."""
+    barrier, answers = threading.Barrier(number), []
+
+    def run(index: int) -> None:
+        barrier.wait(timeout=20)
+        try:
+            answers.append(work(index))
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            answers.append(error)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    yield answers
+
+
+@pytest.mark.django_db(transaction=True)
+class TestAtTheSameMoment:
+    def test_three_permits_are_three(self, source: Source) -> None:
+        half_open(source)
+        stale = [fresh(source) for _ in range(8)]  # everybody has read the row before anybody asks
+
+        def ask(index: int) -> str:
+            breakers.guard(100 + index, stale[index], policies=POLICIES, now=NOW)
+            return "in"
+
+        with together(8, ask) as answers:
+            assert sum(answer == "in" for answer in answers) == 3
+            assert sum(isinstance(answer, BreakerOpen) for answer in answers) == 5
+        assert (len(row().probes), row().total_rejections) == (3, 5)
+
+    def test_no_call_is_lost_between_two_workers(self, source: Source) -> None:
+        judge_sources(NOW)
+
+        def count(index: int) -> int:
+            counted = Outcomes()
+            for number in range(50):
+                counted.count(source.pk, is_bad=number % 2 == 0, now=later(number))
+            return counted.flush(now=later(50))
+
+        with together(6, count) as answers:
+            assert answers == [50] * 6
+        assert outcomes.windows([source.pk], since=NOW)[source.pk] == Window(300, 150, 0)
+        assert row().total_calls == 300
+
+    def test_two_steps_open_it_once(self, source: Source) -> None:
+        judge_sources(NOW)
+        write(source, calls=50, bad=50, at=later(20))
+        with together(4, lambda _: breakers.judge(policies=POLICIES, now=later(21))) as answers:
+            assert not [answer for answer in answers if isinstance(answer, Exception)]
+        assert (row().state, row().total_opens) == ("OPEN", 1)
+
+
+def test_the_step_is_in_the_schedulers_list() -> None:
+    from django.conf import settings
+
+    steps = dict(settings.SCHEDULER_STEPS)
+    assert steps["scraping.scheduler.source_breakers.judge_sources"] <= timedelta(seconds=1).total_seconds()

@@ -1,0 +1,92 @@
+"""Whole matches of jobs take turns, so that live polls never wait behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import dramatiq
+import pytest
+from django.utils import timezone
+
+from scraping import jobs
+from scraping.models import ScrapeTask, TaskState
+from scraping.payloads import Resource
+from scraping.scheduler import turns
+from scraping.scheduler.due import room_by_source
+from scraping.scheduler.hint import hint_due_tasks
+from tests.factories import make_ref, make_source
+from tests.scraping.builders import open_task
+from tests.scraping.rounds import url_of
+from victoryline import broker as brokers
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both]
+
+
+@pytest.fixture(autouse=True)
+def broker() -> Iterator[None]:
+    """The in-process broker, for the time of a test."""
+    before = dramatiq.broker.global_broker
+    brokers.install("")
+    yield
+    dramatiq.set_broker(before)
+
+
+@pytest.fixture
+def now() -> datetime:
+    """Thirty whole matches are asked for at this moment."""
+    make_source("sofascore", max_concurrency=5)
+    urls = [url_of(str(15_000_100 + number)) for number in range(30)]
+    moment = timezone.now()
+    jobs.start_urls(urls=urls, requested_by="Ann", now=moment)
+    return moment
+
+
+def hinted() -> list[str]:
+    rows = ScrapeTask.objects.filter(hinted_at__isnull=False, state=TaskState.PENDING)
+    return list(rows.order_by("pk").values_list("resource", flat=True))
+
+
+def test_a_few_of_a_source_are_hinted_at_a_time(now: datetime) -> None:
+    assert hint_due_tasks(now) == turns.LANES
+    assert hint_due_tasks(now + timedelta(seconds=0.5)) == 0, "those are still on their way"
+
+
+def test_the_next_follow_when_one_is_done(now: datetime) -> None:
+    hint_due_tasks(now)
+    ScrapeTask.objects.filter(pk=ScrapeTask.objects.filter(hinted_at=now).first().pk).update(
+        state=TaskState.SUCCESS, finished_at=now
+    )
+    assert hint_due_tasks(now + timedelta(seconds=0.5)) == 1
+
+
+def test_one_in_work_holds_its_lane(now: datetime) -> None:
+    first = ScrapeTask.objects.order_by("pk").first()
+    ScrapeTask.objects.filter(pk=first.pk).update(state=TaskState.EXECUTING, worker_id="w", lease_until=now)
+    assert hint_due_tasks(now) == turns.LANES - 1
+
+
+def test_a_lost_hint_is_sent_again(now: datetime) -> None:
+    hint_due_tasks(now)
+    assert hint_due_tasks(now + timedelta(seconds=10)) == turns.LANES
+
+
+def test_live_polls_go_first_and_are_not_counted(now: datetime) -> None:
+    open_task(make_ref(source="sofascore"), at=now)
+    assert hint_due_tasks(now) == turns.LANES + 1
+    assert hinted().count(Resource.SCORECARD.value) == 1
+
+
+def test_each_source_has_lanes_of_its_own(now: datetime) -> None:
+    make_source("crex")
+    urls = [f"https://crex.example/cricket-live-score/a-match-updates-1{number:03d}" for number in range(10)]
+    jobs.start_urls(urls=urls, requested_by="Ann", now=now)
+    assert hint_due_tasks(now) == 2 * turns.LANES
+
+
+def test_what_waits_takes_no_room_from_live_polls(now: datetime) -> None:
+    assert list(room_by_source().values()) == [5]
+    ScrapeTask.objects.filter(pk=ScrapeTask.objects.first().pk).update(
+        state=TaskState.EXECUTING, worker_id="w", lease_until=now
+    )
+    assert list(room_by_source().values()) == [4]

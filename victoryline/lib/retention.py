@@ -1,0 +1,154 @@
+"""How long things are kept: each app offers a table of rules, and they are all carried out here, a little at a time.
+
+Guards against tables and folders that grow for ever, and against the pruning itself: a step deletes one bounded batch
+in a transaction of its own, so nobody waits long for it, and what somebody has in hand stays.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from django.db import transaction
+from django.db.models import Model, QuerySet
+
+BATCH = 1000
+MOST_BATCHES = 5  # of one rule in one turn: a backlog is worked off over several turns
+
+
+@dataclass(frozen=True)
+class Amount:
+    rows: int = 0
+    size_bytes: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.rows + other.rows, self.size_bytes + other.size_bytes)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+
+class Rule(Protocol):
+    """One kind of thing that is not kept for ever."""
+
+    @property
+    def table(self) -> str: ...
+
+    @property
+    def keeps(self) -> str:
+        """What stays, for people."""
+
+    def outstanding(self, now: datetime) -> Amount:
+        """How much is past its time. Deletes nothing."""
+
+    def step(self, now: datetime) -> Amount:
+        """Delete one batch; nothing when none is left."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that are past their time. `before` runs in the same transaction, with the keys that are about to go.
+
+    `is_bare`: `before` has seen to everything that hangs on them, so they go in one statement. Django would read each
+    of them, with all its columns, to look for that itself. (The database would refuse if something still hung there.)
+    """
+
+    table: str
+    keeps: str
+    outdated: Callable[[datetime], QuerySet[Any]]
+    before: Callable[[Sequence[Any]], object] | None = None
+    batch: int | None = None
+    is_bare: bool = False
+
+    def outstanding(self, now: datetime) -> Amount:
+        return Amount(self.outdated(now).count())
+
+    def step(self, now: datetime) -> Amount:
+        rows = self.outdated(now)
+        with transaction.atomic():
+            # What somebody has in hand just now (a dead task that is being retried) is left for the next time.
+            chosen = rows.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
+            keys = list(chosen[: self.batch or BATCH])
+            if not keys:
+                return Amount()
+            if self.before is not None:
+                self.before(keys)
+            _delete(rows.model, keys, is_bare=self.is_bare)
+        return Amount(len(keys))
+
+
+def _delete(model: type[Model], keys: Sequence[Any], *, is_bare: bool) -> None:
+    rows: QuerySet[Any] = model._base_manager.filter(pk__in=keys)  # noqa: SLF001 - documented under this name
+    if is_bare:
+        rows._raw_delete(rows.db)  # noqa: SLF001 - what delete() itself calls for rows that nothing hangs on
+    else:
+        rows.delete()
+
+
+@dataclass(frozen=True)
+class OldestFirst:
+    """Rows of a log without an index on their time: they are written in its order, so the oldest come first by key."""
+
+    table: str
+    keeps: str
+    model: type[Model]
+    column: str
+    before: Callable[[datetime], datetime]
+
+    def outstanding(self, now: datetime) -> Amount:
+        return Amount(self.model._base_manager.filter(**{f"{self.column}__lt": self.before(now)}).count())  # noqa: SLF001
+
+    def step(self, now: datetime) -> Amount:
+        limit, rows = self.before(now), self.model._base_manager  # noqa: SLF001
+        oldest = rows.order_by("pk").values_list("pk", self.column)[:BATCH]
+        outdated = [pk for pk, at in oldest if at < limit]
+        return Amount(rows.filter(pk__in=outdated).delete()[0]) if outdated else Amount()
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files that are past their time."""
+
+    table: str
+    keeps: str
+    outdated: Callable[[datetime], Iterable[Path]]
+    after: Callable[[], object] | None = None
+
+    def outstanding(self, now: datetime) -> Amount:
+        return sum((Amount(1, _size(file)) for file in self.outdated(now)), Amount())
+
+    def step(self, now: datetime) -> Amount:
+        gone = Amount()
+        for file, _ in zip(self.outdated(now), range(BATCH), strict=False):
+            size = _size(file)
+            try:
+                file.unlink(missing_ok=True)
+            except OSError:
+                continue  # not ours to remove; the next turn tries again
+            gone += Amount(1, size)
+        if self.after is not None:
+            self.after()
+        return gone
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def prune(rules: Iterable[Rule], now: datetime, *, seconds: float = 0.3) -> int:
+    """One turn of the scheduler: a few batches of each rule, and no more rules once the time is up."""
+    deleted, end = 0, time.monotonic() + seconds
+    for rule in rules:
+        for _ in range(MOST_BATCHES):
+            gone = rule.step(now)
+            deleted += gone.rows
+            if not gone or time.monotonic() > end:
+                break
+    return deleted

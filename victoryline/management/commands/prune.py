@@ -1,0 +1,58 @@
+"""`manage.py prune`: let go of everything that is past its time, now. The scheduler does the same all day long."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from victoryline.lib.retention import Amount, Rule
+from victoryline.retention import all_rules
+
+SAID_EVERY = 20_000  # rows
+LINE = "{:24} {:>12} {:>10}   {}"
+
+
+class Command(BaseCommand):
+    help = "Delete what is older than it has to be kept (KEEP_* in the configuration), in small batches, until done."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--dry-run", action="store_true", help="Count, and delete nothing.")
+        parser.add_argument("--table", action="append", help="Only this one; may be given several times.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        now, is_dry_run = timezone.now(), options["dry_run"]
+        chosen = _chosen(options["table"])
+        self.stdout.write(LINE.format("table", "to delete" if is_dry_run else "deleted", "bytes", "keeps"))
+        total = Amount()
+        for rule in chosen:
+            amount = rule.outstanding(now) if is_dry_run else self._carry_out(rule, now)
+            self.stdout.write(LINE.format(rule.table, f"{amount.rows:,}", _bytes(amount), rule.keeps))
+            total += amount
+        self.stdout.write(LINE.format("all", f"{total.rows:,}", _bytes(total), "").rstrip())
+        if is_dry_run:
+            self.stdout.write("Nothing was deleted. Without --dry-run it would be.")
+
+    def _carry_out(self, rule: Rule, now: datetime) -> Amount:
+        total, said = Amount(), 0
+        while gone := rule.step(now):
+            total += gone
+            if total.rows - said >= SAID_EVERY:
+                said = total.rows
+                self.stderr.write(f"{rule.table}: {said:,} deleted so far")
+        return total
+
+
+def _chosen(names: list[str] | None) -> list[Rule]:
+    rules = all_rules()
+    known = {rule.table for rule in rules}
+    if unknown := sorted(set(names or ()) - known):
+        raise CommandError(f"There is no table {', '.join(unknown)}. There are: {', '.join(sorted(known))}.")
+    return [rule for rule in rules if not names or rule.table in names]
+
+
+def _bytes(amount: Amount) -> str:
+    return f"{amount.size_bytes:,}" if amount.size_bytes else "-"
