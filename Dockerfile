@@ -20,10 +20,10 @@ RUN python -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml
 
 COPY . .
 RUN useradd --system --create-home --uid 10001 victoryline \
-    && mkdir -p /data \
+    && mkdir -p /data/media \
     && VAR_DIR=/tmp/build python manage.py collectstatic --noinput \
     && rm -rf /tmp/build \
-    && chown victoryline:victoryline /data
+    && chown -R victoryline:victoryline /data
 
 USER victoryline
 ENV CHROMIUM_PATH=/usr/bin/chromium \

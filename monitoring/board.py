@@ -34,8 +34,9 @@ PHASES = {
 }
 
 
-def matches_on_the_board(now: datetime) -> list[dict[str, Any]]:
-    return [card(match, now) for match in (*_live(), *_upcoming(), *_finished())]
+def matches_on_the_board() -> list[Match]:
+    """With all that `card` needs of them, so that it may be asked again later, without the database."""
+    return [*_live(), *_upcoming(), *_finished()]
 
 
 def _shown() -> QuerySet[Match]:

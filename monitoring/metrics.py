@@ -11,7 +11,6 @@ from prometheus_client.registry import Collector
 
 from monitoring.collector import JournalCollector
 from victoryline.env import Config
-from victoryline.lib import presence
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +45,6 @@ def start_worker_metrics(config: Config) -> bool:
         return False
     try:
         start_http_server(config.prometheus_port, config.metrics_bind, registry(closes_connections=True))
-        presence.database.watch()  # who asks for metrics waits a second or two for them, not until an outage ends
     except OSError as error:
         logger.warning(
             "Metrics are not served: %s:%s is not free (%s). Set PROMETHEUS_PORT to another port.",

@@ -18,6 +18,7 @@ from django.db.models import F, Max, QuerySet
 
 from scraping.errors import ErrorClass, ScrapingError
 from scraping.models import Breaker, BreakerState, ErrorGroup, MatchRef, ScrapeError, TaskState, TaskTransition
+from scraping.payloads import Resource
 from scraping.signals import errors_resolved, layout_found
 from victoryline.lib.redaction import clean, clean_document
 
@@ -148,7 +149,7 @@ def _open_errors(source_id: int, match_id: int | None) -> QuerySet[ScrapeError]:
 
 def resolve(ref: MatchRef, *, now: datetime) -> int:
     """The match was read again: its open errors at this source are history, each with what made it good."""
-    resolved = _resolve(_open_errors(ref.source_id, ref.match_id), _Recovery.of(ref), now)
+    resolved = _resolve(_open_errors(ref.source_id, ref.match_id), now, ref)
     if resolved > PARSE_FAILURES_IN_A_ROW:
         layout_found.send_robust(sender=ScrapeError, match_id=ref.match_id)
     return resolved
@@ -156,7 +157,12 @@ def resolve(ref: MatchRef, *, now: datetime) -> int:
 
 def resolve_listing(source_id: int, *, now: datetime) -> int:
     """The source's list of matches was read again."""
-    return _resolve(_open_errors(source_id, None), _Recovery(), now)
+    return _resolve(_open_errors(source_id, None).filter(operation=Resource.DISCOVERY), now)
+
+
+def resolve_task(task_id: int, *, now: datetime) -> int:
+    """A task that is about no single match (the list of a round) went well in the end."""
+    return _resolve(ScrapeError.objects.filter(task_id=task_id, resolved=False), now)
 
 
 def resolve_by_hand(error_ids: Collection[int], *, actor: str, now: datetime) -> int:
@@ -190,10 +196,11 @@ class _Recovery:
         return CIRCUIT_BREAKER if self.is_breaker_moved else AUTO_RETRY
 
 
-def _resolve(errors: QuerySet[ScrapeError], recovery: _Recovery, now: datetime) -> int:
+def _resolve(errors: QuerySet[ScrapeError], now: datetime, ref: MatchRef | None = None) -> int:
     rows = list(errors.values_list("pk", "timestamp", "task_id", "scraper_id"))
-    if not rows:
+    if not rows:  # as a rule: this is asked after every poll of a match that is not live
         return 0
+    recovery = _Recovery.of(ref) if ref else _Recovery()
     retried = _retried_by_hand({task_id for _, _, task_id, _ in rows if task_id})
     by_method: dict[str, list[int]] = defaultdict(list)
     for pk, happened_at, task_id, scraper_id in rows:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
-from scraping import breakers, discover, events, failures, ingest, jobs, journal
+from scraping import breakers, discover, errors_log, events, failures, ingest, jobs, journal
 from scraping.check import check
 from scraping.engine import Engine
 from scraping.errors import BreakerOpen, Gone, NotStored, PayloadRejected, StaleFence
@@ -164,6 +164,7 @@ def scrape_round(claim: Claim, engine: Engine) -> None:
     now = timezone.now()
     with shown(reading), journal.finishing(claim, now=now):
         opened = jobs.expect(job.pk, {source: found}, now=now)
+        errors_log.resolve_task(claim.task_id, now=now)
         breakers.record_success(claim.task_id, source, policies=engine.policies, now=now)
     logger.info("%s: %d matches, %d to be read", job.name, len(found), opened, extra={"action": "round_discovered"})
 

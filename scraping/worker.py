@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import dramatiq
-from django.db import DatabaseError, InterfaceError, close_old_connections
+from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 from django.utils import timezone
 from dramatiq.asyncio import get_event_loop_thread
 
@@ -48,6 +48,8 @@ def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     if thread is None:
         coroutine.close()
         raise RuntimeError("the loop thread is not running")
+    if connection.vendor == "postgresql":
+        close_old_connections()  # back into the pool: while this thread waits for the network, others can use it
     try:
         return thread.run_coroutine(coroutine)
     finally:

@@ -100,7 +100,8 @@ def _start_children(supervisor: Supervisor, config: Config) -> None:
     if not supervisor.stopping:
         say("starting web and engine")
         supervisor.start(Child("web", _web_command(config), env))
-        supervisor.start(Child("engine", python("manage.py", "run_worker", "--with-scheduler"), env))
+        engine = python("manage.py", "run_worker", "--with-scheduler")
+        supervisor.start(Child("engine", engine, env, stops_first=True))
 
 
 def _sync_sources(env: dict[str, str]) -> None:

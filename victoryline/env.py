@@ -353,8 +353,8 @@ class Config:
     )
     max_rescues: int = whole(
         3,
-        "Times a task is taken back from a vanished worker before it is dead.",
-        low=0,
+        "Workers that may vanish with a task in hand before it is a dead letter.",
+        low=1,
         high=100,
         yaml="engine.max_rescues",
     )

@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +40,7 @@ class Child:
     name: str
     command: list[str]
     env: Mapping[str, str] = field(default_factory=dict)
+    stops_first: bool = False  # it finishes its work at a stop, and needs the others for that
     process: "subprocess.Popen[bytes] | None" = None
     started_at: float = 0.0
     restart_at: float = 0.0
@@ -106,19 +107,25 @@ class Supervisor:
     def stop(self) -> None:
         """End everything: SIGTERM, then SIGKILL when the grace is over or a second signal comes."""
         self.say("stopping; Ctrl-C once more stops at once")
-        for child in self.children.values():
-            if child.process:
-                child.process.terminate()  # it alone: its own children are its to stop, a browser after its last page
-        deadline = time.monotonic() + self.grace_seconds
-        while self._running() and time.monotonic() < deadline and self.signals < 2:
-            time.sleep(0.05)
-        for child in self._running():
-            self.say(f"{child.name} did not stop in time and is killed")
+        self._end([child for child in self.children.values() if child.stops_first], self.grace_seconds)
+        others = [child for child in self.children.values() if not child.stops_first]
+        self._end(others, min(self.grace_seconds, WARDEN_GRACE_SECONDS))
         self._bury(*self.children.values())
         for child in self.children.values():
             if child.log:
                 child.log.close()
         self.children.clear()
+
+    def _end(self, children: list[Child], seconds: float) -> None:
+        """Tell them to stop and wait; what is left afterwards is for the burial."""
+        for child in children:
+            if child.process:
+                child.process.terminate()  # it alone: its own children are its to stop, a browser after its last page
+        deadline = time.monotonic() + seconds
+        while (left := _running(children)) and time.monotonic() < deadline and self.signals < 2:
+            time.sleep(0.05)
+        for child in left:
+            self.say(f"{child.name} did not stop in time and is killed")
 
     def _tend(self, child: Child) -> None:
         now = time.monotonic()
@@ -187,9 +194,6 @@ class Supervisor:
             with suppress(ChildProcessError):
                 os.waitpid(ended, os.WNOHANG)
 
-    def _running(self) -> list[Child]:
-        return [child for child in self.children.values() if child.process and child.process.poll() is None]
-
     def _tell_warden(self, line: str) -> None:
         if self._warden and self._warden.stdin:
             with suppress(BrokenPipeError):
@@ -202,6 +206,10 @@ class Supervisor:
         if now - self._signalled_at > ONE_SIGNAL_SECONDS:
             self.signals += 1
         self._signalled_at = now
+
+
+def _running(children: Iterable[Child]) -> list[Child]:
+    return [child for child in children if child.process and child.process.poll() is None]
 
 
 def _reason(code: int) -> str:

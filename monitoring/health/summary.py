@@ -13,7 +13,7 @@ from django.db import Error
 from django.db.models import Count, Min, Q
 
 from monitoring.alerts import causes
-from monitoring.board import matches_on_the_board
+from monitoring.board import card, matches_on_the_board
 from monitoring.health.grading import Freshness, current_standing
 from monitoring.models import Alert, AuditEntry
 from monitoring.queries import MEGABYTE, last_success_at, live_ages, percentile, updates_last_minute, workers_at_work
@@ -45,6 +45,9 @@ SHOWN_CONFIG = (
 )
 
 
+_last_board: list[Match] = []
+
+
 def status_summary(now: datetime) -> dict[str, Any]:
     """Never raises and never waits long for a database that is away."""
     if presence.database.is_away():
@@ -58,8 +61,14 @@ def status_summary(now: datetime) -> dict[str, Any]:
 
 
 def _without_database(now: datetime, error: str) -> dict[str, Any]:
-    reason = f"the database is away ({error})"
-    return {"grade": "FAILING", "reason": reason, "generated_at": as_utc_iso(now), "matches": [], "alerts": []}
+    """The matches as they were last seen, with ages as of now."""
+    return {
+        "grade": "FAILING",
+        "reason": f"the database is away ({error})",
+        "generated_at": as_utc_iso(now),
+        "matches": [card(match, now) for match in list(_last_board)],
+        "alerts": [],
+    }
 
 
 def _summary(now: datetime) -> dict[str, Any]:
@@ -80,8 +89,14 @@ def _summary(now: datetime) -> dict[str, Any]:
         "alerts": _alerts(),
         "audit_entries": _audit(),
         "config": {name: getattr(settings.CONFIG, name) for name in SHOWN_CONFIG},
-        "matches": matches_on_the_board(now),
+        "matches": _matches(now),
     }
+
+
+def _matches(now: datetime) -> list[dict[str, Any]]:
+    rows = matches_on_the_board()
+    _last_board[:] = rows
+    return [card(match, now) for match in rows]
 
 
 def _freshness(now: datetime) -> dict[str, Any]:

@@ -15,7 +15,9 @@ WHEN = "%d %b %Y %H:%M:%S UTC"
 WORDS = {
     Resource.SCORECARD.value: "Reading",
     Resource.COMMENTARY.value: "Filling the gaps in the events of",
+    Resource.FULL.value: "Reading all of",
     Resource.DISCOVERY.value: "Looking for matches at",
+    Resource.ROUND.value: "Looking for the matches of a round at",
     Resource.FULL.value: "Reading the whole of",
     Resource.ROUND.value: "Looking up the matches of a round at",
 }

@@ -23,6 +23,8 @@ from scraping.journal import Which
 from scraping.models import ErrorGroup, ScrapeError
 from victoryline.lib.admin import CAREFUL, GOOD, HistoryAdmin, after_dialog, block, tell, username
 
+SUMMARY_LENGTH = 160
+
 
 @admin.register(ErrorGroup)
 class ErrorGroupAdmin(HistoryAdmin):
@@ -108,14 +110,14 @@ class ErrorGroupAdmin(HistoryAdmin):
 class ScrapeErrorAdmin(HistoryAdmin):
     list_display = (
         "timestamp",
-        "error_class",
+        "shown_resolution",
         "error_type",
         "match",
-        "operation",
+        "summary",
         "http_status",
         "retry_attempt",
-        "shown_resolution",
-        "error_message",
+        "operation",
+        "error_class",
     )
     list_filter = ("error_class", "error_type", "resolved", "resolution_method")
     list_select_related = ("match",)
@@ -158,6 +160,10 @@ class ScrapeErrorAdmin(HistoryAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[ScrapeError]:
         rows: QuerySet[ScrapeError] = super().get_queryset(request)
         return rows.select_related("match").defer("match__payload", "match__provenance")
+
+    @admin.display(description="message", ordering="error_message")
+    def summary(self, error: ScrapeError) -> str:
+        return error.error_message[:SUMMARY_LENGTH] or "-"
 
     @admin.display(description="message")
     def shown_message(self, error: ScrapeError) -> SafeString:

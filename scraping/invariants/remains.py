@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, F, OuterRef, Q
 
 from scraping import identity
 from scraping.invariants.rules import Moment, Rule
@@ -18,6 +19,7 @@ from scraping.models import (
     Evidence,
     Forced,
     JobItem,
+    MatchLifecycle,
     ScrapeJob,
     ScrapeTask,
     TaskState,
@@ -46,6 +48,20 @@ def stuck_breakers(moment: Moment) -> Iterator[str]:
     of_sources = over.filter(source__is_enabled=True).filter(Exists(waiting))
     for name, until in of_refs.union(of_sources).values_list("name", "open_until"):
         yield f"breaker {name} should have let a probe through since {until:%H:%M:%S}"
+
+
+def unprobed_breakers(moment: Moment) -> Iterator[str]:
+    """Half open, no permit out for longer than the bound, and something waits all that time."""
+    half_open = Breaker.objects.filter(state=BreakerState.HALF_OPEN, last_state_change__lt=moment.overdue)
+    waiting = ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lt=moment.overdue, source__is_enabled=True)
+    free = waiting.exclude(ref__match__lifecycle=MatchLifecycle.PAUSED).exclude(
+        ref__breaker__state=BreakerState.OPEN, ref__breaker__open_until__gt=moment.now
+    )
+    for breaker in half_open:
+        is_tried = any(datetime.fromisoformat(until) > moment.overdue for until in breaker.probes.values())
+        own = Q(ref=breaker.ref_id) if breaker.ref_id else Q(source=breaker.source_id)
+        if not is_tried and free.filter(own).exists():
+            yield f"breaker {breaker.name} is half open since {breaker.last_state_change:%H:%M:%S}, and nobody tries it"
 
 
 def breached_breakers(moment: Moment) -> Iterator[str]:
@@ -109,6 +125,13 @@ RULES = (
         "breakers",
         "an open breaker is tried again when its time is over",
         stuck_breakers,
+        "Is a scheduler running? `manage.py breaker` shows the breaker; close it by hand if the source is well.",
+    ),
+    Rule(
+        "I8",
+        "probes",
+        "a half-open breaker is tried by somebody",
+        unprobed_breakers,
         "Is a scheduler running? `manage.py breaker` shows the breaker; close it by hand if the source is well.",
     ),
     Rule(

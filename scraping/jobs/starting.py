@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -22,6 +22,8 @@ from victoryline.lib.crash import crash_point
 MAX_URLS = 500
 MAX_NUMBER = 10**12
 REQUESTER_LENGTH = 150
+
+Begin = Callable[[ScrapeJob], None]
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ def _unique_key(requested_by: str, key: str) -> str | None:
     return hashlib.sha256(f"{requested_by}\n{key}".encode()).hexdigest() if key else None
 
 
-def _start(order: _Order, begin: Any, *, now: datetime) -> Started:
+def _start(order: _Order, begin: Begin, *, now: datetime) -> Started:
     try:
         with transaction.atomic():
             return _start_once(order, begin, now)
@@ -143,7 +145,7 @@ def _start(order: _Order, begin: Any, *, now: datetime) -> Started:
         return Started(job, is_new=False)
 
 
-def _start_once(order: _Order, begin: Any, now: datetime) -> Started:
+def _start_once(order: _Order, begin: Begin, now: datetime) -> Started:
     # Whoever starts jobs at a source waits here for one another, so that two equal requests find each other's job.
     ids = [source.pk for source in order.sources]
     list(Source.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").values_list("pk"))

@@ -11,6 +11,8 @@ from scraping.models import OPEN_STATES, ScrapeTask
 from scraping.payloads import Resource
 from victoryline.lib.crash import crash_point
 
+TRIES = 20
+
 
 @dataclass(frozen=True)
 class NewTask:
@@ -53,8 +55,11 @@ def open_or_share(new: Sequence[NewTask], *, now: datetime) -> dict[int, int]:
     resources = {task.resource.value for task in new}
     found: dict[int, int] = {}
     # One that was open may end between our INSERT, which it made do nothing, and our look: then it is opened now.
-    while missing := sorted(wanted.keys() - found.keys()):
-        open_tasks([wanted[ref_id] for ref_id in missing], now=now)  # in one order, so that two jobs never deadlock
+    for _ in range(TRIES):
+        missing = sorted(wanted.keys() - found.keys())  # in one order, so that two jobs never deadlock
+        if not missing:
+            return found
+        open_tasks([wanted[ref_id] for ref_id in missing], now=now)
         rows = ScrapeTask.objects.filter(ref_id__in=missing, resource__in=resources, state__in=OPEN_STATES)
         found |= dict(rows.values_list("ref_id", "pk"))
-    return found
+    raise RuntimeError(f"the tasks of {len(wanted.keys() - found.keys())} refs ended faster than they could be shared")

@@ -30,11 +30,16 @@ def rescue(*, max_rescues: int, now: datetime, limit: int = 500, on_death: OnDea
 
 
 def _rescue_one(task: ScrapeTask, *, max_rescues: int, now: datetime, on_death: OnDeath | None) -> bool:
-    is_hopeless = task.rescues + 1 > max_rescues
+    is_hopeless = task.rescues + 1 >= max_rescues
     silent = f"lease_expired: worker {task.worker_id} fell silent in attempt {task.attempt}"
     reason = f"{silent}; killed or hung {task.rescues + 1} times" if is_hopeless else silent
     ending: dict[str, Any] = (
-        {"state": TaskState.DEAD, "finished_at": now, "error_class": ErrorClass.RESOURCE.value}
+        {
+            "state": TaskState.DEAD,
+            "finished_at": now,
+            "error_class": ErrorClass.RESOURCE.value,
+            "error": _dead_letter(task, reason),
+        }
         if is_hopeless
         else {"state": TaskState.PENDING, "run_at": now, "hinted_at": None, "worker_id": ""}
     )
@@ -61,6 +66,20 @@ def _rescue_one(task: ScrapeTask, *, max_rescues: int, now: datetime, on_death: 
     crash_point("rescue.committed")
     task_rescued.send_robust(sender=ScrapeTask, task_id=task.pk, worker_id=task.worker_id, is_dead=is_hopeless)
     return True
+
+
+def _dead_letter(task: ScrapeTask, reason: str) -> dict[str, Any]:
+    """Nobody was there to see an error: what is known is who had the task, how far it came and how often."""
+    return {
+        "error_class": ErrorClass.RESOURCE.value,
+        "error_type": "lease_expired",
+        "message": reason,
+        "stage": task.stage,
+        "attempt": task.attempt,
+        "rescues": task.rescues + 1,
+        "worker_id": task.worker_id,
+        "is_soft": False,
+    }
 
 
 def _bury(task: ScrapeTask, *, reason: str, on_death: OnDeath | None) -> None:

@@ -8,13 +8,17 @@ from scraping.errors import PayloadRejected, Transient
 from scraping.payloads import Event, Payload, Sport, Status
 from scraping.reading.reader import Reader, Target
 from scraping.readings import Reading
+from scraping.sights import shown
 
 
 def read_whole(reader: Reader, target: Target, *, is_enough: Callable[[Payload], bool]) -> tuple[Reading, Payload]:
     """The match with all its events in one payload. `is_enough`: everything before this page is stored already."""
     reading, payload = reader.scorecard(target, is_quiet=True)
     if payload.is_partial_state:
-        raise PayloadRejected("only a part of the match could be read, and a job takes whole ones", url=target.ref.url)
+        with shown(reading):
+            raise PayloadRejected(
+                "only a part of the match could be read, and a job takes whole ones", url=target.ref.url
+            )
     if payload.events_are_complete or not _owes_events(payload):
         return reading, payload
     pages = reader.older_events(target, is_enough=is_enough)

@@ -30,6 +30,9 @@ class KnownRef:
     def key(self) -> str:
         return f"{self.source}_{self.event_id}"
 
+    def is_same(self, other: KnownRef) -> bool:
+        return (self.source, self.event_id) == (other.source, other.event_id)
+
     @classmethod
     def of(cls, ref: MatchRef) -> KnownRef:
         """Of a row with its source and, where it was asked for, the annotation `scraper_id`."""

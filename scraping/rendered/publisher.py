@@ -32,6 +32,7 @@ SWEEP_SECONDS = 30.0
 SWEPT_AT_MOST = 5_000
 MAX_NOTED = 10_000
 REFS_KEPT_SECONDS = 60.0
+NO_REFS: tuple[float, tuple[KnownRef, ...]] = (float("-inf"), ())
 published_total = Counter("victoryline_matches_published_total", "Matches put into the shared cache.")
 
 
@@ -94,17 +95,17 @@ class Publisher:
     def _render(self, ref: MatchRef) -> Known:
         """Its own reference is what ingest has just written; the others are as they were a while ago at most."""
         mine = KnownRef.of(ref)
-        own = (mine.source, mine.event_id)
-        others = self._refs.get(ref.match_id, (0.0, ()))[1]
-        refs = [
-            replace(each, next_poll_at=mine.next_poll_at) if (each.source, each.event_id) == own else each
-            for each in others
-        ]
-        return Known.of(ref.match, tuple(refs) or (mine,))
+        refs = list(self._refs.get(ref.match_id, NO_REFS)[1])
+        place = next((number for number, each in enumerate(refs) if each.is_same(mine)), None)
+        if place is None:
+            refs.append(mine)
+        else:
+            refs[place] = replace(refs[place], next_poll_at=mine.next_poll_at)
+        return Known.of(ref.match, tuple(refs))
 
     def _know_refs(self, match_ids: Iterable[int]) -> None:
         at = time.monotonic()
-        wanted = [match_id for match_id in match_ids if at - self._refs.get(match_id, (0.0, ()))[0] > REFS_KEPT_SECONDS]
+        wanted = [match_id for match_id in match_ids if at - self._refs.get(match_id, NO_REFS)[0] > REFS_KEPT_SECONDS]
         if not wanted:
             return
         found: dict[int, list[KnownRef]] = {match_id: [] for match_id in wanted}

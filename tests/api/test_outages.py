@@ -21,6 +21,7 @@ from scripts.test import clean_environment
 from tests.servers import PostgresServer, RedisServer, free_port
 from tests.system import wait_for
 from victoryline.env import PROJECT_ROOT
+from victoryline.lib.presence import READ_SECONDS, REDIS_TIMEOUT_SECONDS
 from victoryline.lib.processes import end_group, python, spawn
 
 pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.requirement("EC-2")]
@@ -174,10 +175,12 @@ class TestDatabase:
         slowest = max(seconds for *_, seconds in first)
         tell("PostgreSQL frozen, slowest of the first 16 answers", slowest)
         assert slowest < 10
+        began = time.monotonic()
         with ThreadPoolExecutor(8) as crowd:
             then = list(crowd.map(lambda _: web.get(f"/api/v1/matches/{web.ids[0]}"), range(100)))
         assert {(status, headers["x-data-source"]) for status, _, headers, _ in then} == {(200, "cache")}
-        assert max(seconds for *_, seconds in then) < 1
+        # If each of them waited for the database, eight at a time, this would take 25 seconds.
+        assert time.monotonic() - began < 100 / 8 * READ_SECONDS / 2
         self.every_probe_answers(web)
         own_postgres.resume()
         wait_for(web.is_back, seconds=10, what="answers come from the database again")
@@ -211,13 +214,13 @@ class TestDatabase:
         wait_for(lambda: b"the database is away" in web.get("/health")[1], seconds=3, what="/health tells")
         status, body, _, seconds = web.get("/health")
         assert (status, json.loads(body)["status"]) == (503, "down")
-        assert seconds < 1
+        assert seconds < READ_SECONDS
         assert web.get("/health/ready")[0] == 503
         wait_for(lambda: b"the database is away" in web.get("/status")[1], seconds=3, what="/status tells")
         status, body, _, seconds = web.get("/metrics")
         assert status == 200
         assert b"victoryline_database_up 0.0" in body
-        assert seconds < 1
+        assert seconds < READ_SECONDS
         status, _, headers, _ = web.post("/token/generate-token", {"api_key": web.key})
         assert (status, headers["retry-after"]) == (503, "5")
         assert web.post(f"/api/v1/matches/{web.ids[0]}/pause", {})[0] == 503
@@ -232,14 +235,14 @@ class TestRedis:
         self, web: Web, own_redis: RedisServer, how: str, tell: Tell
     ) -> None:
         path = f"/api/v1/matches/{web.ids[2]}"
-        usual = min(web.get(path)[3] for _ in range(5))
+        usual = sorted(web.get(path)[3] for _ in range(11))[5]
         own_redis.pause() if how == "frozen" else own_redis.stop()
         first = web.get(path)
         rest = [web.get(path) for _ in range(20)]
         tell(f"Redis {how}, first answer", first[3])
         assert [status for status, *_ in (first, *rest)] == [200] * 21
-        assert first[3] < usual + 1
-        assert sorted(seconds for *_, seconds in rest)[10] < usual + 0.1
+        assert first[3] < usual + 4 * REDIS_TIMEOUT_SECONDS
+        assert sorted(seconds for *_, seconds in rest)[10] < usual + REDIS_TIMEOUT_SECONDS
         assert b"victoryline_redis_up 0.0" in web.get("/metrics")[1]
 
     def test_and_the_database_away_leaves_what_this_process_has_read(

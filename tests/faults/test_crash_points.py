@@ -54,6 +54,7 @@ AFTER_COMMIT = [
     *[("silent_worker_again", "rescue.committed"), ("due", "open_tasks.after")],
 ]
 CASES = [(*case, False) for case in BEFORE_COMMIT] + [(*case, True) for case in AFTER_COMMIT]
+RESCUES = 3  # MAX_RESCUES by default
 QUICK = {"claim.after", "ingest.snapshot", "finish.effects", "finish.committed", "failure.settled", "rescue.committed"}
 
 
@@ -120,6 +121,25 @@ class TestOnPostgres:
     @pytest.mark.parametrize(("flow", "point", "is_done"), CASES)
     def test_all_or_nothing(self, on_postgres: Ground, flow: str, point: str, is_done: bool, worst: Worst) -> None:
         worst("SIGKILL at a crash point", die_and_recover(on_postgres, flow, point, is_done=is_done))
+
+
+@pytest.mark.requirement("BX-12")
+@pytest.mark.skipif(not are_installed(), reason="needs PostgreSQL: make test installs it")
+class TestCrashLoop:
+    def test_a_task_that_kills_every_worker_is_buried(self, on_postgres: Ground) -> None:
+        """The count of attempts survives SIGKILL, for it was written before the work; the fourth death is the last."""
+        driver, seen = on_postgres.driver, []
+        for _ in range(RESCUES + 1):
+            assert driver.ask("die", flow="scorecard", at="read.before")["signal"] == signal.SIGKILL
+            seen.append(driver.ask("rescue")["told"])
+        assert len({one["task"] for one in seen}) == 1, seen
+        assert [one["state"] for one in seen] == ["PENDING"] * RESCUES + ["DEAD"]
+        assert "lease_expired" in seen[-1]["reason"]
+        assert "killed" in seen[-1]["reason"]
+        assert seen[-1]["charged"] == 0, "the source is not to blame"
+        assert driver.broken() == {}, "it has its reason, its history and its alert"
+        assert driver.ask("recover")["told"]["broken"] == {}
+        assert truth.differences(on_postgres.database, on_postgres.stadium) == []
 
 
 @pytest.mark.requirement("ZT-8", "BX-13", "NFR-009")

@@ -73,6 +73,7 @@ class TestWorkerKilled:
         assert_healed(system, since=began_at)
         wait_for(lambda: len(system.browsers()) == 1, seconds=15, what="the end of the dead worker's browser")
 
+    @pytest.mark.faults_only
     @pytest.mark.requirement("NFR-005", "NFR-014")
     def test_a_new_worker_takes_part_at_once(self, system: System, recovered: Recovered) -> None:
         began_at = time.time()
@@ -94,6 +95,7 @@ class TestWorkerKilled:
 
 
 @pytest.mark.fault_number(6)
+@pytest.mark.faults_only
 class TestWorkerStopped:
     @pytest.mark.requirement("BX-13")
     def test_what_it_commits_afterwards_is_refused(self, system: System, recovered: Recovered) -> None:

@@ -118,6 +118,7 @@ class TestSupervisorKilled:
 
 
 @pytest.mark.fault_number(5)
+@pytest.mark.faults_only  # tests/victoryline/test_run.py stops a system both ways too
 class TestToldToStop:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
     def test_everything_ends_in_good_order(self, witness: DemoWitness, number: signal.Signals) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from monitoring.brief import forget_all
-from monitoring.health import document, grading
+from monitoring.health import document, grading, summary
 from victoryline.lib import presence
 
 
@@ -21,4 +21,5 @@ def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def _forget() -> None:
     forget_all()
     document._last_seen.forget()
+    summary._last_board.clear()
     presence.database.forget()

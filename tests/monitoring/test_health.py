@@ -13,6 +13,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from monitoring.health.document import health_document
+from monitoring.health.summary import status_summary
 from scraping.models import Breaker, BreakerState, TaskState
 from scraping.payloads import Status
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
@@ -211,6 +212,15 @@ class TestWithoutDatabase:
             console = client.get("/admin/")
         assert (console.status_code, console["Retry-After"]) == (503, "5")
         assert "Nothing is lost" in console.content.decode()
+
+    @pytest.mark.requirement("EC-2")
+    def test_the_status_page_shows_the_matches_as_last_seen_and_growing_old(self) -> None:
+        match, *_ = make_watched(age=3)
+        status_summary(timezone.now())
+        with connection.execute_wrapper(no_database):
+            summary = status_summary(timezone.now() + timedelta(seconds=100))
+        assert (summary["grade"], [shown["id"] for shown in summary["matches"]]) == ("FAILING", [match.pk])
+        assert 103 <= summary["matches"][0]["age_seconds"] < 110
 
     def test_status_and_page_answer_too(self, client: Client) -> None:
         with connection.execute_wrapper(no_database):

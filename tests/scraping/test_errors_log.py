@@ -15,7 +15,7 @@ from scraping import discover, errors_log, journal, lifecycle, scrapers
 from scraping.errors import Blocked, LayoutChanged, PayloadRejected, SchemaBreak, Transient
 from scraping.models import Breaker, BreakerState, ErrorGroup, MatchRef, ScrapeError, Scraper, ScrapeTask, TaskState
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_source, make_unread_match
-from tests.monitoring.rows import make_error
+from tests.monitoring.rows import make_error, make_task
 from tests.scraping.attempts import Clock, attempt, fail_for_good, stopped_clock
 from tests.scraping.builders import later, payload_of
 
@@ -212,10 +212,18 @@ class TestResolution:
                 errors_log.record(
                     errors_log.ErrorReport(each.pk, LayoutChanged("no list"), operation="discovery", attempt=1, now=NOW)
                 )
+        round_of = errors_log.ErrorReport(source.pk, LayoutChanged("no round"), operation="round", attempt=1, now=NOW)
+        errors_log.record(round_of)
         discover.register(source, [], now=later(30))
         resolved = ScrapeError.objects.filter(resolved=True).get()
         assert resolved.group is not None
         assert (resolved.group.source_id, resolved.resolution_method) == (source.pk, "auto_retry")
+
+    def test_of_a_round_when_its_own_task_goes_well(self) -> None:
+        mine, other = make_error(now=NOW, task=make_task(None)), make_error(now=NOW)
+        assert mine.task_id is not None
+        assert errors_log.resolve_task(mine.task_id, now=later(1)) == 1
+        assert list(ScrapeError.objects.filter(resolved=False)) == [other]
 
 
 @pytest.mark.requirement("SO-10")

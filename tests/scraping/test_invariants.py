@@ -373,6 +373,16 @@ class TestRemains:
         world.sql("UPDATE scraping_scrapetask SET run_at = %s WHERE id = %s", LONG_AGO, world.open)
         assert set(broken()) == {"I2 open tasks", "I8 breakers"}
 
+    def test_a_half_open_breaker_that_nobody_tries(self, world: World) -> None:
+        world.sql("UPDATE scraping_scrapetask SET run_at = %s WHERE id = %s", LONG_AGO, world.open)
+        half_open = Breaker.objects.create(
+            name="crex", source=world.ref.source, state="HALF_OPEN", last_state_change=LONG_AGO
+        )
+        assert broken() == {"I8 probes": ("breaker crex is half open since 10:00:00, and nobody tries it",)}
+        half_open.probes = {str(world.open): ASKED_AT.isoformat()}
+        half_open.save()
+        assert broken() == {}, "a probe is on its way"
+
     def test_a_request_through_an_open_breaker(self, world: World) -> None:
         _open_breaker(world.ref, until=later(600))
         claimed(world.open, at=later(6))

@@ -55,6 +55,14 @@ def look(job: ScrapeJob) -> jobs.JobView:
     return jobs.view(job)
 
 
+def once(outcomes: Any) -> ScrapeJob:
+    """A round in which every match is tried once."""
+    job, engine = start(), engine_of(RoundReader(outcomes=outcomes))
+    run_due(engine, resource=Resource.ROUND)
+    run_due(engine, resource=Resource.FULL)
+    return job
+
+
 def counts(job: ScrapeJob) -> dict[str, int]:
     return {standing.value: number for standing, number in look(job).progress.counts.items()}
 
@@ -498,7 +506,7 @@ def test_every_line_of_a_task_names_job_match_and_attempt(caplog: pytest.LogCapt
     logging.getLogger("scraping").addHandler(listener)
     try:
         with caplog.at_level(logging.DEBUG, logger="scraping"):
-            job, _ = run_round(RoundReader(outcomes={IDS[1]: Transient("timeout")}))
+            job = once({IDS[1]: Transient("timeout")})
     finally:
         logging.getLogger("scraping").removeHandler(listener)
     about = {message: names for message, names in seen if "read as a whole" in message or "failed" in message}
@@ -512,6 +520,6 @@ def test_every_line_of_a_task_names_job_match_and_attempt(caplog: pytest.LogCapt
 
 
 def test_errors_of_a_job_are_rows_like_all_others() -> None:
-    run_round(RoundReader(outcomes={IDS[0]: LayoutChanged("changed")}))
+    once({IDS[0]: LayoutChanged("changed")})
     error = ScrapeError.objects.get()
     assert (error.operation, error.error_type) == ("full", "layout")

@@ -392,16 +392,19 @@ class TestRescue:
         journal.rescue(max_rescues=3, now=later(16))
         assert row(claim.task_id).charged_attempts == 0
 
+    @pytest.mark.requirement("BX-12")
     def test_buries_the_task_that_cost_too_many_workers(self, ref: MatchRef) -> None:
         task_id = open_task(ref)
-        for number in range(4):
+        for number in range(3):
             assert row(task_id).state == TaskState.PENDING
             claimed(task_id, worker=f"w-{number}", at=later(20 * number))
             journal.rescue(max_rescues=3, now=later(20 * number + 16))
         task = row(task_id)
-        assert (task.state, task.rescues) == (TaskState.DEAD, 4)
-        assert "w-3" in task.reason
-        assert "killed or hung 4 times" in task.reason
+        assert (task.state, task.rescues) == (TaskState.DEAD, 3)
+        assert "w-2" in task.reason
+        assert "killed or hung 3 times" in task.reason
+        assert task.error is not None
+        assert (task.error["error_type"], task.error["worker_id"]) == ("lease_expired", "w-2")
 
     def test_tells_whoever_wants_to_know_of_a_burial(self, ref: MatchRef) -> None:
         buried: list[ScrapeTask] = []

@@ -388,7 +388,7 @@ class JournalMachine(RuleBasedStateMachine):
 
     def _note_rescue(self, task: ModelTask) -> None:
         task.rescues += 1
-        task.state, task.run_at = ("DEAD" if task.rescues > POLICIES.max_rescues else "PENDING"), self.now
+        task.state, task.run_at = ("DEAD" if task.rescues >= POLICIES.max_rescues else "PENDING"), self.now
 
     def _events_after(self, claim: Claim, found: Found) -> dict[str, int]:
         """The source's whole list of balls, as this reading shows it."""

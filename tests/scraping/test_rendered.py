@@ -27,11 +27,16 @@ from victoryline.lib import presence
 
 @pytest.fixture(autouse=True)
 def clean() -> Iterator[None]:
+    """What one test has published must not be known to the next, here or elsewhere."""
+    _forget()
+    yield
+    _forget()
+
+
+def _forget() -> None:
     recall.forget()
     if shared.is_shared():
         cache.clear()
-    yield
-    recall.forget()
 
 
 def read(match: Match) -> Known:

@@ -285,7 +285,7 @@ class TestRescue:
         for _ in range(5):
             assert open_due_tasks(later(at)) == 1
             task_id = ScrapeTask.objects.latest("pk").pk
-            for _ in range(4):
+            for _ in range(3):
                 claimed(task_id, at=later(at))
                 at += 16
                 rescue_expired(later(at))
@@ -298,7 +298,7 @@ class TestRescue:
     def test_a_dead_discovery_pauses_nothing(self) -> None:
         source = make_source()
         journal.open_tasks([journal.NewTask(source.pk, None, Resource.DISCOVERY, 1, run_at=NOW)], now=NOW)
-        for attempt in range(4):
+        for attempt in range(3):
             claimed(ScrapeTask.objects.get().pk, at=later(20 * attempt))
             rescue_expired(later(20 * attempt + 16))
         assert ScrapeTask.objects.get().state == TaskState.DEAD

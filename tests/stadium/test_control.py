@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import pytest
 
 from .conftest import Visit, Visitor
@@ -50,6 +52,17 @@ class TestFrontPage:
 
 
 class TestCounters:
+    def test_count_by_match_where_the_address_names_one(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            match = await visitor.first("sofascore")
+            await visitor.enter("sofascore", urlsplit(match["url"]).path)
+            for _ in range(2):
+                await visitor.get(f"/sofascore/api/v1/event/{match['key']}")
+            counted = (await visitor.get("/control/requests"))["sites"]["sofascore"]["matches"]
+            assert counted == {match["key"]: {"live": 2, "page": 1}}
+
+        visit(scenario)
+
     def test_count_by_site_and_target_until_reset(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")

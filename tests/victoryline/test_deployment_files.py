@@ -83,6 +83,14 @@ class TestCompose:
         limit = int(SERVICES["worker"]["deploy"]["resources"]["limits"]["memory"].removesuffix("M"))
         assert limit > load({}).memory_hard_limit_mb
 
+    @pytest.mark.parametrize("name", OURS)
+    def test_evidence_is_one_folder_for_all(self, name):
+        """Written by a worker, shown by the web, pruned by the scheduler; and theirs to write."""
+        assert "evidence:/data/media" in SERVICES[name]["volumes"]
+        assert "evidence" in COMPOSE["volumes"]
+        assert re.search(r"mkdir -p /data/media\b", DOCKERFILE)
+        assert re.search(r"chown -R victoryline:victoryline /data$", DOCKERFILE, re.MULTILINE)
+
     def test_redis_is_bounded(self):
         assert "--maxmemory" in SERVICES["redis"]["command"]
 

@@ -25,7 +25,7 @@ from victoryline.supervisor import Child, Supervisor
 var, *children = sys.argv[1:]
 with Supervisor(var_dir=Path(var), cwd=Path.cwd(), say=lambda line: print(line, flush=True), grace_seconds=2) as it:
     for number, code in enumerate(children):
-        it.start(Child(f"child{number}", [sys.executable, "-c", code]))
+        it.start(Child(f"child{number}", [sys.executable, "-c", code], stops_first="stops first" in code))
     print("started", flush=True)
     it.watch()
 """
@@ -132,7 +132,25 @@ class TestRestart:
         assert len(running.alive()) == 3  # the warden, the second child and its own child
 
 
+# What they say at the end: when they were told to stop, and when they had.
+TELLS_ITS_END = """
+import time
+def leave(*_):
+    print("told", time.monotonic_ns(), flush=True); time.sleep(0.5)
+    print("ended", time.monotonic_ns(), flush=True); sys.exit(0)
+"""
+LEAVES_SLOWLY = TELLS_ITS_END + LISTENS.replace("lambda *_: sys.exit(0)", "leave")
+
+
 class TestStop:
+    def test_who_works_finishes_before_the_others_are_told(self, start):
+        """A read that is under way needs the source it reads from."""
+        running = start(LEAVES_SLOWLY, "# stops first" + LEAVES_SLOWLY)
+        running.process.terminate()
+        running.process.wait(timeout=10)
+        assert running.said(1, "ended")[0] <= running.said(0, "told")[0]
+        assert running.nothing_is_left()
+
     @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
     def test_a_signal_ends_everything(self, start, signal_number):
         running = start(LISTENS, HAS_A_DETACHED_CHILD)

@@ -41,8 +41,8 @@ class WaitBounds:
             left = deadline - time.monotonic()
             if left <= 0 or not poller.poll(left * 1000):
                 raise OperationalError(
-                    f"PostgreSQL has not answered for {seconds:g} s; the connection is given up. "
-                    "What it was asked to do may or may not be done."
+                    f"PostgreSQL has not answered for {seconds:g} s; the connection is given up, "
+                    "and what it was asked for may or may not be done"
                 )
             state = connection.poll()
 

@@ -175,7 +175,7 @@ def _ask_database() -> None:
 
 # Only where `watch` was called (the web, the metrics of workers): elsewhere each caller has ways of its own to wait.
 database = Presence(
-    "Database", _ask_database, meanwhile="answers come from what is known last, with their true age", is_searched=False
+    "Database", _ask_database, meanwhile="what can do without it goes on, from what is known last", is_searched=False
 )
 
 

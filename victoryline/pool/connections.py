@@ -148,7 +148,7 @@ class Pool:
                 if left <= 0:
                     raise PoolExhausted(
                         f"All {self._limits.maximum} connections to the database stayed in use for "
-                        f"{self._limits.wait_seconds:g} s. DB_POOL_MAX allows more."
+                        f"{self._limits.wait_seconds:g} s; DB_POOL_MAX allows more"
                     )
                 self._changed.wait(min(left, LOOK_FOR_LOST_SECONDS))
 

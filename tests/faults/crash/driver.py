@@ -61,6 +61,11 @@ def recover(tell: Tell) -> None:
     look(tell)
 
 
+def rescue(tell: Tell) -> None:
+    """What the scheduler does every second; tells what became of the newest task."""
+    tell(flows.rescue())
+
+
 def hint_again(tell: Tell, *, times: int) -> None:
     """Announce every open task of a match so often, all of it at once."""
     broker = install(settings.CONFIG.redis_url)
@@ -83,6 +88,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "die": die,
     "look": look,
     "recover": recover,
+    "rescue": rescue,
     "hint_again": hint_again,
     "crowd": crowd,
 }

@@ -134,6 +134,12 @@ def silent_worker_again(ready: Ready) -> None:
     silent_worker(ready, rescues=policies.current().max_rescues)
 
 
+def rescue() -> dict[str, Any]:
+    rescue_expired(timezone.now())
+    task = ScrapeTask.objects.filter(ref=a_ref(), resource=Resource.SCORECARD).latest("pk")
+    return {"task": task.pk, "state": task.state, "reason": task.reason, "charged": task.charged_attempts}
+
+
 def a_dead_name() -> str:
     pid = os.fork()
     if pid == 0:

@@ -12,6 +12,7 @@ from scraping import identity
 from scraping.scheduler.loop import SchedulerLoop
 from scraping.watchdog import Sign, Watchdog
 from victoryline.broker import install
+from victoryline.lib import presence
 from victoryline.lib.logs import set_process
 from victoryline.process_life import on_signals, patience, stop_seconds
 from victoryline.scheduling import make_loop
@@ -23,7 +24,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         set_process(service="scheduler")
         install(settings.CONFIG.redis_url)
-        start_worker_metrics(settings.CONFIG)
+        if start_worker_metrics(settings.CONFIG):
+            presence.database.watch()  # so that metrics, and with them health checks, don't wait for an outage to end
         loop = make_loop(settings.CONFIG, holder=identity.new_name())
         watchdog = Watchdog()
         on_signals(lambda: _stop(loop, watchdog))

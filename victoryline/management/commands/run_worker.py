@@ -21,7 +21,7 @@ from scraping.watchdog import Sign, Watchdog
 from scraping.worker import WorkerOptions, WorkerProcess
 from victoryline.broker import install
 from victoryline.env import Config
-from victoryline.lib import chromium
+from victoryline.lib import chromium, presence
 from victoryline.lib.logs import set_process
 from victoryline.lib.processes import own_temp_dir
 from victoryline.process_life import CLOSING_SECONDS, ORPHAN_STOP_SECONDS, on_signals, patience, stop_seconds
@@ -47,7 +47,8 @@ class Command(BaseCommand):
         set_process(service="engine" if with_scheduler else "worker", worker=worker_id)
         own_temp_dir()
         stopping = on_signals()
-        start_worker_metrics(config)
+        if start_worker_metrics(config):
+            presence.database.watch()  # so that metrics, and with them health checks, don't wait for an outage to end
         watchdog = Watchdog()
         worker = _make_worker(config, worker_id, watchdog)
         worker.start()
