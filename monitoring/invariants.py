@@ -14,14 +14,14 @@ RECENT_HOURS = 24
 
 
 def unheard_deaths(moment: Moment) -> Iterator[str]:
-    """A death raises the alert of its match, open or closed since, or of its source's list of matches."""
+    """A death raises the alert of its match, of its round or of its source's list, open or closed since."""
     dead = ScrapeTask.objects.filter(state=TaskState.DEAD, finished_at__gt=moment.ago(hours=RECENT_HOURS))
     heard = dict(
         Alert.objects.filter(key__startswith="dead").order_by("last_seen_at").values_list("key", "last_seen_at")
     )
-    rows = dead.values_list("pk", "finished_at", "ref__match_id", "source__key").order_by("pk")
-    for pk, finished_at, match_id, source_key in rows.iterator(500):
-        key = causes.dead(match_id) if match_id else causes.dead_discovery(source_key)
+    rows = dead.values_list("pk", "finished_at", "ref__match_id", "source__key", "job_id").order_by("pk")
+    for pk, finished_at, match_id, source_key, job_id in rows.iterator(500):
+        key = causes.death(match_id=match_id, source_key=source_key, job_id=job_id)
         if key not in heard or (finished_at and heard[key] < finished_at):
             yield f"task {pk} died at {finished_at:%H:%M:%S}, and there is no alert {key} of that time"
 

@@ -49,10 +49,10 @@ def listens_to(signal: Signal) -> Callable[[Listener], Listener]:
 
 @listens_to(signals.task_died)
 def note_death(*, now: datetime, task_id: int, match_id: int | None, reason: str = "", **more: Any) -> None:
-    key, name = causes.dead(match_id), _name(match_id)
-    if match_id is None:
-        source = ScrapeTask.objects.filter(pk=task_id).values_list("source__key", flat=True).first() or "?"
-        key, name = causes.dead_discovery(source), f"the list of matches at {source}"
+    task = ScrapeTask.objects.filter(pk=task_id).values_list("source__key", "job_id", "job__name").first()
+    source, job_id, job_name = task or ("?", None, None)
+    key = causes.death(match_id=match_id, source_key=source, job_id=job_id)
+    name = _name(match_id) if match_id else job_name or f"the list of matches at {source}"
     detail = {"task_id": task_id, "match_id": match_id, "reason": reason, **_plain(more)}
     raise_alert(key, Severity.CRITICAL, f"A task of {name} is dead: {reason}", detail, now)
 

@@ -6,6 +6,7 @@ STALE = "stale:"
 ERROR_RATE = "errors:"
 DEAD = "dead:"
 DEAD_DISCOVERY = "dead-discovery:"
+DEAD_ROUND = "dead-round:"
 PAUSED = "paused:"
 LAYOUT = "layout:"
 MEMORY = "memory:"
@@ -29,6 +30,17 @@ def dead(match_id: int | None) -> str:
 
 def dead_discovery(source_key: str) -> str:
     return f"{DEAD_DISCOVERY}{source_key}"
+
+
+def dead_round(job_id: int) -> str:
+    return f"{DEAD_ROUND}{job_id}"
+
+
+def death(*, match_id: int | None, source_key: str, job_id: int | None) -> str:
+    """Of a task: of a match, of a job's round, or of a source's list of matches."""
+    if match_id is not None:
+        return dead(match_id)
+    return dead_round(job_id) if job_id is not None else dead_discovery(source_key)
 
 
 def paused(match_id: int) -> str:
@@ -57,7 +69,13 @@ def public_text(key: str, summary: str) -> str:
         return "A worker is close to its memory limit"
     if key.startswith(DISK):
         return "A disk is almost full"
-    endings = ((DEAD, "is dead"), (DEAD_DISCOVERY, "is dead"), (PAUSED, "is paused"), (LAYOUT, "has changed"))
+    endings = (
+        (DEAD, "is dead"),
+        (DEAD_DISCOVERY, "is dead"),
+        (DEAD_ROUND, "is dead"),
+        (PAUSED, "is paused"),
+        (LAYOUT, "has changed"),
+    )
     for prefix, ending in endings:
         if key.startswith(prefix):
             return f"{summary.partition(f' {ending}: ')[0]} {ending}"

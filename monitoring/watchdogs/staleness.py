@@ -7,6 +7,7 @@ scheduler's own step; this one also ends the alerts whose match has been heard o
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -16,11 +17,23 @@ from monitoring.alerts.registry import close_alerts, open_keys, raise_alert
 from monitoring.models import Alert, Severity
 from monitoring.queries import matches_to_watch
 from scraping import lifecycle
-from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, ScraperStatus, Source
+from scraping.models import (
+    Breaker,
+    BreakerState,
+    Match,
+    MatchLifecycle,
+    ScrapeJob,
+    ScraperStatus,
+    ScrapeTask,
+    Source,
+    TaskState,
+)
+from scraping.payloads import Resource
 from victoryline.lib.times import as_utc_iso
 
 logger = logging.getLogger(__name__)
 BREAKER_IS_FORGOTTEN_AFTER = timedelta(minutes=5)
+ENDED = (MatchLifecycle.COMPLETED, MatchLifecycle.ARCHIVED)
 
 
 def watch_staleness(now: datetime) -> int:
@@ -63,20 +76,32 @@ def _report(match: Match, now: datetime) -> None:
 
 
 def _close_deaths(now: datetime) -> None:
-    """A dead task's alert is over when its match, or its source's list, has been read since."""
+    """A dead task's alert is over when what it should have read was read since, or nobody will read it any more."""
     waiting = {
         alert.key: alert.last_seen_at for alert in Alert.objects.filter(key__startswith="dead", closed_at__isnull=True)
     }
     if not waiting:
         return
+    matches = _ids(waiting, causes.DEAD)
+    found = Match.objects.filter(pk__in=matches).values_list("pk", "last_scraper_update", "lifecycle")
+    still_wanted = set(  # a job wants the whole of a match, over or not
+        ScrapeTask.objects.filter(state=TaskState.DEAD, resource=Resource.FULL, ref__match_id__in=matches).values_list(
+            "ref__match_id", flat=True
+        )
+    )
     seen = {
-        causes.dead(pk): at
-        for pk, at in Match.objects.filter(
-            pk__in=[int(key.removeprefix(causes.DEAD)) for key in waiting if key.startswith(causes.DEAD)]
-        ).values_list("pk", "last_scraper_update")
+        causes.dead(pk): now if lifecycle in ENDED and pk not in still_wanted else at for pk, at, lifecycle in found
     }
+    seen |= {causes.dead(pk): now for pk in matches if causes.dead(pk) not in seen}  # deleted
     seen |= {causes.dead_discovery(key): at for key, at in Source.objects.values_list("key", "last_discovery_at")}
+    jobs = dict(ScrapeJob.objects.filter(pk__in=_ids(waiting, causes.DEAD_ROUND)).values_list("pk", "discovered_at"))
+    seen |= {causes.dead_round(pk): jobs.get(pk, now) for pk in _ids(waiting, causes.DEAD_ROUND)}
     close_alerts([key for key, at in waiting.items() if (read := seen.get(key)) and read > at], now)
+
+
+def _ids(keys: Iterable[str], prefix: str) -> list[int]:
+    endings = [key.removeprefix(prefix) for key in keys if key.startswith(prefix)]
+    return [int(ending) for ending in endings if ending.isdigit()]
 
 
 def _close_breakers(now: datetime) -> None:

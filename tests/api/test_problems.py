@@ -3,9 +3,8 @@
 import logging
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection
 from django.test import Client, RequestFactory
-from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
 from tests.api_fixtures import Caller
 from victoryline.lib import error_pages
@@ -41,7 +40,7 @@ class TestProblems:
         assert caller.get("/api/v1/matches/999", Accept="image/png").status_code == 404
 
     @pytest.mark.fault
-    @pytest.mark.parametrize("error", [OperationalError, PoolExhaustedError])
+    @pytest.mark.parametrize("error", [OperationalError, InterfaceError])
     def test_a_database_that_is_away_is_a_503_with_a_time(self, caller: Caller, monkeypatch, error) -> None:
         def away(*args, **kwargs):
             raise error("connection refused")

@@ -43,7 +43,7 @@ def calm(system: System) -> Iterator[None]:
 
 
 @pytest.mark.fault_number(16)
-@pytest.mark.requirement("NFR-005", "US1.2", "FR-004")
+@pytest.mark.requirement("NFR-005", "FR-004")
 class TestBrowserKilled:
     @pytest.mark.parametrize("victim", ["Chromium", "the driver"])
     def test_the_next_good_update_follows_and_the_source_is_not_blamed(

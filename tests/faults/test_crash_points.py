@@ -54,7 +54,7 @@ AFTER_COMMIT = [
     *[("silent_worker_again", "rescue.committed"), ("due", "open_tasks.after")],
 ]
 CASES = [(*case, False) for case in BEFORE_COMMIT] + [(*case, True) for case in AFTER_COMMIT]
-RESCUES = 3  # MAX_RESCUES by default
+DEATHS = 3  # MAX_RESCUES by default
 QUICK = {"claim.after", "ingest.snapshot", "finish.effects", "finish.committed", "failure.settled", "rescue.committed"}
 
 
@@ -127,13 +127,13 @@ class TestOnPostgres:
 @pytest.mark.skipif(not are_installed(), reason="needs PostgreSQL: make test installs it")
 class TestCrashLoop:
     def test_a_task_that_kills_every_worker_is_buried(self, on_postgres: Ground) -> None:
-        """The count of attempts survives SIGKILL, for it was written before the work; the fourth death is the last."""
+        """The count of attempts survives SIGKILL, for it was written before the work; the third death is the last."""
         driver, seen = on_postgres.driver, []
-        for _ in range(RESCUES + 1):
+        for _ in range(DEATHS):
             assert driver.ask("die", flow="scorecard", at="read.before")["signal"] == signal.SIGKILL
             seen.append(driver.ask("rescue")["told"])
         assert len({one["task"] for one in seen}) == 1, seen
-        assert [one["state"] for one in seen] == ["PENDING"] * RESCUES + ["DEAD"]
+        assert [one["state"] for one in seen] == ["PENDING"] * (DEATHS - 1) + ["DEAD"]
         assert "lease_expired" in seen[-1]["reason"]
         assert "killed" in seen[-1]["reason"]
         assert seen[-1]["charged"] == 0, "the source is not to blame"

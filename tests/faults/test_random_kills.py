@@ -6,6 +6,7 @@ import os
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 
 import psutil
 import pytest
@@ -31,14 +32,14 @@ VICTIMS = ("worker-1", "worker-2", "scheduler", "a browser", "a browser", "a dri
 
 
 @pytest.mark.requirement("NFR-009", "NFR-010", "BX-12")
-def test_a_hundred_kills(postgres: PostgresServer, recovered: Recovered) -> None:
+def test_a_hundred_kills(postgres: PostgresServer, recovered: Recovered, tell: Callable[[str], None]) -> None:
     chance, victims = random.Random(SEED), Counter[str]()
     url = new_database(postgres, "random_kills")
     # A task may be so unlucky that it is killed four times; here it must go on, for the match is not to blame.
     with RedisServer() as redis, scaled_system(database_url=url, redis_url=redis.url, MAX_RESCUES="20") as system:
         bring_to_rest(system)
         began_at = time.time()
-        for _ in range(KILLS):
+        while victims.total() < KILLS:
             time.sleep(chance.uniform(0.2, 2.5))
             victim = chance.choice(VICTIMS)
             victims[victim] += _kill(system, redis, victim, chance)
@@ -46,7 +47,7 @@ def test_a_hundred_kills(postgres: PostgresServer, recovered: Recovered) -> None
         over = time.time()
         healed = system.await_updates(live_refs(system), since=over, seconds=600)
         recovered(f"{victims.total()} random kills (seed {SEED}) in {over - began_at:.0f} s", healed, bound=300)
-        assert victims.total() >= KILLS * 0.8, victims
+        tell(", ".join(f"{victim} {number} times" for victim, number in sorted(victims.items())))
         assert system.count_tasks("state = %s", "DEAD", since=began_at) == 0
         system.assert_is_true(seconds=120)
         system.assert_is_whole(seconds=60)

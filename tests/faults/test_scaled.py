@@ -59,7 +59,7 @@ class TestRedisEmptied:
 
 @pytest.mark.fault_number(1)
 class TestWorkerKilled:
-    @pytest.mark.requirement("NFR-005", "NFR-009", "US1.2")
+    @pytest.mark.requirement("NFR-005", "NFR-009")
     def test_its_matches_go_on_at_the_other_worker(self, system: System, recovered: Recovered) -> None:
         began_at = time.time()
         worker_id = system.worker_id("worker-1")
@@ -91,6 +91,26 @@ class TestWorkerKilled:
         killed_at = system.kill("worker-1")
         seconds = system.await_updates(live_refs(system), since=killed_at, seconds=60)
         recovered("SIGKILL of an idle worker", seconds, bound=20)
+        assert_healed(system, since=began_at)
+
+
+@pytest.mark.fault_number(16)
+@pytest.mark.faults_only
+class TestBrowserKilled:
+    @pytest.mark.requirement("US1.2", "FR-004")
+    def test_the_other_worker_is_undisturbed(self, system: System, recovered: Recovered) -> None:
+        began_at, other = time.time(), system.worker_id("worker-2")
+        own = psutil.Process(system.processes["worker-1"].pid).children(recursive=True)
+        browser = next(process for process in system.browsers() if process in own)
+        family = [browser, *browser.children(recursive=True)]
+        killed_at = time.time()
+        browser.kill()
+        seconds = system.await_updates(live_refs(system), since=killed_at, seconds=90)
+        recovered("SIGKILL of one of two browsers", seconds, bound=30)
+        _, alive = psutil.wait_procs(family, timeout=15)
+        assert alive == []
+        failed = "SELECT reason FROM scraping_tasktransition WHERE actor = %s AND to_state = 'FAILED' AND at > %s"
+        assert system.database.rows(failed, other, as_stored(system.database, killed_at)) == []
         assert_healed(system, since=began_at)
 
 

@@ -14,7 +14,7 @@ from monitoring.watchdogs.error_rate import watch_error_rate
 from monitoring.watchdogs.staleness import watch_staleness
 from monitoring.watchdogs.workers import watch_workers
 from scraping import signals
-from scraping.models import Breaker, BreakerState, Match
+from scraping.models import Breaker, BreakerState, Match, ScrapeJob, Source
 from tests.factories import NOW, make_source
 from tests.monitoring.rows import MEGABYTE, make_error, make_task, make_watched, make_worker
 from victoryline.lib.times import as_utc_iso
@@ -67,6 +67,35 @@ class TestStaleness:
         Match.objects.filter(pk=match.pk).update(last_scraper_update=LATER)
         watch_staleness(LATER + timedelta(seconds=5))
         assert Alert.objects.get().closed_at is not None
+
+    def test_ends_the_alert_of_a_dead_task_when_its_match_is_over(self) -> None:
+        match, ref, _ = make_watched(now=NOW)
+        task = make_task(ref=ref, state="DEAD", reason="drift", finished_at=NOW)
+        signals.task_died.send(sender=None, task_id=task.pk, match_id=match.pk, reason="drift", now=NOW)
+        Match.objects.filter(pk=match.pk).update(lifecycle="COMPLETED", last_scraper_update=None)
+        watch_staleness(LATER)
+        assert Alert.objects.get().closed_at == LATER
+
+    def test_but_not_while_a_job_wants_the_whole_of_it(self) -> None:
+        match, ref, _ = make_watched(now=NOW)
+        task = make_task(ref=ref, state="DEAD", reason="drift", finished_at=NOW, resource="full")
+        signals.task_died.send(sender=None, task_id=task.pk, match_id=match.pk, reason="drift", now=NOW)
+        Match.objects.filter(pk=match.pk).update(lifecycle="COMPLETED", last_scraper_update=None)
+        watch_staleness(LATER)
+        assert Alert.objects.get().closed_at is None
+
+    def test_ends_the_alert_of_a_dead_round_when_the_round_is_found(self) -> None:
+        source = make_source()
+        job = ScrapeJob.objects.create(kind="round", name="round 12", source=source, created_at=NOW)
+        task = make_task(source=source, job=job, ref=None, resource="round", state="DEAD", reason="x", finished_at=NOW)
+        signals.task_died.send(sender=None, task_id=task.pk, match_id=None, reason="x", now=NOW)
+        Source.objects.update(last_discovery_at=LATER)  # another list of the same source
+        watch_staleness(LATER)
+        alert = Alert.objects.get()
+        assert (alert.key, alert.closed_at) == (f"dead-round:{job.pk}", None)
+        ScrapeJob.objects.update(discovered_at=LATER)
+        watch_staleness(LATER)
+        assert Alert.objects.get().closed_at == LATER
 
     def test_ends_the_alert_of_a_dead_discovery_when_the_list_is_read_again(self) -> None:
         source = make_source()

@@ -15,7 +15,6 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest
 from rest_framework import exceptions, status
 from rest_framework.response import Response
-from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
 from victoryline.lib import presence
 from victoryline.lib.request_id import request_id_of
@@ -24,8 +23,7 @@ logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5
-# The last is what the pool of connections raises when all of them are in use; Django doesn't know it as its own.
-STORE_AWAY = (OperationalError, InterfaceError, PoolExhaustedError)
+STORE_AWAY = (OperationalError, InterfaceError)  # a pool whose connections are all in use is the first
 
 # status: (type, title)
 KINDS: dict[int, tuple[str, str]] = {
@@ -145,7 +143,7 @@ def _as_api_exception(error: Exception) -> exceptions.APIException | None:
             return exceptions.NotFound("There is nothing at this address. The addresses are listed at /api/docs.")
         case PermissionDenied():
             return exceptions.PermissionDenied()
-        case OperationalError() | InterfaceError() | PoolExhaustedError():
+        case OperationalError() | InterfaceError():
             presence.database.report(error)
             logger.warning("The database can't be reached: %s", error, extra={"action": "api_store_away"})
             return StoreAway.now()

@@ -130,7 +130,7 @@ def silent_worker(ready: Ready, *, rescues: int = 0) -> None:
 
 
 def silent_worker_again(ready: Ready) -> None:
-    """The same for the fourth time: the task is buried."""
+    """The same once too often: the task is buried."""
     silent_worker(ready, rescues=policies.current().max_rescues)
 
 
