@@ -55,6 +55,11 @@ class Engine:
             self.keeper.not_stored(error.match, error.payload)
         self.keeper.lost(error)
 
+    def let_go(self, ref_id: int) -> None:
+        """The source is to be left alone with this match: also while the database is away."""
+        if self.keeper is not None:
+            self.keeper.holdings.forget(ref_id)
+
     @contextmanager
     def holding(self, claim: Claim) -> Iterator[None]:
         """While the body runs, the heartbeat keeps this task's lease alive."""

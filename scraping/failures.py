@@ -124,6 +124,7 @@ def _count(
     if scraper:
         scrapers.record_error(scraper.pk, interval=interval)
     if view.state == OPEN and view.open_until:
+        engine.let_go(ref.pk)
         next_poll_at = max(next_poll_at, view.open_until)
         if isinstance(decision, Retry):
             decision = Retry(max(decision.at, view.open_until), decision.is_charged)

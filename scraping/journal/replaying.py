@@ -40,6 +40,7 @@ def record_past_read(read: PastRead, *, now: datetime) -> bool:
             "state": TaskState.SUCCESS,
             "stage": Stage.DONE,
             "attempt": 1,
+            "fence": 1,
             "run_at": read.read_at,
             "worker_id": read.worker_id,
             "created_at": read.read_at,

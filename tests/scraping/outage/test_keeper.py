@@ -162,6 +162,15 @@ class TestPollingOn:
         poll_all(engine)
         assert len(keeper_of(engine).spool) == 0
 
+    def test_a_match_whose_breaker_is_open_is_left_alone(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
+        engine = make(payload_of(ref, chasing(100), at=later(10)), Transient("no route to host"))
+        scrape(open_task(ref), engine)
+        assert len(keeper_of(engine).holdings) == 1
+        for _ in range(POLICIES.breaker.failure_threshold):
+            ScrapeTask.objects.filter(state=TaskState.PENDING).delete()
+            scrape(open_task(ref), engine)
+        assert len(keeper_of(engine).holdings) == 0
+
     @pytest.mark.requirement("EC-2")
     def test_the_size_of_the_queue_is_told_every_minute(
         self, ref: MatchRef, make: Callable[..., Engine], caplog: pytest.LogCaptureFixture
