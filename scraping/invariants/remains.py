@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Count, Exists, F, OuterRef, Q
 
 from scraping import identity
 from scraping.invariants.rules import Moment, Rule
@@ -111,6 +111,15 @@ def empty_items(moment: Moment) -> Iterator[str]:
         yield f"item {pk} of job {job_id} (reference {ref_id}) has neither task, outcome nor a reason to be skipped"
 
 
+def shrunken_jobs(moment: Moment) -> Iterator[str]:
+    """What was asked for is in the job's parameters: the number of a round's matches, or the list of addresses."""
+    discovered = ScrapeJob.objects.filter(discovered_at__isnull=False).annotate(expected=Count("items"))
+    for pk, asked, expected in discovered.values_list("pk", "parameters", "expected").order_by("pk"):
+        wanted = asked.get("matches") or len(asked.get("urls", ()))
+        if wanted > expected:
+            yield f"job {pk} was asked for {wanted} matches and expects only {expected}"
+
+
 def unfinished_jobs(moment: Moment) -> Iterator[str]:
     """A job that says it is finished and has work in hand, or has none left and does not say so."""
     unfinished = JobItem.objects.filter(job=OuterRef("pk"), task__state__in=OPEN_STATES)
@@ -160,6 +169,13 @@ RULES = (
         "job items",
         "every match that a job expects has a task, an outcome, or a reason",
         empty_items,
+        "Start the job again with the same parameters: what is complete is skipped.",
+    ),
+    Rule(
+        "I9",
+        "expected",
+        "a job expects everything that it was asked for",
+        shrunken_jobs,
         "Start the job again with the same parameters: what is complete is skipped.",
     ),
     Rule(

@@ -423,6 +423,18 @@ class TestRemains:
         world.sql("UPDATE scraping_jobitem SET outcome = 'SUCCESS' WHERE id = %s", item.pk)
         assert broken() == {}
 
+    @pytest.mark.parametrize("asked", [{"urls": ["https://crex.example/1", "https://crex.example/2"]}, {"matches": 2}])
+    def test_a_job_whose_expectation_shrank(self, world: World, asked: dict[str, Any]) -> None:
+        job = ScrapeJob.objects.create(
+            kind=JobKind.URLS, name="2 matches", created_at=NOW, discovered_at=NOW, parameters=asked
+        )
+        other = ScrapeTask.objects.get(pk=world.dead)
+        JobItem.objects.create(job=job, ref=world.ref, task_id=world.open)
+        second = JobItem.objects.create(job=job, ref=other.ref, task=other)
+        assert broken() == {}
+        world.sql("DELETE FROM scraping_jobitem WHERE id = %s", second.pk)
+        assert broken() == {"I9 expected": (f"job {job.pk} was asked for 2 matches and expects only 1",)}
+
     def test_a_job_that_ended_too_early(self, world: World) -> None:
         job = ScrapeJob.objects.create(kind=JobKind.ROUND, name="round 7", created_at=NOW, discovered_at=NOW)
         JobItem.objects.create(job=job, ref=world.ref, task_id=world.open)

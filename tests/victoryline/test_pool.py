@@ -166,7 +166,8 @@ class TestManyThreads:
 
     @pytest.mark.requirement("NFR-013")
     def test_a_hundred_connections_at_once_from_five_processes_pools(self, postgres: PostgresServer) -> None:
-        limits = replace(LIMITS, maximum=20, kept=20, wait_seconds=30)
+        pg_wait.install(answer_seconds=30, connect_seconds=30)  # a hundred at once take their time on a small machine
+        limits = replace(LIMITS, maximum=20, kept=20, wait_seconds=30, ping_seconds=10)
         pools = [Pool(lambda: psycopg2.connect(postgres.url), limits) for _ in range(5)]
         all_hold_one = threading.Barrier(100)
 
