@@ -36,9 +36,10 @@ class Phase:
     needs_servers: bool = False
 
 
+SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile")
 PHASES = (
-    Phase("fast", "SQLite", "not slow and not scaled", ("-n", "2", "--dist", "loadfile")),
-    Phase("scaled", "PostgreSQL and Redis", "(both or scaled) and not slow", (), needs_servers=True),
+    Phase("fast", "SQLite", "not slow and not scaled", SIDE_BY_SIDE),
+    Phase("scaled", "PostgreSQL and Redis", "(both or scaled) and not slow", SIDE_BY_SIDE, needs_servers=True),
     Phase("slow", "whole systems", "slow and not scaled and not faults_only"),
     Phase(
         *("slow-scaled", "whole systems on PostgreSQL and Redis"),

@@ -16,6 +16,7 @@ WRITERS, POLLS = 24, 20
 
 @pytest.mark.fault
 @pytest.mark.slow
+@pytest.mark.faults_only
 @pytest.mark.fault_number(14)
 @pytest.mark.requirement("BX-13")
 def test_every_poll_is_written(recovered: Recovered) -> None:

@@ -48,7 +48,12 @@ def test_a_hundred_kills(postgres: PostgresServer, recovered: Recovered, tell: C
         healed = system.await_updates(live_refs(system), since=over, seconds=600)
         recovered(f"{victims.total()} random kills (seed {SEED}) in {over - began_at:.0f} s", healed, bound=300)
         tell(", ".join(f"{victim} {number} times" for victim, number in sorted(victims.items())))
-        assert system.count_tasks("state = %s", "DEAD", since=began_at) == 0
+        dead = system.database.rows("SELECT error_class, reason FROM scraping_scrapetask WHERE state = 'DEAD'")
+        for error_class, reason in dead:  # one that lost ten browsers and workers in a row may be given up, as ours
+            tell(f"dead letter: {reason}")
+            assert error_class == "resource", reason
+        assert len(dead) <= KILLS // 10
+        assert system.count_tasks("charged_attempts > 0", since=began_at) == 0, "the source is not to blame"
         system.assert_is_true(seconds=120)
         system.assert_is_whole(seconds=60)
 

@@ -100,8 +100,13 @@ class TestBrowserKilled:
     @pytest.mark.requirement("US1.2", "FR-004")
     def test_the_other_worker_is_undisturbed(self, system: System, recovered: Recovered) -> None:
         began_at, other = time.time(), system.worker_id("worker-2")
-        own = psutil.Process(system.processes["worker-1"].pid).children(recursive=True)
-        browser = next(process for process in system.browsers() if process in own)
+        worker = psutil.Process(system.processes["worker-1"].pid)
+
+        def own_browser() -> psutil.Process | None:
+            own = worker.children(recursive=True)
+            return next((process for process in system.browsers() if process in own), None)
+
+        browser = wait_for(own_browser, seconds=60, what="the browser of worker-1")
         family = [browser, *browser.children(recursive=True)]
         killed_at = time.time()
         browser.kill()
