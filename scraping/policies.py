@@ -84,7 +84,10 @@ def from_config(config: Config) -> Policies:
             probes=config.source_breaker_probes,
         ),
         window=WindowPolicy(
-            config.source_breaker_window_seconds, config.source_breaker_min_calls, config.source_breaker_bad_percent
+            config.source_breaker_window_seconds,
+            config.source_breaker_min_calls,
+            config.source_breaker_bad_percent,
+            config.source_breaker_min_seconds,
         ),
         budget=BudgetPolicy(config.retry_budget_percent),
     )

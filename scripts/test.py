@@ -40,7 +40,8 @@ SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile")
 PHASES = (
     Phase("fast", "SQLite", "not slow and not scaled", SIDE_BY_SIDE),
     Phase("scaled", "PostgreSQL and Redis", "(both or scaled) and not slow", SIDE_BY_SIDE, needs_servers=True),
-    Phase("slow", "whole systems", "slow and not scaled and not faults_only"),
+    Phase("slow", "browsers and systems", "slow and not alone and not scaled and not faults_only", SIDE_BY_SIDE),
+    Phase("slow-alone", "whole systems, one at a time", "slow and alone and not scaled and not faults_only"),
     Phase(
         *("slow-scaled", "whole systems on PostgreSQL and Redis"),
         "slow and (both or scaled) and not faults_only",

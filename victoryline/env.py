@@ -162,6 +162,13 @@ class Config:
         high=100,
         yaml="scraper.resilience.source_breaker.bad_percent",
     )
+    source_breaker_min_seconds: int = whole(
+        60,
+        "Shortest time over which calls must have gone bad: a hiccup does not open a source's breaker.",
+        low=0,
+        high=DAY_SECONDS,
+        yaml="scraper.resilience.source_breaker.min_seconds",
+    )
     source_breaker_cooldown_seconds: int = whole(
         900,
         "Seconds a source is left alone before probes are let through.",

@@ -13,7 +13,7 @@ from tests.faults.system import System
 from tests.stadium_process import StadiumProcess
 from tests.system import wait_for
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow]
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.alone]
 
 FAULT_SECONDS = 8.0
 # More than a page of the ball feed holds: what was missed can only be had by asking for older pages.
@@ -91,6 +91,7 @@ class TestSourceFails:
         filled = system.count_tasks("resource = %s AND state = %s", "commentary", "SUCCESS", since=began_at)
         assert filled > 0
 
+    @pytest.mark.faults_only
     def test_a_hole_is_not_given_up_because_the_list_of_balls_fails(self, system: System, recovered: Recovered) -> None:
         """The score is read all the time; the list that shows the hole, and would fill it, comes every second time."""
         planted = system.stadium.fault(

@@ -19,7 +19,7 @@ from tests.system import EmbeddedSystem, wait_for
 from victoryline.embedded import is_free
 from victoryline.lib.processes import remove_tree
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow]
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.alone]
 
 ALL_GONE_SECONDS = 10.0
 

@@ -174,12 +174,13 @@ class TestBreakerOfASource:
         [(0, 0, False), (29, 29, False), (30, 10, False), (30, 11, True), (100, 34, False), (100, 35, True)],
     )
     def test_thirty_calls_with_35_percent_bad_are_too_many(self, calls: int, bad: int, expected: bool) -> None:
-        assert is_failing(Window(calls, bad), WindowPolicy()) is expected
+        assert is_failing(Window(calls, bad, bad_seconds=60), WindowPolicy()) is expected
+        assert not is_failing(Window(calls, bad, bad_seconds=50), WindowPolicy()), "only a hiccup"
 
     def test_the_window_slides(self) -> None:
         buckets = [Bucket(later(10 * number), calls=10, bad=number) for number in range(5)]
-        assert summed(buckets, since=later(20)) == Window(30, 2 + 3 + 4)
-        assert summed(buckets, since=later(20.1)) == Window(20, 3 + 4)
+        assert summed(buckets, since=later(20)) == Window(30, 2 + 3 + 4, bad_seconds=30)
+        assert summed(buckets, since=later(20.1)) == Window(20, 3 + 4, bad_seconds=20)
 
     @pytest.mark.parametrize(("seconds", "start"), [(0, 0), (9.99, 0), (10, 10), (27.5, 20)])
     def test_calls_fall_into_buckets_of_ten_seconds(self, seconds: float, start: float) -> None:
@@ -190,12 +191,13 @@ class TestBreakerOfASource:
             "SOURCE_BREAKER_WINDOW_SECONDS": "60",
             "SOURCE_BREAKER_MIN_CALLS": "4",
             "SOURCE_BREAKER_BAD_PERCENT": "50",
+            "SOURCE_BREAKER_MIN_SECONDS": "20",
             "SOURCE_BREAKER_COOLDOWN_SECONDS": "30",
             "SOURCE_BREAKER_PROBES": "2",
             "RETRY_BUDGET_PERCENT": "10",
         }
         policies = from_config(env.load(names))
-        assert policies.window == WindowPolicy(60, 4, 50)
+        assert policies.window == WindowPolicy(60, 4, 50, 20)
         assert (policies.source_breaker.timeout_seconds, policies.source_breaker.probes) == (30, 2)
         assert (policies.source_breaker.success_threshold, policies.source_breaker.failure_threshold) == (2, 0)
         assert policies.budget.percent == 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import patch
@@ -21,7 +22,7 @@ from scraping.errors import Blocked, BreakerOpen, Gone, ReadTimeout, ResourceLos
 from scraping.models import Breaker, MatchRef, OutcomeBucket, ScrapeTask, Source, TaskState
 from scraping.outcomes import Outcomes
 from scraping.payloads import Resource
-from scraping.resilience.window import Window
+from scraping.resilience.window import Window, WindowPolicy
 from scraping.scheduler.discovery import open_discovery_tasks
 from scraping.scheduler.due import open_due_tasks
 from scraping.scheduler.gaps import open_gap_tasks
@@ -30,7 +31,8 @@ from scraping.scheduler.rescue import rescue_expired
 from scraping.scheduler.source_breakers import judge_sources
 from scraping.scrape import scrape
 from tests.factories import NOW, make_match, make_ref, make_source
-from tests.scraping.builders import POLICIES, ScriptedReader, claimed, engine_with, later, open_task, payload_of
+from tests.scraping import builders
+from tests.scraping.builders import ScriptedReader, claimed, engine_with, later, open_task, payload_of
 from victoryline import broker as brokers
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
@@ -41,6 +43,15 @@ class Clock:
 
     def __call__(self) -> datetime:
         return self.now
+
+
+# Most tests are about shares of calls, not about how long they have been bad.
+POLICIES = replace(builders.POLICIES, window=WindowPolicy(min_bad_seconds=0))
+
+
+@pytest.fixture(autouse=True)
+def any_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "current", lambda: POLICIES)
 
 
 @pytest.fixture
@@ -153,6 +164,16 @@ class TestJudging:
         judge_sources(NOW)
         write(source, calls=100, bad=34, at=later(20))
         assert (judge_sources(later(21)), row().state) == (0, "CLOSED")
+
+    def test_a_hiccup_does_not(self, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A young window holds little else than the moment: some bad seconds are no case for 15 minutes of silence."""
+        monkeypatch.setattr(policies, "current", lambda: builders.POLICIES)
+        judge_sources(NOW)
+        for at in (20, 30, 40, 50, 60):
+            write(source, calls=40, bad=40, at=later(at))
+        assert (judge_sources(later(61)), row().state) == (0, "CLOSED")
+        write(source, calls=40, bad=40, at=later(70))
+        assert (judge_sources(later(71)), row().state) == (1, "OPEN")
 
     def test_calls_older_than_the_window_do_not_count(self, source: Source) -> None:
         judge_sources(NOW)

@@ -69,14 +69,18 @@ class TestRunning:
         wait_for(lambda: _answers(system), seconds=30, what="the web server")
 
 
+@pytest.mark.alone
 class TestStopping:
-    @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize(
+        "signal_number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.faults_only)]
+    )
     def test_leaves_nothing_within_ten_seconds(self, own_system, signal_number):
         own_system.start()
         assert own_system.stop(signal_number) < 10
         assert own_system.left_behind() == []
         assert is_free("127.0.0.1", own_system.port)
 
+    @pytest.mark.faults_only  # the same as fault 3, which runs always
     def test_sigkill_of_the_supervisor_leaves_nothing_and_it_starts_again(self, own_system):
         own_system.start()
         before = own_system.demo
@@ -88,6 +92,7 @@ class TestStopping:
         own_system.start()
         assert own_system.demo == before
 
+    @pytest.mark.faults_only
     def test_a_start_right_after_a_sigkill_waits_for_the_remains(self, own_system):
         own_system.start()
         own_system.process.kill()

@@ -166,7 +166,9 @@ def by_hand(ready: Ready) -> None:
 
 def discovery(ready: Ready) -> None:
     """A match that nobody knows yet is on the list."""
-    Match.objects.filter(pk=a_ref().match_id).delete()
+    ref = a_ref()
+    ScrapeJob.objects.filter(items__ref__match=ref.match_id).delete()  # they would lose what they expect
+    Match.objects.filter(pk=ref.match_id).delete()
     source, now = Source.objects.get(key="crex"), timezone.now()
     new = journal.NewTask(source.pk, None, Resource.DISCOVERY, Priority.IMMINENT, run_at=now)
     journal.open_tasks([new], now=now)
