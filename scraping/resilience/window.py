@@ -18,8 +18,8 @@ class WindowPolicy:
     window_seconds: float = 600.0
     min_calls: int = 30  # fewer tell nothing
     bad_percent: float = 35.0
-    # A source that stumbles for some seconds is no case for a quarter of an hour of silence; the breakers of its matches
-    # cover that. Without this, a young window would open on the first hiccup: all its calls are of that moment.
+    # A source that stumbles for some seconds is no case for a quarter of an hour of silence: the breakers of its
+    # matches cover that. Without this, a young window would open on the first hiccup, having seen little else.
     min_bad_seconds: float = 60.0
 
 
