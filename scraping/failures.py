@@ -181,7 +181,7 @@ def _stage_reached(claim: Claim, error: Exception, engine: Engine) -> Stage:
     """The reader reads and parses in one go: what it could not make sense of was captured all the same."""
     stage = engine.stage_of(claim)
     was_read = any(document.status < 400 for document in carried_by(error).documents)
-    return Stage.CAPTURED if stage is Stage.NAVIGATING and was_read else stage
+    return Stage.CAPTURED if stage in (Stage.NAVIGATING, Stage.INTERCEPTING) and was_read else stage
 
 
 def _note(claim: Claim, error: Exception, engine: Engine, ref: MatchRef | None) -> FailureNote:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
-from scraping import breakers, discover, errors_log, events, failures, ingest, jobs, journal
+from scraping import breakers, discover, errors_log, events, failures, ingest, jobs, journal, stages
 from scraping.check import check
 from scraping.engine import Engine
 from scraping.errors import BreakerOpen, Gone, NotStored, PayloadRejected, StaleFence
@@ -46,7 +46,7 @@ def scrape(task_id: int, engine: Engine) -> None:
     if claim is None:
         return
     names = {"task_id": claim.task_id, "job_id": claim.job_id, "attempt": claim.attempt, "match_id": None}
-    with engine.holding(claim), bound(**names):
+    with engine.holding(claim), bound(**names), stages.told_to(lambda stage: engine.progress(claim, Stage(stage))):
         try:
             FLOWS[claim.resource](claim, engine)
             engine.outcomes.count(claim.source_id, is_retry=claim.is_retry, now=timezone.now())
@@ -62,7 +62,6 @@ def scrape(task_id: int, engine: Engine) -> None:
 
 def scrape_scorecard(claim: Claim, engine: Engine) -> None:
     ref, target = _target(claim, engine)
-    engine.progress(claim, Stage.NAVIGATING)
     crash_point("read.before")
     reading, payload = engine.reader.scorecard(target, is_quiet=ref.unchanged_polls >= QUIET_POLLS)
     crash_point("read.after")
@@ -76,6 +75,7 @@ def scrape_scorecard(claim: Claim, engine: Engine) -> None:
         ingested = ingest.apply(payload, ref_id=ref.pk, pace=engine.policies.pace, attempt=attempt)
         crash_point("ingest.applied")
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
+    engine.progress(claim, Stage.PERSISTED)
     logger.debug(
         "Match %s read", ref.key, extra={"action": "match_read", "match_id": ref.key, "mode": reading.mode.value,
         "bytes_in": reading.bytes_in, "duration_ms": reading.duration_ms, "sequence": ingested.sequence}
@@ -85,7 +85,6 @@ def scrape_scorecard(claim: Claim, engine: Engine) -> None:
 def scrape_commentary(claim: Claim, engine: Engine) -> None:
     """Fill the holes in a match's list of events."""
     ref, target = _target(claim, engine)
-    engine.progress(claim, Stage.NAVIGATING)
     pages = engine.reader.older_events(target, is_enough=lambda page: _reaches(page, ref.events_through))
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
@@ -100,7 +99,6 @@ def scrape_commentary(claim: Claim, engine: Engine) -> None:
 def scrape_discovery(claim: Claim, engine: Engine) -> None:
     source = _source(claim, engine)
     adapter = adapter_for(source.key)
-    engine.progress(claim, Stage.NAVIGATING)
     reading = engine.reader.listing(
         source.key,
         adapter,
@@ -122,7 +120,6 @@ def scrape_discovery(claim: Claim, engine: Engine) -> None:
 def scrape_full(claim: Claim, engine: Engine) -> None:
     """A whole match for a job: state and every event in one transaction, or nothing."""
     ref, target = _target(claim, engine)
-    engine.progress(claim, Stage.NAVIGATING)
 
     def read() -> Payload:
         reading, payload = read_whole(engine.reader, target, is_enough=lambda page: _reaches(page, ref.events_through))
@@ -153,7 +150,6 @@ def scrape_round(claim: Claim, engine: Engine) -> None:
     assert claim.job_id is not None
     job, source = ScrapeJob.objects.get(pk=claim.job_id), _source(claim, engine)
     adapter, asked = adapter_for(source.key), job.parameters["round"]
-    engine.progress(claim, Stage.NAVIGATING)
     try:
         reading = engine.reader.round_list(source.key, adapter, source.base_url, asked)
     except Gone as gone:  # no match is over because a round was misspelt

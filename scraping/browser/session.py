@@ -23,6 +23,7 @@ from scraping.browser.options import BrowserOptions
 from scraping.errors import ReadTimeout, ScrapingError
 from scraping.readings import PAGE, Document, Endpoint, Reading, ReadMode, RefInfo, Request
 from scraping.sights import Sight, give
+from scraping.stages import reached
 
 BLOCKED_TYPES = frozenset({"image", "media", "font", "stylesheet"})
 CONTEXT_SECONDS = 10.0
@@ -102,8 +103,10 @@ class Session:
             self.page_count += 1
             capture = _Capture(endpoints)
             page.on("response", capture.see)
+            reached("NAVIGATING")
             document = await self._load(page, ref.url, timeout_factor)
             if document.status < 400:
+                reached("INTERCEPTING")
                 await capture.wait(self._options.capture_timeout_seconds * timeout_factor)
                 document = await self._rendered(page, document)
             documents = {PAGE: document, **await capture.documents()}
@@ -150,6 +153,7 @@ class Session:
     async def direct(self, ref: RefInfo, requests: tuple[Request, ...], *, timeout_factor: float = 1.0) -> Reading:
         """Ask the endpoints through this context's cookies, without a page."""
         started = time.monotonic()
+        reached("INTERCEPTING")
         documents = await asyncio.gather(*(self._ask(request, timeout_factor) for request in requests))
         asked = {request.name: request for request in requests}
         return _reading(ref, ReadMode.DIRECT, {one.name: one for one in documents}, asked, started=started, blocked=0)

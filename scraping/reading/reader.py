@@ -25,6 +25,7 @@ from scraping.resilience.decide import RULES
 from scraping.sights import shown
 from scraping.sources.base import Adapter, ListPlan
 from scraping.sources.challenge import is_challenge
+from scraping.stages import reached
 
 REVISIT_SECONDS = 600.0
 QUIET_REVISIT_SECONDS = 90.0
@@ -200,6 +201,7 @@ class Reader:
         `is_last_chance`: the same session ran out of time before; if it does so again, another one is tried.
         """
         session = await self._host.session(source_key)
+        reached("BROWSER_READY")
         try:
             reading = await read(session)
             with shown(reading):

@@ -67,7 +67,7 @@ class TestBrowserKilled:
 
 
 @pytest.mark.fault_number(19)
-@pytest.mark.requirement("NFR-005")
+@pytest.mark.requirement("NFR-005", "US1.1")
 class TestSourceFails:
     @pytest.mark.parametrize(
         ("words", "fault"),
@@ -85,7 +85,7 @@ class TestSourceFails:
         planted = system.stadium.fault(**fault, seconds=FAULT_SECONDS)
         system.stadium.skip(MISSED_SIMULATED_SECONDS)
         healed_at = _wait_until_over(system, planted["id"])
-        seconds = system.await_updates(live, since=healed_at, seconds=45)
+        seconds = system.await_updates(live, since=healed_at, seconds=30)  # US1.1
         recovered(f"source {words} for {FAULT_SECONDS:g} s", seconds)
         system.assert_is_true()
         filled = system.count_tasks("resource = %s AND state = %s", "commentary", "SUCCESS", since=began_at)

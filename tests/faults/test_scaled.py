@@ -96,7 +96,6 @@ class TestWorkerKilled:
 
 
 @pytest.mark.fault_number(16)
-@pytest.mark.faults_only
 class TestBrowserKilled:
     @pytest.mark.requirement("US1.2", "FR-004")
     def test_the_other_worker_is_undisturbed(self, system: System, recovered: Recovered) -> None:

@@ -17,6 +17,7 @@ from scraping.readings import Reading, ReadMode
 from scraping.resilience.backoff import RetryPolicy
 from scraping.resilience.breaker import BreakerPolicy
 from scraping.resilience.interval import Pace
+from scraping.stages import reached
 from tests.factories import NOW, cricket_state
 
 LEASE_SECONDS = 15.0
@@ -121,6 +122,7 @@ class ScriptedReader(Reader):
 
     def _next(self) -> Payload:
         self.reads += 1
+        reached("NAVIGATING")
         self._before()
         outcome = self._outcomes.pop(0) if len(self._outcomes) > 1 else self._outcomes[0]
         if isinstance(outcome, Exception):

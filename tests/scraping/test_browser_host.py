@@ -20,7 +20,7 @@ import psutil
 import pytest
 from django.core.management import call_command
 
-from scraping import identity, orphans, sights
+from scraping import identity, orphans, sights, stages
 from scraping.browser import session as session_module
 from scraping.browser.host import BrowserHost, Replacement
 from scraping.browser.options import OWNER_SWITCH, BrowserOptions
@@ -241,6 +241,17 @@ class TestWhatTheSourceAnswers:
         reading, _ = reader.scorecard(target_of(arena, "crex"))
         assert reading.requests_blocked > 0
         assert reading.bytes_in > 0
+
+
+@pytest.mark.requirement("FS-10")
+def test_a_reading_tells_its_stages(reader: Reader, arena: StadiumProcess) -> None:
+    target, seen = target_of(arena, "crex"), []
+    with stages.told_to(seen.append):
+        reader.scorecard(target)
+        assert seen == ["BROWSER_READY", "NAVIGATING", "INTERCEPTING"]
+        seen.clear()
+        reader.scorecard(target)
+    assert seen == ["BROWSER_READY", "INTERCEPTING"], "a direct reading opens no page"
 
 
 @pytest.mark.requirement("FR-019")

@@ -67,7 +67,7 @@ def files(media: Path) -> list[str]:
     return sorted(file.relative_to(media).as_posix() for file in media.rglob("*") if file.is_file())
 
 
-@pytest.mark.requirement("ZT-6", "FR-019")
+@pytest.mark.requirement("ZT-6", "FR-019", "US1.4")
 class TestWhatIsKept:
     def test_page_answer_and_picture_with_the_error_that_they_explain(
         self, ref: MatchRef, clock: Clock, media: Path

@@ -51,7 +51,7 @@ class Always(random.Random):
         return b
 
 
-@pytest.mark.requirement("FR-002", "FR-017")
+@pytest.mark.requirement("FR-002", "FR-017", "ZT-4")
 class TestBackoff:
     @pytest.mark.parametrize(
         ("attempt", "shortest", "longest"), [(1, 1, 2), (2, 2, 4), (3, 4, 8), (4, 8, 16), (5, 16, 32), (50, 16, 32)]
@@ -76,6 +76,7 @@ class TestBackoff:
 E = ErrorClass
 
 
+@pytest.mark.requirement("ZT-4", "BX-17", "FS-9")
 class TestDecide:
     """One policy for each class of error."""
 

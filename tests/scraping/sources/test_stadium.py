@@ -276,7 +276,7 @@ def test_the_lists_show_every_match_with_address_and_status() -> None:
     in_stadium(scenario)
 
 
-@pytest.mark.requirement("FS-2", "BX-6", "EC-1")
+@pytest.mark.requirement("FS-2", "BX-6", "EC-1", "US1.4")
 @pytest.mark.parametrize(
     ("site", "faults", "expected"),
     [

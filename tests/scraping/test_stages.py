@@ -1,0 +1,45 @@
+"""How far an attempt came is known at every moment, and stays with what failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from scraping import stages
+from scraping.errors import SchemaBreak, Transient
+from scraping.models import ScrapeTask, Stage, TaskState
+from scraping.scrape import scrape
+from tests.factories import make_ref
+from tests.scraping.builders import Outcome, chasing, engine_with, open_task, payload_of
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db, pytest.mark.requirement("FS-10")]
+
+
+def stages_of(*outcomes: Outcome) -> list[Stage]:
+    """Of one attempt, in the order in which they were reached."""
+    ref = make_ref()
+    engine = engine_with(*(outcomes or (payload_of(ref, chasing(100)),)))
+    seen: list[Stage] = []
+    progress = engine.progress
+    engine.progress = lambda claim, stage: (seen.append(stage), progress(claim, stage))[1]  # type: ignore[method-assign]
+    scrape(open_task(ref), engine)
+    return seen
+
+
+def test_a_good_attempt_passes_them_in_their_order() -> None:
+    seen = stages_of()
+    assert seen == [Stage.NAVIGATING, Stage.CAPTURED, Stage.VALIDATED, Stage.PERSISTED]
+    assert seen == sorted(seen, key=Stage.values.index)
+    task = ScrapeTask.objects.get()
+    assert (task.state, task.stage) == (TaskState.SUCCESS, Stage.DONE)
+
+
+@pytest.mark.parametrize("error", [Transient("no route to host"), SchemaBreak("no teams")])
+def test_a_failed_one_says_how_far_it_came(error: Exception) -> None:
+    assert stages_of(error) == [Stage.NAVIGATING]
+    task = ScrapeTask.objects.get()
+    assert (task.stage, task.error["stage"]) == (Stage.NAVIGATING, "NAVIGATING")  # type: ignore[index]
+    assert set(task.transitions.values_list("stage", flat=True)) == {"NAVIGATING"}
+
+
+def test_outside_of_an_attempt_nobody_hears_of_them() -> None:
+    stages.reached("NAVIGATING")
