@@ -45,7 +45,7 @@ def calm(system: System) -> Iterator[None]:
 @pytest.mark.fault_number(16)
 @pytest.mark.requirement("NFR-005", "FR-004")
 class TestBrowserKilled:
-    @pytest.mark.parametrize("victim", ["Chromium", "the driver"])
+    @pytest.mark.parametrize("victim", ["Chromium", pytest.param("the driver", marks=pytest.mark.faults_only)])
     def test_the_next_good_update_follows_and_the_source_is_not_blamed(
         self, system: System, victim: str, recovered: Recovered
     ) -> None:

@@ -102,7 +102,7 @@ class TestHangs:
     @pytest.mark.parametrize(
         ("what", "words"),
         [
-            ("block_the_loop", "the event loop has not moved"),
+            pytest.param("block_the_loop", "the event loop has not moved", marks=pytest.mark.faults_only),
             pytest.param("end_the_consumer", "the consumer thread of tasks", marks=pytest.mark.faults_only),
             pytest.param("hang_in_a_task", "task ", marks=pytest.mark.faults_only),
             pytest.param("freeze_the_scheduler", "the scheduler has not moved", marks=pytest.mark.faults_only),
