@@ -20,7 +20,7 @@ from prometheus_client import Counter
 
 from apiauth.models import AccessLog
 from victoryline.lib import presence
-from victoryline.lib.problems import STORE_AWAY
+from victoryline.lib.store import STORE_AWAY
 
 logger = logging.getLogger(__name__)
 

@@ -22,7 +22,8 @@ from django.dispatch import receiver
 from apiauth.models import ApiKey
 from apiauth.signals import key_revoked
 from victoryline.lib import pg_wait, presence
-from victoryline.lib.problems import STORE_AWAY, StoreAway
+from victoryline.lib.problems import StoreAway
+from victoryline.lib.store import STORE_AWAY
 
 MEMORY_SECONDS = 3.0
 AWAY_SECONDS = 600.0

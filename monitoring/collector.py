@@ -40,7 +40,6 @@ from scraping.models import (
     TaskState,
 )
 from victoryline.lib import pg_wait, presence
-from victoryline.lib.problems import STORE_AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +70,7 @@ class JournalCollector(Collector):
         try:
             with pg_wait.within(presence.READ_SECONDS):
                 return [*_of_matches(now), *_of_workers(now), *_of_the_queue(now), *_of_the_system(now)]
-        except (Error, *STORE_AWAY) as error:
+        except Error as error:
             presence.database.report(error)
             logger.warning("Metrics without the database: %s", error, extra={"action": "metrics_store_away"})
             return []

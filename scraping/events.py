@@ -7,8 +7,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import orjson
-
 from scraping.errors import PayloadRejected
 from scraping.models import EventAction, MatchEvent, MatchRef
 from scraping.payloads import Event
@@ -27,13 +25,7 @@ class EventChanges:
 
 def checksum(events: Sequence[Event]) -> str:
     """Of the list as the source shows it: an equal list needs no look at the table."""
-    return hashlib.sha256(b"\n".join(_fingerprint(event).encode() for event in events)).hexdigest()
-
-
-def _fingerprint(event: Event) -> str:
-    return hashlib.sha256(
-        orjson.dumps(event.model_dump(mode="json", exclude={"happened_at"}), option=orjson.OPT_SORT_KEYS)
-    ).hexdigest()
+    return hashlib.sha256(b"\n".join(event.fingerprint().encode() for event in events)).hexdigest()
 
 
 def store(ref: MatchRef, events: Sequence[Event], *, are_complete: bool, sequence: int, now: datetime) -> EventChanges:
@@ -42,7 +34,7 @@ def store(ref: MatchRef, events: Sequence[Event], *, are_complete: bool, sequenc
     current = _current(ref, None if are_complete else list(unique))
     standing = [row for row in current.values() if row.action != EventAction.RETRACT]
     new = [e for e in unique.values() if e.id not in current]
-    corrected = [e for e in unique.values() if e.id in current and current[e.id].fingerprint != _fingerprint(e)]
+    corrected = [e for e in unique.values() if e.id in current and current[e.id].fingerprint != e.fingerprint()]
     gone = [row for row in standing if row.event_id not in unique] if are_complete else []
     _refuse_mass_retraction(len(gone), len(standing))
     superseded = [current[e.id].pk for e in corrected] + [row.pk for row in gone]
@@ -97,7 +89,7 @@ def _row(ref: MatchRef, event: Event, revision: int, sequence: int, now: datetim
         is_critical=event.is_critical,
         description=event.description,
         detail=event.detail,
-        fingerprint=_fingerprint(event),
+        fingerprint=event.fingerprint(),
         happened_at=event.happened_at,
         created_at=now,
     )

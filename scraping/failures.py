@@ -11,7 +11,7 @@ import traceback
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, transaction
+from django.db import DatabaseError, close_old_connections, transaction
 from django.utils import timezone
 
 from scraping import breakers, errors_log, evidence, ingest, journal, lifecycle, scrapers
@@ -36,6 +36,7 @@ from scraping.resilience.interval import Activity, interval_seconds
 from scraping.sights import carried_by
 from scraping.signals import layout_lost
 from victoryline.lib.crash import crash_point
+from victoryline.lib.store import STORE_AWAY
 
 logger = logging.getLogger(__name__)
 _chance = random.SystemRandom()
@@ -44,14 +45,14 @@ CHANGED_LAYOUT_SECONDS = 300
 
 def record(claim: Claim, error: Exception, *, engine: Engine) -> bool:
     """Write the failure down. False if even that could not be written: the database is away."""
-    if isinstance(error, OperationalError | InterfaceError):
+    if isinstance(error, STORE_AWAY):
         error = StoreAway(f"the database did not take it: {error}")
         close_old_connections()
     try:
         _record(claim, error, engine=engine, now=timezone.now())
     except StaleFence as stale:
         logger.warning("%s", stale, extra={"action": "work_dropped"})
-    except (OperationalError, InterfaceError):
+    except STORE_AWAY:
         return False
     except DatabaseError as refused:
         logger.error(  # noqa: TRY400 - the stack of a refusing database tells nobody anything

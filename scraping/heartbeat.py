@@ -14,7 +14,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import psutil
-from django.db import InterfaceError, OperationalError, close_old_connections, connection
+from django.db import close_old_connections, connection
 from django.utils import timezone
 
 from scraping import journal
@@ -24,6 +24,7 @@ from scraping.engine import Engine
 from scraping.models import Worker
 from scraping.signals import browser_replaced
 from scraping.watchdog import Pulse
+from victoryline.lib.store import STORE_AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ class Heartbeat(threading.Thread):
             self._stopping.wait(self._every_seconds)
 
     def _tell(self, error: Exception) -> None:
-        if isinstance(error, OperationalError | InterfaceError):
+        if isinstance(error, STORE_AWAY):
             self._engine.lost_store(error)
         if self._engine.keeper is None or not self._engine.keeper.is_away:  # it tells of an outage itself
             logger.warning("Heartbeat not written: %s", error, extra={"action": "heartbeat_failed"})

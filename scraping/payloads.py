@@ -165,6 +165,11 @@ class Event(Frozen):
     happened_at: AwareDatetime | None = None
     detail: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
 
+    def fingerprint(self) -> str:
+        """Another one means that the source has corrected the event. Its time may come later; that corrects nothing."""
+        said = self.model_dump(mode="json", exclude={"happened_at"})
+        return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
 
 class Integrity(Frozen):
     """How complete the payload is: which wanted fields the source left out."""

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from django.db import DatabaseError, InterfaceError, OperationalError, transaction
+from django.db import DatabaseError, transaction
 
 from scraping import ingest, journal
 from scraping.errors import PayloadRejected
@@ -16,6 +16,7 @@ from scraping.payloads import Payload
 from scraping.resilience.interval import Pace
 from scraping.spool import Update
 from victoryline.lib.crash import crash_point
+from victoryline.lib.store import STORE_AWAY
 
 logger = logging.getLogger(__name__)
 Writer = Callable[[Sequence[Update], Pace, datetime], int]
@@ -44,7 +45,7 @@ def _write_together(write: Writer, updates: Sequence[Update], *, pace: Pace, now
             written = write(updates, pace, now)
             crash_point("replay.before_commit")
         return written
-    except (OperationalError, InterfaceError):
+    except STORE_AWAY:
         raise
     except Exception:  # noqa: BLE001 - which of them it was shows when each is alone
         return sum(_write_alone(update, pace=pace, now=now) for update in updates)
@@ -55,7 +56,7 @@ def _write_alone(update: Update, *, pace: Pace, now: datetime) -> bool:
     try:
         with transaction.atomic():
             return _write(update, pace=pace, now=now)
-    except (OperationalError, InterfaceError):
+    except STORE_AWAY:
         raise
     except (PayloadRejected, DatabaseError, ValueError) as error:
         logger.error(  # noqa: TRY400 - the update itself is the news

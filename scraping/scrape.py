@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from scraping import breakers, discover, errors_log, events, failures, ingest, jobs, journal, stages
@@ -25,11 +24,11 @@ from scraping.sources import adapter_for
 from scraping.spool import HeldMatch
 from victoryline.lib.crash import crash_point
 from victoryline.lib.logs import bind, bound
+from victoryline.lib.store import STORE_AWAY
 
 logger = logging.getLogger(__name__)
 
 QUIET_POLLS = 12
-STORE_ERRORS = (OperationalError, InterfaceError)
 # After a pause, a silence or failed tasks nothing that was remembered of the match is relied on.
 UNWELL = (ScraperStatus.STOPPED, ScraperStatus.STALE, ScraperStatus.ERROR)
 
@@ -40,7 +39,7 @@ def scrape(task_id: int, engine: Engine) -> None:
         claim = journal.claim(
             task_id, worker_id=engine.worker_id, lease_seconds=engine.policies.lease_seconds, now=timezone.now()
         )
-    except STORE_ERRORS as error:
+    except STORE_AWAY as error:
         engine.lost_store(error)
         return
     if claim is None:
@@ -207,7 +206,7 @@ def _kept_if_not_stored(ref: MatchRef, payload: Payload, engine: Engine) -> Iter
     )
     try:
         yield
-    except STORE_ERRORS as error:
+    except STORE_AWAY as error:
         raise NotStored(f"the database did not take it: {error}", match=match, payload=payload) from error
     if engine.keeper is not None:
         engine.keeper.stored(match, payload, interval_seconds=ref.polling_interval_seconds)

@@ -30,7 +30,6 @@ from monitoring.queries import (
 from scraping.models import Breaker, BreakerState, HealthStatus, Match, MatchLifecycle, Scraper, Snapshot, Worker
 from scraping.payloads import Status as MatchStatus
 from victoryline.lib import pg_wait, presence
-from victoryline.lib.problems import STORE_AWAY
 from victoryline.lib.times import as_utc_iso
 
 LATENCY_WINDOW = timedelta(minutes=5)
@@ -70,7 +69,7 @@ def health_document(now: datetime) -> dict[str, Any]:
     try:
         with pg_wait.within(presence.READ_SECONDS):
             seen = observe(now)
-    except (Error, *STORE_AWAY) as error:
+    except Error as error:
         presence.database.report(error)
         return _without_database(now, type(error).__name__)
     _last_seen.put(seen, now)

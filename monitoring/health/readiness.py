@@ -9,7 +9,6 @@ from django.db.migrations.executor import MigrationExecutor
 
 from monitoring.queries import WORKER_IS_SILENT_AFTER, workers_at_work
 from victoryline.lib import pg_wait, presence
-from victoryline.lib.problems import STORE_AWAY
 
 
 class _Migrations:
@@ -35,7 +34,7 @@ def reasons_not_ready(now: datetime) -> list[str]:
     try:
         with pg_wait.within(presence.READ_SECONDS):
             return _reasons(now)
-    except (Error, *STORE_AWAY) as error:
+    except Error as error:
         presence.database.report(error)
         return [f"the database is away ({type(error).__name__})"]
 

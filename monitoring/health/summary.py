@@ -19,7 +19,6 @@ from monitoring.models import Alert, AuditEntry
 from monitoring.queries import MEGABYTE, last_success_at, live_ages, percentile, updates_last_minute, workers_at_work
 from scraping.models import Match, MatchRef, Priority, ScrapeTask, Source, TaskState
 from victoryline.lib import pg_wait, presence
-from victoryline.lib.problems import STORE_AWAY
 from victoryline.lib.times import as_utc_iso
 
 FAILURE_WINDOW = timedelta(minutes=10)
@@ -55,7 +54,7 @@ def status_summary(now: datetime) -> dict[str, Any]:
     try:
         with pg_wait.within(presence.READ_SECONDS):
             return _summary(now)
-    except (Error, *STORE_AWAY) as error:
+    except Error as error:
         presence.database.report(error)
         return _without_database(now, type(error).__name__)
 

@@ -23,7 +23,8 @@ from scraping.rendered.known import Known
 from scraping.rendered.recall import NotKnown
 from victoryline.lib import pg_wait, presence
 from victoryline.lib.http import has_etag
-from victoryline.lib.problems import STORE_AWAY, StoreAway, TooStale
+from victoryline.lib.problems import StoreAway, TooStale
+from victoryline.lib.store import STORE_AWAY
 from victoryline.lib.views import ApiView
 
 MIN_RETRY_SECONDS = 1.0

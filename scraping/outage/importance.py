@@ -8,7 +8,7 @@ from enum import Enum
 
 import orjson
 
-from scraping.payloads import Event, Payload
+from scraping.payloads import Payload
 from scraping.reconcile import standing
 
 
@@ -30,7 +30,7 @@ class Seen:
 
 def seen(payload: Payload) -> Seen:
     state = payload.normalized()
-    marks = {event.id: _mark(event) for event in payload.events}
+    marks = {event.id: event.fingerprint() for event in payload.events}
     return Seen(
         state=payload.state.checksum(),
         standing=_checksum({**standing(state), "innings": state.get("innings"), "score": state.get("score")}),
@@ -45,10 +45,6 @@ def importance(before: Seen, now: Seen) -> Importance:
     if now.state != before.state or now.events - before.events:
         return Importance.MINOR
     return Importance.NOTHING_NEW
-
-
-def _mark(event: Event) -> str:
-    return _checksum(event.model_dump(mode="json", exclude={"happened_at"}))
 
 
 def _checksum(value: object) -> str:

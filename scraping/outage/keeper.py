@@ -32,6 +32,7 @@ from scraping.readings import RefInfo
 from scraping.signals import store_returned
 from scraping.sources import adapter_for
 from scraping.spool import HeldMatch, Spool, Update
+from victoryline.lib.store import first_line
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class OutageKeeper(threading.Thread):
 
     def lost(self, error: Exception) -> None:
         """Somebody in this worker could not reach the database. It is asked at once whether that was all."""
-        self._begin(str(error).strip().partition("\n")[0])
+        self._begin(first_line(error))
 
     def _begin(self, reason: str) -> None:
         """Away from now on; the mender says when that is over."""
@@ -250,7 +251,7 @@ class OutageKeeper(threading.Thread):
                 questions += 1
                 logger.info(
                     "The database does not answer yet (%s); asked again in %.0f s",
-                    str(error).strip().partition("\n")[0],
+                    first_line(error),
                     pause,
                     extra={"action": "store_probed"},
                 )

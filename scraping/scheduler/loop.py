@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections
+from django.db import DatabaseError, InterfaceError, close_old_connections
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from scraping.scheduler import leader
 from scraping.watchdog import Pulse
+from victoryline.lib.store import STORE_AWAY, first_line
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class SchedulerLoop:
             self._tell_at = time.monotonic() + TELL_EVERY_SECONDS
             logger.error(
                 "The scheduler cannot reach the database: %s. Tasks wait in it safely and go on when it is back",
-                str(error).strip().partition("\n")[0],
+                first_line(error),
                 extra={"action": "tick_failed"},
             )
 
@@ -124,13 +125,13 @@ class SchedulerLoop:
     def _do(step: Step, now: datetime) -> int:
         try:
             return step.run(now)
-        except (OperationalError, InterfaceError) as error:
+        except STORE_AWAY as error:
             if not _is_contention(error):  # the database is away: no other step would fare better
                 raise
             logger.warning(
                 "Step %s met another writer and is done again: %s",
                 step.name,
-                str(error).strip().partition("\n")[0],
+                first_line(error),
                 extra={"action": "step_put_off", "step": step.name},
             )
             return 0

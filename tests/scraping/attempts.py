@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from unittest.mock import patch
 
 import pytest
+from django.db import connection
 
 from scraping import failures, policies
+from scraping.journal import Claim
 from scraping.models import MatchRef, ScrapeTask, TaskState
 from scraping.payloads import Resource
 from scraping.scrape import scrape
@@ -52,3 +55,22 @@ def fail_for_good(ref: MatchRef, clock: Clock, error: Exception) -> ScrapeTask:
     while task.state == TaskState.PENDING:
         task = attempt(ref, clock, error)
     return task
+
+
+def fails(claim: Claim, error: Exception, *, cut_at: int) -> bool:
+    """Write the failure down; the power goes at a statement. True if it was not reached."""
+    seen = 0
+
+    def power_cut(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        nonlocal seen
+        seen += not sql.startswith("BEGIN")
+        if seen == cut_at:
+            raise KeyboardInterrupt
+        return execute(sql, params, many, context)
+
+    try:
+        with connection.execute_wrapper(power_cut):
+            failures.record(claim, error, engine=engine_with(error))
+    except KeyboardInterrupt:
+        return False
+    return True

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.conf import LazySettings
-from django.db import connection
 
-from scraping import evidence, failures, sights
+from scraping import evidence, sights
 from scraping.errors import (
     AuthExpired,
     Blocked,
@@ -22,14 +20,13 @@ from scraping.errors import (
     ScrapingError,
     Transient,
 )
-from scraping.journal import Claim
 from scraping.models import Evidence, MatchRef, ScrapeError, ScrapeTask, Stage, TaskState
 from scraping.payloads import Payload
 from scraping.readings import Document, Reading, ReadMode, RefInfo
 from scraping.scrape import scrape
 from scraping.sights import Sight
 from tests.factories import NOW, make_ref, make_unread_match
-from tests.scraping.attempts import Clock, attempt, fail_for_good, stopped_clock
+from tests.scraping.attempts import Clock, attempt, fail_for_good, fails, stopped_clock
 from tests.scraping.builders import claimed, engine_with, later, open_task, payload_of
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
@@ -237,7 +234,7 @@ def test_rows_are_written_with_their_failure_or_not_at_all(ref: MatchRef, clock:
     error = saw(LayoutChanged("no header"), PAGE)
     claim = claimed(open_task(ref))
     cuts = 0
-    while not _fails(claim, error, cut_at=cuts + 1):
+    while not fails(claim, error, cut_at=cuts + 1):
         cuts += 1
         assert (Evidence.objects.count(), ScrapeError.objects.count()) == (0, 0), f"after statement {cuts}"
     assert cuts > 5
@@ -245,25 +242,6 @@ def test_rows_are_written_with_their_failure_or_not_at_all(ref: MatchRef, clock:
     orphans = {file.relative_to(media).as_posix() for file in evidence.orphan_files(clock.now + timedelta(days=36500))}
     assert row.path not in orphans
     assert len(orphans) == len(files(media)) - 1 > 0
-
-
-def _fails(claim: Claim, error: Exception, *, cut_at: int) -> bool:
-    """Write the failure down; the power goes at a statement. True if it was not reached."""
-    seen = 0
-
-    def power_cut(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        nonlocal seen
-        seen += not sql.startswith("BEGIN")
-        if seen == cut_at:
-            raise KeyboardInterrupt
-        return execute(sql, params, many, context)
-
-    try:
-        with connection.execute_wrapper(power_cut):
-            failures.record(claim, error, engine=engine_with(error))
-    except KeyboardInterrupt:
-        return False
-    return True
 
 
 def test_a_path_that_leads_out_of_the_folder_is_not_read(media: Path) -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 from unittest.mock import patch
 
 import pytest
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, OperationalError
 
-from scraping import breakers, errors_log, failures, journal, lifecycle, policies
+from scraping import breakers, errors_log, failures, journal, lifecycle
 from scraping.breakers import rows
 from scraping.engine import Engine
 from scraping.errors import (
@@ -46,9 +46,9 @@ from scraping.scheduler.due import open_due_tasks
 from scraping.scheduler.pauses import end_pauses
 from scraping.scrape import scrape
 from tests.factories import NOW, cricket_state, football_state, make_ref, make_source, make_unread_match
+from tests.scraping.attempts import Clock, attempt, fail_for_good, fails, stopped_clock
 from tests.scraping.builders import (
     POLICIES,
-    Outcome,
     ScriptedReader,
     balls,
     chasing,
@@ -62,45 +62,15 @@ from tests.scraping.builders import (
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
 
 
-@dataclass
-class Clock:
-    now: datetime = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def forward(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
-    monkeypatch.setattr(policies, "current", lambda: POLICIES)
-    monkeypatch.setattr(failures, "close_old_connections", lambda: None)  # it would end the test's own transaction
-    clock = Clock()
-    with patch("django.utils.timezone.now", clock):
+    with stopped_clock(monkeypatch) as clock:
         yield clock
 
 
 @pytest.fixture
 def ref() -> MatchRef:
     return make_ref(make_unread_match(), captured_at=None, next_poll_at=NOW)
-
-
-def attempt(ref: MatchRef, clock: Clock, *outcomes: Outcome, resource: Resource = Resource.SCORECARD) -> ScrapeTask:
-    """One attempt at the ref's open task (or a new one), made when it is due."""
-    task = ScrapeTask.objects.filter(ref=ref, resource=resource, state=TaskState.PENDING).first()
-    task_id = task.pk if task else open_task(ref, at=clock.now, resource=resource)
-    clock.now = max(clock.now, ScrapeTask.objects.get(pk=task_id).run_at)
-    scrape(task_id, engine_with(*outcomes))
-    return ScrapeTask.objects.get(pk=task_id)
-
-
-def fail_for_good(ref: MatchRef, clock: Clock, error: Exception) -> ScrapeTask:
-    task = attempt(ref, clock, error)
-    while task.state == TaskState.PENDING:
-        task = attempt(ref, clock, error)
-    return task
 
 
 class TestEachClassOfError:
@@ -557,30 +527,12 @@ class TestOneTransaction:
         attempt(ref, clock, payload_of(ref))
         claim = claimed(open_task(ref))
         before, cuts = self.everything(), 0
-        while not self.fails(claim, error, cut_at=cuts + 1):
+        while not fails(claim, error, cut_at=cuts + 1):
             cuts += 1
             assert self.everything() == before, f"after a cut at statement {cuts}"
         assert cuts > 10
         assert ScrapeTask.objects.get(pk=claim.task_id).state == state
         assert ScrapeError.objects.count() == 1
-
-    @staticmethod
-    def fails(claim: journal.Claim, error: Exception, *, cut_at: int) -> bool:
-        seen = 0
-
-        def power_cut(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-            nonlocal seen
-            seen += not sql.startswith("BEGIN")
-            if seen == cut_at:
-                raise KeyboardInterrupt
-            return execute(sql, params, many, context)
-
-        try:
-            with connection.execute_wrapper(power_cut):
-                failures.record(claim, error, engine=engine_with(error))
-        except KeyboardInterrupt:
-            return False
-        return True
 
 
 class TestScraperCounters:

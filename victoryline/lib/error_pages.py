@@ -14,6 +14,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from victoryline.lib import presence, problems
 from victoryline.lib.request_id import request_id_of
+from victoryline.lib.store import STORE_AWAY
 
 CONSOLE_PREFIX = "/admin/"
 API_PREFIXES = ("/api/", "/cricket-data", "/token/", "/health", "/status", "/metrics")
@@ -45,7 +46,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django calls this while it handles the error; a database that is away is not our mistake, and says so."""
     error = sys.exc_info()[1]
-    if isinstance(error, problems.STORE_AWAY):
+    if isinstance(error, STORE_AWAY):
         presence.database.report(error)
         return answer(request, 503)
     return answer(request, 500)

@@ -23,7 +23,6 @@ logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5
-STORE_AWAY = (OperationalError, InterfaceError)  # a pool whose connections are all in use is the first
 
 # status: (type, title)
 KINDS: dict[int, tuple[str, str]] = {
