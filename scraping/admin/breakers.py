@@ -6,25 +6,32 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import Truncator
-from unfold.decorators import action, display
+from unfold.decorators import display
 from unfold.forms import BaseDialogForm
-from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextInputWidget
 
 from scraping import breakers, outcomes, policies
 from scraping.models import Breaker, BreakerState, Forced, OutcomeBucket
 from scraping.resilience.breaker import live_probes
 from scraping.resilience.budget import retries_left
 from scraping.resilience.window import Window
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, after_dialog, tell, username
+from victoryline.lib.admin import (
+    BAD,
+    CAREFUL,
+    GOOD,
+    HistoryAdmin,
+    LimitedForm,
+    after_dialog,
+    asks_first,
+    tell,
+    username,
+)
 
-FORCED_MINUTES = 30
 STATE_COLOURS = {
     "closed": GOOD,
     "half open": CAREFUL,
@@ -38,13 +45,6 @@ STATE_WORDS = {
     BreakerState.OPEN.value: "open",
 }
 Operation = Callable[[Breaker], object]
-
-
-class ForceForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
-    minutes = forms.IntegerField(
-        min_value=1, max_value=1440, initial=FORCED_MINUTES, widget=UnfoldAdminIntegerFieldWidget
-    )
-    reason = forms.CharField(max_length=150, widget=UnfoldAdminTextInputWidget)
 
 
 class Kind(admin.SimpleListFilter):
@@ -148,59 +148,49 @@ class BreakerAdmin(HistoryAdmin):
     def probe_selected(self, request: HttpRequest, rows: QuerySet[Breaker]) -> None:
         _operate(request, list(rows), "Let probes through", lambda row: _probe(request, row))
 
-    @action(  # type: ignore[untyped-decorator]
-        description="Open",
+    @asks_first(
+        "Open",
         icon="block",
-        permissions=["operate"],
-        dialog={
-            "title": "Open this breaker",
-            "description": "No request is made until then; then a few probes decide. Tasks wait; nothing is lost.",
-            "form_class": ForceForm,
-            "form_submit_text": "Open",
-        },
+        permission="operate",
+        title="Open this breaker",
+        explanation="No request is made until then; then a few probes decide. Tasks wait; nothing is lost.",
+        button="Open",
+        form=LimitedForm,
     )
-    def force_open_one(self, request: HttpRequest, form: ForceForm, object_id: int) -> HttpResponse:
+    def force_open_one(self, request: HttpRequest, form: LimitedForm, object_id: int) -> HttpResponse:
         return _force(request, form, object_id, "Opened", breakers.force_open)
 
-    @action(  # type: ignore[untyped-decorator]
-        description="Keep closed",
+    @asks_first(
+        "Keep closed",
         icon="check_circle",
-        permissions=["operate"],
-        dialog={
-            "title": "Keep this breaker closed",
-            "description": "Every request is made until then, whatever fails; after that it is judged afresh.",
-            "form_class": ForceForm,
-            "form_submit_text": "Keep closed",
-        },
+        permission="operate",
+        title="Keep this breaker closed",
+        explanation="Every request is made until then, whatever fails; after that it is judged afresh.",
+        button="Keep closed",
+        form=LimitedForm,
     )
-    def force_closed_one(self, request: HttpRequest, form: ForceForm, object_id: int) -> HttpResponse:
+    def force_closed_one(self, request: HttpRequest, form: LimitedForm, object_id: int) -> HttpResponse:
         return _force(request, form, object_id, "Closed", breakers.force_closed)
 
-    @action(  # type: ignore[untyped-decorator]
-        description="Leave to itself",
+    @asks_first(
+        "Leave to itself",
         icon="restart_alt",
-        permissions=["operate"],
-        dialog={
-            "title": "Reset this breaker",
-            "description": "It is closed, its failures are forgotten, and it acts by itself again.",
-            "form_class": None,
-            "form_submit_text": "Reset",
-        },
+        permission="operate",
+        title="Reset this breaker",
+        explanation="It is closed, its failures are forgotten, and it acts by itself again.",
+        button="Reset",
     )
     def reset_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         _operate(request, _rows(object_id), "Reset", lambda row: _reset(request, row))
         return _back(request, object_id)
 
-    @action(  # type: ignore[untyped-decorator]
-        description="Probe now",
+    @asks_first(
+        "Probe now",
         icon="troubleshoot",
-        permissions=["operate"],
-        dialog={
-            "title": "Probe now",
-            "description": "It no longer waits: the next tasks are let through, and decide whether it closes.",
-            "form_class": None,
-            "form_submit_text": "Probe",
-        },
+        permission="operate",
+        title="Probe now",
+        explanation="It no longer waits: the next tasks are let through, and decide whether it closes.",
+        button="Probe",
     )
     def probe_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         _operate(request, _rows(object_id), "Let probes through", lambda row: _probe(request, row))
@@ -227,7 +217,7 @@ def _probe(request: HttpRequest, row: Breaker) -> object:
 
 
 def _force(
-    request: HttpRequest, form: ForceForm, object_id: int, done: str, force: Callable[..., object]
+    request: HttpRequest, form: LimitedForm, object_id: int, done: str, force: Callable[..., object]
 ) -> HttpResponse:
     asked = form.cleaned_data
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
-from unfold.decorators import action, display
+from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 
 from scraping import errors_log
@@ -21,7 +21,7 @@ from scraping.admin.evidence import links, preview
 from scraping.admin.jobs import retry_and_tell
 from scraping.journal import Which
 from scraping.models import ErrorGroup, ScrapeError
-from victoryline.lib.admin import CAREFUL, GOOD, HistoryAdmin, after_dialog, block, tell, username
+from victoryline.lib.admin import CAREFUL, GOOD, HistoryAdmin, after_dialog, asks_first, block, tell, username
 
 SUMMARY_LENGTH = 160
 
@@ -66,17 +66,16 @@ class ErrorGroupAdmin(HistoryAdmin):
         for fingerprint in groups.values_list("fingerprint", flat=True):
             retry_and_tell(request, Which(fingerprint=fingerprint))
 
-    @action(  # type: ignore[untyped-decorator]
-        description="Retry all of this group",
+    @asks_first(
+        "Retry all of this group",
         icon="refresh",
-        permissions=["operate"],
-        dialog={
-            "title": "Retry all of this group",
-            "description": "Every failed or dead task that met this error is due at once, with all of its attempts, "
-            "unless it has been done since.",
-            "form_class": None,
-            "form_submit_text": "Retry",
-        },
+        permission="operate",
+        title="Retry all of this group",
+        explanation=(
+            "Every failed or dead task that met this error is due at once, with all of its attempts, "
+            "unless it has been done since."
+        ),
+        button="Retry",
     )
     def retry_group(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         fingerprint = ErrorGroup.objects.values_list("fingerprint", flat=True).get(pk=object_id)
@@ -202,16 +201,13 @@ class ScrapeErrorAdmin(HistoryAdmin):
     def resolve_selected(self, request: HttpRequest, errors: QuerySet[ScrapeError]) -> None:
         _resolve(request, list(errors.values_list("pk", flat=True)))
 
-    @action(  # type: ignore[untyped-decorator]
-        description="Mark as resolved",
+    @asks_first(
+        "Mark as resolved",
         icon="done",
-        permissions=["operate"],
-        dialog={
-            "title": "Mark this error as resolved",
-            "description": "For an error that no later success will resolve. Nothing is retried, nothing deleted.",
-            "form_class": None,
-            "form_submit_text": "Mark as resolved",
-        },
+        permission="operate",
+        title="Mark this error as resolved",
+        explanation="For an error that no later success will resolve. Nothing is retried, nothing deleted.",
+        button="Mark as resolved",
     )
     def resolve_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         _resolve(request, [object_id])

@@ -9,14 +9,25 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
-from unfold.decorators import action, display
+from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 
 from scraping import jobs
 from scraping.admin.job_forms import RoundForm, StartForm, UrlsForm
 from scraping.journal import RetryOutcome, Which
 from scraping.models import JobItem, JobKind, ScrapeJob
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, after_dialog, json_block, tell, username
+from victoryline.lib.admin import (
+    BAD,
+    CAREFUL,
+    GOOD,
+    NEWS,
+    HistoryAdmin,
+    after_dialog,
+    asks_first,
+    json_block,
+    tell,
+    username,
+)
 
 STATE_COLOURS = {
     jobs.JobState.COMPLETE.value: GOOD,
@@ -105,46 +116,42 @@ class ScrapeJobAdmin(HistoryAdmin):
     def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm("scraping.change_scrapetask"))
 
-    @action(  # type: ignore[untyped-decorator]
-        description="Start a round",
+    @asks_first(
+        "Start a round",
         icon="play_arrow",
-        permissions=["start"],
-        dialog={
-            "title": "Start a round",
-            "description": "Its matches are looked up and written down; then the workers read each of them whole. "
-            "Matches that are complete already are skipped.",
-            "form_class": RoundForm,
-            "form_submit_text": "Start",
-        },
+        permission="start",
+        title="Start a round",
+        explanation=(
+            "Its matches are looked up and written down; then the workers read each of them whole. "
+            "Matches that are complete already are skipped."
+        ),
+        button="Start",
+        form=RoundForm,
     )
     def start_round(self, request: HttpRequest, form: RoundForm) -> HttpResponse:
         return _started(request, form)
 
-    @action(  # type: ignore[untyped-decorator]
-        description="Start by address",
+    @asks_first(
+        "Start by address",
         icon="link",
-        permissions=["start"],
-        dialog={
-            "title": "Read matches by their addresses",
-            "description": "Each must be the page of a match at one of our sources. If one is not, nothing is started.",
-            "form_class": UrlsForm,
-            "form_submit_text": "Start",
-        },
+        permission="start",
+        title="Read matches by their addresses",
+        explanation="Each must be the page of a match at one of our sources. If one is not, nothing is started.",
+        button="Start",
+        form=UrlsForm,
     )
     def start_urls(self, request: HttpRequest, form: UrlsForm) -> HttpResponse:
         return _started(request, form)
 
-    @action(  # type: ignore[untyped-decorator]
-        description="Retry what failed",
+    @asks_first(
+        "Retry what failed",
         icon="refresh",
-        permissions=["operate"],
-        dialog={
-            "title": "Retry what failed",
-            "description": "Failed and dead tasks of this job are due at once, with all of their attempts. "
-            "What is done stays done.",
-            "form_class": None,
-            "form_submit_text": "Retry",
-        },
+        permission="operate",
+        title="Retry what failed",
+        explanation=(
+            "Failed and dead tasks of this job are due at once, with all of their attempts. What is done stays done."
+        ),
+        button="Retry",
     )
     def retry_failed_of_job(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         retry_and_tell(request, Which(job_id=int(object_id)))

@@ -5,16 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from django import forms
 from django.contrib import admin
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html_join
-from unfold.decorators import action, display
+from unfold.decorators import display
 from unfold.forms import BaseDialogForm
-from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextInputWidget
 
 from scraping import lifecycle
 from scraping.models import Match, MatchLifecycle, MatchRef, Source
@@ -23,15 +21,17 @@ from victoryline.lib.admin import (
     CAREFUL,
     GOOD,
     NEWS,
+    USUAL_MINUTES,
     HistoryAdmin,
     HistoryInline,
+    LimitedForm,
     after_dialog,
+    asks_first,
     json_block,
     tell,
     username,
 )
 
-PAUSE_MINUTES = 30
 LIFECYCLE_COLOURS = {
     MatchLifecycle.ACTIVE.value: GOOD,
     MatchLifecycle.PAUSED.value: CAREFUL,
@@ -44,13 +44,6 @@ OF_A_MATCH = (
     ("snapshot", "match__id__exact", "snapshots"),
 )
 SCRAPER_COLOURS = {"active": GOOD, "stale": CAREFUL, "error": BAD}
-
-
-class PauseForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
-    minutes = forms.IntegerField(
-        min_value=1, max_value=1440, initial=PAUSE_MINUTES, widget=UnfoldAdminIntegerFieldWidget
-    )
-    reason = forms.CharField(max_length=150, widget=UnfoldAdminTextInputWidget)
 
 
 class RefInline(HistoryInline):
@@ -187,39 +180,34 @@ class MatchAdmin(HistoryAdmin):
     def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm("scraping.change_match"))
 
-    @admin.action(description=f"Pause for {PAUSE_MINUTES} minutes", permissions=["operate"])
+    @admin.action(description=f"Pause for {USUAL_MINUTES} minutes", permissions=["operate"])
     def pause_selected(self, request: HttpRequest, matches: QuerySet[Match]) -> None:
-        _pause(request, list(matches.values_list("pk", flat=True)), minutes=PAUSE_MINUTES, reason="paused in the admin")
+        _pause(request, list(matches.values_list("pk", flat=True)), minutes=USUAL_MINUTES, reason="paused in the admin")
 
     @admin.action(description="Resume", permissions=["operate"])
     def resume_selected(self, request: HttpRequest, matches: QuerySet[Match]) -> None:
         _resume(request, list(matches.values_list("pk", flat=True)))
 
-    @action(  # type: ignore[untyped-decorator]
-        description="Pause",
+    @asks_first(
+        "Pause",
         icon="pause",
-        permissions=["operate"],
-        dialog={
-            "title": "Pause this match",
-            "description": "It is not read until the pause ends, by itself or when you resume it.",
-            "form_class": PauseForm,
-            "form_submit_text": "Pause",
-        },
+        permission="operate",
+        title="Pause this match",
+        explanation="It is not read until the pause ends, by itself or when you resume it.",
+        button="Pause",
+        form=LimitedForm,
     )
-    def pause_one(self, request: HttpRequest, form: PauseForm, object_id: int) -> HttpResponse:
+    def pause_one(self, request: HttpRequest, form: LimitedForm, object_id: int) -> HttpResponse:
         _pause(request, [object_id], minutes=form.cleaned_data["minutes"], reason=form.cleaned_data["reason"])
         return after_dialog(request, reverse("admin:scraping_match_change", args=[object_id]))
 
-    @action(  # type: ignore[untyped-decorator]
-        description="Resume",
+    @asks_first(
+        "Resume",
         icon="play_arrow",
-        permissions=["operate"],
-        dialog={
-            "title": "Resume this match",
-            "description": "It is read again at once, and its failures are forgotten.",
-            "form_class": None,
-            "form_submit_text": "Resume",
-        },
+        permission="operate",
+        title="Resume this match",
+        explanation="It is read again at once, and its failures are forgotten.",
+        button="Resume",
     )
     def resume_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         _resume(request, [object_id])

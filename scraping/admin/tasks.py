@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.decorators import action, display
+from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 
 from scraping import journal
@@ -26,6 +26,7 @@ from victoryline.lib.admin import (
     HistoryAdmin,
     HistoryInline,
     after_dialog,
+    asks_first,
     json_block,
     tell,
     username,
@@ -143,16 +144,13 @@ class ScrapeTaskAdmin(HistoryAdmin):
     def retry_selected(self, request: HttpRequest, tasks: QuerySet[ScrapeTask]) -> None:
         _retry(request, list(tasks.values_list("pk", flat=True)))
 
-    @action(  # type: ignore[untyped-decorator]
-        description="Retry",
+    @asks_first(
+        "Retry",
         icon="refresh",
-        permissions=["operate"],
-        dialog={
-            "title": "Retry this task",
-            "description": "It is due at once, with all of its attempts. Only failed and dead tasks can be retried.",
-            "form_class": None,
-            "form_submit_text": "Retry",
-        },
+        permission="operate",
+        title="Retry this task",
+        explanation="It is due at once, with all of its attempts. Only failed and dead tasks can be retried.",
+        button="Retry",
     )
     def retry_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         _retry(request, [object_id])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import orjson
+from django import forms
 from django.contrib import messages
 from django.db.models import Field, Model, URLField
 from django.http import HttpRequest, HttpResponse
@@ -12,7 +14,10 @@ from django.shortcuts import redirect
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin, TabularInline
+from unfold.decorators import action
+from unfold.forms import BaseDialogForm
 from unfold.paginator import InfinitePaginator
+from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextInputWidget
 
 M = TypeVar("M", bound=Model)
 MEGABYTE = 1024 * 1024
@@ -84,6 +89,39 @@ def json_block(value: object) -> SafeString:
 
 def megabytes(count: int) -> str:
     return f"{count / MEGABYTE:,.0f} MB"
+
+
+USUAL_MINUTES = 30
+
+
+class LimitedForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
+    """For what a person decides against the system's own judgement: it has an end and a reason."""
+
+    minutes = forms.IntegerField(
+        min_value=1, max_value=1440, initial=USUAL_MINUTES, widget=UnfoldAdminIntegerFieldWidget
+    )
+    reason = forms.CharField(max_length=150, widget=UnfoldAdminTextInputWidget)
+
+
+Handler = TypeVar("Handler", bound=Callable[..., HttpResponse])
+
+
+def asks_first(
+    name: str,
+    *,
+    icon: str,
+    permission: str,
+    title: str,
+    explanation: str,
+    button: str,
+    form: type[BaseDialogForm] | None = None,
+) -> Callable[[Handler], Handler]:
+    """An action that says what it is about to do, asks for what it needs, and acts when the button is pressed."""
+    dialog = {"title": title, "description": explanation, "form_class": form, "form_submit_text": button}
+    decorate: Callable[[Handler], Handler] = action(
+        description=name, icon=icon, permissions=[permission], dialog=dialog
+    )
+    return decorate
 
 
 def after_dialog(request: HttpRequest, url: str) -> HttpResponse:
