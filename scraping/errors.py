@@ -7,7 +7,8 @@ ScrapingError
 ├── Drift          the page or its JSON has changed -> fallbacks, then a dead letter with evidence
 │   ├── LayoutChanged
 │   ├── SchemaBreak
-│   └── PayloadRejected   parsed, but not fit to be served (wrong match, goes backwards, holes)
+│   ├── PayloadRejected   parsed, but not fit to be served (wrong match, goes backwards, holes)
+│   └── EgressRefused     the source leads us where we must not go; nothing was sent there
 ├── Gone           404, 410                         -> final sync, the match is over
 ├── ResourceLost   browser or driver died           -> replace it, costs the task nothing
 ├── StoreAway      our database cannot be reached   -> costs the task nothing
@@ -93,6 +94,10 @@ class LayoutChanged(Drift):
 
 class SchemaBreak(Drift):
     error_type = "schema"
+
+
+class EgressRefused(Drift):
+    error_type = "egress"
 
 
 class PayloadRejected(Drift):

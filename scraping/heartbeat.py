@@ -18,8 +18,9 @@ from django.db import close_old_connections, connection
 from django.utils import timezone
 
 from scraping import journal
-from scraping.browser.host import BrowserHost, Replacement
+from scraping.browser.host import Replacement
 from scraping.browser.processes import tree_memory_bytes
+from scraping.browser.sessions import Sessions
 from scraping.engine import Engine
 from scraping.models import Worker
 from scraping.signals import browser_replaced
@@ -33,10 +34,11 @@ LONGEST_TASK_SECONDS = 300.0
 
 
 class Heartbeat(threading.Thread):
-    def __init__(self, engine: Engine, host: BrowserHost, *, every_seconds: float) -> None:
+    def __init__(self, engine: Engine, sessions: Sessions, *, every_seconds: float) -> None:
         super().__init__(name="heartbeat", daemon=True)
         self._engine = engine
-        self._host = host
+        self._sessions = sessions
+        self._host = sessions.host
         self._every_seconds = every_seconds
         self.pulse = Pulse()
         self._stopping = threading.Event()
@@ -110,8 +112,8 @@ class Heartbeat(threading.Thread):
                 "peak_memory_bytes": self._peak_bytes,
                 "cpu_percent": self._cpu_percent(now),
                 "process_count": processes,
-                "context_count": self._host.context_count,
-                "page_count": self._host.page_count,
+                "context_count": self._sessions.context_count,
+                "page_count": self._sessions.page_count,
                 "active_tasks": active_tasks,
             },
         )

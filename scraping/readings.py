@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
 
@@ -20,6 +21,29 @@ STATIC_PAGE = "static_page"  # the same, kept from an earlier visit: good for na
 class ReadMode(StrEnum):
     VISIT = "visit"
     DIRECT = "direct"
+    ATTACHED = "attached"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A source as far as reading it needs to know: what may be reached, and how. The database is not asked again."""
+
+    key: str
+    base_url: str = ""
+    adapter_key: str = ""  # empty: the key
+    api_hosts: tuple[str, ...] = ()  # besides its own
+    allows_private: bool = False
+    read_way: str = "auto"  # auto, visit, attached
+    robots_policy: str = "obey"
+    uses_proxy: bool = True
+    token_url: str = ""
+    selectors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Every host that may be reached for it; nothing else is."""
+        own = urlsplit(self.base_url).hostname or ""
+        return frozenset(host.lower() for host in (own, *self.api_hosts) if host)
 
 
 @dataclass(frozen=True)
@@ -83,8 +107,10 @@ class Reading:
     documents: Mapping[str, Document]
     requests: Mapping[str, Request] = field(default_factory=dict)  # how each endpoint was asked, for direct reads
     bytes_in: int = 0
+    requests_made: int = 0
     requests_blocked: int = 0
     duration_ms: int = 0
+    reason: str = ""  # why the page was visited; empty for any other reading
     screenshot: bytes = field(default=b"", repr=False)  # only of a visit that looked wrong
 
     def document(self, name: str) -> Document | None:

@@ -20,6 +20,7 @@ from scraping.reading.whole import read_whole
 from scraping.readings import RefInfo
 from scraping.reconcile import goes_backwards
 from scraping.sights import shown
+from scraping.sites import site_of
 from scraping.sources import adapter_for
 from scraping.spool import HeldMatch
 from victoryline.lib.crash import crash_point
@@ -62,7 +63,7 @@ def scrape(task_id: int, engine: Engine) -> None:
 def scrape_scorecard(claim: Claim, engine: Engine) -> None:
     ref, target = _target(claim, engine)
     crash_point("read.before")
-    reading, payload = engine.reader.scorecard(target, is_quiet=ref.unchanged_polls >= QUIET_POLLS)
+    reading, payload = engine.reader.scorecard(target)
     crash_point("read.after")
     engine.progress(claim, Stage.CAPTURED)
     with shown(reading):
@@ -97,11 +98,10 @@ def scrape_commentary(claim: Claim, engine: Engine) -> None:
 
 def scrape_discovery(claim: Claim, engine: Engine) -> None:
     source = _source(claim, engine)
-    adapter = adapter_for(source.key)
+    adapter = adapter_for(source.adapter_key)
     reading = engine.reader.listing(
-        source.key,
+        site_of(source),
         adapter,
-        source.base_url,
         is_suspect=claim.charged_attempts > 0,
         timeout_factor=claim.timeout_factor,
     )
@@ -148,9 +148,9 @@ def scrape_round(claim: Claim, engine: Engine) -> None:
     """Look up the matches of a round, and write down everything that its job expects before any of it is read."""
     assert claim.job_id is not None
     job, source = ScrapeJob.objects.get(pk=claim.job_id), _source(claim, engine)
-    adapter, asked = adapter_for(source.key), job.parameters["round"]
+    adapter, asked = adapter_for(source.adapter_key), job.parameters["round"]
     try:
-        reading = engine.reader.round_list(source.key, adapter, source.base_url, asked)
+        reading = engine.reader.round_list(site_of(source), adapter, asked)
     except Gone as gone:  # no match is over because a round was misspelt
         raise PayloadRejected(f"the source knows nothing of {job.name}: {gone}", url=gone.url) from gone
     with shown(reading):
@@ -184,11 +184,15 @@ def _target(claim: Claim, engine: Engine) -> tuple[MatchRef, Target]:
     ref = MatchRef.objects.select_related("source__breaker", "match", "breaker").get(pk=claim.ref_id)
     bind(match_id=ref.key)
     breakers.guard(claim.task_id, ref.source, ref, policies=engine.policies, now=timezone.now())
-    info = RefInfo(ref.source_event_id, ref.url)
-    adapter, is_suspect = adapter_for(ref.source.key), claim.charged_attempts > 0
-    is_fresh = ref.match.lifecycle == MatchLifecycle.ACTIVE and ref.match.scraper_status in UNWELL
     return ref, Target(
-        ref.pk, ref.source.key, info, adapter, is_suspect, is_fresh=is_fresh, timeout_factor=claim.timeout_factor
+        ref.pk,
+        site_of(ref.source),
+        RefInfo(ref.source_event_id, ref.url),
+        adapter_for(ref.source.adapter_key),
+        is_suspect=claim.charged_attempts > 0,
+        is_fresh=ref.match.lifecycle == MatchLifecycle.ACTIVE and ref.match.scraper_status in UNWELL,
+        is_quiet=ref.unchanged_polls >= QUIET_POLLS,
+        timeout_factor=claim.timeout_factor,
     )
 
 
@@ -199,7 +203,7 @@ def _kept_if_not_stored(ref: MatchRef, payload: Payload, engine: Engine) -> Iter
         ref_id=ref.pk,
         key=ref.key,
         sport=ref.match.sport,
-        source_key=ref.source.key,
+        site=site_of(ref.source),
         source_event_id=ref.source_event_id,
         url=ref.url,
         min_interval_seconds=ref.source.min_interval_seconds,

@@ -79,7 +79,8 @@ def _sync_one(entry: SourceEntry, stadium_url: str, is_reset: bool, now: datetim
         if is_new_here or is_reset:
             source.is_enabled = bool(stadium_url) or entry.enabled
         source.metadata["is_stadium"] = bool(stadium_url)
-        source.save(update_fields=("base_url", "is_enabled", "metadata"))
+        source.allows_private_addresses = bool(stadium_url)
+        source.save(update_fields=("base_url", "is_enabled", "metadata", "allows_private_addresses"))
     ScrapeJob.objects.get_or_create(
         kind=JobKind.WATCH, source=source, defaults={"name": f"Watch {source.name}", "created_at": now}
     )

@@ -17,6 +17,7 @@ from dramatiq.asyncio import get_event_loop_thread
 from scraping import journal
 from scraping.browser.host import BrowserHost, Replacement
 from scraping.browser.options import BrowserOptions
+from scraping.browser.sessions import Sessions
 from scraping.disk import DiskGuard
 from scraping.engine import Engine
 from scraping.heartbeat import Heartbeat
@@ -79,14 +80,14 @@ class EngineParts(dramatiq.Middleware):
     def __init__(self, options: WorkerOptions, watchdog: Watchdog) -> None:
         self._options = options
         self._watchdog = watchdog
-        self._host: BrowserHost | None = None
+        self._sessions: Sessions | None = None
         self._heartbeat: Heartbeat | None = None
 
     def before_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
         global _engine  # noqa: PLW0603 - a worker process has exactly one engine
         options = self._options
-        self._host = run_on_loop(self._make_host())
-        reader = Reader(self._host, run_on_loop)
+        self._sessions = run_on_loop(self._make_sessions())
+        reader = Reader(self._sessions, run_on_loop)
         keeper = OutageKeeper(
             worker_id=options.worker_id,
             reader=reader,
@@ -100,7 +101,7 @@ class EngineParts(dramatiq.Middleware):
             worker_id=options.worker_id, reader=reader, policies=options.policies, keeper=keeper, disk=disk
         )
         keeper.start()
-        self._heartbeat = Heartbeat(_engine, self._host, every_seconds=options.heartbeat_seconds)
+        self._heartbeat = Heartbeat(_engine, self._sessions, every_seconds=options.heartbeat_seconds)
         self._heartbeat.start()
         publisher.start()
         watch_worker(self._watchdog, worker, _engine, self._heartbeat, options.patience)
@@ -115,15 +116,15 @@ class EngineParts(dramatiq.Middleware):
             self._give_back(engine)
             if engine.keeper is not None:
                 engine.keeper.stop()
-        if self._host is not None:
-            run_on_loop(self._host.stop())
+        if self._sessions is not None:
+            run_on_loop(self._sessions.stop())
             run_on_loop(_cancel_others())
         if self._heartbeat is not None:
             self._heartbeat.stop()
         publisher.stop()
 
-    async def _make_host(self) -> BrowserHost:
-        return BrowserHost(self._options.browser, self._tell_launch)
+    async def _make_sessions(self) -> Sessions:
+        return Sessions(BrowserHost(self._options.browser, self._tell_launch))
 
     def _give_back(self, engine: Engine) -> None:
         """Unfinished tasks go back into the journal; if that fails, their leases run out instead."""

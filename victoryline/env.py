@@ -80,6 +80,27 @@ class Config:
         yaml="scraper.resources.memory.hard_limit_mb",
         planned=GUARD,
     )
+    min_free_memory_mb: int = whole(
+        500,
+        "Free memory of the machine below which no new watch is started.",
+        low=0,
+        high=1_048_576,
+        yaml="scraper.resources.memory.min_free_mb",
+    )
+    admission_retry_seconds: int = whole(
+        60,
+        "Seconds after which a watch that was refused for want of memory is tried again.",
+        low=1,
+        high=3600,
+        yaml="scraper.resources.memory.admission_retry",
+    )
+    idle_watch_minutes: int = whole(
+        30,
+        "Minutes without any change after which a watch counts as idle, and is ended first when memory is short.",
+        low=1,
+        high=1440,
+        yaml="scraper.resources.memory.idle_watch_minutes",
+    )
     max_queue_size: int = whole(
         1000,
         "Updates held while the database is away.",
@@ -214,6 +235,45 @@ class Config:
         root=PROJECT_ROOT,
         yaml="scraper.browser.chromium_path",
     )
+    browser_max_pages: int = whole(
+        1000,
+        "Pages after which a browser is replaced by a fresh one.",
+        low=1,
+        high=1_000_000,
+        yaml="scraper.browser.max_pages",
+    )
+    browser_hung_seconds: int = whole(
+        30,
+        "Seconds without an answer after which a browser counts as hung, and is killed.",
+        low=1,
+        high=600,
+        yaml="scraper.browser.hung_seconds",
+    )
+    browser_drain_seconds: int = whole(
+        20,
+        "Longest wait for pages under way before a browser is replaced.",
+        low=0,
+        high=600,
+        yaml="scraper.browser.drain_seconds",
+    )
+    scraper_stealth: bool = flag(
+        False, "Hide the marks of an automated browser (playwright-stealth).", yaml="scraper.browser.stealth"
+    )
+    scraper_cdp_endpoint: str = url(
+        "The DevTools endpoint of a Chromium that runs already. Empty with SCRAPER_USE_CDP: we start one ourselves.",
+        schemes=("http", "https", "ws", "wss"),
+        yaml="scraper.browser.cdp_endpoint",
+    )
+    max_body_kb: int = whole(
+        8192,
+        "Largest answer of a source that is read, decompressed.",
+        low=1,
+        high=1_048_576,
+        yaml="scraper.browser.max_body_kb",
+    )
+    max_redirects: int = whole(
+        3, "Redirects that a direct read follows.", low=0, high=20, yaml="scraper.browser.max_redirects"
+    )
     scraper_use_cdp: bool = flag(
         False, "Drive the browser over the DevTools protocol.", yaml="scraper.browser.use_cdp", planned="the CDP mode"
     )
@@ -234,6 +294,16 @@ class Config:
         yaml="scraper.proxy.sticky_ttl",
         planned=PROXIES,
     )
+    scraper_proxies: str = word(
+        "", "Proxies as URLs, separated by spaces: http://user:password@host:port#country.", secret=True
+    )
+    proxy_quarantine_seconds: int = whole(
+        600,
+        "How long a proxy that failed is left alone.",
+        low=1,
+        high=DAY_SECONDS,
+        yaml="scraper.proxy.quarantine",
+    )
     iproyal_host: str = word("", "Proxy host.", yaml="scraper.proxy.host", planned=PROXIES)
     iproyal_port: int = whole(
         0, "Proxy port; 0 for none.", low=0, high=65_535, yaml="scraper.proxy.port", planned=PROXIES
@@ -241,6 +311,41 @@ class Config:
     iproyal_username: str = word("", "Proxy user.", secret=True, planned=PROXIES)
     iproyal_password: str = word("", "Proxy password.", secret=True, planned=PROXIES)
     iproyal_country: str = word("", "Country the proxy should be in.", yaml="scraper.proxy.country", planned=PROXIES)
+
+    # Tokens that sources want
+    source_credentials: str = word(
+        "", "What the token services of sources want to see: source=secret, separated by spaces.", secret=True
+    )
+    token_degraded_seconds: int = whole(
+        300,
+        "Time without a token after which its source counts as degraded.",
+        low=1,
+        high=DAY_SECONDS,
+        yaml="scraper.tokens.degraded_after",
+    )
+
+    # Drift
+    drift_failures: int = whole(
+        10,
+        "Parse failures in a row of a source, more than which it counts as changed: alert, breaker open.",
+        low=1,
+        high=1000,
+        yaml="scraper.drift.failures",
+    )
+    drift_retry_seconds: int = whole(
+        300,
+        "Seconds between two tries of a source that counts as changed.",
+        low=1,
+        high=DAY_SECONDS,
+        yaml="scraper.drift.retry",
+    )
+    drift_drop_percent: int = whole(
+        30,
+        "Fall of a field's fill rate below its baseline, in percentage points, that counts as drift.",
+        low=1,
+        high=100,
+        yaml="scraper.drift.drop_percent",
+    )
 
     # What adapts by itself
     enable_adaptive_polling: bool = flag(
@@ -352,6 +457,13 @@ class Config:
 
     # Worker and scheduler
     worker_threads: int = whole(8, "Tasks a worker runs at once.", low=1, high=64, yaml="engine.worker_threads")
+    poll_group_size: int = whole(
+        24,
+        "Polls that a worker thread has under way at once; what they bring is committed together.",
+        low=1,
+        high=200,
+        yaml="engine.poll_group_size",
+    )
     task_lease_seconds: int = whole(
         15, "Time a worker owns a task without a heartbeat.", low=5, high=300, yaml="engine.task_lease_seconds"
     )

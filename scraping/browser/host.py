@@ -1,4 +1,4 @@
-"""One Playwright and one Chromium, kept alive: whoever asks for a session gets one from a browser that works.
+"""One Playwright and one Chromium, kept alive: whoever asks for the browser gets one that works.
 
 Guards against a browser or driver that dies, or hangs: it is replaced as a whole, under a lock, and everything that
 belonged to the old one is forgotten. `generation` tells callers whether what they hold is still of this browser.
@@ -13,14 +13,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from playwright._impl._api_structures import SetCookieParam
 from playwright.async_api import Browser, Playwright, async_playwright
 
 from scraping.browser.bounded import bounded
 from scraping.browser.options import BrowserOptions
 from scraping.browser.processes import browser_pid, end_tree
-from scraping.browser.session import Session
-from scraping.errors import ResourceLost, ScrapingError
+from scraping.errors import ResourceLost
 
 CLOSE_SECONDS = 3.0
 PROBE_SECONDS = 5.0
@@ -46,59 +44,17 @@ class BrowserHost:
         self._on_launch = on_launch or (lambda _: None)
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
-        self._sessions: dict[str, Session] = {}
-        self._cookies: dict[str, list[SetCookieParam]] = {}  # of the last browser's sessions, for the next one's
         self._lock = asyncio.Lock()
         self._broken_because = "first start"
         self._is_stopping = False
         self._relaunch: asyncio.Task[None] | None = None
-        self._closing: set[asyncio.Task[None]] = set()
 
-    @property
-    def context_count(self) -> int:
-        return len(self._sessions)
-
-    @property
-    def page_count(self) -> int:
-        return sum(session.page_count for session in self._sessions.values())
-
-    async def session(self, name: str) -> Session:
-        """The browser context of a source; made, with its browser, where there is none."""
+    async def browser(self) -> tuple[Browser, int]:
+        """A browser that works, and its generation; started where there is none."""
         async with self._lock:
             await self._ensure_browser()
-            session = self._sessions.get(name)
-            if session is None:
-                session = self._sessions[name] = await self._open_session(name)
-            return session
-
-    async def _open_session(self, name: str) -> Session:
-        """A browser that opens no context is of no use: nobody but us would ever notice that it is broken."""
-        assert self._browser is not None
-        try:
-            return await Session.open(self._browser, self.options, self.generation, self._cookies.get(name, []))
-        except ScrapingError as error:
-            self.report_lost(self.generation, str(error))
-            raise ResourceLost(f"the browser opens no context and is being replaced: {error}") from error
-
-    def is_warm(self, name: str) -> bool:
-        """Has a visit earned this source's cookies, in this browser or in the one before it?"""
-        session = self._sessions.get(name)
-        return bool(session.cookies if session else self._cookies.get(name))
-
-    async def drop_session(self, name: str, session: Session) -> None:
-        """Forget a source's cookies and token: the next session is a stranger to it. A newer session stays."""
-        if self._sessions.get(name) is session:
-            del self._sessions[name]
-            self._cookies.pop(name, None)
-            # Others may be reading through it: they get their answers before it closes.
-            closing = asyncio.ensure_future(self._close_later(session))
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
-
-    async def _close_later(self, session: Session) -> None:
-        await asyncio.sleep(self.options.request_timeout_seconds)
-        with contextlib.suppress(Exception):
-            await session.close(CLOSE_SECONDS)
+            assert self._browser is not None
+            return self._browser, self.generation
 
     def report_lost(self, generation: int, reason: str) -> None:
         """Somebody found this generation's browser dead; a new one is started at once, not at the next poll."""
@@ -176,8 +132,6 @@ class BrowserHost:
 
     async def _close_old(self) -> None:
         """Everything of the old browser: first politely, then by its process tree. Never waits long, never raises."""
-        self._cookies |= {name: session.cookies for name, session in self._sessions.items() if session.cookies}
-        self._sessions.clear()
         browser, playwright = self._browser, self._playwright
         # A launch that was given up may have left a browser whose number nobody has noted yet.
         pid = self.pid or (browser_pid(self.options.owner) if playwright is not None else None)

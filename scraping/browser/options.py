@@ -34,6 +34,8 @@ class BrowserOptions:
     page_timeout_seconds: float = 30.0
     capture_timeout_seconds: float = 5.0
     request_timeout_seconds: float = 10.0
+    max_body_bytes: int = 8 * 1024 * 1024
+    max_redirects: int = 3
     user_agent: str | None = None
     locale: str = "en-GB"
     timezone: str = "UTC"

@@ -1,40 +1,40 @@
-"""A browser context of one source: its cookies, its blocked resources, and the two ways to read through it."""
+"""A session at a source: its cookies and headers, and the ways to read through it.
+
+What a visit has earned lives here, in memory, and outlives the browser: when Chromium dies, direct reads go on, and the
+next visit gets the same cookies in a new context.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import cast
-from urllib.parse import urlsplit
 
 from playwright._impl._api_structures import SetCookieParam
-from playwright.async_api import Browser, BrowserContext, Page, Response, Route
+from playwright.async_api import BrowserContext, Page
 from playwright.async_api import Error as PlaywrightError
-from playwright.async_api import Request as PageRequest
+from yarl import URL
 
+from scraping.browser import answers
+from scraping.browser.blocking import Blocker
 from scraping.browser.bounded import bounded
+from scraping.browser.capture import Capture, screenshot_of
 from scraping.browser.faults import translate
+from scraping.browser.host import BrowserHost
 from scraping.browser.options import BrowserOptions
-from scraping.errors import ReadTimeout, ScrapingError
-from scraping.readings import PAGE, Document, Endpoint, Reading, ReadMode, RefInfo, Request
+from scraping.browser.wire import Wire, WireLimits
+from scraping.errors import ReadTimeout, ResourceLost, ScrapingError
+from scraping.readings import PAGE, Document, Endpoint, Reading, ReadMode, RefInfo, Request, Site
 from scraping.sights import Sight, give
 from scraping.stages import reached
 
-BLOCKED_TYPES = frozenset({"image", "media", "font", "stylesheet"})
 CONTEXT_SECONDS = 10.0
 CLOSE_SECONDS = 3.0
-SCREENSHOT_SECONDS = 2.0
-SCREENSHOT_QUALITY = 60
-OPTIONAL_SECONDS = 0.5  # how long an endpoint that is welcome, but not required, is waited for
-KEPT_HEADERS = frozenset({"content-type", "accept", "x-requested-with", "authorization"})
-MAX_BODY_BYTES = 8_000_000
-MAX_RETRY_AFTER_SECONDS = 900.0
-
 
 # Does this page (None: it did not even load) look like one whose picture will be asked for?
 LooksWrong = Callable[[Document | None], bool]
@@ -45,43 +45,67 @@ def _fine(_: Document | None) -> bool:
 
 
 class Session:
-    def __init__(self, context: BrowserContext, options: BrowserOptions, generation: int) -> None:
-        self.generation = generation
-        self.cookies: list[SetCookieParam] = []  # as of the last visit; they outlive the browser
-        self._context = context
-        self._options = options
-        self._blocked = 0
+    """Lives on the loop thread."""
+
+    def __init__(self, site: Site, host: BrowserHost, options: BrowserOptions) -> None:
+        self.site = site
+        self.session_id = secrets.token_hex(8)
+        self.created_at = time.monotonic()
+        self.is_warm = False  # a visit has earned what direct reads need
+        self.generation = 0  # of the browser that its context is in
         self.page_count = 0
+        self._host = host
+        self._options = options
+        self._blocker = Blocker()
+        self._cookies: list[SetCookieParam] = []
+        self._context: BrowserContext | None = None
+        self._opening = asyncio.Lock()
+        limits = WireLimits(options.max_body_bytes, options.max_redirects)
+        self._wire = Wire(site, limits=limits, user_agent=options.user_agent or "", language=options.locale)
 
-    @classmethod
-    async def open(
-        cls, browser: Browser, options: BrowserOptions, generation: int, cookies: list[SetCookieParam]
-    ) -> Session:
-        try:
-            context = await bounded(
-                browser.new_context(locale=options.locale, timezone_id=options.timezone, user_agent=options.user_agent),
-                CONTEXT_SECONDS,
-                "opening a browser context",
-            )
-            session = cls(context, options, generation)
-            await bounded(context.route("**/*", session._route), CONTEXT_SECONDS, "setting up resource blocking")
-            if cookies:
-                await bounded(context.add_cookies(cookies), CONTEXT_SECONDS, "restoring cookies")
-                session.cookies = cookies
-        except Exception as error:
-            raise translate(error, url="") from error
-        return session
+    @property
+    def has_context(self) -> bool:
+        return self._context is not None and self.generation == self._host.generation
 
-    async def close(self, seconds: float) -> None:
-        await bounded(self._context.close(), seconds, "closing a browser context")
+    async def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        await self._wire.close()
+        if self._context is not None and self.has_context:
+            await bounded(self._context.close(), seconds, "closing a browser context")
 
-    async def _route(self, route: Route) -> None:
-        with contextlib.suppress(Exception):  # the page may be gone before its last request is answered
-            if route.request.resource_type in BLOCKED_TYPES:
-                self._blocked += 1
-                await route.abort()
-            else:
-                await route.continue_()
+    async def _open_context(self) -> BrowserContext:
+        """The context in the present browser; a browser that opens none is of no use, and is reported."""
+        async with self._opening:
+            browser, generation = await self._host.browser()
+            if self._context is not None and self.generation == generation:
+                return self._context
+            options = self._options
+            try:
+                context = await bounded(
+                    browser.new_context(
+                        locale=options.locale, timezone_id=options.timezone, user_agent=options.user_agent
+                    ),
+                    CONTEXT_SECONDS,
+                    "opening a browser context",
+                )
+                await bounded(context.route("**/*", self._blocker.route), CONTEXT_SECONDS, "setting up blocking")
+                if self._cookies:
+                    await bounded(context.add_cookies(self._cookies), CONTEXT_SECONDS, "restoring cookies")
+            except Exception as error:
+                failure = translate(error, url=self.site.base_url)
+                self._host.report_lost(generation, str(failure))
+                raise ResourceLost(f"the browser opens no context and is being replaced: {failure}") from error
+            self._context, self.generation = context, generation
+            return context
+
+    async def _keep_cookies(self, context: BrowserContext) -> None:
+        """What the visit has earned, also for direct reads."""
+        found = await bounded(context.cookies(), CLOSE_SECONDS, "reading cookies")
+        self._cookies = [cast("SetCookieParam", cookie) for cookie in found]
+        self._wire.jar.clear()
+        for cookie in found:
+            host = str(cookie.get("domain", "")).lstrip(".")
+            address = URL.build(scheme="https" if cookie.get("secure") else "http", host=host, path="/")
+            self._wire.jar.update_cookies({str(cookie.get("name")): str(cookie.get("value"))}, address)
 
     async def visit(
         self,
@@ -95,13 +119,14 @@ class Session:
 
         A page that looks wrong is photographed before it goes: later nobody can.
         """
-        started, blocked_before = time.monotonic(), self._blocked
+        started, before = time.monotonic(), (self._blocker.requests, self._blocker.blocked)
         page: Page | None = None
+        capture = Capture(endpoints, self.site)
         screenshot = b""
         try:
-            page = await bounded(self._context.new_page(), CONTEXT_SECONDS, "opening a page")
+            context = await self._open_context()
+            page = await bounded(context.new_page(), CONTEXT_SECONDS, "opening a page")
             self.page_count += 1
-            capture = _Capture(endpoints)
             page.on("response", capture.see)
             reached("NAVIGATING")
             document = await self._load(page, ref.url, timeout_factor)
@@ -111,26 +136,30 @@ class Session:
                 document = await self._rendered(page, document)
             documents = {PAGE: document, **await capture.documents()}
             if looks_wrong(document):
-                screenshot = await _screenshot(page)
+                screenshot = await screenshot_of(page)
             if document.status < 400:
-                self.cookies = await self._current_cookies()
+                await self._keep_cookies(context)
+                self.is_warm = True
         except Exception as error:
             failure = translate(error, url=ref.url)
             if page is not None and isinstance(failure, ReadTimeout) and looks_wrong(None):
-                give(failure, Sight(screenshot=await _screenshot(page)))
+                give(failure, Sight(screenshot=await screenshot_of(page)))
             raise failure from error
         finally:
             if page is not None:
                 self.page_count -= 1
                 with contextlib.suppress(Exception):
                     await bounded(page.close(), CLOSE_SECONDS, "closing a page")
-        blocked = self._blocked - blocked_before
-        reading = _reading(ref, ReadMode.VISIT, documents, capture.requests, started=started, blocked=blocked)
+        reading = _reading(
+            ref,
+            ReadMode.VISIT,
+            documents,
+            capture.requests,
+            started=started,
+            made=self._blocker.requests - before[0],
+            blocked=self._blocker.blocked - before[1],
+        )
         return replace(reading, screenshot=screenshot) if screenshot else reading
-
-    async def _current_cookies(self) -> list[SetCookieParam]:
-        found = await bounded(self._context.cookies(), CLOSE_SECONDS, "reading cookies")
-        return [cast("SetCookieParam", cookie) for cookie in found]
 
     async def _load(self, page: Page, url: str, timeout_factor: float) -> Document:
         limit = self._options.navigation_timeout_seconds * timeout_factor
@@ -141,7 +170,7 @@ class Session:
             return Document(PAGE, url, 200, "text/html", b"")
         page_limit = self._options.page_timeout_seconds * timeout_factor
         body = await bounded(response.body(), page_limit, f"reading {url}")
-        return _document(PAGE, page.url, response.status, response.headers, body)
+        return answers.document(PAGE, page.url, response.status, response.headers, body)
 
     async def _rendered(self, page: Page, loaded: Document) -> Document:
         """The page after its script ran; where that cannot be had, as it came over the wire."""
@@ -151,118 +180,17 @@ class Session:
         return loaded
 
     async def direct(self, ref: RefInfo, requests: tuple[Request, ...], *, timeout_factor: float = 1.0) -> Reading:
-        """Ask the endpoints through this context's cookies, without a page."""
+        """Ask the endpoints with what the visit has earned, without a page."""
         started = time.monotonic()
         reached("INTERCEPTING")
-        documents = await asyncio.gather(*(self._ask(request, timeout_factor) for request in requests))
+        seconds = self._options.request_timeout_seconds * timeout_factor
+        if len(requests) == 1:
+            documents = [await self._wire.ask(requests[0], seconds=seconds)]
+        else:
+            documents = await asyncio.gather(*(self._wire.ask(request, seconds=seconds) for request in requests))
         asked = {request.name: request for request in requests}
-        return _reading(ref, ReadMode.DIRECT, {one.name: one for one in documents}, asked, started=started, blocked=0)
-
-    async def _ask(self, request: Request, timeout_factor: float) -> Document:
-        limit = self._options.request_timeout_seconds * timeout_factor
-        try:
-            response = await bounded(
-                self._context.request.fetch(
-                    request.url,
-                    method=request.method,
-                    data=request.body,
-                    headers=dict(request.headers),
-                    timeout=limit * 1000,
-                    max_redirects=0,
-                ),
-                limit + 1,
-                f"asking {urlsplit(request.url).path}",
-            )
-            try:
-                body = await bounded(response.body(), limit, f"reading {urlsplit(request.url).path}")
-            finally:
-                await bounded(response.dispose(), CLOSE_SECONDS, "disposing an answer")
-        except Exception as error:
-            raise translate(error, url=request.url) from error
-        return _document(request.name, request.url, response.status, response.headers, body)
-
-
-async def _screenshot(page: Page) -> bytes:
-    """What a person would see, without what stands in its fields; nothing where that cannot be had in time."""
-    with contextlib.suppress(Exception):
-        return await bounded(
-            page.screenshot(
-                type="jpeg",
-                quality=SCREENSHOT_QUALITY,
-                scale="css",
-                timeout=SCREENSHOT_SECONDS * 1000,
-                mask=[page.locator("input, textarea, select")],
-            ),
-            SCREENSHOT_SECONDS + 0.5,
-            "taking a screenshot",
-        )
-    return b""
-
-
-class _Capture:
-    """The answers to a page's own requests that match the endpoints we want."""
-
-    def __init__(self, endpoints: tuple[Endpoint, ...]) -> None:
-        self._endpoints = endpoints
-        self._bodies: dict[str, asyncio.Task[Document | None]] = {}
-        self.requests: dict[str, Request] = {}
-        self._seen = asyncio.Event()
-
-    def see(self, response: Response) -> None:
-        request = response.request
-        for endpoint in self._endpoints:
-            if request.method == endpoint.method and endpoint.pattern.search(response.url):
-                self._bodies[endpoint.name] = asyncio.ensure_future(_body(endpoint.name, response))
-                self.requests[endpoint.name] = _as_request(endpoint.name, request)
-                self._seen.set()
-
-    async def wait(self, seconds: float) -> None:
-        """Until the page has asked every required endpoint, and a moment longer for the others."""
-        await self._wait_for({endpoint.name for endpoint in self._endpoints if endpoint.is_required}, seconds)
-        await self._wait_for({endpoint.name for endpoint in self._endpoints}, OPTIONAL_SECONDS)
-
-    async def _wait_for(self, names: set[str], seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while not names <= self._bodies.keys():
-                    self._seen.clear()
-                    await self._seen.wait()
-
-    async def documents(self) -> dict[str, Document]:
-        # Bodies must be awaited before the page goes: they vanish with it.
-        found = {name: await task for name, task in self._bodies.items()}
-        return {name: document for name, document in found.items() if document is not None}
-
-
-async def _body(name: str, response: Response) -> Document | None:
-    with contextlib.suppress(Exception):
-        body = await bounded(response.body(), 10.0, f"reading {name}")
-        return _document(name, response.url, response.status, response.headers, body)
-    return None
-
-
-def _as_request(name: str, request: PageRequest) -> Request:
-    """How the page asked, so that it can be asked again."""
-    headers = {key: value for key, value in request.headers.items() if key in KEPT_HEADERS or key == "referer"}
-    return Request(name, request.url, request.method, request.post_data_buffer, headers)
-
-
-def retry_after_seconds(value: str | None, *, now: datetime) -> float | None:
-    """A Retry-After header, in seconds or as a date; bounded, for a source must not send us away for ever."""
-    if not value:
-        return None
-    if value.isascii() and value.isdigit():
-        return float(min(int(value[:9]), MAX_RETRY_AFTER_SECONDS))
-    try:
-        seconds = (parsedate_to_datetime(value) - now).total_seconds()
-    except (TypeError, ValueError):
-        return None
-    return min(max(seconds, 0.0), MAX_RETRY_AFTER_SECONDS)
-
-
-def _document(name: str, url: str, status: int, headers: Mapping[str, str], body: bytes) -> Document:
-    wait = retry_after_seconds(headers.get("retry-after"), now=datetime.now(UTC))
-    return Document(name, url, status, headers.get("content-type", ""), body[:MAX_BODY_BYTES], wait)
+        found = {one.name: one for one in documents}
+        return _reading(ref, ReadMode.DIRECT, found, asked, started=started, made=len(requests), blocked=0)
 
 
 def _reading(
@@ -272,6 +200,7 @@ def _reading(
     requests: dict[str, Request],
     *,
     started: float,
+    made: int,
     blocked: int,
 ) -> Reading:
     return Reading(
@@ -281,6 +210,7 @@ def _reading(
         documents=documents,
         requests=requests,
         bytes_in=sum(len(document.body) for document in documents.values()),
+        requests_made=made,
         requests_blocked=blocked,
         duration_ms=round((time.monotonic() - started) * 1000),
     )

@@ -1,6 +1,7 @@
 """All tables of scraping, one aggregate a file."""
 
 from scraping.models.breaker import Breaker, BreakerState, Forced, OutcomeBucket
+from scraping.models.drift import FieldFill
 from scraping.models.error import ErrorGroup, Evidence, EvidenceKind, ScrapeError
 from scraping.models.event import EventAction, MatchEvent
 from scraping.models.job import JobItem, JobKind, ScrapeJob
@@ -8,8 +9,9 @@ from scraping.models.match import Match, MatchLifecycle, MatchRef, Priority, Scr
 from scraping.models.process import Lease, Worker
 from scraping.models.scraper import HealthStatus, Scraper
 from scraping.models.snapshot import Snapshot
-from scraping.models.source import RobotsPolicy, Source
+from scraping.models.source import ReadWay, RobotsPolicy, Source
 from scraping.models.task import OPEN_STATES, ScrapeTask, Stage, TaskState, TaskTransition
+from scraping.models.traffic import ProxySession, SourceDay
 
 __all__ = [
     "OPEN_STATES",
@@ -19,6 +21,7 @@ __all__ = [
     "EventAction",
     "Evidence",
     "EvidenceKind",
+    "FieldFill",
     "Forced",
     "HealthStatus",
     "JobItem",
@@ -30,6 +33,8 @@ __all__ = [
     "MatchRef",
     "OutcomeBucket",
     "Priority",
+    "ProxySession",
+    "ReadWay",
     "RobotsPolicy",
     "ScrapeError",
     "ScrapeJob",
@@ -38,6 +43,7 @@ __all__ = [
     "ScraperStatus",
     "Snapshot",
     "Source",
+    "SourceDay",
     "Stage",
     "TaskState",
     "TaskTransition",

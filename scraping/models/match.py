@@ -119,11 +119,18 @@ class MatchRef(models.Model):
     source_event_id = models.CharField(max_length=100)
     url = models.URLField(max_length=500)
     is_watched = models.BooleanField(default=True)
+    watch_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a watch begins that could not begin at once, for want of memory."
+    )
 
     next_poll_at = models.DateTimeField(null=True, blank=True)
     polling_interval_seconds = models.FloatField(default=2.5)
     unchanged_polls = models.PositiveIntegerField(default=0)
     recent_changes = models.CharField(max_length=20, blank=True, help_text="Last polls, newest last: 1 changed, 0 not.")
+
+    read_mode = models.CharField(max_length=10, blank=True, help_text="How it was read last: direct, attached, visit.")
+    read_mode_reason = models.CharField(max_length=200, blank=True)
+    read_mode_since = models.DateTimeField(null=True, blank=True)
 
     payload = models.JSONField(default=dict, blank=True, help_text="The latest state as this source tells it.")
     captured_at = models.DateTimeField(null=True, blank=True)

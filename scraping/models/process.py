@@ -19,6 +19,7 @@ class Worker(models.Model):
     browser_launches = models.PositiveIntegerField(default=0)
     memory_bytes = models.PositiveBigIntegerField(default=0, help_text="The whole process tree, browser included.")
     peak_memory_bytes = models.PositiveBigIntegerField(default=0)
+    free_memory_bytes = models.PositiveBigIntegerField(default=0, help_text="What its machine has left; 0: not told.")
     cpu_percent = models.FloatField(default=0.0)
     process_count = models.PositiveIntegerField(default=0)
     context_count = models.PositiveIntegerField(default=0)

@@ -11,6 +11,14 @@ class RobotsPolicy(models.TextChoices):
     IGNORE = "ignore"
 
 
+class ReadWay(models.TextChoices):
+    """How a source's matches are read."""
+
+    AUTO = "auto"  # asked directly where a visit has shown how, else visited
+    VISIT = "visit"  # the page is opened every time
+    ATTACHED = "attached"  # the page stays open and updates itself
+
+
 class Source(models.Model):
     key = models.SlugField(max_length=40, unique=True)
     name = models.CharField(max_length=80)
@@ -27,6 +35,26 @@ class Source(models.Model):
     burst_allowance = models.PositiveSmallIntegerField(default=50)
     max_attempts = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Empty: RETRY_MAX_ATTEMPTS.")
     retry_base_seconds = models.FloatField(null=True, blank=True, help_text="Empty: RETRY_BASE_DELAY_SECONDS.")
+    adapter = models.SlugField(
+        max_length=40, blank=True, help_text="Which adapter reads it. Empty: the one with the source's key."
+    )
+    read_way = models.CharField(max_length=10, choices=ReadWay, default=ReadWay.AUTO)
+    api_hosts = models.JSONField(
+        default=list, blank=True, help_text="Hosts besides its own that its pages ask: nothing else is ever reached."
+    )
+    allows_private_addresses = models.BooleanField(
+        default=False, help_text="It may live on this machine or in a private network. Never for a public site."
+    )
+    uses_proxy = models.BooleanField(default=True, help_text="Through the proxies, where any are configured.")
+    daily_megabytes = models.PositiveIntegerField(
+        default=0, help_text="Traffic allowed in a day (UTC); 0: no limit. At 100 % nothing is visited any more."
+    )
+    token_url = models.URLField(
+        max_length=300, blank=True, help_text="Where its token service is. Empty: it wants no token."
+    )
+    selectors = models.JSONField(
+        default=dict, blank=True, help_text="CSS or XPath by field, best first; what is missing here is the adapter's."
+    )
     robots_policy = models.CharField(max_length=10, choices=RobotsPolicy, default=RobotsPolicy.OBEY)
     last_discovery_at = models.DateTimeField(null=True, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
@@ -42,3 +70,7 @@ class Source(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def adapter_key(self) -> str:
+        return self.adapter or self.key

@@ -185,8 +185,8 @@ class OutageKeeper(threading.Thread):
         """Read one match. Raises nothing: a failure only makes the next reading later."""
         try:
             match = held.match
-            target = Target(match.ref_id, match.source_key, RefInfo(match.source_event_id, match.url),
-                            adapter_for(match.source_key))  # fmt: skip
+            info = RefInfo(match.source_event_id, match.url)
+            target = Target(match.ref_id, match.site, info, adapter_for(match.site.adapter_key or match.site.key))
             _, payload = self._reader.scorecard(target)
             check(payload, expected_id=match.source_event_id, sport=match.sport)
             self._keep(held, payload)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from scraping.errors import PayloadRejected, Transient
 from scraping.payloads import Event, Payload, Sport, Status
@@ -13,7 +14,7 @@ from scraping.sights import shown
 
 def read_whole(reader: Reader, target: Target, *, is_enough: Callable[[Payload], bool]) -> tuple[Reading, Payload]:
     """The match with all its events in one payload. `is_enough`: everything before this page is stored already."""
-    reading, payload = reader.scorecard(target, is_quiet=True)
+    reading, payload = reader.scorecard(replace(target, is_quiet=True))
     if payload.is_partial_state:
         with shown(reading):
             raise PayloadRejected(

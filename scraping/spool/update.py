@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from scraping.payloads import Payload
+from scraping.readings import Site
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class HeldMatch:
     ref_id: int
     key: str
     sport: str
-    source_key: str
+    site: Site
     source_event_id: str
     url: str
     min_interval_seconds: float
@@ -55,6 +56,11 @@ def encode_drop(update_id: uuid.UUID) -> bytes:
     return orjson.dumps({"dropped": str(update_id)})
 
 
+def _site(values: dict[str, Any]) -> Site:
+    selectors = {name: tuple(found) for name, found in values["selectors"].items()}
+    return Site(**{**values, "api_hosts": tuple(values["api_hosts"]), "selectors": selectors})
+
+
 def decode(line: bytes) -> Update | HeldMatch | uuid.UUID:
     """The record of a line; a bare id says that the update with it was dropped. ValueError for anything else."""
     try:
@@ -62,7 +68,7 @@ def decode(line: bytes) -> Update | HeldMatch | uuid.UUID:
         if "dropped" in values:
             return uuid.UUID(values["dropped"])
         if "held" in values:
-            return HeldMatch(**values["held"])
+            return HeldMatch(**{**values["held"], "site": _site(values["held"]["site"])})
         return Update(
             update_id=uuid.UUID(values["id"]),
             ref_id=values["ref_id"],

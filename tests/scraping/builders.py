@@ -129,7 +129,7 @@ class ScriptedReader(Reader):
             raise outcome
         return outcome
 
-    def scorecard(self, target: Target, *, is_quiet: bool = False) -> tuple[Reading, Payload]:
+    def scorecard(self, target: Target) -> tuple[Reading, Payload]:
         payload = self._next()
         return Reading(target.ref, ReadMode.DIRECT, payload.captured_at, documents={}), payload
 

@@ -14,7 +14,7 @@ from scraping.engine import Engine
 from scraping.models import MatchRef, ScrapeJob, ScrapeTask, TaskState
 from scraping.payloads import Event, MatchState, Payload, Phase, Resource, Score, SideScore, Status
 from scraping.reading.reader import Target
-from scraping.readings import Document, Reading, ReadMode, RefInfo
+from scraping.readings import Document, Reading, ReadMode, RefInfo, Site
 from scraping.scrape import scrape
 from scraping.sources.base import Adapter
 from tests.factories import NOW, football_state, make_source
@@ -79,15 +79,15 @@ class RoundReader(ScriptedReader):
         self.read_ids: list[str] = []
         self.lists = 0
 
-    def round_list(self, source_key: str, adapter: Adapter, base_url: str, asked: Mapping[str, int]) -> Reading:
+    def round_list(self, site: Site, adapter: Adapter, asked: Mapping[str, int]) -> Reading:
         self.lists += 1
         if isinstance(self._listed, Exception):
             raise self._listed
         body = json.dumps(self._listed).encode()
-        document = Document("round", f"{base_url}/round", 200, "application/json", body)
+        document = Document("round", f"{site.base_url}/round", 200, "application/json", body)
         return Reading(RefInfo("", document.url), ReadMode.DIRECT, timezone.now(), {"round": document})
 
-    def scorecard(self, target: Target, *, is_quiet: bool = False) -> tuple[Reading, Payload]:
+    def scorecard(self, target: Target) -> tuple[Reading, Payload]:
         event_id = target.ref.source_event_id
         self.read_ids.append(event_id)
         outcome = self.outcomes.get(event_id) or whole(event_id)

@@ -21,14 +21,15 @@ import pytest
 from django.core.management import call_command
 
 from scraping import identity, orphans, sights, stages
-from scraping.browser import session as session_module
+from scraping.browser import capture
 from scraping.browser.host import BrowserHost, Replacement
 from scraping.browser.options import OWNER_SWITCH, BrowserOptions
 from scraping.browser.processes import end_tree, tagged_browsers
+from scraping.browser.sessions import Sessions
 from scraping.errors import Blocked, Drift, Gone, ReadTimeout, ResourceLost, Transient
 from scraping.payloads import Payload
 from scraping.reading.reader import Reader, Target
-from scraping.readings import Reading, ReadMode, RefInfo
+from scraping.readings import Reading, ReadMode, RefInfo, Site
 from scraping.sights import Sight
 from scraping.signals import orphan_killed
 from scraping.sources import adapter_for
@@ -81,13 +82,14 @@ class Hosted:
         self._thread.start()
         self.launches: list[Replacement] = []
         self.host = BrowserHost(options, self.launches.append)
-        self.reader = Reader(self.host, self.run)
+        self.sessions = Sessions(self.host)
+        self.reader = Reader(self.sessions, self.run)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout=90)
 
     def close(self) -> None:
-        self.run(self.host.stop())
+        self.run(self.sessions.stop())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(timeout=10)
         self.loop.close()
@@ -131,14 +133,17 @@ def shared_browser(program: Path) -> Iterator[Hosted]:
 @pytest.fixture
 def reader(shared_browser: Hosted) -> Reader:
     """One browser for all tests that only read; each is a stranger to the sources."""
-    shared_browser.host._sessions.clear()
-    shared_browser.host._cookies.clear()
-    return Reader(shared_browser.host, shared_browser.run)
+    shared_browser.run(shared_browser.sessions.close_all())
+    return Reader(shared_browser.sessions, shared_browser.run)
+
+
+def site_at(arena: StadiumProcess, key: str) -> Site:
+    return Site(key, f"{arena.url}/{key}", allows_private=True)
 
 
 def target_of(arena: StadiumProcess, site: str) -> Target:
     shown = next(match for match in arena.matches() if (match["site"], match["status"]) == (site, "live"))
-    return Target(1, site, RefInfo(shown["key"], shown["url"]), adapter_for(site))
+    return Target(1, site_at(arena, site), RefInfo(shown["key"], shown["url"]), adapter_for(site))
 
 
 def read_again(hosted: Hosted, target: Target) -> tuple[Reading, Payload]:
@@ -203,7 +208,7 @@ class TestReads:
 
     def test_lists_the_matches(self, reader: Reader, arena: StadiumProcess, site: str) -> None:
         adapter, base_url = adapter_for(site), f"{arena.url}/{site}"
-        found = adapter.parse_list(reader.listing(site, adapter, base_url), base_url)
+        found = adapter.parse_list(reader.listing(site_at(arena, site), adapter), base_url)
         shown = {match["key"]: match["status"] for match in arena.matches() if match["site"] == site}
         assert {match.source_event_id: match.status.value for match in found} == shown
 
@@ -295,14 +300,14 @@ class TestWhatWasSeen:
         """Its script never yields: no picture, no hang, and the visit itself is as good as without."""
 
         async def photograph() -> tuple[bytes, float]:
-            session = await hosted.host.session("crex")
-            page = await session._context.new_page()
+            session = await hosted.sessions.get(site_at(arena, "crex"))
+            page = await (await session._open_context()).new_page()
             await page.goto("data:text/html,<h1>x</h1><input value=hello>")
-            taken = await session_module._screenshot(page)
+            taken = await capture.screenshot_of(page)
             assert taken.startswith(JPEG)
             await page.evaluate("setTimeout(() => { for (;;); }, 0)")
             began = time.monotonic()
-            none = await session_module._screenshot(page)
+            none = await capture.screenshot_of(page)
             return none, time.monotonic() - began
 
         none, seconds = hosted.run(photograph())

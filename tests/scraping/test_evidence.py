@@ -113,7 +113,7 @@ class TestWhatIsKept:
         """Through the flow: the reader brought it back in good order, and the check refuses it."""
 
         class Brings(type(engine_with(payload_of(ref)).reader)):  # type: ignore[misc]
-            def scorecard(self, target: object, *, is_quiet: bool = False) -> tuple[Reading, Payload]:
+            def scorecard(self, target: object) -> tuple[Reading, Payload]:
                 reading = Reading(RefInfo("x", "u"), ReadMode.DIRECT, NOW, {"live": ANSWER, "static_page": PAGE})
                 return reading, payload_of(ref).model_copy(update={"source_event_id": "another"})
 

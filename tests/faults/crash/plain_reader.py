@@ -15,7 +15,7 @@ import requests
 
 from scraping.payloads import Payload
 from scraping.reading.reader import Reader, Target
-from scraping.readings import PAGE, Document, Reading, ReadMode, RefInfo, Request
+from scraping.readings import PAGE, Document, Reading, ReadMode, RefInfo, Request, Site
 from stadium.gate import fnv1a
 
 NONCES = {"crex": ("cx-n", "cxjs"), "sofascore": ("sf-n", "sfclr")}
@@ -26,13 +26,13 @@ class PlainReader(Reader):
         self._http = requests.Session()
         self._base = stadium_url
 
-    def scorecard(self, target: Target, *, is_quiet: bool = False, **_: Any) -> tuple[Reading, Payload]:
-        page = self._open(target.source_key, target.ref.url)
+    def scorecard(self, target: Target) -> tuple[Reading, Payload]:
+        page = self._open(target.site.key, target.ref.url)
         reading = self._reading(target.ref, page, *map(self._ask, self._wanted(target)))
         return reading, target.adapter.parse(reading)
 
     def older_events(self, target: Target, *, is_enough: Callable[[Payload], bool], **_: Any) -> list[Payload]:
-        page = self._open(target.source_key, target.ref.url)
+        page = self._open(target.site.key, target.ref.url)
         state, request = self._wanted(target)
         payloads: list[Payload] = []
         older: Request | None = request
@@ -44,10 +44,10 @@ class PlainReader(Reader):
             older = target.adapter.older_events(reading, older)
         return payloads
 
-    def listing(self, source_key: str, adapter: Any, base_url: str, **_: Any) -> Reading:
-        page = self._open(source_key, adapter.list_plan(base_url).url)
-        lists = map(self._ask, self._lists(base_url)) if source_key == "sofascore" else ()
-        return self._reading(RefInfo("", base_url), page, *lists)
+    def listing(self, site: Site, adapter: Any, **_: Any) -> Reading:
+        page = self._open(site.key, adapter.list_plan(site.base_url).url)
+        lists = map(self._ask, self._lists(site.base_url)) if site.key == "sofascore" else ()
+        return self._reading(RefInfo("", site.base_url), page, *lists)
 
     def _lists(self, base_url: str) -> tuple[Request, Request]:
         """What is played now and today, by the stadium's clock."""
@@ -61,7 +61,7 @@ class PlainReader(Reader):
     def _wanted(self, target: Target) -> tuple[Request, Request]:
         """The match's state and its newest events."""
         key = target.ref.source_event_id
-        if target.source_key == "crex":
+        if target.site.key == "crex":
             body = {"matchKey": key, "lastDocId": "", "filters": [], "lang": "en"}
             feed = f"{self._base}/crex/commentary/v2/getBallFeeds"
             live = Request("live", f"{self._base}/crex/api/v3/getSV3?key={key}")

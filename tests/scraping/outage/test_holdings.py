@@ -7,11 +7,12 @@ import pytest
 from scraping.outage.holdings import HELD_SECONDS, LONGEST_PAUSE_SECONDS, Holdings
 from scraping.outage.importance import Importance, Seen, importance, seen
 from scraping.payloads import MatchState, Payload, Phase
+from scraping.readings import Site
 from scraping.spool import HeldMatch
 from tests.factories import NOW
 from tests.scraping.builders import ball, balls, chasing
 
-MATCH = HeldMatch(7, "crex_13KM", "cricket", "crex", "13KM", "http://crex.test/13KM", 0.5)
+MATCH = HeldMatch(7, "crex_13KM", "cricket", Site("crex"), "13KM", "http://crex.test/13KM", 0.5)
 
 
 def reading(state: MatchState | None = None, *events: object) -> Payload:

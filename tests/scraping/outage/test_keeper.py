@@ -18,6 +18,7 @@ from scraping.models import Match, MatchRef, ScrapeTask, TaskState
 from scraping.outage import OutageKeeper
 from scraping.outage import keeper as keeper_module
 from scraping.scrape import scrape
+from scraping.sites import site_of
 from scraping.spool import HeldMatch, Spool, SpoolLimits
 from tests.factories import make_ref
 from tests.scraping.builders import POLICIES, Outcome, ScriptedReader, balls, chasing, later, open_task, payload_of
@@ -266,4 +267,4 @@ class TestThreads:
 
 
 def _match(ref: MatchRef) -> HeldMatch:
-    return HeldMatch(ref.pk, ref.key, "cricket", ref.source.key, ref.source_event_id, ref.url, 0.5)
+    return HeldMatch(ref.pk, ref.key, "cricket", site_of(ref.source), ref.source_event_id, ref.url, 0.5)

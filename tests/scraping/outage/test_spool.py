@@ -16,13 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scraping.payloads import Payload
+from scraping.readings import Site
 from scraping.spool import HeldMatch, Spool, SpoolLimits, Update
 from scraping.spool.file import SpoolFile
 from scraping.spool.update import encode
 from tests.factories import NOW, cricket_state
 from tests.scraping.builders import balls
 
-MATCH = HeldMatch(7, "crex_13KM", "cricket", "crex", "13KM", "http://crex.test/13KM", 0.5)
+MATCH = HeldMatch(7, "crex_13KM", "cricket", Site("crex"), "13KM", "http://crex.test/13KM", 0.5)
 ROOT = Path(__file__).resolve().parents[3]
 
 

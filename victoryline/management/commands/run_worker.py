@@ -79,6 +79,8 @@ def _make_worker(config: Config, worker_id: str, watchdog: Watchdog) -> WorkerPr
         navigation_timeout_seconds=config.navigation_timeout_seconds,
         page_timeout_seconds=config.page_timeout_seconds,
         capture_timeout_seconds=config.selector_timeout_seconds,
+        max_body_bytes=config.max_body_kb * 1024,
+        max_redirects=config.max_redirects,
     )
     options = WorkerOptions(
         worker_id,
