@@ -32,8 +32,7 @@ lint: .bootstrap-dev ## Check style, types, layers, migrations and deployment se
 format: .bootstrap-dev ## Format the code
 	@.venv/bin/ruff check --fix-only --quiet . && .venv/bin/ruff format .
 
-bench: .bootstrap-test ## Run a benchmark (BENCH=polls)
-	@test -n "$(BENCH)" || { echo "Which one? make bench BENCH=name, with a name from benchmarks/"; exit 2; }
+bench: .bootstrap-test ## Run a benchmark (BENCH=polls); without BENCH: list them
 	@exec $(PY) -m benchmarks $(BENCH) $(ARGS)
 
 requirements: .bootstrap-dev ## Show which tests prove which requirement, and their last result

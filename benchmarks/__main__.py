@@ -1,4 +1,7 @@
-"""`python -m benchmarks NAME [options]`: run one bench. Progress on stderr; the last line of stdout is the result."""
+"""`python -m benchmarks NAME [options]`: run one bench. Progress on stderr; the last line of stdout is the result.
+
+Without a name: which benches there are.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from benchmarks import results
+from benchmarks import pictures, report, results
 from benchmarks.errors import BenchError
 from benchmarks.progress import say
 from benchmarks.registry import BENCHES, load
@@ -18,7 +21,11 @@ from benchmarks.registry import BENCHES, load
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0: measured and right. 1: something was wrong, said on stderr and in the result. 2: not understood."""
-    options = _parser(arguments).parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if not words:
+        print(_list())
+        return 0
+    options = _parser(words).parse_args(words)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through the exit stacks, which stop what was started
     began, load_before = time.monotonic(), os.getloadavg()[0]
     try:
@@ -33,14 +40,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if result["problems"]:
         say("not saved, for something was wrong:\n  " + "\n  ".join(result["problems"]))
     else:
-        say(f"saved in {results.save(result, variant=getattr(options, 'variant', ''))}")
+        saved = results.save(result, variant=getattr(options, "variant", ""))
+        say(f"saved in {saved}")
+        for path in pictures.draw(results.FOLDER / saved.name):
+            say(f"drawn in {saved.with_name(path.name)}")
+        report.write()
     print(json.dumps(result), flush=True)
     return 1 if result["problems"] else 0
 
 
-def _parser(arguments: Sequence[str] | None) -> argparse.ArgumentParser:
+def _list() -> str:
+    rows = "\n".join(f"  {name:10}{load(name).SUMMARY}" for name in sorted(BENCHES))
+    return f'make bench BENCH=name, with ARGS="--help" for its options:\n{rows}\ndocs/benchmarks.md explains them.'
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    chosen = next((word for word in (sys.argv[1:] if arguments is None else arguments) if word[:1] != "-"), None)
+    chosen = next((word for word in words if word[:1] != "-"), None)
     if chosen is not None and chosen not in BENCHES:
         parser.error(f"there is no bench {chosen!r}; there are: {', '.join(sorted(BENCHES))}")
     benches = parser.add_subparsers(dest="bench", required=True, metavar="NAME")

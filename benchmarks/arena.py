@@ -29,6 +29,8 @@ from victoryline.lib.processes import end_group, python, remove_tree, spawn
 
 DATABASES = ("postgresql", "sqlite")
 STOP_SECONDS = 15.0
+SUPERVISOR = "supervisor"
+COMMANDS = {"engine": "--with-scheduler", "worker": "run_worker", "scheduler": "run_scheduler"}
 
 
 @dataclass
@@ -41,14 +43,20 @@ class Arena:
     servers: dict[str, int]  # name -> pid, of what is not ours to tune but costs CPU all the same
     ours: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
-    def start_engine(self, *, workers: int = 1) -> None:
-        """On PostgreSQL a scheduler and workers that meet in Redis; on SQLite the embedded engine."""
-        if self.database == "sqlite":
+    def start_engine(self, *, workers: int = 1, is_supervised: bool = False) -> None:
+        """On PostgreSQL a scheduler and workers that meet in Redis; on SQLite the embedded engine.
+
+        `is_supervised`: whoever of them dies is started again, as by `manage.py run`.
+        """
+        if is_supervised:
+            what = ["--embedded"] if self.database == "sqlite" else ["--workers", str(workers)]
+            self._spawn(SUPERVISOR, python("-m", "benchmarks.sides.supervised", *what))
+        elif self.database == "sqlite":
             self._start("engine", "run_worker", "--with-scheduler")
-            return
-        for number in range(workers):
-            self._start("worker" if workers == 1 else f"worker-{number + 1}", "run_worker")
-        self._start("scheduler", "run_scheduler")
+        else:
+            for number in range(workers):
+                self._start("worker" if workers == 1 else f"worker-{number + 1}", "run_worker")
+            self._start("scheduler", "run_scheduler")
 
     def freeze(self) -> None:
         """Stop our processes and their browsers where they stand, so that they cost a peer nothing."""
@@ -89,10 +97,11 @@ class Arena:
         return ours | self.servers | stadium
 
     def _start(self, name: str, *command: str) -> None:
+        self._spawn(name, python("manage.py", *command))
+
+    def _spawn(self, name: str, command: list[str]) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
-            self.ours[name] = spawn(
-                python("manage.py", *command), env=self.env, cwd=PROJECT_ROOT, stdout=log, stderr=log
-            )
+            self.ours[name] = spawn(command, env=self.env, cwd=PROJECT_ROOT, stdout=log, stderr=log)
 
     def _signal(self, number: int) -> None:
         for process in self.ours.values():
@@ -108,6 +117,9 @@ def _part_of(process: psutil.Process, name: str) -> str:
             return "browser"
         if program.startswith("node"):
             return "driver"
+        if name == SUPERVISOR:  # its children are known by what they were told to do
+            words = process.cmdline()
+            return next((part for part, command in COMMANDS.items() if command in words), name)
     return name
 
 

@@ -1,8 +1,8 @@
 """Which benches there are. One module each, with SUMMARY, `add_arguments(parser)` and `run(options) -> dict`.
 
-What `run` returns is the bench's own keys, and `problems`: a list of sentences, empty when all was right. A bench with
-problems is not saved and ends with an error. Modules load Django only inside `run`: settings read the environment
-once, and the environment is made there.
+What `run` returns is the bench's own keys; `series` and `picture` where there is something to draw; and `problems`: a
+list of sentences, empty when all was right. A bench with problems is not saved and ends with an error. Modules load
+Django only inside `run`: settings read the environment once, and the environment is made there.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 BENCHES = {
+    "attached": "benchmarks.benches.attached",
     "growth": "benchmarks.benches.growth",
     "journal": "benchmarks.benches.journal",
     "live": "benchmarks.benches.live",
     "polls": "benchmarks.benches.polls",
+    "recovery": "benchmarks.benches.recovery",
+    "soak": "benchmarks.benches.soak",
 }
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -37,8 +38,14 @@ def save(result: dict[str, Any], *, variant: str = "") -> Path:
     """benchmarks/results/NAME.json; a variant (another database than the usual one) has a file of its own."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"{result['bench']}{f'-{variant}' if variant else ''}.json"
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    path.write_text(_readable(result) + "\n", encoding="utf-8")
     return path.relative_to(PROJECT_ROOT)
+
+
+def _readable(result: dict[str, Any]) -> str:
+    """Indented, with each list of numbers on one line: a series has hundreds."""
+    text = json.dumps(result, indent=2)
+    return re.sub(r"\[([-\d.,\s]+)\]", lambda found: f"[{' '.join(found[1].split())}]", text)
 
 
 def machine() -> dict[str, Any]:

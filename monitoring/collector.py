@@ -2,7 +2,7 @@
 
 Counters that live in a process are wrong here: the work is done in workers, the question comes to the web, and there
 may be several of each. The journal is the truth that all of them share, so every process can answer for all. The price
-is a dozen queries a scrape, which come every 15 seconds. Labels stay bounded: only matches that are not archived.
+is two dozen queries a scrape, which come every 15 seconds. Labels stay bounded: only matches that are not archived.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from monitoring.audit import RECOVERIES
 from monitoring.health.grading import Freshness, current_standing
 from monitoring.models import Alert, AuditEntry, Grade, Severity
 from monitoring.queries import Shares, active_scrapers, live_ages, matches_to_watch, percentile, workers_at_work
+from monitoring.source_metrics import of_sources
 from scraping.models import (
     Breaker,
     BreakerState,
@@ -69,7 +70,8 @@ class JournalCollector(Collector):
             return []
         try:
             with pg_wait.within(presence.READ_SECONDS):
-                return [*_of_matches(now), *_of_workers(now), *_of_the_queue(now), *_of_the_system(now)]
+                found = [*_of_matches(now), *_of_workers(now), *_of_the_queue(now), *_of_the_system(now)]
+                return [*found, *of_sources(now)]
         except Error as error:
             presence.database.report(error)
             logger.warning("Metrics without the database: %s", error, extra={"action": "metrics_store_away"})

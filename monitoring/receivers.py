@@ -74,6 +74,28 @@ def note_resume(*, now: datetime, match_id: int, reason: str = "", actor: str = 
     close_alert(causes.paused(match_id), now)
 
 
+@listens_to(signals.watch_began)
+def note_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
+    audit.record(actor=actor, action_type="watch", trigger_condition=reason, target=_name(match_id), now=now)
+
+
+@listens_to(signals.watch_ended)
+def note_end_of_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
+    audit.record(actor=actor, action_type="watch_end", trigger_condition=reason, target=_name(match_id), now=now)
+
+
+@listens_to(signals.watch_put_off)
+def note_refused_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
+    audit.record(
+        actor=actor,
+        action_type="watch",
+        trigger_condition=reason,
+        target=_name(match_id),
+        outcome=AuditOutcome.FAILED,
+        now=now,
+    )
+
+
 @listens_to(signals.scraper_restarted)
 def note_restart(*, now: datetime, match_id: int, reason: str = "", **more: Any) -> None:
     audit.record(
@@ -158,11 +180,13 @@ def note_operated_breaker(
 
 
 @listens_to(signals.orphan_killed)
-def note_orphan(*, now: datetime, pid: int, memory_bytes: int = 0, dry_run: bool = False, **more: Any) -> None:
+def note_orphan(
+    *, now: datetime, pid: int, memory_bytes: int = 0, dry_run: bool = False, reason: str = "", **more: Any
+) -> None:
     audit.record(
         actor="reaper",
         action_type="orphan_found" if dry_run else "orphan_killed",
-        trigger_condition="a browser outlived its worker",
+        trigger_condition=reason or "a browser outlived its worker",
         target=f"pid {pid}",
         metadata={"pid": pid, "memory_bytes": memory_bytes, "dry_run": dry_run, **_plain(more)},
         now=now,
@@ -205,6 +229,34 @@ def note_lost_layout(*, now: datetime, match_id: int, failures: int, reason: str
 @listens_to(signals.layout_found)
 def note_found_layout(*, now: datetime, match_id: int, **_: Any) -> None:
     close_alert(causes.layout(match_id), now)
+
+
+@listens_to(signals.source_lost)
+def note_lost_source(*, now: datetime, source_id: int, failures: int, reason: str = "", **_: Any) -> None:
+    source = Source.objects.filter(pk=source_id).values_list("key", "name").first()
+    if source is not None:
+        detail = {"source": source[0], "failures": failures, "reason": reason}
+        raise_alert(causes.changed(source[0]), Severity.CRITICAL, f"{source[1]} has changed: {reason}", detail, now)
+
+
+@listens_to(signals.breaker_closed)
+def note_understood_source(*, now: datetime, source_id: int | None = None, **_: Any) -> None:
+    key = Source.objects.filter(pk=source_id or 0).values_list("key", flat=True).first()
+    if key is not None:
+        close_alert(causes.changed(key), now)
+
+
+@listens_to(signals.token_lost)
+def note_lost_token(*, now: datetime, source_key: str, seconds: float, reason: str = "", **more: Any) -> None:
+    name = Source.objects.filter(key=source_key).values_list("name", flat=True).first() or source_key
+    detail = {"source": source_key, "seconds": round(seconds), "reason": reason, **_plain(more)}
+    summary = f"{name} has given us no token for {seconds / 60:.0f} min: only what it tells everybody is read"
+    raise_alert(causes.token(source_key), Severity.WARNING, summary, detail, now)
+
+
+@listens_to(signals.token_found)
+def note_found_token(*, now: datetime, source_key: str, **_: Any) -> None:
+    close_alert(causes.token(source_key), now)
 
 
 @listens_to(signals.errors_resolved)

@@ -6,6 +6,7 @@ class ScrapingConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from scraping import checks  # noqa: F401  (registers them)
         from scraping.rendered import publisher
 
         publisher.connect()

@@ -15,6 +15,9 @@ from scraping.outage import OutageKeeper
 from scraping.outcomes import Outcomes
 from scraping.policies import Policies
 from scraping.reading.reader import Reader
+from scraping.tallies import Tallies
+from scraping.traffic import Traffic
+from scraping.unchanged import LastTold
 
 
 class Engine:
@@ -28,6 +31,7 @@ class Engine:
         policies: Policies,
         keeper: OutageKeeper | None = None,
         disk: DiskGuard | None = None,
+        tallies: Tallies | None = None,
     ) -> None:
         self.worker_id = worker_id
         self.keeper = keeper
@@ -35,6 +39,9 @@ class Engine:
         self.reader = reader
         self.policies = policies
         self.outcomes = Outcomes()
+        self.tallies = tallies or Tallies()
+        self.traffic = Traffic()
+        self.told = LastTold()
         self._held: dict[tuple[int, int], Stage] = {}  # by task and fence
         self._since: dict[tuple[int, int], float] = {}
         self._moves: dict[tuple[int, int], int] = {}
@@ -63,27 +70,36 @@ class Engine:
     @contextmanager
     def holding(self, claim: Claim) -> Iterator[None]:
         """While the body runs, the heartbeat keeps this task's lease alive."""
-        with self._lock:
-            self._held[claim.task_id, claim.fence] = Stage.INIT
-            self._since[claim.task_id, claim.fence] = time.monotonic()
-            self._moves[claim.task_id, claim.fence] = 0
+        self.take(claim)
         self._mine.key = claim.task_id, claim.fence
         try:
             yield
         finally:
             self._mine.key = None
-            with self._lock:
-                self._moves.pop((claim.task_id, claim.fence), None)
-                self._held.pop((claim.task_id, claim.fence), None)
-                self._since.pop((claim.task_id, claim.fence), None)
+            self.release(claim)
+
+    def take(self, claim: Claim) -> None:
+        key = claim.task_id, claim.fence
+        with self._lock:
+            self._held[key], self._since[key], self._moves[key] = Stage.INIT, time.monotonic(), 0
+
+    def release(self, claim: Claim) -> None:
+        """The task is in nobody's hands any more; once is as good as twice."""
+        key = claim.task_id, claim.fence
+        with self._lock:
+            for table in (self._moves, self._held, self._since):
+                table.pop(key, None)
 
     def progress(self, claim: Claim, stage: Stage) -> None:
+        """This task has got further. Told late, of one that was let go meanwhile, it changes nothing."""
+        key = claim.task_id, claim.fence
         with self._lock:
-            self._held[claim.task_id, claim.fence] = stage
-        self.moved()
+            if key in self._held:
+                self._held[key] = stage
+                self._moves[key] += 1
 
     def moved(self) -> None:
-        """The task of this thread has got a step further."""
+        """The one task of this thread has got a step further."""
         key = getattr(self._mine, "key", None)
         if key in self._moves:
             self._moves[key] += 1

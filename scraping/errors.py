@@ -3,7 +3,9 @@
 ScrapingError
 ├── Transient      timeout, network, 5xx            -> try again, later each time
 ├── Blocked        403, 429, challenge page         -> leave the source alone until it lets us in
+│   └── RobotsRefused     its robots.txt forbids the page; nothing was sent there
 ├── AuthExpired    401, lost session                -> one fresh session, then as Blocked
+│   └── NoToken           its token service gives none: the session is not to blame, and stays
 ├── Drift          the page or its JSON has changed -> fallbacks, then a dead letter with evidence
 │   ├── LayoutChanged
 │   ├── SchemaBreak
@@ -11,9 +13,11 @@ ScrapingError
 │   └── EgressRefused     the source leads us where we must not go; nothing was sent there
 ├── Gone           404, 410                         -> final sync, the match is over
 ├── ResourceLost   browser or driver died           -> replace it, costs the task nothing
+│   └── PageCrashed       only this page: the browser is replaced when it happens again
 ├── StoreAway      our database cannot be reached   -> costs the task nothing
 │   └── NotStored         it did not take a reading, which is kept and written later
 ├── BreakerOpen    the source is left alone for now -> later, as if it had not been tried
+│   └── OverBudget        its traffic of today is used up, and only a visit would help
 └── StaleFence     somebody else owns the task now  -> drop the work, nothing was written
 Anything else is a bug: dead letter with its stack.
 """
@@ -78,9 +82,17 @@ class Blocked(ScrapingError):
     error_type = "blocked"
 
 
+class RobotsRefused(Blocked):
+    error_type = "robots"
+
+
 class AuthExpired(ScrapingError):
     error_class = ErrorClass.AUTH
     error_type = "auth"
+
+
+class NoToken(AuthExpired):
+    """There is no token to ask with; what is public on the page is."""
 
 
 class Drift(ScrapingError):
@@ -114,6 +126,10 @@ class ResourceLost(ScrapingError):
     error_type = "browser"
 
 
+class PageCrashed(ResourceLost):
+    """The page's own process died; the browser and its other pages live on."""
+
+
 class StoreAway(ScrapingError):
     error_class = ErrorClass.STORE
     error_type = "database"
@@ -137,6 +153,12 @@ class BreakerOpen(ScrapingError):
     def __init__(self, message: str, *, until: datetime) -> None:
         super().__init__(message)
         self.until = until
+
+
+class OverBudget(BreakerOpen):
+    """The source may not be visited any more today; whatever can be read directly is read."""
+
+    error_type = "over_budget"
 
 
 class StaleFence(ScrapingError):

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from django.db.models import F, Max, QuerySet
 
+from scraping import policies
 from scraping.errors import ErrorClass, ScrapingError
 from scraping.models import Breaker, BreakerState, ErrorGroup, MatchRef, ScrapeError, TaskState, TaskTransition
 from scraping.payloads import Resource
@@ -23,7 +24,6 @@ from scraping.signals import errors_resolved, layout_found
 from victoryline.lib.redaction import clean, clean_document
 
 EVIDENCE_LENGTH = 20_000
-PARSE_FAILURES_IN_A_ROW = 10  # EC-1: with the next one the source has changed its layout, and somebody should know
 AUTO_RETRY, RESTART, CIRCUIT_BREAKER, MANUAL = "auto_retry", "restart", "circuit_breaker", "manual"
 # What differs between two failures of the same cause: addresses, quoted data, short keys, anything with a digit in it.
 # Names of fields and selectors stand in backticks or bare, and do count.
@@ -130,11 +130,11 @@ def _count_in_group(report: ErrorReport) -> int:
     return group.values_list("pk", flat=True).get()
 
 
-def parse_failures_in_a_row(*, match_id: int, source_id: int) -> int:
-    """How often the latest attempts, one after the other, could not make sense of what they read; counts to 11."""
+def parse_failures_in_a_row(*, match_id: int, source_id: int, at_most: int) -> int:
+    """How often the latest attempts, one after the other, could not make sense of what they read."""
     latest = _open_errors(source_id, match_id).order_by("-pk").values_list("error_class", flat=True)
     row = 0
-    for error_class in latest[: PARSE_FAILURES_IN_A_ROW + 1]:
+    for error_class in latest[:at_most]:
         if error_class != ErrorClass.DRIFT:
             break
         row += 1
@@ -150,7 +150,7 @@ def _open_errors(source_id: int, match_id: int | None) -> QuerySet[ScrapeError]:
 def resolve(ref: MatchRef, *, now: datetime) -> int:
     """The match was read again: its open errors at this source are history, each with what made it good."""
     resolved = _resolve(_open_errors(ref.source_id, ref.match_id), now, ref)
-    if resolved > PARSE_FAILURES_IN_A_ROW:
+    if resolved > policies.current().drift.failures:
         layout_found.send_robust(sender=ScrapeError, match_id=ref.match_id)
     return resolved
 

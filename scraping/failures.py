@@ -16,9 +16,9 @@ from django.utils import timezone
 
 from scraping import breakers, errors_log, evidence, ingest, journal, lifecycle, scrapers
 from scraping.engine import Engine
-from scraping.errors import ErrorClass, ScrapingError, StaleFence, StoreAway
+from scraping.errors import EgressRefused, ErrorClass, ScrapingError, StaleFence, StoreAway
 from scraping.journal import Claim, FailureNote
-from scraping.models import Match, MatchRef, Source, Stage, TaskState
+from scraping.models import Breaker, BreakerState, Match, MatchRef, Source, Stage, TaskState
 from scraping.payloads import Resource, Status
 from scraping.resilience.breaker import OPEN, BreakerView
 from scraping.resilience.decide import (
@@ -32,15 +32,16 @@ from scraping.resilience.decide import (
     Retry,
     decide,
 )
+from scraping.resilience.drift import DriftPolicy
 from scraping.resilience.interval import Activity, interval_seconds
+from scraping.resilience.source_breaker import is_lost
 from scraping.sights import carried_by
-from scraping.signals import layout_lost
+from scraping.signals import layout_lost, source_lost
 from victoryline.lib.crash import crash_point
 from victoryline.lib.store import STORE_AWAY
 
 logger = logging.getLogger(__name__)
 _chance = random.SystemRandom()
-CHANGED_LAYOUT_SECONDS = 300
 
 
 def record(claim: Claim, error: Exception, *, engine: Engine) -> bool:
@@ -65,7 +66,8 @@ def record(claim: Claim, error: Exception, *, engine: Engine) -> bool:
 
 def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) -> None:
     source = Source.objects.get(pk=claim.source_id)
-    ref = MatchRef.objects.select_related("match", "source").get(pk=claim.ref_id) if claim.ref_id else None
+    refs = MatchRef.objects.select_related("match", "source__breaker")
+    ref = refs.get(pk=claim.ref_id) if claim.ref_id else None
     failure = _failure(claim, error)
     decision = decide(failure, engine.policies.retry_for(source), now, _chance)
     note = _note(claim, error, engine, ref)
@@ -77,10 +79,12 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
         crash_point("failure.kept")
         if ref is not None:
             Match.objects.select_for_update().get(pk=ref.match_id)
+        is_source_lost = ref is not None and _is_source_lost(claim, error, ref, engine, now)
         view = _tell_breakers(claim, failure, ref, engine, now)
         if ref is not None:
             decision = _count(ref, failure, decision, view=view, engine=engine, now=now)
-            decision = _spare_changed_layout(ref, failure, decision, now)
+            if not is_source_lost:
+                decision = _spare_changed_layout(ref, failure, decision, engine.policies.drift, now)
         crash_point("failure.counted")
         _settle(claim, note, decision, engine=engine, ref=ref, now=now)
         crash_point("failure.settled")
@@ -133,22 +137,59 @@ def _count(
     return decision
 
 
-def _spare_changed_layout(ref: MatchRef, failure: Failure, decision: Decision, now: datetime) -> Decision:
-    """EC-1: a page that has not made sense for so long is mended by a person, and asked for rarely until then."""
+def _is_source_lost(claim: Claim, error: Exception, ref: MatchRef, engine: Engine, now: datetime) -> bool:
+    """EC-1: of none of its matches the pages have made sense for so long: its breaker opens, and a person is called."""
+    is_nonsense = errors_log.class_of(error) is ErrorClass.DRIFT and not isinstance(error, EgressRefused)
+    if not is_nonsense:
+        return False
+    drift = engine.policies.drift
+    why = errors_log.storable(str(error))
+    of_source: Breaker | None = getattr(ref.source, "breaker", None)
+    was_closed = of_source is None or of_source.state == BreakerState.CLOSED
+    view = breakers.record_nonsense(claim.task_id, ref, why=why, policies=engine.policies, now=now)
+    if view.state != OPEN or not is_lost(view, drift):
+        return False
+    if was_closed:
+        logger.critical(
+            "%s has changed: %d readings in a row made no sense, of whichever match; not found in %s: %s. What was "
+            "read is kept with its errors in the admin; %s is tried every %g minutes until its adapter, or its "
+            "selectors in the configuration, know the new layout",
+            ref.source.name,
+            view.failure_count,
+            ref.url,
+            why,
+            ref.source.key,
+            drift.retry_seconds / 60,
+            extra={
+                "action": "source_lost",
+                "match_id": ref.key,
+                "source": ref.source.key,
+                "failures": view.failure_count,
+            },
+        )
+    source_lost.send_robust(sender=Source, source_id=ref.source_id, failures=view.failure_count, reason=why)
+    return True
+
+
+def _spare_changed_layout(
+    ref: MatchRef, failure: Failure, decision: Decision, drift: DriftPolicy, now: datetime
+) -> Decision:
+    """The same for one match, while others of its source are read: asked for rarely until a person has mended it."""
     if failure.error_class is not ErrorClass.DRIFT:
         return decision
-    number = errors_log.parse_failures_in_a_row(match_id=ref.match_id, source_id=ref.source_id) + 1
-    if number <= errors_log.PARSE_FAILURES_IN_A_ROW:
+    found = errors_log.parse_failures_in_a_row(match_id=ref.match_id, source_id=ref.source_id, at_most=drift.failures)
+    number = found + 1
+    if number <= drift.failures:
         return decision
-    at = now + timedelta(seconds=CHANGED_LAYOUT_SECONDS)
+    at = now + timedelta(seconds=drift.retry_seconds)
     logger.critical(
         "%s could not be read %s times in a row; not found: %s. What was read is kept with its errors in the admin; "
-        "%s is tried every %d minutes until its adapter knows the new layout",
+        "%s is tried every %g minutes until its adapter knows the new layout",
         ref.url,
-        f"more than {errors_log.PARSE_FAILURES_IN_A_ROW}",
+        f"more than {drift.failures}",
         failure.message,
         ref.key,
-        CHANGED_LAYOUT_SECONDS // 60,
+        drift.retry_seconds / 60,
         extra={"action": "layout_lost", "match_id": ref.key, "source": ref.source.key},
     )
     layout_lost.send_robust(sender=MatchRef, match_id=ref.match_id, failures=number, reason=failure.message)

@@ -19,11 +19,14 @@ from django.utils import timezone
 
 from scraping import journal
 from scraping.browser.host import Replacement
-from scraping.browser.processes import tree_memory_bytes
+from scraping.browser.memory_guard import MemoryGuard
+from scraping.browser.processes import TreeMemory, free_memory_bytes
 from scraping.browser.sessions import Sessions
 from scraping.engine import Engine
 from scraping.models import Worker
+from scraping.proxy_log import ProxyLog
 from scraping.signals import browser_replaced
+from scraping.token_watch import TokenWatch
 from scraping.watchdog import Pulse
 from victoryline.lib.store import STORE_AWAY
 
@@ -34,11 +37,22 @@ LONGEST_TASK_SECONDS = 300.0
 
 
 class Heartbeat(threading.Thread):
-    def __init__(self, engine: Engine, sessions: Sessions, *, every_seconds: float) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        sessions: Sessions,
+        *,
+        every_seconds: float,
+        memory: MemoryGuard | None = None,
+        tokens: TokenWatch | None = None,
+    ) -> None:
         super().__init__(name="heartbeat", daemon=True)
         self._engine = engine
         self._sessions = sessions
         self._host = sessions.host
+        self._memory = memory
+        self._tokens = tokens
+        self._proxy_log = ProxyLog(sessions, worker_id=engine.worker_id)
         self._every_seconds = every_seconds
         self.pulse = Pulse()
         self._stopping = threading.Event()
@@ -64,6 +78,8 @@ class Heartbeat(threading.Thread):
                 close_old_connections()
                 if self._engine.disk is not None:
                     self._engine.disk.look()
+                if self._memory is not None and not is_last:
+                    self._memory.look()
                 self.beat(now=timezone.now(), is_last=is_last)
             except Exception as error:  # noqa: BLE001 - a heartbeat that stops for good would cost the worker every task
                 self._tell(error)
@@ -87,6 +103,11 @@ class Heartbeat(threading.Thread):
             journal.extend_leases(held, worker_id=self._engine.worker_id, until=until)
         self._write_row(now, len(held), is_last)
         self._engine.outcomes.flush(now=now)
+        self._engine.tallies.flush(now=now, is_last=is_last)
+        self._proxy_log.write(now=now, is_last=is_last)
+        self._engine.traffic.refresh(now=now)
+        if self._tokens is not None and not is_last:
+            self._tokens.look(now=now)
         while not self._launches.empty():
             launch = self._launches.get()
             browser_replaced.send_robust(
@@ -94,7 +115,7 @@ class Heartbeat(threading.Thread):
             )
 
     def _write_row(self, now: datetime, active_tasks: int, is_last: bool) -> None:
-        memory, processes = tree_memory_bytes()
+        memory, processes, free = self._measured()
         self._peak_bytes = max(self._peak_bytes, memory)
         started = self._host.started_at
         Worker.objects.update_or_create(
@@ -110,6 +131,7 @@ class Heartbeat(threading.Thread):
                 "browser_launches": self._host.generation,
                 "memory_bytes": memory,
                 "peak_memory_bytes": self._peak_bytes,
+                "free_memory_bytes": free,
                 "cpu_percent": self._cpu_percent(now),
                 "process_count": processes,
                 "context_count": self._sessions.context_count,
@@ -117,6 +139,12 @@ class Heartbeat(threading.Thread):
                 "active_tasks": active_tasks,
             },
         )
+
+    def _measured(self) -> tuple[int, int, int]:
+        """The memory of the worker's tree, its processes, and what the machine has left."""
+        if self._memory is not None and self._memory.process_count:
+            return self._memory.tree_bytes, self._memory.process_count, self._memory.free_bytes
+        return *TreeMemory().read(), free_memory_bytes()
 
     def _cpu_percent(self, now: datetime) -> float:
         """Of the whole tree since the last beat; 100 is one core."""

@@ -24,16 +24,21 @@ def new_name() -> str:
     return f"{_host()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
 
 
+def is_here(name: str) -> bool:
+    """Does this name belong to a process of this machine, living or not?"""
+    host, _, rest = name.rpartition("-")[0].rpartition("-")
+    return host == _host() and rest.isdigit()
+
+
 def is_gone(name: str, *, since: float | None = None) -> bool:
     """Has the process with this name ended? Only ever True for one of this machine.
 
     `since` is a moment (seconds since the epoch) at which it lived: a process that is younger has inherited its number.
     """
-    host, _, rest = name.rpartition("-")[0].rpartition("-")
-    if host != _host() or not rest.isdigit():
+    if not is_here(name):
         return False
     try:
-        process = psutil.Process(int(rest))
+        process = psutil.Process(int(name.split("-")[-2]))
         is_younger = since is not None and process.create_time() > since
         return is_younger or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -6,7 +6,9 @@ Runs inside the transaction that finishes the task (`journal.finishing`): all of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import logging
+import uuid
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,12 +20,14 @@ from django.utils import timezone
 
 from scraping import errors_log, events, lifecycle, scrapers
 from scraping.events import EventChanges
-from scraping.models import Match, MatchLifecycle, MatchRef, Scraper, Snapshot
+from scraping.models import Match, MatchLifecycle, MatchRef, Snapshot
 from scraping.payloads import BREAKS, Event, Payload, Phase, Status
 from scraping.reconcile import Reconciled, SourceView, delta, fill_gaps, goes_backwards, reconcile, standing
 from scraping.resilience.interval import COMPLETED_SECONDS, Activity, Pace, interval_seconds
-from scraping.signals import match_updated
+from scraping.signals import match_updated, read_mode_changed
 from victoryline.lib.crash import crash_point
+
+logger = logging.getLogger(__name__)
 
 CHANGES_REMEMBERED = 10
 BELIEVED_AT_LAST = 3  # a match that moves too fast to be read twice alike is believed after so many readings
@@ -33,6 +37,10 @@ SCRAPED_COLUMNS = (
     "sport", "title", "status", "phase", "start_time", "team_a", "team_b", "series", "sequence", "checksum", "payload",
     "provenance", "last_scraper_update", "last_changed_at", "completed_at", "lifecycle", "priority", "pause_until",
     "pause_reason", "scraper_status", "consecutive_failure_count", "failing_since", "total_scrapes",
+)
+READ_COLUMNS = (
+    "payload", "captured_at", "suspect_checksum", "events_checksum", "events_seen", "events_through", "unchanged_polls",
+    "recent_changes", "polling_interval_seconds", "next_poll_at", "read_mode", "read_mode_reason", "read_mode_since",
 )
 # fmt: on
 
@@ -46,6 +54,8 @@ class Attempt:
     had_failures: bool
     now: datetime
     is_replayed: bool = False  # read while the database was away
+    mode: str = ""  # how it was read, where that is known
+    mode_reason: str = ""
 
     def latency_ms(self) -> int:
         """From the reading to this moment; asked as late as possible, for it is written before the commit."""
@@ -62,29 +72,33 @@ class Ingested:
     is_changed: bool
     events: EventChanges
     next_poll_at: datetime
+    is_taken: bool = True  # False: a score that went down waits to be read again
 
 
-def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> Ingested:
-    """Write one payload of one source into its match."""
-    ref = _locked(ref_id)
+def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt, known: MatchRef | None = None) -> Ingested:
+    """Write one payload of one source into its match. `known`: the ref as it was when the reading began."""
+    ref = _locked(ref_id, match_id=known.match_id if known else None)
     crash_point("ingest.locked")
     match = ref.match
+    before = _columns_of(match, SCRAPED_COLUMNS), _columns_of(ref, READ_COLUMNS)
     if not _take_state(ref, payload):
         return _ask_again_soon(ref, pace, attempt.now)
+    _note_mode(ref, attempt)
     was_failing = attempt.had_failures or match.failing_since is not None
     changes = _store_events(ref, payload, attempt.now)
     crash_point("ingest.events")
-    is_changed = _renew(match, ref, has_new_events=bool(changes), now=attempt.now)
+    is_alone = not getattr(known, "has_other_sources", True)
+    is_changed = _renew(match, ref, is_alone=is_alone, has_new_events=bool(changes), now=attempt.now)
     lifecycle.after_reading(match, status=Status(match.status), now=attempt.now)
     _plan_next_poll(ref, match, is_changed, pace, attempt.now)
     scraper = _keep_watch(ref, match, attempt)
     crash_point("ingest.scraper")
     if is_changed:
-        _write_snapshot(match, ref, scraper, attempt)
+        _write_snapshot(match, ref, scraper.scraper_id, attempt, before=before[0]["payload"])
     crash_point("ingest.snapshot")
-    if was_failing or scraper is None or scraper.error_count or not scraper.total_updates:
+    if was_failing or not scraper.was_well:
         errors_log.resolve(ref, now=attempt.now)
-    _save(match, ref, payload.captured_at)
+    _save(match, ref, payload.captured_at, before)
     crash_point("ingest.ref")
     _announce_after_commit(match, is_changed, ref)
     return Ingested(match.pk, match.sequence, is_changed, changes, ref.next_poll_at or attempt.now)
@@ -105,7 +119,7 @@ def replay(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> Ev
         match.sequence += 1
         match.last_changed_at = attempt.now
         match.save(update_fields=("sequence", "last_changed_at"))
-        _write_snapshot(match, ref, scrapers.active(ref), attempt)
+        _write_snapshot(match, ref, _scraper_id(ref), attempt, before=match.payload)
         _announce_after_commit(match, is_changed=True, ref=ref)
     return changes
 
@@ -128,7 +142,8 @@ def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventCh
         match.last_changed_at = now
         match.save(update_fields=("sequence", "last_changed_at"))
         crash_point("fill.match")
-        _write_snapshot(match, ref, scrapers.active(ref), Attempt("", now, had_failures=False, now=now))
+        attempt = Attempt("", now, had_failures=False, now=now)
+        _write_snapshot(match, ref, _scraper_id(ref), attempt, before=match.payload)
         _announce_after_commit(match, is_changed=True, ref=ref)
     return changes
 
@@ -141,21 +156,23 @@ def close_gone(ref_id: int, *, now: datetime) -> None:
     lifecycle.complete_gone(match, now=now)
     crash_point("gone.completed")
     if match.payload and match.status != before:
-        match.payload = {**match.payload, "status": match.status, "phase": Phase.FINISHED.value}
+        old, match.payload = match.payload, {**match.payload, "status": match.status, "phase": Phase.FINISHED.value}
         match.phase, match.checksum = Phase.FINISHED.value, _checksum(match.payload)
         match.sequence, match.last_changed_at = match.sequence + 1, now
         match.save(update_fields=("payload", "phase", "checksum", "sequence", "last_changed_at"))
-        _write_snapshot(match, ref, None, Attempt("", ref.captured_at or now, had_failures=False, now=now))
+        attempt = Attempt("", ref.captured_at or now, had_failures=False, now=now)
+        _write_snapshot(match, ref, None, attempt, before=old)
     ref.next_poll_at = now + timedelta(seconds=COMPLETED_SECONDS)
     ref.save(update_fields=("next_poll_at",))
     crash_point("gone.closed")
     _announce_after_commit(match, is_changed=match.status != before, ref=ref)
 
 
-def _locked(ref_id: int) -> MatchRef:
+def _locked(ref_id: int, *, match_id: int | None = None) -> MatchRef:
     """The ref with its match, locked: two sources of one match are written one after the other."""
     # On SQLite the transaction itself (IMMEDIATE) is the lock.
-    match_id = MatchRef.objects.values_list("match_id", flat=True).get(pk=ref_id)
+    if match_id is None:
+        match_id = MatchRef.objects.values_list("match_id", flat=True).get(pk=ref_id)
     match = Match.objects.select_for_update().get(pk=match_id)
     ref = MatchRef.objects.select_related("source").get(pk=ref_id)
     ref.match = match
@@ -189,7 +206,7 @@ def _ask_again_soon(ref: MatchRef, pace: Pace, now: datetime) -> Ingested:
     seconds = max(pace.baseline_seconds / 2, ref.source.min_interval_seconds)
     ref.next_poll_at = now + timedelta(seconds=seconds)
     ref.save(update_fields=("suspect_checksum", "next_poll_at"))
-    return Ingested(ref.match_id, ref.match.sequence, False, EventChanges(), ref.next_poll_at)
+    return Ingested(ref.match_id, ref.match.sequence, False, EventChanges(), ref.next_poll_at, is_taken=False)
 
 
 def _store_events(ref: MatchRef, payload: Payload, now: datetime) -> EventChanges:
@@ -204,9 +221,9 @@ def _store_events(ref: MatchRef, payload: Payload, now: datetime) -> EventChange
     return changes
 
 
-def _renew(match: Match, ref: MatchRef, *, has_new_events: bool, now: datetime) -> bool:
+def _renew(match: Match, ref: MatchRef, *, is_alone: bool, has_new_events: bool, now: datetime) -> bool:
     """Reconcile what all sources say into the match; True if anybody would see a difference."""
-    reconciled = _reconciled(match, ref)
+    reconciled = _reconciled(match, ref, is_alone=is_alone)
     checksum = _checksum(reconciled.state)
     match.total_scrapes += 1
     if checksum == match.checksum and not has_new_events:
@@ -218,8 +235,11 @@ def _renew(match: Match, ref: MatchRef, *, has_new_events: bool, now: datetime) 
     return True
 
 
-def _reconciled(match: Match, ref: MatchRef) -> Reconciled:
-    others = match.refs.exclude(pk=ref.pk).exclude(captured_at=None).select_related("source")
+def _reconciled(match: Match, ref: MatchRef, *, is_alone: bool) -> Reconciled:
+    """`is_alone`: there was no other source when the reading began; one that came since is heard at the next."""
+    others: Iterable[MatchRef] = ()
+    if not is_alone:
+        others = match.refs.exclude(pk=ref.pk).exclude(captured_at=None).select_related("source")
     views = [
         SourceView(one.source.key, one.source.precedence_weight, one.captured_at, one.payload)
         for one in (ref, *others)
@@ -243,6 +263,28 @@ def _checksum(state: dict[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
+def _note_mode(ref: MatchRef, attempt: Attempt) -> None:
+    """The way a match is read shows on its ref; a change of it is told once, with its reason."""
+    if not attempt.mode or attempt.mode == ref.read_mode:
+        return
+    before, ref.read_mode = ref.read_mode, attempt.mode
+    ref.read_mode_reason, ref.read_mode_since = attempt.mode_reason[:200], attempt.now
+    changed = {"from": before, "to": attempt.mode, "reason": attempt.mode_reason, "source": ref.source.key}
+    transaction.on_commit(
+        partial(
+            logger.info if before else logger.debug,
+            "%s is read by %s now instead of %s%s",
+            ref.key,
+            attempt.mode,
+            before or "not at all",
+            f": {attempt.mode_reason}" if attempt.mode_reason else "",
+            extra={"action": "read_mode_changed", "match_id": ref.key, **changed},
+        )
+    )
+    if before:
+        transaction.on_commit(partial(read_mode_changed.send_robust, sender=MatchRef, ref_id=ref.pk, **changed))
+
+
 def _plan_next_poll(ref: MatchRef, match: Match, is_changed: bool, pace: Pace, now: datetime) -> None:
     ref.unchanged_polls = 0 if is_changed else ref.unchanged_polls + 1
     ref.recent_changes = (ref.recent_changes + ("1" if is_changed else "0"))[-CHANGES_REMEMBERED:]
@@ -254,57 +296,67 @@ def _plan_next_poll(ref: MatchRef, match: Match, is_changed: bool, pace: Pace, n
     ref.next_poll_at = now + timedelta(seconds=seconds)
 
 
-def _keep_watch(ref: MatchRef, match: Match, attempt: Attempt) -> Scraper | None:
+@dataclass(frozen=True)
+class _Watch:
+    """The scraper of a match that was just read, and whether it had nothing to be forgiven."""
+
+    scraper_id: uuid.UUID | None
+    was_well: bool
+
+
+def _keep_watch(ref: MatchRef, match: Match, attempt: Attempt) -> _Watch:
     """A live match has a scraper, and its counters move; any other has none."""
     if match.lifecycle != MatchLifecycle.ACTIVE or match.status != Status.LIVE:
         scrapers.stop(ref, reason=f"the match is {match.status}", now=attempt.now)
-        return None
-    scraper = scrapers.ensure_active(ref, now=attempt.now)
-    scrapers.record_update(
-        scraper.pk,
+        return _Watch(None, was_well=False)
+    update = scrapers.Update(
         worker_id=attempt.worker_id,
         interval=ref.polling_interval_seconds,
         latency_ms=0 if attempt.is_replayed else attempt.latency_ms(),  # an outage is not the speed of an update
         now=attempt.now,
     )
-    return scraper
+    scraper_id = scrapers.count_update(ref.pk, update)
+    if scraper_id is not None:
+        return _Watch(scraper_id, was_well=True)
+    scraper = scrapers.ensure_active(ref, now=attempt.now)
+    scrapers.record_update(scraper.pk, update)
+    return _Watch(scraper.pk, was_well=not scraper.error_count and bool(scraper.total_updates))
 
 
-def _write_snapshot(match: Match, ref: MatchRef, scraper: Scraper | None, attempt: Attempt) -> None:
-    before = Snapshot.objects.filter(match=match).order_by("-sequence").values_list("payload", flat=True).first()
+def _scraper_id(ref: MatchRef) -> uuid.UUID | None:
+    scraper = scrapers.active(ref)
+    return scraper.pk if scraper else None
+
+
+def _write_snapshot(
+    match: Match, ref: MatchRef, scraper_id: uuid.UUID | None, attempt: Attempt, *, before: dict[str, Any]
+) -> None:
+    """`before`: what was told of the match until now."""
     Snapshot.objects.create(
         match=match,
         sequence=match.sequence,
         checksum=match.checksum,
         payload=match.payload,
-        delta=delta(before or {}, match.payload, sequence_delta=1),
+        delta=delta(before, match.payload, sequence_delta=1),
         provenance=match.provenance,
         captured_at=ref.captured_at or attempt.now,
         created_at=attempt.now,
-        scraper_id=scraper.pk if scraper else None,
+        scraper_id=scraper_id,
         update_latency_ms=attempt.latency_ms(),
     )
 
 
-def _save(match: Match, ref: MatchRef, captured_at: datetime) -> None:
+def _columns_of(row: Match | MatchRef, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}
+
+
+def _save(match: Match, ref: MatchRef, captured_at: datetime, before: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    """Only the columns that differ: most of a match stays as it was."""
     # Two sources' readings may be written in another order than they were made.
     match.last_scraper_update = max(captured_at, match.last_scraper_update or captured_at)
-    match.save(update_fields=SCRAPED_COLUMNS)
-    crash_point("ingest.match")
-    ref.save(
-        update_fields=(
-            "payload",
-            "captured_at",
-            "suspect_checksum",
-            "events_checksum",
-            "events_seen",
-            "events_through",
-            "unchanged_polls",
-            "recent_changes",
-            "polling_interval_seconds",
-            "next_poll_at",
-        )
-    )
+    for row, old in ((match, before[0]), (ref, before[1])):
+        row.save(update_fields=[name for name, value in old.items() if getattr(row, name) != value])
+        crash_point("ingest.match")
 
 
 def _announce_after_commit(match: Match, is_changed: bool, ref: MatchRef) -> None:

@@ -176,6 +176,7 @@ class Integrity(Frozen):
 
     missing_fields: tuple[str, ...] = ()
     null_field_rate: float = Field(default=0.0, ge=0.0, le=1.0)
+    fallback_selectors: tuple[str, ...] = ()  # "score#2": the field's best selector found nothing, its second did
 
 
 class Payload(Frozen):

@@ -12,6 +12,7 @@ from scraping.models import Source
 from scraping.resilience.backoff import RetryPolicy
 from scraping.resilience.breaker import BreakerPolicy
 from scraping.resilience.budget import BudgetPolicy
+from scraping.resilience.drift import DriftPolicy
 from scraping.resilience.interval import Pace
 from scraping.resilience.window import WindowPolicy
 
@@ -37,9 +38,11 @@ class Policies:
     retry: RetryPolicy
     breaker: BreakerPolicy
     pace: Pace
+    poll_group_size: int = 24
     source_breaker: BreakerPolicy = SOURCE_BREAKER
     window: WindowPolicy = field(default_factory=WindowPolicy)
     budget: BudgetPolicy = field(default_factory=BudgetPolicy)
+    drift: DriftPolicy = field(default_factory=DriftPolicy)
 
     def retry_for(self, source: Source) -> RetryPolicy:
         """A source may have its own patience."""
@@ -77,6 +80,7 @@ def from_config(config: Config) -> Policies:
             config.break_interval_seconds,
             is_adaptive=config.enable_adaptive_polling,
         ),
+        poll_group_size=config.poll_group_size,
         source_breaker=BreakerPolicy(
             failure_threshold=0,
             timeout_seconds=config.source_breaker_cooldown_seconds,
@@ -90,4 +94,9 @@ def from_config(config: Config) -> Policies:
             config.source_breaker_min_seconds,
         ),
         budget=BudgetPolicy(config.retry_budget_percent),
+        drift=DriftPolicy(
+            drop_points=config.drift_drop_percent,
+            failures=config.drift_failures,
+            retry_seconds=config.drift_retry_seconds,
+        ),
     )

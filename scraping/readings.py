@@ -13,8 +13,11 @@ from urllib.parse import urlsplit
 import orjson
 
 from scraping.errors import SchemaBreak
+from scraping.payloads import Payload
 
 PAGE = "page"  # the name of the document that holds the page's HTML
+FIELDS = "fields"  # what an open page answered: the values that its source's selectors found on it
+JSON_TYPES = frozenset({"application/json", "text/json", "application/x-json"})
 STATIC_PAGE = "static_page"  # the same, kept from an earlier visit: good for names and places, too old for scores
 
 
@@ -43,7 +46,15 @@ class Site:
     def hosts(self) -> frozenset[str]:
         """Every host that may be reached for it; nothing else is."""
         own = urlsplit(self.base_url).hostname or ""
-        return frozenset(host.lower() for host in (own, *self.api_hosts) if host)
+        return frozenset(host for host in (own, *(split_host(entry)[0] for entry in self.api_hosts)) if host)
+
+
+def split_host(entry: str) -> tuple[str, int | None]:
+    """A host as it is listed: bare, or with a port where it does not live at the web's own."""
+    if entry.count(":") > 1 and not entry.startswith("["):  # an IPv6 address
+        return entry.lower(), None
+    parts = urlsplit(f"//{entry}")
+    return parts.hostname or "", parts.port
 
 
 @dataclass(frozen=True)
@@ -59,9 +70,17 @@ class Endpoint:
     """A JSON endpoint that the page calls and that we want: the whitelist of interception."""
 
     name: str
-    pattern: re.Pattern[str]  # searched in the URL (path and query)
+    pattern: re.Pattern[str]  # searched in path and query
     is_required: bool = True
     method: str = "GET"
+    is_pulse: bool = False  # while this answer stays the same, so does everything else that the source says of a match
+    content_types: tuple[str, ...] = ()  # empty: every kind of JSON
+
+    def accepts(self, content_type: str) -> bool:
+        """Is this the kind of content that it answers with?"""
+        if self.content_types:
+            return content_type in self.content_types
+        return content_type in JSON_TYPES or content_type.endswith("+json")
 
 
 @dataclass(frozen=True)
@@ -85,6 +104,7 @@ class Document:
     content_type: str
     body: bytes
     retry_after_seconds: float | None = None
+    wire_bytes: int = 0  # what it cost on the network, heads and redirects included; 0: not known
 
     def json(self) -> Any:
         """The body as JSON; SchemaBreak if it is not."""
@@ -95,6 +115,15 @@ class Document:
 
     def text(self) -> str:
         return self.body.decode("utf-8", errors="replace")
+
+
+@dataclass(frozen=True)
+class Extractor:
+    """What an open page is asked: a script that is a function of its argument and answers with JSON."""
+
+    script: str
+    argument: Mapping[str, Any]
+    pulse: str = ""  # the field of its answer that moves as long as the page is kept fresh; empty: any change counts
 
 
 @dataclass(frozen=True)
@@ -109,9 +138,14 @@ class Reading:
     bytes_in: int = 0
     requests_made: int = 0
     requests_blocked: int = 0
+    requests_by_type: Mapping[str, int] = field(default_factory=dict)  # by the browser's resource type; visits only
+    blocked_by_type: Mapping[str, int] = field(default_factory=dict)
     duration_ms: int = 0
+    same_as: Payload | None = None  # what the same answers meant before, where nothing has changed since
     reason: str = ""  # why the page was visited; empty for any other reading
     screenshot: bytes = field(default=b"", repr=False)  # only of a visit that looked wrong
+    session_id: str = ""  # through which it was read
+    selectors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the source's own, by field
 
     def document(self, name: str) -> Document | None:
         return self.documents.get(name)

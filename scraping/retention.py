@@ -11,17 +11,19 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 
-from scraping import evidence
+from scraping import evidence, traffic
 from scraping.models import (
     OPEN_STATES,
     Breaker,
     ErrorGroup,
     Evidence,
+    FieldFill,
     JobItem,
     JobKind,
     Match,
     MatchLifecycle,
     OutcomeBucket,
+    ProxySession,
     ScrapeError,
     ScrapeJob,
     Scraper,
@@ -35,8 +37,10 @@ from victoryline.lib.retention import Amount, Files, Rows, Rule
 
 UNDONE_DAYS = 7  # tasks that were skipped or cancelled: nothing is to be learned from them later
 SCRAPERS_DAYS = 7
+SESSIONS_DAYS = 7
 WORKERS_DAYS = 1
 OUTCOMES_HOURS = 24  # far longer than any window that a source is judged by
+FILLS_HOURS = 72  # three times as long as the baseline that drift is measured against
 MATCHES_AT_ONCE = 20  # with all that hangs on them
 
 
@@ -73,6 +77,7 @@ def often() -> tuple[Rule, ...]:
             lambda _, limit: evidence.over_the_total(at_most=limit),
         ),
         Rows("outcomes", f"{OUTCOMES_HOURS} hours", partial(_outcomes, timedelta(hours=OUTCOMES_HOURS))),
+        Rows("field-fills", f"{FILLS_HOURS} hours", partial(_fills, timedelta(hours=FILLS_HOURS))),
     )
 
 
@@ -91,6 +96,8 @@ def seldom() -> tuple[Rule, ...]:
             after=evidence.remove_empty_folders,
         ),
         Rows("scrapers", f"{SCRAPERS_DAYS} days after their stop", partial(_scrapers, timedelta(days=SCRAPERS_DAYS))),
+        Rows("proxy-sessions", f"{SESSIONS_DAYS} days", partial(_sessions, timedelta(days=SESSIONS_DAYS))),
+        _DayRule("traffic", f"{traffic.KEPT_DAYS} days, and the sum of all before"),
         Rows("workers", f"{WORKERS_DAYS} day after their last word", partial(_workers, timedelta(days=WORKERS_DAYS))),
         Rows("breakers", "as long as their match or source", lambda _: _stray_breakers()),
         Rows("jobs", f"{jobs_words} after their end", partial(_jobs, jobs), batch=MATCHES_AT_ONCE),
@@ -145,6 +152,10 @@ def _outcomes(age: timedelta, now: datetime) -> QuerySet[OutcomeBucket]:
     return OutcomeBucket.objects.filter(starts_at__lt=now - age).order_by("starts_at")
 
 
+def _fills(age: timedelta, now: datetime) -> QuerySet[FieldFill]:
+    return FieldFill.objects.filter(starts_at__lt=now - age).order_by("starts_at")
+
+
 def _groups(age: timedelta, now: datetime) -> QuerySet[ErrorGroup]:
     has_errors = Exists(ScrapeError.objects.filter(group=OuterRef("pk")))
     return ErrorGroup.objects.filter(~has_errors, last_seen_at__lt=now - age)
@@ -152,6 +163,10 @@ def _groups(age: timedelta, now: datetime) -> QuerySet[ErrorGroup]:
 
 def _scrapers(age: timedelta, now: datetime) -> QuerySet[Scraper]:
     return Scraper.objects.filter(stopped_at__lt=now - age)
+
+
+def _sessions(age: timedelta, now: datetime) -> QuerySet[ProxySession]:
+    return ProxySession.objects.filter(last_used_at__lt=now - age).order_by("last_used_at")
 
 
 def _workers(age: timedelta, now: datetime) -> QuerySet[Worker]:
@@ -188,6 +203,20 @@ class _EvidenceRule:
     def step(self, now: datetime) -> Amount:
         found = self.chosen(now, evidence.MOST_REMOVED_AT_ONCE)
         return Amount(evidence.remove(found), sum(one.size_bytes for one in found))
+
+
+@dataclass(frozen=True)
+class _DayRule:
+    """Days of traffic are added up rather than forgotten: a counter that Prometheus reads never goes down."""
+
+    table: str
+    keeps: str
+
+    def outstanding(self, now: datetime) -> Amount:
+        return Amount(traffic.old_days(now).count())
+
+    def step(self, now: datetime) -> Amount:
+        return Amount(traffic.fold_old_days(now=now))
 
 
 @dataclass(frozen=True)

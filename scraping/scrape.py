@@ -17,7 +17,7 @@ from scraping.models import MatchLifecycle, MatchRef, ScrapeJob, ScraperStatus, 
 from scraping.payloads import Payload, Resource
 from scraping.reading.reader import Target
 from scraping.reading.whole import read_whole
-from scraping.readings import RefInfo
+from scraping.readings import Reading, RefInfo
 from scraping.reconcile import goes_backwards
 from scraping.sights import shown
 from scraping.sites import site_of
@@ -43,27 +43,41 @@ def scrape(task_id: int, engine: Engine) -> None:
     except STORE_AWAY as error:
         engine.lost_store(error)
         return
-    if claim is None:
-        return
+    if claim is not None:
+        run(claim, engine)
+
+
+def run(claim: Claim, engine: Engine) -> None:
+    """Do a task that was claimed."""
     names = {"task_id": claim.task_id, "job_id": claim.job_id, "attempt": claim.attempt, "match_id": None}
     with engine.holding(claim), bound(**names), stages.told_to(lambda stage: engine.progress(claim, Stage(stage))):
         try:
             FLOWS[claim.resource](claim, engine)
             engine.outcomes.count(claim.source_id, is_retry=claim.is_retry, now=timezone.now())
-        except StaleFence as error:
-            logger.warning("%s", error, extra={"action": "work_dropped"})
-        except BreakerOpen as refusal:
-            with suppress(StaleFence):
-                journal.put_off(claim, until=refusal.until)
         except Exception as error:  # noqa: BLE001 - every failure has a place in the journal
-            if not failures.record(claim, error, engine=engine):
-                engine.lost_store(error)
+            write_down(claim, error, engine)
+
+
+def write_down(claim: Claim, error: Exception, engine: Engine) -> None:
+    """The attempt did not succeed: what that means is in the journal, or the worker knows that the database is away."""
+    if isinstance(error, StaleFence):
+        logger.warning("%s", error, extra={"action": "work_dropped"})
+    elif isinstance(error, BreakerOpen):
+        with suppress(StaleFence):
+            journal.put_off(claim, until=error.until)
+    elif not failures.record(claim, error, engine=engine):
+        engine.lost_store(error)
 
 
 def scrape_scorecard(claim: Claim, engine: Engine) -> None:
     ref, target = _target(claim, engine)
     crash_point("read.before")
     reading, payload = engine.reader.scorecard(target)
+    take_in(claim, ref, reading, payload, engine)
+
+
+def take_in(claim: Claim, ref: MatchRef, reading: Reading, payload: Payload, engine: Engine) -> None:
+    """From the reading to the commit."""
     crash_point("read.after")
     engine.progress(claim, Stage.CAPTURED)
     with shown(reading):
@@ -71,11 +85,20 @@ def scrape_scorecard(claim: Claim, engine: Engine) -> None:
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
     with shown(reading), _kept_if_not_stored(ref, payload, engine), journal.finishing(claim, now=now):
-        attempt = ingest.Attempt(claim.worker_id, payload.captured_at, had_failures=claim.attempt > 1, now=now)
-        ingested = ingest.apply(payload, ref_id=ref.pk, pace=engine.policies.pace, attempt=attempt)
+        attempt = ingest.Attempt(
+            claim.worker_id,
+            payload.captured_at,
+            had_failures=claim.attempt > 1,
+            now=now,
+            mode=reading.mode.value,
+            mode_reason=reading.reason,
+        )
+        ingested = ingest.apply(payload, ref_id=ref.pk, pace=engine.policies.pace, attempt=attempt, known=ref)
         crash_point("ingest.applied")
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
     engine.progress(claim, Stage.PERSISTED)
+    if ingested.is_taken:
+        engine.told.put(ref.pk, payload)
     logger.debug(
         "Match %s read", ref.key, extra={"action": "match_read", "match_id": ref.key, "mode": reading.mode.value,
         "bytes_in": reading.bytes_in, "duration_ms": reading.duration_ms, "sequence": ingested.sequence}
@@ -104,6 +127,7 @@ def scrape_discovery(claim: Claim, engine: Engine) -> None:
         adapter,
         is_suspect=claim.charged_attempts > 0,
         timeout_factor=claim.timeout_factor,
+        visits_from=engine.traffic.visits_from(source.pk, timezone.now()),
     )
     with shown(reading):
         found = adapter.parse_list(reading, source.base_url)
@@ -150,7 +174,8 @@ def scrape_round(claim: Claim, engine: Engine) -> None:
     job, source = ScrapeJob.objects.get(pk=claim.job_id), _source(claim, engine)
     adapter, asked = adapter_for(source.adapter_key), job.parameters["round"]
     try:
-        reading = engine.reader.round_list(site_of(source), adapter, asked)
+        visits_from = engine.traffic.visits_from(source.pk, timezone.now())
+        reading = engine.reader.round_list(site_of(source), adapter, asked, visits_from=visits_from)
     except Gone as gone:  # no match is over because a round was misspelt
         raise PayloadRejected(f"the source knows nothing of {job.name}: {gone}", url=gone.url) from gone
     with shown(reading):
@@ -182,24 +207,46 @@ def _source(claim: Claim, engine: Engine) -> Source:
 def _target(claim: Claim, engine: Engine) -> tuple[MatchRef, Target]:
     assert claim.ref_id is not None
     ref = MatchRef.objects.select_related("source__breaker", "match", "breaker").get(pk=claim.ref_id)
+    return ref, target_of(claim, ref, engine)
+
+
+def target_of(claim: Claim, ref: MatchRef, engine: Engine) -> Target:
+    """What is to be read for this task, if its breakers let it through."""
     bind(match_id=ref.key)
     breakers.guard(claim.task_id, ref.source, ref, policies=engine.policies, now=timezone.now())
-    return ref, Target(
+    return Target(
         ref.pk,
         site_of(ref.source),
         RefInfo(ref.source_event_id, ref.url),
         adapter_for(ref.source.adapter_key),
         is_suspect=claim.charged_attempts > 0,
-        is_fresh=ref.match.lifecycle == MatchLifecycle.ACTIVE and ref.match.scraper_status in UNWELL,
+        is_fresh=_begins_anew(ref),
         is_quiet=ref.unchanged_polls >= QUIET_POLLS,
         timeout_factor=claim.timeout_factor,
+        visits_from=engine.traffic.visits_from(ref.source_id, timezone.now()),
     )
+
+
+def _begins_anew(ref: MatchRef) -> bool:
+    """Its scraper was replaced (see scrapers.restart), or has lost its way."""
+    is_unwell = ref.match.lifecycle == MatchLifecycle.ACTIVE and ref.match.scraper_status in UNWELL
+    return is_unwell or (bool(ref.read_mode_since) and not ref.read_mode)
 
 
 @contextmanager
 def _kept_if_not_stored(ref: MatchRef, payload: Payload, engine: Engine) -> Iterator[None]:
     """Around a commit: the reading is in the database afterwards, or in the error, never nowhere."""
-    match = HeldMatch(
+    match = held_match(ref)
+    try:
+        yield
+    except STORE_AWAY as error:
+        raise NotStored(f"the database did not take it: {error}", match=match, payload=payload) from error
+    if engine.keeper is not None:
+        engine.keeper.stored(match, payload, interval_seconds=ref.polling_interval_seconds)
+
+
+def held_match(ref: MatchRef) -> HeldMatch:
+    return HeldMatch(
         ref_id=ref.pk,
         key=ref.key,
         sport=ref.match.sport,
@@ -208,12 +255,6 @@ def _kept_if_not_stored(ref: MatchRef, payload: Payload, engine: Engine) -> Iter
         url=ref.url,
         min_interval_seconds=ref.source.min_interval_seconds,
     )
-    try:
-        yield
-    except STORE_AWAY as error:
-        raise NotStored(f"the database did not take it: {error}", match=match, payload=payload) from error
-    if engine.keeper is not None:
-        engine.keeper.stored(match, payload, interval_seconds=ref.polling_interval_seconds)
 
 
 def _reaches(page: Payload, through: int) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from datetime import datetime
 
+from django.db import connection
 from django.db.models import F
 
 from scraping.models import MatchRef, Scraper
@@ -21,15 +23,41 @@ def ensure_active(ref: MatchRef, *, now: datetime) -> Scraper:
     return scraper
 
 
-def record_update(scraper_id: uuid.UUID, *, worker_id: str, interval: float, latency_ms: int, now: datetime) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Update:
+    """A reading that was good, as its scraper counts it."""
+
+    worker_id: str
+    interval: float
+    latency_ms: int
+    now: datetime
+
+
+def count_update(ref_id: int, update: Update) -> uuid.UUID | None:
+    """Count it for the ref's scraper, if that has nothing to be forgiven; its id. Most polls need no more than this."""
+    moment = connection.ops.adapt_datetimefield_value(update.now)
+    latency, interval = update.latency_ms, update.interval
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """UPDATE scraping_scraper SET last_update_time = %s, total_updates = total_updates + 1,
+                 latency_total_ms = latency_total_ms + %s, last_latency_ms = %s, polling_interval = %s, worker_id = %s
+               WHERE ref_id = %s AND stopped_at IS NULL AND error_count = 0 AND total_updates > 0
+               RETURNING scraper_id""",
+            (moment, latency, latency, interval, update.worker_id, ref_id),
+        )
+        found = cursor.fetchall()
+    return uuid.UUID(str(found[0][0])) if found else None
+
+
+def record_update(scraper_id: uuid.UUID, update: Update) -> None:
     Scraper.objects.filter(pk=scraper_id).update(
-        last_update_time=now,
+        last_update_time=update.now,
         error_count=0,
         total_updates=F("total_updates") + 1,
-        latency_total_ms=F("latency_total_ms") + latency_ms,
-        last_latency_ms=latency_ms,
-        polling_interval=interval,
-        worker_id=worker_id,
+        latency_total_ms=F("latency_total_ms") + update.latency_ms,
+        last_latency_ms=update.latency_ms,
+        polling_interval=update.interval,
+        worker_id=update.worker_id,
     )
 
 
@@ -50,6 +78,9 @@ def restart(scraper: Scraper, *, reason: str, now: datetime) -> Scraper | None:
     ):
         return None
     fresh = ensure_active(scraper.ref, now=now)
-    MatchRef.objects.filter(pk=scraper.ref_id).update(next_poll_at=now)
+    # No read mode: whoever reads it next begins anew, with a visit, and not with what the worn one had learnt.
+    MatchRef.objects.filter(pk=scraper.ref_id).update(
+        next_poll_at=now, read_mode="", read_mode_reason=f"a fresh start: {reason}"[:200], read_mode_since=now
+    )
     scraper_restarted.send_robust(sender=Scraper, match_id=scraper.ref.match_id, reason=reason)
     return fresh

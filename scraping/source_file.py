@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import yaml
 from django.db import transaction
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from scraping.models import JobKind, MatchRef, ScrapeJob, Source
-from scraping.sources import ADAPTERS
+from scraping.models.source import ReadWay, RobotsPolicy
+from scraping.readings import split_host
+from scraping.sources import ADAPTERS, reading_problem
+
+_HOST = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,62})(?:\.[a-z0-9](?:[a-z0-9-]{0,62}))*", re.ASCII)
 
 
 class SourceFileError(Exception):
     """The file cannot be used; the message names the place and what is wrong there."""
+
+
+def _web_address(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be an address that begins with http:// or https://")
+    if parts.username or parts.password:
+        raise ValueError("must hold no user and no password; those belong into the environment")
+    return text
+
+
+def _host(text: str) -> str:
+    """Its name, and its port where that is not the web's own; nothing that looks like an address."""
+    lowered = text.lower()
+    name, _ = split_host(lowered)
+    if any(mark in text for mark in "/@?#*") or not (_HOST.fullmatch(name) or lowered.count(":") > 1):
+        raise ValueError(f"{text!r} is not the bare name of a host, such as api.example.com")
+    return lowered
+
+
+WebAddress = Annotated[str, Field(max_length=300), AfterValidator(_web_address)]
+Host = Annotated[str, AfterValidator(_host)]
+Selector = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class RateLimits(BaseModel):
@@ -38,9 +67,28 @@ class SourceEntry(BaseModel):
     sport: str
     enabled: bool = False
     precedence_weight: int = Field(default=50, ge=0, le=100)
-    base_url: str
+    base_url: WebAddress
+    adapter: str = ""
+    read_way: ReadWay = ReadWay.AUTO
+    robots_policy: RobotsPolicy = RobotsPolicy.OBEY
+    api_hosts: list[Host] = []
+    allows_private_addresses: bool = False
+    uses_proxy: bool = True
+    daily_megabytes: int = Field(default=0, ge=0, le=1_000_000)
+    token_url: WebAddress | None = None
+    selectors: dict[str, Annotated[list[Selector], Field(min_length=1)]] = {}
+    in_stadium: bool = True
     rate_limits: RateLimits = RateLimits()
     retry: Retry = Retry()
+
+    @property
+    def adapter_key(self) -> str:
+        return self.adapter or self.domain_id
+
+    def token_url_at(self, base_url: str) -> str:
+        """The token service moves with the site, where it is a part of it."""
+        url, own = self.token_url or "", self.base_url.rstrip("/")
+        return base_url.rstrip("/") + url.removeprefix(own) if url.startswith(f"{own}/") else url
 
 
 class SourceFile(BaseModel):
@@ -53,9 +101,12 @@ def read(path: Path) -> list[SourceEntry]:
         entries = SourceFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8"))).sources
     except (OSError, yaml.YAMLError, ValidationError) as error:
         raise SourceFileError(f"{path.name}: {error}") from error
-    unknown = [entry.domain_id for entry in entries if entry.domain_id not in ADAPTERS]
+    unknown = [entry.adapter_key for entry in entries if entry.adapter_key not in ADAPTERS]
     if unknown:
         raise SourceFileError(f"{path.name}: no adapter for {', '.join(unknown)}; there are: {', '.join(ADAPTERS)}")
+    for entry in entries:
+        if problem := reading_problem(ADAPTERS[entry.adapter_key], entry.read_way, entry.selectors):
+            raise SourceFileError(f"{path.name}: {entry.domain_id}: {problem}")
     return entries
 
 
@@ -77,10 +128,11 @@ def _sync_one(entry: SourceEntry, stadium_url: str, is_reset: bool, now: datetim
         _move(source, base_url)
         is_new_here = source.metadata.get("is_stadium") is not bool(stadium_url)
         if is_new_here or is_reset:
-            source.is_enabled = bool(stadium_url) or entry.enabled
+            source.is_enabled = entry.in_stadium if stadium_url else entry.enabled
         source.metadata["is_stadium"] = bool(stadium_url)
-        source.allows_private_addresses = bool(stadium_url)
-        source.save(update_fields=("base_url", "is_enabled", "metadata", "allows_private_addresses"))
+        source.allows_private_addresses = bool(stadium_url) or entry.allows_private_addresses
+        source.token_url = entry.token_url_at(base_url)
+        source.save(update_fields=("base_url", "is_enabled", "metadata", "allows_private_addresses", "token_url"))
     ScrapeJob.objects.get_or_create(
         kind=JobKind.WATCH, source=source, defaults={"name": f"Watch {source.name}", "created_at": now}
     )
@@ -99,6 +151,15 @@ def _columns(entry: SourceEntry) -> dict[str, Any]:
         "burst_allowance": entry.rate_limits.burst_allowance,
         "max_attempts": entry.retry.max_attempts,
         "retry_base_seconds": entry.retry.base_seconds,
+        "adapter": entry.adapter,
+        "read_way": entry.read_way,
+        "robots_policy": entry.robots_policy,
+        "api_hosts": entry.api_hosts,
+        "allows_private_addresses": entry.allows_private_addresses,
+        "uses_proxy": entry.uses_proxy,
+        "daily_megabytes": entry.daily_megabytes,
+        "token_url": entry.token_url or "",
+        "selectors": entry.selectors,
     }
 
 

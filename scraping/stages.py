@@ -21,6 +21,11 @@ def told_to(listener: Callable[[str], None]) -> Iterator[None]:
         _listener.reset(token)
 
 
+def tell(listener: Callable[[str], None]) -> None:
+    """For the rest of this context."""
+    _listener.set(listener)
+
+
 def reached(stage: str) -> None:
     """Say that this stage has begun; outside of an attempt nobody hears it."""
     listener = _listener.get()

@@ -26,6 +26,7 @@ import psutil
 logger = logging.getLogger(__name__)
 
 STALLED_EXIT_CODE = 75  # EX_TEMPFAIL: start me again
+TOO_LARGE_EXIT_CODE = 76  # the same, by the memory guard
 LOOK_SECONDS = 1.0
 LAST_WORDS_SECONDS = 2.0
 FRAMES_SHOWN, STACKS_LENGTH = 12, 15_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from dataclasses import dataclass
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,8 +15,12 @@ from django.utils import timezone
 from dramatiq.asyncio import get_event_loop_thread
 
 from scraping import journal
+from scraping.browser.care import CarePolicy, MemoryLimits
+from scraping.browser.caretaker import Caretaker
 from scraping.browser.host import BrowserHost, Replacement
+from scraping.browser.memory_guard import MemoryGuard
 from scraping.browser.options import BrowserOptions
+from scraping.browser.proxies import ProxyPlan
 from scraping.browser.sessions import Sessions
 from scraping.disk import DiskGuard
 from scraping.engine import Engine
@@ -24,9 +28,12 @@ from scraping.heartbeat import Heartbeat
 from scraping.outage import OutageKeeper
 from scraping.policies import Policies
 from scraping.reading.reader import Reader
+from scraping.reading.tokens import Tokens
 from scraping.rendered.publisher import publisher
 from scraping.scheduler import hint
 from scraping.spool import Spool, SpoolLimits
+from scraping.tallies import Tallies
+from scraping.token_watch import TokenWatch
 from scraping.vital_signs import watch_loop, watch_worker
 from scraping.watchdog import Patience, Watchdog
 
@@ -58,6 +65,15 @@ def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
             _engine.moved()  # a task that reads page after page makes progress, though its stage is the same
 
 
+def start_on_loop(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine on this process's loop thread, and go on."""
+    thread = get_event_loop_thread()
+    if thread is None:
+        coroutine.close()
+        raise RuntimeError("the loop thread is not running")
+    asyncio.run_coroutine_threadsafe(coroutine, thread.loop)
+
+
 @dataclass(frozen=True)
 class WorkerOptions:
     worker_id: str
@@ -69,6 +85,14 @@ class WorkerOptions:
     spool_limits: SpoolLimits
     min_free_disk_mb: int
     patience: Patience
+    care: CarePolicy
+    memory: MemoryLimits
+    min_free_memory_bytes: int
+    own_temp_dir: Path | None = None
+    has_adaptive_timeouts: bool = True
+    proxies: ProxyPlan = field(default_factory=ProxyPlan)
+    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)  # of token services, by source
+    token_degraded_seconds: float = 300.0
 
 
 class EngineParts(dramatiq.Middleware):
@@ -87,7 +111,9 @@ class EngineParts(dramatiq.Middleware):
         global _engine  # noqa: PLW0603 - a worker process has exactly one engine
         options = self._options
         self._sessions = run_on_loop(self._make_sessions())
-        reader = Reader(self._sessions, run_on_loop)
+        tallies = Tallies()
+        tokens = Tokens(options.credentials)
+        reader = Reader(self._sessions, run_on_loop, start_on_loop, observer=tallies, tokens=tokens)
         keeper = OutageKeeper(
             worker_id=options.worker_id,
             reader=reader,
@@ -98,10 +124,21 @@ class EngineParts(dramatiq.Middleware):
         )
         disk = DiskGuard(options.spool_dir.parent, min_free_mb=options.min_free_disk_mb, worker_id=options.worker_id)
         _engine = Engine(
-            worker_id=options.worker_id, reader=reader, policies=options.policies, keeper=keeper, disk=disk
+            worker_id=options.worker_id,
+            reader=reader,
+            policies=options.policies,
+            keeper=keeper,
+            disk=disk,
+            tallies=tallies,
         )
         keeper.start()
-        self._heartbeat = Heartbeat(_engine, self._sessions, every_seconds=options.heartbeat_seconds)
+        self._heartbeat = Heartbeat(
+            _engine,
+            self._sessions,
+            every_seconds=options.heartbeat_seconds,
+            memory=self._memory_guard(),
+            tokens=TokenWatch(tokens, worker_id=options.worker_id, degraded_seconds=options.token_degraded_seconds),
+        )
         self._heartbeat.start()
         publisher.start()
         watch_worker(self._watchdog, worker, _engine, self._heartbeat, options.patience)
@@ -124,7 +161,27 @@ class EngineParts(dramatiq.Middleware):
         publisher.stop()
 
     async def _make_sessions(self) -> Sessions:
-        return Sessions(BrowserHost(self._options.browser, self._tell_launch))
+        options = self._options
+        host = BrowserHost(
+            options.browser,
+            self._tell_launch,
+            care=options.care,
+            own_temp_dir=options.own_temp_dir,
+            has_adaptive_timeouts=options.has_adaptive_timeouts,
+        )
+        Caretaker(host).start()
+        return Sessions(host, options.proxies)
+
+    def _memory_guard(self) -> MemoryGuard | None:
+        loop_thread = get_event_loop_thread()
+        if loop_thread is None or self._sessions is None:
+            return None
+        return MemoryGuard(
+            self._sessions.host,
+            self._options.memory,
+            on_loop=loop_thread.loop.call_soon_threadsafe,
+            min_free_bytes=self._options.min_free_memory_bytes,
+        )
 
     def _give_back(self, engine: Engine) -> None:
         """Unfinished tasks go back into the journal; if that fails, their leases run out instead."""

@@ -22,7 +22,13 @@ from scripts.test import clean_environment, remembered_chromium  # noqa: E402 - 
 
 NOTHING_COLLECTED = 5
 HEALED_SECONDS = 300.0
-PLACES = ["tests/faults", "tests/scraping/test_round_in_processes.py", "tests/victoryline/test_run.py"]
+PLACES = [
+    "tests/faults",
+    "tests/scraping/test_browser_care.py",
+    "tests/scraping/browser",
+    "tests/scraping/test_round_in_processes.py",
+    "tests/victoryline/test_run.py",
+]
 
 
 def main() -> int:
@@ -46,7 +52,7 @@ def main() -> int:
 
 
 def _run(fault: int, arguments: list[str], env: dict[str, str]) -> int:
-    what = ["--fault", str(fault), "tests/faults"] if fault else PLACES
+    what = ["--fault", str(fault), *PLACES] if fault else PLACES
     command = [sys.executable, "-m", "pytest", "-q", "-m", "fault or faults_only", *what, *arguments]
     process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL)
     try:

@@ -36,7 +36,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--programme",
         default=standard.programme,
-        help="demo, single (one match), load:N (N long cricket matches) or mixed:C:F (cricket, football) (%(default)s)",
+        help="demo, single (one match), load:N (N long cricket matches), mixed:C:F (cricket, football), members:N "
+        "(N cricket matches at the site that wants a token) or board:N (N that are only drawn) (%(default)s)",
     )
     parser.add_argument(
         "--pace", type=float, default=standard.pace, help="simulated seconds a second; 0 freezes play (%(default)s)"

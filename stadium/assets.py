@@ -16,16 +16,20 @@ _TYPES = {".js": "text/javascript", ".css": "text/css", ".png": "image/png", ".w
 
 
 async def asset(request: web.Request) -> web.Response:
-    site, name = request.path.split("/")[1], request.match_info["file"]
+    found = read_asset(request.path.split("/")[1], request.match_info["file"])
+    if found is None:
+        raise web.HTTPNotFound
+    body, kind = found
+    return web.Response(body=body, content_type=kind, headers={"Cache-Control": "max-age=3600"})
+
+
+def read_asset(site: str, name: str) -> tuple[bytes, str] | None:
+    """A site's file and its content type."""
     suffix = Path(name).suffix
     if suffix in (".png", ".woff2"):
-        body = _PIXEL if suffix == ".png" else b"\0" * 2048
-    else:
-        found = _file(site, name)
-        if found is None:
-            raise web.HTTPNotFound
-        body = found
-    return web.Response(body=body, content_type=_TYPES[suffix], headers={"Cache-Control": "max-age=3600"})
+        return (_PIXEL if suffix == ".png" else b"\0" * 2048), _TYPES[suffix]
+    body = _file(site, name)
+    return None if body is None else (body, _TYPES[suffix])
 
 
 @cache

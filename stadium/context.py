@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from stadium.counters import RequestCounters
+from stadium.crexpro.tokens import TokenOffice
 from stadium.faults import FaultBox
 from stadium.gate import Gate, SessionPolicy
 from stadium.mischief import WRONG_MATCH
@@ -21,6 +22,7 @@ class Stadium:
     faults: FaultBox
     policy: SessionPolicy
     gates: dict[str, Gate]
+    tokens: TokenOffice
     counters: RequestCounters = field(default_factory=RequestCounters)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -16,6 +16,7 @@ def add_routes(app: web.Application) -> None:
     app.router.add_post("/control/pace", set_pace)
     app.router.add_post("/control/skip", skip)
     app.router.add_post("/control/sessions", set_sessions)
+    app.router.add_post("/control/tokens", set_tokens)
     app.router.add_post("/control/faults", plant_fault)
     app.router.add_get("/control/faults", list_faults)
     app.router.add_delete("/control/faults", clear_faults)
@@ -71,6 +72,23 @@ async def set_sessions(request: web.Request) -> web.Response:
     return web.json_response({"seconds": stadium.policy.seconds, "not_before": stadium.policy.not_before})
 
 
+async def set_tokens(request: web.Request) -> web.Response:
+    """Of the members' site: `{"seconds": 60}` new tokens last so long; `{"revoke": true}` all that were given are void;
+    `{"in_pages": true}` its pages bring a token of their own along.
+    """
+    stadium, body = request.app[STADIUM], await _body(request)
+    policy = stadium.tokens.policy
+    if set(body) - {"seconds", "revoke", "in_pages"} or not body:
+        raise _bad(f"give seconds (a number), revoke or in_pages (true); got {', '.join(sorted(body)) or 'nothing'}")
+    if "seconds" in body:
+        policy.seconds = _number(body, "seconds")
+    if body.get("revoke"):
+        policy.not_before = stadium.world.clock.wall()
+    if "in_pages" in body:
+        policy.in_pages = bool(body["in_pages"])
+    return web.json_response({"seconds": policy.seconds, "not_before": policy.not_before, "in_pages": policy.in_pages})
+
+
 async def plant_fault(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
     try:
@@ -106,6 +124,7 @@ async def reset(request: web.Request) -> web.Response:
     removed = stadium.faults.clear()
     stadium.counters.reset()
     stadium.policy.seconds, stadium.policy.not_before = stadium.world.config.session_seconds, 0.0
+    stadium.tokens.reset()
     return web.json_response({"removed": removed})
 
 

@@ -38,6 +38,8 @@ async def _serve(
     async def guarded(request: web.Request) -> web.StreamResponse:
         if endpoint.is_gated and not stadium.gates[endpoint.site].is_open(request.cookies, wall, stadium.policy):
             return _refused(endpoint.site)
+        if endpoint.wants_token and not stadium.tokens.is_good(request.headers.get("Authorization", ""), wall):
+            return _wants_token()
         return await handler(request)
 
     if not stadium.faults.faults:
@@ -50,6 +52,10 @@ async def _serve(
 def _refused(site: str) -> web.Response:
     body = '{"error":"Forbidden"}' if site == "crex" else CHALLENGE_BODY
     return web.Response(status=403, text=body, content_type="application/json")
+
+
+def _wants_token() -> web.Response:
+    return web.json_response({"error": "Unauthorized"}, status=401, headers={"WWW-Authenticate": "Bearer"})
 
 
 async def _match_of(request: web.Request) -> str:

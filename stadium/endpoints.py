@@ -8,8 +8,8 @@ from typing import Literal
 
 from aiohttp import web
 
-Site = Literal["crex", "sofascore"]
-Target = Literal["page", "live", "feed", "list", "map", "lineups", "statistics", "asset"]
+Site = Literal["crex", "sofascore", "crexpro", "board"]
+Target = Literal["page", "live", "feed", "list", "map", "lineups", "statistics", "asset", "token", "public"]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -20,7 +20,8 @@ class Endpoint:
     method: Literal["GET", "POST"]
     path: str
     handler: Handler
-    is_gated: bool = False
+    is_gated: bool = False  # by the cookies that a visit earns
+    wants_token: bool = False  # by an Authorization header
 
 
 ENDPOINTS = web.AppKey("endpoints", dict[int, Endpoint])

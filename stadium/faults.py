@@ -15,7 +15,7 @@ SITES = (*get_args(Site), "*")
 TARGETS = (*get_args(Target), "*")
 KINDS = (
     "status", "latency", "malformed", "hang", "layout", "empty", "challenge", "reset", "drip", "wrong_match",
-    "half_list",
+    "half_list", "flood", "bomb", "loop", "lead_away",
 )  # fmt: skip
 FIELDS = ("site", "target", "path", "match", "kind", "value", "count", "seconds", "probability")
 DEFAULT_VALUES = {"status": 503.0, "latency": 1.0, "drip": 3.0}
@@ -87,6 +87,13 @@ class FaultBox:
     def clear(self) -> int:
         return sum(self.remove(identity) for identity in list(self.faults))
 
+    def standing(self, kind: str, *, site: str, target: str, path: str, match: str, wall: float) -> Fault | None:
+        """A fault that changes what is shown as long as it stands, whoever looks. Looking is no hit."""
+        for fault in self.faults.values():
+            if fault.kind == kind and fault.is_active(wall) and fault.concerns(site, target, path, match):
+                return fault
+        return None
+
     def strike(self, site: str, target: str, path: str, match: str, wall: float) -> list[Fault]:
         """The faults that hit this request, in the order they were planted. Each hit counts."""
         struck = []
@@ -104,7 +111,8 @@ def _checked(wanted: Mapping[str, Any]) -> dict[str, Any]:
     if unknown:
         raise BadFaultError(f"unknown field {min(unknown)!r}; allowed: {', '.join(FIELDS)}")
     kind = _choice(wanted, "kind", KINDS, None)
-    value = _number(wanted, "value", DEFAULT_VALUES.get(kind, 0.0), 0, 3600)
+    highest = 65_535 if kind == "lead_away" else 3600  # that one is a port
+    value = _number(wanted, "value", DEFAULT_VALUES.get(kind, 0.0), 0, highest)
     if kind == "status" and not (value.is_integer() and 400 <= value <= 599):
         raise BadFaultError("value must be an HTTP status from 400 to 599 when kind is 'status'")
     count = _number(wanted, "count", None, 1, 1e9)

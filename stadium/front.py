@@ -12,6 +12,12 @@ from stadium.truth import summary
 
 def add_routes(app: web.Application) -> None:
     app.router.add_get("/", front_page)
+    app.router.add_get("/robots.txt", robots)
+
+
+async def robots(_: web.Request) -> web.Response:
+    """The sites may be read; the controls are nobody's business."""
+    return web.Response(text="User-agent: *\nAllow: /\nDisallow: /control\nDisallow: /truth\n")
 
 
 async def front_page(request: web.Request) -> web.Response:

@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from stadium import hostility
 from stadium.crex import blob
 from stadium.endpoints import Endpoint, Handler
 from stadium.faults import Fault
@@ -30,7 +31,8 @@ async def answer(
             return early
     response = await handler(request)
     for fault in faults:
-        if isinstance(response, web.Response):
+        # The board dresses itself: what it pushes into open pages has to look the same.
+        if isinstance(response, web.Response) and (endpoint.site, fault.kind) != ("board", "layout"):
             _rewrite(response, fault.kind)
     drip = next((fault for fault in faults if fault.kind == "drip"), None)
     if drip and isinstance(response, web.Response):
@@ -58,6 +60,8 @@ async def _before(
             return web.Response(text=CHALLENGE_PAGE, content_type="text/html")
         case "reset":
             _cut(request)
+        case "flood" | "bomb" | "loop" | "lead_away":
+            return await hostility.answer(request, endpoint, fault)
     return None
 
 

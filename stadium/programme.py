@@ -43,6 +43,7 @@ class Slot:
     sport: Literal["cricket", "football"]
     start: Start
     rules: Rules = T20
+    home: str = ""  # the site that shows it; empty: the one of its sport
 
     @property
     def period(self) -> float:
@@ -61,11 +62,11 @@ class Match:
 
     @property
     def site(self) -> str:
-        return SITES[self.slot.sport]
+        return self.slot.home or SITES[self.slot.sport]
 
     @cached_property
     def key(self) -> str:
-        return keys.crex_key(self.number) if self.site == "crex" else str(keys.event_id(self.number))
+        return keys.crex_key(self.number) if self.slot.sport == "cricket" else str(keys.event_id(self.number))
 
     @property
     def teams(self) -> tuple[Team, Team]:
@@ -164,7 +165,7 @@ class Programme:
 
 
 def slots_of(text: str) -> tuple[Slot, ...]:
-    """The slots of `demo`, `single`, `load:N` or `mixed:C:F`."""
+    """The slots of `demo`, `single`, `load:N`, `mixed:C:F`, `members:N` or `board:N`."""
     name, *numbers = text.split(":")
     try:
         counts = [int(number) for number in numbers]
@@ -176,9 +177,14 @@ def slots_of(text: str) -> tuple[Slot, ...]:
             return tuple(Slot(i, "cricket", _staggered(i), FIFTY) for i in range(counts[0]))
         if name == "mixed" and len(counts) == 2 and sum(counts) > 0 and min(counts) >= 0 and counts[1] <= 50:
             return _mixed(*counts)
+        if name == "members" and len(counts) == 1 and 0 < counts[0] <= CRICKET_TEAMS // 2:
+            return tuple(Slot(i, "cricket", _staggered(i), home="crexpro") for i in range(counts[0]))
+        if name == "board" and len(counts) == 1 and 0 < counts[0] <= CRICKET_TEAMS // 2:
+            return tuple(Slot(i, "cricket", _staggered(i), FIFTY, home="board") for i in range(counts[0]))
     except ValueError:
         pass
-    raise ValueError(f"programme must be demo, single, load:N (N up to 400) or mixed:C:F (F up to 50), not {text!r}")
+    known = "demo, single, load:N (N up to 400), mixed:C:F (F up to 50), members:N or board:N (N up to 400)"
+    raise ValueError(f"programme must be {known}, not {text!r}")
 
 
 def _staggered(index: int) -> Start:

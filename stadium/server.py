@@ -10,10 +10,13 @@ from pathlib import Path
 from aiohttp import web
 
 from stadium import control, front, truth
+from stadium.board import routes as board
 from stadium.config import StadiumConfig
 from stadium.context import STADIUM, Stadium
 from stadium.crex import routes as crex
 from stadium.crex.feed import FeedBook
+from stadium.crexpro import routes as crexpro
+from stadium.crexpro.tokens import TokenOffice
 from stadium.doorman import doorman
 from stadium.endpoints import ENDPOINTS, register
 from stadium.faults import FaultBox
@@ -36,9 +39,11 @@ def build_app(config: StadiumConfig, world: World | None = None) -> web.Applicat
             "crex": Gate("crex", "cxsid", "cxjs", config.seed),
             "sofascore": Gate("sofascore", "sfsid", "sfclr", config.seed),
         },
+        tokens=TokenOffice(config.seed),
     )
     app[crex.FEEDS] = Shelf[FeedBook](max(96, 2 * len(world.programme.slots)))
-    register(app, crex.endpoints() + sofascore.endpoints())
+    register(app, crex.endpoints() + sofascore.endpoints() + crexpro.endpoints())
+    register(app, board.endpoints())
     front.add_routes(app)
     control.add_routes(app)
     truth.add_routes(app)

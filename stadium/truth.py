@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 from aiohttp import web
 
+from stadium.board.markup import match_path as board_path
 from stadium.context import STADIUM
 from stadium.crex.feed import describe
 from stadium.crex.listing import match_path as crex_path
 from stadium.cricket import state as cricket
 from stadium.cricket.play import dismissal_text
 from stadium.cricket.script import Ball, CricketScript, Notice, OverCard, WicketCard
+from stadium.endpoints import Site
 from stadium.football import state as football
 from stadium.football.script import (
     Card,
@@ -29,6 +31,8 @@ from stadium.sofascore.event import match_path as sofascore_path
 from stadium.sofascore.incidents import incident_id
 from stadium.world import World, iso
 
+_PATHS = {"sofascore": sofascore_path, "board": board_path}
+
 
 def add_routes(app: web.Application) -> None:
     app.router.add_get("/truth/matches", all_matches)
@@ -38,7 +42,7 @@ def add_routes(app: web.Application) -> None:
 async def all_matches(request: web.Request) -> web.Response:
     world = request.app[STADIUM].world
     moment = world.clock.now()
-    matches = [match for site in ("crex", "sofascore") for match in world.on_show(site, moment)]
+    matches = [match for site in get_args(Site) for match in world.on_show(site, moment)]
     return web.json_response([summary(world, match, moment, _origin(request)) for match in matches])
 
 
@@ -73,7 +77,7 @@ def _moment(text: str) -> float:
 
 def summary(world: World, match: Match, moment: float, origin: str = "") -> dict[str, Any]:
     state = world.state(match, match.index_at(moment))
-    path = crex_path(match) if match.site == "crex" else sofascore_path(match)
+    path = _PATHS.get(match.site, crex_path)(match)
     return {
         "site": match.site,
         "key": match.key,
@@ -92,7 +96,7 @@ def truth(world: World, match: Match, at: float, origin: str = "") -> dict[str, 
     return {
         **summary(world, match, moment, origin),
         "at": iso(at),
-        "format": match.format if match.site == "crex" else "football",
+        "format": match.format if match.slot.sport == "cricket" else "football",
         "teams": {
             name: {"name": team.name, "short_name": team.short} for name, team in zip(names, match.teams, strict=True)
         },

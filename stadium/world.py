@@ -52,7 +52,7 @@ class World:
         return [match for match in self.programme.on_show(moment) if match.site == site]
 
     def find(self, site: str, key: str) -> Match | None:
-        if site == "crex":
+        if site != "sofascore":
             number = number_of_crex_key(key)
         else:
             number = number_of_event_id(int(key)) if key.isascii() and key.isdigit() else None

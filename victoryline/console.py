@@ -77,6 +77,9 @@ UNFOLD: dict[str, Any] = {
                 _item("Scrapers", "visibility", "scraping.scraper"),
                 _item("Breakers", "power", "scraping.breaker"),
                 _item("Calls", "call_made", "scraping.outcomebucket"),
+                _item("Traffic", "bar_chart", "scraping.sourceday"),
+                _item("Fill rates", "grid_on", "scraping.fieldfill"),
+                _item("Sessions", "vpn_lock", "scraping.proxysession"),
             ),
             _group(
                 "Health",

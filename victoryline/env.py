@@ -16,9 +16,7 @@ __all__ = ["PROJECT_ROOT", "Config", "ConfigError", "load"]
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 DAY_SECONDS = 86_400
-PROXIES = "the proxy sessions"
 ADAPTIVE = "the adaptive policy"
-GUARD = "the memory guard"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,19 +64,17 @@ class Config:
     # Memory and queues
     memory_soft_limit_mb: int = whole(
         1536,
-        "Memory of a worker and its browser at which it restarts in good order.",
+        "Memory of a worker with its browser past which the browser, then the worker, restarts in good order.",
         low=128,
         high=1_048_576,
         yaml="scraper.resources.memory.soft_limit_mb",
-        planned=GUARD,
     )
     memory_hard_limit_mb: int = whole(
         2048,
-        "Memory at which a worker is killed.",
+        "Memory past which the browser, then the worker, is killed.",
         low=128,
         high=1_048_576,
         yaml="scraper.resources.memory.hard_limit_mb",
-        planned=GUARD,
     )
     min_free_memory_mb: int = whole(
         500,
@@ -274,9 +270,7 @@ class Config:
     max_redirects: int = whole(
         3, "Redirects that a direct read follows.", low=0, high=20, yaml="scraper.browser.max_redirects"
     )
-    scraper_use_cdp: bool = flag(
-        False, "Drive the browser over the DevTools protocol.", yaml="scraper.browser.use_cdp", planned="the CDP mode"
-    )
+    scraper_use_cdp: bool = flag(False, "Drive the browser over the DevTools protocol.", yaml="scraper.browser.use_cdp")
 
     # Proxies
     scraper_proxy_mode: str = choice(
@@ -284,15 +278,13 @@ class Config:
         "Keep a proxy session for a batch, or change it with every visit.",
         choices=("sticky", "rotating"),
         yaml="scraper.proxy.mode",
-        planned=PROXIES,
     )
     scraper_sticky_ttl_seconds: int = whole(
         600,
-        "Life of a sticky proxy session.",
+        "Life of a session at a source; then the next visit begins another, with other cookies.",
         low=1,
         high=DAY_SECONDS,
         yaml="scraper.proxy.sticky_ttl",
-        planned=PROXIES,
     )
     scraper_proxies: str = word(
         "", "Proxies as URLs, separated by spaces: http://user:password@host:port#country.", secret=True
@@ -304,13 +296,11 @@ class Config:
         high=DAY_SECONDS,
         yaml="scraper.proxy.quarantine",
     )
-    iproyal_host: str = word("", "Proxy host.", yaml="scraper.proxy.host", planned=PROXIES)
-    iproyal_port: int = whole(
-        0, "Proxy port; 0 for none.", low=0, high=65_535, yaml="scraper.proxy.port", planned=PROXIES
-    )
-    iproyal_username: str = word("", "Proxy user.", secret=True, planned=PROXIES)
-    iproyal_password: str = word("", "Proxy password.", secret=True, planned=PROXIES)
-    iproyal_country: str = word("", "Country the proxy should be in.", yaml="scraper.proxy.country", planned=PROXIES)
+    iproyal_host: str = word("", "Proxy host.", yaml="scraper.proxy.host")
+    iproyal_port: int = whole(0, "Proxy port; 0 for none.", low=0, high=65_535, yaml="scraper.proxy.port")
+    iproyal_username: str = word("", "Proxy user.", secret=True)
+    iproyal_password: str = word("", "Proxy password.", secret=True)
+    iproyal_country: str = word("", "Country the proxy should be in.", yaml="scraper.proxy.country")
 
     # Tokens that sources want
     source_credentials: str = word(
@@ -357,7 +347,6 @@ class Config:
         True,
         "Stretch and shrink timeouts with the source's latency.",
         yaml="scraper.adaptive.timeouts",
-        planned=ADAPTIVE,
     )
     enable_match_state_detection: bool = flag(
         True,
@@ -598,6 +587,9 @@ def _contradictions(config: Config) -> Iterator[str]:
         )
     if config.enable_prometheus_metrics and config.port == config.prometheus_port:
         yield f"PORT and PROMETHEUS_PORT are both {config.port}: they must differ"
+    for place, pair in enumerate(config.source_credentials.split(), start=1):
+        if not all(pair.partition("=")):
+            yield f"SOURCE_CREDENTIALS: entry {place} is not source=secret"
     if config.database_url:
         for name in ("secret_key", "jwt_signing_key"):
             if not getattr(config, name):

@@ -18,6 +18,7 @@ CLOSING_SECONDS = 5.0
 # Without our supervisor nobody waits for us: its warden ends us, and what we hold, after a few seconds.
 ORPHAN_STOP_SECONDS = 4.0
 SQLITE_LOCK_SECONDS = 30.0
+LONGER = 1.5
 
 _parent = os.getppid()
 
@@ -48,7 +49,9 @@ def stop_seconds(config: Config) -> float:
 
 def patience(config: Config) -> Patience:
     """What the watchdog waits for. Never shorter than a wait that has an end of its own."""
-    longest_visit = config.navigation_timeout_seconds + config.page_timeout_seconds + config.selector_timeout_seconds
+    # A slow source gets half as much time again, and so does the second try after a timeout.
+    waits = (config.navigation_timeout_seconds, config.page_timeout_seconds, config.selector_timeout_seconds)
+    longest_visit = sum(waits) * LONGER * (LONGER if config.enable_adaptive_timeouts else 1)
     store_wait = config.db_answer_seconds if config.database_url else SQLITE_LOCK_SECONDS
     return Patience(
         task_seconds=max(config.task_deadline_seconds, longest_visit + 15.0, 2 * store_wait),

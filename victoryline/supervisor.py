@@ -19,7 +19,7 @@ from typing import Self
 
 import psutil
 
-from scraping.watchdog import STALLED_EXIT_CODE
+from scraping.watchdog import STALLED_EXIT_CODE, TOO_LARGE_EXIT_CODE
 from victoryline.lib import processes, warden
 from victoryline.lib.child_logs import ChildLog
 
@@ -215,6 +215,8 @@ def _running(children: Iterable[Child]) -> list[Child]:
 def _reason(code: int) -> str:
     if code == STALLED_EXIT_CODE:
         return "it had stalled; its log says where"
+    if code == TOO_LARGE_EXIT_CODE:
+        return "it had grown past MEMORY_HARD_LIMIT_MB"
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 

@@ -1,130 +1,99 @@
 """How old the data is: many live matches, each polled every 2.5 seconds, for a time; and what that costs.
 
 The age is what a consumer would see: asked twice a second, for every match, the time since the reading that is served.
+Memory is that of workers, scheduler, browsers and drivers together. The same system is first measured with fewer
+matches (--before): `cost_ratio` is the CPU time of one poll with all matches against that with the fewest, of
+everything on the machine that takes part; `cost_ratio_ours` without servers and stadium.
 """
 
 from __future__ import annotations
 
-import contextlib
 from argparse import ArgumentParser, Namespace
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import psutil
-from django.db.models import Sum
-from django.utils import timezone
-
-from benchmarks import results
 from benchmarks.arena import DATABASES, Arena, arena
-from benchmarks.cpu import CpuMark
 from benchmarks.progress import let_run, say
+
+if TYPE_CHECKING:
+    from benchmarks.stretch import Stretch
 
 SUMMARY = "age of the data of many live matches, with memory and CPU"
 WARM_UP_SECONDS_A_MATCH = 2.0
-OURS = ("worker", "scheduler", "engine", "browser", "driver")  # what memory and CPU are counted of
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=180.0, help="how long with all matches (%(default)s)")
     parser.add_argument("--matches", type=int, default=300, help="live matches, at most 400 (%(default)s)")
+    parser.add_argument("--before", type=int, nargs="*", default=[10, 100], help="fewer matches, first (%(default)s)")
+    parser.add_argument("--before-seconds", type=float, default=40.0, help="how long with each of those (%(default)s)")
     parser.add_argument("--interval", type=float, default=2.5, help="seconds between two polls (%(default)s)")
     parser.add_argument("--database", choices=DATABASES, default=DATABASES[0], help="(%(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="worker processes (%(default)s)")
     parser.add_argument("--pace", type=float, default=1.0, help="how fast the matches move; 1 is life (%(default)s)")
 
 
-@dataclass
-class Ages:
-    """What was seen while it ran."""
-
-    place: Arena
-    seconds: list[float] = field(default_factory=list)
-    peak_bytes: int = 0
-
-    def look(self) -> None:
-        from scraping.models import Match
-
-        self.place.check()
-        moment = timezone.now()
-        seen = Match.objects.live().exclude(last_scraper_update=None).values_list("last_scraper_update", flat=True)
-        self.seconds += [(moment - at).total_seconds() for at in seen if at is not None]
-        self.peak_bytes = max(self.peak_bytes, memory_bytes(self.place))
-
-
-def memory_bytes(place: Arena) -> int:
-    """Of workers, schedulers and browsers; pages that processes share are divided among them (PSS)."""
-    total = 0
-    for part, processes in place.trees().items():
-        if part.partition("-")[0] in OURS:
-            for process in processes:
-                with contextlib.suppress(psutil.Error):
-                    total += process.memory_full_info().pss
-    return total
-
-
 def run(options: Namespace) -> dict[str, Any]:
     options.variant = "" if options.database == DATABASES[0] else options.database
-    # Not adaptive: every match at the same interval, or the figure would say how quiet the matches were.
-    settings = {"POLLING_INTERVAL_SECONDS": f"{options.interval:g}", "ENABLE_ADAPTIVE_POLLING": "false"}
     with arena(
-        database=options.database, programme=f"load:{options.matches}", pace=options.pace, settings=settings
+        database=options.database,
+        programme=f"load:{options.matches}",
+        pace=options.pace,
+        settings=steady(options.interval),
     ) as place:
-        return _measure(place, options)
+        stretches = _stretches(place, options)
+        return _result(options, stretches)
 
 
-def _measure(place: Arena, options: Namespace) -> dict[str, Any]:
-    from benchmarks import watch
+def steady(interval_seconds: float) -> dict[str, str]:
+    """Not adaptive: every match at the same interval, or the figures would say how quiet the matches were.
+
+    The list of matches is not read: the bench says which there are, and when.
+    """
+    return {
+        "POLLING_INTERVAL_SECONDS": f"{interval_seconds:g}",
+        "ENABLE_ADAPTIVE_POLLING": "false",
+        "DISCOVERY_INTERVAL_SECONDS": "86400",
+    }
+
+
+def _stretches(place: Arena, options: Namespace) -> list[Stretch]:
+    from benchmarks import stretch, watch
 
     watch.set_up_source(max_open_tasks=options.matches)
-    place.start_engine(workers=options.workers)
-    watch.wait_for_first_readings(
-        place, matches=options.matches, seconds=60 + WARM_UP_SECONDS_A_MATCH * options.matches
-    )
-    let_run(2 * options.interval, what="settling", how_far=lambda: "", do=place.check)
-    say(f"measuring for {options.seconds:g} s")
-    ages, updates, start, cpu = Ages(place), _updates(), timezone.now(), CpuMark.of(place.trees())
-    let_run(options.seconds, what="measuring", how_far=lambda: _how_old(ages), do=ages.look)
-    used, end = cpu.until(CpuMark.of(place.trees())).percent(), timezone.now()
-    watch.pause(place)
-    return _result(options, ages, watch.between(start, end), _commit_ms(updates), used)
+    steps = [*sorted(number for number in options.before if number < options.matches), options.matches]
+    found: list[Stretch] = []
+    for number in steps:
+        say(f"{number} matches: first visits")
+        watch.add_matches(place, up_to=number)
+        if not found:
+            place.start_engine(workers=options.workers)
+        watch.wait_for_first_readings(place, matches=number, seconds=60 + WARM_UP_SECONDS_A_MATCH * number)
+        let_run(2 * options.interval, what="settling", how_far=lambda: "", do=place.check)
+        seconds = options.seconds if number == options.matches else options.before_seconds
+        found.append(stretch.measure(place, matches=number, seconds=seconds))
+    return found
 
 
-def _updates() -> tuple[int, int]:
-    from scraping.models import Scraper
+def _result(options: Namespace, stretches: list[Stretch]) -> dict[str, Any]:
+    from benchmarks.pictures import picture
 
-    sums = Scraper.objects.aggregate(updates=Sum("total_updates"), milliseconds=Sum("latency_total_ms"))
-    return sums["updates"] or 0, sums["milliseconds"] or 0
-
-
-def _commit_ms(before: tuple[int, int]) -> float:
-    """From the reading to the end of its transaction, on average."""
-    updates, milliseconds = (after - earlier for after, earlier in zip(_updates(), before, strict=True))
-    return round(milliseconds / updates, 1) if updates else 0.0
-
-
-def _how_old(ages: Ages) -> str:
-    return f"age p99 {results.percentile(ages.seconds, 99):.2f} s, {ages.peak_bytes / 2**20:.0f} MB"
-
-
-def _result(options: Namespace, ages: Ages, window: Any, commit_ms: float, used: dict[str, float]) -> dict[str, Any]:
-    problems = [f"{len(window.errors)} errors, the first: {window.errors[0]}"] if window.errors else []
-    if window.matches < options.matches:
-        problems.append(f"only {window.matches} of {options.matches} matches were polled")
+    first, last = stretches[0], stretches[-1]
     return {
-        "matches": options.matches,
-        **{f"age_p{percent}_s": round(results.percentile(ages.seconds, percent), 2) for percent in (50, 95, 99)},
-        "age_max_s": round(max(ages.seconds, default=0.0), 2),
-        "memory_mb": round(ages.peak_bytes / 2**20),
-        "commit_ms": commit_ms,
-        "cpu_percent": round(sum(value for part, value in used.items() if part.partition("-")[0] in OURS), 1),
-        "cpu_percent_by_part": used,
-        "polls_a_second": round(window.polls / options.seconds, 1),
-        "poll_p50_ms": round(results.percentile(window.milliseconds, 50), 1),
-        "poll_p95_ms": round(results.percentile(window.milliseconds, 95), 1),
+        **last.figures(),
+        "cost_ratio": _ratio(last.cost["all"], first.cost["all"]),
+        "cost_ratio_ours": _ratio(last.cost["ours"], first.cost["ours"]),
+        "fewer": [one.figures() for one in stretches[:-1]],
         "database": options.database,
-        "seconds": options.seconds,
         "interval_seconds": options.interval,
         "pace": options.pace,
         "workers": options.workers,
-        "problems": problems,
+        "picture": picture(
+            f"{last.matches} live matches, polled every {options.interval:g} s", age_s=5, memory_mb=1536
+        ),
+        "series": last.gauge.series(),
+        "problems": [problem for one in stretches for problem in one.problems()],
     }
+
+
+def _ratio(one: float, other: float) -> float:
+    return round(one / other, 2) if other else 0.0

@@ -1,16 +1,21 @@
 """The peer: scrapy-playwright visiting the same match pages, again and again, for a time.
 
-Runs in an environment of its own (scrapy-playwright.txt) and imports nothing of VictoryLine. Configured as well as we
-know how: one browser, one shared context, the resources blocked that VictoryLine blocks, no throttle, no retries, no
-robots.txt, the browser's own headers (the default rewrites those of every request), pages that stay open from one visit
-to the next (about a third less CPU; --fresh-pages is the plain way), and the state taken from the page's own data blob
-as soon as the document is there, so that nothing is waited for that is not needed.
+Runs in an environment of its own (scrapy-playwright.txt) and imports nothing of VictoryLine. Two manners:
+
+- plain, as its documentation shows it: `meta={"playwright": True}`, a page opened for every request and closed after;
+- `--reuse-pages`: pages that stay open from one visit to the next, and the browser's own headers (the default rewrites
+  those of every request). Its documentation offers both and advises neither; about a third less CPU.
+
+In both manners as well configured as we know how: one browser, one shared context, as many pages at once as are asked
+for, the resources blocked that VictoryLine blocks, no throttle, no retries, no robots.txt, and the state taken from the
+page's own data blob as soon as the document is there, so that nothing is waited for that is not needed.
 """
 
 import argparse
 import itertools
 import json
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -21,8 +26,10 @@ from scrapy.crawler import CrawlerProcess
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
-BLOCKED_TYPES = {"image", "media", "font", "stylesheet"}
-CODES = (("&g;", ">"), ("&l;", "<"), ("&s;", "'"), ("&q;", '"'), ("&a;", "&"))  # as the page's own script undoes them
+# Last, so that no module of this folder hides a package of its name.
+sys.path.append(str(Path(__file__).parent))
+
+from crex_page import ARGUMENTS, BLOCKED_TYPES, Window
 
 
 def abort(request: Any) -> bool:
@@ -30,16 +37,14 @@ def abort(request: Any) -> bool:
 
 
 class Matches(scrapy.Spider):
-    """Keeps `pages` visits under way. The clock starts when each has been done twice: browser and pages are warm."""
+    """Keeps `pages` visits under way."""
 
     name = "matches"
 
-    def __init__(self, matches: list[dict[str, str]], seconds: float, pages: int, reuse: bool, output: Path) -> None:
+    def __init__(self, matches: list[dict[str, str]], pages: int, reuse: bool, window: Window) -> None:
         super().__init__()
         self._matches = itertools.cycle(matches)
-        self._seconds, self._pages, self._reuse = seconds, pages, reuse
-        self._output = output.open("w", encoding="utf-8")
-        self._done, self._began = 0, 0.0
+        self._pages, self._reuse, self._window = pages, reuse, window
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
         for _ in range(self._pages):
@@ -59,43 +64,21 @@ class Matches(scrapy.Spider):
         return scrapy.Request(match["url"], self.parse, errback=self.failed, dont_filter=True, meta=meta)
 
     def parse(self, response: Response) -> Iterator[scrapy.Request]:
-        try:
-            self._write(key=response.meta["key"], asked_at=response.meta["asked_at"], **state_of(response))
-        except (ValueError, KeyError, IndexError, TypeError) as error:
-            self._write(key=response.meta["key"], error=f"{type(error).__name__}: {error}")
+        blob = response.css("script#app-root-state::text").get() or ""
+        self._window.read(response.meta["key"], response.meta["asked_at"], blob)
         yield self._go_on(response.meta.get("playwright_page"))
 
     def failed(self, failure: Any) -> Iterator[scrapy.Request]:
-        self._write(key=failure.request.meta["key"], error=str(failure.value)[:300])
+        self._window.failed(failure.request.meta["key"], str(failure.value))
         yield self._go_on(failure.request.meta.get("playwright_page"))
 
     def _go_on(self, page: Any) -> scrapy.Request:
-        self._done += 1
-        now = time.time()
-        if self._began and now > self._began + self._seconds:
+        if self._window.is_over():
             raise CloseSpider("the time is over")
-        if not self._began and self._done >= 2 * self._pages:
-            self._began = now
-            self._write(window=[now, now + self._seconds])
         return self._next(page)
 
-    def _write(self, **line: Any) -> None:
-        self._output.write(json.dumps({"at": time.time(), **line}) + "\n")
-        self._output.flush()
 
-
-def state_of(response: Response) -> dict[str, Any]:
-    """The same that VictoryLine takes from a match: teams, scores, last ball, and the newest page of balls."""
-    text = response.css("script#app-root-state::text").get() or ""
-    for code, character in CODES:
-        text = text.replace(code, character)
-    state = json.loads(text)
-    live = next(value for name, value in state.items() if name.endswith("/getSV3"))
-    feed = next(value for name, value in state.items() if name.endswith("/getBallFeeds"))
-    return {"teams": live["a"], "scores": [live["j"], live["k"]], "last_ball": live["B"], "events": len(feed)}
-
-
-def settings(chromium: str, pages: int) -> dict[str, Any]:
+def settings(chromium: str, pages: int, *, reuse: bool) -> dict[str, Any]:
     handler = "scrapy_playwright.handler.ScrapyPlaywrightDownloadHandler"
     return {
         "DOWNLOAD_HANDLERS": {"http": handler, "https": handler},
@@ -104,10 +87,10 @@ def settings(chromium: str, pages: int) -> dict[str, Any]:
             "executable_path": chromium,
             "headless": True,
             "chromium_sandbox": os.geteuid() != 0,
-            "args": ["--disable-gpu", "--disable-extensions", "--disable-dev-shm-usage", "--mute-audio"],
+            "args": ARGUMENTS,
         },
         "PLAYWRIGHT_ABORT_REQUEST": abort,
-        "PLAYWRIGHT_PROCESS_REQUEST_HEADERS": None,
+        **({"PLAYWRIGHT_PROCESS_REQUEST_HEADERS": None} if reuse else {}),
         "PLAYWRIGHT_MAX_PAGES_PER_CONTEXT": pages,
         "CONCURRENT_REQUESTS": pages,
         "CONCURRENT_REQUESTS_PER_DOMAIN": pages,
@@ -127,16 +110,15 @@ def main() -> None:
     parser.add_argument("--chromium", required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--pages", type=int, default=8)
-    parser.add_argument("--fresh-pages", action="store_true")
+    parser.add_argument("--reuse-pages", action="store_true")
     chosen = parser.parse_args()
-    process = CrawlerProcess(settings(chosen.chromium, chosen.pages))
+    process = CrawlerProcess(settings(chosen.chromium, chosen.pages, reuse=chosen.reuse_pages))
     process.crawl(
         Matches,
         matches=json.loads(chosen.matches.read_text(encoding="utf-8")),
-        seconds=chosen.seconds,
         pages=chosen.pages,
-        reuse=not chosen.fresh_pages,
-        output=chosen.output,
+        reuse=chosen.reuse_pages,
+        window=Window(chosen.output, seconds=chosen.seconds, pages=chosen.pages),
     )
     process.start()
 

@@ -62,6 +62,12 @@ def _about(alert: Alert) -> str:
         return reverse("admin:scraping_match_change", args=[match_id])
     if task_id:
         return reverse("admin:scraping_scrapetask_change", args=[task_id])
+    if alert.key.startswith(causes.TRAFFIC):
+        return reverse("admin:scraping_sourceday_changelist")
+    if alert.key.startswith((causes.DRIFT, causes.SPARSE)):
+        return reverse("admin:scraping_fieldfill_changelist")
+    if alert.key.startswith(causes.CHANGED):
+        return f"{reverse('admin:scraping_scrapeerror_changelist')}?error_class__exact=drift"
     if alert.key == causes.NO_WORKER or alert.key.startswith(causes.MEMORY):
         return reverse("admin:scraping_worker_changelist")
     if alert.key == causes.GRADE:

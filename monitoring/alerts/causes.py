@@ -14,6 +14,11 @@ BREAKER = "breaker:"
 NO_WORKER = "no-worker"
 GRADE = "grade"
 DISK = "disk:"
+TOKEN = "token:"  # noqa: S105 - the beginning of a key
+CHANGED = "changed:"
+DRIFT = "drift:"
+SPARSE = "sparse:"
+TRAFFIC = "traffic:"
 
 
 def stale(match_id: int) -> str:
@@ -51,6 +56,26 @@ def layout(match_id: int) -> str:
     return f"{LAYOUT}{match_id}"
 
 
+def changed(source_key: str) -> str:
+    """A source whose readings make no sense any more."""
+    return f"{CHANGED}{source_key}"
+
+
+def drift(source_key: str, payload_schema: str, field: str) -> str:
+    """A field that a source fills less often than it used to, at a stage of its matches."""
+    return f"{DRIFT}{source_key}:{payload_schema}:{field}"
+
+
+def sparse(source_key: str) -> str:
+    """A source that leaves out too many of the wanted fields."""
+    return f"{SPARSE}{source_key}"
+
+
+def traffic(source_key: str) -> str:
+    """A source that has used up most of its traffic of a day."""
+    return f"{TRAFFIC}{source_key}"
+
+
 def memory(worker_id: str) -> str:
     return f"{MEMORY}{worker_id}"
 
@@ -61,6 +86,10 @@ def breaker(name: str) -> str:
 
 def disk(worker_id: str) -> str:
     return f"{DISK}{worker_id.rpartition('-')[0].rpartition('-')[0] or worker_id}"  # the machine's, not the process's
+
+
+def token(source_key: str) -> str:
+    return f"{TOKEN}{source_key}"
 
 
 def public_text(key: str, summary: str) -> str:
@@ -75,6 +104,7 @@ def public_text(key: str, summary: str) -> str:
         (DEAD_ROUND, "is dead"),
         (PAUSED, "is paused"),
         (LAYOUT, "has changed"),
+        (CHANGED, "has changed"),
     )
     for prefix, ending in endings:
         if key.startswith(prefix):

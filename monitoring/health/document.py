@@ -1,13 +1,13 @@
 """The JSON of GET /health, key by key as specified (DM-3), with the figures of FR-012 behind it.
 
-Everything in it comes from the database, so every web process tells the same; seven queries, whatever the number of
+Everything in it comes from the database, so every web process tells the same; nine queries, whatever the number of
 scrapers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from statistics import fmean
 from typing import Any
 
@@ -15,6 +15,8 @@ from django.conf import settings
 from django.db import Error
 from django.db.models import Count, Q
 
+from monitoring.alerts import causes
+from monitoring.alerts.registry import open_keys
 from monitoring.health.verdict import Signs, Status, Verdict, judge
 from monitoring.queries import (
     MEGABYTE,
@@ -27,6 +29,7 @@ from monitoring.queries import (
     updates_last_minute,
     workers_at_work,
 )
+from scraping import traffic
 from scraping.models import Breaker, BreakerState, HealthStatus, Match, MatchLifecycle, Scraper, Snapshot, Worker
 from scraping.payloads import Status as MatchStatus
 from victoryline.lib import pg_wait, presence
@@ -48,6 +51,8 @@ class Observed:
     updates_per_minute: int
     matches_to_watch: int
     paused_live_matches: int
+    sources_without_token: int = 0
+    sources_over_budget: int = 0
 
 
 NOTHING_SEEN = Observed(
@@ -92,6 +97,8 @@ def observe(now: datetime) -> Observed:
         updates_per_minute=updates_last_minute(now),
         matches_to_watch=counted["to_watch"],
         paused_live_matches=counted["paused"],
+        sources_without_token=len(open_keys(causes.TOKEN)),
+        sources_over_budget=traffic.spent_sources(now.astimezone(UTC).date()),
     )
 
 
@@ -171,6 +178,8 @@ def _signs(seen: Observed, now: datetime) -> Signs:
         errors_last_minute=seen.errors.last_minute,
         unwell_scrapers=sum(health_of(scraper, now) != HealthStatus.HEALTHY for scraper in live),
         paused_live_matches=seen.paused_live_matches,
+        sources_without_token=seen.sources_without_token,
+        sources_over_budget=seen.sources_over_budget,
     )
 
 

@@ -25,6 +25,8 @@ class Signs:
     errors_last_minute: int
     unwell_scrapers: int = 0
     paused_live_matches: int = 0
+    sources_without_token: int = 0
+    sources_over_budget: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,12 @@ def _why_degraded(signs: Signs) -> tuple[str, ...]:
     if signs.paused_live_matches:
         are = "is" if signs.paused_live_matches == 1 else "are"
         reasons.append(f"{_live(signs.paused_live_matches)} {are} paused")
+    if signs.sources_without_token:
+        have = "source has" if signs.sources_without_token == 1 else "sources have"
+        reasons.append(f"{signs.sources_without_token} {have} no token: only what is public is read")
+    if signs.sources_over_budget:
+        has = "source has" if signs.sources_over_budget == 1 else "sources have"
+        reasons.append(f"{signs.sources_over_budget} {has} used up the traffic of today: only read directly")
     if signs.errors_last_minute >= DEGRADED_FROM_ERRORS:
         reasons.append(f"{signs.errors_last_minute} errors in the last minute")
     return tuple(reasons)

@@ -1,5 +1,31 @@
-"""The console for matches, sources and the journal. Importing the modules registers them."""
+"""The console for matches, proxies, sources and the journal. Importing the modules registers them."""
 
-from scraping.admin import breakers, engine, errors, evidence, jobs, match_history, matches, sources, tasks
+from scraping.admin import (
+    breakers,
+    engine,
+    errors,
+    evidence,
+    fills,
+    jobs,
+    match_history,
+    matches,
+    proxies,
+    sources,
+    tasks,
+    traffic,
+)
 
-__all__ = ["breakers", "engine", "errors", "evidence", "jobs", "match_history", "matches", "sources", "tasks"]
+__all__ = [
+    "breakers",
+    "engine",
+    "errors",
+    "evidence",
+    "fills",
+    "jobs",
+    "match_history",
+    "matches",
+    "proxies",
+    "sources",
+    "tasks",
+    "traffic",
+]

@@ -50,7 +50,8 @@ class RoundForm(StartForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        sources = Source.objects.filter(key__in=[key for key, one in ADAPTERS.items() if one.round_fields])
+        with_rounds = {key for key, one in ADAPTERS.items() if one.round_fields}
+        sources = [source for source in Source.objects.all() if source.adapter_key in with_rounds]
         choices = [(one.key, one.name if one.is_enabled else f"{one.name} (switched off)") for one in sources]
         self.fields["source"].choices = choices
         for name in ROUND_FIELDS:
@@ -58,7 +59,7 @@ class RoundForm(StartForm):
         self.order_fields(self.field_order)
 
     def start(self, fields: dict[str, Any]) -> jobs.Started:
-        wanted = ADAPTERS[fields["source"]].round_fields
+        wanted = ADAPTERS[Source.objects.get(key=fields["source"]).adapter_key].round_fields
         return jobs.start_round(
             source_key=fields["source"],
             asked={name: fields[name] for name in wanted},

@@ -19,10 +19,12 @@ class MatchRefAdmin(HistoryAdmin):
         "is_watched",
         "next_poll_at",
         "polling_interval_seconds",
+        "read_mode",
+        "read_mode_reason",
         "events_through",
         "events_seen",
     )
-    list_filter = ("source", "is_watched")
+    list_filter = ("source", "is_watched", "read_mode")
     list_select_related = ("source", "match")
     search_fields = ("source_event_id", "url", "match__title")
     ordering = ("-id",)

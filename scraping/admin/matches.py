@@ -14,7 +14,7 @@ from django.utils.html import format_html_join
 from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 
-from scraping import lifecycle
+from scraping import lifecycle, watches
 from scraping.models import Match, MatchLifecycle, MatchRef, Source
 from victoryline.lib.admin import (
     BAD,
@@ -55,6 +55,9 @@ class RefInline(HistoryInline):
         "is_watched",
         "next_poll_at",
         "polling_interval_seconds",
+        "read_mode",
+        "read_mode_reason",
+        "read_mode_since",
         "captured_at",
     )
     readonly_fields = fields
@@ -79,7 +82,7 @@ class MatchAdmin(HistoryAdmin):
     search_fields = ("title", "team_a", "team_b", "series", "refs__source_event_id")
     ordering = ("-id",)
     date_hierarchy = "start_time"
-    actions = ("pause_selected", "resume_selected")
+    actions = ("pause_selected", "resume_selected", "watch_selected", "end_watch_of_selected")
     actions_detail = ("pause_one", "resume_one")
     inlines = (RefInline,)
     readonly_fields = ("shown_payload", "shown_provenance", "age", "key", "look_further")
@@ -188,6 +191,14 @@ class MatchAdmin(HistoryAdmin):
     def resume_selected(self, request: HttpRequest, matches: QuerySet[Match]) -> None:
         _resume(request, list(matches.values_list("pk", flat=True)))
 
+    @admin.action(description="Watch: read it from now on", permissions=["operate"])
+    def watch_selected(self, request: HttpRequest, matches: QuerySet[Match]) -> None:
+        _watch(request, list(matches.values_list("pk", flat=True)))
+
+    @admin.action(description="End the watch: read it no more", permissions=["operate"])
+    def end_watch_of_selected(self, request: HttpRequest, matches: QuerySet[Match]) -> None:
+        _end_watch(request, list(matches.values_list("pk", flat=True)))
+
     @asks_first(
         "Pause",
         icon="pause",
@@ -234,6 +245,26 @@ def _resume(request: HttpRequest, ids: list[int]) -> None:
         except (lifecycle.NotAllowed, Match.DoesNotExist) as refusal:
             refusals.append(str(refusal))
     _tell(request, "Resumed", len(ids) - len(refusals), refusals)
+
+
+def _watch(request: HttpRequest, ids: list[int]) -> None:
+    now, refusals = timezone.now(), []
+    for pk in ids:
+        try:
+            watches.begin(match_id=pk, actor=username(request), now=now)
+        except (lifecycle.NotAllowed, watches.PutOff, Match.DoesNotExist) as refusal:
+            refusals.append(str(refusal))
+    _tell(request, "Watching", len(ids) - len(refusals), refusals)
+
+
+def _end_watch(request: HttpRequest, ids: list[int]) -> None:
+    now, refusals = timezone.now(), []
+    for pk in ids:
+        try:
+            watches.end(match_id=pk, reason="ended in the admin", actor=username(request), now=now)
+        except (lifecycle.NotAllowed, Match.DoesNotExist) as refusal:
+            refusals.append(str(refusal))
+    _tell(request, "No longer watching", len(ids) - len(refusals), refusals)
 
 
 def _tell(request: HttpRequest, verb: str, done: int, refusals: list[str]) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from django.contrib import admin
 from django.http import HttpRequest
 
+from scraping.admin.source_forms import SourceForm
 from scraping.models import Source
 from victoryline.lib.admin import ConsoleAdmin, json_block
 
 
 @admin.register(Source)
 class SourceAdmin(ConsoleAdmin):
+    form = SourceForm
     list_display = (
         "name",
         "key",
@@ -35,12 +37,14 @@ class SourceAdmin(ConsoleAdmin):
                     "max_concurrency",
                     "min_interval_seconds",
                     "burst_allowance",
+                    "daily_megabytes",
                     "max_attempts",
                     "retry_base_seconds",
                     "robots_policy",
                 )
             },
         ),
+        ("Reading", {"fields": ("read_way", "selectors")}),
         ("Trust", {"fields": ("precedence_weight", "shown_metadata")}),
     )
 

@@ -122,3 +122,16 @@ PAUSE = _operate(
     PauseRequest,
 )
 RESUME = _operate("resume_match", "Read a paused match again", "Needs the scope operate.", None)
+WATCH = _operate(
+    "watch_match",
+    "Read a match from now on",
+    "Needs the scope operate. Where the workers' machines have too little memory left the answer is 503 "
+    "`insufficient-memory` with Retry-After: the wish is noted, and the watch begins by itself when there is room.",
+    None,
+)
+STOP = _operate(
+    "stop_match",
+    "Read a match no more",
+    "Needs the scope operate. What is known of it stays served, with its age, until somebody watches it again.",
+    None,
+)

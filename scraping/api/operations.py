@@ -9,12 +9,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from scraping import lifecycle
+from scraping import lifecycle, watches
 from scraping.api.base import match_or_404
-from scraping.api.described import PAUSE, RESUME
+from scraping.api.described import PAUSE, RESUME, STOP, WATCH
 from scraping.api.params import PauseRequest
 from scraping.models import Match
-from victoryline.lib.problems import Conflict
+from victoryline.lib.problems import Conflict, NoMemory
 from victoryline.lib.times import as_utc_iso
 from victoryline.lib.views import ApiView
 
@@ -48,6 +48,36 @@ class ResumeView(ApiView):
         except lifecycle.NotAllowed as error:
             raise Conflict(f"{error}.") from error
         return Response(_body(resumed))
+
+
+class WatchView(ApiView):
+    required_scope = "operate"
+
+    @extend_schema(**WATCH)
+    def post(self, request: Request, match_id: str) -> Response:
+        match = match_or_404(match_id)
+        try:
+            watched = watches.begin(match_id=match.pk, actor=actor_of(request), now=timezone.now())
+        except watches.PutOff as refusal:
+            raise NoMemory(f"{refusal}.", retry_after=refusal.retry_seconds) from refusal
+        except lifecycle.NotAllowed as error:
+            raise Conflict(f"{error}.") from error
+        return Response(_body(watched))
+
+
+class StopView(ApiView):
+    required_scope = "operate"
+
+    @extend_schema(**STOP)
+    def post(self, request: Request, match_id: str) -> Response:
+        match = match_or_404(match_id)
+        try:
+            ended = watches.end(
+                match_id=match.pk, reason="ended by request", actor=actor_of(request), now=timezone.now()
+            )
+        except lifecycle.NotAllowed as error:
+            raise Conflict(f"{error}.") from error
+        return Response(_body(ended))
 
 
 def actor_of(request: Request) -> str:

@@ -2,7 +2,7 @@ from django.urls import path
 
 from scraping.api.cricket_views import LiveMatchesView, MatchInfoView
 from scraping.api.jobs import JobListView, JobView, RetryFailedView, ScrapeView
-from scraping.api.operations import PauseView, ResumeView
+from scraping.api.operations import PauseView, ResumeView, StopView, WatchView
 from scraping.api.views import MatchEventsView, MatchListView, MatchView
 
 urlpatterns = [
@@ -11,6 +11,8 @@ urlpatterns = [
     path("api/v1/matches/<str:match_id>/events", MatchEventsView.as_view(), name="match-events"),
     path("api/v1/matches/<str:match_id>/pause", PauseView.as_view(), name="match-pause"),
     path("api/v1/matches/<str:match_id>/resume", ResumeView.as_view(), name="match-resume"),
+    path("api/v1/matches/<str:match_id>/watch", WatchView.as_view(), name="match-watch"),
+    path("api/v1/matches/<str:match_id>/stop", StopView.as_view(), name="match-stop"),
     path("api/scrape", ScrapeView.as_view(), name="scrape"),
     path("api/scrape/jobs", JobListView.as_view(), name="scrape-jobs"),
     path("api/scrape/jobs/<str:job_id>", JobView.as_view(), name="scrape-job"),

@@ -5,13 +5,14 @@ so that two workers that fail at the same moment both count, and two that want t
 """
 
 from scraping.breakers.operating import NotPossible, find, force_closed, force_open, probe_now, reset
-from scraping.breakers.passing import give_back, guard, record_failure, record_success
+from scraping.breakers.passing import count_calm, give_back, guard, record_failure, record_nonsense, record_success
 from scraping.breakers.rows import view_of
 from scraping.breakers.sources import add_totals, ensure_rows, judge, probe_limits
 
 __all__ = [
     "NotPossible",
     "add_totals",
+    "count_calm",
     "ensure_rows",
     "find",
     "force_closed",
@@ -22,6 +23,7 @@ __all__ = [
     "probe_limits",
     "probe_now",
     "record_failure",
+    "record_nonsense",
     "record_success",
     "reset",
     "view_of",

@@ -13,7 +13,8 @@ from scraping.breakers.rows import row_of_source, swap, view_of
 from scraping.models import Breaker, BreakerState, Forced, OutcomeBucket, Source
 from scraping.policies import Policies
 from scraping.resilience import breaker as machine
-from scraping.resilience.breaker import BreakerPolicy, BreakerView
+from scraping.resilience.breaker import BreakerView
+from scraping.resilience.source_breaker import keeping_count, patience
 from scraping.resilience.window import Bucket, Window, WindowPolicy, is_failing, summed
 
 logger = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ def _judge_one(row: Breaker, window: Window, policies: Policies, now: datetime) 
         return False
     before = row.state, row.forced
     change = partial(_judged, window=window, is_bad=is_bad, policies=policies, now=now)
-    after = swap(row, change, now=now)
+    after = swap(row, keeping_count(change), now=now)
     return (after.state, after.forced) != before
 
 
@@ -83,12 +84,12 @@ def windows_of(rows: list[Breaker], policy: WindowPolicy, now: datetime) -> dict
     }
 
 
-def probe_limits(policy: BreakerPolicy, *, now: datetime) -> Mapping[int, tuple[int, frozenset[int]]]:
+def probe_limits(policies: Policies, *, now: datetime) -> Mapping[int, tuple[int, frozenset[int]]]:
     """By source, where its breaker is not closed: how many tasks may be under way, and which ones hold a permit."""
     limits: dict[int, tuple[int, frozenset[int]]] = {}
     for row in Breaker.objects.filter(source__isnull=False).exclude(state=BreakerState.CLOSED):
         view = view_of(row)
-        limit = machine.probe_limit(view, policy, now)
+        limit = machine.probe_limit(view, patience(view, policies.source_breaker, policies.drift), now)
         if row.source_id is not None and limit is not None:
             holders = frozenset(int(task) for task in machine.live_probes(view, now))
             limits[row.source_id] = limit, holders

@@ -24,6 +24,8 @@ def retry_after_seconds(value: str | None, *, now: datetime) -> float | None:
     return min(max(seconds, 0.0), MAX_RETRY_AFTER_SECONDS)
 
 
-def document(name: str, url: str, status: int, headers: Mapping[str, str], body: bytes) -> Document:
+def document(
+    name: str, url: str, status: int, headers: Mapping[str, str], body: bytes, *, wire_bytes: int = 0
+) -> Document:
     wait = retry_after_seconds(headers.get("retry-after"), now=datetime.now(UTC))
-    return Document(name, url, status, headers.get("content-type", ""), body, wait)
+    return Document(name, url, status, headers.get("content-type", ""), body, wait, wire_bytes)

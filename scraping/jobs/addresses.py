@@ -19,7 +19,7 @@ Found = dict[Source, list[DiscoveredMatch]]
 
 def recognise(urls: Iterable[str]) -> Found:
     """The matches behind the addresses, each once, by source. Refused names every address that is none."""
-    sources = list(Source.objects.filter(key__in=ADAPTERS))
+    sources = [source for source in Source.objects.all() if source.adapter_key in ADAPTERS]
     found: Found = {}
     bad: list[str] = []
     for url in dict.fromkeys(url.strip() for url in urls):
@@ -47,7 +47,7 @@ def _recognised(url: str, sources: Sequence[Source]) -> tuple[Source, Discovered
         raise ValueError(f"it is at none of our sources ({known})")
     if not source.is_enabled:
         raise ValueError(f"{source.name} is switched off; switch it on in the admin first")
-    adapter = adapter_for(source.key)
+    adapter = adapter_for(source.adapter_key)
     match = adapter.match_at(url, source.base_url)
     if match is None or len(match.url) > MAX_LENGTH:
         raise ValueError(f"it is not the address of a match; those look like {adapter.address_example}")

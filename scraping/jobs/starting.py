@@ -104,9 +104,10 @@ def _now_expects(job: ScrapeJob, found: addresses.Found, now: datetime) -> None:
 
 
 def _source(key: str) -> Source:
-    source = Source.objects.filter(key=key).first() if key in ADAPTERS else None
+    readable = {source.key: source for source in Source.objects.all() if source.adapter_key in ADAPTERS}
+    source = readable.get(key)
     if source is None:
-        known = ", ".join(Source.objects.filter(key__in=ADAPTERS).values_list("key", flat=True))
+        known = ", ".join(readable)
         raise Refused("source", f"there is no source {key[:40]!r}; there are: {known or 'none, run sync_sources'}")
     if not source.is_enabled:
         raise Refused("source", f"{source.name} is switched off; switch it on in the admin first")
@@ -114,7 +115,7 @@ def _source(key: str) -> Source:
 
 
 def _round(source: Source, asked: Mapping[str, Any]) -> dict[str, int]:
-    fields = adapter_for(source.key).round_fields
+    fields = adapter_for(source.adapter_key).round_fields
     if not fields:
         raise Refused("round", f"{source.name} has no rounds; start its matches by their addresses instead")
     wrong = [f"{name} is missing" for name in fields if name not in asked]

@@ -6,9 +6,9 @@ loses it. A message in the broker is only a hint that some task is due: losing i
 nothing.
 """
 
-from scraping.journal.claiming import Claim, claim, end_leases, extend_leases, hasten, holders, release
-from scraping.journal.ending import FailureNote, bury, finishing, keep, put_off, retry_later
-from scraping.journal.opening import NewTask, open_or_share, open_tasks
+from scraping.journal.claiming import Claim, claim, claim_many, end_leases, extend_leases, hasten, holders, release
+from scraping.journal.ending import FailureNote, bury, finishing, finishing_many, keep, put_off, retry_later
+from scraping.journal.opening import NewTask, Opened, open_new, open_or_share, open_tasks
 from scraping.journal.replaying import PastRead, record_past_read, release_strays
 from scraping.journal.rescuing import rescue
 from scraping.journal.retrying import RetryOutcome, Which, retry, retry_matching
@@ -17,17 +17,21 @@ __all__ = [
     "Claim",
     "FailureNote",
     "NewTask",
+    "Opened",
     "PastRead",
     "RetryOutcome",
     "Which",
     "bury",
     "claim",
+    "claim_many",
     "end_leases",
     "extend_leases",
     "finishing",
+    "finishing_many",
     "hasten",
     "holders",
     "keep",
+    "open_new",
     "open_or_share",
     "open_tasks",
     "put_off",

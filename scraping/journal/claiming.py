@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import connection, transaction
 from django.db.models import F
 
 from scraping.journal import statements
@@ -44,6 +45,19 @@ def claim(task_id: int, *, worker_id: str, lease_seconds: float, now: datetime) 
     if taken is None:
         return None
     crash_point("claim.after")
+    return _claimed(task_id, taken, worker_id, now)
+
+
+def claim_many(task_ids: Sequence[int], *, worker_id: str, lease_seconds: float, now: datetime) -> list[Claim]:
+    """Take as many of these as are due and free, in one step."""
+    crash_point("claim.before")
+    lease_until = now + timedelta(seconds=lease_seconds)
+    taken = statements.take_many(task_ids, worker_id=worker_id, lease_until=lease_until, now=now)
+    crash_point("claim.after")
+    return [_claimed(task_id, one, worker_id, now) for task_id, one in taken]
+
+
+def _claimed(task_id: int, taken: statements.Taken, worker_id: str, now: datetime) -> Claim:
     return Claim(
         task_id=task_id,
         fence=taken.fence,
@@ -82,9 +96,11 @@ def _timeout_factor(error: dict[str, Any] | None) -> float:
 
 def extend_leases(task_ids: Iterable[int], *, worker_id: str, until: datetime) -> int:
     """The heartbeat: the worker is alive and still has these tasks in hand."""
-    return ScrapeTask.objects.filter(pk__in=list(task_ids), worker_id=worker_id, state=TaskState.EXECUTING).update(
-        lease_until=until
-    )
+    held = ScrapeTask.objects.filter(pk__in=list(task_ids), worker_id=worker_id, state=TaskState.EXECUTING)
+    # One that is locked is just being finished: it needs no lease any more, and must not be waited for.
+    with transaction.atomic():
+        free = held.select_for_update(skip_locked=connection.features.has_select_for_update_skip_locked)
+        return held.filter(pk__in=list(free.order_by("pk").values_list("pk", flat=True))).update(lease_until=until)
 
 
 def release(task_ids: Iterable[int], *, worker_id: str, now: datetime) -> int:

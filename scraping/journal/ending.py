@@ -47,6 +47,21 @@ def finishing(
     crash_point("finish.committed")
 
 
+@contextmanager
+def finishing_many(claims: Sequence[Claim], *, now: datetime) -> Iterator[None]:
+    """One transaction: the good end of many tasks of one worker and their effects. StaleFence if one is not ours."""
+    with transaction.atomic():
+        held = [(claim.task_id, claim.fence) for claim in claims]
+        ended = statements.end_many(held, worker_id=claims[0].worker_id, now=now)
+        for claim in claims:
+            if claim.task_id not in ended:
+                raise _stale(claim)
+        crash_point("finish.ended")
+        yield
+        crash_point("finish.effects")
+    crash_point("finish.committed")
+
+
 def keep(claim: Claim) -> None:
     """Lock the task for the rest of the transaction; StaleFence if it is not ours.
 

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from scraping.journal import statements
 from scraping.models import OPEN_STATES, ScrapeTask
 from scraping.payloads import Resource
 from victoryline.lib.crash import crash_point
 
 TRIES = 20
+MANY = 500  # rows in one statement
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,25 @@ class NewTask:
     job_id: int | None = None
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A task that was written."""
+
+    task_id: int
+    source_id: int
+    resource: Resource
+
+
 def open_tasks(new: Sequence[NewTask], *, now: datetime) -> int:
-    """Write tasks as PENDING. One that is open already for the same ref and resource is left as it is."""
+    """Write tasks, as `open_new` does; how many were new."""
+    return len(open_new(new, now=now))
+
+
+def open_new(new: Sequence[NewTask], *, now: datetime, is_hinted: bool = False) -> list[Opened]:
+    """Write tasks as PENDING. One that is open already for the same ref and resource is left as it is.
+
+    `is_hinted`: whoever opens them also tells the workers, at once.
+    """
     rows = [
         ScrapeTask(
             request_id=uuid.uuid4(),
@@ -37,16 +56,21 @@ def open_tasks(new: Sequence[NewTask], *, now: datetime) -> int:
             resource=task.resource.value,
             priority=task.priority,
             run_at=task.run_at,
+            hinted_at=now if is_hinted else None,
             created_at=now,
         )
         for task in new
     ]
-    before = ScrapeTask.objects.order_by("-id").values_list("id", flat=True).first() or 0
     crash_point("open_tasks.before")
-    ScrapeTask.objects.bulk_create(rows, ignore_conflicts=True)
+    written: dict[uuid.UUID, int] = {}
+    for start in range(0, len(rows), MANY):
+        written |= statements.open_many(rows[start : start + MANY])
     crash_point("open_tasks.after")
-    ids = [row.request_id for row in rows]
-    return ScrapeTask.objects.filter(id__gt=before, request_id__in=ids).count() if rows else 0
+    return [
+        Opened(written[row.request_id], row.source_id, task.resource)
+        for row, task in zip(rows, new, strict=True)
+        if row.request_id in written
+    ]
 
 
 def open_or_share(new: Sequence[NewTask], *, now: datetime) -> dict[int, int]:

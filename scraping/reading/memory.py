@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from scraping.readings import Document, Request
+from scraping.payloads import Payload
+from scraping.readings import Document, RefInfo, Request
 
 
 @dataclass(frozen=True)
@@ -14,8 +16,11 @@ class Visited:
     """What one visit taught: how the page asks its endpoints, and the page itself."""
 
     requests: dict[str, Request]
-    page: Document
-    at: float  # monotonic seconds
+    page: Document | None  # None: another match's visit taught it, its own page has not been seen yet
+    at: float  # monotonic seconds; when the page was seen
+    last: Mapping[str, Document] = field(default_factory=dict)  # the answers of the last direct read of everything
+    last_at: float = float("-inf")
+    payload: Payload | None = None  # what they meant
 
 
 class VisitMemory:
@@ -24,6 +29,7 @@ class VisitMemory:
     def __init__(self, limit: int = 500) -> None:
         self._limit = limit
         self._visits: OrderedDict[int, Visited] = OrderedDict()
+        self._examples: dict[str, tuple[RefInfo, Visited]] = {}
         self._lock = threading.Lock()
 
     def get(self, ref_id: int) -> Visited | None:
@@ -39,6 +45,15 @@ class VisitMemory:
             self._visits.move_to_end(ref_id)
             while len(self._visits) > self._limit:
                 self._visits.popitem(last=False)
+
+    def teach(self, source_key: str, ref: RefInfo, visited: Visited) -> None:
+        """The newest visit of a source is the example for its other matches."""
+        with self._lock:
+            self._examples[source_key] = ref, visited
+
+    def example(self, source_key: str) -> tuple[RefInfo, Visited] | None:
+        with self._lock:
+            return self._examples.get(source_key)
 
     def forget(self, ref_id: int) -> None:
         with self._lock:

@@ -40,6 +40,7 @@ class Publisher:
     def __init__(self) -> None:
         self._noted: dict[int, MatchRef | None] = {}
         self._refs: dict[int, tuple[float, tuple[KnownRef, ...]]] = {}
+        self._rendered: dict[int, Known] = {}  # what a reading without news only makes younger
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -74,10 +75,14 @@ class Publisher:
             noted, self._noted = self._noted, {}
         if not noted:
             return 0
-        held = [ref for ref in noted.values() if ref is not None]
-        read = [match_id for match_id, ref in noted.items() if ref is None]
+        held = [ref for ref in noted.values() if ref is not None and self._can_render(ref)]
+        read = noted.keys() - {ref.match_id for ref in held}
         self._know_refs([ref.match_id for ref in held])
-        stored = shared.put([*(self._render(ref) for ref in held), *(_read(read) if read else ())])
+        known = [*(self._render(ref) for ref in held), *(_read(list(read)) if read else ())]
+        if len(self._rendered) > MAX_NOTED:
+            self._rendered.clear()
+        self._rendered |= {each.id: each for each in known}
+        stored = shared.put(known)
         published_total.inc(stored)
         return stored
 
@@ -92,6 +97,13 @@ class Publisher:
         self._refs = {each.id: (at, each.refs) for each in known}
         return stored
 
+    def _can_render(self, ref: MatchRef) -> bool:
+        """Is all of the match in our hands? A reading without news comes without its payload."""
+        if "payload" not in ref.match.get_deferred_fields():
+            return True
+        known = self._rendered.get(ref.match_id)
+        return known is not None and known.sequence == ref.match.sequence
+
     def _render(self, ref: MatchRef) -> Known:
         """Its own reference is what ingest has just written; the others are as they were a while ago at most."""
         mine = KnownRef.of(ref)
@@ -101,6 +113,8 @@ class Publisher:
             refs.append(mine)
         else:
             refs[place] = replace(refs[place], next_poll_at=mine.next_poll_at)
+        if "payload" in ref.match.get_deferred_fields():
+            return replace(self._rendered[ref.match_id], scraped_at=ref.match.last_scraper_update, refs=tuple(refs))
         return Known.of(ref.match, tuple(refs))
 
     def _know_refs(self, match_ids: Iterable[int]) -> None:

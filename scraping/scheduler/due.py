@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet
 
 from scraping import journal
 from scraping.models import (
     OPEN_STATES,
-    BreakerState,
     JobKind,
     MatchLifecycle,
     MatchRef,
@@ -21,6 +20,7 @@ from scraping.models import (
     TaskState,
 )
 from scraping.payloads import Resource
+from scraping.scheduler.conditions import has_open_breaker
 from scraping.scheduler.source_breakers import task_limits
 
 POLLED = (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE, MatchLifecycle.COMPLETED)
@@ -28,20 +28,26 @@ BATCH = 500
 
 
 def open_due_tasks(now: datetime) -> int:
-    """Write a task for each ref that is due; one open task a ref at most."""
+    return len(open_due(now))
+
+
+def open_due(now: datetime, *, is_hinted: bool = False) -> list[journal.Opened]:
+    """Write a task for each ref that is due; one open task a ref at most. `is_hinted`: the caller tells the workers."""
     room = room_by_source(task_limits(now))
     # Sources without room are left out first: their refs would fill the batch and keep the others waiting.
-    refs = list(due_refs(now).filter(source_id__in=[pk for pk, free in room.items() if free > 0])[:BATCH])
+    with_room = due_refs(now).filter(source_id__in=[pk for pk, free in room.items() if free > 0])
+    refs = list(with_room.values_list("pk", "source_id", "match__priority")[:BATCH])
     if not refs:
-        return 0
+        return []
     jobs = dict(ScrapeJob.objects.filter(kind=JobKind.WATCH).values_list("source_id", "pk"))
     taken: Counter[int] = Counter()
     new = []
-    for ref in refs:
-        if taken[ref.source_id] < room.get(ref.source_id, 0):
-            taken[ref.source_id] += 1
-            new.append(_task(ref, jobs.get(ref.source_id), now))
-    return journal.open_tasks(new, now=now)
+    for ref_id, source_id, priority in refs:
+        if taken[source_id] < room.get(source_id, 0):
+            taken[source_id] += 1
+            job_id = jobs.get(source_id)
+            new.append(journal.NewTask(source_id, ref_id, Resource.SCORECARD, priority, run_at=now, job_id=job_id))
+    return journal.open_new(new, now=now, is_hinted=is_hinted)
 
 
 def due_refs(now: datetime) -> QuerySet[MatchRef]:
@@ -52,14 +58,8 @@ def due_refs(now: datetime) -> QuerySet[MatchRef]:
         )
         .exclude(has_open_breaker(now))
         .exclude(Exists(open_task))
-        .select_related("match")
         .order_by("match__priority", "next_poll_at")
     )
-
-
-def has_open_breaker(now: datetime, *, of: str = "") -> Q:
-    """The condition on refs; `of` is the way to them from another table ("ref__")."""
-    return Q(**{f"{of}breaker__state": BreakerState.OPEN, f"{of}breaker__open_until__gt": now})
 
 
 def room_by_source(at_most: Mapping[int, int] | None = None) -> dict[int, int]:
@@ -76,7 +76,3 @@ def room_by_source(at_most: Mapping[int, int] | None = None) -> dict[int, int]:
         source_id: min(limit, (at_most or {}).get(source_id, limit)) - busy.get(source_id, 0)
         for source_id, limit in limits
     }
-
-
-def _task(ref: MatchRef, job_id: int | None, now: datetime) -> journal.NewTask:
-    return journal.NewTask(ref.source_id, ref.pk, Resource.SCORECARD, ref.match.priority, run_at=now, job_id=job_id)

@@ -9,7 +9,8 @@ from django.db.models import Exists, F, OuterRef, Q
 from scraping import journal
 from scraping.models import OPEN_STATES, BreakerState, MatchRef, ScrapeTask, TaskState
 from scraping.payloads import Resource
-from scraping.scheduler.due import POLLED, has_open_breaker
+from scraping.scheduler.conditions import has_open_breaker
+from scraping.scheduler.due import POLLED
 
 # A task that did not fill the gap is not followed by another one at once, and one that failed even later.
 AGAIN_SECONDS, AFTER_FAILURE_SECONDS = 5.0, 60.0

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import dramatiq
 from django.db.models import Q
 from dramatiq.errors import BrokerConnectionError
 
-from scraping import policies
+from scraping import journal, policies
 from scraping.models import MatchLifecycle, ScrapeTask, TaskState
+from scraping.payloads import Resource
 from scraping.scheduler import retry_budget, turns
-from scraping.scheduler.due import has_open_breaker
+from scraping.scheduler.conditions import has_open_breaker
 from scraping.scheduler.source_breakers import let_through
 
 logger = logging.getLogger(__name__)
@@ -23,22 +25,31 @@ BATCH = 500
 
 
 def hint_due_tasks(now: datetime) -> int:
-    ids = _unhinted(now, BATCH)
-    if not ids:
+    due = _unhinted(now, BATCH)
+    if not due:
         return 0
-    sent = _send(ids)
+    sent = _send(due)
     ScrapeTask.objects.filter(pk__in=sent, state=TaskState.PENDING).update(hinted_at=now)
+    return len(sent)
+
+
+def hint_new_tasks(opened: Sequence[journal.Opened]) -> int:
+    """Tell of tasks that were opened as hinted. Those that the broker does not take are not: they are due at once."""
+    sent = _send([(task.task_id, task.source_id, task.resource) for task in opened])
+    unsent = [task.task_id for task in opened if task.task_id not in set(sent)]
+    if unsent:
+        ScrapeTask.objects.filter(pk__in=unsent, state=TaskState.PENDING).update(hinted_at=None)
     return len(sent)
 
 
 def own_hints(limit: int, now: datetime) -> list[dramatiq.Message[None]]:
     """For a worker whose broker carries nothing: the hints that it should have got. Other workers leave them to it."""
-    ids = _unhinted(now, limit)
-    ScrapeTask.objects.filter(pk__in=ids, state=TaskState.PENDING).update(hinted_at=now)
-    return [_hint(task_id) for task_id in ids]
+    due = _unhinted(now, limit * policies.current().poll_group_size)
+    ScrapeTask.objects.filter(pk__in=[task_id for task_id, _, _ in due], state=TaskState.PENDING).update(hinted_at=now)
+    return [_hint(ids) for ids in _groups(due)][:limit]
 
 
-def _unhinted(now: datetime, limit: int) -> list[int]:
+def _unhinted(now: datetime, limit: int) -> list[turns.Due]:
     again = now - timedelta(seconds=policies.current().hint_again_seconds)
     due = (
         ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lte=now)
@@ -49,28 +60,44 @@ def _unhinted(now: datetime, limit: int) -> list[int]:
     )
     due = let_through(due, hinted_after=again, now=now)
     found = list(due.order_by("priority", "run_at").values_list("pk", "source_id", "resource")[:limit])
-    return retry_budget.within(turns.take(found, hinted_after=again), now=now)
+    chosen = set(retry_budget.within(turns.take(found, hinted_after=again), now=now))
+    return [task for task in found if task[0] in chosen]
 
 
-def _hint(task_id: int) -> dramatiq.Message[None]:
-    return dramatiq.Message(queue_name=QUEUE, actor_name=ACTOR, args=(task_id,), kwargs={}, options={})
+def _groups(due: Sequence[turns.Due]) -> Iterator[list[int]]:
+    """Polls of a source go together, as many as a worker's thread has under way at once; anything else goes alone."""
+    size = policies.current().poll_group_size
+    polls: dict[int, list[int]] = {}
+    for task_id, source_id, resource in due:
+        if resource != Resource.SCORECARD:
+            yield [task_id]
+            continue
+        group = polls.setdefault(source_id, [])
+        group.append(task_id)
+        if len(group) == size:
+            yield polls.pop(source_id)
+    yield from polls.values()
 
 
-def _send(ids: list[int]) -> list[int]:
+def _hint(ids: Sequence[int]) -> dramatiq.Message[None]:
+    return dramatiq.Message(queue_name=QUEUE, actor_name=ACTOR, args=tuple(ids), kwargs={}, options={})
+
+
+def _send(due: Sequence[turns.Due]) -> list[int]:
     """Send what the broker takes. What it does not take stays due and is hinted at the next tick."""
     broker = dramatiq.get_broker()
     broker.declare_queue(QUEUE)
     sent: list[int] = []
     try:
-        for task_id in ids:
-            broker.enqueue(_hint(task_id))
-            sent.append(task_id)
+        for ids in _groups(due):
+            broker.enqueue(_hint(ids))
+            sent += ids
     except BrokerConnectionError:  # known to be away, and told once: see victoryline.lib.hint_broker
         pass
     except Exception as error:  # noqa: BLE001 - Redis away, full, loading, frozen: all the same to us
         logger.warning(
             "The broker does not take hints; tasks wait safely in the journal: %s",
             error,
-            extra={"action": "broker_away", "waiting": len(ids) - len(sent)},
+            extra={"action": "broker_away", "waiting": len(due) - len(sent)},
         )
     return sent

@@ -1,4 +1,4 @@
-"""Every half hour: browsers whose worker is gone."""
+"""Every half hour: browsers that nobody uses any more."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ from scraping import orphans
 
 
 def end_orphans(now: datetime) -> int:
-    return len(orphans.end_orphans())
+    return len(orphans.end_orphans(now=now))

@@ -21,13 +21,13 @@ def judge_sources(now: datetime) -> int:
 
 def task_limits(now: datetime) -> dict[int, int]:
     """How many tasks a source may have open, where its breaker has a say in it."""
-    limits = breakers.probe_limits(policies.current().source_breaker, now=now)
+    limits = breakers.probe_limits(policies.current(), now=now)
     return {source_id: limit for source_id, (limit, _) in limits.items()}
 
 
 def let_through(due: QuerySet[ScrapeTask], *, hinted_after: datetime, now: datetime) -> QuerySet[ScrapeTask]:
     """Of the due tasks those whose source may be asked: all of a closed one, no more of a half-open one than probes."""
-    limits = breakers.probe_limits(policies.current().source_breaker, now=now)
+    limits = breakers.probe_limits(policies.current(), now=now)
     if not limits:
         return due
     probes: list[int] = []

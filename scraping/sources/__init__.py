@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from scraping.sources.base import Adapter
+from scraping.sources.board import BoardAdapter
 from scraping.sources.crex import CrexAdapter
+from scraping.sources.layout import BadSelector, check
 from scraping.sources.sofascore import SofascoreAdapter
 
-ADAPTERS: dict[str, Adapter] = {adapter.key: adapter for adapter in (CrexAdapter(), SofascoreAdapter())}
+ADAPTERS: dict[str, Adapter] = {adapter.key: adapter for adapter in (CrexAdapter(), SofascoreAdapter(), BoardAdapter())}
+
+
+def reading_problem(adapter: Adapter, read_way: str, selectors: object) -> str:
+    """Why a source with this adapter cannot be read as an operator wants it; empty if it can."""
+    layouts = [layout for layout in (adapter.layout, adapter.list_layout) if layout is not None]
+    if read_way == "attached" and adapter.layout is None:
+        return f"{adapter.key} is not read by selectors, so its pages cannot stay open to be asked (read_way)"
+    try:
+        check(selectors, layouts)
+    except BadSelector as error:
+        return f"selectors: {error}"
+    return ""
 
 
 def adapter_for(key: str) -> Adapter:

@@ -1,20 +1,31 @@
 """What a source adapter is: it says what to read and makes a payload of what was read. It never touches the network.
 
-A poll reads in one of two ways. `visit` opens the page in the browser; the JSON answers that the page's own script gets
-and that match the adapter's endpoints are kept. `direct` asks those same endpoints again through the browser's session,
-without opening the page.
+A poll reads in one of three ways. `visit` opens the page in the browser; the JSON answers that the page's own script
+gets and that match the adapter's endpoints are kept. `direct` asks those same endpoints again through the browser's
+session, without opening the page. `attached` leaves a page that updates itself open, and asks what its selectors find.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from scraping.payloads import DiscoveredMatch, Payload, Sport
 from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo, Request
+from scraping.sources.layout import Layout
 
-__all__ = ["Adapter", "Document", "Endpoint", "ListPlan", "ReadMode", "Reading", "RefInfo", "Request"]
+__all__ = [
+    "Adapter",
+    "Document",
+    "Endpoint",
+    "HasPublicEndpoints",
+    "ListPlan",
+    "ReadMode",
+    "Reading",
+    "RefInfo",
+    "Request",
+]
 
 
 @dataclass(frozen=True)
@@ -32,9 +43,12 @@ class Adapter(Protocol):
     key: str
     sport: Sport
     payload_schema: str  # "crex.match.v1"
-    events_endpoint: str  # the name of the endpoint that lists events, newest first
+    events_endpoint: str  # the name of the endpoint that lists events, newest first; empty: they are on the page
     round_fields: tuple[str, ...]  # the numbers that name a round here; empty: the source has no rounds
     address_example: str  # how the address of a match looks, told to people
+    layout: Layout | None  # where a match page has its facts; None: it is not read by selectors
+    list_layout: Layout | None  # the same of the page that lists matches
+    prefers_attached: bool  # its pages update themselves: they stay open and are asked what they show
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         """What a match page's script is expected to ask for."""
@@ -69,4 +83,13 @@ class Adapter(Protocol):
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
         """The match behind an address of this source; None where it is not the address of a match."""
+        ...
+
+
+@runtime_checkable
+class HasPublicEndpoints(Protocol):
+    """An adapter that knows what can be asked of its site without a token."""
+
+    def public_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        """What anybody may ask about a match. `parse` makes a partial state of what such a reading brings."""
         ...

@@ -41,7 +41,7 @@ def venue_key(match: Match) -> str:
 
 
 def match_path(match: Match) -> str:
-    return f"/crex/cricket-live-score/{match_slug(match)}-match-updates-{match.key}"
+    return f"/{match.site}/cricket-live-score/{match_slug(match)}-match-updates-{match.key}"
 
 
 def match_slug(match: Match) -> str:

@@ -36,9 +36,17 @@ def document(frame: Frame, title: str, content: str, state: dict[str, Any], view
 
 
 def match_page(frame: Frame, match: Match, state: CricketState, start_wall: float, feed: list[dict[str, Any]]) -> str:
-    fields = readable(match, state)
     first, second = match.teams
-    content = f"""<div class="match-info"><h1 class="name-wrapper">
+    content = match_content(match, state, start_wall, readable(match, state), feed)
+    title = f"{first.short} vs {second.short} live score, {ordinal(match.turn + 1)} {match.format}"
+    return document(frame, title, content, match_state(frame, match, state, start_wall, feed), "match")
+
+
+def match_content(
+    match: Match, state: CricketState, start_wall: float, fields: dict[str, Any], feed: list[dict[str, Any]]
+) -> str:
+    first, second = match.teams
+    return f"""<div class="match-info"><h1 class="name-wrapper">
 <span>{escape(first.name)} vs {escape(second.name)}</span></h1>
 <div class="s-name">{escape(match.series[0])}</div><div class="match-date">{iso(start_wall)}</div>
 <div class="match-venue">{escape(match.venue)}</div><div class="toss-wrap"><p>{escape(state.toss)}</p></div></div>
@@ -46,11 +54,9 @@ def match_page(frame: Frame, match: Match, state: CricketState, start_wall: floa
 {parts.players(fields)}
 {parts.overs_strip(fields)}
 {parts.commentary(feed)}"""
-    title = f"{first.short} vs {second.short} live score, {ordinal(match.turn + 1)} {match.format}"
-    return document(frame, title, content, _match_state(frame, match, state, start_wall, feed), "match")
 
 
-def _match_state(
+def match_state(
     frame: Frame, match: Match, state: CricketState, start_wall: float, feed: list[dict[str, Any]]
 ) -> dict[str, Any]:
     first, second = match.teams

@@ -45,8 +45,8 @@ def feed_book(app: web.Application, match: Match) -> FeedBook:
     return book
 
 
-def listing(world: World) -> dict[str, Any]:
-    return {match.key: _list_item(world, match) for match in world.on_show("crex")}
+def listing(world: World, site: str = "crex") -> dict[str, Any]:
+    return {match.key: _list_item(world, match) for match in world.on_show(site)}
 
 
 def _list_item(world: World, match: Match) -> dict[str, Any]:
@@ -89,13 +89,13 @@ def _page(request: web.Request, stadium: Stadium, html: str) -> web.Response:
 
 
 async def live_matches(request: web.Request) -> web.Response:
-    return web.json_response(listing(request.app[STADIUM].world), headers=_API_HEADERS)
+    return web.json_response(listing(request.app[STADIUM].world, _site(request)), headers=_API_HEADERS)
 
 
 async def live_state(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
     world = stadium.world
-    match = stadium.match(request, "crex", request.query.get("key", ""))
+    match = stadium.match(request, _site(request), request.query.get("key", ""))
     if match is None:
         return _error(404, "Not Found")
     index = world.index(match)
@@ -111,7 +111,7 @@ async def ball_feeds(request: web.Request) -> web.Response:
     body = await _json_object(request)
     if body is None or not isinstance(body.get("matchKey"), str) or not _is_document_id(body.get("lastDocId", "")):
         return web.Response(status=400, text="Request Payload Error!")
-    match = request.app[STADIUM].match(request, "crex", body["matchKey"])
+    match = request.app[STADIUM].match(request, _site(request), body["matchKey"])
     if match is None:
         return _error(404, "Not Found")
     before = int(body.get("lastDocId") or 0) or None
@@ -128,7 +128,7 @@ async def map_data(request: web.Request) -> web.Response:
     if body is None or not all(isinstance(body.get(letter, []), list) for letter in "ptsv"):
         return web.Response(status=400, text="Request Payload Error!")
     wanted = {letter: {str(key) for key in body.get(letter, [])} for letter in "ptsv"}
-    matches = request.app[STADIUM].world.on_show("crex")
+    matches = request.app[STADIUM].world.on_show(_site(request))
     return web.json_response(names(matches, wanted), headers=_API_HEADERS)
 
 
@@ -138,6 +138,11 @@ async def _json_object(request: web.Request) -> dict[str, Any] | None:
     except ValueError:
         return None
     return body if isinstance(body, dict) else None
+
+
+def _site(request: web.Request) -> str:
+    """The members' site answers with these handlers too."""
+    return request.path.split("/")[1]
 
 
 def _error(status: int, message: str) -> web.Response:

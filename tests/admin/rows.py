@@ -13,11 +13,14 @@ from scraping.models import (
     Breaker,
     ErrorGroup,
     Evidence,
+    FieldFill,
     JobItem,
     JobKind,
     Lease,
     OutcomeBucket,
+    ProxySession,
     ScrapeJob,
+    SourceDay,
     TaskState,
     TaskTransition,
 )
@@ -52,6 +55,14 @@ def make_everything() -> None:
     Evidence.objects.create(error=error, kind="page", path=f"evidence/{EVIL}", size_bytes=1, created_at=now)
     Breaker.objects.create(name=f"{ref.key}_scraper", ref=ref, reason=EVIL, last_state_change=now)
     OutcomeBucket.objects.create(source=source, starts_at=now, calls=3, bad=1)
+    SourceDay.objects.create(source=source, day=now.date(), bytes_in=5_000_000, requests=30, visits=2)
+    FieldFill.objects.create(
+        source=source, payload_schema="cricket/v1/play", field="venue", starts_at=now, seen=20, filled=15
+    )
+    ProxySession.objects.create(
+        session_id="0123abcd", source=source, worker_id="w-1", proxy_hash="0123456789ab", geo="de", created_at=now,
+        last_used_at=now, ended_at=now, end_reason=EVIL, quarantined_until=now,
+    )  # fmt: skip
     make_worker()
     Lease.objects.create(name="scheduler", holder="engine", expires_at=now)
     log_health(now)

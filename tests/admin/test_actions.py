@@ -126,3 +126,18 @@ def test_switches_a_source_off(admin_client: Client) -> None:
     assert admin_client.post(url, fields).status_code == 302
     saved = Source.objects.get()
     assert (saved.is_enabled, saved.max_concurrency, saved.key) == (False, 10, "crex")
+
+
+@pytest.mark.requirement("BX-11")
+class TestWatch:
+    def test_ends_and_begins_again_and_is_audited(self, admin_client: Client) -> None:
+        match, ref = make_watched()
+        assert "No longer watching 1 match." in act(admin_client, "scraping_match", "end_watch_of_selected", match)
+        ref.refresh_from_db()
+        assert not ref.is_watched
+        assert "not watched" in act(admin_client, "scraping_match", "end_watch_of_selected", match)
+        assert "Watching 1 match." in act(admin_client, "scraping_match", "watch_selected", match)
+        ref.refresh_from_db()
+        assert ref.is_watched
+        done = AuditEntry.objects.order_by("pk").values_list("actor", "action_type")
+        assert list(done) == [("admin", "watch_end"), ("admin", "watch")]

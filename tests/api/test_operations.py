@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from scraping.models import MatchLifecycle
+from monitoring.models import AuditEntry
+from scraping.models import MatchLifecycle, Worker
 from tests.api_fixtures import Caller
 from tests.factories import make_match, make_ref
 
@@ -83,3 +84,44 @@ class TestResume:
 
     def test_of_a_match_that_is_not_paused_is_a_conflict(self, operator: Caller) -> None:
         assert operator.post(f"/api/v1/matches/{make_match().pk}/resume").status_code == 409
+
+
+def too_little_memory() -> None:
+    now = timezone.now()
+    Worker.objects.create(
+        worker_id="w-1", host="h", pid=1, started_at=now, heartbeat_at=now, free_memory_bytes=100 * 1024 * 1024
+    )
+
+
+class TestWatch:
+    def test_begins_and_ends(self, operator: Caller) -> None:
+        match = make_ref(make_match()).match
+        assert operator.post(f"/api/v1/matches/{match.pk}/stop").status_code == 200
+        assert not match.refs.get().is_watched
+        assert operator.post(f"/api/v1/matches/{match.pk}/stop").status_code == 409
+        response = operator.post(f"/api/v1/matches/{match.pk}/watch")
+        assert (response.status_code, response.json()["id"]) == (200, match.pk)
+        assert match.refs.get().is_watched
+        done = AuditEntry.objects.filter(action_type__startswith="watch").order_by("pk")
+        done = done.values_list("action_type", "actor", "outcome")
+        assert [(action, outcome) for action, _, outcome in done] == [("watch_end", "success"), ("watch", "success")]
+        assert all("operator" in actor for _, actor, _ in done)
+
+    @pytest.mark.requirement("EC-6", "BX-22")
+    def test_without_memory_is_refused_for_now(self, operator: Caller) -> None:
+        match = make_ref(make_match()).match
+        operator.post(f"/api/v1/matches/{match.pk}/stop")
+        too_little_memory()
+        response = operator.post(f"/api/v1/matches/{match.pk}/watch")
+        assert (response.status_code, response["Retry-After"]) == (503, "60")
+        assert response["Content-Type"] == "application/problem+json"
+        problem = response.json()
+        assert (problem["type"], problem["title"]) == ("/problems/insufficient-memory", "Insufficient memory resources")
+        assert "100 MB are free" in problem["detail"]
+        ref = match.refs.get()
+        assert (ref.is_watched, ref.watch_at is not None) == (False, True)
+        assert AuditEntry.objects.filter(action_type="watch", outcome="failed").count() == 1
+
+    @pytest.mark.parametrize("action", ["watch", "stop"])
+    def test_needs_the_scope_operate(self, caller: Caller, action: str) -> None:
+        assert caller.post(f"/api/v1/matches/{make_match().pk}/{action}").status_code == 403

@@ -10,11 +10,12 @@ from importlib.metadata import version
 import pytest
 
 from benchmarks import __main__ as harness
-from benchmarks import results
+from benchmarks import report, results
 from benchmarks.benches.journal import make_environment
 from benchmarks.cpu import Cpu, CpuMark, milliseconds_each
 from benchmarks.errors import BenchError
-from benchmarks.peers import scrapy_playwright
+from benchmarks.peers import crex_page, visitor
+from benchmarks.peers.visitors import PLAIN, VISITORS
 from benchmarks.registry import BENCHES, load
 from benchmarks.sides.process import Side
 from benchmarks.truth import Seen, printed_score, scores_of, wrong_ones
@@ -28,6 +29,8 @@ def bench(monkeypatch, tmp_path):
     """Call with what `polls` is to measure; results go to a folder of the test's own."""
     monkeypatch.setattr(results, "FOLDER", tmp_path)
     monkeypatch.setattr(results, "PROJECT_ROOT", tmp_path)
+    monkeypatch.setattr(report, "PAGE", tmp_path / "benchmarks.md")
+    (tmp_path / "benchmarks.md").write_text("# Page\n<!-- figures of polls -->\nold\n<!-- end -->\nThe end.\n")
     monkeypatch.setattr(harness.signal, "signal", lambda *_: None)
 
     def measures(outcome):
@@ -50,11 +53,16 @@ class TestArguments:
         assert "'nope'" in said
         assert ", ".join(sorted(BENCHES)) in said
 
-    def test_no_bench_is_refused(self, capsys):
+    def test_without_a_name_all_of_them_are_listed(self, capsys):
+        assert harness.main([]) == 0
+        said = capsys.readouterr().out
+        assert all(f"  {name:10}{load(name).SUMMARY}" in said for name in BENCHES)
+
+    def test_options_without_a_name_are_refused(self, capsys):
         with pytest.raises(SystemExit) as ended:
-            harness.main([])
+            harness.main(["--seconds", "3"])
         assert ended.value.code == 2
-        assert "NAME" in capsys.readouterr().err
+        assert capsys.readouterr().err
 
     def test_a_database_we_do_not_run_on_is_refused(self, capsys):
         with pytest.raises(SystemExit):
@@ -66,7 +74,8 @@ class TestArguments:
         parser = argparse.ArgumentParser()
         load(name).add_arguments(parser)
         assert load(name).SUMMARY
-        assert parser.parse_args(["--seconds", "3", "--matches", "5"]).seconds == 3
+        length = {"recovery": "times", "soak": "minutes"}.get(name, "seconds")
+        assert getattr(parser.parse_args([f"--{length}", "3", "--matches", "5"]), length) == 3
 
 
 class TestResult:
@@ -79,6 +88,22 @@ class TestResult:
         assert (printed["ours"], printed["peers"], printed["ratio"]) == (150.0, {"scrapy-playwright": 5.0}, 30.0)
         assert printed["machine"]["cores"] >= 1
         assert printed["problems"] == []
+
+    def test_is_written_into_the_page_about_the_benches(self, bench, tmp_path):
+        bench(MEASURED)
+        harness.main(["polls"])
+        page = (tmp_path / "benchmarks.md").read_text()
+        assert "| VictoryLine, journaled polls | 150 a second |  |\n" in page
+        assert "| against scrapy-playwright | 30 x | 30 x |\n" in page
+        assert "crawlee" not in page  # what was not measured has no row
+        assert page.startswith("# Page\n")
+        assert page.endswith("The end.\n")
+        assert "old" not in page
+
+    def test_the_page_has_a_place_for_every_bench_and_the_figures_that_were_saved(self):
+        text = report.PAGE.read_text()
+        assert {name for _, name, _ in report.MARKED.findall(text)} == report.FIGURES.keys() >= BENCHES.keys()
+        assert text == report.filled(text), "run: python -m benchmarks.report"
 
     def test_with_problems_ends_in_an_error_and_overwrites_nothing_good(self, bench, capsys, tmp_path):
         bench(MEASURED)
@@ -100,7 +125,7 @@ class TestResult:
     @pytest.mark.usefixtures("bench")
     def test_of_another_database_has_a_file_of_its_own(self, tmp_path):
         results.save(results.complete("polls", MEASURED, took_seconds=1, load_before=0.0), variant="sqlite")
-        assert [path.name for path in tmp_path.iterdir()] == ["polls-sqlite.json"]
+        assert [path.name for path in tmp_path.glob("*.json")] == ["polls-sqlite.json"]
 
     @pytest.mark.parametrize(
         ("values", "percent", "expected"),
@@ -185,9 +210,14 @@ class TestSides:
             side.take_turn(seconds=1, tasks=9)
 
 
-class TestPeer:
-    def test_has_the_playwright_that_we_have(self):
-        assert scrapy_playwright.pins()["playwright"] == version("playwright")
+class TestPeers:
+    @pytest.mark.parametrize("peer", VISITORS, ids=lambda peer: peer.name)
+    def test_have_the_playwright_that_we_have(self, peer):
+        assert peer.pins()["playwright"] == version("playwright")
+        assert peer.program.exists()
+
+    def test_the_plain_way_of_scrapy_playwright_is_the_one_that_we_compare_with(self):
+        assert (PLAIN.name, PLAIN.manner) == ("scrapy-playwright", ())
 
     def test_only_visits_within_the_window_count(self):
         lines = [
@@ -197,10 +227,22 @@ class TestPeer:
             {"at": 13.0, "key": "C", "error": "Timeout"},
             {"at": 21.0, "key": "D", "asked_at": 20.9, "scores": ["1/0(0.1", ""]},
         ]
-        visits = scrapy_playwright.read("\n".join(map(json.dumps, lines)), Cpu(0.0, {}))
+        visits = visitor.read("\n".join(map(json.dumps, lines)), Cpu(0.0, {}))
         assert [(one.key, one.scores) for one in visits.seen] == [("B", ((92, 10, "14.4"), (3, 0, "0.2")))]
         assert visits.errors == ["C: Timeout"]
         assert (visits.seconds, visits.milliseconds) == (10.0, [250.0])
 
-    def test_a_spider_that_never_got_warm_has_done_nothing(self):
-        assert scrapy_playwright.read("", Cpu(0.0, {})).seen == []
+    def test_one_that_never_got_warm_has_done_nothing(self):
+        assert visitor.read("", Cpu(0.0, {})).seen == []
+
+    def test_the_window_opens_when_every_page_was_used_twice(self, tmp_path):
+        blob = json.dumps({"x/getSV3": {"a": "A^B", "j": "92/10(14.4", "k": "", "B": "4"}, "x/getBallFeeds": [1, 2]})
+        window = crex_page.Window(tmp_path / "out", seconds=60, pages=2)
+        for number in range(5):
+            window.read(f"key{number}", 1.0, blob.replace('"', "&q;"))
+            assert not window.is_over()
+        window.read("broken", 1.0, "no blob")
+        lines = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+        kinds = [kind for line in lines for kind in ("window", "error", "scores") if kind in line]
+        assert kinds == [*["scores"] * 4, "window", "scores", "error"]
+        assert lines[0]["scores"] == ["92/10(14.4", ""]

@@ -26,6 +26,7 @@ def system() -> Iterator[System]:
         "NAVIGATION_TIMEOUT_SECONDS": "5",
         "PAGE_TIMEOUT_SECONDS": "5",
         "SELECTOR_TIMEOUT_SECONDS": "2",
+        "BROWSER_HUNG_SECONDS": "5",
         "CIRCUIT_BREAKER_TIMEOUT_SECONDS": "5",
         "PAUSE_SECONDS": "5",
         "BREAK_INTERVAL_SECONDS": "3",
@@ -64,6 +65,29 @@ class TestBrowserKilled:
         _, alive = psutil.wait_procs(old, timeout=10)
         assert alive == []
         wait_for(lambda: len(system.browsers()) == 1, seconds=10, what="one browser and no other")
+
+
+@pytest.mark.fault_number(17)
+@pytest.mark.faults_only
+@pytest.mark.requirement("NFR-005", "FR-004")
+class TestBrowserHangs:
+    def test_updates_go_on_and_another_browser_takes_its_place(self, system: System, recovered: Recovered) -> None:
+        (old,) = system.browsers()
+        live = [match.ref_id for match in system.live()]
+        stopped_at = time.time()
+        old.suspend()
+        recovered(
+            "Chromium stopped: the next updates",
+            system.await_updates(live, since=stopped_at, seconds=45),
+            bound=45,
+        )
+        wait_for(
+            lambda: [one.pid for one in system.browsers()] not in ([], [old.pid]), seconds=60, what="another browser"
+        )
+        recovered("Chromium stopped: another one in its place", time.time() - stopped_at, bound=45)
+        wait_for(lambda: len(system.browsers()) == 1, seconds=10, what="one browser and no other")
+        assert system.count_tasks("charged_attempts > 0", since=stopped_at) == 0
+        system.assert_is_true()
 
 
 @pytest.mark.fault_number(19)

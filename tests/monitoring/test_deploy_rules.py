@@ -10,7 +10,9 @@ import yaml
 from django.conf import settings
 
 FOLDER = Path(settings.BASE_DIR) / "deploy" / "prometheus"
-NAME = re.compile(r"\b(?:scraper_[a-z_]+|victoryline_[a-z_]+|active_scrapers_count|data_staleness_seconds)\b")
+NAME = re.compile(
+    r"\b(?:scraper_[a-z_]+|victoryline_[a-z_]+|active_scrapers_count|data_staleness_seconds|data_integrity_score)\b"
+)
 
 
 def rules() -> list[dict[str, str]]:

@@ -232,7 +232,7 @@ def test_asks_few_questions_however_many_scrapers(django_assert_max_num_queries:
     make_worker()
     for _ in range(30):
         make_watched()
-    with django_assert_max_num_queries(7):
+    with django_assert_max_num_queries(9):
         health_document(timezone.now())
 
 

@@ -106,7 +106,7 @@ class TestOfTheSystem:
     ) -> None:
         for _ in range(20):
             make_error(make_watched()[0])
-        with django_assert_max_num_queries(20):
+        with django_assert_max_num_queries(27):
             list(JournalCollector().collect())
 
 

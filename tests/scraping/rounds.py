@@ -79,7 +79,7 @@ class RoundReader(ScriptedReader):
         self.read_ids: list[str] = []
         self.lists = 0
 
-    def round_list(self, site: Site, adapter: Adapter, asked: Mapping[str, int]) -> Reading:
+    def round_list(self, site: Site, adapter: Adapter, asked: Mapping[str, int], **_: Any) -> Reading:
         self.lists += 1
         if isinstance(self._listed, Exception):
             raise self._listed

@@ -11,6 +11,7 @@ from django.db import InterfaceError, OperationalError
 from scraping import heartbeat, journal
 from scraping.browser.host import BrowserHost, Replacement
 from scraping.browser.options import BrowserOptions
+from scraping.browser.sessions import Sessions
 from scraping.heartbeat import Heartbeat
 from scraping.models import ScrapeTask, TaskState, Worker
 from scraping.signals import browser_replaced
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.both, pytest.mark.django_db]
 def beating(tmp_path: Any) -> Heartbeat:
     """Of a worker whose browser has not started yet. Its thread is not running: tests call its beats."""
     host = BrowserHost(BrowserOptions(executable=tmp_path / "chromium", owner="w-1"))
-    return Heartbeat(engine_with(ValueError("never read")), host, every_seconds=0.01)
+    return Heartbeat(engine_with(ValueError("never read")), Sessions(host), every_seconds=0.01)
 
 
 class TestBeat:
@@ -58,6 +59,7 @@ class TestBeat:
         assert (worker.active_tasks, worker.browser_pid) == (1, None)
         assert worker.memory_bytes > 10_000_000
         assert worker.peak_memory_bytes >= worker.memory_bytes
+        assert worker.free_memory_bytes > 0
 
     def test_the_last_one_says_goodbye(self, beating: Heartbeat) -> None:
         beating.beat(now=NOW)

@@ -182,7 +182,8 @@ class TestDue:
 class TestHint:
     def hints(self, broker: StubBroker) -> list[int]:
         queue = broker.queues[QUEUE]
-        return [dramatiq.Message.decode(queue.get_nowait()).args[0] for _ in range(queue.qsize())]
+        messages = [dramatiq.Message.decode(queue.get_nowait()) for _ in range(queue.qsize())]
+        return [task_id for message in messages for task_id in message.args]
 
     def test_tells_the_workers_what_is_due(self, broker: StubBroker) -> None:
         task_id = open_task(make_ref())

@@ -98,7 +98,8 @@ def half_open(source: Source, *, at: datetime = NOW) -> Breaker:
 
 def hints(broker: StubBroker) -> list[int]:
     queue = broker.queues[QUEUE]
-    return [dramatiq.Message.decode(queue.get_nowait()).args[0] for _ in range(queue.qsize())]
+    messages = [dramatiq.Message.decode(queue.get_nowait()) for _ in range(queue.qsize())]
+    return [task_id for message in messages for task_id in message.args]
 
 
 class TestOutcomes:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from scraping import source_file
 from scraping.models import JobKind, MatchRef, ScrapeJob, Source
@@ -35,10 +36,17 @@ class TestRead:
     @pytest.mark.parametrize(
         ("text", "named"),
         [
-            ("sources: [{domain_id: nobody, name: N, sport: s, base_url: b}]", "no adapter for nobody"),
+            ("sources: [{domain_id: nobody, name: N, sport: s, base_url: https://b.example}]", "no adapter for nobody"),
             ("sources: [{domain_id: crex, name: N, sport: s}]", "base_url"),
-            ("sources: [{domain_id: crex, name: N, sport: s, base_url: b, colour: red}]", "colour"),
-            ("sources: [{domain_id: crex, name: N, sport: s, base_url: b, precedence_weight: 200}]", "precedence"),
+            ("sources: [{domain_id: crex, name: N, sport: s, base_url: https://b.example, colour: red}]", "colour"),
+            (
+                "sources: [{domain_id: crex, name: N, sport: s, base_url: https://b.example, precedence_weight: 200}]",
+                "precedence",
+            ),
+            (
+                "sources: [{domain_id: pro, name: N, sport: s, base_url: https://b.example, adapter: me}]",
+                "adapter for me",
+            ),
             ("sources: [", "sources.yaml"),
             ("", "sources.yaml"),
         ],
@@ -48,6 +56,37 @@ class TestRead:
         path.write_text(text)
         with pytest.raises(SourceFileError, match=named):
             source_file.read(path)
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("base_url", "b"),
+            ("base_url", "ftp://crex.com"),
+            ("base_url", "https://me:secret@crex.com"),
+            ("token_url", "crex.com/token"),
+            ("token_url", "javascript:alert(1)"),
+            ("api_hosts", ["https://api.crex.com"]),
+            ("api_hosts", ["api.crex.com/v1"]),
+            ("api_hosts", ["*.crex.com"]),
+            ("api_hosts", ["me@crex.com"]),
+            ("api_hosts", [""]),
+            ("api_hosts", "api.crex.com"),
+            ("read_way", "guess"),
+            ("robots_policy", "never"),
+            ("daily_megabytes", -1),
+            ("selectors", {"title": []}),
+            ("selectors", {"title": [""]}),
+            ("selectors", {"title": "h1"}),
+        ],
+    )
+    def test_a_value_that_makes_no_sense_is_named(self, field: str, value: object) -> None:
+        with pytest.raises(ValidationError) as failure:
+            entry(**{field: value})
+        assert {error["loc"][0] for error in failure.value.errors()} == {field}
+
+    def test_hosts_are_bare_names_with_a_port_at_most(self) -> None:
+        hosts = ["API.crex.com", "cdn.crex.com:8443", "127.0.0.1", "[::1]:8080", "::1"]
+        assert entry(api_hosts=hosts).api_hosts == [host.lower() for host in hosts]
 
     def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(SourceFileError, match=r"sources\.yaml"):
@@ -60,6 +99,26 @@ class TestSync:
         assert (source.key, source.base_url, source.is_enabled) == ("crex", "https://crex.com", True)
         assert source.precedence_weight == 80
         assert ScrapeJob.objects.get().kind == JobKind.WATCH
+
+    def test_every_way_of_reading_has_its_column(self) -> None:
+        """Whatever the file may say of a source, a reset brings it back."""
+        told = {
+            "adapter": "crex",
+            "read_way": "visit",
+            "robots_policy": "warn",
+            "api_hosts": ["api.pro.example"],
+            "allows_private_addresses": True,
+            "uses_proxy": False,
+            "daily_megabytes": 500,
+            "token_url": "https://api.pro.example/token",
+            "selectors": {"title": ["h1", "//h2"]},
+        }
+        pro = entry(domain_id="pro", base_url="https://pro.example", **told)
+        source = sync(pro)
+        assert {name: getattr(source, name) for name in told} == told
+        Source.objects.update(api_hosts=[], token_url="", uses_proxy=True, selectors={}, read_way="auto")
+        source = sync(pro, reset=True)
+        assert {name: getattr(source, name) for name in told} == told
 
     def test_twice_is_once(self) -> None:
         sync(entry())
@@ -105,3 +164,20 @@ class TestStadium:
         sync(entry(), stadium=STADIUM)
         source = sync(entry())
         assert (source.base_url, source.is_enabled) == ("https://crex.com", False)
+
+    def test_a_source_that_few_stadiums_show_is_written_but_not_enabled(self) -> None:
+        assert not sync(entry(in_stadium=False), stadium=STADIUM).is_enabled
+
+    def test_a_token_service_of_the_site_moves_with_it(self) -> None:
+        own = entry(token_url="https://crex.com/token/generate-token")
+        assert sync(own, stadium=STADIUM).token_url == f"{STADIUM}/crex/token/generate-token"
+        assert sync(own).token_url == "https://crex.com/token/generate-token"
+
+    def test_a_token_service_elsewhere_stays_there(self) -> None:
+        assert (
+            sync(entry(token_url="https://crex.com.au/token"), stadium=STADIUM).token_url == "https://crex.com.au/token"
+        )
+
+    def test_private_addresses_are_allowed_there_only(self) -> None:
+        assert sync(entry(), stadium=STADIUM).allows_private_addresses
+        assert not sync(entry()).allows_private_addresses

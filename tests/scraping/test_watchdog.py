@@ -19,6 +19,7 @@ from dramatiq.brokers.stub import StubBroker
 
 from scraping.browser.host import BrowserHost
 from scraping.browser.options import BrowserOptions
+from scraping.browser.sessions import Sessions
 from scraping.engine import Engine
 from scraping.heartbeat import Heartbeat
 from scraping.models import Stage
@@ -276,7 +277,7 @@ def working(tmp_path: Any) -> Iterator[tuple[dramatiq.Worker, Engine, Heartbeat]
     worker.start()
     engine = engine_with(ValueError("never read"))
     host = BrowserHost(BrowserOptions(executable=tmp_path / "chromium", owner="w-1"))
-    heartbeat = Heartbeat(engine, host, every_seconds=600)
+    heartbeat = Heartbeat(engine, Sessions(host), every_seconds=600)
     heartbeat.run = heartbeat._stopping.wait  # type: ignore[method-assign,assignment]
     heartbeat.start()
     deadline = time.monotonic() + 10

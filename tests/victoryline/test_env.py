@@ -123,6 +123,7 @@ class TestContradictions:
             ({"RETRY_BASE_DELAY_SECONDS": "17"}, "RETRY_BASE_DELAY_SECONDS is 17 and RETRY_MAX_DELAY_SECONDS is 16"),
             ({"HEARTBEAT_SECONDS": "8"}, "a lease must outlive two heartbeats"),
             ({"PORT": "9090"}, "PORT and PROMETHEUS_PORT are both 9090"),
+            ({"SOURCE_CREDENTIALS": "crexpro=a hunter2"}, "SOURCE_CREDENTIALS: entry 2 is not source=secret"),
             ({"DB_POOL_MAX": "9"}, "DB_CONNECTION_POOL_SIZE is 10 and DB_POOL_MAX is 9"),
             ({"DATABASE_URL": "postgres://db/x", "JWT_SIGNING_KEY": "k"}, "SECRET_KEY is empty"),
         ],

@@ -36,6 +36,7 @@ OF_TABLE = {
     "scraping.Breaker": "breakers", "scraping.OutcomeBucket": "outcomes", "monitoring.HealthLog": "health-log",
     "monitoring.GradeChange": "grade-changes", "monitoring.AuditEntry": "audit", "monitoring.Alert": "alerts",
     "apiauth.AccessLog": "access-log",
+    "scraping.FieldFill": "field-fills", "scraping.ProxySession": "proxy-sessions", "scraping.SourceDay": "traffic",
 }  # fmt: skip
 
 

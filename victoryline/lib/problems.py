@@ -81,6 +81,11 @@ class TooStale(ApiProblem):
     kind = "too-stale"
 
 
+class NoMemory(ApiProblem):
+    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
+    kind = "insufficient-memory"
+
+
 class StoreAway(ApiProblem):
     status_code = status.HTTP_503_SERVICE_UNAVAILABLE
 
@@ -96,6 +101,7 @@ class StoreAway(ApiProblem):
 TITLES = {
     "bad-parameter": "A parameter has a value that can't be used",
     "too-stale": "The data is older than you accept",
+    "insufficient-memory": "Insufficient memory resources",
 }
 
 

@@ -22,6 +22,7 @@ PR_SET_PDEATHSIG = 1
 # Chromium and PostgreSQL put unix sockets into their folders; the kernel refuses paths of more than 107 characters.
 LONGEST_TEMP_DIR = 60
 OWN = ".victoryline"
+OWN_PREFIX = "victoryline-"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -103,7 +104,7 @@ def end_group(process: "subprocess.Popen[bytes]", *, grace_seconds: float) -> No
 def short_temp_dir(preferred: Path) -> Path:
     """An empty folder at `preferred`, or elsewhere when its path is too long for unix sockets."""
     if len(str(preferred)) > LONGEST_TEMP_DIR:
-        return Path(tempfile.mkdtemp(prefix="victoryline-"))
+        return Path(tempfile.mkdtemp(prefix=OWN_PREFIX))
     remove_tree(preferred)
     preferred.mkdir(parents=True, mode=0o700)
     return preferred
@@ -114,16 +115,33 @@ def mark_as_own(folder: Path) -> None:
     (folder / OWN).touch()
 
 
-def own_temp_dir() -> Path:
-    """This process's temporary folder, removed when the process ends if a supervisor made it; call it once, early.
+def own_temp_dir(owner: str) -> Path:
+    """A temporary folder for this process alone, removed when it ends; call it once, early. `owner` is written into it.
 
-    The supervisor empties the folders of its children as well; this is for the time when the supervisor was killed.
-    The system's shared folder is left alone.
+    A supervisor makes one for each of its children, and empties them as well: this is for the time when the supervisor
+    was killed. Without a supervisor we make our own, so that what a browser leaves behind is never mixed up with
+    others' files, and can be told from its owner's name when we are killed.
     """
     folder = Path(tempfile.gettempdir())
-    if (folder / OWN).exists():
-        atexit.register(remove_tree, folder)
+    if not (folder / OWN).exists():
+        folder = Path(tempfile.mkdtemp(prefix=OWN_PREFIX))
+        tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
+    (folder / OWN).write_text(owner, encoding="utf-8")
+    atexit.register(remove_tree, folder)
     return folder
+
+
+def owned_temp_dirs() -> list[tuple[Path, str]]:
+    """The temporary folders of this kind beside our own, and in it, with the names of their owners."""
+    here = Path(tempfile.gettempdir())
+    marks = [mark for root in (here, here.parent) for mark in root.glob(f"*/{OWN}") if mark.is_file()]
+    return [(mark.parent, owner) for mark in marks if (owner := _text(mark))]
+
+
+def _text(file: Path) -> str:
+    with suppress(OSError, UnicodeDecodeError):
+        return file.read_text(encoding="utf-8").strip()
+    return ""
 
 
 def remove_tree(folder: Path) -> None:

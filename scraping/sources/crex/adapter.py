@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from urllib.parse import quote
 
 import orjson
 
@@ -16,7 +17,9 @@ from scraping.sources.crex import addresses, blob, dom, feed, listing
 from scraping.sources.crex.compose import SOURCE, compose, envelope, missing_in
 from scraping.sources.crex.facts import Facts, facts_of_page, with_mapping
 from scraping.sources.crex.live import live_data, parse_live
+from scraping.sources.layout import Layout
 
+_PUBLIC = "public"
 _LIST = Endpoint("list", re.compile(r"/(?:getLiveMatches|liveMatches2(?:\.php)?)(?:\?|$)"))
 
 
@@ -29,18 +32,28 @@ class CrexAdapter:
     events_endpoint = "feed"
     round_fields: tuple[str, ...] = ()  # a series here is a list of matches without rounds
     address_example = addresses.EXAMPLE
+    layout: Layout | None = None
+    list_layout: Layout | None = None
+    prefers_attached = False
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         key = re.escape(ref.source_event_id)
         return (
-            Endpoint("live", re.compile(rf"/(?:getSV3|sV3\.php)\?(?:.*&)?key={key}(?:&|$)")),
+            Endpoint("live", re.compile(rf"/(?:getSV3|sV3\.php)\?(?:.*&)?key={key}(?:&|$)"), is_pulse=True),
             Endpoint("feed", re.compile(r"/getBallFeeds(?:\?|$)"), is_required=False, method="POST"),
             Endpoint("mapping", re.compile(r"/getHomeMapData\w*(?:\?|$)"), is_required=False, method="POST"),
         )
 
     def parse(self, reading: Reading) -> Payload:
         with loose.rejecting_absurd_values(reading.ref.url):
-            return _from_live(reading) if reading.mode is ReadMode.DIRECT else _visited(reading)
+            if reading.mode is not ReadMode.DIRECT:
+                return _visited(reading)
+            return _from_public(reading) if reading.document(_PUBLIC) else _from_live(reading)
+
+    def public_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        """Score and standing; its members' site asks a token for the rest."""
+        key = quote(ref.source_event_id, safe="")
+        return (Request(_PUBLIC, f"{base_url.rstrip('/')}/api/v3/public/getSV3?key={key}"),)
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
         items = _items(reading)
@@ -97,6 +110,18 @@ def _from_live(reading: Reading) -> Payload:
     is_early = facts.start_time is not None and reading.captured_at < facts.start_time
     live = parse_live(live_data(document), may_be_bare=is_early)
     return compose(reading.ref, reading.captured_at, live, facts, _items(reading))
+
+
+def _from_public(reading: Reading) -> Payload:
+    """What is told without a token: good for the score, and it denies nothing of what is known besides."""
+    document = reading.document(_PUBLIC)
+    if document is None or document.status >= 400:
+        raise SchemaBreak("the public endpoint gave no answer", url=reading.ref.url)
+    facts = _facts(reading)
+    is_early = facts.start_time is not None and reading.captured_at < facts.start_time
+    live = parse_live(live_data(document), may_be_bare=is_early)
+    payload = compose(reading.ref, reading.captured_at, live, facts, None, went_without=("live_answer",))
+    return payload.model_copy(update={"is_partial_state": True})
 
 
 def _from_state(reading: Reading) -> Payload:

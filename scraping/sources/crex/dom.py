@@ -14,10 +14,10 @@ from parsel import Selector
 from scraping.errors import LayoutChanged
 from scraping.payloads import Innings, LastEvent, MatchState, Sport, Team, Teams
 from scraping.sources import loose
+from scraping.sources.balls import ball_kind
 from scraping.sources.base import Document, Reading
 from scraping.sources.crex import status
 from scraping.sources.crex.compose import title_of
-from scraping.sources.crex.feed import ball_kind
 from scraping.sources.crex.live import SIDES, Total, parse_total, score_of
 
 HEADERS = (".team-inning", ".team-innings", ".team-content", ".live-c-w .team-score", ".team-info")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Event, LastEvent
 from scraping.sources import loose
+from scraping.sources.balls import ball_kind
 from scraping.sources.base import Document
 from scraping.sources.crex import status
 
 Item = Mapping[str, Any]
-_NUMBER = re.compile(r"\d{1,2}", re.ASCII)
 _NAMES = {"dot": "No run", "four": "Four", "six": "Six", "wicket": "Wicket", "runs": "Runs", "wide": "Wide"}
-_EXTRAS = (("wd", "wide"), ("nb", "no_ball"), ("lb", "leg_bye"))
 _NOT_CRITICAL = frozenset({"over_complete", "review", "other"})
 
 
@@ -88,24 +86,6 @@ def oldest_id(items: list[Item]) -> Any:
 
 def reaches_the_first_ball(items: list[Item]) -> bool:
     return any(loose.integer(item.get("delivery")) == 1 for item in items)
-
-
-def ball_kind(code: str) -> tuple[str, int | None]:
-    """Kind and runs of a ball's code: "4", "1nb" (feed) or "nb1" (recent overs), "W", "^2" (caught)."""
-    token = code.strip().lower()
-    numbers = [int(number) for number in _NUMBER.findall(token)]
-    if token.startswith("^"):
-        return "wicket", 0
-    for mark, kind in _EXTRAS:
-        if mark in token and "w" not in token.replace("wd", ""):
-            return kind, sum(numbers) if numbers else 1
-    if "w" in token and len(token) <= 6:
-        return "wicket", sum(numbers)
-    if re.fullmatch(r"\d{0,2}b\d{1,2}|\d{1,2}b", token):
-        return "bye", sum(numbers)
-    if re.fullmatch(r"\d{1,2}", token):
-        return {0: "dot", 4: "four", 6: "six"}.get(numbers[0], "runs"), numbers[0]
-    return "other", None
 
 
 def _kind(item: Item) -> tuple[str, int | None]:

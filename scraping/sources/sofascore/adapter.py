@@ -10,6 +10,7 @@ from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Integrity, Payload, Sport
 from scraping.sources import challenge, loose
 from scraping.sources.base import Document, Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.layout import Layout
 from scraping.sources.sofascore import addresses, listing, rounds
 from scraping.sources.sofascore.event import check_shape, goals_of, missing_in, sport_of, state_of
 from scraping.sources.sofascore.incidents import events_of, goals_in, happenings, is_beyond
@@ -27,6 +28,9 @@ class SofascoreAdapter:
     events_endpoint = "incidents"
     round_fields = rounds.FIELDS
     address_example = addresses.EXAMPLE
+    layout: Layout | None = None
+    list_layout: Layout | None = None
+    prefers_attached = False
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         event = rf"/api/v1/event/{re.escape(ref.source_event_id)}"

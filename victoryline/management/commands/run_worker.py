@@ -6,14 +6,17 @@ import os
 import threading
 import time
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from monitoring.metrics import start_worker_metrics
-from scraping import identity, policies
+from scraping import identity, policies, proxy_plan
+from scraping.browser.care import MEGABYTE, CarePolicy, MemoryLimits
 from scraping.browser.options import BrowserOptions
+from scraping.reading.tokens import credentials_of
 from scraping.scheduler.loop import SchedulerLoop
 from scraping.spool import SpoolLimits
 from scraping.vital_signs import watch_thread
@@ -45,12 +48,12 @@ class Command(BaseCommand):
             )
         worker_id = identity.new_name()
         set_process(service="engine" if with_scheduler else "worker", worker=worker_id)
-        own_temp_dir()
+        temp_dir = own_temp_dir(worker_id)
         stopping = on_signals()
         if start_worker_metrics(config):
             presence.database.watch()  # so that metrics, and with them health checks, don't wait for an outage to end
         watchdog = Watchdog()
-        worker = _make_worker(config, worker_id, watchdog)
+        worker = _make_worker(config, worker_id, watchdog, temp_dir)
         worker.start()
         loop = make_loop(config, holder=worker_id) if with_scheduler else None
         thread = _start(loop, config, watchdog) if loop else None
@@ -65,7 +68,7 @@ class Command(BaseCommand):
         worker.stop(timeout_seconds=max(1.0, seconds - (time.monotonic() - began)))
 
 
-def _make_worker(config: Config, worker_id: str, watchdog: Watchdog) -> WorkerProcess:
+def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: Path) -> WorkerProcess:
     broker = install(config.redis_url)
     from scraping import actors  # noqa: F401  (actors bind to the broker that was just installed)
 
@@ -81,6 +84,9 @@ def _make_worker(config: Config, worker_id: str, watchdog: Watchdog) -> WorkerPr
         capture_timeout_seconds=config.selector_timeout_seconds,
         max_body_bytes=config.max_body_kb * 1024,
         max_redirects=config.max_redirects,
+        uses_cdp=config.scraper_use_cdp,
+        cdp_endpoint=config.scraper_cdp_endpoint,
+        has_stealth=config.scraper_stealth,
     )
     options = WorkerOptions(
         worker_id,
@@ -92,6 +98,19 @@ def _make_worker(config: Config, worker_id: str, watchdog: Watchdog) -> WorkerPr
         spool_limits=SpoolLimits(config.max_queue_size, config.max_queue_size_mb * 1024 * 1024),
         min_free_disk_mb=config.min_free_disk_mb,
         patience=patience(config),
+        care=CarePolicy(
+            max_pages=config.browser_max_pages,
+            max_age_seconds=config.scraper_max_lifetime_hours * 3600.0,
+            hung_seconds=config.browser_hung_seconds,
+            drain_seconds=config.browser_drain_seconds,
+        ),
+        memory=MemoryLimits(config.memory_soft_limit_mb * MEGABYTE, config.memory_hard_limit_mb * MEGABYTE),
+        min_free_memory_bytes=config.min_free_memory_mb * MEGABYTE,
+        own_temp_dir=temp_dir,
+        has_adaptive_timeouts=config.enable_adaptive_timeouts,
+        proxies=proxy_plan.current(),
+        credentials=credentials_of(config.source_credentials),
+        token_degraded_seconds=config.token_degraded_seconds,
     )
     return WorkerProcess(broker, options, watchdog)
 

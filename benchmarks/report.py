@@ -1,0 +1,140 @@
+"""Writes the figures of the saved results into docs/benchmarks.md, each between the two marks of its bench.
+
+Done by itself whenever a result is saved; `python -m benchmarks.report` does it by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks import results
+from victoryline.env import PROJECT_ROOT
+
+PAGE = PROJECT_ROOT / "docs" / "benchmarks.md"
+MARKED = re.compile(r"(<!-- figures of (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A row of a table: what it is, where it stands in the result, and what was to be reached."""
+
+    what: str
+    path: Sequence[str]
+    unit: str
+    wanted: str = ""
+
+
+def _ages(wanted: str, memory: str) -> tuple[Figure, ...]:
+    return (
+        Figure("live matches", ("matches",), ""),
+        Figure("age of the data, p50", ("age_p50_s",), "s"),
+        Figure("age of the data, p95", ("age_p95_s",), "s"),
+        Figure("age of the data, p99", ("age_p99_s",), "s", wanted),
+        Figure("memory, highest", ("memory_mb",), "MB", memory),
+        Figure("memory, mean", ("memory_mean_mb",), "MB"),
+    )
+
+
+FIGURES: dict[str, tuple[Figure, ...]] = {
+    "polls": (
+        Figure("VictoryLine, journaled polls", ("ours",), "a second"),
+        Figure("scrapy-playwright, a page for every request", ("peers", "scrapy-playwright"), "a second"),
+        Figure("scrapy-playwright, pages reused", ("peers", "scrapy-playwright, pages reused"), "a second"),
+        Figure("crawlee", ("peers", "crawlee"), "a second"),
+        Figure("against scrapy-playwright", ("ratio",), "x", "30 x"),
+        Figure("against scrapy-playwright, pages reused", ("ratio_tuned",), "x"),
+        Figure("CPU of a poll, theirs against ours", ("cpu_ratio",), "x"),
+    ),
+    "live": (
+        *_ages("< 5 s", "< 1536 MB"),
+        Figure("from the reading to its commit, mean", ("commit_ms",), "ms", "< 50 ms"),
+        Figure("polls", ("polls_a_second",), "a second"),
+        Figure("CPU of workers, scheduler, browsers (100 is a core)", ("cpu_percent",), "%"),
+        Figure("CPU of a poll against that with the fewest matches", ("cost_ratio",), "x", "at most 1.2 x"),
+        Figure("the same without servers and stadium", ("cost_ratio_ours",), "x"),
+    ),
+    "attached": (
+        *_ages("< 5 s", "< 2500 MB"),
+        Figure("from the reading to its commit, mean", ("commit_ms",), "ms"),
+        Figure("CPU of workers, scheduler, browsers (100 is a core)", ("cpu_percent",), "%"),
+    ),
+    "recovery": (
+        Figure("browser lost, next good update, p95", ("browser_p95_s",), "s", "< 5 s"),
+        Figure("worker killed, next good update of its matches, p95", ("worker_p95_s",), "s", "< 20 s"),
+        Figure("Chromium killed: p50", ("kinds", "browser", "next_update_s", "p50"), "s"),
+        Figure("Chromium killed: next good visit, p95", ("kinds", "browser", "next_visit_s", "p95"), "s"),
+        Figure("renderer killed: next good visit, p95", ("kinds", "renderer", "next_visit_s", "p95"), "s"),
+        Figure("driver killed: next good visit, p95", ("kinds", "driver", "next_visit_s", "p95"), "s"),
+        Figure("worker killed: p50", ("kinds", "worker", "next_update_s", "p50"), "s"),
+        Figure("worker killed: until all matches were updated, p95", ("kinds", "worker", "all_matches_s", "p95"), "s"),
+        Figure("kills of each kind", ("times",), ""),
+    ),
+    "soak": (
+        *_ages("", ""),
+        Figure("minutes", ("minutes",), ""),
+        Figure("recycled browsers", ("recycles",), ""),
+        Figure("memory, slope", ("memory_slope_mb_an_hour",), "MB an hour"),
+        Figure("memory, slope against its mean", ("memory_slope_percent_an_hour",), "% an hour"),
+        Figure("memory of the Python processes, slope", ("python_memory_slope_mb_an_hour",), "MB an hour"),
+        Figure("processes, before", ("before", "processes"), ""),
+        Figure("processes, after", ("after", "processes"), "", "as before"),
+        Figure("open files, before", ("before", "files"), ""),
+        Figure("open files, after", ("after", "files"), "", "as before"),
+        Figure("temporary folders, before", ("before", "folders"), ""),
+        Figure("temporary folders, after", ("after", "folders"), "", "as before"),
+    ),
+    "journal": (
+        Figure("VictoryLine, tasks", ("ours",), "a second"),
+        Figure("procrastinate, tasks", ("peer",), "a second"),
+        Figure("against procrastinate", ("ratio",), "x"),
+    ),
+    "growth": (Figure("dispatch with a million rows against ten thousand", ("ratio",), "x", "at most 1.5 x"),),
+}
+
+
+def write() -> None:
+    """Put the figures of every saved result into the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(filled(text), encoding="utf-8")
+
+
+def filled(text: str) -> str:
+    return MARKED.sub(lambda found: f"{found[1]}{figures_of(found[2])}{found[3]}", text)
+
+
+def figures_of(bench: str) -> str:
+    """A table of a bench's figures, when and where they were measured, and its picture where there is one."""
+    file = results.FOLDER / f"{bench}.json"
+    if not file.exists():
+        return f"\nNot measured yet: `make bench BENCH={bench}`.\n\n"
+    result = json.loads(file.read_text(encoding="utf-8"))
+    rows = [(one, _value(result, one.path)) for one in FIGURES[bench]]
+    table = [f"| {one.what} | {_number(value)} {one.unit} | {one.wanted} |" for one, value in rows if value is not None]
+    picture = f"\n![{bench}](../benchmarks/results/{bench}.png)\n" if file.with_suffix(".png").exists() else ""
+    return "\n| what | measured | to reach |\n|---|---|---|\n" + "\n".join(table) + f"\n\n{_where(result)}\n{picture}\n"
+
+
+def _value(result: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        result = result.get(name) if isinstance(result, dict) else None
+    return result
+
+
+def _number(value: float | str) -> str:
+    return f"{value:,.10g}" if isinstance(value, int | float) else str(value)
+
+
+def _where(result: dict[str, Any]) -> str:
+    machine = result["machine"]
+    return (
+        f"{result['measured_at'][:16].replace('T', ' ')} UTC, {machine['cores']} cores, {result['took_seconds']} s, "
+        f"load before it {machine['load_before']:g}."
+    )
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,82 @@
+"""A stretch of time in which a system is watched: how old its data was, what it held, what it used. Ready Django."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Sum
+from django.utils import timezone
+
+from benchmarks import results, watch
+from benchmarks.arena import Arena
+from benchmarks.cpu import Cpu, CpuMark, milliseconds_each
+from benchmarks.gauge import Gauge, is_ours
+from benchmarks.progress import let_run, say
+from scraping.models import Scraper
+
+
+@dataclass(frozen=True)
+class Stretch:
+    seconds: float
+    matches: int
+    gauge: Gauge
+    window: watch.Window
+    commit_ms: float
+    cpu: Cpu
+
+    @property
+    def cost(self) -> dict[str, float]:
+        """CPU milliseconds a poll: by part, of all, and of what is ours (without servers and stadium)."""
+        each = milliseconds_each([self.cpu], self.window.polls)
+        return each | {"ours": round(sum(value for part, value in each.items() if is_ours(part)), 2)}
+
+    def figures(self) -> dict[str, Any]:
+        percent = self.cpu.percent()
+        return {
+            "matches": self.matches,
+            "seconds": round(self.seconds),
+            **self.gauge.figures(),
+            "commit_ms": self.commit_ms,
+            "cpu_percent": round(sum(value for part, value in percent.items() if is_ours(part)), 1),
+            "cpu_percent_by_part": percent,
+            "cpu_ms_a_poll": self.cost,
+            "polls_a_second": round(self.window.polls / self.seconds, 1),
+            "poll_p50_ms": round(results.percentile(self.window.milliseconds, 50), 1),
+            "poll_p95_ms": round(results.percentile(self.window.milliseconds, 95), 1),
+        }
+
+    def problems(self) -> list[str]:
+        errors = self.window.errors
+        found = [f"{len(errors)} errors with {self.matches} matches, the first: {errors[0]}"] if errors else []
+        if self.window.matches < self.matches:
+            found.append(f"only {self.window.matches} of {self.matches} matches were polled")
+        return found
+
+
+def measure(place: Arena, *, matches: int, seconds: float) -> Stretch:
+    """Watch a system that is at work."""
+    say(f"measuring {matches} matches for {seconds:g} s")
+    gauge, updates, start, cpu = Gauge(place), _updates(), timezone.now(), CpuMark.of(place.trees())
+    let_run(seconds, what=f"{matches} matches", how_far=gauge.how_far, do=gauge.look)
+    used, end = cpu.until(CpuMark.of(place.trees())), timezone.now()
+    gauge.hold()
+    return Stretch(
+        seconds=(end - start).total_seconds(),
+        matches=matches,
+        gauge=gauge,
+        window=watch.between(start, end),
+        commit_ms=_commit_ms(updates),
+        cpu=used,
+    )
+
+
+def _updates() -> tuple[int, int]:
+    sums = Scraper.objects.aggregate(updates=Sum("total_updates"), milliseconds=Sum("latency_total_ms"))
+    return sums["updates"] or 0, sums["milliseconds"] or 0
+
+
+def _commit_ms(before: tuple[int, int]) -> float:
+    """From the reading to the end of its transaction, on average."""
+    updates, milliseconds = (after - earlier for after, earlier in zip(_updates(), before, strict=True))
+    return round(milliseconds / updates, 1) if updates else 0.0

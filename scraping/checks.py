@@ -1,0 +1,27 @@
+"""What must be right in the settings before anything starts; Django asks with every command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.core.checks import CheckMessage, Error, register
+
+from scraping import proxy_plan
+from scraping.browser.proxies import ProxyError
+
+
+@register()
+def proxies_can_be_used(app_configs: Sequence[AppConfig] | None = None, **options: Any) -> list[CheckMessage]:
+    try:
+        proxy_plan.current()
+    except ProxyError as error:
+        return [
+            Error(
+                f"A proxy cannot be used: {error}.",
+                hint="SCRAPER_PROXIES holds addresses as http://user:password@host:port#country, separated by spaces.",
+                id="scraping.E001",
+            )
+        ]
+    return []

@@ -1,0 +1,7 @@
+"""Board: cricket, only drawn. A page that updates itself stays open, and selectors say where on it the facts are."""
+
+from __future__ import annotations
+
+from scraping.sources.board.adapter import BoardAdapter
+
+__all__ = ["BoardAdapter"]

@@ -1,0 +1,208 @@
+"""Values by selectors: out of the text of a page here, out of an open page by the script below. Both give the same.
+
+What is found is a plain JSON value: {"fields": {name: hit}, "rows": {name: hit and the hits of its cells}}, where a hit
+is {"by": which selector, "values": [...]}, or null where no selector found anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+from cssselect import HTMLTranslator
+from parsel import Selector
+
+from scraping.errors import LayoutChanged
+from scraping.sources import loose
+from scraping.sources.layout import Field, Layout, Query, Rows, query_of
+
+EVIDENCE_CHARACTERS = 20_000
+_SPACE = re.compile(r"[ \t\n\r\f\v\u00a0]+")
+
+# A function of the plan; one call answers everything. Never throws: a selector that a browser does not know finds
+# nothing.
+SCRIPT = r"""(plan) => {
+  const tidy = (text) => (text || "").replace(/[ \t\n\r\f\v\u00a0]+/g, " ").replace(/^ | $/g, "");
+  const nodes = (root, query) => {
+    try {
+      if (!query.is_xpath) {
+        return Array.from(root.querySelectorAll(root === document ? query.text : ":scope " + query.text));
+      }
+      const type = XPathResult.ORDERED_NODE_SNAPSHOT_TYPE;
+      const found = document.evaluate(query.text, root, null, type, null);
+      return Array.from({ length: found.snapshotLength }, (_, place) => found.snapshotItem(place));
+    } catch (error) {
+      return [];
+    }
+  };
+  const values = (root, query) => {
+    const all = nodes(root, query);
+    if (!query.attribute) return all.map((node) => tidy(node.nodeType === 2 ? node.value : node.textContent));
+    return all.filter((node) => node.hasAttribute && node.hasAttribute(query.attribute))
+      .map((node) => tidy(node.getAttribute(query.attribute)));
+  };
+  const first = (queries, read) => {
+    let empty = null;
+    for (let by = 0; by < queries.length; by += 1) {
+      const found = read(queries[by]);
+      if (found.some((value) => value)) return { by, values: found.map((value) => value || "") };
+      if (empty === null && found.some((value) => value !== null)) {
+        empty = { by, values: found.map((value) => value || "") };
+      }
+    }
+    return empty;
+  };
+  const table = (rows) => {
+    for (let by = 0; by < rows.queries.length; by += 1) {
+      const found = nodes(document, rows.queries[by]).filter((node) => node.nodeType === 1);
+      if (!found.length) continue;
+      const cells = {};
+      for (const [name, queries] of Object.entries(rows.cells)) {
+        cells[name] = first(queries, (query) => found.map((row) => {
+          const inside = values(row, query);
+          return inside.length ? inside[0] : null;
+        }));
+      }
+      return { by, count: found.length, cells };
+    }
+    return null;
+  };
+  const answer = { fields: {}, rows: {} };
+  for (const [name, queries] of Object.entries(plan.fields)) {
+    answer.fields[name] = first(queries, (query) => values(document, query));
+  }
+  for (const [name, rows] of Object.entries(plan.rows)) answer.rows[name] = table(rows);
+  return answer;
+}"""
+
+
+@lru_cache(maxsize=64)
+def plan_of(layout: Layout) -> dict[str, Any]:
+    """The script's argument."""
+    return {
+        "fields": {one.name: _queries(one.selectors) for one in layout.fields},
+        "rows": {
+            rows.name: {
+                "queries": _queries(rows.selectors),
+                "cells": {cell.name: _queries(cell.selectors) for cell in rows.cells},
+            }
+            for rows in layout.rows
+        },
+    }
+
+
+def _queries(selectors: Sequence[str]) -> list[dict[str, Any]]:
+    return [asdict(query_of(selector)) for selector in selectors]
+
+
+def from_html(html: str, layout: Layout) -> dict[str, Any]:
+    """The same values as the script gives, out of a page's text."""
+    root = Selector(text=html or "<html></html>", type="html").root
+    return {
+        "fields": {one.name: _field(root, one) for one in layout.fields},
+        "rows": {rows.name: _table(root, rows) for rows in layout.rows},
+    }
+
+
+def _field(root: Any, field: Field) -> dict[str, Any] | None:
+    return _first(_values(root, query_of(one), is_page=True) for one in field.selectors)
+
+
+def _table(root: Any, rows: Rows) -> dict[str, Any] | None:
+    for by, selector in enumerate(rows.selectors):
+        nodes = _nodes(root, query_of(selector), is_page=True)
+        found = [node for node in nodes if isinstance(getattr(node, "tag", None), str)]  # no comments, no attributes
+        if found:
+            cells = {cell.name: _first(_column(found, query_of(one)) for one in cell.selectors) for cell in rows.cells}
+            return {"by": by, "count": len(found), "cells": cells}
+    return None
+
+
+def _column(rows: Sequence[Any], query: Query) -> list[str | None]:
+    return [next(iter(_values(row, query, is_page=False)), None) for row in rows]
+
+
+def _first(found: Iterable[Sequence[str | None]]) -> dict[str, Any] | None:
+    """The first selector that says something; else the first that finds its place, and that empty."""
+    empty = None
+    for by, values in enumerate(found):
+        said = {"by": by, "values": [value or "" for value in values]}
+        if any(values):
+            return said
+        if empty is None and any(value is not None for value in values):
+            empty = said
+    return empty
+
+
+def _values(root: Any, query: Query, *, is_page: bool) -> list[str]:
+    nodes = _nodes(root, query, is_page=is_page)
+    if query.attribute:
+        return [_tidy(node.get(query.attribute)) for node in nodes if node.get(query.attribute) is not None]
+    return [_tidy(node if isinstance(node, str) else node.xpath("string(.)")) for node in nodes]
+
+
+def _nodes(root: Any, query: Query, *, is_page: bool) -> list[Any]:
+    text = query.text if query.is_xpath else _translated(query.text, is_page)
+    found = root.xpath(text)
+    return found if isinstance(found, list) else []
+
+
+@lru_cache(maxsize=512)
+def _translated(css: str, is_page: bool) -> str:
+    return HTMLTranslator().css_to_xpath(css, prefix="descendant-or-self::" if is_page else "descendant::")
+
+
+def _tidy(text: str) -> str:
+    return _SPACE.sub(" ", text).strip(" ")
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """What was found, read carefully: an open page's script could have been tampered with."""
+
+    found: Mapping[str, Any]
+    layout: Layout
+
+    def text(self, name: str, limit: int = 500) -> str:
+        return next(iter(self.texts(name)), "")[:limit].strip()
+
+    def texts(self, name: str) -> list[str]:
+        values = self._hit(name).get("values")
+        return [loose.text(value) for value in values] if isinstance(values, list) else []
+
+    def is_there(self, name: str) -> bool:
+        """Is its place on the page, whatever stands in it?"""
+        return bool(self._hit(name))
+
+    def rows(self, name: str) -> list[dict[str, str]]:
+        table = loose.mapping(loose.mapping(self.found.get("rows")).get(name))
+        count = loose.integer(table.get("count")) or 0
+        columns = {}
+        for cell, hit in loose.mapping(table.get("cells")).items():
+            values = loose.mapping(hit).get("values")
+            columns[cell] = values if isinstance(values, list) and len(values) == count else [""] * count
+        return [{cell: loose.text(values[place]) for cell, values in columns.items()} for place in range(count)]
+
+    def fallbacks(self) -> tuple[str, ...]:
+        """Fields that the best selector did not find, with the number of the one that did: `score.2`."""
+        hits = {name: self._hit(name) for name in (one.name for one in self.layout.fields)}
+        for rows in self.layout.rows:
+            table = loose.mapping(loose.mapping(self.found.get("rows")).get(rows.name))
+            hits[rows.name] = table
+            cells = loose.mapping(table.get("cells"))
+            hits |= {f"{rows.name}.{cell.name}": loose.mapping(cells.get(cell.name)) for cell in rows.cells}
+        numbers = {name: loose.integer(hit.get("by")) or 0 for name, hit in hits.items()}
+        return tuple(f"{name}#{number + 1}" for name, number in numbers.items() if number)
+
+    def demand(self, *, url: str, html: str = "") -> None:
+        """LayoutChanged, with every selector that was tried, where a field that we live on is nowhere."""
+        lost = [one for one in self.layout.fields if one.is_required and not self.is_there(one.name)]
+        if lost:
+            tried = "; ".join(f"{one.name} (tried {', '.join(one.selectors)})" for one in lost)
+            raise LayoutChanged(f"not on the page: {tried}", url=url, evidence=html[:EVIDENCE_CHARACTERS])
+
+    def _hit(self, name: str) -> Mapping[str, Any]:
+        return loose.mapping(loose.mapping(self.found.get("fields")).get(name))

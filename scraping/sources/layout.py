@@ -1,0 +1,156 @@
+"""Where a source that is only drawn has its facts: for each field the selectors to try, best first.
+
+A selector is CSS, with `::attr(name)` at its end for an attribute, or XPath (it begins with `/`, `./`, `../` or `(`).
+The same ones run inside an open page and over the text of a page, so only what means the same in both is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from cssselect import HTMLTranslator, SelectorError, parse
+from parsel import Selector
+
+_ATTRIBUTE = re.compile(r"::attr\(\s*([\w:.-]+)\s*\)$", re.ASCII)
+_XPATH = ("/", "./", "../", "(")
+_NOT_IN_BROWSERS = (":contains(", ":scope", "::text")
+_PREFIXED = re.compile(r"[\w-]+:[\w-]+\s*\(", re.ASCII)
+_MAX_SELECTORS, _MAX_CHARACTERS = 10, 300
+
+
+class BadSelector(ValueError):  # noqa: N818 - named as people say it
+    """Cannot be used; the message names the field, the selector and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One fact on a page, or one cell of a row."""
+
+    name: str
+    selectors: tuple[str, ...]
+    is_required: bool = False  # a page without it is not the page that we know
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Something that a page shows many of; the selectors of its cells are looked up inside each row."""
+
+    name: str
+    selectors: tuple[str, ...]
+    cells: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    fields: tuple[Field, ...] = ()
+    rows: tuple[Rows, ...] = ()
+    pulse: str = ""  # the field that moves as long as the page is kept fresh, even when nothing happens
+
+    def named(self) -> dict[str, tuple[str, ...]]:
+        """The selectors of every field, and of every cell as `rows.cell`."""
+        found = {one.name: one.selectors for one in self.fields}
+        for rows in self.rows:
+            found[rows.name] = rows.selectors
+            found |= {f"{rows.name}.{cell.name}": cell.selectors for cell in rows.cells}
+        return found
+
+    def using(self, selectors: Mapping[str, Sequence[str]]) -> Layout:
+        """The same layout, with other selectors for the fields that are named."""
+        known = self.named()
+        return _using(self, tuple((name, tuple(ways)) for name, ways in selectors.items() if name in known))
+
+
+@lru_cache(maxsize=64)
+def _using(layout: Layout, selectors: tuple[tuple[str, tuple[str, ...]], ...]) -> Layout:
+    given = dict(selectors)
+    return replace(
+        layout,
+        fields=tuple(replace(one, selectors=given.get(one.name, one.selectors)) for one in layout.fields),
+        rows=tuple(
+            replace(
+                rows,
+                selectors=given.get(rows.name, rows.selectors),
+                cells=tuple(
+                    replace(cell, selectors=given.get(f"{rows.name}.{cell.name}", cell.selectors))
+                    for cell in rows.cells
+                ),
+            )
+            for rows in layout.rows
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Query:
+    """A selector as it is run: XPath, or CSS and the attribute that is wanted."""
+
+    text: str
+    is_xpath: bool
+    attribute: str = ""
+
+
+@lru_cache(maxsize=512)
+def query_of(selector: str) -> Query:
+    if selector.startswith(_XPATH):
+        return Query(selector, is_xpath=True)
+    found = _ATTRIBUTE.search(selector)
+    return Query(_ATTRIBUTE.sub("", selector), is_xpath=False, attribute=found.group(1) if found else "")
+
+
+def check(selectors: object, layouts: Sequence[Layout]) -> None:
+    """BadSelector, if these (of an operator, by field) are not selectors that a source with such layouts can use."""
+    if not isinstance(selectors, Mapping):
+        raise BadSelector("selectors are given by field: a list of CSS or XPath for each name")
+    known = sorted({name for layout in layouts for name in layout.named()})
+    for name, ways in selectors.items():
+        if name not in known:
+            raise BadSelector(f"{name}: there is no such field; there are: {', '.join(known) or 'none at this source'}")
+        for selector in _listed(name, ways):
+            if problem := problem_of(selector):
+                raise BadSelector(f"{name}: {selector!r} cannot be used: {problem}")
+
+
+def _listed(name: str, ways: object) -> Iterator[str]:
+    if not isinstance(ways, Sequence) or isinstance(ways, str) or not 0 < len(ways) <= _MAX_SELECTORS:
+        raise BadSelector(f"{name}: give a list of 1 to {_MAX_SELECTORS} selectors, best first")
+    for selector in ways:
+        if not isinstance(selector, str) or not 0 < len(selector.strip()) <= _MAX_CHARACTERS:
+            raise BadSelector(f"{name}: {selector!r} is not a selector of 1 to {_MAX_CHARACTERS} characters")
+        yield selector
+
+
+def problem_of(selector: str) -> str:
+    """What is wrong with a selector; empty if nothing is."""
+    query = query_of(selector)
+    return _xpath_problem(query.text) if query.is_xpath else _css_problem(query.text)
+
+
+def _xpath_problem(text: str) -> str:
+    if _PREFIXED.search(text):
+        return "browsers know no functions with a prefix"
+    try:
+        page = Selector(text="<html></html>")
+        page.xpath(text)
+    except ValueError as error:
+        return f"it is not XPath 1.0 ({str(error).split(' in ')[0]})"
+    return "" if isinstance(page.root.xpath(text), list) else "it selects neither elements nor attributes"
+
+
+def _css_problem(text: str) -> str:
+    strange = next((word for word in _NOT_IN_BROWSERS if word in text), "")
+    if strange:
+        return f"{strange} does not mean the same everywhere; XPath can say it"
+    try:
+        parsed = parse(text)
+        for one in parsed:
+            HTMLTranslator().selector_to_xpath(one)
+    except SelectorError as error:
+        return f"it is not CSS ({error})"
+    if len(parsed) > 1:
+        return "alternatives are items of the list, not parts with a comma"
+    return (
+        "" if parsed[0].pseudo_element is None else "pseudo-elements are not on the page; ::attr(name) goes at the end"
+    )

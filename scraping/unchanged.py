@@ -1,0 +1,227 @@
+"""Readings that say what the last one said: most of them. Many are written together, with a few short statements.
+
+Nothing but times and counters moves, so nothing is reconciled and no payload is loaded. Whatever else may have to be
+done (a breaker that counts failures, errors to be resolved, another source's word) is left to `ingest.apply`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+
+from scraping import breakers
+from scraping.journal import Claim
+from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef, ScraperStatus
+from scraping.payloads import BREAKS, Payload, Status
+from scraping.resilience.interval import Activity, Pace, interval_seconds
+from scraping.signals import match_updated
+from victoryline.lib.crash import crash_point
+
+CHANGES_REMEMBERED = 10
+REMEMBERED = 2000
+
+
+class MovedOnError(Exception):
+    """The rows are not as they were when the reading began: each is to be written by itself."""
+
+
+class LastTold:
+    """What this worker wrote last of each match; bounded, and shared by its task threads."""
+
+    def __init__(self, limit: int = REMEMBERED) -> None:
+        self._limit = limit
+        self._payloads: OrderedDict[int, Payload] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, ref_id: int) -> Payload | None:
+        with self._lock:
+            return self._payloads.get(ref_id)
+
+    def put(self, ref_id: int, payload: Payload) -> None:
+        with self._lock:
+            self._payloads[ref_id] = payload
+            self._payloads.move_to_end(ref_id)
+            while len(self._payloads) > self._limit:
+                self._payloads.popitem(last=False)
+
+    def forget(self, ref_id: int) -> None:
+        with self._lock:
+            self._payloads.pop(ref_id, None)
+
+
+@dataclass(frozen=True)
+class Again:
+    """A reading that brought nothing new, and when the next one is due."""
+
+    claim: Claim
+    ref: MatchRef  # as it was when the reading began
+    payload: Payload
+    recent_changes: str
+    interval_seconds: float
+    next_poll_at: datetime
+
+
+def for_polling(ref_ids: Sequence[int]) -> QuerySet[MatchRef]:
+    """Refs as a poll needs them: with the rows that decide about it, and without payloads."""
+    others = MatchRef.objects.filter(match=OuterRef("match")).exclude(pk=OuterRef("pk"))
+    return (
+        MatchRef.objects.filter(pk__in=ref_ids)
+        .select_related("source__breaker", "match", "breaker")
+        .defer("payload", "match__payload", "match__provenance")
+        .annotate(has_other_sources=Exists(others))
+    )
+
+
+def is_again(claim: Claim, ref: MatchRef, payload: Payload, last: Payload | None, *, mode: str) -> bool:
+    """Is this the very thing that is stored, of a match and a source with which all is well?"""
+    return (
+        last is not None
+        and ref.captured_at == last.captured_at
+        and claim.attempt == 1
+        and mode == ref.read_mode
+        and _is_well(ref)
+        and payload.state == last.state
+        and payload.events == last.events
+        and payload.integrity == last.integrity
+        and payload.events_are_complete == last.events_are_complete
+    )
+
+
+def _is_well(ref: MatchRef) -> bool:
+    match: Match = ref.match
+    of_ref: Breaker | None = getattr(ref, "breaker", None)
+    of_source: Breaker | None = getattr(ref.source, "breaker", None)
+    return (
+        match.lifecycle == MatchLifecycle.ACTIVE
+        and match.status == Status.LIVE
+        and match.scraper_status == ScraperStatus.ACTIVE
+        and match.failing_since is None
+        and not ref.suspect_checksum
+        and not getattr(ref, "has_other_sources", True)
+        and of_ref is not None
+        and of_ref.state == BreakerState.CLOSED
+        and of_ref.failure_count == 0
+        and (of_source is None or (of_source.state == BreakerState.CLOSED and of_source.failure_count == 0))
+    )
+
+
+def again(claim: Claim, ref: MatchRef, payload: Payload, *, pace: Pace, now: datetime) -> Again:
+    match = ref.match
+    changes = (ref.recent_changes + "0")[-CHANGES_REMEMBERED:]
+    activity = Activity(Status.LIVE, match.start_time, match.phase in BREAKS, ref.unchanged_polls + 1, changes)
+    seconds = max(interval_seconds(activity, pace, now), ref.source.min_interval_seconds)
+    return Again(claim, ref, payload, changes, seconds, now + timedelta(seconds=seconds))
+
+
+def write(readings: Sequence[Again], *, now: datetime) -> None:
+    """Inside the transaction that ends their tasks. MovedOnError if anything is not as it was: nothing is written."""
+    ref_ids = [one.ref.pk for one in readings]
+    _lock_matches([one.ref.match_id for one in readings])
+    crash_point("ingest.locked")
+    _expect(len(readings), _update_matches(readings))
+    crash_point("ingest.match")
+    _expect(len(readings), _update_refs(readings))
+    crash_point("ingest.ref")
+    _expect(len(readings), _update_scrapers(readings, now))
+    crash_point("ingest.scraper")
+    _expect(len(readings), breakers.count_calm(ref_ids))
+    transaction.on_commit(lambda: _announce(readings))
+
+
+def _expect(wanted: int, found: int) -> None:
+    if found != wanted:
+        raise MovedOnError(f"{wanted - found} of {wanted} rows are not as they were")
+
+
+def _lock_matches(match_ids: Sequence[int]) -> None:
+    """In one order, before anything else of theirs: as every other writer of matches does."""
+    if connection.features.has_select_for_update:
+        list(Match.objects.select_for_update().filter(pk__in=match_ids).order_by("pk").values_list("pk", flat=True))
+
+
+def _update_matches(readings: Sequence[Again]) -> int:
+    rows = [(one.ref.match_id, _moment(one.payload.captured_at)) for one in readings]
+    return _run(
+        """UPDATE scraping_match SET total_scrapes = total_scrapes + 1, last_scraper_update =
+             CASE WHEN last_scraper_update > v.column2 THEN last_scraper_update ELSE v.column2 END
+           FROM (VALUES {rows}) AS v
+           WHERE scraping_match.id = v.column1 AND lifecycle = %s AND status = %s AND scraper_status = %s
+             AND failing_since IS NULL""",
+        rows,
+        MatchLifecycle.ACTIVE.value,
+        Status.LIVE.value,
+        ScraperStatus.ACTIVE.value,
+    )
+
+
+def _update_refs(readings: Sequence[Again]) -> int:
+    rows = [
+        (
+            one.ref.pk,
+            _moment(one.ref.captured_at),
+            _moment(one.payload.captured_at),
+            one.interval_seconds,
+            _moment(one.next_poll_at),
+            one.recent_changes,
+        )
+        for one in readings
+    ]
+    return _run(
+        """UPDATE scraping_matchref SET captured_at = v.column3, polling_interval_seconds = v.column4,
+             next_poll_at = v.column5, recent_changes = v.column6, unchanged_polls = unchanged_polls + 1
+           FROM (VALUES {rows}) AS v
+           WHERE scraping_matchref.id = v.column1 AND captured_at = v.column2 AND suspect_checksum = ''""",
+        rows,
+    )
+
+
+def _update_scrapers(readings: Sequence[Again], now: datetime) -> int:
+    written_at = timezone.now()
+    rows = [
+        (
+            one.ref.pk,
+            max(0, round((written_at - one.payload.captured_at).total_seconds() * 1000)),
+            one.interval_seconds,
+        )
+        for one in readings
+    ]
+    return _run(
+        """UPDATE scraping_scraper SET last_update_time = %s, total_updates = total_updates + 1,
+             latency_total_ms = latency_total_ms + v.column2, last_latency_ms = v.column2,
+             polling_interval = v.column3, worker_id = %s
+           FROM (VALUES {rows}) AS v
+           WHERE scraping_scraper.ref_id = v.column1 AND stopped_at IS NULL AND error_count = 0
+             AND total_updates > 0""",
+        rows,
+        before=(_moment(now), readings[0].claim.worker_id),
+    )
+
+
+def _run(statement: str, rows: Sequence[tuple[Any, ...]], *after: Any, before: tuple[Any, ...] = ()) -> int:
+    places = "(" + ", ".join(["%s"] * len(rows[0])) + ")"
+    values = [value for row in rows for value in row]
+    with connection.cursor() as cursor:
+        cursor.execute(statement.format(rows=", ".join([places] * len(rows))), (*before, *values, *after))
+        return int(cursor.rowcount)
+
+
+def _moment(moment: datetime | None) -> Any:
+    assert moment is not None
+    return connection.ops.adapt_datetimefield_value(moment)
+
+
+def _announce(readings: Sequence[Again]) -> None:
+    for one in readings:
+        ref, match = one.ref, one.ref.match
+        ref.captured_at, ref.next_poll_at = one.payload.captured_at, one.next_poll_at
+        ref.polling_interval_seconds = one.interval_seconds
+        match.last_scraper_update = max(one.payload.captured_at, match.last_scraper_update or one.payload.captured_at)
+        match_updated.send_robust(sender=Match, match_id=match.pk, sequence=match.sequence, is_changed=False, ref=ref)

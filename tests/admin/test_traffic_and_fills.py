@@ -1,0 +1,116 @@
+"""What people look at: traffic by day, fill rates by hour, the way each match is read."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from monitoring.alerts import causes
+from monitoring.alerts.registry import raise_alert
+from monitoring.models import Severity
+from scraping import drift, traffic
+from scraping.admin.fills import maps
+from scraping.admin.traffic import charts
+from scraping.models import Source
+from scraping.resilience.drift import Fill, bucket_start
+from scraping.traffic import EARLIER, MEGABYTE, Cost
+from tests.factories import NOW, make_source
+from tests.monitoring.rows import make_watched
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both]
+PLAY = "cricket/v1/play"
+
+
+def spend(source: Source, megabytes: float, *, now: datetime = NOW, days_ago: int = 0) -> None:
+    day = (now - timedelta(days=days_ago)).date()
+    traffic.add({(source.pk, day): Cost(bytes_in=int(megabytes * MEGABYTE), visits=3)})
+
+
+@pytest.mark.requirement("FS-3")
+class TestTraffic:
+    def test_a_day_is_drawn_by_what_it_left_of_the_budget(self) -> None:
+        source = make_source(daily_megabytes=100)
+        for days_ago, megabytes in ((0, 110), (1, 85), (2, 40)):
+            spend(source, megabytes, days_ago=days_ago)
+        (chart,) = charts(NOW)
+        assert [bar.level for bar in chart.bars[-4:]] == ["good", "good", "careful", "bad"]
+        assert [round(bar.height) for bar in chart.bars[-3:]] == [36, 77, 100]
+        assert chart.limit_height == pytest.approx(100 * 100 / 110)
+        assert "only read directly for another 12.0 h" in chart.now
+        assert "3 visits" in chart.bars[-1].told
+        assert chart.bars[0].told == "12 Dec: nothing was read"
+
+    def test_without_a_budget_there_is_no_line(self) -> None:
+        spend(make_source(), 5)
+        (chart,) = charts(NOW)
+        assert (chart.limit_height, chart.now) == (None, "5.0 MB today, without a limit")
+
+    def test_the_page_shows_chart_and_days(self, admin_client: Client) -> None:
+        now = timezone.now()
+        source = make_source(daily_megabytes=100)
+        spend(source, 85, now=now)
+        traffic.add({(source.pk, EARLIER): Cost(bytes_in=7 * MEGABYTE)})
+        page = admin_client.get(reverse("admin:scraping_sourceday_changelist")).content.decode()
+        assert "traffic-bar is-careful" in page
+        assert "85.0 of 100 MB today (85 %)" in page
+        assert "all days before" in page
+
+
+@pytest.mark.requirement("BX-16")
+class TestFillRates:
+    def fill(self, source: Source, now: datetime, minutes_ago: int, fill: Fill, field: str = "venue") -> None:
+        drift.add({(source.pk, PLAY, field, bucket_start(now - timedelta(minutes=minutes_ago))): fill})
+
+    def test_are_shown_by_field_and_hour_beside_what_is_usual(self) -> None:
+        source = make_source()
+        self.fill(source, NOW, 125, Fill(100, 98))
+        self.fill(source, NOW, 65, Fill(50, 50))
+        self.fill(source, NOW, 0, Fill(40, 10))
+        self.fill(source, NOW, 0, Fill(40, 40), field="integrity")
+        (found,) = maps(NOW)
+        (stage,) = found.stages
+        assert stage.name == "cricket, play (v1)"
+        integrity, venue = stage.rows
+        assert integrity.field == "integrity (all wanted fields)"
+        assert [cell.percent for cell in venue.cells[-4:]] == [98.0, 100.0, None, 25.0]
+        assert (round(venue.usual.percent or 0), venue.present.percent, venue.has_fallen) == (99, 25.0, True)
+        assert venue.cells[-1].told == "10 Jan 12:00 UTC: 25 % of 40 readings"
+        assert not integrity.has_fallen
+
+    def test_the_page_shows_the_map(self, admin_client: Client) -> None:
+        now, source = timezone.now(), make_source()
+        self.fill(source, now, 120, Fill(100, 98))
+        self.fill(source, now, 0, Fill(40, 10))
+        page = admin_client.get(reverse("admin:scraping_fieldfill_changelist")).content.decode()
+        assert '<tr class="has-fallen">' in page
+        assert "--fill: 25.0%" in page
+
+
+@pytest.mark.requirement("FR-019")
+def test_the_way_a_match_is_read_shows_on_its_page_with_the_reason(admin_client: Client) -> None:
+    match, ref, _ = make_watched()
+    type(ref).objects.filter(pk=ref.pk).update(
+        read_mode="visit", read_mode_reason="auth: live answered 401", read_mode_since=NOW
+    )
+    page = admin_client.get(reverse("admin:scraping_match_change", args=[match.pk])).content.decode()
+    assert "auth: live answered 401" in page
+
+
+@pytest.mark.parametrize(
+    ("key", "table"),
+    [
+        (causes.traffic("crex"), "scraping_sourceday"),
+        (causes.drift("crex", PLAY, "venue"), "scraping_fieldfill"),
+        (causes.sparse("crex"), "scraping_fieldfill"),
+        (causes.changed("crex"), "scraping_scrapeerror"),
+    ],
+)
+def test_an_alert_leads_to_what_it_is_about(admin_client: Client, key: str, table: str) -> None:
+    raise_alert(key, Severity.WARNING, "look here", {"source": "crex"}, timezone.now())
+    page = admin_client.get(reverse("admin:index")).content.decode()
+    listed = page.split("look here")[0].rpartition("<a ")[2]
+    assert reverse(f"admin:{table}_changelist") in listed

@@ -1,0 +1,162 @@
+"""What the benches see of a system from outside, on real processes; and what they make of it."""
+
+import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from benchmarks import gauge, pictures, results, victims
+from benchmarks.arena import Arena
+from benchmarks.benches import recovery, soak
+from benchmarks.sides import supervised
+from victoryline.supervisor import FIRST_DELAY_SECONDS, Child
+
+
+@pytest.fixture
+def sleeper():
+    """Start a process that does nothing, under a command line of our choice."""
+    started = []
+
+    def start(*words):
+        process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", *words])
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def place_of(tmp_path, **parts):
+    """An arena whose processes are these."""
+    trees = {name: [psutil.Process(one.pid) for one in processes] for name, processes in parts.items()}
+    (tmp_path / "tmp").mkdir(exist_ok=True)
+    return SimpleNamespace(trees=lambda: trees, folder=tmp_path)
+
+
+class TestHolding:
+    def test_counts_memory_processes_and_files_of_ours_only(self, tmp_path, sleeper):
+        worker, browser, server = sleeper(), sleeper(), sleeper()
+        (tmp_path / "tmp" / "profile").mkdir(parents=True)
+        (tmp_path / "var" / "tmp" / "worker-1" / "left").mkdir(parents=True)
+        place = place_of(tmp_path, **{"worker-1": [worker], "browser": [browser], "postgresql": [server]})
+        held = gauge.hold(place)
+        assert set(held.memory_bytes) == {"worker", "browser"}
+        assert held.memory > 1_000_000
+        assert held.processes == 2
+        assert held.files == psutil.Process(worker.pid).num_fds()
+        assert held.folders == 2
+
+    def test_a_process_that_has_just_ended_is_no_error(self, tmp_path, sleeper):
+        gone = sleeper()
+        place = place_of(tmp_path, worker=[gone])
+        gone.kill()
+        gone.wait()
+        assert gauge.hold(place).processes == 0
+
+
+class TestSeries:
+    def test_has_the_percentiles_of_each_stretch_of_time_and_memory_by_part(self):
+        seen = gauge.Gauge(place=None)
+        seen.ages = [(0.2, [1.0, 2.0]), (0.7, [3.0]), (1.4, [9.0])]
+        seen.holdings = [
+            gauge.Holding(0.0, {"worker": 2**20}, 1, 1, 0),
+            gauge.Holding(3.0, {"browser": 2**21}, 1, 1, 0),
+        ]
+        seen.mark_at(1.0, "crash", "driver")
+        series = seen.series()
+        assert series["age"] == {"at_s": [0.5, 1.5], "p50_s": [2.0, 9.0], "p99_s": [3.0, 9.0]}
+        assert series["memory"] == {"at_s": [0.0, 3.0], "worker_mb": [1.0, 0.0], "browser_mb": [0.0, 2.0]}
+        assert series["marks"] == [{"at_s": 1.0, "kind": "crash", "what": "driver"}]
+
+    @pytest.mark.parametrize(
+        ("points", "expected"),
+        [
+            ([], 0.0),
+            ([(0.0, 100.0)], 0.0),
+            ([(0.0, 100.0), (60.0, 100.0), (120.0, 100.0)], 0.0),
+            ([(0.0, 100.0), (1800.0, 105.0), (3600.0, 110.0)], 10.0),
+            ([(0.0, 110.0), (3600.0, 100.0)], -10.0),
+        ],
+    )
+    def test_the_slope_is_that_of_the_line_of_least_squares(self, points, expected):
+        assert gauge.slope_an_hour(points) == pytest.approx(expected)
+
+
+class TestVictims:
+    def test_only_the_one_that_is_meant_is_killed(self, tmp_path, sleeper):
+        main, renderer, driver = sleeper("chromium"), sleeper("--type=renderer --no-sandbox"), sleeper("driver")
+        worker, scheduler = sleeper("manage.py", "run_worker"), sleeper("manage.py", "run_scheduler")
+        place = place_of(tmp_path, browser=[main, renderer], driver=[driver], worker=[worker], scheduler=[scheduler])
+        for kind, victim in (("renderer", renderer), ("browser", main), ("driver", driver), ("worker", worker)):
+            assert victims.kill(place, kind) == victim.pid
+            assert victim.wait(timeout=5) == -9
+        assert scheduler.poll() is None
+
+    def test_where_there_is_nobody_nobody_is_killed(self, tmp_path):
+        assert [victims.kill(place_of(tmp_path), kind) for kind in victims.KINDS] == [None] * 4
+
+
+class TestArena:
+    def test_knows_the_children_of_a_supervisor_by_what_they_were_told(self, sleeper):
+        words = [
+            ("manage.py", "run_worker"),
+            ("manage.py", "run_scheduler"),
+            ("manage.py", "run_worker", "--with-scheduler"),
+        ]
+        processes = [psutil.Process(sleeper(*one).pid) for one in words]
+        arena = Arena("postgresql", SimpleNamespace(process=None), None, {}, None, {})
+        arena.ours = {"supervisor": SimpleNamespace(pid=os.getpid())}
+        parts = {one.pid: part for part, members in arena.trees().items() for one in members}
+        assert [parts[one.pid] for one in processes] == ["worker", "scheduler", "engine"]
+        assert parts[os.getpid()] == "supervisor"
+
+    def test_under_the_bench_every_death_is_the_first(self):
+        assert supervised.commands(2, is_embedded=False).keys() == {"worker-1", "worker-2", "scheduler"}
+        child = Child("worker-1", [], delay_seconds=8.0)
+        assert not supervised.each_death_is_the_first(SimpleNamespace(children={"worker-1": child}))
+        assert child.delay_seconds == FIRST_DELAY_SECONDS
+
+
+class TestRecovery:
+    def test_the_worst_of_the_browsers_counts_and_visits_count_on_their_own(self, monkeypatch):
+        monkeypatch.setattr(recovery, "dead_tasks", list)
+        found = recovery._result(
+            SimpleNamespace(
+                kinds=victims.KINDS, matches=3, visited=1, times=1, interval=2.5, database="sqlite", workers=1, pace=1
+            ),
+            [
+                recovery.Recovery("browser", direct=[1.0, 2.0], visited=[3.0], missing=0),
+                recovery.Recovery("renderer", direct=[1.0, 1.0], visited=[1.5], missing=0),
+                recovery.Recovery("driver", direct=[1.0, 1.0], visited=[4.25], missing=0),
+                recovery.Recovery("worker", direct=[9.0, 12.0], visited=[], missing=1),
+            ],
+        )
+        assert (found["browser_p95_s"], found["worker_p95_s"]) == (4.25, 12.0)
+        assert found["kinds"]["worker"]["all_matches_s"]["max"] == recovery.LONGEST_SECONDS
+        assert found["problems"] == ["1 matches had no update within 60 s of a kill (worker)"]
+
+
+class TestSoak:
+    def test_what_grew_is_a_problem(self):
+        before = soak.Rest(processes=12, files=40, folders=3)
+        assert soak._leftovers(before, soak.Rest(processes=13, files=50, folders=3)) == []
+        assert soak._leftovers(before, soak.Rest(processes=12, files=40, folders=13)) == [
+            "folders: 3 at the beginning, 13 at the end"
+        ]
+
+
+class TestPictures:
+    def test_a_result_without_a_series_has_none(self, tmp_path):
+        (tmp_path / "polls.json").write_text("{}")
+        assert pictures.draw(tmp_path / "polls.json") == []
+
+    def test_numbers_of_a_series_stay_on_one_line(self):
+        text = results._readable({"series": {"at_s": [0.5, 1.5, -2], "empty": []}, "names": ["a", "b"]})
+        assert '"at_s": [0.5, 1.5, -2]' in text
+        assert json.loads(text) == {"series": {"at_s": [0.5, 1.5, -2], "empty": []}, "names": ["a", "b"]}

@@ -1,0 +1,141 @@
+"""An engine whose sources mean no good: answers without an end, answers that explode, and ways that lead elsewhere."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Self
+
+import psutil
+import pytest
+
+from tests.faults.conftest import Recovered
+from tests.faults.system import System
+from tests.stadium_process import StadiumProcess
+from tests.system import wait_for
+
+pytestmark = [pytest.mark.fault, pytest.mark.faults_only, pytest.mark.slow, pytest.mark.alone]
+
+FAULT_SECONDS = 8.0
+MEGABYTE = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[System]:
+    patience = {
+        "NAVIGATION_TIMEOUT_SECONDS": "5",
+        "PAGE_TIMEOUT_SECONDS": "5",
+        "SELECTOR_TIMEOUT_SECONDS": "2",
+        "CIRCUIT_BREAKER_TIMEOUT_SECONDS": "5",
+        "PAUSE_SECONDS": "5",
+        "BREAK_INTERVAL_SECONDS": "3",
+        # One fault after the other: a source that is left alone for a quarter of an hour would show nothing.
+        "SOURCE_BREAKER_MIN_CALLS": "10000",
+    }
+    with StadiumProcess(programme="mixed:5:2", pace=20) as stadium, System(stadium, **patience) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def calm(system: System) -> Iterator[None]:
+    system.settle()
+    yield
+    system.stadium.clear()
+
+
+@pytest.mark.fault_number(22)
+class TestMoreThanAnybodyWants:
+    @pytest.mark.parametrize(
+        ("words", "fault"),
+        [
+            ("dripping", {"kind": "drip", "value": 100}),
+            ("sending a gigabyte", {"kind": "flood"}),
+            ("redirecting without an end", {"kind": "loop"}),
+            ("sending a compressed bomb", {"kind": "bomb"}),
+        ],
+    )
+    def test_it_costs_its_limits_and_heals(
+        self, system: System, words: str, fault: dict[str, object], recovered: Recovered
+    ) -> None:
+        live = [match.ref_id for match in system.live()]
+        before = memory_of_engine(system)
+        peak, healed_at = endured(system, **fault)
+        seconds = system.await_updates(live, since=healed_at, seconds=90)
+        recovered(f"source {words} for {FAULT_SECONDS:g} s", seconds, bound=90)
+        system.assert_is_true()
+        assert peak - before < 900 * MEGABYTE, "what was read went into memory"
+        assert system.exits == []
+
+
+@pytest.mark.fault_number(23)
+class TestLedElsewhere:
+    @pytest.mark.parametrize(("words", "target"), [("one endpoint", "live"), ("everything, pages too,", "*")])
+    def test_nothing_reaches_the_place_and_reading_goes_on(
+        self, system: System, words: str, target: str, recovered: Recovered
+    ) -> None:
+        live = [match.ref_id for match in system.live()]
+        with Listener() as elsewhere:
+            _, healed_at = endured(system, kind="lead_away", value=elsewhere.port, target=target)
+            seconds = system.await_updates(live, since=healed_at, seconds=90)
+            recovered(f"source leading {words} elsewhere for {FAULT_SECONDS:g} s", seconds)
+            system.assert_is_true()
+            assert elsewhere.connections == 0
+
+
+class Listener:
+    """A server where nobody should come: on this machine, at an address of no site."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self._socket = socket.create_server(("127.0.0.2", 0))
+        self.port: int = self._socket.getsockname()[1]
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join(timeout=5)
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            self.connections += 1
+            connection.close()
+
+
+def endured(system: System, **fault: object) -> tuple[int, float]:
+    """Plant it, wait until it is over: the most memory that the engine held meanwhile, and when it ended."""
+    planted = system.stadium.fault(**fault, seconds=FAULT_SECONDS)
+    peak, hits = 0, 0
+
+    def is_over() -> bool:
+        nonlocal peak, hits
+        peak = max(peak, memory_of_engine(system))
+        (now,) = [one for one in system.stadium.ask("/control/faults") if one["id"] == planted["id"]]
+        hits = now["hits"]
+        return not now["active"]
+
+    wait_for(is_over, seconds=FAULT_SECONDS + 30, what="the end of the fault")
+    assert hits > 0, "it never struck: this shows nothing"
+    return peak, time.time()
+
+
+def memory_of_engine(system: System) -> int:
+    """Of the engine and everything below it, browser included; what is shared counts as often as it is."""
+    total = 0
+    for process in system.processes.values():
+        for one in (psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)):
+            try:
+                total += one.memory_info().rss
+            except psutil.Error:
+                continue
+    return total

@@ -1,0 +1,117 @@
+"""A source without a token for too long: one line in the log, one alert, a degraded /health, and an end by itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+
+from monitoring.alerts import causes
+from monitoring.health.document import health_document
+from monitoring.models import Alert, Severity
+from monitoring.watchdogs.tokens import watch_tokens
+from scraping.reading.token_keeper import Without
+from scraping.reading.tokens import Tokens
+from scraping.token_watch import TokenWatch
+from tests.factories import NOW, make_source
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("EC-5")]
+
+REASON = "its token service answered 503"
+
+
+class TokensOf(Tokens):
+    """A worker's tokens; `missing` says for how long which source has had none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.missing: dict[str, float] = {}
+
+    def without(self) -> list[Without]:
+        return [Without(key, seconds, REASON) for key, seconds in self.missing.items()]
+
+
+def later(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def tokens() -> TokensOf:
+    make_source(key="crexpro", name="Crex Pro")
+    return TokensOf()
+
+
+@pytest.fixture
+def look(tokens: TokensOf) -> Callable[[float], None]:
+    watch = TokenWatch(tokens, worker_id="w-1", degraded_seconds=300)
+    return lambda seconds: watch.look(now=later(seconds))
+
+
+Look = Callable[[float], None]
+
+
+def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+def test_a_short_absence_is_nobodys_business(tokens: TokensOf, look: Look) -> None:
+    tokens.missing = {"crexpro": 299}
+    look(0)
+    assert not Alert.objects.exists()
+    assert health_document(NOW)["status"] == "healthy"
+
+
+def test_a_long_one_is_said_once_and_seen_everywhere(
+    tokens: TokensOf, look: Look, caplog: pytest.LogCaptureFixture
+) -> None:
+    tokens.missing = {"crexpro": 300}
+    for seconds in range(0, 61, 3):
+        look(seconds)
+    (line,) = errors(caplog)
+    assert REASON in line
+    assert "SOURCE_CREDENTIALS" in line  # what to do
+    alert = Alert.objects.get(key=causes.token("crexpro"))
+    assert (alert.severity, alert.count) == (Severity.WARNING, 3)
+    assert alert.summary == "Crex Pro has given us no token for 5 min: only what it tells everybody is read"
+    assert REASON not in causes.public_text(alert.key, alert.summary)
+    assert alert.detail["reason"] == REASON
+    document = health_document(NOW)
+    assert document["status"] == "degraded"
+    assert "1 source has no token" in document["reason"]
+
+
+def test_a_token_ends_it(tokens: TokensOf, look: Look, caplog: pytest.LogCaptureFixture) -> None:
+    tokens.missing = {"crexpro": 400}
+    look(0)
+    tokens.missing = {}
+    look(3)
+    assert Alert.objects.get().closed_at == later(3)
+    assert health_document(NOW)["status"] == "healthy"
+    tokens.missing = {"crexpro": 400}
+    look(1000)
+    assert (Alert.objects.count(), len(errors(caplog))) == (2, 2)
+
+
+def test_one_workers_token_does_not_hide_anothers_want(tokens: TokensOf, look: Look) -> None:
+    tokens.missing = {"crexpro": 400}
+    look(0)
+    other = TokensOf()
+    other.missing = {"crexpro": 400}
+    watch = TokenWatch(other, worker_id="w-2", degraded_seconds=300)
+    watch.look(now=later(1))
+    other.missing = {}
+    watch.look(now=later(2))
+    assert not Alert.objects.filter(closed_at__isnull=True).exists()
+    look(21)
+    assert Alert.objects.filter(closed_at__isnull=True).count() == 1
+
+
+def test_a_worker_that_is_gone_leaves_no_alert_behind(tokens: TokensOf, look: Look) -> None:
+    tokens.missing = {"crexpro": 400}
+    look(0)
+    look(60)
+    assert watch_tokens(later(170)) == 0
+    assert watch_tokens(later(181)) == 1
+    assert Alert.objects.get().closed_at == later(181)

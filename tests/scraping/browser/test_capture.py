@@ -1,0 +1,222 @@
+"""Interception by strict whitelist, blocking, and what a page costs; in Chromium, against a small site."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import replace
+
+import pytest
+from aiohttp import web
+
+from scraping.browser import trackers
+from scraping.browser.blocking import is_blocked
+from scraping.browser.capture import fetch_metadata
+from scraping.browser.sessions import Sessions
+from scraping.errors import Transient
+from scraping.readings import Endpoint, Reading, Site
+from tests.scraping.browser.places import LIVE, LocalSite, Worker
+
+SITE = Site("s", "https://www.scores.example", api_hosts=("api.scores.example", "www.youtube.com"))
+
+
+@pytest.mark.requirement("FS-3")
+class TestBlocked:
+    @pytest.mark.parametrize("kind", ["image", "media", "font", "stylesheet"])
+    def test_what_only_people_look_at(self, kind: str) -> None:
+        assert is_blocked(kind, "https://www.scores.example/x", SITE)
+
+    @pytest.mark.parametrize(
+        ("kind", "url"),
+        [
+            ("script", "https://www.googletagmanager.com/gtm.js"),
+            ("xhr", "https://stats.g.doubleclick.net/collect"),
+            ("fetch", "https://www.google-analytics.com/g/collect?v=2"),
+            ("fetch", "https://a.tile.openstreetmap.org/5/3/1.png"),
+            ("fetch", "https://maps.googleapis.com/maps/api/js"),
+            ("fetch", "https://www.scores.example/video/part1.m4s?token=1"),
+            ("xhr", "https://www.scores.example/tiles/5/16/11"),
+            ("document", "https://player.vimeo.com/video/1"),
+        ],
+    )
+    def test_trackers_maps_and_films(self, kind: str, url: str) -> None:
+        assert is_blocked(kind, url, SITE)
+
+    @pytest.mark.parametrize(
+        ("kind", "url"),
+        [
+            ("document", "https://www.scores.example/match/1"),
+            ("script", "https://www.scores.example/app.js"),
+            ("fetch", "https://api.scores.example/v1/live?image=x.png"),
+            ("script", "https://www.youtube.com/needed.js"),  # the source names it among its own
+            ("script", "https://notdoubleclick.net/x.js"),
+            ("script", "https://cdn.elsewhere.example/react.js"),  # for the gate to decide
+        ],
+    )
+    def test_nothing_else(self, kind: str, url: str) -> None:
+        assert not is_blocked(kind, url, SITE)
+
+    def test_where_nothing_below_the_page_looks_only_own_hosts_pass(self) -> None:
+        assert is_blocked("script", "https://cdn.elsewhere.example/react.js", SITE, own_hosts_only=True)
+        assert not is_blocked("script", "https://api.scores.example/a.js", SITE, own_hosts_only=True)
+
+    @pytest.mark.parametrize(
+        ("host", "known"),
+        [("doubleclick.net", True), ("AD.doubleclick.NET.", True), ("doubleclick.net.example", False), ("net", False)],
+    )
+    def test_a_host_is_meant_with_all_below_it(self, host: str, known: bool) -> None:
+        assert trackers.is_known(host) is known
+
+
+@pytest.mark.requirement("FS-6")
+@pytest.mark.parametrize(
+    ("url", "page", "site"),
+    [
+        ("https://www.a.example/x", "https://www.a.example/", "same-origin"),
+        ("https://api.a.example/x", "https://www.a.example/", "same-site"),
+        ("https://api.a.co.uk/x", "https://www.a.co.uk/", "same-site"),
+        ("https://b.co.uk/x", "https://www.a.co.uk/", "cross-site"),
+        ("https://b.example/x", "https://www.a.example/", "cross-site"),
+        ("http://api.a.example/x", "http://www.a.example/", None),
+    ],
+)
+def test_a_direct_read_says_where_it_comes_from_as_the_page_would(url: str, page: str, site: str | None) -> None:
+    assert fetch_metadata(url, page).get("sec-fetch-site") == site
+
+
+def script(text: str) -> web.Response:
+    return web.Response(text=text, content_type="text/javascript")
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("FS-7")
+class TestWhitelist:
+    @pytest.fixture
+    def sessions(self, browser_worker: Worker) -> Sessions:
+        return browser_worker.sessions()
+
+    def read(self, worker: Worker, sessions: Sessions, site: LocalSite, *endpoints: Endpoint) -> Reading:
+        async def visit() -> Reading:
+            session = await sessions.get(site.as_source(), is_visit=True)
+            return await session.visit(site.match, endpoints or (LIVE,))
+
+        return worker.run(visit())
+
+    def test_takes_what_the_page_asked_and_how_it_asked(
+        self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
+    ) -> None:
+        local_site.answers["/app.js"] = lambda _: script(
+            "fetch('/api/live.json', {method: 'POST', body: 'a=1', headers: {'x-own': 'yes'}})"
+        )
+        reading = self.read(browser_worker, sessions, local_site, replace(LIVE, method="POST"))
+        asked = reading.requests["live"]
+        assert (asked.method, asked.body, reading.documents["live"].json()) == ("POST", b"a=1", {"score": "92/1"})
+        sent = local_site.last("/api/live.json").headers
+        wanted = {"x-own", "user-agent", "accept-language", "sec-ch-ua", "sec-ch-ua-platform", "sec-ch-ua-mobile"}
+        wanted |= {"referer", "origin", "accept", "content-type", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest"}
+        assert {name: asked.headers.get(name) for name in wanted} == {name: sent[name] for name in wanted}
+        assert not asked.headers.keys() & {"cookie", "host", "connection", "accept-encoding", "proxy-authorization"}
+
+    @pytest.mark.parametrize(
+        ("kind", "method"),
+        [
+            pytest.param("text/html", "GET", id="another kind of content"),
+            pytest.param("application/json", "POST", id="another method"),
+        ],
+    )
+    def test_takes_nothing_else(
+        self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite, kind: str, method: str
+    ) -> None:
+        local_site.answers["/api/live.json"] = lambda _: web.Response(text="{}", content_type=kind)
+        local_site.answers["/app.js"] = lambda _: script(f"fetch('/api/live.json', {{method: '{method}'}})")
+        reading = self.read(browser_worker, sessions, local_site, replace(LIVE, is_required=False))
+        assert "/api/live.json" in local_site.paths()
+        assert set(reading.documents) == {"page"}
+
+    def test_not_another_path_that_holds_the_same_words(
+        self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
+    ) -> None:
+        local_site.answers["/elsewhere"] = lambda _: web.json_response({"score": "fake"})
+        local_site.answers["/app.js"] = lambda _: script("fetch('/elsewhere#/api/live.json')")
+        loose = Endpoint("live", re.compile(r"/api/live\.json"), is_required=False)
+        assert set(self.read(browser_worker, sessions, local_site, loose).documents) == {"page"}
+
+    def test_another_kind_where_the_endpoint_says_so(
+        self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
+    ) -> None:
+        local_site.answers["/api/live.json"] = lambda _: web.Response(text="a^b", content_type="text/plain")
+        reading = self.read(browser_worker, sessions, local_site, replace(LIVE, content_types=("text/plain",)))
+        assert reading.documents["live"].text() == "a^b"
+
+    def test_an_error_whatever_it_looks_like(
+        self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
+    ) -> None:
+        local_site.answers["/api/live.json"] = lambda _: web.Response(status=403, text="no", content_type="text/html")
+        assert self.read(browser_worker, sessions, local_site).documents["live"].status == 403
+
+    def test_the_last_good_answer_of_several(
+        self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
+    ) -> None:
+        numbers = iter(range(1, 10))
+
+        def answer(_: web.Request) -> web.Response:
+            number = next(numbers)
+            return web.json_response({"number": number}, status=500 if number == 3 else 200)
+
+        local_site.answers["/api/live.json"] = answer
+        local_site.answers["/app.js"] = lambda _: script(
+            "(async () => { for (let n = 0; n < 3; n++) await fetch('/api/live.json');"
+            " await fetch('/api/last.json'); })()"
+        )
+        local_site.answers["/api/last.json"] = lambda _: web.json_response({})
+        last = Endpoint("last", re.compile(r"^/api/last\.json$"))
+        reading = self.read(browser_worker, sessions, local_site, LIVE, last)
+        assert reading.documents["live"].json() == {"number": 2}
+
+    def test_nothing_larger_than_the_limit(
+        self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
+    ) -> None:
+        large = b'"' + b"x" * 250_000 + b'"'
+        local_site.answers["/api/live.json"] = lambda _: web.Response(body=large, content_type="application/json")
+        assert set(self.read(browser_worker, sessions, local_site).documents) == {"page"}
+        local_site.answers["/match"] = lambda _: web.Response(body=large, content_type="text/html")
+        with pytest.raises(Transient, match="larger"):
+            self.read(browser_worker, sessions, local_site)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("FS-3")
+class TestCost:
+    def test_is_counted_page_by_page_though_visits_overlap(self, browser_worker: Worker, local_site: LocalSite) -> None:
+        sessions, source = browser_worker.sessions(), local_site.as_source()
+        other = replace(local_site.match, url=f"{local_site.url}/other")
+        page = "<img src=/1.png><img src=/2.png><script src=/app.js></script>" + "x" * 5000
+        local_site.answers["/other"] = lambda _: web.Response(text=page, content_type="text/html")
+
+        async def both() -> list[Reading]:
+            session = await sessions.get(source, is_visit=True)
+            return await asyncio.gather(session.visit(local_site.match, (LIVE,)), session.visit(other, (LIVE,)))
+
+        for reading, images, size in zip(browser_worker.run(both()), (1, 2), (299, 5200), strict=True):
+            assert reading.requests_by_type == {"document": 1, "script": 1, "fetch": 1}
+            assert reading.blocked_by_type == ({"image": 1, "stylesheet": 1} if images == 1 else {"image": 2})
+            assert (reading.requests_made, reading.requests_blocked) == (3, 2)
+            assert size * 0.9 < reading.bytes_in < size * 1.1
+        assert not [path for path in local_site.paths() if path.endswith((".png", ".css"))]
+
+    def test_an_answer_that_does_not_say_how_long_it_is_is_measured(
+        self, browser_worker: Worker, local_site: LocalSite
+    ) -> None:
+        def streamed(request: web.Request) -> web.Response:
+            answer = web.Response(text="x" * 20_000, content_type="text/html")
+            answer.enable_chunked_encoding()
+            return answer
+
+        local_site.answers["/match"] = streamed
+        sessions = browser_worker.sessions()
+
+        async def visit() -> Reading:
+            session = await sessions.get(local_site.as_source(), is_visit=True)
+            return await session.visit(local_site.match, ())
+
+        assert 20_000 <= browser_worker.run(visit()).bytes_in < 21_000

@@ -1,0 +1,461 @@
+"""Proxies: which one, in which order, for how long not; and their passwords nowhere but on the connection."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from itertools import count
+
+import pytest
+from django.test import override_settings
+
+from scraping import checks, proxy_plan
+from scraping.browser.proxies import (
+    LONGEST_QUARANTINE_SECONDS,
+    Cause,
+    Mode,
+    Proxy,
+    ProxyError,
+    ProxyPlan,
+    ProxyPool,
+    Verdict,
+    cause_of,
+    gateway,
+    parse,
+)
+from scraping.browser.session import Session
+from scraping.browser.sessions import Sessions
+from scraping.errors import AuthExpired, Blocked, Gone, ReadTimeout, ResourceLost, SchemaBreak, ScrapingError, Transient
+from scraping.reading.reader import Reader, Target
+from scraping.reading.verdict import error_for
+from scraping.readings import ReadMode, RefInfo, Site
+from scraping.sources import adapter_for
+from tests.scraping.browser.places import LIVE, LocalProxy, LocalSite, Worker
+from tests.stadium_process import StadiumProcess
+from victoryline.env import load
+
+SECRET = "geheim"
+A, B, C = (Proxy(f"10.0.0.{one}", 8080, f"user{one}", SECRET) for one in (1, 2, 3))
+
+
+def pool_of(*proxies: Proxy, seconds: float = 600.0) -> ProxyPool:
+    return ProxyPool(proxies, quarantine_seconds=seconds)
+
+
+def taken(pool: ProxyPool, now: float) -> Proxy:
+    pick = pool.take(now)
+    assert pick is not None
+    return pick.proxy
+
+
+@pytest.mark.requirement("FS-13")
+class TestWhichOne:
+    def test_the_one_that_rested_longest(self) -> None:
+        pool, clock = pool_of(A, B, C), count()
+        assert [taken(pool, next(clock)) for _ in range(5)] == [A, B, C, A, B]
+
+    def test_none_where_there_is_none(self) -> None:
+        assert pool_of().take(0.0) is None
+
+    def test_not_one_in_quarantine(self) -> None:
+        pool = pool_of(A, B, C)
+        pool.failed(A.hash, Cause.REFUSED, 0.0)
+        assert [taken(pool, now) for now in (1.0, 2.0, 3.0)] == [B, C, B]
+
+    def test_one_that_was_released_again(self) -> None:
+        pool = pool_of(A, B)
+        pool.failed(A.hash, Cause.REFUSED, 0.0)
+        assert taken(pool, 599.0) == B
+        assert taken(pool, 600.0) == A
+
+    def test_if_all_are_in_quarantine_the_one_that_is_released_first(self) -> None:
+        pool = pool_of(A, B, C)
+        for now, proxy in enumerate((B, A, C)):
+            pool.failed(proxy.hash, Cause.REFUSED, float(now))
+        pick = pool.take(10.0)
+        assert pick is not None
+        assert (pick.proxy, pick.is_quarantined) == (B, True)
+        pool.failed(B.hash, Cause.REFUSED, 11.0)  # it was used, and refused again: now another one is less bad
+        assert taken(pool, 12.0) == A
+
+
+@pytest.mark.requirement("FS-11", "FS-13")
+class TestRotationByCause:
+    @pytest.mark.parametrize(
+        ("error", "cause"),
+        [
+            (Blocked("x", http_status=403), Cause.REFUSED),
+            (Blocked("x", http_status=429), Cause.REFUSED),
+            (Blocked("the page is a bot challenge"), Cause.REFUSED),
+            (AuthExpired("x", http_status=401), Cause.SESSION),
+            (ReadTimeout("x"), Cause.NO_ANSWER),
+            (Transient("connection reset"), Cause.NO_ANSWER),
+            (Transient("x", http_status=503), Cause.OTHER),
+            (Gone("x", http_status=404), Cause.OTHER),
+            (SchemaBreak("x"), Cause.OTHER),
+            (ResourceLost("x"), Cause.OTHER),
+            (ValueError("x"), Cause.OTHER),
+        ],
+    )
+    def test_what_an_error_says_about_the_way_it_took(self, error: Exception, cause: Cause) -> None:
+        assert cause_of(error) is cause
+
+    def test_a_refusal_rotates_at_once(self) -> None:
+        assert pool_of(A).failed(A.hash, Cause.REFUSED, 5.0) == Verdict(rotates=True, quarantined_until=605.0)
+
+    def test_silence_only_the_second_time_in_a_row(self) -> None:
+        pool = pool_of(A)
+        assert not pool.failed(A.hash, Cause.NO_ANSWER, 1.0).rotates
+        assert pool.failed(A.hash, Cause.NO_ANSWER, 2.0) == Verdict(rotates=True, quarantined_until=602.0)
+
+    def test_an_answer_between_makes_it_the_first_again(self) -> None:
+        pool = pool_of(A)
+        pool.failed(A.hash, Cause.NO_ANSWER, 1.0)
+        pool.succeeded(A.hash, 2.0)
+        assert not pool.failed(A.hash, Cause.NO_ANSWER, 3.0).rotates
+
+    def test_many_reads_that_fail_together_are_one_silence(self) -> None:
+        pool = pool_of(A)
+        assert not any(pool.failed(A.hash, Cause.NO_ANSWER, 10.0 + one / 100, began=0.0).rotates for one in range(24))
+        assert pool.failed(A.hash, Cause.NO_ANSWER, 20.0, began=11.0).rotates
+
+    @pytest.mark.parametrize(("cause", "rotates"), [(Cause.SESSION, True), (Cause.OTHER, False)])
+    def test_what_is_not_the_proxys_fault_quarantines_nobody(self, cause: Cause, rotates: bool) -> None:
+        pool = pool_of(A)
+        assert pool.failed(A.hash, cause, 1.0) == Verdict(rotates=rotates)
+        assert pool.quarantined(1.0) == 0
+
+    def test_without_a_proxy_a_refusal_rotates_and_silence_does_not(self) -> None:
+        assert pool_of().failed("", Cause.REFUSED, 1.0) == Verdict(rotates=True)
+        assert not any(pool_of().failed("", Cause.NO_ANSWER, float(now)).rotates for now in range(5))
+
+
+@pytest.mark.requirement("FS-13")
+class TestQuarantine:
+    def test_doubles_for_a_repeat_offender_up_to_a_day(self) -> None:
+        pool, now, lengths = pool_of(A), 0.0, []
+        for _ in range(10):
+            pool.take(now)
+            until = pool.failed(A.hash, Cause.REFUSED, now).quarantined_until
+            assert until is not None
+            lengths.append(until - now)
+            now = until + 1
+            pool.succeeded(A.hash, now)  # one good answer is not yet good conduct
+        assert lengths[:4] == [600.0, 1200.0, 2400.0, 4800.0]
+        assert lengths[-1] == LONGEST_QUARANTINE_SECONDS
+
+    def test_is_forgotten_after_as_long_a_time_of_good_conduct(self) -> None:
+        pool = pool_of(A)
+        pool.failed(A.hash, Cause.REFUSED, 0.0)
+        pool.succeeded(A.hash, 1200.0)
+        pool.take(1300.0)
+        assert pool.failed(A.hash, Cause.REFUSED, 1300.0).quarantined_until == 1900.0
+
+    def test_a_refusal_of_reads_from_before_counts_once(self) -> None:
+        pool = pool_of(A, B)
+        pool.take(0.0)
+        assert {pool.failed(A.hash, Cause.REFUSED, now).quarantined_until for now in (1.0, 1.1, 1.2)} == {601.0}
+
+    def test_a_gateway_has_other_addresses_and_is_left_alone_only_when_three_of_them_fail(self) -> None:
+        door = gateway(host="gate.example", port=1, username="u", password=SECRET, country="de")
+        assert door is not None
+        pool = pool_of(door)
+        verdicts = []
+        for now in range(3):
+            pool.take(float(now))
+            verdicts.append(pool.failed(door.hash, Cause.REFUSED, now + 0.5))
+        assert [one.rotates for one in verdicts] == [True, True, True]
+        assert [one.quarantined_until for one in verdicts] == [None, None, 602.5]
+
+
+class TestSpelling:
+    @pytest.mark.requirement("FS-13", "FS-14")
+    def test_reads_the_list(self) -> None:
+        found = parse("http://u:p%40ss@one.example:8080#de  https://two.example:443")
+        assert [(one.scheme, one.host, one.port, one.country) for one in found] == [
+            ("http", "one.example", 8080, "de"),
+            ("https", "two.example", 443, ""),
+        ]
+        assert (found[0].username, found[0].password) == ("u", "p@ss")
+        assert found[0].url == "http://u:p%40ss@one.example:8080"
+
+    @pytest.mark.requirement("FS-5")
+    @pytest.mark.parametrize(
+        "word",
+        [
+            f"socks5://u:{SECRET}@h:1",
+            f"http://u:{SECRET}@h",
+            f"http://u:{SECRET}@:80",
+            f"http://u:{SECRET}@h:port",
+            f"http://u:{SECRET}@h:1#nowhere",
+        ],
+    )
+    def test_says_what_is_wrong_with_one_by_its_place_alone(self, word: str) -> None:
+        with pytest.raises(ProxyError, match="proxy 2: ") as caught:
+            parse(f"http://fine.example:80 {word}")
+        assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+    @pytest.mark.requirement("FS-13")
+    def test_a_gateway_is_told_which_address_to_keep(self) -> None:
+        door = gateway(host="geo.example", port=12321, username="u", password="p", country="DE")
+        assert door is not None
+        first, again, other = (door.for_session(name, seconds=600) for name in ("a", "a", "b"))
+        assert first.password == again.password != other.password
+        prefix, _, rest = first.password.partition("_country-de_session-")
+        session, _, lifetime = rest.partition("_lifetime-")
+        assert (prefix, len(session), session.isalnum(), lifetime) == ("p", 8, True, "20m")
+        assert first.hash == door.hash, "all its sessions are one proxy"
+
+    def test_any_other_proxy_is_the_same_for_every_session(self) -> None:
+        assert A.for_session("a", seconds=600) == A
+
+    @pytest.mark.requirement("FS-5")
+    def test_shows_nobody_who_it_logs_in_as(self) -> None:
+        assert SECRET not in repr(A)
+        assert "user1" not in repr(A)
+        assert len(A.hash) == 12
+        assert len({A.hash, B.hash, Proxy("10.0.0.1", 8080, "other").hash}) == 3
+
+
+class TestSettings:
+    @pytest.mark.requirement("FS-5", "FS-13")
+    def test_become_a_plan(self) -> None:
+        environ = {
+            "SCRAPER_PROXIES": f"http://u:{SECRET}@one.example:8080#de",
+            "IPROYAL_HOST": "geo.example",
+            "IPROYAL_PORT": "12321",
+            "IPROYAL_PASSWORD": SECRET,
+            "SCRAPER_PROXY_MODE": "rotating",
+            "SCRAPER_STICKY_TTL_SECONDS": "120",
+            "PROXY_QUARANTINE_SECONDS": "30",
+        }
+        with override_settings(CONFIG=load(environ)):
+            plan = proxy_plan.current()
+            assert checks.proxies_can_be_used() == []
+        assert [(one.host, one.is_gateway) for one in plan.proxies] == [("one.example", False), ("geo.example", True)]
+        assert (plan.mode, plan.sticky_seconds, plan.quarantine_seconds) == (Mode.ROTATING, 120, 30)
+        assert SECRET not in repr(plan)
+
+    @pytest.mark.parametrize(
+        "environ",
+        [{"SCRAPER_PROXIES": f"u:{SECRET}@h:1"}, {"IPROYAL_HOST": "h", "IPROYAL_PORT": "1", "IPROYAL_COUNTRY": "mars"}],
+    )
+    def test_that_cannot_be_used_stop_every_command_with_a_hint(self, environ: dict[str, str]) -> None:
+        with override_settings(CONFIG=load(environ)):
+            found = checks.proxies_can_be_used()
+        assert [one.id for one in found] == ["scraping.E001"]
+        assert SECRET not in str(found)
+
+
+def used(proxies: list[LocalProxy]) -> list[int]:
+    """How many requests each proxy has had since the last time."""
+    numbers = [len(proxy.seen) for proxy in proxies]
+    for proxy in proxies:
+        proxy.seen.clear()
+    return numbers
+
+
+def which(session: Session, proxies: list[LocalProxy]) -> int:
+    assert session.proxy is not None
+    return [proxy.proxy.hash for proxy in proxies].index(session.proxy.hash)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("FS-11", "FS-13")
+class TestThroughRealProxies:
+    @pytest.fixture
+    def clock(self) -> list[float]:
+        return [1000.0]
+
+    @pytest.fixture
+    def sessions(self, browser_worker: Worker, local_proxies: list[LocalProxy], clock: list[float]) -> Sessions:
+        plan = ProxyPlan(tuple(one.proxy for one in local_proxies), sticky_seconds=600, quarantine_seconds=60)
+        return browser_worker.sessions(plan, clock=lambda: clock[0])
+
+    def test_visits_and_direct_reads_go_through_the_sessions_proxy_and_no_other(
+        self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy], sessions: Sessions
+    ) -> None:
+        async def read() -> None:
+            session = await sessions.get(local_site.as_source("one"), is_visit=True)
+            reading = await session.visit(local_site.match, (LIVE,))
+            assert reading.documents["live"].json() == {"score": "92/1"}
+            await session.direct(local_site.match, (local_site.request,))
+
+        browser_worker.run(read())
+        numbers = used(local_proxies)
+        assert numbers[1:] == [0, 0]
+        assert numbers[0] >= len(local_site.seen) >= 4, "every request that the site got came through the proxy"
+
+    def test_a_source_that_wants_none_gets_none(
+        self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy], sessions: Sessions
+    ) -> None:
+        async def read() -> None:
+            session = await sessions.get(local_site.as_source("bare", uses_proxy=False), is_visit=True)
+            await session.visit(local_site.match, (LIVE,))
+            await session.direct(local_site.match, (local_site.request,))
+
+        browser_worker.run(read())
+        assert used(local_proxies) == [0, 0, 0]
+        assert local_site.paths().count("/api/live.json") == 2
+
+    @pytest.mark.parametrize("status", [403, 429])
+    def test_a_refusal_moves_on_to_the_next_at_once_and_back_after_the_quarantine(  # noqa: PLR0917 - fixtures
+        self,
+        browser_worker: Worker,
+        local_site: LocalSite,
+        local_proxies: list[LocalProxy],
+        sessions: Sessions,
+        clock: list[float],
+        status: int,
+    ) -> None:
+        source = local_site.as_source()
+
+        async def poll() -> int:
+            session = await sessions.get(source)
+            reading = await session.direct(local_site.match, (local_site.request,))
+            error = error_for(reading.documents["live"])
+            if error is not None:
+                sessions.drop(session, cause=error)
+                raise error
+            return which(session, local_proxies)
+
+        def refused() -> None:
+            with pytest.raises(Blocked):
+                browser_worker.run(poll())
+
+        local_proxies[0].behaviour = str(status)
+        refused()
+        order = [browser_worker.run(poll())]
+        local_proxies[1].behaviour = str(status)
+        refused()
+        order.append(browser_worker.run(poll()))
+        local_proxies[2].behaviour = str(status)
+        refused()
+        local_proxies[0].behaviour = "pass"
+        clock[0] += 10  # all three are in quarantine still: the first one comes out first
+        order.append(browser_worker.run(poll()))
+        assert order == [1, 2, 0]
+        clock[0] += 600
+        browser_worker.loop.call_soon_threadsafe(sessions.drop, browser_worker.run(sessions.get(source)))
+        local_proxies[1].behaviour = "pass"
+        assert browser_worker.run(poll()) == 1, "released, and not used for longest"
+
+    def test_the_reader_moves_on_too(
+        self, browser_worker: Worker, stadium: StadiumProcess, local_proxies: list[LocalProxy], sessions: Sessions
+    ) -> None:
+        shown = next(match for match in stadium.matches() if (match["site"], match["status"]) == ("crex", "live"))
+        site = Site("crex", f"{stadium.url}/crex", allows_private=True)
+        target = Target(1, site, RefInfo(shown["key"], shown["url"]), adapter_for("crex"))
+        reader = Reader(sessions, browser_worker.run)
+        local_proxies[0].behaviour = "403"
+        with pytest.raises(Blocked):
+            reader.scorecard(target)
+        assert [number > 0 for number in used(local_proxies)] == [True, False, False]
+        modes = [reader.scorecard(target)[0].mode for _ in range(2)]
+        assert modes == [ReadMode.VISIT, ReadMode.DIRECT]
+        assert [number > 0 for number in used(local_proxies)] == [False, True, False]
+        ended = [record for record in sessions.records() if record.ended_at is not None]
+        assert [(one.end_reason, one.proxy_hash) for one in ended] == [("blocked (403)", local_proxies[0].proxy.hash)]
+        assert ended[0].quarantined_until is not None
+
+    def test_a_timeout_only_the_second_time(
+        self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy], sessions: Sessions
+    ) -> None:
+        local_proxies[0].behaviour = "hang"
+        source = local_site.as_source()
+
+        async def poll(factor: float = 0.1) -> int:
+            session = await sessions.get(source)
+            number = which(session, local_proxies)
+            await session.direct(local_site.match, (local_site.request,), timeout_factor=factor)
+            return number
+
+        for _ in range(2):
+            assert which(browser_worker.run(sessions.get(source)), local_proxies) == 0
+            with pytest.raises(ReadTimeout):
+                browser_worker.run(poll())
+        assert browser_worker.run(poll(1.0)) == 1
+
+    def test_a_rotating_proxy_is_another_one_with_every_visit(
+        self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy]
+    ) -> None:
+        plan = ProxyPlan(tuple(one.proxy for one in local_proxies), mode=Mode.ROTATING)
+        sessions, source = browser_worker.sessions(plan), local_site.as_source()
+
+        async def visit() -> tuple[int, int]:
+            session = await sessions.get(source, is_visit=True)
+            await session.visit(local_site.match, (LIVE,))
+            present = await sessions.get(source)
+            await present.direct(local_site.match, (local_site.request,))
+            return which(session, local_proxies), which(present, local_proxies)
+
+        assert [browser_worker.run(visit()) for _ in range(4)] == [(0, 0), (1, 1), (2, 2), (0, 0)]
+
+    def test_a_gateway_gets_another_password_for_every_session(
+        self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy]
+    ) -> None:
+        there = local_proxies[0]
+        door = gateway(
+            host="127.0.0.1", port=there.port, username=there.username, password=there.password, country="de"
+        )
+        assert door is not None
+        sessions, source = browser_worker.sessions(ProxyPlan((door,))), local_site.as_source()
+
+        async def poll() -> None:
+            session = await sessions.get(source)
+            await session.visit(local_site.match, (LIVE,))
+            await session.direct(local_site.match, (local_site.request,))
+            sessions.drop(session, cause=Blocked("no", http_status=403))
+
+        passwords = []
+        for _ in range(2):
+            browser_worker.run(poll())
+            told = {one.password for one in there.seen if one.user}
+            there.seen.clear()
+            assert len(told) == 1, "one session, one address: the page and the direct read"
+            passwords += told
+        assert passwords[0] != passwords[1]
+        assert all(one.startswith(f"{SECRET}_country-de_session-") for one in passwords)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("FS-5")
+class TestNobodyIsToldThePassword:
+    @pytest.mark.parametrize("behaviour", ["pass", "403", "502", "hang", "wrong password", "gone"])
+    def test_whatever_the_proxy_does(
+        self,
+        browser_worker: Worker,
+        local_site: LocalSite,
+        local_proxies: list[LocalProxy],
+        caplog: pytest.LogCaptureFixture,
+        behaviour: str,
+    ) -> None:
+        caplog.set_level(logging.DEBUG)
+        there = local_proxies[0]
+        there.behaviour = behaviour if behaviour in ("hang", "403", "502") else "pass"
+        proxy = there.proxy
+        if behaviour == "wrong password":
+            proxy = Proxy(proxy.host, proxy.port, "user0", f"x{SECRET}")
+        if behaviour == "gone":
+            proxy = Proxy(proxy.host, 1, "user0", SECRET)
+        sessions, source = browser_worker.sessions(ProxyPlan((proxy,))), local_site.as_source()
+        told: list[str] = []
+
+        async def read() -> None:
+            for way in ("visit", "direct"):
+                session = await sessions.get(source)
+                try:
+                    if way == "visit":
+                        await session.visit(local_site.match, (LIVE,), timeout_factor=0.3)
+                    else:
+                        await session.direct(local_site.match, (local_site.request,), timeout_factor=0.3)
+                except ScrapingError as error:
+                    told.append("".join(traceback.format_exception(error)))
+                    sessions.drop(session, cause=error)
+                told.append(repr(vars(session)))
+
+        browser_worker.run(read())
+        told += [repr(record) for record in sessions.records()]
+        told += [record.getMessage() + repr(vars(record)) for record in caplog.records]
+        assert any(proxy.hash in one for one in told)
+        assert not [one for one in told if SECRET in one]

@@ -1,0 +1,175 @@
+"""A browser host on a loop thread of its own, and a reader in front of it: what a worker has, for tests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+
+from scraping import identity
+from scraping.browser.care import CarePolicy
+from scraping.browser.caretaker import Caretaker
+from scraping.browser.cleanup import LEFTOVERS
+from scraping.browser.host import BrowserHost, Replacement
+from scraping.browser.options import BrowserOptions
+from scraping.browser.processes import using_profile
+from scraping.browser.sessions import Sessions
+from scraping.errors import ResourceLost
+from scraping.payloads import Payload
+from scraping.reading.reader import Reader, Target
+from scraping.readings import Reading, RefInfo, Site
+from scraping.sources import adapter_for
+from tests.stadium_process import StadiumProcess
+from victoryline.lib import chromium
+
+T = TypeVar("T")
+PHASES = {"in_play": "play", "first_half": "play", "second_half": "play", "toss": "scheduled"}
+HEADLINES = ("period:45:First half", "period:90:Second half")
+HERE = identity.new_name().rsplit("-", 2)[0]  # the part of a name that says which machine
+LOOK_SECONDS = 0.25
+
+
+class Hosted:
+    def __init__(
+        self, options: BrowserOptions, care: CarePolicy | None = None, *, temp_dir: Path | None = None
+    ) -> None:
+        """`care`: with somebody who looks after the browser; `temp_dir`: the TMPDIR of this test alone."""
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
+        self.launches: list[Replacement] = []
+        self.temp_dir = temp_dir
+        self.host = BrowserHost(options, self.launches.append, care=care, own_temp_dir=temp_dir)
+        self._caretaker = Caretaker(self.host, every_seconds=LOOK_SECONDS)
+        if care is not None:
+            self.run(self._start_care())
+        self.sessions = Sessions(self.host)
+        self.reader = Reader(self.sessions, self.run)
+
+    async def _start_care(self) -> None:
+        self._caretaker.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout=90)
+
+    def close(self) -> None:
+        self.run(self._caretaker.stop())
+        self.run(self.sessions.stop())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(timeout=10)
+        self.loop.close()
+
+    @property
+    def browser(self) -> psutil.Process:
+        assert self.host.pid is not None
+        return psutil.Process(self.host.pid)
+
+    @property
+    def driver(self) -> psutil.Process:
+        return self.browser.parents()[0]
+
+    def family(self) -> list[psutil.Process]:
+        """The driver, the browser and all of its processes."""
+        return [self.driver, self.browser, *self.browser.children(recursive=True)]
+
+    def renderers(self) -> list[psutil.Process]:
+        return [each for each in self.browser.children(recursive=True) if "--type=renderer" in cmdline(each)]
+
+    def folders(self) -> list[str]:
+        """What browsers have put into the temporary folder of this test."""
+        assert self.temp_dir is not None
+        return sorted(each.name for each in self.temp_dir.iterdir() if each.name.startswith(LEFTOVERS))
+
+    def visit(self, target: Target) -> tuple[Reading, Payload]:
+        """By a visit, whatever earlier ones have taught."""
+        return self.reader.scorecard(replace(target, is_fresh=True))
+
+    def visit_again(self, target: Target) -> tuple[Reading, Payload]:
+        """As a task does it: a lost browser is no failure of the source, so it tries again at once."""
+        for _ in range(3):
+            try:
+                return self.visit(target)
+            except ResourceLost:
+                time.sleep(0.2)
+        raise AssertionError("the browser did not come back")
+
+
+def cmdline(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def find_program() -> Path:
+    found = chromium.find(chosen=None, var_dir=Path("var"))
+    assert found is not None, "no Chromium on this machine; make run installs one"
+    return found
+
+
+def owner_id(pid: int | None = None) -> str:
+    """As a worker names itself."""
+    return f"{HERE}-{pid or os.getpid()}-{uuid.uuid4().hex[:6]}"
+
+
+def impatient(program: Path) -> BrowserOptions:
+    return BrowserOptions(
+        executable=program,
+        owner=owner_id(),
+        navigation_timeout_seconds=4,
+        page_timeout_seconds=4,
+        capture_timeout_seconds=3,
+        request_timeout_seconds=2,
+    )
+
+
+def site_at(arena: StadiumProcess, key: str) -> Site:
+    return Site(key, f"{arena.url}/{key}", allows_private=True)
+
+
+def target_of(arena: StadiumProcess, site: str) -> Target:
+    shown = next(match for match in arena.matches() if (match["site"], match["status"]) == (site, "live"))
+    return Target(1, site_at(arena, site), RefInfo(shown["key"], shown["url"]), adapter_for(site))
+
+
+def assert_true(payload: Payload, arena: StadiumProcess) -> None:
+    """The payload says what the stadium knows."""
+    truth = arena.truth(payload.source, payload.source_event_id)
+    state = payload.state.model_dump(mode="json")
+    assert state["status"] == truth["status"]
+    assert state["phase"] == PHASES.get(truth["phase"], truth["phase"])
+    assert state["teams"] == truth["teams"]
+    assert state["current_innings"] == truth["current_innings"]
+    for side in ("team_a", "team_b"):
+        shown = {name: value for name, value in state["score"][side].items() if value is not None}
+        assert shown == (truth["score"][side] or {})
+    real = [event["id"] for event in truth["events"] if event["id"] not in HEADLINES]
+    ours = {event.id for event in payload.events} - set(HEADLINES)
+    assert ours == set(real[-len(ours) :])  # the newest ones; a long list is not shown at once
+    assert ours or not real
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 20, what: str = "") -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what or condition}"
+        time.sleep(0.05)
+
+
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def nobody_uses(profile: str) -> bool:
+    return not [process for process in using_profile(profile) if is_alive(process)]

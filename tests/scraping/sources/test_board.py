@@ -1,0 +1,218 @@
+"""The board's adapter against the simulated site: what it reads off a page is what the stadium knows to be true."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession
+from aiohttp.test_utils import TestServer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scraping.errors import Blocked, Drift, LayoutChanged, PayloadRejected, SchemaBreak, ScrapingError
+from scraping.payloads import Payload
+from scraping.readings import FIELDS
+from scraping.sources import adapter_for
+from scraping.sources.base import Document, Reading, ReadMode, RefInfo, Request
+from scraping.sources.extract import from_html
+from stadium.config import StadiumConfig
+from stadium.cricket.play import TOSS_LEAD_SECONDS
+from stadium.cricket.script import CricketScript, NoticeKind
+from stadium.programme import Programme
+from stadium.server import build_app
+from stadium.world import World
+from tests.scraping.sources.test_never_crashes import JSON, MANY, spoilt
+from tests.scraping.sources.test_stadium import NOON, Visitor, assert_state_is_true
+
+BOARD = adapter_for("board")
+
+
+@asynccontextmanager
+async def stadium() -> AsyncIterator[Visitor]:
+    clock = [NOON]
+    config = StadiumConfig(port=0, programme="board:2", pace=10)
+    server = TestServer(build_app(config, World(config, wall_clock=lambda: clock[0])))
+    await server.start_server()
+    try:
+        async with ClientSession() as http:
+            yield Visitor(http, str(server.make_url("")).rstrip("/"), clock)
+    finally:
+        await server.close()
+
+
+def in_stadium(scenario: Callable[[Visitor], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with stadium() as visitor:
+            await scenario(visitor)
+
+    asyncio.run(run())
+
+
+async def read(visitor: Visitor, row: dict[str, Any], url: str = "") -> Reading:
+    page = await visitor.get("page", url or row["url"])
+    return visitor.reading(RefInfo(row["key"], row["url"]), ReadMode.VISIT, page)
+
+
+def moments() -> list[float]:
+    """Early, at the break, in the chase, over; before and after the toss of the next one."""
+    programme = Programme("board:2", 7)
+    match = programme.match(programme.slots[0], 0)
+    assert isinstance(match.script, CricketScript)
+    pause, end = match.starts_at + match.script.time_of(NoticeKind.INNINGS_BREAK), match.ends_at
+    toss = match.starts_at + match.slot.period - TOSS_LEAD_SECONDS
+    return sorted((0.0, 9_000.0, pause + 20, pause + 2_000, end + 20, toss - 20, toss + 20))
+
+
+def test_every_match_is_read_as_it_is() -> None:
+    phases: set[str] = set()
+
+    async def scenario(visitor: Visitor) -> None:
+        for moment in moments():
+            visitor.move_to(moment)
+            for row in await visitor.json("/truth/matches"):
+                truth = await visitor.json(f"/truth/matches/board/{row['key']}")
+                payload = BOARD.parse(await read(visitor, row))
+                assert_state_is_true(payload, truth)
+                assert payload.state.result == (truth["result_long"] or "")
+                assert (payload.integrity.missing_fields, payload.integrity.fallback_selectors) == ((), ())
+                newest = truth["events"][: -len(payload.events) - 1 : -1] if payload.events else truth["events"]
+                told = [(one.id, one.innings, one.over, one.ordinal) for one in payload.events]
+                assert told == [(one["id"], one["innings"], one["over"], one.get("delivery")) for one in newest]
+                phases.add(truth["phase"])
+
+    in_stadium(scenario)
+    assert phases >= {"scheduled", "toss", "in_play", "innings_break", "finished"}
+
+
+def test_the_pages_behind_the_link_together_hold_every_event_once() -> None:
+    async def scenario(visitor: Visitor) -> None:
+        visitor.move_to(9_000)
+        (row, *_) = await visitor.json("/truth/matches")
+        truth = await visitor.json(f"/truth/matches/board/{row['key']}")
+        found: list[str] = []
+        request: Request | None = Request("page", row["url"])
+        while request is not None:
+            reading = await read(visitor, row, request.url)
+            found += [event.id for event in BOARD.parse(reading).events]
+            request = BOARD.older_events(reading, request)
+        assert found == [event["id"] for event in reversed(truth["events"])]
+        assert len(found) > 250
+
+    in_stadium(scenario)
+
+
+def test_the_list_has_every_match() -> None:
+    async def scenario(visitor: Visitor) -> None:
+        plan, base = BOARD.list_plan(f"{visitor.base}/board"), f"{visitor.base}/board"
+        for layout in (1, 2, 0):  # links tell a list of matches, however it is dressed
+            async with visitor.http.delete(f"{visitor.base}/control/faults"):
+                pass
+            await visitor.plant(site="board", target="list", kind="layout", value=layout)
+            page = await visitor.get("page", plan.url)
+            listed = BOARD.parse_list(visitor.reading(RefInfo("", plan.url), ReadMode.VISIT, page), base)
+            shown = await visitor.json("/truth/matches")
+            assert [(one.source_event_id, one.url, one.status.value) for one in listed] == [
+                (row["key"], row["url"], row["status"]) for row in shown
+            ]
+
+    in_stadium(scenario)
+
+
+@pytest.mark.requirement("FR-019")
+class TestRedesign:
+    def test_changes_nothing_where_fallbacks_fit(self) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            visitor.move_to(9_000)
+            (row, *_) = await visitor.json("/truth/matches")
+            before = BOARD.parse(await read(visitor, row))
+            await visitor.plant(site="board", kind="layout", value=2)
+            after = BOARD.parse(await read(visitor, row))
+            assert (after.state, after.events) == (before.state, before.events)
+            assert {"key#2", "balls#2", "balls.id#2"} <= set(after.integrity.fallback_selectors)
+
+        in_stadium(scenario)
+
+    def test_is_told_with_every_selector_where_none_does(self) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            (row, *_) = await visitor.json("/truth/matches")
+            await visitor.plant(site="board", kind="layout", value=0)
+            with pytest.raises(LayoutChanged, match=r"key \(tried \.sb-key, \[data-part='key'\]\)") as told:
+                BOARD.parse(await read(visitor, row))
+            assert "<main" in told.value.evidence
+            page = Document("page", f"{visitor.base}/board/", 200, "text/html", b"<h1>Scores</h1>")
+            with pytest.raises(LayoutChanged, match=r"list \(tried \.sb-list"):
+                BOARD.parse_list(visitor.reading(RefInfo("", ""), ReadMode.VISIT, page), f"{visitor.base}/board")
+
+        in_stadium(scenario)
+
+
+def test_what_is_not_the_match_is_refused() -> None:
+    async def scenario(visitor: Visitor) -> None:
+        (row, *_) = await visitor.json("/truth/matches")
+        await visitor.plant(site="board", target="page", kind="wrong_match", count=1)
+        with pytest.raises(PayloadRejected, match="another match"):
+            BOARD.parse(await read(visitor, row))
+        await visitor.plant(site="board", target="page", kind="challenge", count=1)
+        with pytest.raises(Blocked):
+            BOARD.parse(await read(visitor, row))
+        good = await read(visitor, row)
+        html = good.documents["page"].text()
+        for spoilt_html in (html.replace("(", "<", 1), html.replace(">Live<", ">Alive<")):
+            page = Document("page", row["url"], 200, "text/html", spoilt_html.encode())
+            with pytest.raises(SchemaBreak):
+                BOARD.parse(visitor.reading(good.ref, ReadMode.VISIT, page))
+
+    in_stadium(scenario)
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("https://board.example/match/ahb-v-cld-odi-138Z", "138Z"),
+        ("https://board.example/match/ahb-v-cld-odi-138Z?before=5#x", "138Z"),
+        ("https://board.example/match/138Z", None),
+        ("https://board.example/", None),
+        ("https://[board", None),
+    ],
+)
+def test_the_address_of_a_match(url: str, key: str | None) -> None:
+    found = BOARD.match_at(url, "https://board.example")
+    assert (found.source_event_id if found else None) == key
+
+
+def _good() -> dict[str, Any]:
+    rows = "".join(
+        f'<article class="sb-ball" data-id="17948183992{n}" data-n="{n}"><i class="sb-innings">1</i>'
+        f'<i class="sb-over">0.{n}</i><b class="sb-code">4</b><q class="sb-said">x</q></article>'
+        for n in (12, 11)
+    )
+    parts = {"key": "138Z", "name-a": "A", "name-b": "B", "total-a": "8/0 (0.2 ov)", "total-b": "", "state": "Live"}
+    html = "".join(f'<p class="sb-{name}">{text}</p>' for name, text in parts.items())
+    assert BOARD.layout is not None
+    return from_html(html + rows, BOARD.layout)
+
+
+@pytest.mark.requirement("ZT-5")
+@MANY
+@given(found=spoilt(_good()) | JSON, body=st.none() | st.binary(max_size=100))
+def test_never_crashes_on_what_an_open_page_says(found: Any, body: bytes | None) -> None:
+    text = body if body is not None else json.dumps(found).encode()
+    reading = Visitor(None, "", [NOON]).reading(  # type: ignore[arg-type]
+        RefInfo("138Z", "http://site.test/match/a-138Z"), ReadMode.ATTACHED, Document(FIELDS, "", 200, "", text)
+    )
+    try:
+        payload = BOARD.parse(reading)
+        assert Payload.model_validate_json(payload.model_dump_json()) == payload
+    except ScrapingError:
+        pass
+    for other in (
+        lambda: BOARD.older_events(reading, Request("page", "http://site.test/")),
+        lambda: BOARD.parse_list(reading, "http://site.test"),
+    ):
+        with suppress(Drift):
+            other()

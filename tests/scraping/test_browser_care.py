@@ -1,0 +1,452 @@
+"""The care of the browser, for real: what dies, hangs or wears out is replaced, and leaves nothing behind.
+
+Direct reads do not need the browser: they go on through all of it. What these tests break is Chromium, its renderers
+and Playwright's driver; what they look at are processes, folders, and what the reader brings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client import REGISTRY
+
+from scraping.browser import host as host_module
+from scraping.browser.care import CarePolicy, Cause, MemoryLimits, Relief
+from scraping.browser.memory_guard import MemoryGuard
+from scraping.browser.processes import TreeMemory, profile_of, tagged_browsers
+from scraping.errors import PageCrashed, ReadTimeout, ResourceLost
+from scraping.reading.reader import Target
+from scraping.readings import ReadMode
+from tests.scraping.hosted import (
+    Hosted,
+    assert_true,
+    find_program,
+    impatient,
+    is_alive,
+    nobody_uses,
+    site_at,
+    target_of,
+    wait_for,
+)
+from tests.stadium_process import StadiumProcess
+
+pytestmark = pytest.mark.slow
+
+CARE = CarePolicy(hung_seconds=2.0, drain_seconds=10.0)
+CLEAN_SECONDS = 10.0  # FR-007
+
+Start = Callable[..., Hosted]
+
+
+@pytest.fixture(scope="module")
+def arena() -> Iterator[StadiumProcess]:
+    """A stadium whose matches stand still, so that a reading can be held against the truth."""
+    with StadiumProcess(pace=0) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _no_faults(arena: StadiumProcess) -> Iterator[None]:
+    yield
+    arena.clear()
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Starts what a worker has, with a temporary folder of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="vl-care-"))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    started: list[Hosted] = []
+
+    def begin(care: CarePolicy = CARE, **changes: object) -> Hosted:
+        # Generous where a test is not about patience: the machine may be busy with other tests.
+        usual = {"navigation_timeout_seconds": 15.0, "page_timeout_seconds": 15.0, "request_timeout_seconds": 10.0}
+        options = replace(impatient(find_program()), **{**usual, **changes})
+        started.append(Hosted(options, care, temp_dir=folder))
+        return started[-1]
+
+    yield begin
+    for hosted in started:
+        hosted.close()
+    assert [one.folders() for one in started] == [[] for _ in started], "a browser left folders behind"
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def hosted(start: Start) -> Hosted:
+    return start()
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(4) as threads:
+        yield threads
+
+
+def await_launch(hosted: Hosted, number: int) -> Cause:
+    wait_for(lambda: len(hosted.launches) >= number and hosted.host.pid is not None, 30, f"launch {number}")
+    assert len(hosted.launches) == number
+    return hosted.launches[-1].cause
+
+
+def both(arena: StadiumProcess) -> tuple[Target, Target]:
+    return target_of(arena, "crex"), replace(target_of(arena, "sofascore"), ref_id=2)
+
+
+def visit_in(pool: ThreadPoolExecutor, hosted: Hosted, target: Target) -> Future[ReadMode]:
+    """A visit in a thread of its own; it is on its way when this returns."""
+    before = hosted.host.visits
+    visiting = pool.submit(lambda: hosted.visit(target)[0].mode)
+    wait_for(lambda: hosted.host.visits > before or visiting.done())
+    return visiting
+
+
+@pytest.mark.requirement("BX-14")
+def test_every_browser_says_whose_it_is(hosted: Hosted, arena: StadiumProcess) -> None:
+    hosted.reader.scorecard(target_of(arena, "crex"))
+    (ours,) = [browser for browser in tagged_browsers() if browser.owner == hosted.host.options.owner]
+    assert ours.pid == hosted.host.pid
+    assert ours.process_count > 2
+    assert ours.memory_bytes > 50_000_000
+
+
+@pytest.mark.fault
+@pytest.mark.fault_number(16)
+@pytest.mark.requirement("FR-004", "NFR-005")
+class TestDeaths:
+    @pytest.mark.parametrize("victim", ["browser", pytest.param("driver", marks=pytest.mark.faults_only)])
+    def test_direct_reads_go_on_and_a_new_browser_comes_by_itself(
+        self, hosted: Hosted, arena: StadiumProcess, victim: str
+    ) -> None:
+        targets = both(arena)
+        for target in targets:
+            hosted.reader.scorecard(target)
+        family, profile = hosted.family(), profile_of(hosted.browser.pid)
+        getattr(hosted, victim).kill()
+        for target in targets:
+            reading, payload = hosted.reader.scorecard(target)
+            assert reading.mode is ReadMode.DIRECT
+            assert_true(payload, arena)
+        assert await_launch(hosted, 2) is Cause.DIED
+        wait_for(lambda: not any(map(is_alive, family)) and nobody_uses(profile), CLEAN_SECONDS)
+        for target in targets:
+            reading, payload = hosted.visit(target)
+            assert reading.mode is ReadMode.VISIT
+            assert_true(payload, arena)
+        assert len(hosted.launches) == 2
+
+    @pytest.mark.faults_only
+    def test_a_visit_under_way_fails_for_our_reasons_and_the_next_one_works(
+        self, hosted: Hosted, arena: StadiumProcess, pool: ThreadPoolExecutor
+    ) -> None:
+        target = target_of(arena, "crex")
+        hosted.reader.scorecard(target)
+        arena.fault(site="crex", target="page", kind="latency", value=2)
+        visiting = visit_in(pool, hosted, target)
+        hosted.browser.kill()
+        with pytest.raises(ResourceLost):
+            visiting.result(timeout=20)
+        arena.clear()
+        assert_true(hosted.visit_again(target)[1], arena)
+
+    def test_a_renderer_takes_only_its_page_with_it_until_it_happens_again(
+        self, hosted: Hosted, arena: StadiumProcess, pool: ThreadPoolExecutor
+    ) -> None:
+        crex, sofascore = both(arena)
+        for target in (crex, sofascore):
+            hosted.reader.scorecard(target)
+        arena.fault(site="crex", target="*", kind="latency", value=2)
+        for crash in (1, 2):
+            visiting = visit_in(pool, hosted, crex)
+            while not visiting.done():  # its page may still be on its way
+                for renderer in hosted.renderers():
+                    renderer.kill()
+                time.sleep(0.2)
+            with pytest.raises(PageCrashed):
+                visiting.result(timeout=20)
+            if crash == 1:
+                assert_true(hosted.visit(sofascore)[1], arena)
+                assert len(hosted.launches) == 1, "the browser itself is well"
+                time.sleep(host_module.ONE_FAULT_SECONDS)  # what dies together counts once
+        arena.clear()
+        assert await_launch(hosted, 2) is Cause.FAULTS
+        assert_true(hosted.visit(crex)[1], arena)
+
+    def test_a_program_that_does_not_start_is_our_fault_not_the_sources(
+        self, start: Start, arena: StadiumProcess
+    ) -> None:
+        hosted = start(executable=Path("/bin/false"), launch_timeout_seconds=5)
+        with pytest.raises(ResourceLost, match="could not be started"):
+            hosted.reader.scorecard(target_of(arena, "crex"))
+
+
+@pytest.mark.requirement("FR-007", "US4.3")
+class TestStopping:
+    def test_leaves_no_process_and_no_folder_behind(self, hosted: Hosted, arena: StadiumProcess) -> None:
+        hosted.reader.scorecard(target_of(arena, "crex"))
+        family = hosted.family()
+        assert hosted.folders() != []
+        began = time.monotonic()
+        hosted.run(hosted.sessions.stop())
+        assert time.monotonic() - began < CLEAN_SECONDS
+        assert not any(map(is_alive, family))
+        assert hosted.folders() == []
+
+    def test_starts_nothing_again(self, hosted: Hosted, arena: StadiumProcess) -> None:
+        target = target_of(arena, "crex")
+        hosted.reader.scorecard(target)
+        hosted.run(hosted.host.stop())
+        with pytest.raises(ResourceLost, match="stopping"):
+            hosted.visit(target)
+
+
+@pytest.mark.fault
+@pytest.mark.fault_number(17)
+@pytest.mark.requirement("FR-004")
+class TestHangs:
+    def test_a_browser_that_does_not_answer_is_found_though_nobody_visits(
+        self, hosted: Hosted, arena: StadiumProcess
+    ) -> None:
+        target = target_of(arena, "crex")
+        hosted.reader.scorecard(target)
+        frozen, profile = hosted.browser, profile_of(hosted.browser.pid)
+        frozen.suspend()
+        while len(hosted.launches) < 2:
+            reading, payload = hosted.reader.scorecard(target)
+            assert reading.mode is ReadMode.DIRECT
+            assert_true(payload, arena)
+            time.sleep(0.1)
+        assert await_launch(hosted, 2) is Cause.HUNG
+        assert not is_alive(frozen)
+        wait_for(lambda: nobody_uses(profile) and not Path(profile).exists(), CLEAN_SECONDS)
+        assert_true(hosted.visit(target)[1], arena)
+
+    @pytest.mark.faults_only
+    def test_a_visit_that_finds_it_hung_does_not_wait_for_long(self, start: Start, arena: StadiumProcess) -> None:
+        hosted = start(navigation_timeout_seconds=6)
+        target = target_of(arena, "crex")
+        hosted.reader.scorecard(target)
+        hosted.browser.suspend()
+        began = time.monotonic()
+        assert_true(hosted.visit_again(target)[1], arena)
+        assert time.monotonic() - began < 45
+        assert len(hosted.launches) == 2
+
+    @pytest.mark.faults_only
+    def test_a_page_in_a_busy_loop_hurts_nobody_else(self, hosted: Hosted, arena: StadiumProcess) -> None:
+        crex, sofascore = both(arena)
+        hosted.reader.scorecard(crex)
+
+        async def run_wild() -> None:
+            session = await hosted.sessions.get(site_at(arena, "crex"))
+            page = await (await session._open_context()).new_page()
+            await page.goto("data:text/html,<h1>x</h1>")
+            await page.evaluate("setTimeout(() => { for (;;); }, 0)")
+
+        hosted.run(run_wild())
+        for target in (crex, sofascore):
+            assert_true(hosted.visit(target)[1], arena)
+        assert len(hosted.launches) == 1
+
+    def test_a_page_that_never_loads_costs_only_its_own_visit(
+        self, start: Start, arena: StadiumProcess, pool: ThreadPoolExecutor
+    ) -> None:
+        hosted = start(navigation_timeout_seconds=6)
+        crex, sofascore = both(arena)
+        hosted.reader.scorecard(sofascore)
+        arena.fault(site="crex", target="page", kind="hang")
+        visiting = visit_in(pool, hosted, crex)
+        assert_true(hosted.visit(sofascore)[1], arena)
+        assert not visiting.done()
+        with pytest.raises(ReadTimeout):
+            visiting.result(timeout=20)
+        assert len(hosted.launches) == 1
+
+
+@pytest.mark.requirement("FR-010", "US1.3", "US2.1")
+class TestDraining:
+    def test_a_worn_browser_finishes_its_visits_and_new_ones_get_the_next(
+        self, hosted: Hosted, arena: StadiumProcess, pool: ThreadPoolExecutor
+    ) -> None:
+        crex, sofascore = both(arena)
+        for target in (crex, sofascore):
+            hosted.reader.scorecard(target)
+        arena.fault(site="crex", target="page", kind="latency", value=2)
+        under_way = visit_in(pool, hosted, crex)
+        hosted.loop.call_soon_threadsafe(hosted.host.recycle, Cause.AGE, "it has run for long")
+        wait_for(lambda: not hosted.host._may_visit.is_set())
+        new = pool.submit(lambda: (hosted.visit(sofascore)[0].mode, len(hosted.launches)))
+        assert len(hosted.launches) == 1
+        assert under_way.result(timeout=20) is ReadMode.VISIT, "it was not cut off"
+        assert new.result(timeout=20) == (ReadMode.VISIT, 2)
+        assert hosted.launches[-1].cause is Cause.AGE
+
+    @pytest.mark.faults_only
+    def test_nobody_is_waited_for_for_ever(self, start: Start, arena: StadiumProcess, pool: ThreadPoolExecutor) -> None:
+        hosted = start(replace(CARE, drain_seconds=0.5), navigation_timeout_seconds=30)
+        target = target_of(arena, "crex")
+        hosted.reader.scorecard(target)
+        arena.fault(site="crex", target="page", kind="hang")
+        visiting = visit_in(pool, hosted, target)
+        hosted.loop.call_soon_threadsafe(hosted.host.recycle, Cause.AGE, "it has run for long")
+        with pytest.raises(ResourceLost):
+            visiting.result(timeout=20)
+        await_launch(hosted, 2)
+
+    def test_direct_reads_never_notice(self, hosted: Hosted, arena: StadiumProcess) -> None:
+        target = target_of(arena, "crex")
+        hosted.reader.scorecard(target)
+        slowest = 0.0
+        hosted.loop.call_soon_threadsafe(hosted.host.recycle, Cause.AGE, "it has run for long")
+        while len(hosted.launches) < 2:
+            began = time.monotonic()
+            assert hosted.reader.scorecard(target)[0].mode is ReadMode.DIRECT
+            slowest = max(slowest, time.monotonic() - began)
+        assert slowest < 1.5  # far below what closing and starting a browser take, on a busy machine too
+
+    def test_after_so_many_pages(self, start: Start, arena: StadiumProcess) -> None:
+        hosted = start(replace(CARE, max_pages=2))
+        target = target_of(arena, "crex")
+        for _ in range(2):
+            hosted.visit(target)
+        assert await_launch(hosted, 2) is Cause.PAGES
+        assert_true(hosted.visit(target)[1], arena)
+
+
+class _Stopped:
+    """Stands for the worker: notes that it was to be stopped, or killed."""
+
+    def __init__(self) -> None:
+        self.stops = self.kills = 0
+
+    def stop(self) -> None:
+        self.stops += 1
+
+    def kill(self) -> None:
+        self.kills += 1
+
+
+class TestMemory:
+    def guard(self, hosted: Hosted, limits: MemoryLimits, worker: _Stopped, clock: Callable[[], float]) -> MemoryGuard:
+        return MemoryGuard(
+            hosted.host,
+            limits,
+            on_loop=hosted.loop.call_soon_threadsafe,
+            stop_worker=worker.stop,
+            kill_worker=worker.kill,
+            clock=clock,
+        )
+
+    @pytest.mark.requirement("FR-006", "US2.1")
+    def test_past_the_soft_limit_the_browser_is_replaced_and_then_the_worker(
+        self, hosted: Hosted, arena: StadiumProcess
+    ) -> None:
+        hosted.reader.scorecard(target_of(arena, "crex"))
+        worker, now = _Stopped(), [1000.0]
+        limits = MemoryLimits(soft_bytes=1, hard_bytes=1 << 50, settle_seconds=30, min_worker_seconds=0)
+        guard = self.guard(hosted, limits, worker, lambda: now[0])
+        assert guard.look() is Relief.REPLACE_BROWSER
+        assert guard.tree_bytes > 100_000_000
+        assert await_launch(hosted, 2) is Cause.MEMORY
+        now[0] += 10
+        assert guard.look() is Relief.WARN, "the new one is left alone for a while"
+        now[0] += 30
+        assert guard.look() is Relief.STOP_WORKER
+        guard.look()
+        assert (worker.stops, worker.kills) == (1, 0)
+
+    @pytest.mark.requirement("FR-006")
+    def test_past_the_hard_limit_it_is_killed_at_once(self, hosted: Hosted, arena: StadiumProcess) -> None:
+        hosted.reader.scorecard(target_of(arena, "crex"))
+        worker, now, family = _Stopped(), [1000.0], hosted.family()[1:]
+        guard = self.guard(hosted, MemoryLimits(1, 2), worker, lambda: now[0])
+        assert guard.look() is Relief.KILL_BROWSER
+        assert not any(map(is_alive, family))
+        assert await_launch(hosted, 2) is Cause.DIED
+        now[0] += 60
+        assert guard.look() is Relief.KILL_WORKER
+        assert (worker.stops, worker.kills) == (0, 1)
+
+    @pytest.mark.requirement("NFR-002", "DM-1")
+    def test_is_measured_once_for_every_page(self, hosted: Hosted, arena: StadiumProcess) -> None:
+        """More than what the processes have to themselves, less than if each counted all that it shares."""
+        hosted.reader.scorecard(target_of(arena, "crex"))
+        measured, count = TreeMemory(hosted.driver.pid).read()
+        tree = hosted.family()
+        alone = [process.memory_info() for process in tree]
+        assert abs(count - len(tree)) <= 2, "a renderer may come or go meanwhile"
+        assert sum(one.rss - one.shared for one in alone) * 0.8 < measured < sum(one.rss for one in alone)
+
+
+@pytest.mark.requirement("FR-021", "FR-023")
+class TestPatience:
+    def test_a_slow_source_gets_half_as_much_time_again(self, start: Start, arena: StadiumProcess) -> None:
+        hosted = start(navigation_timeout_seconds=1)
+        for _ in range(10):
+            hosted.host.patience.note("crex", 2.5)
+        arena.fault(site="crex", target="page", kind="hang")
+        with pytest.raises(ReadTimeout, match="1500ms"):
+            hosted.visit(target_of(arena, "crex"))
+
+    def test_what_reads_take_is_noted(self, hosted: Hosted, arena: StadiumProcess) -> None:
+        target = target_of(arena, "crex")
+        for _ in range(12):
+            hosted.reader.scorecard(target)
+        usual, now = hosted.host.options.request_timeout_seconds, hosted.host.patience.timeouts("crex")
+        assert now.request_seconds == pytest.approx(usual * 0.8)
+
+
+@pytest.mark.fault
+@pytest.mark.fault_number(18)
+@pytest.mark.requirement("FR-007", "US4.2", "US4.3")
+class TestSoak:
+    """Page after page with a crash now and then: processes, files, folders and threads are back where they were."""
+
+    @pytest.mark.parametrize(
+        ("pages", "crash_every"),
+        [(12, 5), pytest.param(1000, 50, marks=[pytest.mark.faults_only, pytest.mark.timeout(1200)])],
+    )
+    def test_leaves_nothing_behind(self, start: Start, arena: StadiumProcess, pages: int, crash_every: int) -> None:
+        hosted = start(replace(CARE, max_pages=max(10, pages // 10)))
+        targets = both(arena)
+        for target in targets:
+            hosted.visit(target)
+        before = self.holdings(hosted)
+        for number in range(1, pages + 1):
+            reading, payload = hosted.visit_again(targets[number % 2])
+            assert reading.mode is ReadMode.VISIT
+            assert_true(payload, arena)
+            if number % crash_every == 0:
+                hosted.browser.kill()
+        wait_for(lambda: hosted.host.condition is not None and not hosted.host._tasks, CLEAN_SECONDS)
+        hosted.visit_again(targets[0])
+        wait_for(lambda: not self.more(hosted, before), CLEAN_SECONDS, f"{before} -> {self.holdings(hosted)}")
+        late = REGISTRY.get_sample_value("victoryline_browser_cleanup_late_total")
+        assert late == 0
+        assert len(hosted.launches) > pages // crash_every
+
+    def holdings(self, hosted: Hosted) -> dict[str, int]:
+        return {
+            "processes": len(hosted.family()),
+            "folders": len(hosted.folders()),
+            "threads": threading.active_count(),
+            "tasks": hosted.run(_task_count()),
+        }
+
+    def more(self, hosted: Hosted, before: dict[str, int]) -> dict[str, int]:
+        slack = {"processes": 3, "threads": 8, "tasks": 3}  # a renderer in reserve, the pool of threads
+        now = self.holdings(hosted)
+        return {name: now[name] for name in now if now[name] > before[name] + slack.get(name, 0)}
+
+
+async def _task_count() -> int:
+    return len(asyncio.all_tasks())

@@ -1,0 +1,313 @@
+"""Many polls together: what is unchanged is written at once, and nothing of it differs from a poll alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import Context
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from scraping import breakers, journal, lifecycle
+from scraping.engine import Engine
+from scraping.errors import Transient
+from scraping.models import (
+    Breaker,
+    Match,
+    MatchEvent,
+    MatchLifecycle,
+    MatchRef,
+    Scraper,
+    ScrapeTask,
+    Snapshot,
+    Source,
+    TaskState,
+)
+from scraping.payloads import Payload, Resource
+from scraping.polling import poll
+from scraping.reading.reader import Brought, Reader, Target
+from scraping.readings import Reading, ReadMode
+from scraping.scrape import scrape
+from scraping.signals import match_updated
+from tests.factories import make_ref, make_source, make_unread_match
+from tests.scraping.builders import POLICIES, balls, chasing, payload_of
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db]
+
+Outcome = Payload | Exception
+
+
+class ManyReader(Reader):
+    """Brings back what the test wrote down for each match, read at the moment it is asked."""
+
+    def __init__(self, outcomes: Mapping[int, Outcome], before: Callable[[], None] = lambda: None) -> None:
+        self.outcomes = dict(outcomes)
+        self.before = before
+
+    def scorecard(self, target: Target) -> tuple[Reading, Payload]:
+        brought = self._bring(0, target)
+        if brought.error is not None:
+            raise brought.error
+        assert brought.reading is not None
+        assert brought.payload is not None
+        return brought.reading, brought.payload
+
+    def waves(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[Brought]]:
+        found = [self._bring(number, target) for number, target in enumerate(targets)]
+        self.before()
+        yield found[: len(found) // 2]
+        yield found[len(found) // 2 :]
+
+    def _bring(self, number: int, target: Target) -> Brought:
+        outcome = self.outcomes[target.ref_id]
+        if isinstance(outcome, Exception):
+            return Brought(number, None, None, outcome)
+        payload = outcome.model_copy(update={"captured_at": timezone.now()})
+        return Brought(number, Reading(target.ref, ReadMode.DIRECT, payload.captured_at, documents={}), payload, None)
+
+
+def live_refs(number: int, source: Source | None = None) -> list[MatchRef]:
+    source = source or make_source()
+    return [make_ref(make_unread_match(), source=source, captured_at=None) for _ in range(number)]
+
+
+def engine_for(refs: Sequence[MatchRef]) -> Engine:
+    reader = ManyReader({ref.pk: payload_of(ref, chasing(95), events=balls(1, 2)) for ref in refs})
+    return Engine(worker_id="w-1", reader=reader, policies=POLICIES)
+
+
+def outcomes_of(engine: Engine) -> dict[int, Outcome]:
+    assert isinstance(engine.reader, ManyReader)
+    return engine.reader.outcomes
+
+
+def open_all(refs: Sequence[MatchRef]) -> list[int]:
+    now = timezone.now()
+    new = [journal.NewTask(ref.source_id, ref.pk, Resource.SCORECARD, 0, run_at=now) for ref in refs]
+    return [task.task_id for task in journal.open_new(new, now=now)]
+
+
+def poll_all(refs: Sequence[MatchRef], engine: Engine) -> list[ScrapeTask]:
+    ids = open_all(refs)
+    poll(ids, engine)
+    assert engine.held_tasks() == []
+    return list(ScrapeTask.objects.filter(pk__in=ids).order_by("pk"))
+
+
+def states(tasks: Sequence[ScrapeTask]) -> list[str]:
+    return [task.state for task in tasks]
+
+
+def columns(rows: Any, *but: str) -> dict[str, Any]:
+    return {name: value for name, value in rows.values().get().items() if name not in but}
+
+
+class TestUnchanged:
+    def test_moves_times_and_counters_and_nothing_else(self) -> None:
+        refs = live_refs(3)
+        engine = engine_for(refs)
+        poll_all(refs, engine)
+        before = Match.objects.get(pk=refs[0].match_id)
+        assert states(poll_all(refs, engine)) == [TaskState.SUCCESS] * 3
+        after = Match.objects.get(pk=refs[0].match_id)
+        assert (after.sequence, after.checksum, Snapshot.objects.count()) == (1, before.checksum, 3)
+        assert before.last_scraper_update is not None
+        assert after.last_scraper_update is not None
+        assert after.last_scraper_update > before.last_scraper_update
+        assert after.total_scrapes == before.total_scrapes + 1
+        assert Scraper.objects.get(ref=refs[0]).total_updates == 2
+        assert MatchEvent.objects.filter(match=after).count() == 2
+
+    def test_is_written_as_a_poll_alone_would_write_it(self) -> None:
+        """The short way must leave every column as the long way does."""
+        together, alone = live_refs(2)
+        engine = engine_for([together, alone])
+        poll_all([together, alone], engine)
+        (task_id,) = open_all([together])
+        poll([task_id], engine)
+        (other_id,) = open_all([alone])
+        scrape(other_id, engine)
+        times = ("id", "captured_at", "next_poll_at", "read_mode_since", "created_at", "source_event_id", "url")
+        ids = ("match_id", "ref_id", "scraper_id", "start_time", "last_update_time", "name", "last_state_change")
+        spent = ("latency_total_ms", "last_latency_ms", "last_scraper_update", "last_changed_at", "provenance")
+        for table, of in ((MatchRef, "pk"), (Scraper, "ref"), (Breaker, "ref"), (Match, "refs")):
+            ours, theirs = (columns(table.objects.filter(**{of: ref.pk}), *times, *ids, *spent)
+                            for ref in (together, alone))  # fmt: skip
+            assert ours == theirs, table
+
+    def test_many_cost_no_more_statements_than_few(self) -> None:
+        def statements(number: int) -> int:
+            refs = live_refs(number, make_source(f"site{number}", adapter="crex"))
+            engine = engine_for(refs)
+            poll_all(refs, engine)
+            ids = open_all(refs)
+            with CaptureQueriesContext(
+                connection,
+            ) as queries:
+                poll(ids, engine)
+            return len(queries)
+
+        few, many = statements(4), statements(40)
+        assert many == few
+        assert many < 24, "two waves, each a transaction of a few statements"
+
+    def test_the_consumers_hear_that_it_is_younger(self, django_capture_on_commit_callbacks: Any) -> None:
+        refs = live_refs(2)
+        engine = engine_for(refs)
+        poll_all(refs, engine)
+        heard: list[tuple[int, bool]] = []
+
+        def hear(match_id: int, is_changed: bool, **_: Any) -> None:
+            heard.append((match_id, is_changed))
+
+        match_updated.connect(hear)
+        try:
+            with django_capture_on_commit_callbacks(execute=True):
+                poll_all(refs, engine)
+        finally:
+            match_updated.disconnect(hear)
+        assert heard == [(ref.match_id, False) for ref in refs]
+
+    def test_breaks_slow_it_down_like_any_other(self) -> None:
+        refs = live_refs(1)
+        engine = engine_for(refs)
+        for _ in range(3):
+            poll_all(refs, engine)
+        ref = MatchRef.objects.get(pk=refs[0].pk)
+        assert (ref.unchanged_polls, ref.recent_changes) == (2, "100")
+
+
+class TestWhatIsNew:
+    def test_is_written_whole_while_its_neighbours_are_not(self) -> None:
+        refs = live_refs(3)
+        engine = engine_for(refs)
+        poll_all(refs, engine)
+        outcomes_of(engine)[refs[1].pk] = payload_of(refs[1], chasing(99), events=balls(1, 2, 3))
+        poll_all(refs, engine)
+        assert [Match.objects.get(pk=ref.match_id).sequence for ref in refs] == [1, 2, 1]
+        assert MatchEvent.objects.filter(match=refs[1].match_id).count() == 3
+
+    def test_a_score_that_goes_down_is_not_taken_for_the_last_word(self) -> None:
+        refs = live_refs(1)
+        engine = engine_for(refs)
+        poll_all(refs, engine)
+        down = payload_of(refs[0], chasing(90), events=balls(1, 2))
+        outcomes_of(engine)[refs[0].pk] = down
+        poll_all(refs, engine)
+        poll_all(refs, engine)
+        assert Match.objects.get(pk=refs[0].match_id).payload["score"]["team_b"]["runs"] == 90
+
+    def test_a_match_of_two_sources_always_takes_the_long_way(self) -> None:
+        """What the other one says may count for more as time goes by."""
+        first, second = live_refs(2)
+        MatchRef.objects.filter(pk=second.pk).update(match=first.match_id, source=make_source("other", adapter="crex"))
+        engine = engine_for([first])
+        poll_all([first], engine)
+        with CaptureQueriesContext(connection) as queries:
+            poll_all([first], engine)
+        assert any("provenance" in query["sql"] for query in queries)
+
+
+class TestTroubleOfOne:
+    def test_a_failed_reading_is_its_own(self) -> None:
+        refs = live_refs(3)
+        engine = engine_for(refs)
+        poll_all(refs, engine)
+        outcomes_of(engine)[refs[1].pk] = Transient("502")
+        tasks = poll_all(refs, engine)
+        assert states(tasks) == [TaskState.SUCCESS, TaskState.PENDING, TaskState.SUCCESS]
+        assert tasks[1].charged_attempts == 1
+
+    def test_after_a_failure_the_next_reading_resolves_it(self) -> None:
+        refs = live_refs(2)
+        engine = engine_for(refs)
+        poll_all(refs, engine)
+        good = outcomes_of(engine)[refs[0].pk]
+        outcomes_of(engine)[refs[0].pk] = Transient("502")
+        poll_all(refs, engine)
+        outcomes_of(engine)[refs[0].pk] = good
+        ScrapeTask.objects.filter(state=TaskState.PENDING).update(run_at=timezone.now())
+        poll(list(ScrapeTask.objects.filter(state=TaskState.PENDING).values_list("pk", flat=True)), engine)
+        assert Scraper.objects.get(ref=refs[0]).error_count == 0
+        assert Breaker.objects.get(ref=refs[0]).failure_count == 0
+
+    def test_one_that_lost_its_lease_writes_nothing_the_others_do(self) -> None:
+        refs = live_refs(3)
+        engine = engine_for(refs)
+        poll_all(refs, engine)
+        ids = open_all(refs)
+        assert isinstance(engine.reader, ManyReader)
+        engine.reader.before = lambda: ScrapeTask.objects.filter(pk=ids[1]).update(fence=9) and None
+        before = MatchRef.objects.get(pk=refs[1].pk).captured_at
+        poll(ids, engine)
+        assert states(ScrapeTask.objects.filter(pk__in=ids).order_by("pk")) == [  # type: ignore[arg-type]
+            TaskState.SUCCESS,
+            TaskState.EXECUTING,
+            TaskState.SUCCESS,
+        ]
+        assert MatchRef.objects.get(pk=refs[1].pk).captured_at == before
+
+    def test_a_match_that_was_paused_meanwhile_stays_paused(self) -> None:
+        refs = live_refs(2)
+        engine = engine_for(refs)
+        poll_all(refs, engine)
+
+        def pause() -> None:
+            until = timezone.now() + timedelta(minutes=5)
+            lifecycle.pause(match_id=refs[0].match_id, until=until, reason="x", actor="Ann", now=timezone.now())
+
+        assert isinstance(engine.reader, ManyReader)
+        engine.reader.before = pause
+        assert states(poll_all(refs, engine)) == [TaskState.SUCCESS] * 2
+        assert Match.objects.get(pk=refs[0].match_id).lifecycle == MatchLifecycle.PAUSED
+
+    def test_what_somebody_else_wrote_meanwhile_is_not_overwritten_blindly(self) -> None:
+        """Another worker's job read the same match while this poll was under way."""
+        refs = live_refs(2)
+        engine = engine_for(refs)
+        poll_all(refs, engine)
+
+        def read_elsewhere() -> None:
+            newer = payload_of(refs[0], chasing(120)).normalized()
+            MatchRef.objects.filter(pk=refs[0].pk).update(captured_at=timezone.now(), payload=newer)
+
+        assert isinstance(engine.reader, ManyReader)
+        engine.reader.before = read_elsewhere
+        poll_all(refs, engine)
+        ref = MatchRef.objects.get(pk=refs[0].pk)
+        assert ref.suspect_checksum, "95 after 120 is a score that goes down: not believed at once"
+        assert ref.payload["score"]["team_b"]["runs"] == 120
+
+    def test_a_closed_door_puts_only_its_own_task_off(self) -> None:
+        refs = live_refs(2)
+        engine = engine_for(refs)
+        poll_all(refs, engine)
+        row = Breaker.objects.get(ref=refs[0])
+        breakers.force_open(row, minutes=5, reason="it is being mended", actor="Ann", now=timezone.now())
+        tasks = poll_all(refs, engine)
+        assert states(tasks) == [TaskState.PENDING, TaskState.SUCCESS]
+        assert tasks[0].attempt == 0
+
+
+class TestClaimingMany:
+    def test_takes_those_that_are_due_and_free(self) -> None:
+        refs = live_refs(3)
+        ids = open_all(refs)
+        ScrapeTask.objects.filter(pk=ids[0]).update(run_at=timezone.now() + timedelta(hours=1))
+        assert journal.claim(ids[1], worker_id="w-2", lease_seconds=15, now=timezone.now()) is not None
+        claims = journal.claim_many([*ids, 999_999], worker_id="w-1", lease_seconds=15, now=timezone.now())
+        assert [(claim.task_id, claim.fence, claim.attempt) for claim in claims] == [(ids[2], 1, 1)]
+
+    def test_other_kinds_of_work_in_a_hint_are_done_too(self) -> None:
+        refs = live_refs(2)
+        engine = engine_for(refs)
+        now = timezone.now()
+        new = [journal.NewTask(ref.source_id, ref.pk, kind, 0, run_at=now)
+               for ref, kind in zip(refs, (Resource.SCORECARD, Resource.FULL), strict=True)]  # fmt: skip
+        ids = [task.task_id for task in journal.open_new(new, now=now)]
+        poll(ids, engine)
+        assert not ScrapeTask.objects.filter(pk__in=ids, state=TaskState.EXECUTING).exists()

@@ -1,0 +1,154 @@
+"""Watches that people ask for and end, and what happens when there is too little memory for another one."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from scraping import admission, orphans, watches
+from scraping.lifecycle import NotAllowed
+from scraping.models import Match, MatchLifecycle, MatchRef, Scraper, Worker
+from scraping.scheduler.watches import begin_waiting_watches
+from scraping.scrapers import ensure_active
+from tests.factories import NOW, make_match, make_ref
+from tests.scraping.builders import later
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db]
+
+MEGABYTE = 1024 * 1024
+RETRY = 60.0
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests on this machine have browsers too."""
+    monkeypatch.setattr(orphans, "tagged_browsers", list)
+
+
+def worker(name: str = "w-1", *, free_mb: int, at: Any = NOW, **more: Any) -> Worker:
+    return Worker.objects.create(
+        worker_id=name, host="h", pid=1, started_at=at, heartbeat_at=at, free_memory_bytes=free_mb * MEGABYTE, **more
+    )
+
+
+def unwatched(**more: Any) -> MatchRef:
+    ref = make_ref(make_match(**more))
+    MatchRef.objects.filter(pk=ref.pk).update(is_watched=False, next_poll_at=None)
+    ref.refresh_from_db()
+    return ref
+
+
+@pytest.mark.requirement("EC-6")
+class TestRoom:
+    @pytest.mark.parametrize(
+        ("free", "is_free"),
+        [
+            pytest.param([], True, id="no worker known: nobody is refused"),
+            pytest.param([500], True, id="as much as is needed"),
+            pytest.param([499], False, id="a megabyte too little"),
+            pytest.param([100, 900], True, id="room on one machine is room"),
+            pytest.param([100, 200], False, id="none has any"),
+        ],
+    )
+    def test_is_the_best_that_a_worker_tells(self, free: list[int], is_free: bool) -> None:
+        for number, free_mb in enumerate(free):
+            worker(f"w-{number}", free_mb=free_mb)
+        assert admission.may_start(NOW) is is_free
+
+    def test_silent_and_stopped_workers_tell_nothing(self) -> None:
+        worker("silent", free_mb=10, at=NOW - timedelta(minutes=5))
+        worker("stopped", free_mb=10, stopped_at=NOW)
+        worker("untold", free_mb=0)
+        assert admission.may_start(NOW)
+
+
+class TestBegin:
+    def test_a_match_is_read_from_now_on(self) -> None:
+        ref = unwatched()
+        watches.begin(match_id=ref.match_id, actor="me", now=NOW)
+        ref.refresh_from_db()
+        assert (ref.is_watched, ref.next_poll_at, ref.watch_at) == (True, NOW, None)
+
+    def test_of_one_that_is_watched_changes_nothing(self) -> None:
+        ref = make_ref(next_poll_at=later(30))
+        worker(free_mb=1)
+        watches.begin(match_id=ref.match_id, actor="me", now=NOW)
+        ref.refresh_from_db()
+        assert ref.next_poll_at == later(30)
+
+    def test_of_an_archived_match_is_refused(self) -> None:
+        ref = unwatched(status="completed", lifecycle=MatchLifecycle.ARCHIVED)
+        with pytest.raises(NotAllowed, match="archived"):
+            watches.begin(match_id=ref.match_id, actor="me", now=NOW)
+
+    def test_and_end(self) -> None:
+        ref = make_ref(next_poll_at=NOW)
+        ensure_active(ref, now=NOW)
+        watches.end(match_id=ref.match_id, reason="enough", actor="me", now=later(9))
+        ref.refresh_from_db()
+        assert (ref.is_watched, ref.next_poll_at, ref.watch_at) == (False, None, None)
+        assert Scraper.objects.values_list("stop_reason", "stopped_at").get() == ("enough", later(9))
+        with pytest.raises(NotAllowed, match="not watched"):
+            watches.end(match_id=ref.match_id, reason="enough", actor="me", now=NOW)
+
+
+@pytest.mark.requirement("EC-6")
+class TestTooLittleMemory:
+    def test_a_new_watch_is_noted_and_begins_by_itself_when_there_is_room(self) -> None:
+        ref, holder = unwatched(), worker(free_mb=100)
+        with pytest.raises(watches.PutOff, match="Insufficient memory resources: 100 MB are free"):
+            watches.begin(match_id=ref.match_id, actor="me", now=NOW)
+        assert self.state(ref) == (False, NOW)
+        begin_waiting_watches(later(1))
+        assert self.state(ref) == (False, later(1 + RETRY)), "still none: tried again a minute later"
+        Worker.objects.filter(pk=holder.pk).update(free_memory_bytes=900 * MEGABYTE, heartbeat_at=later(50))
+        assert begin_waiting_watches(later(50)) == 0, "not before its time"
+        Worker.objects.filter(pk=holder.pk).update(heartbeat_at=later(62))
+        assert begin_waiting_watches(later(62)) == 1
+        assert self.state(ref) == (True, None)
+        assert begin_waiting_watches(later(63)) == 0
+
+    def test_idle_watches_make_room_first_and_come_back_later(self, caplog: pytest.LogCaptureFixture) -> None:
+        idle, busy = self.watched(idle_minutes=31), self.watched(idle_minutes=29)
+        ref = unwatched()
+        worker(free_mb=100, memory_bytes=700 * MEGABYTE)
+        with pytest.raises(watches.PutOff):
+            watches.begin(match_id=ref.match_id, actor="me", now=NOW)
+        begin_waiting_watches(NOW)
+        assert self.state(busy) == (True, None)
+        assert self.state(idle) == (False, NOW + timedelta(minutes=30))
+        stopped = Scraper.objects.get(ref=idle)
+        assert stopped.stopped_at == NOW
+        assert "no change for 30 minutes" in stopped.stop_reason
+        assert "w-1: 700 MB" in caplog.text
+        Worker.objects.update(free_memory_bytes=900 * MEGABYTE, heartbeat_at=later(1900))
+        begin_waiting_watches(later(1900))
+        assert self.state(idle) == (True, None)
+
+    def test_matches_that_have_not_begun_are_left_alone(self) -> None:
+        """Nothing changes before the start either; ending that watch would miss it."""
+        upcoming = make_ref(make_match(status="upcoming", last_changed_at=NOW - timedelta(hours=5)))
+        unwatched_ref = unwatched()
+        worker(free_mb=100)
+        with pytest.raises(watches.PutOff):
+            watches.begin(match_id=unwatched_ref.match_id, actor="me", now=NOW)
+        begin_waiting_watches(NOW)
+        assert self.state(upcoming) == (True, None)
+
+    def test_a_match_that_is_over_meanwhile_is_not_begun(self) -> None:
+        ref = unwatched()
+        MatchRef.objects.filter(pk=ref.pk).update(watch_at=NOW)
+        Match.objects.filter(pk=ref.match_id).update(lifecycle=MatchLifecycle.COMPLETED)
+        assert begin_waiting_watches(later(1)) == 0
+        assert self.state(ref) == (False, None)
+
+    def watched(self, *, idle_minutes: int) -> MatchRef:
+        since = NOW - timedelta(minutes=idle_minutes)
+        ref = make_ref(make_match(last_changed_at=since))
+        ensure_active(ref, now=since - timedelta(hours=1))
+        return ref
+
+    def state(self, ref: MatchRef) -> tuple[bool, Any]:
+        return MatchRef.objects.values_list("is_watched", "watch_at").get(pk=ref.pk)

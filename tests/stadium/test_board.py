@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import asyncio
+import re
+
+from aiohttp import ClientWebSocketResponse
+
+from .conftest import Visit, Visitor
+
+
+async def said(socket: ClientWebSocketResponse, kind: str) -> str:
+    """The next piece of markup for this place of the page."""
+    async with asyncio.timeout(5):
+        while True:
+            text = await socket.receive_str()
+            if text[0] == kind:
+                return text[1:]
+
+
+async def first_path(visitor: Visitor) -> tuple[str, str]:
+    match = (await visitor.get("/truth/matches"))[0]
+    return match["key"], re.sub(r"^https?://[^/]+", "", match["url"])
+
+
+class TestPages:
+    def test_every_card_leads_to_a_page_with_its_score(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            html = await (await visitor.ask("/board/")).text()
+            links = re.findall(r'href="(/board/match/[^"]+)"', html)
+            assert len(links) == 3
+            for link in links:
+                truth = await visitor.get(f"/truth/matches/board/{link.rpartition('-')[2]}")
+                side = truth["score"]["team_a"]
+                page = await (await visitor.ask(link)).text()
+                assert f"{side['runs']}/{side['wickets']} ({side['overs']} ov)" in page
+
+        visit(scenario, programme="board:3")
+
+    def test_every_file_it_refers_to_is_there(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            _, path = await first_path(visitor)
+            html = await (await visitor.ask(path)).text()
+            for file in set(re.findall(r'(?:src|href)="(/board/assets/[^"]+)"', html)):
+                assert (await visitor.ask(file)).status == 200, file
+            assert "Disallow: /board/private" in await (await visitor.ask("/board/robots.txt")).text()
+
+        visit(scenario, programme="board:1")
+
+    def test_strangers_are_turned_away(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            _, path = await first_path(visitor)
+            assert (await visitor.ask("/board/match/a-v-b-ZZZZ")).status == 404
+            assert (await visitor.ask(f"{path}?before=x")).status == 400
+            assert (await visitor.ask("/board/push/ZZZZ")).status == 404
+
+        visit(scenario, programme="board:1")
+
+
+class TestPush:
+    def test_tells_the_page_what_happens_and_that_nothing_does(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            key, path = await first_path(visitor)
+            async with visitor.client.ws_connect(f"/board/push/{key}") as socket:
+                shown = await said(socket, "b")
+                assert shown in await (await visitor.ask(path)).text()
+                first = await said(socket, "c")
+                visitor.wall.now += 2
+                assert await said(socket, "c") != first
+                visitor.wall.now += 10
+                assert await said(socket, "b") != shown
+
+        visit(scenario, programme="board:1", pace=10)
+
+    def test_dresses_open_pages_anew(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            key, _ = await first_path(visitor)
+            async with visitor.client.ws_connect(f"/board/push/{key}") as socket:
+                assert 'class="sb-total-a"' in await said(socket, "b")
+                await visitor.post("/control/faults", {"site": "board", "kind": "layout", "value": 2}, 201)
+                assert 'data-part="total-a"' in await said(socket, "b")
+                await visitor.post("/control/faults", {"site": "board", "kind": "layout"}, 201)
+                await visitor.client.delete("/control/faults/f1")
+                assert "total-a" not in await said(socket, "b")
+
+        visit(scenario, programme="board:1", pace=0)
+
+    def test_falls_silent_when_told_to_hang(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            key, _ = await first_path(visitor)
+            async with visitor.client.ws_connect(f"/board/push/{key}") as socket:
+                await said(socket, "c")
+                await visitor.post("/control/faults", {"site": "board", "target": "live", "kind": "hang"}, 201)
+                visitor.wall.now += 60
+                try:
+                    text = await socket.receive_str(timeout=0.8)
+                except TimeoutError:
+                    return
+                raise AssertionError(text)
+
+        visit(scenario, programme="board:1", pace=10)

@@ -1,0 +1,56 @@
+"""The stadium's worst manners."""
+
+from __future__ import annotations
+
+import zlib
+
+from .conftest import Visit, Visitor
+from .test_faults import LIVE, plant
+
+
+def test_a_flood_does_not_end(visit: Visit) -> None:
+    async def scenario(visitor: Visitor) -> None:
+        await visitor.enter("crex")
+        await plant(visitor, kind="flood", target="live")
+        response = await visitor.ask(LIVE)
+        assert len(await response.content.readexactly(5_000_000)) == 5_000_000
+        response.close()
+
+    visit(scenario)
+
+
+def test_a_bomb_is_small_and_unpacks_to_a_gigabyte(visit: Visit) -> None:
+    async def scenario(visitor: Visitor) -> None:
+        await visitor.enter("crex")
+        await plant(visitor, kind="bomb", target="live")
+        response = await visitor.ask(LIVE)
+        assert response.headers["Content-Encoding"] == "gzip"
+        assert int(response.headers["Content-Length"]) < 2_000_000
+        response.close()
+
+    visit(scenario)
+    from stadium.hostility import _bomb
+
+    assert len(zlib.decompressobj(31).decompress(_bomb()[:100_000])) > 50_000_000
+
+
+def test_ways_that_lead_elsewhere(visit: Visit) -> None:
+    async def scenario(visitor: Visitor) -> None:
+        await visitor.enter("crex")
+        await plant(visitor, kind="loop", target="live", count=1)
+        await plant(visitor, kind="lead_away", value=40000, target="list", count=1)
+        there = await visitor.client.get(LIVE, allow_redirects=False)
+        assert (there.status, there.headers["Location"]) == (302, LIVE)
+        away = await visitor.client.get("/crex/api/v3/getLiveMatches", allow_redirects=False)
+        assert away.headers["Location"] == "http://127.0.0.2:40000/secret"
+
+    visit(scenario)
+
+
+def test_robots_may_read_the_sites(visit: Visit) -> None:
+    async def scenario(visitor: Visitor) -> None:
+        said = await (await visitor.ask("/robots.txt")).text()
+        assert "Allow: /\n" in said
+        assert "Disallow: /control" in said
+
+    visit(scenario)
