@@ -22,6 +22,7 @@ def add_routes(app: web.Application) -> None:
     app.router.add_delete("/control/faults", clear_faults)
     app.router.add_delete("/control/faults/{id}", remove_fault)
     app.router.add_get("/control/requests", show_requests)
+    app.router.add_get("/control/requests/latest", show_latest)
     app.router.add_post("/control/reset", reset)
 
 
@@ -116,6 +117,11 @@ async def remove_fault(request: web.Request) -> web.Response:
 
 async def show_requests(request: web.Request) -> web.Response:
     return web.json_response(request.app[STADIUM].counters.as_json())
+
+
+async def show_latest(request: web.Request) -> web.Response:
+    """The latest requests one by one: when, site, target, match, status."""
+    return web.json_response(list(request.app[STADIUM].counters.latest))
 
 
 async def reset(request: web.Request) -> web.Response:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from stadium.world import iso
+
+LATEST = 20_000
+
+
+class Asked(NamedTuple):
+    """One request: when it came, what for, and what it was answered; status 0 where the connection was cut."""
+
+    at: float
+    site: str
+    target: str
+    match: str
+    status: int
 
 
 @dataclass
@@ -17,6 +29,7 @@ class RequestCounters:
     concurrent: Counter[str] = field(default_factory=Counter)
     max_concurrent: Counter[str] = field(default_factory=Counter)
     last_at: dict[str, float] = field(default_factory=dict)
+    latest: deque[Asked] = field(default_factory=lambda: deque(maxlen=LATEST))  # in the order of their answers
 
     def enter(self, site: str, target: str, wall: float, match: str = "") -> None:
         self.requests[site, target] += 1
@@ -26,9 +39,10 @@ class RequestCounters:
         self.concurrent[site] += 1
         self.max_concurrent[site] = max(self.max_concurrent[site], self.concurrent[site])
 
-    def leave(self, site: str, status: int) -> None:
-        self.concurrent[site] -= 1
-        self.statuses[status] += 1
+    def leave(self, asked: Asked) -> None:
+        self.concurrent[asked.site] -= 1
+        self.statuses[asked.status] += 1
+        self.latest.append(asked)
 
     def reset(self) -> None:
         """Requests under way stay counted as concurrent: they are."""
@@ -36,6 +50,7 @@ class RequestCounters:
         self.about.clear()
         self.statuses.clear()
         self.last_at.clear()
+        self.latest.clear()
         self.max_concurrent = Counter(self.concurrent)
 
     def as_json(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import json
 from aiohttp import web
 
 from stadium.context import STADIUM, Stadium
+from stadium.counters import Asked
 from stadium.endpoints import Endpoint, Handler, endpoint_of
 from stadium.keys import event_id, number_of_custom_id
 from stadium.mischief import CHALLENGE_BODY, answer
@@ -19,7 +20,8 @@ async def doorman(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await handler(request)
     stadium = request.app[STADIUM]
     wall = stadium.world.clock.wall()
-    stadium.counters.enter(endpoint.site, endpoint.target, wall, _match_in_address(request))
+    match = _match_in_address(request)
+    stadium.counters.enter(endpoint.site, endpoint.target, wall, match)
     status = 0  # what a connection that was cut counts as
     try:
         response = await _serve(request, endpoint, handler, stadium, wall)
@@ -29,7 +31,7 @@ async def doorman(request: web.Request, handler: Handler) -> web.StreamResponse:
         status = refusal.status
         raise
     finally:
-        stadium.counters.leave(endpoint.site, status)
+        stadium.counters.leave(Asked(wall, endpoint.site, endpoint.target, match, status))
 
 
 async def _serve(

@@ -15,7 +15,7 @@ SITES = (*get_args(Site), "*")
 TARGETS = (*get_args(Target), "*")
 KINDS = (
     "status", "latency", "malformed", "hang", "layout", "empty", "challenge", "reset", "drip", "wrong_match",
-    "half_list", "flood", "bomb", "loop", "lead_away",
+    "half_list", "flood", "bomb", "loop", "lead_away", "login",
 )  # fmt: skip
 FIELDS = ("site", "target", "path", "match", "kind", "value", "count", "seconds", "probability")
 DEFAULT_VALUES = {"status": 503.0, "latency": 1.0, "drip": 3.0}

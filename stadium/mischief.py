@@ -18,6 +18,9 @@ WRONG_MATCH = web.RequestKey("wrong_match", bool)  # set: handlers answer with a
 CHALLENGE_BODY = '{"error":{"code":403,"reason":"challenge"}}'
 CHALLENGE_PAGE = """<!doctype html><html><head><title>Just a moment...</title></head>
 <body><h1>Checking your browser</h1><div id="challenge-form" class="captcha">Please wait</div></body></html>"""
+LOGIN_PAGE = """<!doctype html><html><head><title>Sign in</title></head><body><h1>Sign in to go on</h1>
+<form action="/login" method="post"><input name="email" type="email"><input name="password" type="password">
+<button>Sign in</button></form></body></html>"""
 _DRIP_STEPS = 20
 _POLL_SECONDS = 0.2
 
@@ -58,6 +61,8 @@ async def _before(
             if endpoint.is_gated and endpoint.site == "sofascore":
                 return web.Response(status=403, text=CHALLENGE_BODY, content_type="application/json")
             return web.Response(text=CHALLENGE_PAGE, content_type="text/html")
+        case "login":
+            return web.Response(text=LOGIN_PAGE, content_type="text/html")
         case "reset":
             _cut(request)
         case "flood" | "bomb" | "loop" | "lead_away":

@@ -7,6 +7,7 @@ from django.http import HttpRequest
 
 from scraping.admin.source_forms import SourceForm
 from scraping.models import Source
+from scraping.sites import site_of
 from victoryline.lib.admin import ConsoleAdmin, json_block
 
 
@@ -27,7 +28,10 @@ class SourceAdmin(ConsoleAdmin):
     list_editable = ("is_enabled",)
     list_filter = ("is_enabled", "sport", "robots_policy")
     search_fields = ("key", "name", "base_url")
-    readonly_fields = ("key", "sport", "base_url", "last_discovery_at", "shown_metadata")
+    readonly_fields = (
+        *("key", "sport", "base_url", "last_discovery_at", "shown_metadata"),
+        *("adapter_key", "shown_hosts", "allows_private_addresses", "token_url"),  # config/sources.yaml says these
+    )
     fieldsets = (
         (None, {"fields": ("name", "key", "sport", "base_url", "is_enabled", "last_discovery_at")}),
         (
@@ -44,7 +48,8 @@ class SourceAdmin(ConsoleAdmin):
                 )
             },
         ),
-        ("Reading", {"fields": ("read_way", "selectors")}),
+        ("Reading", {"fields": ("adapter_key", "read_way", "selectors")}),
+        ("Reach", {"fields": ("shown_hosts", "allows_private_addresses", "uses_proxy", "token_url")}),
         ("Trust", {"fields": ("precedence_weight", "shown_metadata")}),
     )
 
@@ -55,6 +60,10 @@ class SourceAdmin(ConsoleAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Source | None = None) -> bool:
         """Its history hangs on it: switch it off instead."""
         return False
+
+    @admin.display(description="hosts that may be reached")
+    def shown_hosts(self, source: Source) -> str:
+        return ", ".join(sorted(site_of(source).hosts))
 
     @admin.display(description="metadata")
     def shown_metadata(self, source: Source) -> str:

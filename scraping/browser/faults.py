@@ -23,18 +23,24 @@ _LOST = (
     "event loop is closed",
 )
 _CRASHED = ("target crashed", "page crashed")
-CRASH_SECONDS = 1.0
+ASK_SECONDS = 1.0
 
 
-async def has_crashed(page: Page, failure: ScrapingError) -> bool:
-    """Was it the page's own end that broke off its loading? Chromium then says no more than that it was aborted."""
+async def cause_of(failure: ScrapingError, page: Page, *, is_browser_leaving: bool) -> ScrapingError:
+    """Chromium says "aborted" of a loading that broke off with its page or browser: then that is the error, not this.
+
+    Else our own faults would be counted against the source.
+    """
     if "ERR_ABORTED" not in str(failure):
-        return False
+        return failure
+    if is_browser_leaving:
+        return ResourceLost("the browser was replaced while the page was loaded", url=failure.url)
     try:
-        await bounded(page.evaluate("0"), CRASH_SECONDS, "asking an aborted page")
+        await bounded(page.evaluate("0"), ASK_SECONDS, "asking an aborted page")
     except Exception as error:  # noqa: BLE001 - only what it says matters
-        return any(words in str(error).lower() for words in _CRASHED)
-    return False
+        behind = translate(error, url=failure.url)
+        return behind if isinstance(behind, ResourceLost) else failure
+    return failure
 
 
 def translate(error: Exception, *, url: str) -> ScrapingError:

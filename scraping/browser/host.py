@@ -160,6 +160,11 @@ class BrowserHost:
         faults = sum(now - at <= self.care.fault_window_seconds for at in self._faults)
         return Condition(running.pages, now - running.started, faults)
 
+    @property
+    def is_leaving(self) -> bool:
+        """The present browser is being closed, or is dead: what it says now is not about the source."""
+        return self._broken is not None or self._is_stopping
+
     async def ping(self) -> None:
         """Return when the browser has answered. Without an end of its own: whoever asks counts the time."""
         running = self._running
@@ -182,11 +187,15 @@ class BrowserHost:
             return False
         return True
 
-    async def stop(self) -> None:
-        """Close everything; what does not close in time is ended."""
+    def begin_stop(self) -> None:
+        """No other browser is started from here on."""
         self._is_stopping = True
         self._may_visit.set()  # whoever waits is told so
         self._visits_changed.set()
+
+    async def stop(self) -> None:
+        """Close everything; what does not close in time is ended."""
+        self.begin_stop()
         async with self._lock:
             await self._close_old(is_polite=True)
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -22,7 +22,7 @@ from scraping.browser import answers, cookies, stealth
 from scraping.browser.blocking import Blocker, PageTally
 from scraping.browser.bounded import bounded
 from scraping.browser.capture import Capture, capped_body, screenshot_of
-from scraping.browser.faults import has_crashed, translate
+from scraping.browser.faults import cause_of, translate
 from scraping.browser.gate import REFUSED_HEADER, Gate, GatePass
 from scraping.browser.host import BrowserHost
 from scraping.browser.options import BrowserOptions
@@ -258,8 +258,8 @@ class Session:
             return await self._read_page(page, tally, capture, ref, looks_wrong=looks_wrong, timeouts=timeouts)
         except Exception as error:
             failure = translate(error, url=ref.url)
-            if page is not None and await has_crashed(page, failure):
-                failure = PageCrashed("the page crashed while it was loaded", url=ref.url)
+            if page is not None:
+                failure = await cause_of(failure, page, is_browser_leaving=self._host.is_leaving)
             if page is not None and isinstance(failure, ReadTimeout) and looks_wrong(None):
                 give(failure, Sight(screenshot=await screenshot_of(page)))
             raise failure from error

@@ -164,6 +164,7 @@ class Sessions:
             await self._close(session)
 
     async def stop(self) -> None:
+        self.host.begin_stop()  # else a poll that loses its page now would have a new browser started
         await self.close_all()
         await self.gate.stop()
         await self.host.stop()

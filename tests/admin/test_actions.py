@@ -122,6 +122,9 @@ def test_switches_a_source_off(admin_client: Client) -> None:
         "burst_allowance": 5,
         "robots_policy": "obey",
         "precedence_weight": 50,
+        "read_way": "auto",
+        "selectors": "{}",
+        "daily_megabytes": 0,
     }
     assert admin_client.post(url, fields).status_code == 302
     saved = Source.objects.get()
@@ -131,7 +134,7 @@ def test_switches_a_source_off(admin_client: Client) -> None:
 @pytest.mark.requirement("BX-11")
 class TestWatch:
     def test_ends_and_begins_again_and_is_audited(self, admin_client: Client) -> None:
-        match, ref = make_watched()
+        match, ref = make_watched()[:2]
         assert "No longer watching 1 match." in act(admin_client, "scraping_match", "end_watch_of_selected", match)
         ref.refresh_from_db()
         assert not ref.is_watched

@@ -13,7 +13,7 @@ from scraping import sights, stages
 from scraping.browser import capture
 from scraping.errors import Blocked, Drift, Gone, ReadTimeout, Transient
 from scraping.reading.reader import Reader, Target
-from scraping.readings import ReadMode
+from scraping.readings import ReadMode, RefInfo
 from scraping.sights import Sight
 from scraping.sources import adapter_for
 from tests.scraping.hosted import Hosted, assert_true, find_program, impatient, site_at, target_of
@@ -97,6 +97,20 @@ class TestReads:
         assert reading.mode is ReadMode.VISIT
         assert_true(payload, arena)
         assert reader.scorecard(target)[0].mode is ReadMode.DIRECT
+
+    def test_one_visit_teaches_how_its_other_matches_are_asked(
+        self, reader: Reader, arena: StadiumProcess, site: str
+    ) -> None:
+        shown = [match for match in arena.matches() if (match["site"], match["status"]) == (site, "live")]
+        targets = [
+            Target(number, site_at(arena, site), RefInfo(one["key"], one["url"]), adapter_for(site))
+            for number, one in enumerate(shown, 1)
+        ]
+        assert len(targets) > 1
+        for target in targets:
+            reading, payload = reader.scorecard(target)
+            assert (reading.mode is ReadMode.VISIT) == (target is targets[0])
+            assert_true(payload, arena)
 
     def test_lists_the_matches(self, reader: Reader, arena: StadiumProcess, site: str) -> None:
         adapter, base_url = adapter_for(site), f"{arena.url}/{site}"

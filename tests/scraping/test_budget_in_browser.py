@@ -10,7 +10,8 @@ import pytest
 
 from scraping.errors import OverBudget
 from scraping.models import SourceDay
-from scraping.reading.reader import PAGE_SECONDS, Reader, Target
+from scraping.reading.reader import Reader, Target
+from scraping.reading.ways import PAGE_SECONDS
 from scraping.readings import ReadMode
 from scraping.tallies import Tallies
 from tests.factories import NOW, make_source

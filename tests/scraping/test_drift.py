@@ -17,7 +17,7 @@ from scraping import drift, retention
 from scraping.integrity import fields_of, schema_of
 from scraping.models import FieldFill, Source
 from scraping.payloads import Payload, Phase, Status
-from scraping.reading.reader import PAGE_SECONDS
+from scraping.reading.ways import PAGE_SECONDS
 from scraping.readings import STATIC_PAGE, Document, ReadMode, RefInfo
 from scraping.resilience.drift import DriftPolicy, Fill, bucket_start, is_sparse, points_fallen, window_start
 from scraping.sources import adapter_for

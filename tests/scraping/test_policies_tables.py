@@ -18,6 +18,7 @@ from scraping.errors import (
     Drift,
     ErrorClass,
     Gone,
+    PageCrashed,
     ReadTimeout,
     ResourceLost,
     ScrapingError,
@@ -26,7 +27,7 @@ from scraping.errors import (
 from scraping.lifecycle import LEGAL, NotAllowed, _move, priority_of
 from scraping.models import HealthStatus, Match, MatchLifecycle, MatchRef, Priority, Scraper
 from scraping.payloads import Status
-from scraping.reading.reader import checked
+from scraping.reading.guard import checked
 from scraping.reading.verdict import error_for
 from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo
 from scraping.reconcile import SourceView, delta, fill_gaps, goes_backwards, is_empty, reconcile, standing
@@ -206,7 +207,7 @@ class TestVerdict:
         [
             (PlaywrightError("Target page, context or browser has been closed"), ResourceLost),
             (PlaywrightError("Connection closed while reading from the driver"), ResourceLost),
-            (PlaywrightError("Page crashed"), ResourceLost),
+            (PlaywrightError("Page crashed"), PageCrashed),
             (PlaywrightError("net::ERR_CONNECTION_RESET at https://x"), Transient),
             (PlaywrightError("net::ERR_NAME_NOT_RESOLVED at https://x"), Transient),
             (PlaywrightTimeout("Timeout 30000ms exceeded"), ReadTimeout),

@@ -38,10 +38,10 @@ def test_after_six_hours_a_fresh_one_begins_with_a_visit() -> None:
     assert Scraper.objects.filter(stopped_at__isnull=True).exclude(pk=worn.pk).count() == 1
 
     reader = Reader(Sessions(BrowserHost(BrowserOptions(executable=Path("chromium"), owner="w"))), _never_run)
-    reader._memory.put(ref.pk, Visited({}, None, 0.0))
+    reader._ways.memory.put(ref.pk, Visited({}, None, 0.0))
     plan = reader.plan(after)
     assert (plan.visited, plan.reason) == (None, "it begins anew")
-    assert reader._memory.get(ref.pk) is None, "what the worn one had learnt is forgotten"
+    assert reader._ways.memory.get(ref.pk) is None, "what the worn one had learnt is forgotten"
 
 
 def _never_run(coroutine: object) -> object:

@@ -29,6 +29,7 @@ from scraping.payloads import Resource
 from scraping.scheduler import leader
 from scraping.scheduler.archive import archive_old_matches
 from scraping.scheduler.discovery import open_discovery_tasks
+from scraping.scheduler.dispatch import dispatch_due
 from scraping.scheduler.due import open_due_tasks, room_by_source
 from scraping.scheduler.gaps import open_gap_tasks
 from scraping.scheduler.hint import QUEUE, hint_due_tasks
@@ -245,18 +246,49 @@ class TestHint:
         hint_due_tasks(NOW)
         assert self.hints(broker) == [ScrapeTask.objects.get(ref=ref).pk for ref in (live, late)]
 
+    def test_polls_of_a_source_go_together_and_anything_else_alone(
+        self, broker: StubBroker, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(policies, "current", lambda: replace(POLICIES, poll_group_size=2))
+        cricket = [open_task(make_ref()) for _ in range(3)]
+        football = open_task(make_ref(source=make_source("sofascore")))
+        lists = journal.open_new([journal.NewTask(make_source().pk, None, Resource.DISCOVERY, 1, run_at=NOW)], now=NOW)
+        assert hint_due_tasks(NOW) == 5
+        queue = broker.queues[QUEUE]
+        groups = sorted(dramatiq.Message.decode(queue.get_nowait()).args for _ in range(queue.qsize()))
+        assert groups == sorted([tuple(cricket[:2]), (cricket[2],), (football,), (lists[0].task_id,)])
+
+    def test_what_is_opened_is_told_at_once_and_not_again(self, broker: StubBroker) -> None:
+        due_ref()
+        assert dispatch_due(NOW) == 1
+        assert len(self.hints(broker)) == 1
+        assert hint_due_tasks(NOW) == 0
+
+    def test_what_was_opened_while_the_broker_was_away_is_due_at_once(
+        self, broker: StubBroker, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def away(message: dramatiq.Message[Any]) -> None:
+            raise OSError("gone")
+
+        due_ref()
+        with monkeypatch.context() as patched:
+            patched.setattr(broker, "enqueue", away)
+            assert dispatch_due(NOW) == 1
+        assert hint_due_tasks(later(0.1)) == 1
+
     @pytest.mark.requirement("ZT-1")
     @pytest.mark.parametrize("fault", [dramatiq.errors.ConnectionClosed("gone"), OSError("reset"), RuntimeError("OOM")])
     def test_a_broker_that_is_away_loses_nothing(
         self, broker: StubBroker, monkeypatch: pytest.MonkeyPatch, fault: Exception
     ) -> None:
+        monkeypatch.setattr(policies, "current", lambda: replace(POLICIES, poll_group_size=1))
         tasks = [open_task(make_ref()) for _ in range(3)]
-        sent = []
+        sent: list[int] = []
 
         def breaks_down(message: dramatiq.Message[Any]) -> None:
             if len(sent) == 1:
                 raise fault
-            sent.append(message.args[0])
+            sent.extend(message.args)
 
         monkeypatch.setattr(broker, "enqueue", breaks_down)
         assert hint_due_tasks(NOW) == 1
@@ -536,7 +568,7 @@ class TestLoop:
 
     def test_the_table_of_the_settings_can_be_loaded(self, settings: Any) -> None:
         steps = load_steps(settings.SCHEDULER_STEPS)
-        assert {"open_due_tasks", "hint_due_tasks", "rescue_expired", "end_orphans"} <= {step.name for step in steps}
+        assert {"dispatch_due", "hint_due_tasks", "rescue_expired", "end_orphans"} <= {step.name for step in steps}
 
     @pytest.mark.requirement("FR-009")
     def test_orphans_are_looked_for_every_half_hour(self, settings: Any) -> None:

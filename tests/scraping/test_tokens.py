@@ -21,7 +21,7 @@ from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
 from scraping.errors import Blocked, NoToken, SchemaBreak
 from scraping.reading import token_keeper
-from scraping.reading.reader import checked
+from scraping.reading.guard import checked
 from scraping.reading.token_answer import life_seconds, parse_answer
 from scraping.reading.token_keeper import TokenKeeper
 from scraping.reading.tokens import Tokens, credentials_of, with_token

@@ -11,11 +11,9 @@ from scraping.reading.reader import Target
 from scraping.reading.whole import read_whole
 from scraping.readings import RefInfo
 from scraping.sources import adapter_for
+from tests.scraping.hosted import HEADLINES, Hosted, find_program, impatient, site_at
 from tests.scraping.rounds import ASKED
-from tests.scraping.test_browser_host import HEADLINES, Hosted, hosted, program
 from tests.stadium_process import StadiumProcess
-
-__all__ = ["hosted", "program"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("ZT-8", "ZT-12")]
 
@@ -28,6 +26,13 @@ def arena() -> Iterator[StadiumProcess]:
         yield running
 
 
+@pytest.fixture
+def hosted() -> Iterator[Hosted]:
+    running = Hosted(impatient(find_program()))
+    yield running
+    running.close()
+
+
 def never(_: Payload) -> bool:
     return False
 
@@ -35,7 +40,7 @@ def never(_: Payload) -> bool:
 @pytest.mark.parametrize("site", ["crex", "sofascore"])
 def test_a_whole_match_has_every_event(hosted: Hosted, arena: StadiumProcess, site: str) -> None:
     shown = next(one for one in arena.matches() if one["site"] == site)
-    target = Target(1, site, RefInfo(shown["key"], shown["url"]), adapter_for(site))
+    target = Target(1, site_at(arena, site), RefInfo(shown["key"], shown["url"]), adapter_for(site))
     _, payload = read_whole(hosted.reader, target, is_enough=never)
     truth = arena.truth(site, shown["key"])
     assert {event.id for event in payload.events} == {event["id"] for event in truth["events"]} - set(HEADLINES)
@@ -49,7 +54,7 @@ def test_a_round_is_read_through_the_session_and_again_when_that_is_refused(
     adapter, base, asked = adapter_for("sofascore"), f"{arena.url}/sofascore", {**ASKED, "round": 1}
 
     def read() -> set[str]:
-        reading = hosted.reader.round_list("sofascore", adapter, base, asked)
+        reading = hosted.reader.round_list(site_at(arena, "sofascore"), adapter, asked)
         return {match.source_event_id for match in adapter.parse_round(reading, base, asked)}
 
     expected = {one["key"] for one in arena.matches() if one["site"] == "sofascore"}

@@ -69,7 +69,7 @@ def runs_of(payload: Payload) -> int | None:
 
 
 def pages_of(reader: Reader) -> AttachedPages:
-    return reader._open_pages
+    return reader._ways.open_pages
 
 
 def until(reader: Reader, target: Target, is_done: Callable[[Reading, Payload], bool]) -> tuple[Reading, Payload]:
@@ -121,7 +121,7 @@ class TestReading:
         targets = [target_at(arena, number) for number in range(4)]
 
         async def read_all() -> list[Reading]:
-            return list(await asyncio.gather(*(reader._attached(target) for target in targets)))
+            return list(await asyncio.gather(*(reader._ways._attached(target) for target in targets)))
 
         readings = reader._run(read_all())
         assert [BOARD.parse(one).source_event_id for one in readings] == [one.ref.source_event_id for one in targets]
@@ -340,7 +340,7 @@ class TestHousekeeping:
         monkeypatch.setattr(OpenPage, "load", counted)
 
         async def read_all() -> None:
-            await asyncio.gather(*(reader._attached(target) for target in targets))
+            await asyncio.gather(*(reader._ways._attached(target) for target in targets))
 
         reader._run(read_all())
         assert (pages_of(reader).count, most) == (4, attached.OPENED_AT_ONCE)

@@ -1,0 +1,127 @@
+"""How a system behaved towards its sources, seen from their side: what they were asked, and when breakers were open."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tests.faults.database import seconds
+from tests.faults.system import System
+
+IN_FLIGHT_SECONDS = 2.0  # so long after a breaker has opened a request may come that had set out before
+DATA = frozenset({"page", "live", "feed", "list"})
+STATES = {"circuit_opened": "OPEN", "circuit_half_open": "HALF_OPEN", "circuit_closed": "CLOSED"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    at: float
+    site: str
+    target: str
+    match: str
+    status: int
+
+
+@dataclass(frozen=True)
+class Span:
+    """A time that a breaker spent in a state."""
+
+    breaker: str
+    state: str
+    since: float
+    until: float
+
+    def concerns(self, request: Asked) -> bool:
+        own = (f"{request.site}_source", f"{request.site}_{request.match}_scraper")
+        return self.breaker in own
+
+
+def asked(system: System, *, since: float) -> list[Asked]:
+    """What the stadium was asked since then, in order."""
+    requests = [Asked(*one) for one in system.stadium.ask("/control/requests/latest")]
+    return sorted((one for one in requests if one.at >= since), key=lambda one: one.at)
+
+
+def asked_for_data(system: System, *, since: float, until: float) -> int:
+    return sum(one.target in DATA and one.at < until for one in asked(system, since=since))
+
+
+def spans(system: System, *, since: float, until: float) -> list[Span]:
+    """What the breakers went through since then, as their changes were logged."""
+    found: list[Span] = []
+    began: dict[str, tuple[str, float]] = {}
+    for at, name, state in _changes(system):
+        if name in began:
+            found.append(Span(name, *began[name], at))
+        began[name] = state, at
+    found += [Span(name, state, at, until) for name, (state, at) in began.items()]
+    return [span for span in found if span.until > since]
+
+
+def _changes(system: System) -> Iterator[tuple[float, str, str]]:
+    changes = []
+    for name in system.processes:
+        for line in system.log_of(name).read_text(errors="replace").splitlines():
+            entry = _entry(line)
+            if entry.get("action") in STATES and "breaker" in entry:
+                changes.append((seconds(entry["ts"]), str(entry["breaker"]), STATES[entry["action"]]))
+    yield from sorted(changes)
+
+
+def _entry(line: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return {}
+    return entry if isinstance(entry, dict) else {}
+
+
+def breaches(system: System, *, since: float, until: float, probes: int) -> list[str]:
+    """I8: requests through an open breaker, and half-open sources that were asked for more than their probes."""
+    requests = asked(system, since=since)
+    found = []
+    for span in spans(system, since=since, until=until):
+        if span.state == "OPEN":
+            found += [
+                f"{one.site} was asked for {one.target} {one.match} through {span.breaker}, "
+                f"{one.at - span.since:.2f} s after it had opened and {span.until - one.at:.2f} s before its end"
+                for one in requests
+                if span.concerns(one) and span.since + IN_FLIGHT_SECONDS < one.at < span.until
+            ]
+        elif span.state == "HALF_OPEN" and span.breaker.endswith("_source"):
+            tried = {
+                one.match or one.target
+                for one in requests
+                if span.concerns(one) and span.since < one.at < span.until and one.target in ("page", "live", "list")
+            }
+            if len(tried) > probes:
+                found.append(f"{span.breaker} was half open, and {len(tried)} went through: {sorted(tried)}")
+    return found
+
+
+def excesses(system: System, *, since: float, until: float) -> list[str]:
+    """Matches that were asked for more often than their source's shortest interval between two polls allows."""
+    allowed = {
+        str(key): (until - since) / interval + 1
+        for key, interval in system.database.rows("SELECT key, min_interval_seconds FROM scraping_source")
+    }
+    polls = Counter((one.site, one.match) for one in asked(system, since=since) if one.target == "live" and one.match)
+    return [
+        f"{site} {match}: {count} polls, {allowed[site]:.0f} are allowed"
+        for (site, match), count in polls.items()
+        if count > allowed[site]
+    ]
+
+
+def crowds(system: System) -> list[str]:
+    """Sources that more tasks are reading just now than may."""
+    sql = """
+        SELECT s.key, s.max_concurrency, COUNT(*) FROM scraping_scrapetask t
+        JOIN scraping_source s ON s.id = t.source_id WHERE t.state = 'EXECUTING' GROUP BY s.key, s.max_concurrency
+    """
+    return [
+        f"{key} is read by {count} tasks, {most} may" for key, most, count in system.database.rows(sql) if count > most
+    ]

@@ -1,0 +1,142 @@
+"""Fault 19: sources that refuse, stumble or cut us off. They are left in peace meanwhile, and read again afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults import manners
+from tests.faults.conftest import Recovered
+from tests.faults.progress import Progress
+from tests.faults.system import System
+from tests.stadium_process import StadiumProcess
+from tests.system import wait_for
+
+pytestmark = [
+    pytest.mark.fault,
+    pytest.mark.slow,
+    pytest.mark.faults_only,
+    pytest.mark.alone,
+    pytest.mark.fault_number(19),
+    pytest.mark.timeout(240),
+]
+
+FAULT_SECONDS = 15.0
+CALM_SECONDS = 8.0
+BOUND = 60.0
+PROBES = 3
+RETRY_AFTER_SECONDS = 5.0  # what the stadium says with 429 and 503
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[System]:
+    """Breakers that open within the fault and are tried again soon: days of their work in a quarter of a minute."""
+    patience = {
+        "LOG_FORMAT": "json",
+        "NAVIGATION_TIMEOUT_SECONDS": "5",
+        "PAGE_TIMEOUT_SECONDS": "5",
+        "SELECTOR_TIMEOUT_SECONDS": "2",
+        "CIRCUIT_BREAKER_THRESHOLD": "3",
+        "CIRCUIT_BREAKER_TIMEOUT_SECONDS": "5",
+        "CIRCUIT_BREAKER_SUCCESS_THRESHOLD": "1",
+        "SOURCE_BREAKER_WINDOW_SECONDS": "20",
+        "SOURCE_BREAKER_MIN_CALLS": "8",
+        "SOURCE_BREAKER_MIN_SECONDS": "10",
+        "SOURCE_BREAKER_COOLDOWN_SECONDS": "6",
+        "SOURCE_BREAKER_PROBES": str(PROBES),
+        "DRIFT_RETRY_SECONDS": "6",
+        "PAUSE_SECONDS": "5",
+        "BREAK_INTERVAL_SECONDS": "3",
+    }
+    with StadiumProcess(programme="mixed:5:2", pace=20) as stadium, System(stadium, **patience) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def calm(system: System) -> Iterator[None]:
+    system.settle()
+    yield
+    system.stadium.clear()
+
+
+@pytest.fixture(scope="module")
+def usual_rate(system: System) -> float:
+    """Requests a second while all is well."""
+    system.settle()
+    began_at = time.time()
+    wait_for(lambda: time.time() > began_at + CALM_SECONDS, seconds=CALM_SECONDS + 1, what="some calm seconds")
+    return manners.asked_for_data(system, since=began_at, until=began_at + CALM_SECONDS) / CALM_SECONDS
+
+
+@pytest.mark.requirement("NFR-005", "US1.1")
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        ("answering 503 with Retry-After", {"kind": "status", "value": 503}),
+        ("answering 500", {"kind": "status", "value": 500}),
+        ("answering 403", {"kind": "status", "value": 403}),
+        ("answering 429 with Retry-After", {"kind": "status", "value": 429}),
+        ("cutting every connection", {"kind": "reset"}),
+        ("answering nothing with status 200", {"kind": "empty"}),
+        ("answering half of its JSON", {"kind": "malformed"}),
+    ],
+)
+def test_it_is_left_in_peace_and_read_again(
+    system: System, usual_rate: float, words: str, fault: dict[str, object], recovered: Recovered
+) -> None:
+    live = [match.ref_id for match in system.live()]
+    progress, crowds = Progress(system), list[str]()
+    began_at = time.time()
+    planted = system.stadium.fault(**fault, seconds=FAULT_SECONDS)
+
+    def is_over() -> bool:
+        progress.look()
+        crowds.extend(manners.crowds(system))
+        (now,) = [one for one in system.stadium.ask("/control/faults") if one["id"] == planted["id"]]
+        assert now["active"] or now["hits"] > 0, "it never struck: this shows nothing"
+        return not now["active"]
+
+    wait_for(is_over, seconds=FAULT_SECONDS + 10, what="the end of the fault")
+    healed_at = time.time()
+    meanwhile = manners.asked_for_data(system, since=began_at, until=healed_at)
+    recovered(f"source {words} for {FAULT_SECONDS:g} s", _back(system, live, healed_at, progress), bound=BOUND)
+    ended_at = time.time()
+    assert progress.worse == []
+    assert crowds == []
+    assert manners.breaches(system, since=began_at, until=ended_at, probes=PROBES) == []
+    assert manners.excesses(system, since=began_at, until=ended_at) == []
+    assert meanwhile <= usual_rate * (healed_at - began_at), "it was asked more often than when all was well"
+    if fault.get("value") in (429, 503):
+        assert _impatience(system, began_at, int(str(fault["value"]))) == []
+    system.assert_is_true()
+    system.assert_is_whole()
+    assert system.exits == []
+
+
+def test_the_breaker_of_the_whole_source_was_among_those_that_opened(system: System) -> None:
+    """Without it the cases above would show the breakers of matches only."""
+    seen = {(span.breaker, span.state) for span in manners.spans(system, since=0, until=time.time())}
+    assert {("crex_source", "OPEN"), ("crex_source", "HALF_OPEN"), ("crex_source", "CLOSED")} <= seen
+    assert any(name.endswith("_scraper") and state == "OPEN" for name, state in seen)
+
+
+def _back(system: System, live: list[int], healed_at: float, progress: Progress) -> float:
+    seconds = system.await_updates(live, since=healed_at, seconds=BOUND * 2)
+    progress.look()
+    return seconds
+
+
+def _impatience(system: System, since: float, status: int) -> list[str]:
+    """Polls of a match that came sooner than the source had asked for with its last refusal of that match."""
+    found, refused_at = [], dict[tuple[str, str], float]()
+    for one in manners.asked(system, since=since):
+        name = one.site, one.match
+        if not one.match or one.target != "live":
+            continue
+        if name in refused_at and one.at < refused_at[name] + RETRY_AFTER_SECONDS:
+            found.append(f"{name} was asked again {one.at - refused_at[name]:.2f} s after {status}")
+        if one.status == status:
+            refused_at[name] = one.at
+    return found

@@ -1,0 +1,107 @@
+"""Fault 21: answers with status 200 that are not what was asked for. None is taken for a match, and all are kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults.conftest import Recovered
+from tests.faults.database import as_stored
+from tests.faults.progress import Progress
+from tests.faults.system import System
+from tests.stadium_process import StadiumProcess
+from tests.system import wait_for
+
+pytestmark = [
+    pytest.mark.fault,
+    pytest.mark.slow,
+    pytest.mark.faults_only,
+    pytest.mark.alone,
+    pytest.mark.fault_number(21),
+    pytest.mark.timeout(240),
+]
+
+FAULT_SECONDS = 12.0
+NEXT_POLL_SECONDS = 20.0  # breakers and pauses of this system are over by then, and so is a retry
+UNDER_WAY_SECONDS = 3.0  # a reading that began before the healing may end so much later
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[System]:
+    patience = {
+        "NAVIGATION_TIMEOUT_SECONDS": "5",
+        "PAGE_TIMEOUT_SECONDS": "5",
+        "SELECTOR_TIMEOUT_SECONDS": "2",
+        "CIRCUIT_BREAKER_TIMEOUT_SECONDS": "5",
+        "CIRCUIT_BREAKER_SUCCESS_THRESHOLD": "1",
+        "DRIFT_RETRY_SECONDS": "5",
+        "PAUSE_SECONDS": "5",
+        "BREAK_INTERVAL_SECONDS": "3",
+        # One kind of rubbish after the other: a source that is left alone for a quarter of an hour would show nothing.
+        "SOURCE_BREAKER_MIN_CALLS": "10000",
+    }
+    with StadiumProcess(programme="mixed:5:2", pace=20) as stadium, System(stadium, **patience) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def calm(system: System) -> Iterator[None]:
+    system.settle()
+    yield
+    system.stadium.clear()
+
+
+@pytest.mark.requirement("EC-1")
+@pytest.mark.parametrize(
+    ("words", "fault", "shown"),
+    [
+        ("a bot challenge", {"kind": "challenge"}, "Checking your browser"),
+        ("a page to sign in", {"kind": "login"}, "Sign in to go on"),
+        ("another layout", {"kind": "layout"}, "v2_"),
+        ("another match's data", {"kind": "wrong_match"}, "crex"),
+        ("half of every list", {"kind": "half_list"}, None),
+    ],
+)
+def test_nothing_good_is_lost_and_the_next_poll_is_right(
+    system: System, words: str, fault: dict[str, object], shown: str | None, recovered: Recovered
+) -> None:
+    live = [match.ref_id for match in system.live()]
+    progress = Progress(system)
+    began_at = time.time()
+    planted = system.stadium.fault(**fault, seconds=FAULT_SECONDS)
+
+    def is_over() -> bool:
+        progress.look()
+        (now,) = [one for one in system.stadium.ask("/control/faults") if one["id"] == planted["id"]]
+        assert now["active"] or now["hits"] > 0, "it never struck: this shows nothing"
+        return not now["active"]
+
+    wait_for(is_over, seconds=FAULT_SECONDS + 10, what="the end of the fault")
+    healed_at = time.time()
+    seconds = system.await_updates(live, since=healed_at, seconds=NEXT_POLL_SECONDS * 4)
+    progress.look()
+    recovered(f"source showing {words} for {FAULT_SECONDS:g} s", seconds, bound=NEXT_POLL_SECONDS)
+    assert progress.worse == []
+    if shown is not None:
+        assert any(shown in text for text in _evidence(system, began_at))
+    system.assert_is_true()
+    assert _errors(system, healed_at + UNDER_WAY_SECONDS) == []  # the first poll of each was good
+    system.assert_is_whole()
+    assert system.exits == []
+
+
+def _evidence(system: System, since: float) -> list[str]:
+    """What the kept files hold. Each row has its file."""
+    rows = system.database.rows(
+        "SELECT path FROM scraping_evidence WHERE created_at >= %s", as_stored(system.database, since)
+    )
+    return [(system.folder / "media" / path).read_text(errors="replace") for (path,) in rows]
+
+
+def _errors(system: System, since: float) -> list[tuple[object, ...]]:
+    return system.database.rows(
+        "SELECT match_id, error_type, error_message FROM scraping_scrapeerror WHERE timestamp >= %s",
+        as_stored(system.database, since),
+    )
