@@ -67,8 +67,11 @@ def _current(ref: MatchRef, ids: list[str] | None) -> dict[str, MatchEvent]:
 
 
 def _refuse_mass_retraction(gone: int, known: int) -> None:
-    """Half a list is a fault of the source, not the news that half the match did not happen."""
-    if gone > max(2, known // 5):
+    """Half a list is a fault of the source, not the news that half the match did not happen.
+
+    One event may always be taken back, two only from a list that is not nearly halved by it.
+    """
+    if gone > max(1, min(2, known // 3), known // 5):
         raise PayloadRejected(f"{gone} of {known} known events are missing from the source's list: not believed")
 
 

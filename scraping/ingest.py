@@ -19,10 +19,20 @@ from django.db import transaction
 from django.utils import timezone
 
 from scraping import errors_log, events, lifecycle, scrapers
+from scraping.errors import PayloadRejected
 from scraping.events import EventChanges
 from scraping.models import Match, MatchLifecycle, MatchRef, Snapshot
 from scraping.payloads import BREAKS, Event, Payload, Phase, Status
-from scraping.reconcile import Reconciled, SourceView, delta, fill_gaps, goes_backwards, reconcile, standing
+from scraping.reconcile import (
+    Reconciled,
+    SourceView,
+    delta,
+    fill_gaps,
+    goes_backwards,
+    reconcile,
+    shows_other_teams,
+    standing,
+)
 from scraping.resilience.interval import COMPLETED_SECONDS, Activity, Pace, interval_seconds
 from scraping.signals import match_updated, read_mode_changed
 from victoryline.lib.crash import crash_point
@@ -183,6 +193,8 @@ def _take_state(ref: MatchRef, payload: Payload) -> bool:
     """Make the payload the source's latest word. A score that goes down is believed when it is read a second time."""
     state = payload.normalized()
     if payload.is_partial_state and ref.payload:
+        if shows_other_teams(state, ref.payload):
+            raise PayloadRejected(f"the page shows {state['title']}, the match is {ref.match.title}: not believed")
         state = fill_gaps(state, ref.payload)
     if ref.payload and goes_backwards(ref.payload, state) and not _is_confirmed(ref, state):
         return False

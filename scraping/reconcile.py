@@ -16,6 +16,7 @@ State = Mapping[str, Any]
 
 EMPTY_VALUES: tuple[Any, ...] = (None, "", [], {})
 MERGED = ("metadata", "score")  # where a partial state has half of it, the other half stays
+SIDES = ("team_a", "team_b")
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,51 @@ def is_empty(value: Any) -> bool:
 
 
 def fill_gaps(partial: State, known: State) -> dict[str, Any]:
-    """A partial state (read from the page's markup) completed with what was known, so that it erases nothing."""
+    """A partial state (read from the page's markup) completed with what was known, so that it erases nothing.
+
+    A page shows short names, and first whoever bats: the sides stay where they were, with the names they had.
+    """
+    if _is_crossed(partial, known):
+        partial = _with_sides_exchanged(partial)
     filled = _laid_over(known, partial)
     for name in MERGED:
         filled[name] = _laid_over(known.get(name) or {}, partial.get(name) or {})
-    if known.get("teams") and not _names_both_teams(partial):
+    if known.get("teams") and (not _names_both_teams(partial) or _are_same(partial, known, SIDES)):
         filled["teams"] = known["teams"]
+        filled["title"] = known.get("title") or partial.get("title")
     return filled
+
+
+def shows_other_teams(partial: State, known: State) -> bool:
+    """Does a partial state name two teams, and not those of the match?"""
+    if not (known.get("teams") and _names_both_teams(partial)):
+        return False
+    return not (_are_same(partial, known, SIDES) or _is_crossed(partial, known))
+
+
+def _is_crossed(partial: State, known: State) -> bool:
+    return not _are_same(partial, known, SIDES) and _are_same(partial, known, SIDES[::-1])
+
+
+def _are_same(partial: State, known: State, sides: Sequence[str]) -> bool:
+    """Are the partial state's teams those that are known as these sides? One name of each in common is enough."""
+    pairs = zip(SIDES, sides, strict=True)
+    return all(_names_of(partial, one) & _names_of(known, other) for one, other in pairs)
+
+
+def _names_of(state: State, side: str) -> set[str]:
+    team = (state.get("teams") or {}).get(side) or {}
+    return {str(team[name]).casefold() for name in ("name", "short_name") if team.get(name)}
+
+
+def _with_sides_exchanged(state: State) -> dict[str, Any]:
+    other = dict(zip(SIDES, SIDES[::-1], strict=True))
+    exchanged = dict(state)
+    for name in ("teams", "score"):
+        if state.get(name):
+            exchanged[name] = {side: state[name].get(other[side]) for side in SIDES}
+    exchanged["innings"] = [{**one, "team": other[one["team"]]} for one in state.get("innings") or ()]
+    return exchanged
 
 
 def _laid_over(known: State, partial: State) -> dict[str, Any]:
@@ -67,7 +106,7 @@ def _laid_over(known: State, partial: State) -> dict[str, Any]:
 
 def _names_both_teams(state: State) -> bool:
     teams = state.get("teams") or {}
-    return all(teams.get(side, {}).get("short_name") for side in ("team_a", "team_b"))
+    return all(teams.get(side, {}).get("short_name") for side in SIDES)
 
 
 def delta(before: State, after: State, *, sequence_delta: int) -> dict[str, Any]:

@@ -42,14 +42,17 @@ class Reader:
         tokens: Tokens | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.tokens = tokens or Tokens()
         self._observer = observer
         self._run = run
         self._clock = clock
         self._guard = Guard(sessions, observer)
-        self._ways = Ways(self._guard, self.tokens, clock=clock)
+        self._ways = Ways(self._guard, tokens or Tokens(), clock=clock)
         self._waves = Waves(self._ways, start or unable, self.parse)
         self._selectors = SelectorWatch()
+
+    @property
+    def tokens(self) -> Tokens:
+        return self._ways.tokens
 
     def waves(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[Brought]]:
         """Many matches at once, each within its context; what has come meanwhile is handed out together."""

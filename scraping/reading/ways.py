@@ -44,7 +44,7 @@ class Ways:
         self.memory = VisitMemory()
         self.open_pages = AttachedPages(guard.sessions.host)
         self._guard = guard
-        self._tokens = tokens
+        self.tokens = tokens
         self._clock = clock
         self._underivable: set[int] = set()
         self._learning: dict[str, asyncio.Lock] = {}
@@ -185,7 +185,7 @@ class Ways:
 
     async def _ask(self, target: Target, visited: Visited, requests: tuple[Request, ...]) -> Reading:
         async def ask(session: Session) -> Reading:
-            found = await self._tokens.direct(
+            found = await self.tokens.direct(
                 session, target.ref, requests, public=_public(target), timeout_factor=target.timeout_factor
             )
             return found if visited.page is None else _without_ailing_page(found)
@@ -238,7 +238,7 @@ class Ways:
             return reading
         try:
             session = await self._guard.sessions.get(target.site)
-            found = await self._tokens.direct(session, target.ref, closed)
+            found = await self.tokens.direct(session, target.ref, closed)
         except ScrapingError:
             return reading
         self._guard.observe(target.site, found)

@@ -70,7 +70,7 @@ def usual_rate(system: System) -> float:
     return manners.asked_for_data(system, since=began_at, until=began_at + CALM_SECONDS) / CALM_SECONDS
 
 
-@pytest.mark.requirement("NFR-005", "US1.1")
+@pytest.mark.requirement("NFR-005")
 @pytest.mark.parametrize(
     ("words", "fault"),
     [

@@ -158,6 +158,7 @@ class TestDeaths:
         arena.clear()
         assert_true(hosted.visit_again(target)[1], arena)
 
+    @pytest.mark.faults_only
     def test_a_renderer_takes_only_its_page_with_it_until_it_happens_again(
         self, hosted: Hosted, arena: StadiumProcess, pool: ThreadPoolExecutor
     ) -> None:
@@ -201,6 +202,7 @@ class TestStopping:
         assert not any(map(is_alive, family))
         assert hosted.folders() == []
 
+    @pytest.mark.faults_only
     def test_starts_nothing_again(self, hosted: Hosted, arena: StadiumProcess) -> None:
         target = target_of(arena, "crex")
         hosted.reader.scorecard(target)
@@ -257,6 +259,7 @@ class TestHangs:
             assert_true(hosted.visit(target)[1], arena)
         assert len(hosted.launches) == 1
 
+    @pytest.mark.faults_only
     def test_a_page_that_never_loads_costs_only_its_own_visit(
         self, start: Start, arena: StadiumProcess, pool: ThreadPoolExecutor
     ) -> None:
@@ -302,6 +305,7 @@ class TestDraining:
             visiting.result(timeout=20)
         await_launch(hosted, 2)
 
+    @pytest.mark.faults_only
     def test_direct_reads_never_notice(self, hosted: Hosted, arena: StadiumProcess) -> None:
         target = target_of(arena, "crex")
         hosted.reader.scorecard(target)
@@ -313,6 +317,7 @@ class TestDraining:
             slowest = max(slowest, time.monotonic() - began)
         assert slowest < 1.5  # far below what closing and starting a browser take, on a busy machine too
 
+    @pytest.mark.faults_only
     def test_after_so_many_pages(self, start: Start, arena: StadiumProcess) -> None:
         hosted = start(replace(CARE, max_pages=2))
         target = target_of(arena, "crex")
@@ -397,6 +402,7 @@ class TestPatience:
         with pytest.raises(ReadTimeout, match="1500ms"):
             hosted.visit(target_of(arena, "crex"))
 
+    @pytest.mark.faults_only
     def test_what_reads_take_is_noted(self, hosted: Hosted, arena: StadiumProcess) -> None:
         target = target_of(arena, "crex")
         for _ in range(12):
@@ -413,7 +419,10 @@ class TestSoak:
 
     @pytest.mark.parametrize(
         ("pages", "crash_every"),
-        [(12, 5), pytest.param(1000, 50, marks=[pytest.mark.faults_only, pytest.mark.timeout(1200)])],
+        [
+            pytest.param(12, 5, marks=pytest.mark.faults_only),
+            pytest.param(1000, 50, marks=[pytest.mark.faults_only, pytest.mark.timeout(1200)]),
+        ],
     )
     def test_leaves_nothing_behind(self, start: Start, arena: StadiumProcess, pages: int, crash_every: int) -> None:
         hosted = start(replace(CARE, max_pages=max(10, pages // 10)))

@@ -131,6 +131,11 @@ class TestEvents:
         read(ref, payload_of(ref, at=later(3), events=balls(1, 3), events_are_complete=True))
         assert feed(ref)[3:] == [("2-2", "retract", 2)]
 
+    def test_two_of_some_events_may_be_taken_back_at_once(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, events=balls(*range(1, 7)), events_are_complete=True))
+        read(ref, payload_of(ref, at=later(3), events=balls(1, 2, 4, 6), events_are_complete=True))
+        assert feed(ref)[6:] == [("2-3", "retract", 2), ("2-5", "retract", 2)]
+
     def test_missing_from_a_part_of_the_list_means_nothing(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, events=balls(1, 2, 3)))
         assert not read(ref, payload_of(ref, at=later(3), events=balls(3))).is_changed
@@ -151,18 +156,21 @@ class TestEvents:
         assert [action for id_, action, _ in feed(ref) if id_ == "2-2"] == ["add", "retract"]
 
     @pytest.mark.requirement("ZT-5")
-    def test_half_a_list_is_rejected_and_changes_nothing(self, ref: MatchRef) -> None:
-        read(ref, payload_of(ref, events=balls(*range(1, 21)), events_are_complete=True))
+    @pytest.mark.parametrize(("known", "missing"), [(20, 10), (7, 3), (5, 2), (4, 2)])
+    def test_half_a_list_is_rejected_and_changes_nothing(self, ref: MatchRef, known: int, missing: int) -> None:
+        read(ref, payload_of(ref, events=balls(*range(1, known + 1)), events_are_complete=True))
         claim = new_claim(ref, at=later(3))
         before = (feed(ref), match_of(ref).checksum)
-        half = payload_of(ref, chasing(120), at=later(3), events=balls(*range(1, 11)), events_are_complete=True)
+        half = payload_of(
+            ref, chasing(120), at=later(3), events=balls(*range(1, known + 1, 2)), events_are_complete=True
+        )
 
         def finish() -> None:
             with journal.finishing(claim, now=later(3)):
                 attempt = ingest.Attempt("w-1", later(3), had_failures=False, now=later(3))
                 ingest.apply(half, ref_id=ref.pk, pace=PACE, attempt=attempt)
 
-        with pytest.raises(PayloadRejected, match="10 of 20 known events are missing"):
+        with pytest.raises(PayloadRejected, match=f"{missing} of {known} known events are missing"):
             finish()
         assert (feed(ref), match_of(ref).checksum) == before
         assert ScrapeTask.objects.get(pk=claim.task_id).state == TaskState.EXECUTING
@@ -256,6 +264,38 @@ class TestPartialState:
         served = match_of(ref).payload
         assert (served["score"]["team_a"]["runs"], served["score"]["team_b"]["runs"]) == (187, 101)
         assert (served["venue"], served["teams"]["team_a"]["name"]) == ("Perth", "India")
+
+    def test_keeps_names_and_sides_where_the_page_shows_the_batting_side_first(self, ref: MatchRef) -> None:
+        full = cricket_state(venue="Perth")
+        read(ref, payload_of(ref, full))
+        teams = full.teams
+        shown = Teams(
+            team_a=Team(name=teams.team_b.short_name, short_name=teams.team_b.short_name),
+            team_b=Team(name=teams.team_a.short_name, short_name=teams.team_a.short_name),
+        )
+        innings = (
+            Innings(number=1, team="team_b", runs=187, wickets=5, overs="20.0"),
+            Innings(number=2, team="team_a", runs=101, wickets=3, overs="13.0"),
+        )
+        score = ScoreOf(
+            team_a=SideScore(runs=101, wickets=3, overs="13.0"), team_b=SideScore(runs=187, wickets=5, overs="20.0")
+        )
+        partial = cricket_state(teams=shown, title="AUS v IND", metadata={}, score=score, innings=innings)
+        read(ref, payload_of(ref, partial, at=later(3), is_partial_state=True))
+        served = match_of(ref).payload
+        assert (served["teams"], served["title"]) == (full.model_dump(mode="json")["teams"], full.title)
+        assert [(one["team"], one["runs"]) for one in served["innings"]] == [("team_a", 187), ("team_b", 101)]
+        assert (served["score"]["team_a"]["runs"], served["score"]["team_b"]["runs"]) == (187, 101)
+
+    @pytest.mark.requirement("ZT-5")
+    def test_of_other_teams_is_not_believed(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, cricket_state()))
+        before = match_of(ref).payload
+        teams = Teams(team_a=Team(name="PAK", short_name="PAK"), team_b=Team(name="NZ", short_name="NZ"))
+        other = payload_of(ref, cricket_state(teams=teams), at=later(3), is_partial_state=True)
+        with pytest.raises(PayloadRejected, match="not believed"):
+            read(ref, other)
+        assert match_of(ref).payload == before
 
     def test_keeps_the_rest_of_the_metadata(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, cricket_state(metadata={"series": "Tour", "match_type": "T20"})))

@@ -63,6 +63,23 @@ class TestCounters:
 
         visit(scenario)
 
+    def test_are_kept_one_by_one_until_reset(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.ask("/crex/api/v3/getSV3?key=138Z")
+            await visitor.enter("crex")
+            await visitor.get("/crex/api/v3/getSV3?key=138Z")
+            latest = await visitor.get("/control/requests/latest")
+            assert [one[1:] for one in latest] == [
+                ["crex", "live", "138Z", 403],
+                ["crex", "list", "", 200],
+                ["crex", "live", "138Z", 200],
+            ]
+            assert latest[0][0] <= latest[1][0] <= latest[2][0]
+            await visitor.post("/control/reset", {})
+            assert await visitor.get("/control/requests/latest") == []
+
+        visit(scenario)
+
     def test_count_by_site_and_target_until_reset(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")

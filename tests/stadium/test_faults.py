@@ -119,6 +119,16 @@ class TestKinds:
 
         visit(scenario)
 
+    def test_login_is_a_page_to_sign_in_whatever_was_asked_for(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await plant(visitor, kind="login")
+            for path in (PAGE, LIVE, EVENT):
+                response = await visitor.ask(path)
+                assert (response.status, response.content_type) == (200, "text/html")
+                assert 'type="password"' in await response.text()
+
+        visit(scenario)
+
     def test_reset_cuts_the_connection(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")

@@ -47,7 +47,7 @@ def reader(browser: Hosted, arena: StadiumProcess) -> Iterator[Reader]:
     """A stranger to the source, whose pages are closed afterwards."""
     made = Reader(browser.sessions, browser.run)
     yield made
-    browser.run(made._open_pages.close_all())
+    browser.run(made._ways.open_pages.close_all())
     arena.clear()
 
 

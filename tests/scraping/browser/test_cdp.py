@@ -86,6 +86,7 @@ async def title_in_a_context(launched: Launched) -> str:
 
 
 class TestOurOwn:
+    @pytest.mark.faults_only
     @on_a_loop
     async def test_is_started_tagged_used_and_ended_with_its_folder(self, options: BrowserOptions) -> None:
         async with started(options) as (_, launched):

@@ -1,0 +1,41 @@
+"""Ten live matches, as an operator starts them: fresh, small and quick. The real figures are the benchmarks' affair."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system import EmbeddedSystem, wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+MATCHES = 10
+SECONDS = 10.0
+
+
+def _age(stamp: str) -> float:
+    return (datetime.now(UTC) - datetime.fromisoformat(stamp)).total_seconds()
+
+
+@pytest.mark.requirement("NFR-001", "NFR-002", "NFR-003", "NFR-004")
+def test_ten_live_matches_stay_fresh_and_small(tmp_path: Path) -> None:
+    with EmbeddedSystem(tmp_path / "var", STADIUM_PROGRAMME=f"load:{MATCHES}", STADIUM_PACE="1") as system:
+
+        def read_matches() -> list[dict[str, Any]]:
+            return [match for match in system.get("/health")[1]["per_match_status"] if match["last_update_iso8601"]]
+
+        wait_for(lambda: len(read_matches()) == MATCHES, seconds=60, what="ten matches that were read")
+        ages, looks = [], []
+        until = time.monotonic() + SECONDS
+        while time.monotonic() < until:
+            looks.append(system.get("/health")[1])
+            ages += [_age(match["last_update_iso8601"]) for match in looks[-1]["per_match_status"]]
+            time.sleep(0.5)
+    assert len(ages) >= MATCHES * 5
+    assert max(ages) < 10
+    assert max(look["total_memory_mb"] for look in looks) < 10_000
+    assert max(match["memory_mb"] for look in looks for match in look["per_match_status"]) < 1_000
+    assert 0 < looks[-1]["performance"]["average_latency_ms"] < 500
