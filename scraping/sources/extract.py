@@ -15,11 +15,12 @@ from typing import Any
 from cssselect import HTMLTranslator
 from parsel import Selector
 
-from scraping.errors import LayoutChanged
+from scraping.errors import LayoutChanged, SchemaBreak
 from scraping.sources import loose
 from scraping.sources.layout import Field, Layout, Query, Rows, query_of
 
 EVIDENCE_CHARACTERS = 20_000
+MAX_ROWS = 2000
 _SPACE = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
 # A function of the plan; one call answers everything. Never throws: a selector that a browser does not know finds
@@ -180,6 +181,8 @@ class Extracted:
     def rows(self, name: str) -> list[dict[str, str]]:
         table = loose.mapping(loose.mapping(self.found.get("rows")).get(name))
         count = loose.integer(table.get("count")) or 0
+        if not 0 <= count <= MAX_ROWS:  # a page may say anything; what it says is not made room for
+            raise SchemaBreak(f"the page says that {name} has {count} rows; no more than {MAX_ROWS} are believed")
         columns = {}
         for cell, hit in loose.mapping(table.get("cells")).items():
             values = loose.mapping(hit).get("values")
