@@ -24,9 +24,7 @@ NOTHING_COLLECTED = 5
 HEALED_SECONDS = 300.0
 PLACES = [
     "tests/faults",
-    "tests/scraping/test_browser_care.py",
-    "tests/scraping/browser",
-    "tests/scraping/test_round_in_processes.py",
+    "tests/scraping",
     "tests/victoryline/test_run.py",
 ]
 

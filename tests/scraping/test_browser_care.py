@@ -182,6 +182,7 @@ class TestDeaths:
         assert await_launch(hosted, 2) is Cause.FAULTS
         assert_true(hosted.visit(crex)[1], arena)
 
+    @pytest.mark.faults_only
     def test_a_program_that_does_not_start_is_our_fault_not_the_sources(
         self, start: Start, arena: StadiumProcess
     ) -> None:
@@ -215,6 +216,7 @@ class TestStopping:
 @pytest.mark.fault_number(17)
 @pytest.mark.requirement("FR-004")
 class TestHangs:
+    @pytest.mark.faults_only
     def test_a_browser_that_does_not_answer_is_found_though_nobody_visits(
         self, hosted: Hosted, arena: StadiumProcess
     ) -> None:
@@ -370,6 +372,7 @@ class TestMemory:
         assert (worker.stops, worker.kills) == (1, 0)
 
     @pytest.mark.requirement("FR-006")
+    @pytest.mark.faults_only
     def test_past_the_hard_limit_it_is_killed_at_once(self, hosted: Hosted, arena: StadiumProcess) -> None:
         hosted.reader.scorecard(target_of(arena, "crex"))
         worker, now, family = _Stopped(), [1000.0], hosted.family()[1:]
@@ -394,6 +397,7 @@ class TestMemory:
 
 @pytest.mark.requirement("FR-021", "FR-023")
 class TestPatience:
+    @pytest.mark.faults_only
     def test_a_slow_source_gets_half_as_much_time_again(self, start: Start, arena: StadiumProcess) -> None:
         hosted = start(navigation_timeout_seconds=1)
         for _ in range(10):

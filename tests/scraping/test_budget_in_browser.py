@@ -54,6 +54,7 @@ def spent(target: Target) -> Target:
     return replace(target, visits_from=LATER)
 
 
+@pytest.mark.faults_only
 def test_direct_reads_go_on_however_old_the_last_visit_is(worker: Worker, arena: StadiumProcess) -> None:
     target = target_of(arena, "crex")
     worker.reader.scorecard(target)
@@ -76,6 +77,7 @@ def test_a_match_that_needs_a_visit_waits_and_nothing_is_asked(worker: Worker, a
     assert not arena.requests()["sites"].get("crex", {}).get("targets")
 
 
+@pytest.mark.faults_only
 def test_a_session_that_is_refused_is_not_renewed_by_a_visit_and_used_again_when_it_works(
     worker: Worker, arena: StadiumProcess
 ) -> None:

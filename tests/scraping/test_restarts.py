@@ -39,7 +39,7 @@ def test_after_six_hours_a_fresh_one_begins_with_a_visit() -> None:
 
     reader = Reader(Sessions(BrowserHost(BrowserOptions(executable=Path("chromium"), owner="w"))), _never_run)
     reader._ways.memory.put(ref.pk, Visited({}, None, 0.0))
-    plan = reader.plan(after)
+    plan = reader._ways.plan(after)
     assert (plan.visited, plan.reason) == (None, "it begins anew")
     assert reader._ways.memory.get(ref.pk) is None, "what the worn one had learnt is forgotten"
 

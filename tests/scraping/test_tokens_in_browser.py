@@ -132,6 +132,7 @@ def test_while_the_service_is_away_the_public_score_is_read_and_the_balls_follow
     assert hosted.reader.tokens.without() == []
 
 
+@pytest.mark.faults_only
 def test_a_match_first_seen_while_there_is_no_token_is_read_off_its_page_and_as_a_whole_later(
     hosted: Hosted, arena: StadiumProcess, target: Target
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_match_first_seen_while_there_is_no_token_is_read_off_its_page_and_as_
     assert_whole(found[1], arena)
 
 
+@pytest.mark.faults_only
 def test_a_token_that_the_page_itself_gets_is_kept_and_renewed_by_a_visit(
     hosted: Hosted, arena: StadiumProcess, target: Target
 ) -> None:
@@ -165,6 +167,7 @@ def test_a_token_that_the_page_itself_gets_is_kept_and_renewed_by_a_visit(
     assert modes == [ReadMode.VISIT, ReadMode.DIRECT, ReadMode.VISIT, ReadMode.DIRECT]
 
 
+@pytest.mark.faults_only
 def test_ours_and_the_pages_own_do_not_fight(hosted: Hosted, arena: StadiumProcess, target: Target) -> None:
     arena.ask("/control/tokens", {"in_pages": True})
     assert_whole(read(hosted, target)[1], arena)
@@ -181,6 +184,7 @@ class WithoutPublic(CrexAdapter):
     public_requests = None  # type: ignore[assignment]  # as an adapter that knows of no public endpoints
 
 
+@pytest.mark.faults_only
 def test_without_public_endpoints_the_page_is_read_and_the_session_stays(
     hosted: Hosted, arena: StadiumProcess, target: Target
 ) -> None:

@@ -116,6 +116,7 @@ class TestRefusing:
 
 
 class TestMake:
+    @pytest.mark.faults_only
     def test_sigterm_of_make_reaches_the_system(self, own_system):
         own_system.folder.mkdir()
         with own_system.terminal.open("wb") as output:

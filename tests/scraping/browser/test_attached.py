@@ -151,6 +151,7 @@ class TestReading:
             assert asked == parsed
             assert (asked["fields"]["key"] is None) is (layout == 0)
 
+    @pytest.mark.faults_only
     def test_the_whole_match_has_every_event(self, reader: Reader, arena: StadiumProcess) -> None:
         target = target_at(arena)
         _, payload = read_whole(reader, target, is_enough=lambda _: False)
@@ -158,6 +159,7 @@ class TestReading:
         assert {event.id for event in payload.events} == {event["id"] for event in truth["events"]}
         assert len(truth["events"]) > 50
 
+    @pytest.mark.faults_only
     def test_a_source_that_is_to_be_visited_is_visited(self, reader: Reader, arena: StadiumProcess) -> None:
         target = target_at(arena, read_way="visit")
         reading, payload = reader.scorecard(target)
@@ -166,6 +168,7 @@ class TestReading:
 
 
 class TestWhatGoesWrong:
+    @pytest.mark.faults_only
     def test_a_page_whose_script_stopped_is_loaded_again(self, reader: Reader, arena: StadiumProcess) -> None:
         target = target_at(arena)
         _, before = reader.scorecard(target)
@@ -179,6 +182,7 @@ class TestWhatGoesWrong:
         assert reading.captured_at >= asked_at
         assert loads(arena) == 2
 
+    @pytest.mark.faults_only
     def test_the_age_of_a_page_that_stands_still_is_told(self, reader: Reader, arena: StadiumProcess) -> None:
         target = target_at(arena)
         reader.scorecard(target)
@@ -204,6 +208,7 @@ class TestWhatGoesWrong:
         assert reader.scorecard(second)[0].requests_made == 0
         assert browser.host.generation == generation
 
+    @pytest.mark.faults_only
     def test_a_page_that_went_elsewhere_is_opened_again(self, reader: Reader, arena: StadiumProcess) -> None:
         first, second = target_at(arena), target_at(arena, 1)
         reader.scorecard(first)
@@ -211,6 +216,7 @@ class TestWhatGoesWrong:
         reader._run(page.goto(second.ref.url))
         assert reader.scorecard(first)[1].source_event_id == first.ref.source_event_id
 
+    @pytest.mark.faults_only
     def test_a_page_that_hangs_is_given_up(
         self, reader: Reader, arena: StadiumProcess, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -223,6 +229,7 @@ class TestWhatGoesWrong:
         assert reader.scorecard(first)[1].source_event_id == first.ref.source_event_id
         assert reader.scorecard(second)[0].requests_made == 0
 
+    @pytest.mark.faults_only
     def test_after_the_browsers_death_it_is_attached_to_the_next(
         self, reader: Reader, arena: StadiumProcess, browser: Hosted
     ) -> None:
@@ -234,6 +241,7 @@ class TestWhatGoesWrong:
         assert (reading.mode, runs_of(payload)) == (ReadMode.ATTACHED, true_runs(arena, target))
         assert browser.host.generation == generation + 1
 
+    @pytest.mark.faults_only
     def test_a_match_that_is_gone_is_gone(self, reader: Reader, arena: StadiumProcess) -> None:
         target = target_at(arena)
         arena.fault(site="board", target="page", kind="status", value=404)
@@ -241,6 +249,7 @@ class TestWhatGoesWrong:
             reader.scorecard(target)
         assert pages_of(reader).count == 0
 
+    @pytest.mark.faults_only
     def test_a_challenge_is_told_from_a_redesign(self, reader: Reader, arena: StadiumProcess) -> None:
         arena.fault(site="board", target="page", kind="challenge")
         with pytest.raises(Blocked, match="challenge"):
@@ -298,6 +307,7 @@ class TestRedesign:
             assert not [one for one in payload.integrity.fallback_selectors if one.startswith("total_a")]
 
 
+@pytest.mark.faults_only
 class TestHousekeeping:
     def test_pages_that_nobody_asks_are_closed(self, reader: Reader, arena: StadiumProcess, browser: Hosted) -> None:
         reader.scorecard(target_at(arena))

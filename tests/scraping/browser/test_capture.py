@@ -133,6 +133,7 @@ class TestWhitelist:
         assert "/api/live.json" in local_site.paths()
         assert set(reading.documents) == {"page"}
 
+    @pytest.mark.faults_only
     def test_not_another_path_that_holds_the_same_words(
         self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
     ) -> None:
@@ -154,6 +155,7 @@ class TestWhitelist:
         local_site.answers["/api/live.json"] = lambda _: web.Response(status=403, text="no", content_type="text/html")
         assert self.read(browser_worker, sessions, local_site).documents["live"].status == 403
 
+    @pytest.mark.faults_only
     def test_the_last_good_answer_of_several(
         self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
     ) -> None:
@@ -173,6 +175,7 @@ class TestWhitelist:
         reading = self.read(browser_worker, sessions, local_site, LIVE, last)
         assert reading.documents["live"].json() == {"number": 2}
 
+    @pytest.mark.faults_only
     def test_nothing_larger_than_the_limit(
         self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
     ) -> None:

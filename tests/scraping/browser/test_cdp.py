@@ -101,6 +101,7 @@ class TestOurOwn:
         assert profile not in folders()
 
     @on_a_loop
+    @pytest.mark.faults_only
     async def test_that_dies_at_once_is_a_lost_resource_and_leaves_nothing(self, options: BrowserOptions) -> None:
         broken = BrowserOptions(Path("/bin/false"), options.owner, uses_cdp=True)
         before = folders()
@@ -112,6 +113,7 @@ class TestOurOwn:
 
 class TestSomebodyElses:
     @on_a_loop
+    @pytest.mark.faults_only
     async def test_is_used_and_survives_us(
         self, options: BrowserOptions, foreign: tuple[subprocess.Popen[bytes], str]
     ) -> None:
@@ -161,6 +163,7 @@ class TestReadsThroughIt:
         assert readings[0].requests_blocked == 2
         return tuple(reading.mode for reading in readings)
 
+    @pytest.mark.faults_only
     def test_our_own(self, chromium_program: Path, local_site: LocalSite) -> None:
         worker = Worker(chromium_program, uses_cdp=True)
         try:

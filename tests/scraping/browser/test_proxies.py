@@ -340,6 +340,7 @@ class TestThroughRealProxies:
         local_proxies[1].behaviour = "pass"
         assert browser_worker.run(poll()) == 1, "released, and not used for longest"
 
+    @pytest.mark.faults_only
     def test_the_reader_moves_on_too(
         self, browser_worker: Worker, stadium: StadiumProcess, local_proxies: list[LocalProxy], sessions: Sessions
     ) -> None:
@@ -376,6 +377,7 @@ class TestThroughRealProxies:
                 browser_worker.run(poll())
         assert browser_worker.run(poll(1.0)) == 1
 
+    @pytest.mark.faults_only
     def test_a_rotating_proxy_is_another_one_with_every_visit(
         self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy]
     ) -> None:

@@ -127,6 +127,7 @@ class TestCookiesInTheBrowser:
             ["roll=3", "sid=visitor/1"],
         ]
 
+    @pytest.mark.faults_only
     def test_live_on_when_the_browser_is_another(self, browser_worker: Worker, local_site: LocalSite) -> None:
         counting_site(local_site)
         sessions, source, host = browser_worker.sessions(), local_site.as_source(), browser_worker.host
@@ -187,6 +188,7 @@ class TestTime:
         ended = [record for record in sessions.records() if record.ended_at]
         assert [(one.session_id, one.end_reason, one.successes) for one in ended] == [(first, "renewed", 2)]
 
+    @pytest.mark.faults_only
     def test_a_new_one_that_is_refused_costs_the_old_one_nothing(
         self, browser_worker: Worker, local_site: LocalSite, sessions: Sessions, clock: list[float]
     ) -> None:
