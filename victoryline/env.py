@@ -474,7 +474,7 @@ class Config:
         yaml="engine.hint_again_seconds",
     )
     scheduler_tick_seconds: float = number(
-        0.25, "Pause between two rounds of the scheduler.", low=0.01, high=60, yaml="engine.scheduler_tick_seconds"
+        0.1, "Pause between two rounds of the scheduler.", low=0.01, high=60, yaml="engine.scheduler_tick_seconds"
     )
     leader_lease_seconds: float = number(
         10, "Time a scheduler stays leader without renewing.", low=1, high=300, yaml="engine.leader_lease_seconds"

@@ -33,6 +33,7 @@ BEFORE_COMMIT = [
         for step in ("locked", "events", "scraper", "snapshot", "match", "ref", "applied")
     ],
     *[("scorecard", point) for point in ("events.superseded", "events.written", "finish.effects")],
+    *[("together", point) for point in ("claim.after", "finish.ended", "ingest.match", "ingest.ref", "ingest.applied")],
     *[("gap", point) for point in ("fill.ref", "fill.match", "finish.effects")],
     *[("failing", point) for point in ("failure.kept", "failure.counted", "retry_later.left", "retry_later.told")],
     *[("failing", "failure.settled"), ("dying", "bury.left"), ("dying", "bury.told"), ("dying", "failure.settled")],
@@ -47,6 +48,7 @@ AFTER_COMMIT = [
     *[
         ("whole", "finish.committed"),
         ("scorecard", "finish.committed"),
+        ("together", "finish.committed"),
         ("gap", "finish.committed"),
         ("failing", "failure.committed"),
     ],
@@ -143,6 +145,7 @@ class TestCrashLoop:
 
 
 @pytest.mark.requirement("ZT-8", "BX-13", "NFR-009")
+@pytest.mark.faults_only
 class TestOnSqlite:
     @pytest.mark.parametrize(("flow", "point", "is_done"), [case for case in CASES if case[1] in QUICK])
     def test_all_or_nothing(self, on_sqlite: Ground, flow: str, point: str, is_done: bool) -> None:

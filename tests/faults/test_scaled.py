@@ -96,6 +96,7 @@ class TestWorkerKilled:
 
 
 @pytest.mark.fault_number(16)
+@pytest.mark.faults_only
 class TestBrowserKilled:
     @pytest.mark.requirement("US1.2", "FR-004")
     def test_the_other_worker_is_undisturbed(self, system: System, recovered: Recovered) -> None:
@@ -188,6 +189,7 @@ class TestToldToStop:
 
 @pytest.mark.fault_number(11)
 @pytest.mark.requirement("BX-13")
+@pytest.mark.faults_only
 class TestTooManyHints:
     def test_the_same_hint_fifty_times(self, system: System, recovered: Recovered) -> None:
         """Every open task is announced fifty times, to two workers with eight threads each."""

@@ -180,6 +180,7 @@ class TestWhatWasSeen:
         assert "challenge" in sight.documents[0].text().lower()
         assert sight.screenshot.startswith(JPEG)
 
+    @pytest.mark.faults_only
     def test_a_changed_page_is_photographed_when_it_is_met_again(self, reader: Reader, arena: StadiumProcess) -> None:
         arena.fault(site="crex", target="*", kind="layout")
         target = target_of(arena, "crex")
@@ -200,6 +201,7 @@ class TestWhatWasSeen:
         assert "page" not in {document.name for document in sight.documents}
         assert sight.screenshot == b""
 
+    @pytest.mark.faults_only
     def test_a_page_that_is_too_busy_to_be_photographed_costs_two_seconds(
         self, hosted: Hosted, arena: StadiumProcess
     ) -> None:
@@ -224,7 +226,7 @@ class TestWhatWasSeen:
 class TestHangs:
     """No await without an end."""
 
-    @pytest.mark.parametrize("target_name", ["page", "*"])
+    @pytest.mark.parametrize("target_name", ["page", pytest.param("*", marks=pytest.mark.faults_only)])
     def test_a_page_that_never_answers_is_given_up_in_time(
         self, hosted: Hosted, arena: StadiumProcess, target_name: str
     ) -> None:
@@ -238,6 +240,7 @@ class TestHangs:
         assert_true(hosted.reader.scorecard(target)[1], arena)
         assert len(hosted.launches) == 1  # the browser was not to blame
 
+    @pytest.mark.faults_only
     def test_an_endpoint_that_never_answers_too(self, hosted: Hosted, arena: StadiumProcess) -> None:
         target = target_of(arena, "crex")
         hosted.reader.scorecard(target)

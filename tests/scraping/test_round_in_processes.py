@@ -32,7 +32,12 @@ ROUND = ("sofascore", "tournament=325", "season=87678", "round=1")
 LONG_OVER = 16_000
 
 
-@pytest.fixture(params=["embedded", pytest.param("scaled", marks=[pytest.mark.fault, pytest.mark.faults_only])])
+@pytest.fixture(
+    params=[
+        pytest.param("embedded", marks=pytest.mark.faults_only),
+        pytest.param("scaled", marks=[pytest.mark.fault, pytest.mark.faults_only]),
+    ]
+)
 def system(request: pytest.FixtureRequest) -> Iterator[System]:
     servers: dict[str, str] = {}
     if request.param == "scaled":

@@ -13,7 +13,7 @@ from tests.system import EmbeddedSystem, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 MATCHES = 10
-SECONDS = 10.0
+SECONDS = 5.0
 
 
 def _age(stamp: str) -> float:
@@ -34,7 +34,7 @@ def test_ten_live_matches_stay_fresh_and_small(tmp_path: Path) -> None:
             looks.append(system.get("/health")[1])
             ages += [_age(match["last_update_iso8601"]) for match in looks[-1]["per_match_status"]]
             time.sleep(0.5)
-    assert len(ages) >= MATCHES * 5
+    assert len(ages) >= MATCHES * 3
     assert max(ages) < 10
     assert max(look["total_memory_mb"] for look in looks) < 10_000
     assert max(match["memory_mb"] for look in looks for match in look["per_match_status"]) < 1_000

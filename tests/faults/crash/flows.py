@@ -33,6 +33,7 @@ from scraping.models import (
     TaskTransition,
 )
 from scraping.payloads import Resource
+from scraping.polling import poll
 from scraping.reading.reader import Reader
 from scraping.resilience.backoff import RetryPolicy
 from scraping.scheduler.due import open_due_tasks
@@ -81,6 +82,18 @@ def scorecard(ready: Ready) -> None:
     task, worker = open_task(a_ref()), engine()
     ready()
     scrape(task, worker)
+
+
+def together(ready: Ready) -> None:
+    """Polls that find nothing new, finished by one transaction for all of them."""
+    refs = list(MatchRef.objects.filter(source__key="crex", match__status="live").order_by("pk"))
+    worker = engine()
+    for _ in range(2):
+        poll([open_task(ref) for ref in refs], worker)
+    tasks = [open_task(ref) for ref in refs]
+    assert len(tasks) > 1
+    ready()
+    poll(tasks, worker)
 
 
 def gap(ready: Ready) -> None:
@@ -199,6 +212,7 @@ FLOWS: dict[str, Callable[[Ready], None]] = {
     for flow in (
         *(
             scorecard,
+            together,
             gap,
             failing,
             dying,

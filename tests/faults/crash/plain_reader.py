@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import Context
 from datetime import UTC, datetime
 from typing import Any
 
 import requests
 
 from scraping.payloads import Payload
-from scraping.reading.reader import Reader, Target
+from scraping.reading.reader import Brought, Reader, Target
 from scraping.readings import PAGE, Document, Reading, ReadMode, RefInfo, Request, Site
 from stadium.gate import fnv1a
 
@@ -30,6 +31,9 @@ class PlainReader(Reader):
         page = self._open(target.site.key, target.ref.url)
         reading = self._reading(target.ref, page, *map(self._ask, self._wanted(target)))
         return reading, target.adapter.parse(reading)
+
+    def waves(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[Brought]]:
+        yield [Brought(number, *self.scorecard(target), None) for number, target in enumerate(targets)]
 
     def older_events(self, target: Target, *, is_enough: Callable[[Payload], bool], **_: Any) -> list[Payload]:
         page = self._open(target.site.key, target.ref.url)
