@@ -417,7 +417,7 @@ class TestPatience:
 
 @pytest.mark.fault
 @pytest.mark.fault_number(18)
-@pytest.mark.requirement("FR-007", "US4.2", "US4.3")
+@pytest.mark.requirement("FR-007", "US4.3")
 class TestSoak:
     """Page after page with a crash now and then: processes, files, folders and threads are back where they were."""
 
