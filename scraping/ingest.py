@@ -327,7 +327,7 @@ def _keep_watch(ref: MatchRef, match: Match, attempt: Attempt) -> _Watch:
         latency_ms=0 if attempt.is_replayed else attempt.latency_ms(),  # an outage is not the speed of an update
         now=attempt.now,
     )
-    scraper_id = scrapers.count_update(ref.pk, update)
+    scraper_id = scrapers.count_updates({ref.pk: update}).get(ref.pk)
     if scraper_id is not None:
         return _Watch(scraper_id, was_well=True)
     scraper = scrapers.ensure_active(ref, now=attempt.now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -33,20 +34,26 @@ class Update:
     now: datetime
 
 
-def count_update(ref_id: int, update: Update) -> uuid.UUID | None:
-    """Count it for the ref's scraper, if that has nothing to be forgiven; its id. Most polls need no more than this."""
-    moment = connection.ops.adapt_datetimefield_value(update.now)
-    latency, interval = update.latency_ms, update.interval
+def count_updates(updates: Mapping[int, Update]) -> dict[int, uuid.UUID]:
+    """Count them for the scrapers of these refs that have nothing to be forgiven; their ids, by ref.
+
+    One statement for as many as there are, of one worker at one moment: most polls need no more than this.
+    """
+    first = next(iter(updates.values()))
+    places = ", ".join(["(%s, %s, %s)"] * len(updates))
+    values = [value for ref_id, one in updates.items() for value in (ref_id, one.latency_ms, one.interval)]
     with connection.cursor() as cursor:
         cursor.execute(
-            """UPDATE scraping_scraper SET last_update_time = %s, total_updates = total_updates + 1,
-                 latency_total_ms = latency_total_ms + %s, last_latency_ms = %s, polling_interval = %s, worker_id = %s
-               WHERE ref_id = %s AND stopped_at IS NULL AND error_count = 0 AND total_updates > 0
-               RETURNING scraper_id""",
-            (moment, latency, latency, interval, update.worker_id, ref_id),
+            f"""UPDATE scraping_scraper SET last_update_time = %s, total_updates = total_updates + 1,
+                 latency_total_ms = latency_total_ms + v.column2, last_latency_ms = v.column2,
+                 polling_interval = v.column3, worker_id = %s
+               FROM (VALUES {places}) AS v
+               WHERE scraping_scraper.ref_id = v.column1 AND stopped_at IS NULL AND error_count = 0
+                 AND total_updates > 0
+               RETURNING ref_id, scraper_id""",  # noqa: S608 - places only
+            (connection.ops.adapt_datetimefield_value(first.now), first.worker_id, *values),
         )
-        found = cursor.fetchall()
-    return uuid.UUID(str(found[0][0])) if found else None
+        return {ref_id: uuid.UUID(str(scraper_id)) for ref_id, scraper_id in cursor.fetchall()}
 
 
 def record_update(scraper_id: uuid.UUID, update: Update) -> None:

@@ -17,7 +17,8 @@ from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
-from scraping import breakers
+from scraping import breakers, scrapers
+from scraping.ingest import CHANGES_REMEMBERED
 from scraping.journal import Claim
 from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef, ScraperStatus
 from scraping.payloads import BREAKS, Payload, Status
@@ -25,7 +26,6 @@ from scraping.resilience.interval import Activity, Pace, interval_seconds
 from scraping.signals import match_updated
 from victoryline.lib.crash import crash_point
 
-CHANGES_REMEMBERED = 10
 REMEMBERED = 2000
 
 
@@ -185,31 +185,23 @@ def _update_refs(readings: Sequence[Again]) -> int:
 
 def _update_scrapers(readings: Sequence[Again], now: datetime) -> int:
     written_at = timezone.now()
-    rows = [
-        (
-            one.ref.pk,
-            max(0, round((written_at - one.payload.captured_at).total_seconds() * 1000)),
-            one.interval_seconds,
+    updates = {
+        one.ref.pk: scrapers.Update(
+            worker_id=one.claim.worker_id,
+            interval=one.interval_seconds,
+            latency_ms=max(0, round((written_at - one.payload.captured_at).total_seconds() * 1000)),
+            now=now,
         )
         for one in readings
-    ]
-    return _run(
-        """UPDATE scraping_scraper SET last_update_time = %s, total_updates = total_updates + 1,
-             latency_total_ms = latency_total_ms + v.column2, last_latency_ms = v.column2,
-             polling_interval = v.column3, worker_id = %s
-           FROM (VALUES {rows}) AS v
-           WHERE scraping_scraper.ref_id = v.column1 AND stopped_at IS NULL AND error_count = 0
-             AND total_updates > 0""",
-        rows,
-        before=(_moment(now), readings[0].claim.worker_id),
-    )
+    }
+    return len(scrapers.count_updates(updates))
 
 
-def _run(statement: str, rows: Sequence[tuple[Any, ...]], *after: Any, before: tuple[Any, ...] = ()) -> int:
+def _run(statement: str, rows: Sequence[tuple[Any, ...]], *after: Any) -> int:
     places = "(" + ", ".join(["%s"] * len(rows[0])) + ")"
     values = [value for row in rows for value in row]
     with connection.cursor() as cursor:
-        cursor.execute(statement.format(rows=", ".join([places] * len(rows))), (*before, *values, *after))
+        cursor.execute(statement.format(rows=", ".join([places] * len(rows))), (*values, *after))
         return int(cursor.rowcount)
 
 

@@ -27,6 +27,7 @@ from scraping.readings import RefInfo
 from scraping.sources import loose
 from scraping.sources.balls import ball_kind
 from scraping.sources.extract import Extracted
+from scraping.sources.wanted import missing_in
 
 SOURCE = "board"
 STATES = {
@@ -54,7 +55,7 @@ _WANTED = 9  # fields that a complete reading has
 def compose(ref: RefInfo, captured_at: datetime, found: Extracted) -> Payload:
     events = events_of(found)
     state = state_of(found, events)
-    missing = _missing(state, has_events=bool(events))
+    missing = missing_in(state, has_events=bool(events))
     return Payload(
         source=SOURCE,
         captured_at=captured_at,
@@ -173,21 +174,3 @@ def _crease(found: Extracted, status: Status) -> dict[str, str]:
     if status is not Status.LIVE:
         return {}
     return {"batters": "; ".join(found.texts("batters")[:2])[:200], "bowler": found.text("bowler", 120)}
-
-
-def _missing(state: MatchState, *, has_events: bool) -> tuple[str, ...]:
-    """Which of the wanted fields the board left out; a match without a ball owes no score and no last event."""
-    has_play = any(one.runs or one.wickets or one.overs != "0.0" for one in state.innings)
-    owes_score = state.phase is Phase.PLAY or state.status is Status.COMPLETED
-    wanted = {
-        "teams.team_a.short_name": bool(state.teams.team_a.short_name),
-        "teams.team_b.short_name": bool(state.teams.team_b.short_name),
-        "start_time": state.start_time is not None,
-        "venue": bool(state.venue),
-        "metadata.series": bool(state.metadata.get("series")),
-        "metadata.match_type": bool(state.metadata.get("match_type")),
-        "score": bool(state.innings) or not owes_score,
-        "last_event": state.last_event is not None or not has_play,
-        "events": has_events or not has_play,
-    }
-    return tuple(name for name, is_there in wanted.items() if not is_there)

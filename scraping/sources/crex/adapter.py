@@ -14,10 +14,11 @@ from scraping.payloads import DiscoveredMatch, Payload, Sport
 from scraping.sources import challenge, loose
 from scraping.sources.base import Document, Endpoint, ListPlan, Reading, ReadMode, RefInfo, Request
 from scraping.sources.crex import addresses, blob, dom, feed, listing
-from scraping.sources.crex.compose import SOURCE, compose, envelope, missing_in
+from scraping.sources.crex.compose import SOURCE, compose, envelope
 from scraping.sources.crex.facts import Facts, facts_of_page, with_mapping
 from scraping.sources.crex.live import live_data, parse_live
 from scraping.sources.layout import Layout
+from scraping.sources.wanted import missing_in
 
 _PUBLIC = "public"
 _LIST = Endpoint("list", re.compile(r"/(?:getLiveMatches|liveMatches2(?:\.php)?)(?:\?|$)"))

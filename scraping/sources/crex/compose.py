@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from scraping.errors import PayloadRejected, SchemaBreak
-from scraping.payloads import Event, Integrity, MatchState, Payload, Phase, Sport, Status, Team, Teams
+from scraping.payloads import Event, Integrity, MatchState, Payload, Sport, Status, Team, Teams
 from scraping.sources.base import RefInfo
 from scraping.sources.crex import feed, status
 from scraping.sources.crex.facts import Facts, toss_of
 from scraping.sources.crex.feed import Item
 from scraping.sources.crex.live import LiveState, score_of
+from scraping.sources.wanted import missing_in
 
 SOURCE = "crex"
 
@@ -85,24 +86,6 @@ def envelope(
         is_partial_state=is_partial,
         integrity=Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / 9), 4)),
     )
-
-
-def missing_in(state: MatchState, *, has_events: bool) -> tuple[str, ...]:
-    """Which of the nine wanted fields the source left out; a match without a ball owes no score and no last event."""
-    has_begun = state.phase is Phase.PLAY or state.status is Status.COMPLETED
-    has_play = any(one.runs or one.wickets or one.overs != "0.0" for one in state.innings)
-    wanted = {
-        "teams.team_a.short_name": bool(state.teams.team_a.short_name),
-        "teams.team_b.short_name": bool(state.teams.team_b.short_name),
-        "start_time": state.start_time is not None,
-        "venue": bool(state.venue),
-        "metadata.series": bool(state.metadata.get("series")),
-        "metadata.match_type": bool(state.metadata.get("match_type")),
-        "score": bool(state.innings) or not has_begun,
-        "last_event": state.last_event is not None or not has_play,
-        "events": has_events or not has_play,
-    }
-    return tuple(name for name, is_there in wanted.items() if not is_there)
 
 
 def title_of(team_a: str, team_b: str, match_round: str) -> str:
