@@ -10,6 +10,8 @@ from typing import Protocol
 
 import pytest
 
+from tests.faults.system import System
+
 CASE_BOUND = 20.0
 NOISE = 3.0  # the machine that runs the tests is slower and busier than the one that a bound is meant for
 
@@ -17,6 +19,14 @@ NOISE = 3.0  # the machine that runs the tests is slower and busier than the one
 class Recovered(Protocol):
     def __call__(self, what: str, seconds: float, *, bound: float | None = None) -> None:
         """Shown at once and kept in the report. Fails beyond three times the bound."""
+
+
+@pytest.fixture
+def calm(system: System) -> Iterator[None]:
+    """A test begins with a system that is up to date, and leaves no fault behind."""
+    system.settle()
+    yield
+    system.stadium.clear()
 
 
 @pytest.fixture

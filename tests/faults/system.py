@@ -7,6 +7,8 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -208,3 +210,24 @@ def _is_main_browser(process: psutil.Process) -> bool:
     words = _command(process)
     is_ours = any(word.startswith("--victoryline-owner=") for word in words)
     return is_ours and not any(word.startswith("--type=") for word in words)
+
+
+# What is given up soon and tried again soon: hours of the real thing in seconds.
+IMPATIENCE = {
+    "NAVIGATION_TIMEOUT_SECONDS": "5",
+    "PAGE_TIMEOUT_SECONDS": "5",
+    "SELECTOR_TIMEOUT_SECONDS": "2",
+    "CIRCUIT_BREAKER_TIMEOUT_SECONDS": "5",
+    "PAUSE_SECONDS": "5",
+    "BREAK_INTERVAL_SECONDS": "3",
+}
+
+
+@contextmanager
+def impatient_system(**settings: str) -> Iterator[System]:
+    """Both sports at twenty times the pace of life, and an engine that does not wait for long."""
+    with (
+        StadiumProcess(programme="mixed:5:2", pace=20) as stadium,
+        System(stadium, **IMPATIENCE, **settings) as running,
+    ):
+        yield running

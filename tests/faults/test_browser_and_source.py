@@ -9,11 +9,10 @@ import psutil
 import pytest
 
 from tests.faults.conftest import Recovered
-from tests.faults.system import System
-from tests.stadium_process import StadiumProcess
+from tests.faults.system import System, impatient_system
 from tests.system import wait_for
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.usefixtures("calm"), pytest.mark.fault, pytest.mark.slow, pytest.mark.alone]
 
 FAULT_SECONDS = 8.0
 # More than a page of the ball feed holds: what was missed can only be had by asking for older pages.
@@ -22,25 +21,11 @@ MISSED_SIMULATED_SECONDS = 900
 
 @pytest.fixture(scope="module")
 def system() -> Iterator[System]:
-    patience = {
-        "NAVIGATION_TIMEOUT_SECONDS": "5",
-        "PAGE_TIMEOUT_SECONDS": "5",
-        "SELECTOR_TIMEOUT_SECONDS": "2",
+    more = {
         "BROWSER_HUNG_SECONDS": "5",
-        "CIRCUIT_BREAKER_TIMEOUT_SECONDS": "5",
-        "PAUSE_SECONDS": "5",
-        "BREAK_INTERVAL_SECONDS": "3",
     }
-    with StadiumProcess(programme="mixed:5:2", pace=20) as stadium, System(stadium, **patience) as running:
+    with impatient_system(**more) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def calm(system: System) -> Iterator[None]:
-    """Every test begins with a system that is up to date, and leaves no fault behind."""
-    system.settle()
-    yield
-    system.stadium.clear()
 
 
 @pytest.mark.fault_number(16)

@@ -12,11 +12,16 @@ import psutil
 import pytest
 
 from tests.faults.conftest import Recovered
-from tests.faults.system import System
-from tests.stadium_process import StadiumProcess
+from tests.faults.system import System, impatient_system
 from tests.system import wait_for
 
-pytestmark = [pytest.mark.fault, pytest.mark.faults_only, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [
+    pytest.mark.usefixtures("calm"),
+    pytest.mark.fault,
+    pytest.mark.faults_only,
+    pytest.mark.slow,
+    pytest.mark.alone,
+]
 
 FAULT_SECONDS = 8.0
 MEGABYTE = 1024 * 1024
@@ -24,25 +29,12 @@ MEGABYTE = 1024 * 1024
 
 @pytest.fixture(scope="module")
 def system() -> Iterator[System]:
-    patience = {
-        "NAVIGATION_TIMEOUT_SECONDS": "5",
-        "PAGE_TIMEOUT_SECONDS": "5",
-        "SELECTOR_TIMEOUT_SECONDS": "2",
-        "CIRCUIT_BREAKER_TIMEOUT_SECONDS": "5",
-        "PAUSE_SECONDS": "5",
-        "BREAK_INTERVAL_SECONDS": "3",
+    more = {
         # One fault after the other: a source that is left alone for a quarter of an hour would show nothing.
         "SOURCE_BREAKER_MIN_CALLS": "10000",
     }
-    with StadiumProcess(programme="mixed:5:2", pace=20) as stadium, System(stadium, **patience) as running:
+    with impatient_system(**more) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def calm(system: System) -> Iterator[None]:
-    system.settle()
-    yield
-    system.stadium.clear()
 
 
 @pytest.mark.fault_number(22)

@@ -10,11 +10,11 @@ import pytest
 from tests.faults import manners
 from tests.faults.conftest import Recovered
 from tests.faults.progress import Progress
-from tests.faults.system import System
-from tests.stadium_process import StadiumProcess
+from tests.faults.system import System, impatient_system
 from tests.system import wait_for
 
 pytestmark = [
+    pytest.mark.usefixtures("calm"),
     pytest.mark.fault,
     pytest.mark.slow,
     pytest.mark.faults_only,
@@ -33,13 +33,9 @@ RETRY_AFTER_SECONDS = 5.0  # what the stadium says with 429 and 503
 @pytest.fixture(scope="module")
 def system() -> Iterator[System]:
     """Breakers that open within the fault and are tried again soon: days of their work in a quarter of a minute."""
-    patience = {
+    more = {
         "LOG_FORMAT": "json",
-        "NAVIGATION_TIMEOUT_SECONDS": "5",
-        "PAGE_TIMEOUT_SECONDS": "5",
-        "SELECTOR_TIMEOUT_SECONDS": "2",
         "CIRCUIT_BREAKER_THRESHOLD": "3",
-        "CIRCUIT_BREAKER_TIMEOUT_SECONDS": "5",
         "CIRCUIT_BREAKER_SUCCESS_THRESHOLD": "1",
         "SOURCE_BREAKER_WINDOW_SECONDS": "20",
         "SOURCE_BREAKER_MIN_CALLS": "8",
@@ -47,18 +43,9 @@ def system() -> Iterator[System]:
         "SOURCE_BREAKER_COOLDOWN_SECONDS": "6",
         "SOURCE_BREAKER_PROBES": str(PROBES),
         "DRIFT_RETRY_SECONDS": "6",
-        "PAUSE_SECONDS": "5",
-        "BREAK_INTERVAL_SECONDS": "3",
     }
-    with StadiumProcess(programme="mixed:5:2", pace=20) as stadium, System(stadium, **patience) as running:
+    with impatient_system(**more) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def calm(system: System) -> Iterator[None]:
-    system.settle()
-    yield
-    system.stadium.clear()
 
 
 @pytest.fixture(scope="module")

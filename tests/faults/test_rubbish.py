@@ -10,11 +10,11 @@ import pytest
 from tests.faults.conftest import Recovered
 from tests.faults.database import as_stored
 from tests.faults.progress import Progress
-from tests.faults.system import System
-from tests.stadium_process import StadiumProcess
+from tests.faults.system import System, impatient_system
 from tests.system import wait_for
 
 pytestmark = [
+    pytest.mark.usefixtures("calm"),
     pytest.mark.fault,
     pytest.mark.slow,
     pytest.mark.faults_only,
@@ -33,27 +33,14 @@ UNDER_WAY_SECONDS = 10.0  # a visit that began before the healing may end so muc
 
 @pytest.fixture(scope="module")
 def system() -> Iterator[System]:
-    patience = {
-        "NAVIGATION_TIMEOUT_SECONDS": "5",
-        "PAGE_TIMEOUT_SECONDS": "5",
-        "SELECTOR_TIMEOUT_SECONDS": "2",
-        "CIRCUIT_BREAKER_TIMEOUT_SECONDS": "5",
+    more = {
         "CIRCUIT_BREAKER_SUCCESS_THRESHOLD": "1",
         "DRIFT_RETRY_SECONDS": "5",
-        "PAUSE_SECONDS": "5",
-        "BREAK_INTERVAL_SECONDS": "3",
         # One kind of rubbish after the other: a source that is left alone for a quarter of an hour would show nothing.
         "SOURCE_BREAKER_MIN_CALLS": "10000",
     }
-    with StadiumProcess(programme="mixed:5:2", pace=20) as stadium, System(stadium, **patience) as running:
+    with impatient_system(**more) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def calm(system: System) -> Iterator[None]:
-    system.settle()
-    yield
-    system.stadium.clear()
 
 
 @pytest.mark.requirement("US1.4", "ZT-5")
