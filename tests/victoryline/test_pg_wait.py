@@ -14,6 +14,7 @@ from tests.servers import PostgresServer
 from victoryline.lib import pg_wait
 
 ANSWER_SECONDS, CONNECT_SECONDS = 0.6, 0.4
+PATIENT_SECONDS = 30.0  # for a living server: a busy machine may keep it from its answer for a while
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +75,10 @@ class TestAFrozenServer:
 
 
 class TestALivingServer:
+    @pytest.fixture(autouse=True)
+    def patient(self, bounded: None) -> None:
+        pg_wait.install(answer_seconds=PATIENT_SECONDS, connect_seconds=PATIENT_SECONDS)
+
     def test_a_late_answer_within_the_wait_is_taken(self, postgres: PostgresServer) -> None:
         with closing(psycopg2.connect(postgres.url)) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT pg_sleep(0.3), 7")
