@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from scraping import slots
 from scraping.errors import PayloadRejected
 from scraping.models import EventAction, MatchEvent, MatchRef
 from scraping.payloads import Event
@@ -120,7 +121,7 @@ def reaches(ordinals: Collection[int], through: int) -> bool:
     One that begins with the very next ball does not: what belongs to the last known one, its wicket, the end of its
     over, has no number, and may have been just off the list.
     """
-    return bool(ordinals) and min(ordinals) <= max(through, 1)
+    return bool(ordinals) and (min(ordinals) <= through or slots.is_first(min(ordinals)))
 
 
 def highest(events: Sequence[Event], *, default: int) -> int:
@@ -129,13 +130,17 @@ def highest(events: Sequence[Event], *, default: int) -> int:
 
 
 def _through(ref: MatchRef, ordinals: set[int], through: int) -> int:
-    while through + 1 in ordinals:
-        through += 1
+    through = slots.through(ordinals, through or _start(ordinals))
     if through < ref.events_seen:  # a hole in this page may have been filled by an earlier one
         stored = MatchEvent.objects.filter(
             match_id=ref.match_id, source_id=ref.source_id, is_current=True, ordinal__gt=through
         )
         known = ordinals | set(stored.exclude(action=EventAction.RETRACT).values_list("ordinal", flat=True))
-        while through + 1 in known:
-            through += 1
+        through = slots.through(known, through)
     return through
+
+
+def _start(ordinals: set[int]) -> int:
+    """Where counting begins: before the first of the list, if that is the first of the match."""
+    first = min(ordinals)
+    return first if slots.is_position(first) else 0

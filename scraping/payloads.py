@@ -14,7 +14,10 @@ import orjson
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
 SCHEMA_VERSION = 1
+MAX_INNINGS = 20  # four, and as many super overs as it takes
+STARTERS = 11
 
+Side = Literal["team_a", "team_b"]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120)]
 
@@ -25,6 +28,8 @@ class Resource(StrEnum):
     SCORECARD = "scorecard"
     COMMENTARY = "commentary"
     FULL = "full"  # state and all events of a match, in one transaction: what a round's tasks ask for
+    LINEUPS = "lineups"  # who plays, read on its own before the start and once more for the ratings after the end
+    FIGURES = "figures"  # what every player did: the last thing that is read of a match
     DISCOVERY = "discovery"
     ROUND = "round"  # the list of one round's matches, for a job
 
@@ -91,11 +96,14 @@ class Teams(Frozen):
 class Innings(Frozen):
     """One side's turn at the bat; `overs` keeps cricket's notation: "14.4" is 14 overs and 4 balls."""
 
-    number: int = Field(ge=1, le=8)
+    number: int = Field(ge=1, le=MAX_INNINGS)
     team: Literal["team_a", "team_b"]
     runs: int = Field(ge=0, le=2000)
     wickets: int = Field(ge=0, le=10)
     overs: Annotated[str, StringConstraints(pattern=r"^\d{1,3}\.\d{1,2}$")]
+    is_declared: bool = False
+    is_super_over: bool = False
+    target: int | None = Field(default=None, ge=0, le=4000)
 
 
 class SideScore(Frozen):
@@ -134,7 +142,7 @@ class MatchState(Frozen):
     teams: Teams
     score: Score = Score()
     innings: tuple[Innings, ...] = ()
-    current_innings: int | None = Field(default=None, ge=1, le=8)
+    current_innings: int | None = Field(default=None, ge=1, le=MAX_INNINGS)
     clock: Text = ""  # football: the minute, "45+2"; cricket: empty
     toss: Toss | None = None
     venue: Text = ""
@@ -158,7 +166,8 @@ class Event(Frozen):
     innings: int | None = Field(default=None, ge=0, le=99)
     over: Annotated[str, StringConstraints(max_length=10)] | None = None  # "11.5"
     minute: Annotated[str, StringConstraints(max_length=10)] | None = None  # "45+2"
-    ordinal: int | None = Field(default=None, ge=1, le=1_000_000)  # a running number without holes, if there is one
+    ordinal: int | None = Field(default=None, ge=1, le=10_000_000)  # its place in the source's list: scraping.slots
+    slot: Annotated[str, StringConstraints(max_length=80)] = ""  # names the happening at every source: scraping.slots
     runs: int | None = Field(default=None, ge=-1000, le=1000)
     is_critical: bool = True
     description: Text = ""
@@ -167,7 +176,7 @@ class Event(Frozen):
 
     def fingerprint(self) -> str:
         """Another one means that the source has corrected the event. Its time may come later; that corrects nothing."""
-        said = self.model_dump(mode="json", exclude={"happened_at"})
+        said = self.model_dump(mode="json", exclude={"happened_at", "slot"})
         return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
@@ -179,11 +188,82 @@ class Integrity(Frozen):
     fallback_selectors: tuple[str, ...] = ()  # "score#2": the field's best selector found nothing, its second did
 
 
+class UnknownWord(Frozen):
+    """A value that a source's schema does not know: counted, so that nothing is dropped in silence."""
+
+    path: Annotated[str, StringConstraints(max_length=120)]
+    value: Annotated[str, StringConstraints(max_length=120)]
+
+
+class PlayerFigure(Frozen):
+    """What one player did: with bat or ball in one innings, or (role "rating") in the whole match."""
+
+    side: Side
+    role: Literal["batting", "bowling", "rating"]
+    innings: int | None = Field(default=None, ge=1, le=MAX_INNINGS)
+    player_id: Annotated[str, StringConstraints(min_length=1, max_length=40)]
+    name: Name
+    values: dict[str, str | int | float | bool | None] = Field(default_factory=dict)  # runs, balls, wickets ...
+
+
+class LineupPlayer(Frozen):
+    player_id: Annotated[str, StringConstraints(min_length=1, max_length=40)]
+    name: Name
+    position: Annotated[str, StringConstraints(max_length=20)] = ""
+    shirt: Annotated[str, StringConstraints(max_length=6)] = ""
+    is_starter: bool = False
+    is_captain: bool = False
+    rating: float | None = Field(default=None, ge=0, le=10)
+    minutes: int | None = Field(default=None, ge=0, le=200)
+
+
+class Lineup(Frozen):
+    """One side. The source's word on whether it is final is kept: before, it is what somebody expects."""
+
+    side: Side
+    formation: Annotated[str, StringConstraints(max_length=20)] = ""
+    is_confirmed: bool = False
+    players: tuple[LineupPlayer, ...] = ()
+
+    @property
+    def starters(self) -> tuple[LineupPlayer, ...]:
+        return tuple(player for player in self.players if player.is_starter)
+
+    @property
+    def is_xi_missing(self) -> bool:
+        return len(self.starters) < STARTERS
+
+
+class Lineups(Frozen):
+    """Both sides of a match as one reading had them; none of them where the source has none yet."""
+
+    source: str
+    payload_schema: str
+    captured_at: AwareDatetime
+    source_event_id: str
+    kickoff: AwareDatetime | None = None
+    lineups: tuple[Lineup, ...] = ()
+    integrity: Integrity = Integrity()
+    unknown: tuple[UnknownWord, ...] = ()
+
+
+class Figures(Frozen):
+    """What every player did, as one reading had it."""
+
+    source: str
+    payload_schema: str
+    captured_at: AwareDatetime
+    source_event_id: str
+    figures: tuple[PlayerFigure, ...] = ()
+    unknown: tuple[UnknownWord, ...] = ()
+
+
 class Payload(Frozen):
     """One reading, parsed and validated."""
 
     source: str
     schema_version: int = SCHEMA_VERSION
+    payload_schema: str = ""  # of the source's own answers: "sofascore.event.v1"
     captured_at: AwareDatetime
     source_event_id: str
     state: MatchState
@@ -191,14 +271,30 @@ class Payload(Frozen):
     events_are_complete: bool = False  # True: every event since the start is in `events`, absence means retraction
     is_partial_state: bool = False  # True: `state` is only good enough where nothing better is known (DOM fallback)
     integrity: Integrity = Integrity()
+    unknown: tuple[UnknownWord, ...] = ()
 
     def normalized(self) -> dict[str, Any]:
         """The state as plain JSON values."""
         return self.state.model_dump(mode="json")
 
+    def envelope(self) -> dict[str, Any]:
+        """What leaves this system: never the source's own answer, always who said it, when, and how completely."""
+        return {
+            "source": self.source,
+            "schema_version": self.payload_schema,
+            "captured_at": self.captured_at.isoformat(),
+            "source_event_id": self.source_event_id,
+            "normalized": self.normalized(),
+            "integrity": {
+                "null_field_rate": self.integrity.null_field_rate,
+                "missing_required_fields": list(self.integrity.missing_fields),
+                "unknown_values": [word.model_dump() for word in self.unknown],
+            },
+        }
+
 
 class DiscoveredMatch(Frozen):
-    """One row of a source's list of matches."""
+    """One row of a source's list of matches. Teams and series tell whether another source has the same match."""
 
     source_event_id: str
     url: str
@@ -206,3 +302,5 @@ class DiscoveredMatch(Frozen):
     sport: Sport
     status: Status
     start_time: AwareDatetime | None = None
+    teams: tuple[Team, ...] = ()  # both or none
+    series: Text = ""

@@ -5,7 +5,9 @@ from scraping.models.drift import FieldFill
 from scraping.models.error import ErrorGroup, Evidence, EvidenceKind, ScrapeError
 from scraping.models.event import EventAction, MatchEvent
 from scraping.models.job import JobItem, JobKind, ScrapeJob
+from scraping.models.lineup import Lineup, LineupPlayer, PlayerFigure, SnapshotType
 from scraping.models.match import Match, MatchLifecycle, MatchRef, Priority, ScraperStatus
+from scraping.models.pairing import Conflict, MatchArchive, PairingReview, PairingState, TeamAlias, UnknownValue
 from scraping.models.process import Lease, Worker
 from scraping.models.scraper import HealthStatus, Scraper
 from scraping.models.snapshot import Snapshot
@@ -17,6 +19,7 @@ __all__ = [
     "OPEN_STATES",
     "Breaker",
     "BreakerState",
+    "Conflict",
     "ErrorGroup",
     "EventAction",
     "Evidence",
@@ -27,11 +30,17 @@ __all__ = [
     "JobItem",
     "JobKind",
     "Lease",
+    "Lineup",
+    "LineupPlayer",
     "Match",
+    "MatchArchive",
     "MatchEvent",
     "MatchLifecycle",
     "MatchRef",
     "OutcomeBucket",
+    "PairingReview",
+    "PairingState",
+    "PlayerFigure",
     "Priority",
     "ProxySession",
     "ReadWay",
@@ -42,10 +51,13 @@ __all__ = [
     "Scraper",
     "ScraperStatus",
     "Snapshot",
+    "SnapshotType",
     "Source",
     "SourceDay",
     "Stage",
     "TaskState",
     "TaskTransition",
+    "TeamAlias",
+    "UnknownValue",
     "Worker",
 ]

@@ -23,6 +23,11 @@ class MatchEvent(models.Model):
     action = models.CharField(max_length=8, choices=EventAction, default=EventAction.ADD)
     is_current = models.BooleanField(default=True)
     sequence = models.PositiveIntegerField(help_text="The match's sequence when this row was written.")
+    slot = models.CharField(max_length=80, blank=True, help_text="Names the happening at every source; empty: unknown.")
+    is_served = models.BooleanField(
+        default=True, help_text="False: another source's word on the same happening is the one that consumers get."
+    )
+    reason = models.CharField(max_length=200, blank=True, help_text="Why it was corrected or taken back.")
     kind = models.CharField(max_length=40)
     ordinal = models.PositiveIntegerField(null=True, blank=True)
     innings = models.PositiveSmallIntegerField(null=True, blank=True)
@@ -44,7 +49,10 @@ class MatchEvent(models.Model):
             ),
             models.CheckConstraint(condition=Q(action__in=EventAction.values), name="event_action_known"),
         )
-        indexes = (models.Index(fields=("match", "id"), name="event_feed"),)
+        indexes = (
+            models.Index(fields=("match", "id"), name="event_feed"),
+            models.Index(fields=("match", "slot"), name="event_slot", condition=Q(is_current=True) & ~Q(slot="")),
+        )
 
     def __str__(self) -> str:
         return f"{self.kind} {self.over or self.minute} ({self.event_id})"

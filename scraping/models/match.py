@@ -80,6 +80,16 @@ class Match(models.Model):
     pause_reason = models.CharField(max_length=200, blank=True)
     total_scrapes = models.PositiveBigIntegerField(default=0)
     total_failures = models.PositiveBigIntegerField(default=0)
+    provisional = models.JSONField(
+        default=dict, blank=True, help_text="A score that went down and is not believed yet: who says so, what, when."
+    )
+    final_checks = models.JSONField(
+        default=dict, blank=True, help_text="What was found present when the match had ended: result, score, figures."
+    )
+    final_sync_at = models.DateTimeField(null=True, blank=True, help_text="When it was read as a whole, after its end.")
+    merged_into = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, blank=True, help_text="The match that this one turned out to be."
+    )
     created_at = models.DateTimeField()
 
     objects = MatchQuerySet.as_manager()
@@ -137,6 +147,12 @@ class MatchRef(models.Model):
     suspect_checksum = models.CharField(
         max_length=64, blank=True, help_text="A state that went backwards; believed when it is read a second time."
     )
+    is_crossed = models.BooleanField(
+        default=False, help_text="This source names the sides the other way round than the match does."
+    )
+    gone_at = models.DateTimeField(null=True, blank=True, help_text="Since when the source no longer has it.")
+    lineups_at = models.DateTimeField(null=True, blank=True, help_text="When the line-ups are read next.")
+    lineups_read_at = models.DateTimeField(null=True, blank=True)
     events_checksum = models.CharField(max_length=64, blank=True)
     events_through = models.PositiveIntegerField(default=0, help_text="Every event with a number up to this is stored.")
     events_seen = models.PositiveIntegerField(default=0, help_text="The highest event number seen.")
@@ -153,6 +169,7 @@ class MatchRef(models.Model):
         indexes = (
             models.Index(fields=("next_poll_at",), name="ref_due", condition=Q(is_watched=True)),
             models.Index(fields=("match",), name="ref_match"),
+            models.Index(fields=("lineups_at",), name="ref_lineups_due", condition=Q(lineups_at__isnull=False)),
         )
 
     def __str__(self) -> str:

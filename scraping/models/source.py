@@ -57,6 +57,7 @@ class Source(models.Model):
     )
     robots_policy = models.CharField(max_length=10, choices=RobotsPolicy, default=RobotsPolicy.OBEY)
     last_discovery_at = models.DateTimeField(null=True, blank=True)
+    last_fixtures_at = models.DateTimeField(null=True, blank=True, help_text="When its fixtures were last read.")
     metadata = models.JSONField(default=dict, blank=True)
 
     class Meta:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
 from scraping.errors import AuthExpired, Blocked, Transient
 from scraping.payloads import Payload, Status
@@ -21,11 +22,12 @@ from scraping.reading.waves import FALLS_BACK, Waves, unable
 from scraping.reading.ways import TOO_MANY_REQUESTS, Ways, over_budget
 from scraping.readings import PAGE, Endpoint, Reading, ReadMode, RefInfo, Request, Site
 from scraping.sights import shown
-from scraping.sources.base import Adapter, ListPlan
+from scraping.sources.base import Adapter, AsksOutright, ListPlan
 
 __all__ = ["Brought", "Reader", "Target"]
 
 MAX_EVENT_PAGES = 60
+GONE = (404, 410)
 EVERYTHING = re.compile("")
 
 
@@ -104,7 +106,10 @@ class Reader:
         """The source's list of events, page after page back in time, until `is_enough` or the list ends."""
         if not target.adapter.events_endpoint:
             return self._older_pages(target, is_enough)
-        visited = self._ways.plan(target).visited
+        plan = self._ways.plan(target)
+        if plan.outright:
+            return self._older_answers(target, plan.outright, is_enough)
+        visited = plan.visited
         if visited is None or visited.page is None:
             self.scorecard(target)  # teaches how the list is asked for, and brings the page along
             visited = self._ways.memory.get(target.ref_id)
@@ -124,6 +129,28 @@ class Reader:
             request = target.adapter.older_events(reading, request)
         return payloads
 
+    def _older_answers(
+        self, target: Target, requests: tuple[Request, ...], is_enough: Callable[[Payload], bool]
+    ) -> list[Payload]:
+        """The same where the adapter knows by itself what to ask."""
+        asked = {request.name: request for request in requests}
+        request: Request | None = asked.get(target.adapter.events_endpoint)
+        payloads: list[Payload] = []
+        while len(payloads) < MAX_EVENT_PAGES:
+            if request is not None:
+                asked[request.name] = request
+            reading = self._run(self._ways.outright(target, tuple(asked.values())))
+            with shown(reading):
+                payloads.append(target.adapter.parse(reading))
+            if "events" in payloads[-1].integrity.missing_fields:  # no list is not an empty list
+                raise Transient("the list of events could not be read", url=target.ref.url)
+            if is_enough(payloads[-1]):
+                break
+            request = target.adapter.older_events(reading, request or requests[0])
+            if request is None:
+                break
+        return payloads
+
     def _older_pages(self, target: Target, is_enough: Callable[[Payload], bool]) -> list[Payload]:
         """The same where the list is on the page itself, and older events behind a link."""
         reading, payload = self.scorecard(target)
@@ -141,6 +168,34 @@ class Reader:
             with shown(reading):
                 payloads.append(target.adapter.parse(reading))
         return payloads
+
+    def besides(self, target: Target, requests: tuple[Request, ...]) -> Reading:
+        """Something else about a match: its line-ups, its players' figures. What the source does not have is left out.
+
+        Asked through the source's session; a visit earns that where there is none, or where it is refused.
+        """
+        if isinstance(target.adapter, AsksOutright) or self._guard.sessions.is_warm(target.site.key):
+            try:
+                return self._run(self._asked_besides(target, requests))
+            except (AuthExpired, Blocked) as error:
+                if error.http_status == TOO_MANY_REQUESTS:
+                    raise
+        self._run(self._ways.visit(target, "what is asked besides the score wants a session"))
+        return self._run(self._asked_besides(target, requests))
+
+    async def _asked_besides(self, target: Target, requests: tuple[Request, ...]) -> Reading:
+        async def ask(session: Session) -> Reading:
+            found = await self.tokens.direct(session, target.ref, requests, timeout_factor=target.timeout_factor)
+            return replace(found, documents={n: one for n, one in found.documents.items() if one.status not in GONE})
+
+        return await self._guard.read(
+            target.site,
+            tuple(Endpoint(request.name, EVERYTHING) for request in requests),
+            ask,
+            urls=tuple(request.url for request in requests),
+            is_last_chance=target.timeout_factor > 1,
+            uses_browser=False,
+        )
 
     async def _asked(self, target: Target, request: Request) -> Reading:
         return await self._guard.read(
@@ -162,9 +217,11 @@ class Reader:
         visits_from: datetime | None = None,
     ) -> Reading:
         """The page that lists a source's matches, with what its script asked for."""
+        plan = adapter.list_plan(site.base_url)
+        if not plan.url:
+            return self._ask_list(site, plan)
         if visits_from is not None:
             raise over_budget(visits_from, site, "its list of matches is read from its page")
-        plan = adapter.list_plan(site.base_url)
         ref = RefInfo(source_event_id="", url=plan.url)
         wrong = partial(looks_wrong, is_suspect=is_suspect)
         return self._run(
@@ -181,12 +238,15 @@ class Reader:
         self, site: Site, adapter: Adapter, asked: Mapping[str, int], *, visits_from: datetime | None = None
     ) -> Reading:
         """The list of a round's matches, through the source's session; a visit earns that where there is none."""
-        plan = adapter.round_plan(site.base_url, asked)
-        if self._guard.sessions.is_warm(site.key):
+        return self.planned_list(site, adapter.round_plan(site.base_url, asked), visits_from=visits_from)
+
+    def planned_list(self, site: Site, plan: ListPlan, *, visits_from: datetime | None = None) -> Reading:
+        """Any list that is asked through the source's session: a round, the fixtures of a day."""
+        if not plan.url or self._guard.sessions.is_warm(site.key):
             try:
                 return self._ask_list(site, plan)
             except (AuthExpired, Blocked) as error:
-                if error.http_status == TOO_MANY_REQUESTS:
+                if error.http_status == TOO_MANY_REQUESTS or not plan.url:
                     raise
         if visits_from is not None:
             raise over_budget(visits_from, site, "there is no session at the source")

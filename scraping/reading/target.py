@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from scraping.payloads import Payload
 from scraping.reading.memory import Visited
-from scraping.readings import Reading, RefInfo, Site
+from scraping.readings import Reading, RefInfo, Request, Site
 from scraping.sources.base import Adapter
 
 T = TypeVar("T")
@@ -38,6 +38,7 @@ class Plan:
     reason: str
     is_attached: bool = False
     can_wait: bool = False  # another match's visit may spare it its own
+    outright: tuple[Request, ...] = ()  # what its adapter knows to ask without any visit
 
 
 @dataclass

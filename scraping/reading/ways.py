@@ -16,7 +16,7 @@ from functools import partial
 
 from scraping.browser.attached import AttachedPages, NoRoom, Question
 from scraping.browser.session import Session
-from scraping.errors import Blocked, OverBudget, SchemaBreak, ScrapingError
+from scraping.errors import AuthExpired, Blocked, OverBudget, SchemaBreak, ScrapingError
 from scraping.reading import learning
 from scraping.reading.guard import CHALLENGE_BYTES, Guard, checked, looks_wrong
 from scraping.reading.memory import Visited, VisitMemory
@@ -25,7 +25,7 @@ from scraping.reading.target import Plan, Target, Way
 from scraping.reading.tokens import Tokens, with_costs_of
 from scraping.readings import PAGE, STATIC_PAGE, Reading, Request, Site
 from scraping.sources import challenge
-from scraping.sources.base import HasPublicEndpoints
+from scraping.sources.base import AsksOutright, HasPublicEndpoints
 from scraping.stages import reached
 
 PAGE_SECONDS = 600.0  # after so long the page itself is looked at again, for what the endpoints do not say
@@ -34,6 +34,7 @@ WHOLE_SECONDS = 20.0  # so long one answer may stand for all of a source's; then
 PAGE_TYPES = "text/html,application/xhtml+xml"
 TOO_MANY_REQUESTS = 429
 WAITING_TOLD_SECONDS = 5.0
+REFUSED_SECONDS = 60.0  # so long a source that refused to be asked outright is visited instead
 VISITS_AT_ONCE = 6  # of a worker: a page being loaded keeps a core busy
 
 
@@ -47,6 +48,7 @@ class Ways:
         self.tokens = tokens
         self._clock = clock
         self._underivable: set[int] = set()
+        self._refused_at: dict[str, float] = {}
         self._learning: dict[str, asyncio.Lock] = {}
         self._visiting = asyncio.Semaphore(VISITS_AT_ONCE)
 
@@ -59,6 +61,8 @@ class Ways:
             return Plan(None, "the source is always visited")
         if is_attached(target.site, target.adapter):
             return Plan(None, "", is_attached=True)
+        if isinstance(target.adapter, AsksOutright):
+            return self._outright_plan(target, target.adapter)
         if not self._guard.sessions.is_warm(target.site.key):
             return Plan(None, "there is no session at the source", can_wait=True)
         if target.visits_from is None and self._guard.sessions.wants_visit(target.site.key):
@@ -67,6 +71,12 @@ class Ways:
         if visited is None:
             return Plan(None, "it has not been visited yet", can_wait=self.memory.example(target.site.key) is None)
         return Plan(visited, "")
+
+    def _outright_plan(self, target: Target, adapter: AsksOutright) -> Plan:
+        refused_at = self._refused_at.get(target.site.key)
+        if refused_at is not None and self._clock() - refused_at < REFUSED_SECONDS and target.visits_from is None:
+            return Plan(None, "the source refused to be asked without a page")
+        return Plan(None, "", outright=adapter.requests(target.ref, target.site.base_url))
 
     def _derived(self, target: Target) -> Visited | None:
         """How this match would be asked, going by the last one that was visited."""
@@ -84,6 +94,8 @@ class Ways:
             raise error
         if target.visits_from is not None:  # what is remembered may work again before a visit may be made
             raise over_budget(target.visits_from, target.site, str(error)) from error
+        if isinstance(error, Blocked | AuthExpired):
+            self._refused_at[target.site.key] = self._clock()
         if self.memory.get(target.ref_id) is None:
             self._underivable.add(target.ref_id)  # what other matches taught does not hold for this one
         self.memory.forget(target.ref_id)
@@ -94,6 +106,9 @@ class Ways:
         if plan.is_attached:
             way.is_short = True
             return await self._attached(target)
+        if plan.outright:
+            way.is_short = True
+            return await self.outright(target, plan.outright)
         visited = plan.visited
         if plan.can_wait:
             lock = self._learning.setdefault(target.site.key, asyncio.Lock())
@@ -144,17 +159,31 @@ class Ways:
         pulse = self._pulse(target, visited)
         if pulse is None:
             return await self.all_of(target, visited)
-        reading = await self._ask(target, visited, (pulse,))
+        reading = await self._ask(target, (pulse,), has_page=visited.page is not None)
         answer = reading.document(pulse.name)
         if answer is not None and answer.body == visited.last[pulse.name].body:
             return replace(reading, same_as=visited.payload)
         others = tuple(one for one in visited.requests.values() if one is not pulse)
-        reading = _together(reading, await self._ask(target, visited, others)) if others else reading
+        if others:
+            rest = await self._ask(target, others, has_page=visited.page is not None)
+            reading = _together(reading, rest)
         return _with_known_page(reading, target, visited)
+
+    async def outright(self, target: Target, requests: tuple[Request, ...]) -> Reading:
+        """What an adapter knows to ask by itself. A page among it may be a question whether we are human."""
+        reading = await self._ask(target, requests)
+        page = reading.document(PAGE)
+        if page is not None:
+            try:
+                challenge.raise_if_challenge(page.text()[:CHALLENGE_BYTES], target.ref.url)
+            except Blocked as error:
+                await self._guard.sessions.refused(reading.session_id, error)
+                raise
+        return reading
 
     async def all_of(self, target: Target, visited: Visited) -> Reading:
         """Every endpoint, now; with the page as it was seen last."""
-        reading = await self._ask(target, visited, tuple(visited.requests.values()))
+        reading = await self._ask(target, tuple(visited.requests.values()), has_page=visited.page is not None)
         return _with_known_page(reading, target, visited)
 
     def _needs_page(self, target: Target, visited: Visited) -> bool:
@@ -171,7 +200,8 @@ class Ways:
 
     async def _direct_with_page(self, target: Target, visited: Visited) -> Reading:
         page_request = Request(PAGE, target.ref.url, headers={"accept": PAGE_TYPES})
-        reading = await self._ask(target, visited, (*visited.requests.values(), page_request))
+        requests = (*visited.requests.values(), page_request)
+        reading = await self._ask(target, requests, has_page=visited.page is not None)
         page = reading.document(PAGE) or visited.page
         if page is None:
             raise SchemaBreak("the page could not be had without a browser", url=target.ref.url)
@@ -183,12 +213,14 @@ class Ways:
         self.memory.put(target.ref_id, Visited(visited.requests, page, self._clock()))
         return reading
 
-    async def _ask(self, target: Target, visited: Visited, requests: tuple[Request, ...]) -> Reading:
+    async def _ask(self, target: Target, requests: tuple[Request, ...], *, has_page: bool = False) -> Reading:
+        """`has_page`: it is known from before, so that one which cannot be had now is no failure."""
+
         async def ask(session: Session) -> Reading:
             found = await self.tokens.direct(
                 session, target.ref, requests, public=_public(target), timeout_factor=target.timeout_factor
             )
-            return found if visited.page is None else _without_ailing_page(found)
+            return _without_ailing_page(found) if has_page else found
 
         return await self._guard.read(
             target.site,

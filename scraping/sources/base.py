@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Protocol, runtime_checkable
 
-from scraping.payloads import DiscoveredMatch, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo, Request
 from scraping.sources.layout import Layout
 
 __all__ = [
     "Adapter",
+    "AsksOutright",
     "Document",
     "Endpoint",
+    "HasFigures",
+    "HasFixtures",
+    "HasLineups",
     "HasPublicEndpoints",
     "ListPlan",
     "ReadMode",
@@ -32,7 +37,7 @@ __all__ = [
 class ListPlan:
     """The page that lists a source's matches, the endpoints that its script calls, and what we ask besides."""
 
-    url: str
+    url: str  # empty: there is no page, only `requests`
     endpoints: tuple[Endpoint, ...]
     requests: tuple[Request, ...] = ()  # asked through the session that the page earns, not by the page itself
 
@@ -93,3 +98,49 @@ class HasPublicEndpoints(Protocol):
     def public_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         """What anybody may ask about a match. `parse` makes a partial state of what such a reading brings."""
         ...
+
+
+@runtime_checkable
+class AsksOutright(Protocol):
+    """An adapter that knows without any visit what to ask: an open API, or a page that holds all its data itself.
+
+    Its polls are direct from the first one. Where the source refuses, the page of the match is visited instead, and
+    `parse` finds there what it needs, or says that it does not.
+    """
+
+    def requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        """What one poll asks. A request named "page" is the match's own page."""
+        ...
+
+
+@runtime_checkable
+class HasLineups(Protocol):
+    """An adapter whose source tells who plays."""
+
+    lineup_schema: str  # "sofascore.lineups.v1"
+
+    def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]: ...
+
+    def parse_lineups(self, reading: Reading) -> Lineups:
+        """Where the source has none yet (it answers 404), a Lineups without sides."""
+        ...
+
+
+@runtime_checkable
+class HasFigures(Protocol):
+    """An adapter whose source tells what every player did."""
+
+    figure_schema: str  # "crex.scorecard.v1"
+
+    def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]: ...
+
+    def parse_figures(self, reading: Reading) -> Figures: ...
+
+
+@runtime_checkable
+class HasFixtures(Protocol):
+    """An adapter whose source lists the matches of a day."""
+
+    def fixture_plan(self, base_url: str, day: date) -> ListPlan: ...
+
+    def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]: ...

@@ -1,0 +1,1 @@
+"""Counts of values that no schema knows."""
