@@ -135,7 +135,9 @@ def _through(ref: MatchRef, ordinals: set[int], through: int) -> int:
         stored = MatchEvent.objects.filter(
             match_id=ref.match_id, source_id=ref.source_id, is_current=True, ordinal__gt=through
         )
-        known = ordinals | set(stored.exclude(action=EventAction.RETRACT).values_list("ordinal", flat=True))
+        known = ordinals | {
+            number for number in stored.exclude(action=EventAction.RETRACT).values_list("ordinal", flat=True) if number
+        }
         through = slots.through(known, through)
     return through
 

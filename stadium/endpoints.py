@@ -8,7 +8,7 @@ from typing import Literal
 
 from aiohttp import web
 
-Site = Literal["crex", "sofascore", "crexpro", "board"]
+Site = Literal["crex", "sofascore", "crexpro", "board", "espncricinfo", "espn"]
 Target = Literal["page", "live", "feed", "list", "map", "lineups", "statistics", "asset", "token", "public"]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -14,6 +14,8 @@ _PRIME = 1_632_949  # the largest prime below 36**4 - 36**3, so that every key h
 _FACTOR = 700_703
 _INVERSE = pow(_FACTOR, -1, _PRIME)
 _FIRST_EVENT_ID = 15_000_000
+_FIRST_OBJECT_ID = 1_200_000
+OBJECT_ID_SITES = ("espncricinfo", "espn")
 
 
 def base36(number: int) -> str:
@@ -68,3 +70,29 @@ def number_of_custom_id(text: str) -> int | None:
             return None
         value = value * len(LETTERS) + LETTERS.index(char)
     return number_of_event_id(value // 131) if value % 131 == 0 else None
+
+
+def object_id(number: int) -> int:
+    """Of a match at ESPN and ESPNcricinfo, which share their ids."""
+    return _FIRST_OBJECT_ID + scramble(number)
+
+
+def number_of_object_id(value: int) -> int | None:
+    scrambled = value - _FIRST_OBJECT_ID
+    return unscramble(scrambled) if 0 <= scrambled < _PRIME else None
+
+
+def key_at(site: str, number: int) -> str:
+    """The key by which a site names a match."""
+    if site == "sofascore":
+        return str(event_id(number))
+    return str(object_id(number)) if site in OBJECT_ID_SITES else crex_key(number)
+
+
+def number_of_key(site: str, key: str) -> int | None:
+    """The match number behind a site's key, or None if no key of it looks like that."""
+    if site != "sofascore" and site not in OBJECT_ID_SITES:
+        return number_of_crex_key(key)
+    if not (key.isascii() and key.isdigit()):
+        return None
+    return number_of_event_id(int(key)) if site == "sofascore" else number_of_object_id(int(key))

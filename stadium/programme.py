@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from random import Random
 from typing import Literal
 
-from stadium import keys
+from stadium import keys, told
 from stadium.cricket import play as cricket_play
 from stadium.cricket.play import FIFTY, T10, T20, Rules
 from stadium.cricket.script import CricketScript, NoticeKind
@@ -43,7 +43,11 @@ class Slot:
     sport: Literal["cricket", "football"]
     start: Start
     rules: Rules = T20
-    home: str = ""  # the site that shows it; empty: the one of its sport
+    homes: tuple[str, ...] = ()  # the sites that show it, the one that knows best first; empty: the one of its sport
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        return self.homes or (SITES[self.sport],)
 
     @property
     def period(self) -> float:
@@ -52,21 +56,25 @@ class Slot:
 
 @dataclass(frozen=True)
 class Match:
-    """One match of the programme, whole. Times in the script count from `starts_at`, in simulated seconds."""
+    """One match of the programme, whole, as one site tells it. Times in the script count from `starts_at`, in
+    simulated seconds.
+    """
 
-    number: int  # unique over the programme and all time
+    number: int  # unique over the programme and all time, the same at every site
     slot: Slot
     turn: int
     starts_at: float
     script: CricketScript | FootballScript
+    site: str
+    delay_seconds: float = 0.0  # on the wall: this site is so much behind
 
-    @property
-    def site(self) -> str:
-        return self.slot.home or SITES[self.slot.sport]
+    def at(self, site: str) -> Match:
+        """The same match as another of its sites tells it."""
+        return self if site == self.site else replace(self, site=site, **told.at(self, site))
 
     @cached_property
     def key(self) -> str:
-        return keys.crex_key(self.number) if self.slot.sport == "cricket" else str(keys.event_id(self.number))
+        return keys.key_at(self.site, self.number)
 
     @property
     def teams(self) -> tuple[Team, Team]:
@@ -110,12 +118,17 @@ class Programme:
         self.slots = slots_of(text)
         self._first_starts: dict[int, float] = {}
         self._match = lru_cache(maxsize=max(128, 3 * len(self.slots)))(self._generate)
+        self._elsewhere = lru_cache(maxsize=max(128, 3 * len(self.slots)))(self._tell)
         self._script = lru_cache(maxsize=len(self.slots))(self._compose)  # a first script is asked for twice
         for slot in self.slots:
             self._first_starts[slot.number] = slot.start(self._script(slot, 0))
 
-    def match(self, slot: Slot, turn: int) -> Match:
-        return self._match(slot.number, turn)
+    def match(self, slot: Slot, turn: int, site: str = "") -> Match:
+        """As `site` tells it; empty: as the site that knows best does."""
+        return self._elsewhere(slot.number, turn, site) if site else self._match(slot.number, turn)
+
+    def _tell(self, slot_number: int, turn: int, site: str) -> Match:
+        return self._match(slot_number, turn).at(site)
 
     def find(self, number: int | None, simulated: float) -> Match | None:
         """The match with this number, if it has been announced by now."""
@@ -148,7 +161,7 @@ class Programme:
     def _generate(self, slot_number: int, turn: int) -> Match:
         slot = self.slots[slot_number]
         number = turn * len(self.slots) + slot_number
-        return Match(number, slot, turn, self._start(slot, turn), self._script(slot, turn))
+        return Match(number, slot, turn, self._start(slot, turn), self._script(slot, turn), slot.sites[0])
 
     def _compose(self, slot: Slot, turn: int) -> CricketScript | FootballScript:
         random = Random(f"{self.seed}:{slot.number}:{turn}")
@@ -178,9 +191,9 @@ def slots_of(text: str) -> tuple[Slot, ...]:
         if name == "mixed" and len(counts) == 2 and sum(counts) > 0 and min(counts) >= 0 and counts[1] <= 50:
             return _mixed(*counts)
         if name == "members" and len(counts) == 1 and 0 < counts[0] <= CRICKET_TEAMS // 2:
-            return tuple(Slot(i, "cricket", _staggered(i), home="crexpro") for i in range(counts[0]))
+            return tuple(Slot(i, "cricket", _staggered(i), homes=("crexpro",)) for i in range(counts[0]))
         if name == "board" and len(counts) == 1 and 0 < counts[0] <= CRICKET_TEAMS // 2:
-            return tuple(Slot(i, "cricket", _staggered(i), FIFTY, home="board") for i in range(counts[0]))
+            return tuple(Slot(i, "cricket", _staggered(i), FIFTY, homes=("board",)) for i in range(counts[0]))
     except ValueError:
         pass
     known = "demo, single, load:N (N up to 400), mixed:C:F (F up to 50), members:N or board:N (N up to 400)"

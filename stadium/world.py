@@ -14,7 +14,7 @@ from stadium.cricket.script import CricketScript
 from stadium.cricket.state import CricketState
 from stadium.football.script import FootballScript
 from stadium.football.state import FootballState
-from stadium.keys import number_of_crex_key, number_of_event_id
+from stadium.keys import number_of_key
 from stadium.programme import Match, Programme
 
 State = CricketState | FootballState
@@ -49,30 +49,30 @@ class World:
 
     def on_show(self, site: str, simulated: float | None = None) -> list[Match]:
         moment = self.clock.now() if simulated is None else simulated
-        return [match for match in self.programme.on_show(moment) if match.site == site]
+        matches = self.programme.on_show(moment)
+        return [self.programme.match(match.slot, match.turn, site) for match in matches if site in match.slot.sites]
 
     def find(self, site: str, key: str) -> Match | None:
-        if site != "sofascore":
-            number = number_of_crex_key(key)
-        else:
-            number = number_of_event_id(int(key)) if key.isascii() and key.isdigit() else None
-        match = self.programme.find(number, self.clock.now())
-        return match if match and match.site == site else None
+        match = self.programme.find(number_of_key(site, key), self.clock.now())
+        if match is None or site not in match.slot.sites:
+            return None
+        return self.programme.match(match.slot, match.turn, site)
 
     def another(self, match: Match) -> Match:
         """Any other match of the same site, for the fault that mixes matches up."""
         others = [other for other in self.on_show(match.site) if other.number != match.number]
-        return others[0] if others else self.programme.match(match.slot, match.turn + 1)
+        return others[0] if others else self.programme.match(match.slot, match.turn + 1, match.site)
 
     def index(self, match: Match) -> int:
-        return match.index_at(self.clock.now())
+        """How many events of its script a match's site shows by now."""
+        return match.index_at(self.clock.simulated_at(self.clock.wall() - match.delay_seconds))
 
     def state(self, match: Match, index: int) -> State:
         """The fold of the first `index` events. The last state of a match is kept and moved on; going back folds anew.
 
         Callers only read it, and only until they ask for the next one.
         """
-        held = self._states.get(match.number, lambda: [_blank(match)])
+        held = self._states.get((match.number, match.site), lambda: [_blank(match)])
         if held[0].applied > index:
             held[0] = _blank(match)
         state = held[0]
@@ -92,7 +92,7 @@ class World:
 
     def ids(self, match: Match, count: int) -> list[int]:
         """Ids of the first `count` events, all of which must have happened: wall milliseconds, strictly increasing."""
-        ids = self._ids.get(match.number, list)
+        ids = self._ids.get((match.number, match.site), list)
         for moment in match.times[len(ids) : count]:
             milliseconds = int(self.clock.wall_at(moment) * 1000)
             ids.append(max(milliseconds, ids[-1] + 1) if ids else milliseconds)

@@ -40,7 +40,7 @@ def endpoints() -> list[Endpoint]:
 def feed_book(app: web.Application, match: Match) -> FeedBook:
     """The match's feed, written up to now."""
     world = app[STADIUM].world
-    book = app[FEEDS].get(match.number, lambda: FeedBook(match))
+    book = app[FEEDS].get((match.number, match.site), lambda: FeedBook(match))
     book.advance(world.ids(match, world.index(match)))
     return book
 
@@ -99,7 +99,7 @@ async def live_state(request: web.Request) -> web.Response:
     if match is None:
         return _error(404, "Not Found")
     index = world.index(match)
-    body = world.rendered.get((match.number, index), lambda: _render(world, match, index))
+    body = world.rendered.get((match.number, match.site, index), lambda: _render(world, match, index))
     return web.Response(body=body, content_type="application/json", headers=_API_HEADERS)
 
 

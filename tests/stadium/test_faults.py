@@ -254,7 +254,7 @@ class TestRefusals:
         [
             ({}, "kind"),
             ({"kind": "explode"}, "kind"),
-            ({"kind": "hang", "site": "espn"}, "site"),
+            ({"kind": "hang", "site": "nowhere"}, "site"),
             ({"kind": "hang", "target": "cellar"}, "target"),
             ({"kind": "status", "value": 200}, "value"),
             ({"kind": "latency", "value": "long"}, "value"),
