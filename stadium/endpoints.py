@@ -8,7 +8,7 @@ from typing import Literal
 
 from aiohttp import web
 
-Site = Literal["crex", "sofascore", "crexpro", "board", "espncricinfo", "espn"]
+Site = Literal["crex", "sofascore", "crexpro", "board", "espncricinfo", "espn", "espnsoccer", "sofascorecricket"]
 Target = Literal["page", "live", "feed", "list", "map", "lineups", "statistics", "asset", "token", "public"]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

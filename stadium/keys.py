@@ -15,7 +15,8 @@ _FACTOR = 700_703
 _INVERSE = pow(_FACTOR, -1, _PRIME)
 _FIRST_EVENT_ID = 15_000_000
 _FIRST_OBJECT_ID = 1_200_000
-OBJECT_ID_SITES = ("espncricinfo", "espn")
+OBJECT_ID_SITES = ("espncricinfo", "espn", "espnsoccer")
+EVENT_ID_SITES = ("sofascore", "sofascorecricket")
 
 
 def base36(number: int) -> str:
@@ -84,15 +85,15 @@ def number_of_object_id(value: int) -> int | None:
 
 def key_at(site: str, number: int) -> str:
     """The key by which a site names a match."""
-    if site == "sofascore":
+    if site in EVENT_ID_SITES:
         return str(event_id(number))
     return str(object_id(number)) if site in OBJECT_ID_SITES else crex_key(number)
 
 
 def number_of_key(site: str, key: str) -> int | None:
     """The match number behind a site's key, or None if no key of it looks like that."""
-    if site != "sofascore" and site not in OBJECT_ID_SITES:
+    if site not in EVENT_ID_SITES and site not in OBJECT_ID_SITES:
         return number_of_crex_key(key)
     if not (key.isascii() and key.isdigit()):
         return None
-    return number_of_event_id(int(key)) if site == "sofascore" else number_of_object_id(int(key))
+    return number_of_event_id(int(key)) if site in EVENT_ID_SITES else number_of_object_id(int(key))
