@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 BENCHES = {
+    "accuracy": "benchmarks.benches.accuracy",
     "attached": "benchmarks.benches.attached",
     "growth": "benchmarks.benches.growth",
     "journal": "benchmarks.benches.journal",

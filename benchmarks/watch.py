@@ -22,7 +22,7 @@ SITE = "crex"
 def set_up_source(*, max_open_tasks: int) -> None:
     """Only the site that the programme fills, and no limit on how many of its matches may be read at once."""
     Source.objects.exclude(key=SITE).update(is_enabled=False)
-    Source.objects.filter(key=SITE).update(max_concurrency=max_open_tasks)
+    Source.objects.filter(key=SITE).update(max_concurrency=max_open_tasks, burst_allowance=max_open_tasks)
 
 
 def add_matches(place: Arena, *, site: str = SITE, up_to: int) -> None:

@@ -96,6 +96,31 @@ def note_refused_watch(*, now: datetime, match_id: int, reason: str = "", actor:
     )
 
 
+@listens_to(signals.matches_joined)
+def note_joining(*, now: datetime, match_id: int, gone_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
+    audit.record(
+        actor=actor,
+        action_type="join",
+        trigger_condition=reason,
+        target=_name(match_id),
+        metadata={"match_id": match_id, "gone_id": gone_id},
+        now=now,
+    )
+    close_alert(causes.paused(gone_id), now)
+
+
+@listens_to(signals.matches_kept_apart)
+def note_keeping_apart(*, now: datetime, match_id: int, other_id: int, actor: str = "", **_: Any) -> None:
+    audit.record(
+        actor=actor,
+        action_type="keep_apart",
+        trigger_condition="called two matches",
+        target=_name(match_id),
+        metadata={"match_id": match_id, "other_id": other_id},
+        now=now,
+    )
+
+
 @listens_to(signals.scraper_restarted)
 def note_restart(*, now: datetime, match_id: int, reason: str = "", **more: Any) -> None:
     audit.record(
@@ -107,6 +132,31 @@ def note_restart(*, now: datetime, match_id: int, reason: str = "", **more: Any)
         metadata=_plain(more),
         now=now,
     )
+
+
+@listens_to(signals.scraper_took_over)
+def note_takeover(*, now: datetime, match_id: int, reason: str = "", problems: str = "", **more: Any) -> None:
+    audit.record(
+        actor="ingest",
+        action_type="takeover",
+        trigger_condition=reason,
+        target=_name(match_id),
+        outcome=AuditOutcome.PARTIAL if problems else AuditOutcome.SUCCESS,
+        metadata={"problems": problems, **_plain(more)},
+        now=now,
+    )
+
+
+@listens_to(signals.match_incomplete)
+def note_incomplete(*, now: datetime, match_id: int, missing: list[str], **_: Any) -> None:
+    summary = f"{_name(match_id)} has ended, and there is no {', no '.join(missing)}"
+    detail = {"match_id": match_id, "missing": ", ".join(missing)}
+    raise_alert(causes.incomplete(match_id), Severity.WARNING, summary, detail, now)
+
+
+@listens_to(signals.match_settled)
+def note_settled(*, now: datetime, match_id: int, **_: Any) -> None:
+    close_alert(causes.incomplete(match_id), now)
 
 
 @listens_to(signals.browser_replaced)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from scraping.errors import PayloadRejected
-from scraping.payloads import Payload, Status
+from scraping.payloads import Figures, Lineups, Payload, Status
 
 MAX_NULL_RATE = 0.6
 
 
 def check(payload: Payload, *, expected_id: str, sport: str) -> None:
     """Raise PayloadRejected for a payload that must not be served."""
-    if payload.source_event_id != expected_id:
-        raise PayloadRejected(f"asked for {expected_id} and was given {payload.source_event_id}: not served")
+    check_same_match(payload, expected_id=expected_id)
     if payload.state.sport != sport:
         raise PayloadRejected(f"a {sport} match was described as {payload.state.sport.value}: not served")
     if payload.integrity.null_field_rate > MAX_NULL_RATE and not payload.is_partial_state:
@@ -26,3 +25,9 @@ def _check_overs(payload: Payload) -> None:
         balls = int(innings.overs.partition(".")[2] or 0)
         if balls > 9:  # an over may run past six balls, never past nine
             raise PayloadRejected(f"{innings.overs} is not a number of overs")
+
+
+def check_same_match(found: Payload | Lineups | Figures, *, expected_id: str) -> None:
+    """Raise PayloadRejected for what was read of another match."""
+    if found.source_event_id != expected_id:
+        raise PayloadRejected(f"asked for {expected_id} and was given {found.source_event_id}: not served")

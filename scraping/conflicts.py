@@ -1,1 +1,95 @@
-"""Where sources disagree about a match: rows that open, are counted, and close when they agree again."""
+"""Where sources disagree about a match: rows that open, are counted, and close when they agree again.
+
+Sole writer of Conflict. Called inside the transaction that writes the match, with its row locked.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+
+from scraping.models import Conflict
+from scraping.reconcile import FieldConflict
+
+logger = logging.getLogger("scraping.reconciliation")
+
+Key = tuple[str, frozenset[str]]  # the field and both sources, whichever of them is believed at the moment
+VALUES = ("chosen_source", "chosen_value", "other_source", "other_value", "difference_percent")
+
+
+def note(match_id: int, found: Sequence[FieldConflict], *, now: datetime, had_open: bool | None = None) -> int:
+    """Write what the sources of a match disagree about now; how many conflicts are open then.
+
+    `had_open` False: the caller knows that there were none, so that agreement costs no query at all.
+    """
+    if not found and had_open is False:
+        return 0
+    rows = {_key(row): row for row in open_of(match_id)}
+    news = {_key(one): one for one in found}
+    # In this order: an open row's place (match, field, other source) must be free before another one takes it.
+    _close([row for key, row in rows.items() if key not in news], now)
+    _count([(row, news[key]) for key, row in rows.items() if key in news], now)
+    _open(match_id, [one for key, one in news.items() if key not in rows], now)
+    return len(news)
+
+
+def open_of(match_id: int) -> QuerySet[Conflict]:
+    return Conflict.objects.filter(match_id=match_id, resolved_at=None)
+
+
+def close_all(match_id: int, *, now: datetime) -> None:
+    """The match is told by one source only, or is none any more."""
+    note(match_id, (), now=now)
+
+
+def _key(one: Conflict | FieldConflict) -> Key:
+    return one.field, frozenset((one.chosen_source, one.other_source))
+
+
+def _open(match_id: int, found: Sequence[FieldConflict], now: datetime) -> None:
+    Conflict.objects.bulk_create(
+        Conflict(match_id=match_id, field=one.field, first_seen_at=now, last_seen_at=now, **_values(one))
+        for one in found
+    )
+    _log("Sources disagree about %s of match %s: %s says %s, %s says %s", match_id, found, logger.warning, "conflict")
+
+
+def _count(seen: Sequence[tuple[Conflict, FieldConflict]], now: datetime) -> None:
+    """One statement for all that say what they said before, one more for each that says something else."""
+    if not seen:
+        return
+    for row, one in seen:
+        values = _values(one)
+        if any(getattr(row, name) != value for name, value in values.items()):
+            Conflict.objects.filter(pk=row.pk).update(**values)
+    Conflict.objects.filter(pk__in=[row.pk for row, _ in seen]).update(times_seen=F("times_seen") + 1, last_seen_at=now)
+
+
+def _close(rows: Sequence[Conflict], now: datetime) -> None:
+    if rows:
+        Conflict.objects.filter(pk__in=[row.pk for row in rows]).update(resolved_at=now)
+        text = "Sources agree again about %s of match %s: %s said %s, %s said %s"
+        _log(text, rows[0].match_id, rows, logger.info, "agreement")
+
+
+def _values(one: Conflict | FieldConflict) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in VALUES}
+
+
+def _log(
+    text: str,
+    match_id: int,
+    rows: Iterable[Conflict | FieldConflict],
+    level: Callable[..., None],
+    what: str,
+) -> None:
+    for row in rows:
+        words = row.field, match_id, row.chosen_source, row.chosen_value, row.other_source, row.other_value
+        extra = {"action": f"reconciliation_{what}", "match_id": match_id, "field": row.field, **_values(row)}
+        transaction.on_commit(partial(level, text, *words, extra=extra))

@@ -1,26 +1,33 @@
-"""A source's list of matches becomes rows: one match and one reference each, once."""
+"""A source's list of matches becomes rows: a reference each, once, to the match that others have or a new one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
 
 from django.db import IntegrityError, transaction
 
-from scraping import errors_log
+from scraping import errors_log, joining
 from scraping.errors import PayloadRejected
+from scraping.joining import Finder, Found
 from scraping.lifecycle import priority_of
 from scraping.models import Match, MatchRef, Source
-from scraping.payloads import DiscoveredMatch
+from scraping.payloads import DiscoveredMatch, Sport
 from victoryline.lib.crash import crash_point
 
 
-def register(source: Source, found: Sequence[DiscoveredMatch], *, now: datetime) -> int:
-    """Write the matches that are new. Runs inside the transaction that finishes the discovery task."""
+def register(
+    source: Source, found: Sequence[DiscoveredMatch], *, now: datetime, fixtures_at: datetime | None = None
+) -> int:
+    """Write the matches that are new. Runs inside the transaction that finishes the discovery task.
+
+    Where a match is listed twice, what comes later counts. `fixtures_at`: when its fixtures count as read.
+    """
     # A list may link anywhere; only the source's own pages are ever visited.
     new = _write_new(source, (match for match in found if _is_own(source, match)), first_poll_at=now, now=now)
-    Source.objects.filter(pk=source.pk).update(last_discovery_at=now)
+    times = {"last_discovery_at": now} | ({"last_fixtures_at": fixtures_at} if fixtures_at else {})
+    Source.objects.filter(pk=source.pk).update(**times)
     errors_log.resolve_listing(source.pk, now=now)
     return new
 
@@ -49,34 +56,55 @@ def _write_new(
     unique = {match.source_event_id: match for match in found}
     refs = MatchRef.objects.filter(source=source, source_event_id__in=list(unique))
     known = set(refs.values_list("source_event_id", flat=True))
-    return sum(
-        _write(source, match, first_poll_at=first_poll_at, now=now)
-        for key, match in sorted(unique.items())
-        if key not in known
-    )
+    new = [match for key, match in sorted(unique.items()) if key not in known]
+    # Matches that are there already come first, in one order: their rows are locked while a reference joins them.
+    placed = sorted(_placed(source, new, now), key=lambda pair: (pair[1].match_id is None, pair[1].match_id or 0))
+    return sum(_write(source, match, place, first_poll_at=first_poll_at, now=now) for match, place in placed)
 
 
-def _write(source: Source, found: DiscoveredMatch, *, first_poll_at: datetime | None, now: datetime) -> bool:
+def _placed(source: Source, new: Sequence[DiscoveredMatch], now: datetime) -> Iterator[tuple[DiscoveredMatch, Found]]:
+    """Each with what is known of it from other sources."""
+    finders: dict[Sport, Finder] = {}
+    for match in new:
+        if match.sport not in finders:
+            finders[match.sport] = joining.finder(source, match.sport.value, now=now)
+        yield match, finders[match.sport].find(match)
+
+
+def _write(
+    source: Source, found: DiscoveredMatch, place: Found, *, first_poll_at: datetime | None, now: datetime
+) -> bool:
     """False where another list or job has just written it."""
     try:
         with transaction.atomic():
-            match = Match.objects.create(
-                sport=found.sport.value,
-                title=found.title,
-                status=found.status.value,
-                start_time=found.start_time,
-                priority=priority_of(found.status, found.start_time, now),
-                created_at=now,
-            )
+            match_id = place.match_id or _new_match(found, now)
             crash_point("discover.match")
             MatchRef.objects.create(
                 source=source,
-                match=match,
+                match_id=match_id,
                 source_event_id=found.source_event_id,
                 url=found.url,
+                is_crossed=place.is_crossed,
                 next_poll_at=first_poll_at,
                 created_at=now,
             )
+            joining.write_reviews(match_id, place.unsure, now=now)
     except IntegrityError:
         return False
     return True
+
+
+def _new_match(found: DiscoveredMatch, now: datetime) -> int:
+    names = [team.name for team in found.teams] if len(found.teams) == 2 else ["", ""]
+    match = Match.objects.create(
+        sport=found.sport.value,
+        title=found.title or " vs ".join(filter(None, names)),
+        status=found.status.value,
+        start_time=found.start_time,
+        team_a=names[0],
+        team_b=names[1],
+        series=found.series[:200],
+        priority=priority_of(found.status, found.start_time, now),
+        created_at=now,
+    )
+    return match.pk

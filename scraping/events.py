@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from scraping import slots
+from scraping import serving, slots
 from scraping.errors import PayloadRejected
 from scraping.models import EventAction, MatchEvent, MatchRef
 from scraping.payloads import Event
@@ -19,6 +19,7 @@ class EventChanges:
     added: int = 0
     updated: int = 0
     retracted: int = 0
+    served: int = 0  # of all these, how many a consumer sees
 
     def __bool__(self) -> bool:
         return bool(self.added or self.updated or self.retracted)
@@ -29,8 +30,16 @@ def checksum(events: Sequence[Event]) -> str:
     return hashlib.sha256(b"\n".join(event.fingerprint().encode() for event in events)).hexdigest()
 
 
-def store(ref: MatchRef, events: Sequence[Event], *, are_complete: bool, sequence: int, now: datetime) -> EventChanges:
-    """Write the difference between the stored events of this source and `events`."""
+def store(
+    ref: MatchRef,
+    events: Sequence[Event],
+    *,
+    are_complete: bool,
+    sequence: int,
+    now: datetime,
+    others: Sequence[MatchRef] = (),
+) -> EventChanges:
+    """Write the difference between the stored events of this source and `events`. `others`: its match elsewhere."""
     unique = {event.id: event for event in events}
     current = _current(ref, None if are_complete else list(unique))
     standing = [row for row in current.values() if row.action != EventAction.RETRACT]
@@ -43,11 +52,39 @@ def store(ref: MatchRef, events: Sequence[Event], *, are_complete: bool, sequenc
         MatchEvent.objects.filter(pk__in=superseded).update(is_current=False)
     crash_point("events.superseded")
     rows = [_row(ref, e, 1, sequence, now) for e in new]
-    rows += [_row(ref, e, current[e.id].revision + 1, sequence, now) for e in corrected]
+    rows += [_correction(ref, e, current[e.id], sequence, now) for e in corrected]
     rows += [_retraction(row, sequence, now) for row in gone]
+    _name_unnamed(ref, rows, current)
+    serving.decide(
+        rows,
+        own=serving.teller(ref, now=now, is_speaking=True),
+        others=[serving.teller(other, now=now) for other in others],
+    )
+    for row in rows:
+        row.sequence -= not row.is_served  # consumers see no difference, so the match stays where it is
     MatchEvent.objects.bulk_create(rows)
     crash_point("events.written")
-    return EventChanges(len(new), len(corrected), len(gone))
+    return EventChanges(len(new), len(corrected), len(gone), served=sum(row.is_served for row in rows))
+
+
+def _name_unnamed(ref: MatchRef, rows: Sequence[MatchEvent], current: dict[str, MatchEvent]) -> None:
+    """Slots for deliveries of which the list did not tell the place in the over: the ball before them is stored."""
+    unnamed = [
+        row for row in rows if not row.slot and row.ordinal and row.innings and not slots.is_position(row.ordinal)
+    ]
+    if not unnamed:
+        return
+    known = {row.ordinal: row.slot for row in (*current.values(), *rows) if row.ordinal and row.slot}
+    wanted = {row.ordinal - 1 for row in unnamed if row.ordinal} - known.keys()
+    stored = MatchEvent.objects.filter(
+        match_id=ref.match_id, source_id=ref.source_id, is_current=True, ordinal__in=wanted
+    ).exclude(slot="")
+    known |= {ordinal: slot for ordinal, slot in stored.values_list("ordinal", "slot") if ordinal}
+    for row in sorted(unnamed, key=lambda row: row.ordinal or 0):
+        assert row.ordinal is not None
+        assert row.innings is not None
+        row.slot = slots.ball_after(known.get(row.ordinal - 1, ""), row.innings, row.over)
+        known[row.ordinal] = row.slot
 
 
 def unseen(ref: MatchRef, events: Sequence[Event]) -> list[Event]:
@@ -84,6 +121,7 @@ def _row(ref: MatchRef, event: Event, revision: int, sequence: int, now: datetim
         revision=revision,
         action=EventAction.ADD if revision == 1 else EventAction.UPDATE,
         sequence=sequence,
+        slot=event.slot,
         kind=event.kind,
         ordinal=event.ordinal,
         innings=event.innings,
@@ -99,9 +137,18 @@ def _row(ref: MatchRef, event: Event, revision: int, sequence: int, now: datetim
     )
 
 
+def _correction(ref: MatchRef, event: Event, before: MatchEvent, sequence: int, now: datetime) -> MatchEvent:
+    row = _row(ref, event, before.revision + 1, sequence, now)
+    row.slot, row.reason = row.slot or before.slot, "the source corrected it"
+    return row
+
+
 def _retraction(row: MatchEvent, sequence: int, now: datetime) -> MatchEvent:
+    row.public_revision = row.public_revision and row.public_revision + 1
     row.pk, row.revision, row.action = None, row.revision + 1, EventAction.RETRACT
+    row.reason = "the source no longer lists it"
     row.sequence, row.is_current, row.fingerprint, row.created_at = sequence, True, "retracted", now
+    row.is_served = True
     return row
 
 

@@ -42,6 +42,7 @@ from victoryline.lib.store import STORE_AWAY
 
 logger = logging.getLogger(__name__)
 _chance = random.SystemRandom()
+BESIDES = (Resource.LINEUPS, Resource.FIGURES)  # a source that lacks these may well have the match
 
 
 def record(claim: Claim, error: Exception, *, engine: Engine) -> bool:
@@ -205,7 +206,7 @@ def _settle(
         return
     if isinstance(decision, Complete):
         with journal.finishing(claim, now=now, to_state=TaskState.SKIPPED, reason=decision.reason):
-            if ref is not None:
+            if ref is not None and claim.resource not in BESIDES:
                 ingest.close_gone(ref.pk, now=now)
         return
     journal.bury(claim, note, reason=decision.reason, now=now)

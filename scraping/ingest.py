@@ -5,52 +5,49 @@ Runs inside the transaction that finishes the task (`journal.finishing`): all of
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-import orjson
 from django.db import transaction
 from django.utils import timezone
 
-from scraping import errors_log, events, lifecycle, scrapers
-from scraping.errors import PayloadRejected
+from scraping import believing, conflicts, errors_log, events, joining, lifecycle, scrapers, takeovers
 from scraping.events import EventChanges
 from scraping.models import Match, MatchLifecycle, MatchRef, Snapshot
-from scraping.payloads import BREAKS, Event, Payload, Phase, Status
+from scraping.names import NO_ALIASES, Aliases
+from scraping.payloads import BREAKS, Event, Payload, Phase, Status, checksum_of
 from scraping.reconcile import (
     Reconciled,
     SourceView,
     delta,
-    fill_gaps,
-    goes_backwards,
+    exchanged_slot,
     reconcile,
-    shows_other_teams,
-    standing,
 )
 from scraping.resilience.interval import COMPLETED_SECONDS, Activity, Pace, interval_seconds
+from scraping.resilience.turns import is_turn
 from scraping.signals import match_updated, read_mode_changed
 from victoryline.lib.crash import crash_point
 
 logger = logging.getLogger(__name__)
 
 CHANGES_REMEMBERED = 10
-BELIEVED_AT_LAST = 3  # a match that moves too fast to be read twice alike is believed after so many readings
 MAX_LATENCY_MS = 2**31 - 1  # what the column holds
 # fmt: off
 SCRAPED_COLUMNS = (
     "sport", "title", "status", "phase", "start_time", "team_a", "team_b", "series", "sequence", "checksum", "payload",
     "provenance", "last_scraper_update", "last_changed_at", "completed_at", "lifecycle", "priority", "pause_until",
     "pause_reason", "scraper_status", "consecutive_failure_count", "failing_since", "total_scrapes",
+    "provisional",
 )
 READ_COLUMNS = (
     "payload", "captured_at", "suspect_checksum", "events_checksum", "events_seen", "events_through", "unchanged_polls",
     "recent_changes", "polling_interval_seconds", "next_poll_at", "read_mode", "read_mode_reason", "read_mode_since",
+    "is_crossed", "gone_at",
 )
 # fmt: on
 
@@ -83,6 +80,7 @@ class Ingested:
     events: EventChanges
     next_poll_at: datetime
     is_taken: bool = True  # False: a score that went down waits to be read again
+    is_turn: bool = False  # the next innings has begun, or a break
 
 
 def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt, known: MatchRef | None = None) -> Ingested:
@@ -91,14 +89,21 @@ def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt, known:
     crash_point("ingest.locked")
     match = ref.match
     before = _columns_of(match, SCRAPED_COLUMNS), _columns_of(ref, READ_COLUMNS)
-    if not _take_state(ref, payload):
+    others = _other_refs(ref) if getattr(known, "has_other_sources", True) else []
+    aliases = joining.aliases_of(match.sport) if others else NO_ALIASES
+    if not believing.take(ref, payload, others, now=attempt.now):
         return _ask_again_soon(ref, pace, attempt.now)
+    if others:
+        believing.note_sides(ref, aliases)
     _note_mode(ref, attempt)
     was_failing = attempt.had_failures or match.failing_since is not None
-    changes = _store_events(ref, payload, attempt.now)
+    changes = _store_events(ref, payload, others, attempt.now)
     crash_point("ingest.events")
-    is_alone = not getattr(known, "has_other_sources", True)
-    is_changed = _renew(match, ref, is_alone=is_alone, has_new_events=bool(changes), now=attempt.now)
+    reconciled = _reconciled(match, ref, others, aliases)
+    if others:
+        match.provenance = reconciled.provenance  # also where nothing changes but what the others say
+        conflicts.note(match.pk, reconciled.conflicts, now=attempt.now)
+    is_changed = _renew(match, reconciled, has_new_events=changes.served > 0, now=attempt.now)
     lifecycle.after_reading(match, status=Status(match.status), now=attempt.now)
     _plan_next_poll(ref, match, is_changed, pace, attempt.now)
     scraper = _keep_watch(ref, match, attempt)
@@ -111,7 +116,8 @@ def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt, known:
     _save(match, ref, payload.captured_at, before)
     crash_point("ingest.ref")
     _announce_after_commit(match, is_changed, ref)
-    return Ingested(match.pk, match.sequence, is_changed, changes, ref.next_poll_at or attempt.now)
+    turned = is_changed and is_turn(before[0]["payload"], match.payload)
+    return Ingested(match.pk, match.sequence, is_changed, changes, ref.next_poll_at or attempt.now, is_turn=turned)
 
 
 def replay(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> EventChanges:
@@ -122,7 +128,9 @@ def replay(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> Ev
     match = ref.match
     # Where the source lists everything, the newer list told all: what is not in it was taken back.
     unseen = [] if payload.events_are_complete else events.unseen(ref, payload.events)
-    changes = events.store(ref, unseen, are_complete=False, sequence=match.sequence + 1, now=attempt.now)
+    changes = events.store(
+        ref, unseen, are_complete=False, sequence=match.sequence + 1, now=attempt.now, others=_other_refs(ref)
+    )
     if changes:
         events.advance(ref, payload.events)
         ref.save(update_fields=("events_seen", "events_through"))
@@ -141,13 +149,15 @@ def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventCh
     """
     ref = _locked(ref_id)
     match = ref.match
-    changes = events.store(ref, found, are_complete=False, sequence=match.sequence + 1, now=now)
+    changes = events.store(
+        ref, found, are_complete=False, sequence=match.sequence + 1, now=now, others=_other_refs(ref)
+    )
     events.advance(ref, found)
     if ref.has_gap and not changes.added:
         ref.events_through = max(ref.events_through, events.highest(found, default=ref.events_seen))
     ref.save(update_fields=("events_seen", "events_through"))
     crash_point("fill.ref")
-    if changes:
+    if changes.served:
         match.sequence += 1
         match.last_changed_at = now
         match.save(update_fields=("sequence", "last_changed_at"))
@@ -159,21 +169,27 @@ def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventCh
 
 
 def close_gone(ref_id: int, *, now: datetime) -> None:
-    """The source no longer has the match: what is known of it is final, and says so."""
+    """The source no longer has the match: what is known of it is final, and says so, unless another source has it."""
     ref = _locked(ref_id)
     match = ref.match
     before = match.status
+    ref.gone_at = ref.gone_at or now
+    if MatchRef.objects.filter(match=match, gone_at=None, is_watched=True).exclude(pk=ref.pk).exists():
+        ref.next_poll_at = now + timedelta(seconds=COMPLETED_SECONDS)
+        ref.save(update_fields=("gone_at", "next_poll_at"))
+        scrapers.stop(ref, reason="the source no longer has the match, another one does", now=now)
+        return
     lifecycle.complete_gone(match, now=now)
     crash_point("gone.completed")
     if match.payload and match.status != before:
         old, match.payload = match.payload, {**match.payload, "status": match.status, "phase": Phase.FINISHED.value}
-        match.phase, match.checksum = Phase.FINISHED.value, _checksum(match.payload)
+        match.phase, match.checksum = Phase.FINISHED.value, checksum_of(match.payload)
         match.sequence, match.last_changed_at = match.sequence + 1, now
         match.save(update_fields=("payload", "phase", "checksum", "sequence", "last_changed_at"))
         attempt = Attempt("", ref.captured_at or now, had_failures=False, now=now)
         _write_snapshot(match, ref, None, attempt, before=old)
     ref.next_poll_at = now + timedelta(seconds=COMPLETED_SECONDS)
-    ref.save(update_fields=("next_poll_at",))
+    ref.save(update_fields=("next_poll_at", "gone_at"))
     crash_point("gone.closed")
     _announce_after_commit(match, is_changed=match.status != before, ref=ref)
 
@@ -185,58 +201,49 @@ def _locked(ref_id: int, *, match_id: int | None = None) -> MatchRef:
         match_id = MatchRef.objects.values_list("match_id", flat=True).get(pk=ref_id)
     match = Match.objects.select_for_update().get(pk=match_id)
     ref = MatchRef.objects.select_related("source").get(pk=ref_id)
+    if ref.match_id != match_id:  # joined with another match since it was read
+        return _locked(ref_id)
     ref.match = match
     return ref
 
 
-def _take_state(ref: MatchRef, payload: Payload) -> bool:
-    """Make the payload the source's latest word. A score that goes down is believed when it is read a second time."""
-    state = payload.normalized()
-    if payload.is_partial_state and ref.payload:
-        if shows_other_teams(state, ref.payload):
-            raise PayloadRejected(f"the page shows {state['title']}, the match is {ref.match.title}: not believed")
-        state = fill_gaps(state, ref.payload)
-    if ref.payload and goes_backwards(ref.payload, state) and not _is_confirmed(ref, state):
-        return False
-    if state["toss"] is None:  # only the page tells the toss; a reading that did not see it does not deny it
-        state["toss"] = ref.payload.get("toss")
-    ref.suspect_checksum = ""
-    ref.payload, ref.captured_at = state, payload.captured_at
-    return True
-
-
-def _is_confirmed(ref: MatchRef, state: dict[str, Any]) -> bool:
-    """Was the same standing read before? If not it is remembered, with the number of such readings in a row."""
-    reading, _, suspect = ref.suspect_checksum.partition(":")
-    seen = _checksum(standing(state))[:40]
-    number = int(reading) + 1 if suspect else 1
-    ref.suspect_checksum = f"{number}:{seen}"
-    return suspect == seen or number >= BELIEVED_AT_LAST
+def _other_refs(ref: MatchRef) -> list[MatchRef]:
+    """The match at its other sources, those that have been read. `ref` is locked with its match, and so are they."""
+    refs = MatchRef.objects.filter(match_id=ref.match_id).exclude(pk=ref.pk).exclude(captured_at=None)
+    return list(refs.select_related("source"))
 
 
 def _ask_again_soon(ref: MatchRef, pace: Pace, now: datetime) -> Ingested:
     seconds = max(pace.baseline_seconds / 2, ref.source.min_interval_seconds)
     ref.next_poll_at = now + timedelta(seconds=seconds)
     ref.save(update_fields=("suspect_checksum", "next_poll_at"))
+    ref.match.save(update_fields=("provisional",))
     return Ingested(ref.match_id, ref.match.sequence, False, EventChanges(), ref.next_poll_at, is_taken=False)
 
 
-def _store_events(ref: MatchRef, payload: Payload, now: datetime) -> EventChanges:
-    checksum = events.checksum(payload.events)
+def _store_events(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], now: datetime) -> EventChanges:
+    found = payload.events
+    if ref.is_crossed:
+        found = tuple(event.model_copy(update={"slot": exchanged_slot(event.slot)}) for event in found)
+    checksum = events.checksum(found)
     if checksum == ref.events_checksum:
         return EventChanges()
     ref.events_checksum = checksum
     changes = events.store(
-        ref, payload.events, are_complete=payload.events_are_complete, sequence=ref.match.sequence + 1, now=now
+        ref,
+        found,
+        are_complete=payload.events_are_complete,
+        sequence=ref.match.sequence + 1,
+        now=now,
+        others=others,
     )
-    events.advance(ref, payload.events)
+    events.advance(ref, found)
     return changes
 
 
-def _renew(match: Match, ref: MatchRef, *, is_alone: bool, has_new_events: bool, now: datetime) -> bool:
-    """Reconcile what all sources say into the match; True if anybody would see a difference."""
-    reconciled = _reconciled(match, ref, is_alone=is_alone)
-    checksum = _checksum(reconciled.state)
+def _renew(match: Match, reconciled: Reconciled, *, has_new_events: bool, now: datetime) -> bool:
+    """Make the match what all sources say together; True if anybody would see a difference."""
+    checksum = checksum_of(reconciled.state)
     match.total_scrapes += 1
     if checksum == match.checksum and not has_new_events:
         return False
@@ -247,17 +254,19 @@ def _renew(match: Match, ref: MatchRef, *, is_alone: bool, has_new_events: bool,
     return True
 
 
-def _reconciled(match: Match, ref: MatchRef, *, is_alone: bool) -> Reconciled:
-    """`is_alone`: there was no other source when the reading began; one that came since is heard at the next."""
-    others: Iterable[MatchRef] = ()
-    if not is_alone:
-        others = match.refs.exclude(pk=ref.pk).exclude(captured_at=None).select_related("source")
+def _reconciled(match: Match, ref: MatchRef, others: Sequence[MatchRef], aliases: Aliases) -> Reconciled:
     views = [
-        SourceView(one.source.key, one.source.precedence_weight, one.captured_at, one.payload)
+        SourceView(
+            one.source.key,
+            one.source.precedence_weight,
+            one.captured_at,
+            one.payload,
+            is_crossed=one.is_crossed,
+        )
         for one in (ref, *others)
         if one.captured_at is not None
     ]
-    return reconcile(views)
+    return reconcile(views, known=match.payload, aliases=aliases)
 
 
 def _copy_columns(match: Match, state: dict[str, Any]) -> None:
@@ -269,10 +278,6 @@ def _copy_columns(match: Match, state: dict[str, Any]) -> None:
     match.series = str(state["metadata"].get("series") or "")[:200]
     if state["start_time"]:
         match.start_time = datetime.fromisoformat(state["start_time"])
-
-
-def _checksum(state: dict[str, Any]) -> str:
-    return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def _note_mode(ref: MatchRef, attempt: Attempt) -> None:
@@ -331,6 +336,8 @@ def _keep_watch(ref: MatchRef, match: Match, attempt: Attempt) -> _Watch:
     if scraper_id is not None:
         return _Watch(scraper_id, was_well=True)
     scraper = scrapers.ensure_active(ref, now=attempt.now)
+    if not scraper.total_updates:
+        takeovers.verify(ref, match, scraper)
     scrapers.record_update(scraper.pk, update)
     return _Watch(scraper.pk, was_well=not scraper.error_count and bool(scraper.total_updates))
 

@@ -179,6 +179,13 @@ def _end_pause(match_id: int, now: datetime) -> bool:
     return True
 
 
+def archive_joined(match: Match, *, into: Match, now: datetime) -> None:
+    """The match turned out to be another one: nothing is read for it any more, whatever it was. The caller saves."""
+    match.merged_into, match.lifecycle, match.scraper_status = into, L.ARCHIVED, ScraperStatus.STOPPED
+    match.pause_until, match.pause_reason = None, ""
+    match.completed_at, match.last_changed_at = match.completed_at or now, now
+
+
 def archive(*, before: datetime) -> int:
     """Completed long ago: no longer polled, still served."""
     old = Match.objects.filter(lifecycle=L.COMPLETED, completed_at__lt=before).order_by("pk")

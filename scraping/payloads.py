@@ -7,6 +7,7 @@ when it was read. A change that an older reader would misunderstand gets a new S
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -77,6 +78,11 @@ BREAKS = frozenset(
         Phase.INTERRUPTED,
     }
 )
+
+
+def checksum_of(state: Mapping[str, Any]) -> str:
+    """Of plain JSON values: equal states have equal ones, in whatever order their fields are."""
+    return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 class Frozen(BaseModel):
@@ -152,7 +158,7 @@ class MatchState(Frozen):
     metadata: dict[str, str | int | float | None] = Field(default_factory=dict)  # series, match_type, round, ...
 
     def checksum(self) -> str:
-        return hashlib.sha256(orjson.dumps(self.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)).hexdigest()
+        return checksum_of(self.model_dump(mode="json"))
 
 
 class Event(Frozen):

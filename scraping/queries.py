@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from operator import or_
-from typing import Literal
+from typing import Any, Literal
 
 from django.conf import settings
 from django.db.models import OuterRef, Prefetch, Q, QuerySet, Subquery
 
 from scraping.freshness import Freshness, measure
-from scraping.models import Match, MatchEvent, MatchLifecycle, MatchRef, Scraper, Snapshot
+from scraping.models import Conflict, Lineup, Match, MatchEvent, MatchLifecycle, MatchRef, Scraper, Snapshot
 from scraping.payloads import Status
 
 MAX_ID = 2**63 - 1
+MOST_CONFLICTS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,9 @@ def find_match(name: str) -> Match | None:
     """A match by its number or by its key at a source (crex_13KM), with references and scrapers."""
     if name.isascii() and name.isdigit():
         number = int(name) if len(name) <= 19 else MAX_ID + 1
-        return _detailed().filter(pk=number).first() if number <= MAX_ID else None
+        match = _detailed().filter(pk=number).first() if number <= MAX_ID else None
+        # A match that turned out to be another one answers with that one, under whose number it is known from now on.
+        return _detailed().filter(pk=match.merged_into_id).first() if match and match.merged_into_id else match
     return _detailed().filter(_has_key(name)).first() if "_" in name and name.isprintable() else None
 
 
@@ -49,10 +52,33 @@ def page_of_matches(wanted: MatchFilter, *, before_id: int | None, limit: int) -
 
 
 def page_of_events(match_id: int, *, since: int, limit: int) -> tuple[list[MatchEvent], bool]:
-    """The match's event rows (additions, corrections, retractions) after row `since`, in the order of writing."""
-    rows = MatchEvent.objects.filter(match=match_id, pk__gt=since).select_related("source").order_by("pk")
+    """The match's event rows (additions, corrections, retractions) after row `since`, in the order of writing.
+
+    Of several sources' words on one happening only the one that is believed.
+    """
+    rows = MatchEvent.objects.filter(match=match_id, pk__gt=since, is_served=True)
+    rows = rows.select_related("source").order_by("pk")
     found = list(rows[: limit + 1])
     return found[:limit], len(found) > limit
+
+
+def lineups_of(match_id: int) -> list[Lineup]:
+    """Before the start first, the most trusted source first, with the players in the source's order."""
+    rows = Lineup.objects.filter(match=match_id).select_related("source").prefetch_related("players")
+    return list(rows.order_by("-snapshot_type", "-source__precedence_weight", "source__key", "side"))
+
+
+def conflicts_of(match_id: int, *, is_open_only: bool, limit: int = MOST_CONFLICTS) -> list[Conflict]:
+    """What the match's sources disagree about, or did; the latest first."""
+    rows = Conflict.objects.filter(match=match_id)
+    if is_open_only:
+        rows = rows.filter(resolved_at__isnull=True)
+    return list(rows.order_by("-last_seen_at", "-pk")[:limit])
+
+
+def provenance_of(match_id: int) -> dict[str, Any]:
+    found = Match.objects.filter(pk=match_id).values_list("provenance", flat=True).first()
+    return found or {}
 
 
 def known_matches(*, ids: Sequence[int] | None = None, limit: int | None = None) -> list[Match]:
@@ -103,7 +129,7 @@ def _refs_with_scrapers() -> QuerySet[MatchRef]:
 def _filtered(wanted: MatchFilter) -> QuerySet[Match]:
     rows: QuerySet[Match] = Match.objects.all() if wanted.lifecycle else Match.objects.watched()
     exact = {name: getattr(wanted, name) for name in ("status", "sport", "lifecycle") if getattr(wanted, name)}
-    rows = rows.filter(**exact)
+    rows = rows.filter(merged_into=None, **exact)  # a match that became part of another one is listed as that one
     if wanted.source:
         rows = rows.filter(pk__in=MatchRef.objects.filter(source__key=wanted.source).values("match"))
     if wanted.team:

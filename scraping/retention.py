@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 
-from scraping import evidence, traffic
+from scraping import evidence, match_logs, traffic
 from scraping.models import (
     OPEN_STATES,
     Breaker,
@@ -21,6 +21,7 @@ from scraping.models import (
     JobItem,
     JobKind,
     Match,
+    MatchArchive,
     MatchLifecycle,
     OutcomeBucket,
     ProxySession,
@@ -101,6 +102,7 @@ def seldom() -> tuple[Rule, ...]:
         Rows("workers", f"{WORKERS_DAYS} day after their last word", partial(_workers, timedelta(days=WORKERS_DAYS))),
         Rows("breakers", "as long as their match or source", lambda _: _stray_breakers()),
         Rows("jobs", f"{jobs_words} after their end", partial(_jobs, jobs), batch=MATCHES_AT_ONCE),
+        _MatchLogRule("match-logs", _days(config.match_log_retention_days)[1]),
         _MatchRule("matches", f"{matches_words} after their end, with their events", partial(_matches, matches)),
     )
 
@@ -206,6 +208,22 @@ class _EvidenceRule:
 
 
 @dataclass(frozen=True)
+class _MatchLogRule:
+    """Records of matches: rows that are files too."""
+
+    table: str
+    keeps: str
+
+    def outstanding(self, now: datetime) -> Amount:
+        found = match_logs.outdated(now, None)
+        return Amount(len(found), sum(one.size_bytes for one in found))
+
+    def step(self, now: datetime) -> Amount:
+        found = match_logs.outdated(now, MATCHES_AT_ONCE)
+        return Amount(match_logs.remove(found), sum(one.size_bytes for one in found))
+
+
+@dataclass(frozen=True)
 class _DayRule:
     """Days of traffic are added up rather than forgotten: a counter that Prometheus reads never goes down."""
 
@@ -237,6 +255,7 @@ class _MatchRule:
                 match = self.outdated(now).select_for_update(skip_locked=True).filter(pk=match_id).first()
                 if match is not None:
                     evidence.remove(list(Evidence.objects.filter(error__match=match)))
+                    match_logs.remove(list(MatchArchive.objects.filter(match=match)))
                     match.delete()
                     deleted += 1
         return Amount(deleted)

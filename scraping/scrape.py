@@ -8,7 +8,22 @@ from contextlib import contextmanager, suppress
 
 from django.utils import timezone
 
-from scraping import breakers, discover, errors_log, events, failures, ingest, jobs, journal, stages
+from scraping import (
+    believing,
+    besides,
+    breakers,
+    discover,
+    endings,
+    errors_log,
+    events,
+    failures,
+    fixtures,
+    ingest,
+    jobs,
+    joining,
+    journal,
+    stages,
+)
 from scraping.check import check
 from scraping.engine import Engine
 from scraping.errors import BreakerOpen, Gone, NotStored, PayloadRejected, StaleFence
@@ -96,6 +111,8 @@ def take_in(claim: Claim, ref: MatchRef, reading: Reading, payload: Payload, eng
         ingested = ingest.apply(payload, ref_id=ref.pk, pace=engine.policies.pace, attempt=attempt, known=ref)
         crash_point("ingest.applied")
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
+        if ingested.is_turn and not payload.is_partial_state:  # of a source that tells but a part, no more can be had
+            endings.sync_at_turn(ref, now=now)
     engine.progress(claim, Stage.PERSISTED)
     if ingested.is_taken:
         engine.told.put(ref.pk, payload)
@@ -131,29 +148,35 @@ def scrape_discovery(claim: Claim, engine: Engine) -> None:
     )
     with shown(reading):
         found = adapter.parse_list(reading, source.base_url)
+    coming = fixtures.read(source, adapter, engine, now=timezone.now())
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
     with journal.finishing(claim, now=now):
-        new = discover.register(source, found, now=now)
+        new = discover.register(source, (*coming.found, *found), now=now, fixtures_at=coming.noted_at)
         breakers.record_success(claim.task_id, source, policies=engine.policies, now=now)
     if new:
         logger.info("%d new matches at %s", new, source.key, extra={"action": "matches_discovered"})
+    joining.sweep_quietly(now=now)
 
 
 def scrape_full(claim: Claim, engine: Engine) -> None:
-    """A whole match for a job: state and every event in one transaction, or nothing."""
+    """A whole match: state and every event in one transaction, or nothing.
+
+    For a job, events that are known already are not read again; at a turn or at the end of a match they are.
+    """
     ref, target = _target(claim, engine)
+    through = ref.events_through if claim.job_id else 0
 
     def read() -> Payload:
-        reading, payload = read_whole(engine.reader, target, is_enough=lambda page: _reaches(page, ref.events_through))
+        reading, payload = read_whole(engine.reader, target, is_enough=lambda page: _reaches(page, through))
         engine.progress(claim, Stage.CAPTURED)
         with shown(reading):
             check(payload, expected_id=ref.source_event_id, sport=ref.match.sport)
         return payload
 
     payloads = [read()]
-    if ref.payload and goes_backwards(ref.payload, payloads[0].normalized()):
-        payloads.append(read())  # a score that goes down is believed when it is read twice
+    while len(payloads) < believing.BELIEVED_AFTER and _goes_down(ref, payloads[-1]):
+        payloads.append(read())
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
     with journal.finishing(claim, now=now):
@@ -189,12 +212,27 @@ def scrape_round(claim: Claim, engine: Engine) -> None:
     logger.info("%s: %d matches, %d to be read", job.name, len(found), opened, extra={"action": "round_discovered"})
 
 
+def _goes_down(ref: MatchRef, payload: Payload) -> bool:
+    """A score that goes down is believed when it is read often enough."""
+    return bool(ref.payload) and goes_backwards(ref.payload, payload.normalized())
+
+
+def scrape_lineups(claim: Claim, engine: Engine) -> None:
+    besides.read_lineups(claim, engine, *_target(claim, engine))
+
+
+def scrape_figures(claim: Claim, engine: Engine) -> None:
+    besides.read_figures(claim, engine, *_target(claim, engine))
+
+
 FLOWS = {
     Resource.SCORECARD: scrape_scorecard,
     Resource.COMMENTARY: scrape_commentary,
     Resource.DISCOVERY: scrape_discovery,
     Resource.FULL: scrape_full,
     Resource.ROUND: scrape_round,
+    Resource.LINEUPS: scrape_lineups,
+    Resource.FIGURES: scrape_figures,
 }
 
 

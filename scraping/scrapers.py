@@ -6,11 +6,12 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
 from django.db.models import F
 
-from scraping.models import MatchRef, Scraper
+from scraping.models import MatchEvent, MatchRef, Scraper
 from scraping.signals import scraper_restarted
 
 
@@ -89,5 +90,28 @@ def restart(scraper: Scraper, *, reason: str, now: datetime) -> Scraper | None:
     MatchRef.objects.filter(pk=scraper.ref_id).update(
         next_poll_at=now, read_mode="", read_mode_reason=f"a fresh start: {reason}"[:200], read_mode_since=now
     )
-    scraper_restarted.send_robust(sender=Scraper, match_id=scraper.ref.match_id, reason=reason)
+    position = position_of(scraper.ref)
+    scraper_restarted.send_robust(sender=Scraper, match_id=scraper.ref.match_id, reason=reason, **position)
     return fresh
+
+
+def position_of(ref: MatchRef) -> dict[str, str | int]:
+    """Where the reading of a match stands: all of it is in the database, and whoever reads next goes on from there."""
+    match = ref.match
+    last = MatchEvent.objects.filter(match=match, source_id=ref.source_id, is_current=True, ordinal__isnull=False)
+    ball = last.order_by("-ordinal").values_list("event_id", "over", "minute", "description").first()
+    sides = (match.payload.get("score") or {}).items()
+    score = [f"{side} {told}" for side, one in sides if (told := _told(one or {}))]
+    return {
+        "sequence": match.sequence,
+        "score": "; ".join(score) or "none yet",
+        "innings": match.payload.get("current_innings") or 0,
+        "events_through": ref.events_through,
+        "last_event": " ".join(str(part) for part in ball if part)[:200] if ball else "none yet",
+    }
+
+
+def _told(side: dict[str, Any]) -> str:
+    if side.get("runs") is not None:
+        return f"{side['runs']}/{side.get('wickets') or 0} ({side.get('overs') or '0.0'})"
+    return str(side["goals"]) if side.get("goals") is not None else ""

@@ -21,6 +21,19 @@ def ball(innings: int, over: int, index: int) -> str:
     return f"b:{innings}:{over}:{index}"
 
 
+def ball_after(before: str, innings: int, label: str) -> str:
+    """The slot of a delivery, given that of the one before it and its own label "11.5"; empty if that does not tell."""
+    kind, *numbers = before.split(":")
+    over_text = label.partition(".")[0]
+    if kind != "b" or len(numbers) != 3 or not over_text.isdecimal():
+        return ""
+    last_innings, last_over, last_index = map(int, numbers)
+    over = int(over_text)
+    if (innings, over) == (last_innings, last_over):
+        return ball(innings, over, last_index + 1)
+    return ball(innings, over, 1)
+
+
 def wicket(innings: int, number: int) -> str:
     """The fall of the n-th wicket of an innings."""
     return f"w:{innings}:{number}"

@@ -16,7 +16,7 @@ from typing import Any
 
 from django.db import transaction
 
-from scraping import drift, tally_metrics, traffic
+from scraping import drift, tally_metrics, traffic, unknowns
 from scraping.integrity import INTEGRITY, fields_of, schema_of
 from scraping.models import Source
 from scraping.payloads import Payload
@@ -85,6 +85,7 @@ class Tallies:
             self._count_integrity(where, 1.0 - payload.integrity.null_field_rate)
             for name in payload.integrity.missing_fields:
                 self._counted.missing[source, name] += 1
+        unknowns.count(source, payload)
         tally_metrics.null_rates.put(f"{source}_{payload.source_event_id}", payload.integrity.null_field_rate)
 
     def _count_integrity(self, where: tuple[str, str, datetime], share: float) -> None:
@@ -108,7 +109,7 @@ class Tallies:
             self._take_back(counted, fills)
             raise
         tally_metrics.publish(counted.requests, counted.blocked, counted.missing)
-        return written
+        return written + unknowns.flush(now=now, is_last=is_last)
 
     def _due_fills(self, now: datetime, is_last: bool) -> Fills:
         """All of them now and then, and at the end; else none."""

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, Min, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from scraping import breakers, scrapers
@@ -27,6 +27,7 @@ from scraping.signals import match_updated
 from victoryline.lib.crash import crash_point
 
 REMEMBERED = 2000
+SIDE_BY_SIDE = timedelta(seconds=10)  # sources so close to each other count the same as a moment ago: see reconcile
 
 
 class MovedOnError(Exception):
@@ -72,11 +73,12 @@ class Again:
 def for_polling(ref_ids: Sequence[int]) -> QuerySet[MatchRef]:
     """Refs as a poll needs them: with the rows that decide about it, and without payloads."""
     others = MatchRef.objects.filter(match=OuterRef("match")).exclude(pk=OuterRef("pk"))
+    oldest = others.order_by().values("match").annotate(oldest=Min("captured_at")).values("oldest")
     return (
         MatchRef.objects.filter(pk__in=ref_ids)
         .select_related("source__breaker", "match", "breaker")
         .defer("payload", "match__payload", "match__provenance")
-        .annotate(has_other_sources=Exists(others))
+        .annotate(has_other_sources=Exists(others), oldest_other=Subquery(oldest))
     )
 
 
@@ -88,6 +90,7 @@ def is_again(claim: Claim, ref: MatchRef, payload: Payload, last: Payload | None
         and claim.attempt == 1
         and mode == ref.read_mode
         and _is_well(ref)
+        and _counts_as_before(ref, payload.captured_at)
         and payload.state == last.state
         and payload.events == last.events
         and payload.integrity == last.integrity
@@ -105,12 +108,21 @@ def _is_well(ref: MatchRef) -> bool:
         and match.scraper_status == ScraperStatus.ACTIVE
         and match.failing_since is None
         and not ref.suspect_checksum
-        and not getattr(ref, "has_other_sources", True)
         and of_ref is not None
         and of_ref.state == BreakerState.CLOSED
         and of_ref.failure_count == 0
         and (of_source is None or (of_source.state == BreakerState.CLOSED and of_source.failure_count == 0))
     )
+
+
+def _counts_as_before(ref: MatchRef, captured_at: datetime) -> bool:
+    """Is no source heard so much later than another one that it would be believed more or less than before?"""
+    if not getattr(ref, "has_other_sources", True):
+        return True
+    oldest: datetime | None = getattr(ref, "oldest_other", None)
+    if oldest is None or ref.captured_at is None:
+        return False
+    return captured_at - min(oldest, ref.captured_at) <= SIDE_BY_SIDE
 
 
 def again(claim: Claim, ref: MatchRef, payload: Payload, *, pace: Pace, now: datetime) -> Again:
@@ -126,7 +138,7 @@ def write(readings: Sequence[Again], *, now: datetime) -> None:
     ref_ids = [one.ref.pk for one in readings]
     _lock_matches([one.ref.match_id for one in readings])
     crash_point("ingest.locked")
-    _expect(len(readings), _update_matches(readings))
+    _expect(len({one.ref.match_id for one in readings}), _update_matches(readings))
     crash_point("ingest.match")
     _expect(len(readings), _update_refs(readings))
     crash_point("ingest.ref")
@@ -148,9 +160,12 @@ def _lock_matches(match_ids: Sequence[int]) -> None:
 
 
 def _update_matches(readings: Sequence[Again]) -> int:
-    rows = [(one.ref.match_id, _moment(one.payload.captured_at)) for one in readings]
+    read_at: dict[int, list[datetime]] = {}
+    for one in readings:
+        read_at.setdefault(one.ref.match_id, []).append(one.payload.captured_at)
+    rows = [(match_id, _moment(max(moments)), len(moments)) for match_id, moments in read_at.items()]
     return _run(
-        """UPDATE scraping_match SET total_scrapes = total_scrapes + 1, last_scraper_update =
+        """UPDATE scraping_match SET total_scrapes = total_scrapes + v.column3, last_scraper_update =
              CASE WHEN last_scraper_update > v.column2 THEN last_scraper_update ELSE v.column2 END
            FROM (VALUES {rows}) AS v
            WHERE scraping_match.id = v.column1 AND lifecycle = %s AND status = %s AND scraper_status = %s

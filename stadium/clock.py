@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-MAX_PACE = 1000.0
+MAX_PACE = 4_000.0
 
 
 @dataclass(frozen=True, slots=True)

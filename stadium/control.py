@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 from aiohttp import web
 
+from stadium import told
 from stadium.context import STADIUM
+from stadium.endpoints import Site
 from stadium.faults import BadFaultError
 
 
@@ -17,6 +19,8 @@ def add_routes(app: web.Application) -> None:
     app.router.add_post("/control/skip", skip)
     app.router.add_post("/control/sessions", set_sessions)
     app.router.add_post("/control/tokens", set_tokens)
+    app.router.add_post("/control/told", set_told)
+    app.router.add_get("/control/told", show_told)
     app.router.add_post("/control/faults", plant_fault)
     app.router.add_get("/control/faults", list_faults)
     app.router.add_delete("/control/faults", clear_faults)
@@ -90,6 +94,27 @@ async def set_tokens(request: web.Request) -> web.Response:
     return web.json_response({"seconds": policy.seconds, "not_before": policy.not_before, "in_pages": policy.in_pages})
 
 
+async def set_told(request: web.Request) -> web.Response:
+    """How a site tells what another knows better: `{"site": "espncricinfo", "delay": 3, "mistakes": 0.02,
+    "corrects_after": 20, "names": true, "sides": true}`. What is not given stays; a site that is the first of a
+    match's sites only ever heeds the delay.
+    """
+    body, manners = await _body(request), request.app[STADIUM].world.programme.manners
+    site = body.pop("site", None)
+    if site not in get_args(Site):
+        raise _bad(f"site must be one of {', '.join(get_args(Site))}; got {site!r}")
+    try:
+        manners[site] = told.changed(manners.get(site, told.RIGHT), body)
+    except ValueError as error:
+        raise _bad(str(error)) from error
+    return web.json_response({"site": site, **manners[site].as_json()})
+
+
+async def show_told(request: web.Request) -> web.Response:
+    manners = request.app[STADIUM].world.programme.manners
+    return web.json_response({site: manner.as_json() for site, manner in manners.items()})
+
+
 async def plant_fault(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
     try:
@@ -125,12 +150,13 @@ async def show_latest(request: web.Request) -> web.Response:
 
 
 async def reset(request: web.Request) -> web.Response:
-    """Counters to zero and no faults. The clock and the matches go on."""
+    """Counters to zero, no faults, and sites that tell as they did at the start. The clock and the matches go on."""
     stadium = request.app[STADIUM]
     removed = stadium.faults.clear()
     stadium.counters.reset()
     stadium.policy.seconds, stadium.policy.not_before = stadium.world.config.session_seconds, 0.0
     stadium.tokens.reset()
+    stadium.world.reset_manners()
     return web.json_response({"removed": removed})
 
 

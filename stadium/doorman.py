@@ -69,14 +69,14 @@ async def _match_of(request: web.Request) -> str:
         body = json.loads(await request.read())
     except ValueError:
         return ""
-    return str(body.get("matchKey", "")) if isinstance(body, dict) else ""
+    return str(body.get("matchKey") or body.get("mf") or "") if isinstance(body, dict) else ""
 
 
 def _match_in_address(request: web.Request) -> str:
     info = request.match_info
-    if "name" in info:
+    if "name" in info:  # a slug with the key behind it, of Crex and of ESPNcricinfo
         return info["name"].rpartition("-")[2]
     if "custom" in info:
         number = number_of_custom_id(info["custom"])
         return "" if number is None else str(event_id(number))
-    return info.get("id") or request.query.get("key") or ""
+    return info.get("id") or request.query.get("key") or request.query.get("event") or ""

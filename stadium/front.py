@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from html import escape
+from typing import get_args
 
 from aiohttp import web
 
 from stadium.context import STADIUM
+from stadium.endpoints import Site
 from stadium.truth import summary
 
 
@@ -24,7 +26,7 @@ async def front_page(request: web.Request) -> web.Response:
     world = request.app[STADIUM].world
     moment = world.clock.now()
     rows = []
-    for match in world.programme.on_show(moment):
+    for match in (match for site in get_args(Site) for match in world.on_show(site, moment)):
         told = summary(world, match, moment)
         names = escape(" - ".join(team.name for team in match.teams))
         rows.append(

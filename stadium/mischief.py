@@ -13,6 +13,7 @@ from stadium import hostility
 from stadium.crex import blob
 from stadium.endpoints import Endpoint, Handler
 from stadium.faults import Fault
+from stadium.keys import EVENT_ID_SITES
 
 WRONG_MATCH = web.RequestKey("wrong_match", bool)  # set: handlers answer with another match's data
 CHALLENGE_BODY = '{"error":{"code":403,"reason":"challenge"}}'
@@ -58,7 +59,7 @@ async def _before(
         case "empty":
             return web.Response(content_type="text/html" if endpoint.target == "page" else "application/json")
         case "challenge":
-            if endpoint.is_gated and endpoint.site == "sofascore":
+            if endpoint.is_gated and endpoint.site in EVENT_ID_SITES:
                 return web.Response(status=403, text=CHALLENGE_BODY, content_type="application/json")
             return web.Response(text=CHALLENGE_PAGE, content_type="text/html")
         case "login":
@@ -146,6 +147,8 @@ def _halved(value: Any) -> Any:
     if isinstance(value, list):
         return value[::2]
     if isinstance(value, dict):
+        if "commentary" in value:
+            return _halved_within(value)
         if any(isinstance(item, list) for item in value.values()):
             return {key: _halved(item) if isinstance(item, list) else item for key, item in value.items()}
         if value and all(isinstance(item, dict) for item in value.values()) and "event" not in value:
@@ -153,6 +156,20 @@ def _halved(value: Any) -> Any:
     return value
 
 
+def _halved_within(value: Any) -> Any:
+    """Every second item of the lists of balls and of matches gone, however deep they lie."""
+    if isinstance(value, list):
+        return [_halved_within(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: item[::2] if key in _DEEP_LISTS and isinstance(item, list) else _halved_within(item)
+        for key, item in value.items()
+    }
+
+
+_DEEP_LISTS = ("items", "ballComments", "comments", "matches")
+_NEXT_BLOB = re.compile(r'(<script id="__NEXT_DATA__"[^>]*>)(.*?)(</script>)', re.DOTALL)
 _FEED_BLOB = re.compile(r'(<script id="app-root-state"[^>]*>)(.*?getBallFeeds.*?)(</script>)', re.DOTALL)
 _BLOB = re.compile(r'<script id="(?:app-root-state|__NEXT_DATA__)"[^>]*>.*?</script>', re.DOTALL)
 
@@ -169,12 +186,17 @@ def _rename_html(text: str) -> str:
 
 
 def _halve_html(text: str) -> str:
-    """Half of a list's cards, or of the ball feed in a match page's blob."""
+    """Half of a list's cards, or of the balls in a match page's blob."""
+    text = _NEXT_BLOB.sub(lambda m: m[1] + _halve_next(m[2]) + m[3], text)
     head, *cards = _FEED_BLOB.sub(lambda m: m[1] + _halve_blob(m[2]) + m[3], text).split("<!--card-->")
     if not cards:
         return head
     last, _, tail = cards[-1].partition("<!--/cards-->")
     return head + "".join([*cards[:-1], last][::2]) + tail
+
+
+def _halve_next(text: str) -> str:
+    return json.dumps(_halved_within(json.loads(text))).replace("</", "<\\/")
 
 
 def _halve_blob(text: str) -> str:

@@ -65,7 +65,7 @@ class Player(NamedTuple):
     @property
     def short(self) -> str:
         first, _, last = self.name.partition(" ")
-        return f"{first[0]} {last}"
+        return f"{first[0]} {last}" if last else first
 
     @property
     def slug(self) -> str:
@@ -83,6 +83,18 @@ class Team:
     @property
     def slug(self) -> str:
         return slug(self.name)
+
+
+_PLAIN = str.maketrans("áãâéêíóôõúçÁÉÍÓÚ", "aaaeeiooouc" + "AEIOU")
+
+
+def other_name(team: Team, club: str) -> str:
+    """What another site calls the team: without accents, and with what kind of club it is."""
+    return f"{team.name.translate(_PLAIN)} {club}"
+
+
+def other_short(team: Team) -> str:
+    return "".join(char for char in team.name.translate(_PLAIN) if char.isalnum())[:3].upper()
 
 
 def slug(text: str) -> str:

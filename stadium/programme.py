@@ -1,4 +1,4 @@
-"""The programme: slots in which match follows match for ever.
+"""The programme: slots in which match follows match for ever, or a recording that is played once.
 
 Match n of a slot starts at `first_start + n * period`, so any match can be found and generated on its own, at any time
 and in any process. A period is longer than the longest match of its kind.
@@ -11,14 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from random import Random
-from typing import Literal
 
 from stadium import keys, told
 from stadium.cricket import play as cricket_play
-from stadium.cricket.play import FIFTY, T10, T20, Rules
-from stadium.cricket.script import CricketScript, NoticeKind
+from stadium.cricket.script import CricketScript
 from stadium.football import play as football_play
-from stadium.football.script import FootballScript, Period
+from stadium.football.script import FootballScript
 from stadium.people import (
     COMPETITIONS,
     CRICKET_TEAMS,
@@ -28,30 +26,11 @@ from stadium.people import (
     cricket_team,
     football_team,
 )
+from stadium.slots import PERIODS, REPLAY_TURNS, SITES, ReplayOptions, Slot, bill_of, slots_of
+from stadium.told import RIGHT, Manner
 
-LINGER_SECONDS = 3600.0  # how long a finished match stays in the lists
-SITES: dict[str, str] = {"cricket": "crex", "football": "sofascore"}
-PERIODS = {20: 12_000.0, 10: 7_200.0, 50: 25_200.0}
-FOOTBALL_PERIOD = 9_000.0
-
-Start = Callable[[CricketScript | FootballScript], float]  # when a slot's first match starts, given its script
-
-
-@dataclass(frozen=True)
-class Slot:
-    number: int
-    sport: Literal["cricket", "football"]
-    start: Start
-    rules: Rules = T20
-    homes: tuple[str, ...] = ()  # the sites that show it, the one that knows best first; empty: the one of its sport
-
-    @property
-    def sites(self) -> tuple[str, ...]:
-        return self.homes or (SITES[self.sport],)
-
-    @property
-    def period(self) -> float:
-        return FOOTBALL_PERIOD if self.sport == "football" else PERIODS[self.rules.overs]
+__all__ = ["PERIODS", "SITES", "Match", "Programme", "Slot", "slots_of"]
+LINGER_SECONDS = 3600.0  # how long a finished match stays in the lists; a recording that is played once stays for ever
 
 
 @dataclass(frozen=True)
@@ -66,15 +45,27 @@ class Match:
     starts_at: float
     script: CricketScript | FootballScript
     site: str
-    delay_seconds: float = 0.0  # on the wall: this site is so much behind
+    venue: str  # the same at every site, whatever they call the teams
+    manner: Manner = RIGHT
+    corrected: int = 0  # how many of the site's mistakes have been put right
 
     def at(self, site: str) -> Match:
-        """The same match as another of its sites tells it."""
-        return self if site == self.site else replace(self, site=site, **told.at(self, site))
+        """The same match, as truly told, under the key that another of its sites has for it."""
+        return self if site == self.site else replace(self, site=site)
 
     @cached_property
     def key(self) -> str:
         return keys.key_at(self.site, self.number)
+
+    @property
+    def edition(self) -> tuple[object, ...]:
+        """Whatever is made of the match's script is good for this edition of it only."""
+        return self.number, self.site, self.manner, self.corrected
+
+    @property
+    def delay_seconds(self) -> float:
+        """On the wall: this site is so much behind."""
+        return self.manner.delay_seconds
 
     @property
     def teams(self) -> tuple[Team, Team]:
@@ -93,53 +84,83 @@ class Match:
         return bisect_right(self.times, simulated)
 
     @property
-    def venue(self) -> str:
-        place = self.teams[0].name.split()
-        if self.slot.sport == "football":
-            return f"Estádio {place[-1]}"
-        return f"{GROUNDS[self.slot.number % len(GROUNDS)]}, {place[0]}"
-
-    @property
     def series(self) -> tuple[str, str]:
         if not isinstance(self.script, CricketScript):
             return "Brasileirão Série A", "BSA"
+        if self.script.occasion:
+            return self.script.occasion.series, self.script.occasion.series_short
         name, short = COMPETITIONS[self.slot.number % len(COMPETITIONS)]
         return f"{name} {self.format}", short
 
     @property
     def format(self) -> str:
-        overs = self.script.overs if isinstance(self.script, CricketScript) else 0
-        return "ODI" if overs == 50 else f"T{overs}"
+        return self.script.format if isinstance(self.script, CricketScript) else "football"
 
 
 class Programme:
-    def __init__(self, text: str, seed: int) -> None:
+    """`manners` says how each site tells matches that another one knows better; it may change while the sites run."""
+
+    def __init__(self, text: str, seed: int, replay: ReplayOptions | None = None) -> None:
         self.text, self.seed = text, seed
-        self.slots = slots_of(text)
+        bill = bill_of(text, replay)
+        self.slots, self.complaints = bill.slots, bill.complaints
+        self.manners = dict(bill.manners)
+        self._by_first_number = {slot.first_number: slot for slot in self.slots if slot.recording}
         self._first_starts: dict[int, float] = {}
-        self._match = lru_cache(maxsize=max(128, 3 * len(self.slots)))(self._generate)
-        self._elsewhere = lru_cache(maxsize=max(128, 3 * len(self.slots)))(self._tell)
+        size = max(128, 3 * len(self.slots))
+        tellings = max(128, 3 * sum(len(slot.sites) for slot in self.slots))
+        self._match = lru_cache(maxsize=size)(self._generate)
+        self._telling = lru_cache(maxsize=tellings)(self._tell)
+        self._mistakes = lru_cache(maxsize=tellings)(self._mistaken)
         self._script = lru_cache(maxsize=len(self.slots))(self._compose)  # a first script is asked for twice
         for slot in self.slots:
             self._first_starts[slot.number] = slot.start(self._script(slot, 0))
 
-    def match(self, slot: Slot, turn: int, site: str = "") -> Match:
-        """As `site` tells it; empty: as the site that knows best does."""
-        return self._elsewhere(slot.number, turn, site) if site else self._match(slot.number, turn)
+    def match(self, slot: Slot, turn: int, site: str = "", corrected: int = 0) -> Match:
+        """As `site` tells it, with so many mistakes put right; empty: as the site that knows best does."""
+        if not site:
+            return self._match(slot.number, turn)
+        return self._telling(slot.number, turn, site, self.manner(slot, site), corrected)
 
-    def _tell(self, slot_number: int, turn: int, site: str) -> Match:
-        return self._match(slot_number, turn).at(site)
+    def manner(self, slot: Slot, site: str) -> Manner:
+        manner = self.manners.get(site, RIGHT)
+        return manner if site != slot.sites[0] else Manner(manner.delay_seconds)
+
+    def mistakes(self, slot: Slot, turn: int, site: str) -> tuple[float, ...]:
+        """When the events that the site tells wrongly happened, in simulated seconds."""
+        return self._mistakes(slot.number, turn, site, self.manner(slot, site))
+
+    def _mistaken(self, slot_number: int, turn: int, site: str, manner: Manner) -> tuple[float, ...]:
+        match = self._match(slot_number, turn)
+        places = told.mistaken(match.script, manner, self._telling_seed(match, site))
+        return tuple(match.times[place] for place in places)
+
+    def _tell(self, slot_number: int, turn: int, site: str, manner: Manner, corrected: int) -> Match:
+        match = self._match(slot_number, turn)
+        script = told.retold(match.script, site, manner, self._telling_seed(match, site), corrected)
+        return replace(match, site=site, script=script, manner=manner, corrected=corrected)
+
+    def _telling_seed(self, match: Match, site: str) -> str:
+        return f"{self.seed}:{match.number}:{site}"
 
     def find(self, number: int | None, simulated: float) -> Match | None:
         """The match with this number, if it has been announced by now."""
-        if number is None:
+        place = None if number is None else self._place(number)
+        if place is None:
             return None
-        turn, index = divmod(number, len(self.slots))
-        slot = self.slots[index]
+        slot, turn = place
         horizon = 38 if slot.sport == "football" else 1  # a league's rounds are known long before
-        if self._start(slot, turn) - horizon * slot.period > simulated:
+        if not slot.is_once and self._start(slot, turn) - horizon * slot.period > simulated:
             return None
         return self.match(slot, turn)
+
+    def _place(self, number: int) -> tuple[Slot, int] | None:
+        if not self._by_first_number:
+            turn, index = divmod(number, len(self.slots))
+            return self.slots[index], turn
+        turn = number % REPLAY_TURNS
+        slot = self._by_first_number.get(number - turn)
+        return None if slot is None or (slot.is_once and turn) else (slot, turn)
 
     def current_turn(self, slot: Slot, simulated: float) -> int:
         return max(int((simulated - self._first_starts[slot.number]) // slot.period), 0)
@@ -149,6 +170,8 @@ class Programme:
         return [match for slot in self.slots for match in self._slot_on_show(slot, simulated)]
 
     def _slot_on_show(self, slot: Slot, simulated: float) -> list[Match]:
+        if slot.is_once:
+            return [self.match(slot, 0)]
         turn = self.current_turn(slot, simulated)
         earlier = [self.match(slot, turn - 1)] if turn else []
         current = self.match(slot, turn)
@@ -156,17 +179,21 @@ class Programme:
         return [m for m in [*earlier, current, *coming] if simulated < m.ends_at + LINGER_SECONDS]
 
     def _start(self, slot: Slot, turn: int) -> float:
-        return self._first_starts[slot.number] + turn * slot.period
+        return self._first_starts[slot.number] + (turn * slot.period if turn else 0.0)
 
     def _generate(self, slot_number: int, turn: int) -> Match:
         slot = self.slots[slot_number]
-        number = turn * len(self.slots) + slot_number
-        return Match(number, slot, turn, self._start(slot, turn), self._script(slot, turn), slot.sites[0])
+        number = slot.first_number + turn % REPLAY_TURNS if slot.recording else turn * len(self.slots) + slot_number
+        script = self._script(slot, turn)
+        return Match(number, slot, turn, self._start(slot, turn), script, slot.sites[0], _venue(slot, script))
 
     def _compose(self, slot: Slot, turn: int) -> CricketScript | FootballScript:
+        if slot.recording:
+            return slot.recording.script
         random = Random(f"{self.seed}:{slot.number}:{turn}")
         if slot.sport == "football":
-            return football_play.Play(random, self._teams(random, slot, football_team, FOOTBALL_TEAMS)).run()
+            sides = self._teams(random, slot, football_team, FOOTBALL_TEAMS)
+            return football_play.Play(random, sides, may_vary=turn > 0).run()
         teams = self._teams(random, slot, cricket_team, CRICKET_TEAMS)
         return cricket_play.Play(random, slot.rules, teams, may_rain=turn > 0).run()
 
@@ -176,59 +203,23 @@ class Programme:
         first, second = random.sample(range(band), 2)
         return team((slot.number * band + first) % pool), team((slot.number * band + second) % pool)
 
-
-def slots_of(text: str) -> tuple[Slot, ...]:
-    """The slots of `demo`, `single`, `load:N`, `mixed:C:F`, `members:N` or `board:N`."""
-    name, *numbers = text.split(":")
-    try:
-        counts = [int(number) for number in numbers]
-        if name == "demo" and not counts:
-            return _demo()
-        if name == "single" and not counts:
-            return (Slot(0, "cricket", lambda script: -300.0),)
-        if name == "load" and len(counts) == 1 and 0 < counts[0] <= CRICKET_TEAMS // 2:
-            return tuple(Slot(i, "cricket", _staggered(i), FIFTY) for i in range(counts[0]))
-        if name == "mixed" and len(counts) == 2 and sum(counts) > 0 and min(counts) >= 0 and counts[1] <= 50:
-            return _mixed(*counts)
-        if name == "members" and len(counts) == 1 and 0 < counts[0] <= CRICKET_TEAMS // 2:
-            return tuple(Slot(i, "cricket", _staggered(i), homes=("crexpro",)) for i in range(counts[0]))
-        if name == "board" and len(counts) == 1 and 0 < counts[0] <= CRICKET_TEAMS // 2:
-            return tuple(Slot(i, "cricket", _staggered(i), FIFTY, homes=("board",)) for i in range(counts[0]))
-    except ValueError:
-        pass
-    known = "demo, single, load:N (N up to 400), mixed:C:F (F up to 50), members:N or board:N (N up to 400)"
-    raise ValueError(f"programme must be {known}, not {text!r}")
+    def announcement(self) -> list[str]:
+        """What is played from recordings, what was made up for it, and which files can't be played."""
+        lines = [f"left out: {complaint}" for complaint in self.complaints]
+        for slot in self.slots:
+            match = self.match(slot, 0)
+            if slot.recording and isinstance(match.script, CricketScript) and match.script.occasion:
+                names = " v ".join(team.name for team in match.teams)
+                where = ", ".join(f"{site} {keys.key_at(site, match.number)}" for site in slot.sites)
+                lines.append(f"plays {slot.recording.name}: {names}, {match.format} ({where})")
+                lines.append(f"  made up: {', '.join(match.script.occasion.invented)}")
+        return lines
 
 
-def _staggered(index: int) -> Start:
-    return lambda script: -(300.0 + 37.0 * index % 2400)
-
-
-def _mixed(cricket: int, football: int) -> tuple[Slot, ...]:
-    first = tuple(Slot(i, "cricket", _staggered(i)) for i in range(cricket))
-    return first + tuple(Slot(i, "football", _staggered(i)) for i in range(cricket, cricket + football))
-
-
-def _demo() -> tuple[Slot, ...]:
-    """At pace 10 a minute on the wall is 600 simulated seconds."""
-    return (
-        Slot(0, "cricket", lambda script: -900.0),  # early in the first innings
-        Slot(1, "cricket", lambda script: -min(_break(script) + 3_400.0, script.ends_at - 1_200.0)),  # in a chase
-        Slot(2, "cricket", lambda script: -_break(script) + 250.0),  # about to enter the innings break
-        Slot(3, "cricket", lambda script: -script.ends_at + 900.0),  # about to finish
-        Slot(4, "cricket", lambda script: 1_500.0),  # starts in two and a half minutes
-        Slot(5, "cricket", lambda script: -2_000.0, T10),  # a short one
-        Slot(6, "cricket", lambda script: -3_300.0),  # late in the first innings
-        Slot(7, "football", lambda script: -1_300.0),  # in the first half
-        Slot(8, "football", lambda script: -_halftime(script) - 500.0),  # at halftime
-    )
-
-
-def _break(script: CricketScript | FootballScript) -> float:
-    assert isinstance(script, CricketScript)
-    return script.time_of(NoticeKind.INNINGS_BREAK)
-
-
-def _halftime(script: CricketScript | FootballScript) -> float:
-    assert isinstance(script, FootballScript)
-    return script.time_of(Period.HALFTIME)
+def _venue(slot: Slot, script: CricketScript | FootballScript) -> str:
+    if isinstance(script, CricketScript) and script.occasion:
+        return script.occasion.venue
+    place = script.teams[0].name.split()
+    if slot.sport == "football":
+        return f"Estádio {place[-1]}"
+    return f"{GROUNDS[slot.number % len(GROUNDS)]}, {place[0]}"

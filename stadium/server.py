@@ -19,9 +19,15 @@ from stadium.crexpro import routes as crexpro
 from stadium.crexpro.tokens import TokenOffice
 from stadium.doorman import doorman
 from stadium.endpoints import ENDPOINTS, register
+from stadium.espn import routes as espn
+from stadium.espn.plays import Diary
+from stadium.espncricinfo import routes as espncricinfo
+from stadium.espncricinfo.balls import BallBook
 from stadium.faults import FaultBox
 from stadium.gate import Gate, SessionPolicy
+from stadium.sofascore import cricket_routes as sofascore_cricket
 from stadium.sofascore import routes as sofascore
+from stadium.sofascore.cricket_balls import IncidentBook
 from stadium.world import Shelf, World
 
 SHUTDOWN_SECONDS = 0.5
@@ -38,12 +44,19 @@ def build_app(config: StadiumConfig, world: World | None = None) -> web.Applicat
         gates={
             "crex": Gate("crex", "cxsid", "cxjs", config.seed),
             "sofascore": Gate("sofascore", "sfsid", "sfclr", config.seed),
+            "sofascorecricket": Gate("sofascorecricket", "sfcsid", "sfcclr", config.seed),
         },
         tokens=TokenOffice(config.seed),
     )
     app[crex.FEEDS] = Shelf[FeedBook](max(96, 2 * len(world.programme.slots)))
     register(app, crex.endpoints() + sofascore.endpoints() + crexpro.endpoints())
     register(app, board.endpoints())
+    app[sofascore_cricket.BOOKS] = Shelf[IncidentBook](max(96, 2 * len(world.programme.slots)))
+    register(app, sofascore_cricket.endpoints())
+    app[espncricinfo.BOOKS] = Shelf[BallBook](max(96, 2 * len(world.programme.slots)))
+    register(app, espncricinfo.endpoints())
+    app[espn.DIARIES] = Shelf[Diary](max(96, 2 * len(world.programme.slots)))
+    register(app, espn.endpoints())
     front.add_routes(app)
     control.add_routes(app)
     truth.add_routes(app)
@@ -67,11 +80,14 @@ async def _serve(config: StadiumConfig) -> None:
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
-    runner = web.AppRunner(build_app(config), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+    app = build_app(config)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
     await runner.setup()
     try:
         await web.TCPSite(runner, config.host, config.port, backlog=1024).start()
         port = int(runner.addresses[0][1])
+        for line in app[STADIUM].world.programme.announcement():
+            _say(line)
         _say(f"programme {config.programme} at http://{config.host}:{port}/")
         if config.port_file:
             _write_port(config.port_file, port)

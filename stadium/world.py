@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -41,8 +42,11 @@ class World:
     def __init__(self, config: StadiumConfig, wall_clock: Callable[[], float] = time.time) -> None:
         self.config = config
         self.clock = StadiumClock(config.pace, config.state_file, wall_clock)
-        self.programme = Programme(config.programme, config.seed)
-        size = max(96, 2 * len(self.programme.slots))  # all that is on show, and some of the past
+        self.programme = Programme(config.programme, config.seed, config.replay)
+        self._manners = {**self.programme.manners, **dict(config.told)}
+        self.reset_manners()
+        told = sum(1 + len(slot.sites) for slot in self.programme.slots)
+        size = max(96, 2 * told)  # all that is on show, and some of the past
         self._states: Shelf[list[State]] = Shelf(size)
         self._ids: Shelf[list[int]] = Shelf(size)
         self.rendered: Shelf[bytes] = Shelf(4 * size)
@@ -50,18 +54,37 @@ class World:
     def on_show(self, site: str, simulated: float | None = None) -> list[Match]:
         moment = self.clock.now() if simulated is None else simulated
         matches = self.programme.on_show(moment)
-        return [self.programme.match(match.slot, match.turn, site) for match in matches if site in match.slot.sites]
+        return [self.told(match, site) for match in matches if site in match.slot.sites]
 
     def find(self, site: str, key: str) -> Match | None:
         match = self.programme.find(number_of_key(site, key), self.clock.now())
         if match is None or site not in match.slot.sites:
             return None
-        return self.programme.match(match.slot, match.turn, site)
+        return self.told(match, site)
+
+    def told(self, match: Match, site: str) -> Match:
+        """The match as the site tells it by now: some of its mistakes may have been put right."""
+        manner = self.programme.manner(match.slot, site)
+        if not manner.mistakes or manner.corrects_after is None:
+            return self.programme.match(match.slot, match.turn, site)
+        settled = self.clock.simulated_at(self.clock.wall() - manner.delay_seconds - manner.corrects_after)
+        corrected = bisect_right(self.programme.mistakes(match.slot, match.turn, site), settled)
+        return self.programme.match(match.slot, match.turn, site, corrected)
+
+    def reset_manners(self) -> None:
+        """Every site tells its matches as it did at the start."""
+        self.programme.manners = dict(self._manners)
+
+    def truth(self, match: Match) -> Match:
+        """The match as it is, whatever the site makes of it."""
+        return self.programme.match(match.slot, match.turn).at(match.site)
 
     def another(self, match: Match) -> Match:
         """Any other match of the same site, for the fault that mixes matches up."""
         others = [other for other in self.on_show(match.site) if other.number != match.number]
-        return others[0] if others else self.programme.match(match.slot, match.turn + 1, match.site)
+        if others or match.slot.is_once:
+            return others[0] if others else match
+        return self.programme.match(match.slot, match.turn + 1, match.site)
 
     def index(self, match: Match) -> int:
         """How many events of its script a match's site shows by now."""
@@ -72,7 +95,7 @@ class World:
 
         Callers only read it, and only until they ask for the next one.
         """
-        held = self._states.get((match.number, match.site), lambda: [_blank(match)])
+        held = self._states.get(match.edition, lambda: [_blank(match)])
         if held[0].applied > index:
             held[0] = _blank(match)
         state = held[0]

@@ -61,6 +61,11 @@ UNFOLD: dict[str, Any] = {
                 _item("References", "link", "scraping.matchref"),
                 _item("Events", "bolt", "scraping.matchevent"),
                 _item("Snapshots", "photo_library", "scraping.snapshot"),
+                _item("Review: same match?", "compare_arrows", "scraping.pairingreview"),
+                _item("Conflicts", "difference", "scraping.conflict"),
+                _item("Line-ups", "groups", "scraping.lineup"),
+                _item("Players' figures", "leaderboard", "scraping.playerfigure"),
+                _item("Records", "inventory_2", "scraping.matcharchive"),
             ),
             _group(
                 "Journal",
@@ -80,6 +85,8 @@ UNFOLD: dict[str, Any] = {
                 _item("Traffic", "bar_chart", "scraping.sourceday"),
                 _item("Fill rates", "grid_on", "scraping.fieldfill"),
                 _item("Sessions", "vpn_lock", "scraping.proxysession"),
+                _item("Team names", "badge", "scraping.teamalias"),
+                _item("Unknown values", "question_mark", "scraping.unknownvalue"),
             ),
             _group(
                 "Health",

@@ -52,14 +52,16 @@ def _check_port(config: Config, *, patience_seconds: float) -> None:
         time.sleep(0.1)
 
 
-def stadium_command(config: Config) -> list[str]:
+def stadium_command(config: Config, *, keeps_state: bool = True) -> list[str]:
+    """Without state every start is the first: a recording is played from its beginning."""
+    state = ("--state-file", str(config.var_dir / "stadium.json")) if keeps_state else ()
     return python(
         *("-m", "stadium"),
         *("--port", str(config.stadium_port)),
         *("--programme", config.stadium_programme),
         *("--pace", f"{config.stadium_pace:g}"),
         *("--seed", str(config.stadium_seed)),
-        *("--state-file", str(config.var_dir / "stadium.json")),
+        *state,
         *("--port-file", str(_port_file(config))),
     )
 

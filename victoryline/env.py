@@ -60,6 +60,13 @@ class Config:
         high=8760,
         yaml="scraper.lifecycle.archive_after_hours",
     )
+    lineup_window_hours: int = whole(
+        72,
+        "Hours before its start from which a match's line-ups are looked for.",
+        low=1,
+        high=720,
+        yaml="scraper.lifecycle.lineup_window_hours",
+    )
 
     # Memory and queues
     memory_soft_limit_mb: int = whole(
@@ -539,6 +546,9 @@ class Config:
         high=36_500,
         yaml="retention.matches_days",
     )
+    match_log_retention_days: int = whole(
+        90, "Days the file with the record of a match is kept.", low=1, high=36_500, yaml="retention.match_log_days"
+    )
 
     # For tests of this system
     crash_at: str = word("", "Name of a crash point at which the process kills itself. For fault tests only.")
@@ -556,6 +566,12 @@ class Config:
     # Files
     var_dir: Path = path(
         PROJECT_ROOT / "var", "Everything VictoryLine writes.", root=PROJECT_ROOT, yaml="files.var_dir"
+    )
+    match_log_dir: Path | None = path(
+        None,
+        "Where the records of ended matches are kept. Empty: match_logs in VAR_DIR.",
+        root=PROJECT_ROOT,
+        yaml="files.match_log_dir",
     )
     config_file: Path | None = path(None, "The YAML file to read.", root=PROJECT_ROOT)
 

@@ -127,6 +127,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = not (BASE_DIR / "staticfiles").exists()
 STATIC_ROOT = None if WHITENOISE_USE_FINDERS and "collectstatic" not in sys.argv else BASE_DIR / "staticfiles"
 MEDIA_ROOT = VAR_DIR / "media"
+MATCH_LOG_DIR = CONFIG.match_log_dir or VAR_DIR / "match_logs"
 
 LOGGING = logging_config(CONFIG, service="web")
 LOGIN_URL = "admin:login"
@@ -199,6 +200,9 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("scraping.scheduler.hint.hint_due_tasks", 0.0),
     ("scraping.scheduler.restarts.replace_worn_scrapers", 5.0),
     ("scraping.scheduler.jobs.close_finished_jobs", 1.0),
+    ("scraping.scheduler.lineups.open_lineup_tasks", 5.0),
+    ("scraping.scheduler.endings.settle_ended_matches", 2.0),
+    ("scraping.scheduler.endings.write_match_logs", 5.0),
     ("scraping.scheduler.archive.archive_old_matches", 300.0),
     ("scraping.scheduler.retention.prune", 10.0),
     ("scraping.scheduler.retention.prune_the_rest", 300.0),

@@ -19,6 +19,7 @@ CHANGED = "changed:"
 DRIFT = "drift:"
 SPARSE = "sparse:"
 TRAFFIC = "traffic:"
+INCOMPLETE = "incomplete:"
 
 
 def stale(match_id: int) -> str:
@@ -50,6 +51,11 @@ def death(*, match_id: int | None, source_key: str, job_id: int | None) -> str:
 
 def paused(match_id: int) -> str:
     return f"{PAUSED}{match_id}"
+
+
+def incomplete(match_id: int) -> str:
+    """A match that has ended, and of which something could not be had."""
+    return f"{INCOMPLETE}{match_id}"
 
 
 def layout(match_id: int) -> str:

@@ -1,31 +1,41 @@
 """The console for matches, proxies, sources and the journal. Importing the modules registers them."""
 
 from scraping.admin import (
+    aliases,
     breakers,
+    conflicts,
     engine,
     errors,
     evidence,
     fills,
     jobs,
+    lineups,
     match_history,
     matches,
+    pairings,
     proxies,
     sources,
     tasks,
     traffic,
+    unknown_values,
 )
 
 __all__ = [
+    "aliases",
     "breakers",
+    "conflicts",
     "engine",
     "errors",
     "evidence",
     "fills",
     "jobs",
+    "lineups",
     "match_history",
     "matches",
+    "pairings",
     "proxies",
     "sources",
     "tasks",
     "traffic",
+    "unknown_values",
 ]

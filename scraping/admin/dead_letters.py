@@ -20,6 +20,8 @@ WORDS = {
     Resource.ROUND.value: "Looking for the matches of a round at",
     Resource.FULL.value: "Reading the whole of",
     Resource.ROUND.value: "Looking up the matches of a round at",
+    Resource.LINEUPS.value: "Reading the line-ups of",
+    Resource.FIGURES.value: "Reading the players' figures of",
 }
 RETRY = "Then press Retry: it is due at once, with all of its attempts."
 ADVICE: dict[str, str] = {

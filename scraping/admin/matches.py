@@ -15,6 +15,8 @@ from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 
 from scraping import lifecycle, watches
+from scraping.admin.conflicts import ConflictInline, provenance_table
+from scraping.admin.lineups import ending_block, lineups_block
 from scraping.models import Match, MatchLifecycle, MatchRef, Source
 from victoryline.lib.admin import (
     BAD,
@@ -42,6 +44,7 @@ OF_A_MATCH = (
     ("scrapeerror", "match__id__exact", "errors"),
     ("matchevent", "match__id__exact", "events"),
     ("snapshot", "match__id__exact", "snapshots"),
+    ("conflict", "match__id__exact", "conflicts"),
 )
 SCRAPER_COLOURS = {"active": GOOD, "stale": CAREFUL, "error": BAD}
 
@@ -84,8 +87,10 @@ class MatchAdmin(HistoryAdmin):
     date_hierarchy = "start_time"
     actions = ("pause_selected", "resume_selected", "watch_selected", "end_watch_of_selected")
     actions_detail = ("pause_one", "resume_one")
-    inlines = (RefInline,)
-    readonly_fields = ("shown_payload", "shown_provenance", "age", "key", "look_further")
+    inlines = (RefInline, ConflictInline)
+    readonly_fields = (
+        *("shown_payload", "shown_provenance", "age", "key", "look_further", "shown_lineups", "shown_ending"),
+    )
     fieldsets = (
         (
             None,
@@ -101,6 +106,7 @@ class MatchAdmin(HistoryAdmin):
                     "status",
                     "phase",
                     "start_time",
+                    "merged_into",
                 )
             },
         ),
@@ -125,6 +131,8 @@ class MatchAdmin(HistoryAdmin):
                 )
             },
         ),
+        ("Line-ups", {"fields": ("shown_lineups",)}),
+        ("The end", {"fields": ("shown_ending",)}),
         ("Data", {"fields": ("sequence", "checksum", "shown_payload", "shown_provenance")}),
     )
 
@@ -153,13 +161,21 @@ class MatchAdmin(HistoryAdmin):
         ]
         return format_html_join(" · ", '<a class="underline" href="{}?{}={}">{}</a>', links)
 
+    @admin.display(description="who plays")
+    def shown_lineups(self, match: Match) -> str:
+        return lineups_block(match)
+
+    @admin.display(description="what is there")
+    def shown_ending(self, match: Match) -> str:
+        return ending_block(match)
+
     @admin.display(description="payload")
     def shown_payload(self, match: Match) -> str:
         return json_block(match.payload)
 
-    @admin.display(description="provenance")
+    @admin.display(description="where it is from")
     def shown_provenance(self, match: Match) -> str:
-        return json_block(match.provenance)
+        return provenance_table(match)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Match]:
         rows: QuerySet[Match] = super().get_queryset(request)

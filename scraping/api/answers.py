@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from scraping.freshness import DataState, Freshness
-from scraping.models import MatchEvent
+from scraping.models import Conflict, Lineup, MatchEvent
 from scraping.payloads import Status
 from scraping.rendered.known import Known
 from victoryline.lib.times import as_utc_iso
@@ -112,9 +112,13 @@ def match_info(match: Known, freshness: Freshness) -> Body:
 
 
 def event_row(event: MatchEvent) -> Body:
-    plain = ("event_id", "revision", "action", "sequence", "kind", "ordinal", "innings", "over", "minute", "runs")
+    plain = ("action", "sequence", "kind", "ordinal", "innings", "over", "minute", "runs")
     return {
         "id": event.pk,
+        "event_id": event.known_as,
+        "slot": event.slot,
+        "revision": event.shown_revision,
+        "reason": event.reason,
         **{name: getattr(event, name) for name in plain},
         "is_critical": event.is_critical,
         "description": event.description,
@@ -122,6 +126,44 @@ def event_row(event: MatchEvent) -> Body:
         "source": event.source.key,
         "happened_at": _time(event.happened_at),
         "created_at": as_utc_iso(event.created_at),
+    }
+
+
+def lineup_row(lineup: Lineup) -> Body:
+    plain = ("name", "position", "shirt", "is_starter", "is_captain", "rating", "minutes")
+    return {
+        "side": lineup.side,
+        "source": lineup.source.key,
+        "snapshot_type": lineup.snapshot_type,
+        "schema_version": lineup.payload_schema,
+        "formation": lineup.formation,
+        "is_confirmed": lineup.is_confirmed,
+        "xi_missing": lineup.xi_missing,
+        "kickoff": as_utc_iso(lineup.kickoff),
+        "captured_at": as_utc_iso(lineup.captured_at),
+        "players": [
+            {"player_id": player.player_id_ext, **{name: getattr(player, name) for name in plain}}
+            for player in lineup.players.all()
+        ],
+    }
+
+
+def conflict_row(conflict: Conflict) -> Body:
+    plain = (
+        "field",
+        "chosen_source",
+        "chosen_value",
+        "other_source",
+        "other_value",
+        "difference_percent",
+        "times_seen",
+    )
+    return {
+        "id": conflict.pk,
+        **{name: getattr(conflict, name) for name in plain},
+        "first_seen_at": as_utc_iso(conflict.first_seen_at),
+        "last_seen_at": as_utc_iso(conflict.last_seen_at),
+        "resolved_at": _time(conflict.resolved_at),
     }
 
 

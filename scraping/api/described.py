@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 
 from scraping.api import documents, examples
-from scraping.api.params import EventParams, ListParams, MaxAgeParams, PauseRequest
+from scraping.api.params import EventParams, ListParams, MatchParams, MaxAgeParams, PauseRequest
 from victoryline.lib.problem_docs import problem_responses
 
 ID = OpenApiParameter(
@@ -53,6 +53,9 @@ def _read(
     }
 
 
+described = _read  # for endpoints that have a module of their own
+
+
 def _operate(name: str, summary: str, description: str, request: Any) -> dict[str, Any]:
     return {
         "operation_id": name,
@@ -81,11 +84,12 @@ MATCHES = _read(
 MATCH = _read(
     "read_match",
     "Read a match",
-    "The unified schema, the same for every sport and source, with the age of the data.",
+    "The unified schema, the same for every sport and source, with the age of the data. A match that turned out to be "
+    "another one, known from another source, answers with that one, under its id.",
     documents.MatchDocument,
-    examples.MATCH,
+    {**examples.MATCH, "provenance": examples.PROVENANCE},
     tag="matches",
-    parameters=[ID, MaxAgeParams],
+    parameters=[ID, MatchParams],
 )
 EVENTS = _read(
     "list_events",

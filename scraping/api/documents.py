@@ -68,6 +68,27 @@ class MatchList(Document):
     metadata_: ListMetadata = Field(alias="_metadata")
 
 
+class OtherWord(Document):
+    """What another source says of a field."""
+
+    source: str
+    value: Any = Field(description="A number as it is, anything else in a few words.")
+    confidence: float
+    timestamp: AwareDatetime
+
+
+class FieldProvenance(Document):
+    """Who said what is served, and when."""
+
+    source: str
+    confidence: float = Field(
+        description="0 to 1. A source that falls behind a live match loses it; below 0.5 it is out."
+    )
+    timestamp: AwareDatetime = Field(description="When that source was read.")
+    others: list[OtherWord] = Field(default=[], description="Sources that say something else.")
+    keys: dict[str, str] = Field(default={}, description="Of metadata: which source told which key.")
+
+
 class MatchDocument(Document):
     """A match in the unified schema, the same for every sport and source."""
 
@@ -92,6 +113,7 @@ class MatchDocument(Document):
     result: str
     metadata: dict[str, Any]
     sequence: int = Field(description="Grows by one with every change of the match.")
+    provenance: dict[str, FieldProvenance] = Field(default={}, description="By field; with include=provenance only.")
     metadata_: FullMetadata = Field(alias="_metadata")
 
 
@@ -100,8 +122,10 @@ class EventRow(Document):
 
     id: int
     event_id: str
+    slot: str = Field(description="Names the happening whichever source tells it: b:1:11:5 is a ball. May be empty.")
     revision: int
     action: EventAction
+    reason: str = Field(description="Why it was corrected or taken back; empty for a new one.")
     sequence: int
     source: str
     kind: str

@@ -62,6 +62,22 @@ MATCH = {
     "metadata": {"series": "India tour of Australia 2025", "match_type": "T20I"},
     "_metadata": FULL_METADATA,
 }
+PROVENANCE = {
+    "score": {
+        "source": "crex",
+        "confidence": 1.0,
+        "timestamp": "2025-11-22T15:23:47.120Z",
+        "others": [
+            {
+                "source": "espn",
+                "value": "team_a runs 187, wickets 5, team_b runs 86, wickets 3",
+                "confidence": 0.9,
+                "timestamp": "2025-11-22T15:23:32.000Z",
+            }
+        ],
+    },
+    "toss": {"source": "espn", "confidence": 1.0, "timestamp": "2025-11-22T15:23:32.000Z"},
+}
 ITEM = {
     "id": 123,
     "keys": ["crex_13KM"],
@@ -92,8 +108,10 @@ MATCH_INFO = {
 EVENT = {
     "id": 9001,
     "event_id": "2-12.3",
+    "slot": "b:2:12:3",
     "revision": 1,
     "action": "add",
+    "reason": "",
     "sequence": 212,
     "kind": "wicket",
     "ordinal": 203,

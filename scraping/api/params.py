@@ -28,6 +28,14 @@ class MaxAgeParams(serializers.Serializer[None]):
     )
 
 
+class MatchParams(MaxAgeParams):
+    include = serializers.ChoiceField(
+        required=False,
+        choices=["provenance"],
+        help_text="provenance: with each field's source, its confidence and age, and what other sources say instead.",
+    )
+
+
 class ListParams(MaxAgeParams):
     status = serializers.ChoiceField(required=False, choices=[word.value for word in Status])
     sport = serializers.ChoiceField(required=False, choices=[word.value for word in Sport])

@@ -27,6 +27,18 @@ class Reader(Protocol):
         """Rows of the feed, as answers show them, and whether there are more."""
         ...
 
+    def conflicts(self, match_id: int, *, is_open_only: bool) -> list[dict[str, Any]]:
+        """What the match's sources disagree about, as answers show it."""
+        ...
+
+    def provenance(self, match_id: int) -> dict[str, Any]:
+        """By field: who said it, when, and what others say."""
+        ...
+
+    def lineups(self, match_id: int) -> list[dict[str, Any]]:
+        """Who plays: one row a side, source and kind of snapshot, as answers show them."""
+        ...
+
 
 class FromDatabase:
     """Remembers what it reads, for the time when it can't."""
@@ -53,6 +65,21 @@ class FromDatabase:
         memory.remember_page(_question(match_id, since, limit), [found, has_more])
         return found, has_more
 
+    def conflicts(self, match_id: int, *, is_open_only: bool) -> list[dict[str, Any]]:
+        found = [answers.conflict_row(row) for row in queries.conflicts_of(match_id, is_open_only=is_open_only)]
+        memory.remember_page(("conflicts", match_id, is_open_only), found)
+        return found
+
+    def provenance(self, match_id: int) -> dict[str, Any]:
+        found = queries.provenance_of(match_id)
+        memory.remember_page(("provenance", match_id), [found])
+        return found
+
+    def lineups(self, match_id: int) -> list[dict[str, Any]]:
+        found = [answers.lineup_row(row) for row in queries.lineups_of(match_id)]
+        memory.remember_page(("lineups", match_id), found)
+        return found
+
 
 class LastKnown:
     """Raises NotKnown where the database would have to be asked."""
@@ -68,6 +95,24 @@ class LastKnown:
         if not isinstance(answered, list):
             raise recall.NotKnown("these events")
         return answered[0], answered[1]
+
+    def conflicts(self, match_id: int, *, is_open_only: bool) -> list[dict[str, Any]]:
+        answered = memory.page(("conflicts", match_id, is_open_only))
+        if not isinstance(answered, list):
+            raise recall.NotKnown("these conflicts")
+        return answered
+
+    def provenance(self, match_id: int) -> dict[str, Any]:
+        answered = memory.page(("provenance", match_id))
+        if not isinstance(answered, list):
+            raise recall.NotKnown("this provenance")
+        return dict(answered[0])
+
+    def lineups(self, match_id: int) -> list[dict[str, Any]]:
+        answered = memory.page(("lineups", match_id))
+        if not isinstance(answered, list):
+            raise recall.NotKnown("these line-ups")
+        return answered
 
 
 def _question(match_id: int, since: int, limit: int) -> tuple[object, ...]:

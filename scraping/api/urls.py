@@ -1,7 +1,9 @@
 from django.urls import path
 
+from scraping.api.conflict_views import MatchConflictsView
 from scraping.api.cricket_views import LiveMatchesView, MatchInfoView
 from scraping.api.jobs import JobListView, JobView, RetryFailedView, ScrapeView
+from scraping.api.lineup_views import MatchLineupsView
 from scraping.api.operations import PauseView, ResumeView, StopView, WatchView
 from scraping.api.views import MatchEventsView, MatchListView, MatchView
 
@@ -9,6 +11,8 @@ urlpatterns = [
     path("api/v1/matches", MatchListView.as_view(), name="matches"),
     path("api/v1/matches/<str:match_id>", MatchView.as_view(), name="match"),
     path("api/v1/matches/<str:match_id>/events", MatchEventsView.as_view(), name="match-events"),
+    path("api/v1/matches/<str:match_id>/lineups", MatchLineupsView.as_view(), name="match-lineups"),
+    path("api/v1/matches/<str:match_id>/conflicts", MatchConflictsView.as_view(), name="match-conflicts"),
     path("api/v1/matches/<str:match_id>/pause", PauseView.as_view(), name="match-pause"),
     path("api/v1/matches/<str:match_id>/resume", ResumeView.as_view(), name="match-resume"),
     path("api/v1/matches/<str:match_id>/watch", WatchView.as_view(), name="match-watch"),

@@ -47,15 +47,17 @@ class MatchView(FreshView):
         return self.respond(request)
 
     def find(self, request: Request, reader: Reader) -> Answer:
-        asked = params.read(params.MaxAgeParams, request)
+        asked = params.read(params.MatchParams, request)
         match = known_or_404(self.kwargs["match_id"], reader)
         freshness = match.freshness(timezone.now())
         refuse_stale(freshness, asked.get("max_age"))
+        more = {"provenance": reader.provenance(match.id)} if asked.get("include") else {}
+        etag = answers.match_etag(match)
         return Answer(
             freshness=freshness,
-            etag=answers.match_etag(match),
+            etag=f'{etag[:-1]}-provenance"' if etag and more else etag,
             cache_seconds=answers.CACHE_SECONDS[Status(match.status)],
-            body=lambda: answers.match_body(match, freshness),
+            body=lambda: {**answers.match_body(match, freshness), **more},
         )
 
 

@@ -24,7 +24,7 @@ def doubled_refs(moment: Moment) -> Iterator[str]:
 
 
 def lonely_matches(moment: Moment) -> Iterator[str]:
-    without = Match.objects.filter(~Exists(MatchRef.objects.filter(match=OuterRef("pk"))))
+    without = Match.objects.filter(~Exists(MatchRef.objects.filter(match=OuterRef("pk"))), merged_into=None)
     for pk, title in without.values_list("pk", "title").order_by("pk"):
         yield f"match {pk} ({title}) has no reference at any source: nobody will read it"
 
@@ -99,7 +99,11 @@ def unexplained_snapshots(moment: Moment) -> Iterator[str]:
     since = moment.ago(minutes=UNPRUNED_MINUTES)
     ended = ScrapeTask.objects.filter(state__in=(TaskState.SUCCESS, TaskState.SKIPPED), finished_at__gt=since)
     known = set(ended.filter(ref__isnull=False).values_list("ref__match_id", "finished_at"))
-    recent = Snapshot.objects.filter(created_at__gt=since, data_source="scraper").order_by("pk")
+    joined = Match.objects.filter(merged_into__isnull=False, last_changed_at__gt=since)
+    known |= set(joined.values_list("merged_into_id", "last_changed_at"))  # a joining tells anew what both told
+    recent = Snapshot.objects.filter(created_at__gt=since, data_source="scraper", match__merged_into=None).order_by(
+        "pk"
+    )
     for match_id, sequence, at in recent.values_list("match_id", "sequence", "created_at"):
         if (match_id, at) not in known:
             yield f"snapshot {sequence} of match {match_id} was written by no task that ended"

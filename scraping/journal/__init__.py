@@ -6,6 +6,7 @@ loses it. A message in the broker is only a hint that some task is due: losing i
 nothing.
 """
 
+from scraping.journal.cancelling import cancel_open
 from scraping.journal.claiming import Claim, claim, claim_many, end_leases, extend_leases, hasten, holders, release
 from scraping.journal.ending import FailureNote, bury, finishing, finishing_many, keep, put_off, retry_later
 from scraping.journal.opening import NewTask, Opened, open_new, open_or_share, open_tasks
@@ -22,6 +23,7 @@ __all__ = [
     "RetryOutcome",
     "Which",
     "bury",
+    "cancel_open",
     "claim",
     "claim_many",
     "end_leases",

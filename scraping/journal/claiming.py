@@ -110,9 +110,10 @@ def release(task_ids: Iterable[int], *, worker_id: str, now: datetime) -> int:
     )
 
 
-def hasten(ref_id: int, *, now: datetime) -> int:
-    """An operator does not want to wait: the match's open tasks are due now."""
+def hasten(ref_id: int, *, now: datetime, resource: Resource | None = None) -> int:
+    """Somebody does not want to wait: the match's open tasks are due now, or only that of one kind."""
     waiting = ScrapeTask.objects.filter(ref_id=ref_id, state=TaskState.PENDING, run_at__gt=now)
+    waiting = waiting.filter(resource=resource) if resource else waiting
     return waiting.update(run_at=now, hinted_at=None)
 
 

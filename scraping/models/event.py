@@ -27,6 +27,10 @@ class MatchEvent(models.Model):
     is_served = models.BooleanField(
         default=True, help_text="False: another source's word on the same happening is the one that consumers get."
     )
+    public_id = models.CharField(
+        max_length=160, blank=True, help_text="The id that consumers know it by, where another source told it first."
+    )
+    public_revision = models.PositiveSmallIntegerField(default=0, help_text="0: the same as `revision`.")
     reason = models.CharField(max_length=200, blank=True, help_text="Why it was corrected or taken back.")
     kind = models.CharField(max_length=40)
     ordinal = models.PositiveIntegerField(null=True, blank=True)
@@ -56,3 +60,12 @@ class MatchEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.over or self.minute} ({self.event_id})"
+
+    @property
+    def known_as(self) -> str:
+        """The id by which consumers know it."""
+        return self.public_id or self.event_id
+
+    @property
+    def shown_revision(self) -> int:
+        return self.public_revision or self.revision

@@ -40,7 +40,7 @@ class MatchQuerySet(models.QuerySet["Match"]):
         return self.exclude(lifecycle=MatchLifecycle.ARCHIVED)
 
     def live(self) -> MatchQuerySet:
-        return self.filter(status=Status.LIVE)
+        return self.filter(status=Status.LIVE, merged_into=None)
 
     def paused(self) -> MatchQuerySet:
         return self.filter(lifecycle=MatchLifecycle.PAUSED)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
+
+from scraping.names import squeezed
 
 
 class TeamAlias(models.Model):
@@ -21,6 +24,15 @@ class TeamAlias(models.Model):
 
     def __str__(self) -> str:
         return f"{self.alias} is {self.name}"
+
+    def clean(self) -> None:
+        """An alias means one team; spelt a little differently it is still the same alias."""
+        self.squeezed = squeezed(self.alias)
+        same = TeamAlias.objects.filter(sport=self.sport, squeezed=self.squeezed).exclude(pk=self.pk).first()
+        if not self.squeezed:
+            raise ValidationError({"alias": "It needs letters or figures."})
+        if same is not None:
+            raise ValidationError({"alias": f"There is this one already: {same}."})
 
 
 class PairingState(models.TextChoices):

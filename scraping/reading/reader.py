@@ -180,6 +180,8 @@ class Reader:
             except (AuthExpired, Blocked) as error:
                 if error.http_status == TOO_MANY_REQUESTS:
                     raise
+        if target.visits_from is not None:
+            raise over_budget(target.visits_from, target.site, "there is no session at the source")
         self._run(self._ways.visit(target, "what is asked besides the score wants a session"))
         return self._run(self._asked_besides(target, requests))
 

@@ -25,7 +25,7 @@ from scraping.reading.target import Plan, Target, Way
 from scraping.reading.tokens import Tokens, with_costs_of
 from scraping.readings import PAGE, STATIC_PAGE, Reading, Request, Site
 from scraping.sources import challenge
-from scraping.sources.base import AsksOutright, HasPublicEndpoints
+from scraping.sources.base import AsksOutright, FollowsUp, HasPublicEndpoints
 from scraping.stages import reached
 
 PAGE_SECONDS = 600.0  # after so long the page itself is looked at again, for what the endpoints do not say
@@ -172,6 +172,9 @@ class Ways:
     async def outright(self, target: Target, requests: tuple[Request, ...]) -> Reading:
         """What an adapter knows to ask by itself. A page among it may be a question whether we are human."""
         reading = await self._ask(target, requests)
+        if isinstance(target.adapter, FollowsUp):
+            more = target.adapter.follow_up(reading, target.site.base_url)
+            reading = _together(reading, await self._ask(target, more)) if more else reading
         page = reading.document(PAGE)
         if page is not None:
             try:

@@ -22,6 +22,7 @@ from scraping.models import (
 from scraping.payloads import Resource
 from scraping.scheduler.conditions import has_open_breaker
 from scraping.scheduler.source_breakers import task_limits
+from scraping.scheduler.turns import PATIENT
 
 POLLED = (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE, MatchLifecycle.COMPLETED)
 BATCH = 500
@@ -63,16 +64,17 @@ def due_refs(now: datetime) -> QuerySet[MatchRef]:
 
 
 def room_by_source(at_most: Mapping[int, int] | None = None) -> dict[int, int]:
-    """How many more tasks each source may have open. Looks at open tasks only, however many there were before.
+    """How many more tasks may be opened for each source now. Looks at open tasks only, however many there were before.
 
-    `at_most`: what the breakers of sources say, where they are not closed.
+    After a pause everything is due at once: no more than its burst at a time. `at_most`: what the breakers of sources
+    say, where they are not closed.
     """
     open_tasks = ScrapeTask.objects.filter(state__in=OPEN_STATES).order_by()
-    # A job's matches wait in the journal by the hundred (see turns): only those in work take somebody's place.
-    open_tasks = open_tasks.exclude(state=TaskState.PENDING, resource=Resource.FULL)
+    # Some wait in the journal by the hundred (see turns): only those in work take somebody's place.
+    open_tasks = open_tasks.exclude(state=TaskState.PENDING, resource__in=PATIENT)
     busy = dict(open_tasks.values_list("source_id").annotate(number=Count("pk")))
-    limits = Source.objects.filter(is_enabled=True).values_list("pk", "max_concurrency")
+    limits = Source.objects.filter(is_enabled=True).values_list("pk", "max_concurrency", "burst_allowance")
     return {
-        source_id: min(limit, (at_most or {}).get(source_id, limit)) - busy.get(source_id, 0)
-        for source_id, limit in limits
+        source_id: min(burst, min(limit, (at_most or {}).get(source_id, limit)) - busy.get(source_id, 0))
+        for source_id, limit, burst in limits
     }

@@ -1,4 +1,4 @@
-"""Tasks of jobs take turns: a few of a source at a time, so that a list of hundreds never stands before a live poll.
+"""What comes by the hundred takes turns: a few of a source at a time, so that it never stands before a live poll.
 
 The broker's queue knows no priorities; what must not wait there is not sent there.
 """
@@ -14,19 +14,21 @@ from django.db.models import Count, Q
 from scraping.models import ScrapeTask, TaskState
 from scraping.payloads import Resource
 
-LANES = 4  # whole matches of one source that are read at the same time
+# Whole matches of a job or of a day's end, line-ups of the next three days.
+PATIENT = (Resource.FULL, Resource.FIGURES, Resource.LINEUPS)
+LANES = 4  # so many of them are read at the same time at one source
 
 Due = tuple[int, int, str]  # task, source, resource
 
 
 def take(due: Sequence[Due], *, hinted_after: datetime) -> list[int]:
     """Of the due tasks, those whose turn it is, in their order."""
-    if not any(resource == Resource.FULL for _, _, resource in due):
+    if not any(resource in PATIENT for _, _, resource in due):
         return [task_id for task_id, _, _ in due]
     taken = _under_way(hinted_after)
     chosen = []
     for task_id, source_id, resource in due:
-        if resource == Resource.FULL:
+        if resource in PATIENT:
             if taken[source_id] >= LANES:
                 continue
             taken[source_id] += 1
@@ -35,7 +37,7 @@ def take(due: Sequence[Due], *, hinted_after: datetime) -> list[int]:
 
 
 def _under_way(hinted_after: datetime) -> Counter[int]:
-    """Whole matches in work, or on their way to a worker, by source."""
+    """Those in work, or on their way to a worker, by source."""
     is_hinted = Q(state=TaskState.PENDING, hinted_at__gt=hinted_after)
-    busy = ScrapeTask.objects.filter(is_hinted | Q(state=TaskState.EXECUTING), resource=Resource.FULL).order_by()
+    busy = ScrapeTask.objects.filter(is_hinted | Q(state=TaskState.EXECUTING), resource__in=PATIENT).order_by()
     return Counter(dict(busy.values_list("source_id").annotate(number=Count("pk"))))

@@ -5,10 +5,23 @@ from __future__ import annotations
 from scraping.sources.base import Adapter
 from scraping.sources.board import BoardAdapter
 from scraping.sources.crex import CrexAdapter
+from scraping.sources.espn import EspnAdapter, EspnSoccerAdapter
+from scraping.sources.espncricinfo import EspncricinfoAdapter
 from scraping.sources.layout import BadSelector, check
-from scraping.sources.sofascore import SofascoreAdapter
+from scraping.sources.sofascore import SofascoreAdapter, SofascoreCricketAdapter
 
-ADAPTERS: dict[str, Adapter] = {adapter.key: adapter for adapter in (CrexAdapter(), SofascoreAdapter(), BoardAdapter())}
+ADAPTERS: dict[str, Adapter] = {
+    adapter.key: adapter
+    for adapter in (
+        CrexAdapter(),
+        SofascoreAdapter(),
+        SofascoreCricketAdapter(),
+        BoardAdapter(),
+        EspnAdapter(),
+        EspnSoccerAdapter(),
+        EspncricinfoAdapter(),
+    )
+}
 
 
 def reading_problem(adapter: Adapter, read_way: str, selectors: object) -> str:

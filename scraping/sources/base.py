@@ -21,6 +21,7 @@ __all__ = [
     "AsksOutright",
     "Document",
     "Endpoint",
+    "FollowsUp",
     "HasFigures",
     "HasFixtures",
     "HasLineups",
@@ -110,6 +111,15 @@ class AsksOutright(Protocol):
 
     def requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         """What one poll asks. A request named "page" is the match's own page."""
+        ...
+
+
+@runtime_checkable
+class FollowsUp(Protocol):
+    """An adapter whose source says only in an answer what to ask next: how many pages its list of events has."""
+
+    def follow_up(self, reading: Reading, base_url: str) -> tuple[Request, ...]:
+        """What to ask right after the answers in `reading`; an answer of the same name takes the place of the first."""
         ...
 
 

@@ -6,6 +6,7 @@ import json
 from bisect import bisect_left
 from typing import Any
 
+from stadium.crex.codes import code, dismissal_number
 from stadium.cricket.play import dismissal_text
 from stadium.cricket.script import Ball, CricketScript, Notice, OverCard, WicketCard
 from stadium.cricket.state import CricketState
@@ -49,7 +50,7 @@ class FeedBook:
         if isinstance(event, Ball):
             return self._common(event, identity) | self._ball(event)
         if isinstance(event, WicketCard):
-            return self._common(event.ball, identity) | self._wicket(event.ball)
+            return self._common(event.ball, identity) | self._wicket(event)
         return self._common(event.last_ball, identity) | self._over(event.last_ball)
 
     def _common(self, ball: Ball, identity: int) -> dict[str, Any]:
@@ -70,7 +71,7 @@ class FeedBook:
         return {
             "type": "b",
             "fv": {4: 8, 6: 4}.get(ball.runs, 2),
-            "b": ball.text,
+            "b": code(ball),
             "o": ball.label,
             "s": innings.score,
             "c1": f"{ball.bowler.name} to {ball.striker.name}",
@@ -85,17 +86,15 @@ class FeedBook:
             "is_catch_drop": False,
         }
 
-    def _wicket(self, ball: Ball) -> dict[str, Any]:
-        innings = self.state.innings[ball.innings]
-        fall = innings.last_wicket
-        assert fall is not None
-        assert ball.wicket is not None
-        out, (head, tail) = ball.wicket.out, dismissal_text(ball)
-        short_head, short_tail = dismissal_text(ball, surnames=True)
+    def _wicket(self, card: WicketCard) -> dict[str, Any]:
+        ball, wicket, innings = card.ball, card.wicket, self.state.innings[card.ball.innings]
+        fall = next(fall for fall in reversed(innings.falls) if fall.wicket == wicket)
+        out, (head, tail) = wicket.out, dismissal_text(ball, wicket)
+        short_head, short_tail = dismissal_text(ball, wicket, surnames=True)
         line = innings.batters[out.key]
         return {
             "type": "w", "fv": 64, "o": ball.label, "i": ball.innings, "c": "",
-            "dismissal": int(ball.wicket.kind), "wn": fall.number,
+            "dismissal": dismissal_number(wicket), "wn": fall.number,
             "pf": out.key, "player_fkey": out.key, "player": out.short, "player_s_name": out.short,
             "player_fullname": out.name, "n": out.name, "link": f"/player/{out.slug}-{out.key}",
             "r": line.runs, "b": line.balls, "f": line.fours, "s": line.sixes,
@@ -108,10 +107,10 @@ class FeedBook:
         innings = self.state.innings[ball.innings]
         over, bowler = innings.overs[-1], innings.bowlers[ball.bowler.key]
         lines = [innings.batters[player.key] for player in innings.crease]
-        outs = [ball.wicket.out.key for ball in over.balls if ball.wicket]
+        outs = [wicket.out.key for ball in over.balls for wicket in ball.wickets if wicket.counts]
         item: dict[str, Any] = {
-            "type": "o", "fv": 32, "o": over.number, "runs": over.runs, "rb": ".".join(over.texts), "s": over.total,
-            "bowler": ball.bowler.name, "bd": f"{bowler.wickets}-{bowler.runs}({bowler.overs})",
+            "type": "o", "fv": 32, "o": over.number, "runs": over.runs, "rb": ".".join(map(code, over.balls)),
+            "s": over.total, "bowler": ball.bowler.name, "bd": f"{bowler.wickets}-{bowler.runs}({bowler.overs})",
             "team": innings.batting.name, "tfkey": innings.batting.key,
         }  # fmt: skip
         for place, line in enumerate(lines, start=1):
@@ -129,7 +128,7 @@ def describe(ball: Ball) -> str:
         head, tail = dismissal_text(ball)
         return f"<b>OUT!</b> {ball.wicket.out.name} {head} {tail}".strip()
     if ball.extra:
-        name = {"wd": "wide", "nb": "no ball", "b": "byes", "lb": "leg byes"}[ball.extra]
+        name = {"wd": "wide", "nb": "no ball", "b": "byes", "lb": "leg byes", "pen": "penalty runs"}[ball.extra]
         return f"{ball.total} {name}"
     return {0: "No run", 4: "<b>FOUR!</b> To the rope", 6: "<b>SIX!</b> Into the stand"}.get(
         ball.runs, f"{ball.runs} run"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from stadium.crex.live import score_text, series_key
+from stadium.crex.live import is_long, match_number, score_text, series_key
 from stadium.crex.readable import comment
+from stadium.cricket.script import CricketScript
 from stadium.cricket.state import CricketState
 from stadium.people import slug
 from stadium.programme import Match
@@ -19,15 +20,15 @@ def list_item(match: Match, state: CricketState, start_wall: float, end_wall: fl
         "c": second.key,
         "j": score_text(state, 0),
         "k": score_text(state, 1),
-        "l": "",
-        "m": "",
+        "l": score_text(state, 2) if is_long(state) else "",
+        "m": score_text(state, 3) if is_long(state) else "",
         "res": "" if state.phase == "scheduled" else comment(match, state),
         "result": state.result,
         "ti": int(start_wall * 1000),
         "fo": match.format,
         "q": f"^{series_key(match)}",
         "v": venue_key(match),
-        "mn": str(match.turn + 1),
+        "mn": match_number(match),
     }
     if state.phase == "rain":
         item["ac"] = "rain"
@@ -44,9 +45,23 @@ def match_path(match: Match) -> str:
     return f"/{match.site}/cricket-live-score/{match_slug(match)}-match-updates-{match.key}"
 
 
+def old_match_path(match: Match) -> str:
+    """The address that the site gave its matches before; it still answers."""
+    first, second = match.teams
+    number = slug(f"{match_name(match)} {match.format}")
+    places = (match.key, series_key(match), number, first.key, second.key, match_slug(match), "live")
+    return f"/{match.site}/scoreboard/{'/'.join(places)}"
+
+
 def match_slug(match: Match) -> str:
     first, second = match.teams
-    return slug(f"{first.short} vs {second.short} {ordinal(match.turn + 1)} match {match.series[0]}")
+    return slug(f"{first.short} vs {second.short} {match_name(match)} {match.series[0]}")
+
+
+def match_name(match: Match) -> str:
+    """ "36th Match", "Final"."""
+    occasion = match.script.occasion if isinstance(match.script, CricketScript) else None
+    return occasion.title if occasion and occasion.title else f"{ordinal(match.turn + 1)} match"
 
 
 def ordinal(number: int) -> str:

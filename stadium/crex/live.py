@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stadium.cricket.script import Ball
+from stadium.crex.codes import code, last_ball_code, recent_code
+from stadium.cricket.script import Ball, CricketScript
 from stadium.cricket.state import CricketState, Innings, OverLine
 from stadium.keys import base36
 from stadium.programme import Match
@@ -16,7 +17,7 @@ def live(match: Match, state: CricketState) -> dict[str, Any]:
     first, second = match.teams
     now = state.current
     payload: dict[str, Any] = {
-        "A": ".".join(_this_over(now).texts) if now and now.overs else "",
+        "A": ".".join(map(code, _this_over(now).balls)) if now and now.overs else "",
         "B": ball_text(state),
         "F": f"^{(now.batting if now else first).key}",
         "L": "0.0.0", "M": "0.0.0", "R": "0+1", "S": "",
@@ -27,32 +28,54 @@ def live(match: Match, state: CricketState) -> dict[str, Any]:
         "g": "", "gen": 1,
         "h": str(now.number if now else 0),
         "j": score_text(state, 0), "k": score_text(state, 1),
-        "mn": str(match.turn + 1), "ms": 0, "n1": 0, "oh": 1, "over_reduced": 0, "pb": 1,
+        "mn": match_number(match), "ms": 0, "n1": 0, "oh": 1, "over_reduced": 0, "pb": 1,
         "sf": series_key(match), "st": "27" if state.phase == "in_play" else "1",
     }  # fmt: skip
-    payload |= _players(now) | _recent(now)
+    payload |= _players(now) | _recent(now) | _revision(state)
     if state.is_over:
         payload["comment1"] = state.result
     return payload
+
+
+def is_long(state: CricketState) -> bool:
+    """Two innings a side."""
+    return state.script.overs == 0
 
 
 def score_text(state: CricketState, number: int) -> str:
     if len(state.innings) <= number:
         return ""
     innings = state.innings[number]
-    return f"{innings.score}({innings.overs_text}"
+    return f"{innings.score}{'d' * innings.is_declared}({innings.overs_text}"
 
 
 def ball_text(state: CricketState) -> str:
     """The last ball or, when play is stopped, why. A finished match keeps its last ball: completion lags here."""
-    if state.phase in ("innings_break", "rain") and state.notice:
+    if state.is_paused and state.notice:
         return state.notice.text
     if state.phase == "abandoned":
         return state.result
     last = state.last_ball
     if last is None or (state.current and last.innings != state.current.number):
         return ""
-    return f"^{int(last.wicket.kind)}" if last.wicket else last.text
+    return last_ball_code(last)
+
+
+def _revision(state: CricketState) -> dict[str, Any]:
+    """Rain has changed what the chase demands: the site says so in a sentence."""
+    if len(state.innings) != 2 or is_long(state):
+        return {}
+    first, chase = state.innings
+    overs = (chase.plan.overs if chase.plan else 0) or state.script.overs
+    if chase.target is None or (chase.target == first.runs + 1 and overs == state.script.overs):
+        return {}
+    return {"C": f"Match reduced to {overs} overs and revised target {chase.target} runs", "over_reduced": 1}
+
+
+def match_number(match: Match) -> str:
+    """Its number in the series, or what a match that counts for more is called."""
+    occasion = match.script.occasion if isinstance(match.script, CricketScript) else None
+    return occasion.title if occasion and occasion.title else str(match.turn + 1)
 
 
 def series_key(match: Match) -> str:
@@ -89,16 +112,16 @@ def _players(innings: Innings | None) -> dict[str, Any]:
 
 def _last_wicket(innings: Innings) -> str:
     fall = innings.last_wicket
-    if fall is None or fall.ball.wicket is None:
+    if fall is None:
         return ""
-    wicket = fall.ball.wicket
-    return f"{wicket.out.key}.{fall.runs}.{fall.balls}.{fall.score}.{fall.legal_balls}.0.{int(wicket.kind)}"
+    out, kind = fall.wicket.out, int(fall.wicket.kind)
+    return f"{out.key}.{fall.runs}.{fall.balls}.{fall.score}.{fall.legal_balls}.0.{kind}"
 
 
 def _recent(innings: Innings | None) -> dict[str, Any]:
     overs = innings.overs if innings else []
-    done = [over for over in overs[-4:] if not innings or over.number * 6 <= innings.legal_balls]
-    texts = [f"{over.number}:{'.'.join(over.texts)}" for over in reversed(done)] + ["", "", ""]
+    done = [over for over in overs[-4:] if over.is_complete]
+    texts = [f"{over.number}:{'.'.join(map(code, over.balls))}" for over in reversed(done)] + ["", "", ""]
     rows = [_row(over, innings) for over in overs[-4:] if innings]
     return {"m": texts[0], "l": texts[1], "n": texts[2], "rb": rows}
 
@@ -106,7 +129,7 @@ def _recent(innings: Innings | None) -> dict[str, Any]:
 def _row(over: OverLine, innings: Innings) -> dict[str, Any]:
     return {
         "b": [
-            {"bf": ball.bowler.key, "d": ball.number, "t": _ball_kind(ball), "u": _reversed_text(ball)}
+            {"bf": ball.bowler.key, "d": ball.number, "t": _ball_kind(ball), "u": recent_code(ball)}
             for ball in over.balls
         ],
         "bt": innings.batting.key,
@@ -119,8 +142,3 @@ def _row(over: OverLine, innings: Innings) -> dict[str, Any]:
 
 def _ball_kind(ball: Ball) -> int:
     return 1 if ball.wicket else _BALL_KINDS.get(ball.runs, 0)
-
-
-def _reversed_text(ball: Ball) -> str:
-    """This list writes `nb1` and `w` where the ball feed writes `1nb` and `W`."""
-    return "w" if ball.wicket else f"{ball.extra}{ball.total}"

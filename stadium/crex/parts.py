@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from stadium.crex.codes import code
 from stadium.crex.readable import comment
 from stadium.cricket.state import CricketState
 from stadium.programme import Match
@@ -35,9 +36,9 @@ def _overs(text: str) -> str:
 def result_box(state: CricketState) -> str:
     if state.is_over:
         return f"{state.result_long} 🏆" if " won " in state.result_long else state.result_long
-    if state.phase in ("innings_break", "rain") and state.notice:
+    if state.is_paused and state.notice:
         return state.notice.text
-    return state.last_ball.text if state.last_ball else ""
+    return code(state.last_ball) if state.last_ball else ""
 
 
 def players(fields: dict[str, Any]) -> str:
@@ -69,6 +70,17 @@ def _last_wicket(fields: dict[str, Any]) -> str:
         f'<div class="l-wicket"><span>Last Wkt : </span><a href="/crex/player/{fields["lwSlug"]}-{fields["lwfkey"]}">'
         f"<span>{fields['lwname1']}</span></a><span> {fields['lwrun1']}{fields['lwball1']}</span></div>"
     )
+
+
+def eleven(match: Match, state: CricketState) -> str:
+    """Who plays, from the toss on."""
+    if state.phase == "scheduled":
+        return ""
+    names = (player.name for team in match.teams for player in team.players)
+    rows = "".join(
+        f'<div class="playingxi-card-row"><div class="player-name">{escape(name)}</div></div>' for name in names
+    )
+    return f'<div class="playingxi">{rows}</div>'
 
 
 def overs_strip(fields: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stadium.crex.codes import code
 from stadium.cricket.state import BatterLine, CricketState, Innings
 from stadium.programme import Match
 
@@ -16,13 +17,14 @@ def comment(match: Match, state: CricketState) -> str:
     """One line on where the match stands."""
     if state.is_over:
         return state.result
-    if state.phase in ("innings_break", "rain") and state.notice:
+    if state.is_paused and state.notice:
         return state.notice.text
     if state.target and state.current:
         needed = state.target - state.current.runs
-        left = match_balls(state) - state.current.legal_balls
+        left = balls_left(state.current, state)
         if needed > 0:
-            return f"{state.current.batting.short} need {_count(needed, 'run')} in {_count(left, 'ball')}"
+            in_time = f" in {_count(left, 'ball')}" if left else ""
+            return f"{state.current.batting.short} need {_count(needed, 'run')}{in_time}"
     return state.toss
 
 
@@ -30,18 +32,29 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-def match_balls(state: CricketState) -> int:
-    return state.script.overs * 6
+def balls_left(innings: Innings, state: CricketState) -> int:
+    """Of the innings; 0 where it may go on for ever."""
+    overs = (innings.plan.overs if innings.plan else 0) or (1 if innings.is_super_over else state.script.overs)
+    return max(overs * innings.balls_per_over - innings.legal_balls, 0)
+
+
+def latest(state: CricketState, number: int) -> Innings | None:
+    """The last innings that one of the teams has begun."""
+    team = state.script.teams[number]
+    return next((innings for innings in reversed(state.innings) if innings.batting == team), None)
+
+
+def drawn_score(innings: Innings | None) -> str:
+    return f"{innings.runs}-{innings.wickets}{'d' * innings.is_declared}" if innings else ""
 
 
 def _sides(match: Match, state: CricketState) -> dict[str, Any]:
-    order = [0, 1] if len(state.innings) < 2 else [1, 0]
+    is_second = state.current is not None and state.current.batting == match.teams[1]
     fields: dict[str, Any] = {}
-    for place, number in enumerate(order, start=1):
-        team = match.teams[number]
-        innings = state.innings[number] if number < len(state.innings) else None
+    for place, number in enumerate([1, 0] if is_second else [0, 1], start=1):
+        team, innings = match.teams[number], latest(state, number)
         fields |= {
-            f"score{place}": f"{innings.runs}-{innings.wickets}" if innings else "",
+            f"score{place}": drawn_score(innings),
             f"over{place}": innings.overs_text if innings else "",
             f"team{place}": team.short,
             f"team{place}_f_n": team.name,
@@ -53,7 +66,7 @@ def _sides(match: Match, state: CricketState) -> dict[str, Any]:
 
 def _chase(match: Match, state: CricketState) -> dict[str, Any]:
     now, target = state.current, state.target
-    left = match_balls(state) - now.legal_balls if now else 0
+    left = balls_left(now, state) if now else 0
     needed = target - now.runs if target and now else 0
     return {
         "inning": now.number + 1 if now else 1,
@@ -106,9 +119,9 @@ def _batter(place: int, line: BatterLine, is_on_strike: bool) -> dict[str, Any]:
 
 def _last_wicket(innings: Innings) -> dict[str, Any]:
     fall = innings.last_wicket
-    if fall is None or fall.ball.wicket is None:
+    if fall is None:
         return {}
-    out = fall.ball.wicket.out
+    out = fall.wicket.out
     return {
         "lwfkey": out.key,
         "lwrun1": str(fall.runs),
@@ -122,6 +135,12 @@ def _overs(innings: Innings | None) -> dict[str, Any]:
     overs = innings.overs[-4:] if innings else []
     return {
         "lastovers": [
-            {"over": f"Over {over.number}", "overinfo": over.texts, "len": [], "total": over.runs} for over in overs
+            {
+                "over": f"Over {over.number}",
+                "overinfo": [code(ball) for ball in over.balls],
+                "len": [],
+                "total": over.runs,
+            }
+            for over in overs
         ]
     }

@@ -13,7 +13,15 @@ from stadium.context import STADIUM
 from stadium.crex import page
 from stadium.crex.live import live
 from stadium.crex.readable import readable
-from stadium.crex.routes import ball_feeds, listing, live_matches, live_state, map_data
+from stadium.crex.routes import (
+    ball_feeds,
+    listing,
+    live_matches,
+    live_state,
+    map_data,
+    scorecard_answer,
+    squads_answer,
+)
 from stadium.crexpro.tokens import CREDENTIAL
 from stadium.cricket.state import CricketState
 from stadium.endpoints import Endpoint, Site
@@ -23,7 +31,7 @@ SITE: Site = "crexpro"
 ROBOTS = f"User-agent: *\nAllow: /{SITE}/\nDisallow: /{SITE}/private\n"
 NO_CACHE = {"Cache-Control": "no-cache"}
 # What everybody may know: who plays, the score, where the match stands. No players, no overs, no ball feed.
-PUBLIC = ("a", "B", "F", "fo", "mt", "h", "j", "k", "mn", "sf", "st", "dt_id", "fid", "comment1")
+PUBLIC = ("a", "B", "F", "fo", "mt", "h", "j", "k", "mn", "sf", "st", "dt_id", "fid", "comment1", "C", "over_reduced")
 
 
 def endpoints() -> list[Endpoint]:
@@ -32,7 +40,10 @@ def endpoints() -> list[Endpoint]:
         Endpoint(SITE, "list", "GET", f"/{SITE}/", list_page),
         Endpoint(SITE, "list", "GET", f"/{SITE}/cricket-live-score", list_page),
         Endpoint(SITE, "page", "GET", f"/{SITE}/cricket-live-score/{{name}}", match_page),
+        Endpoint(SITE, "page", "GET", f"/{SITE}/cricket-live-score/{{name}}/{{tab}}", match_page),
         Endpoint(SITE, "list", "GET", f"/{SITE}/api/v3/getLiveMatches", live_matches),
+        Endpoint(SITE, "lineups", "GET", f"/{SITE}/api/v3/getIV4", squads_answer),
+        Endpoint(SITE, "statistics", "GET", f"/{SITE}/api/v3/getSC4", scorecard_answer, wants_token=True),
         Endpoint(SITE, "public", "GET", f"/{SITE}/api/v3/public/getSV3", public_state),
         Endpoint(SITE, "live", "GET", f"/{SITE}/api/v3/getSV3", live_state, wants_token=True),
         Endpoint(SITE, "feed", "POST", f"/{SITE}/commentary/v2/getBallFeeds", ball_feeds, wants_token=True),
@@ -86,7 +97,8 @@ async def match_page(request: web.Request) -> web.Response:
     frame = _frame(request)
     content = page.match_content(match, state, world.start_wall(match), readable(match, state), [])
     blob = page.match_state(frame, match, state, world.start_wall(match), [])
-    del blob[f"{frame.base}/commentary/v2/getBallFeeds"]
+    for closed in ("commentary/v2/getBallFeeds", "api/v3/getSC4"):
+        blob.pop(f"{frame.base}/{closed}", None)
     blob[f"{frame.base}/api/v3/getSV3"] = _public(match, state)
     return _page(request, page.document(frame, f"{match.teams[0].short} live", content, blob, "match"))
 

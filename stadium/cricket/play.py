@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from stadium.cricket.innings import Innings
 from stadium.cricket.script import (
+    BOWLERS_OWN,
     Ball,
     CricketEvent,
     CricketScript,
@@ -16,7 +18,6 @@ from stadium.cricket.script import (
     Wicket,
     WicketCard,
 )
-from stadium.cricket.state import Innings
 from stadium.people import Player, Team
 
 BREAK_SECONDS = 600.0
@@ -30,6 +31,10 @@ class Rules:
     rain_chance: float = 0.25
     abandon_chance: float = 0.15  # of the matches that meet rain
     run_weights: tuple[int, ...] = (34, 37, 8, 1, 13, 0, 7)  # for 0..6 off the bat
+
+    @property
+    def format(self) -> str:
+        return "ODI" if self.overs == 50 else f"T{self.overs}"
 
     @property
     def spell(self) -> int:
@@ -57,12 +62,12 @@ class Play:
         self._toss()
         first = self._innings(0, None)
         if not self.is_abandoned:
-            self._tell(8, NoticeKind.INNINGS_BREAK, "Innings Break")
+            self._tell(8, NoticeKind.INNINGS_BREAK, "Innings Break", innings=1)
             self.now += BREAK_SECONDS + self.random.uniform(-60, 60)
             second = self._innings(1, first.runs + 1)
             if not self.is_abandoned:
                 self._conclude(first, second)
-        return CricketScript(self.teams, self.rules.overs, tuple(self.events))
+        return CricketScript(self.teams, self.rules.overs, tuple(self.events), self.rules.format)
 
     def _plan_rain(self, may_rain: bool) -> int:
         """The delivery before which rain comes, or 0."""
@@ -73,16 +78,27 @@ class Play:
     def _toss(self) -> None:
         first, second = self.teams
         winner, choice = (first, "bat") if self.random.random() < 0.5 else (second, "bowl")
-        self.events.append(Notice(-TOSS_LEAD_SECONDS, NoticeKind.TOSS, f"{winner.short} opt to {choice}"))
+        text = f"{winner.short} opt to {choice}"
+        notice = Notice(-TOSS_LEAD_SECONDS, NoticeKind.TOSS, text, team=winner, bats=winner is first)
+        self.events.append(notice)
 
-    def _tell(self, after: float, kind: NoticeKind, text: str = "", long_text: str = "") -> None:
+    def _tell(
+        self,
+        after: float,
+        kind: NoticeKind,
+        text: str = "",
+        long_text: str = "",
+        *,
+        team: Team | None = None,
+        innings: int = 0,
+    ) -> None:
         self.now += after
-        self.events.append(Notice(round(self.now, 2), kind, text, long_text))
+        self.events.append(Notice(round(self.now, 2), kind, text, long_text, team, innings=innings))
 
     def _innings(self, number: int, target: int | None) -> Innings:
         order = self.teams if number == 0 else self.teams[::-1]
         innings = Innings(number, order[0], order[1])
-        self._tell(0, NoticeKind.INNINGS_START)
+        self._tell(0, NoticeKind.INNINGS_START, innings=number)
         quota = {player.key: self.rules.spell for player in innings.bowling.players[5:]}
         bowler: Player | None = None
         while not self._is_done(innings, target):
@@ -136,9 +152,13 @@ class Play:
         runs, extra, extra_runs, wicket = self._outcome(innings, striker, bowler)
         self.deliveries += 1
         over, done = divmod(innings.legal_balls, 6)
+        extras = ((extra, extra_runs),) if extra else ()
+        wickets = (wicket,) if wicket else ()
+        index = 1 if len(innings.overs) <= over else len(innings.overs[-1].balls) + 1
         return Ball(
             round(self.now, 2), innings.number, over, done + 1, self.deliveries,
-            striker, partner, bowler, runs, extra, extra_runs, wicket,
+            striker, partner, bowler, runs, extras, wickets, index,
+            closes_over=done == 5 and extra not in ("wd", "nb"),
         )  # fmt: skip
 
     def _outcome(self, innings: Innings, striker: Player, bowler: Player) -> tuple[int, str, int, Wicket | None]:
@@ -175,17 +195,20 @@ class Play:
         else:
             self._tell(10, NoticeKind.RESULT, "Match tied", "Match tied")
             return
-        self._tell(10, NoticeKind.RESULT, f"{winner.short} {by}", f"{winner.name} {by}")
+        self._tell(10, NoticeKind.RESULT, f"{winner.short} {by}", f"{winner.name} {by}", team=winner)
 
 
-def dismissal_text(ball: Ball, *, surnames: bool = False) -> tuple[str, str]:
-    """The two halves of a dismissal: what the fielder did, and the bowler."""
-    assert ball.wicket is not None
-    kind, fielder = ball.wicket.kind, ball.wicket.fielder
+def dismissal_text(ball: Ball, wicket: Wicket | None = None, *, surnames: bool = False) -> tuple[str, str]:
+    """The two halves of a dismissal: what the fielder did, and the bowler. Without `wicket`: the ball's own."""
+    wicket = wicket or ball.wicket
+    assert wicket is not None
+    kind, fielder = wicket.kind, wicket.fielder
     bowler = _named(ball.bowler, surnames)
-    catcher = _named(fielder, surnames) if fielder else ""
+    catcher = _named(fielder, surnames) if fielder else "sub"
     if kind is Dismissal.RUN_OUT:
-        return f"run out ({catcher})", ""
+        return f"run out ({catcher})" if fielder else "run out", ""
+    if kind not in BOWLERS_OWN:
+        return _WORDS[kind], ""
     head = {
         Dismissal.CAUGHT: f"c {catcher}",
         Dismissal.CAUGHT_AND_BOWLED: "c &",
@@ -194,6 +217,17 @@ def dismissal_text(ball: Ball, *, surnames: bool = False) -> tuple[str, str]:
         Dismissal.HIT_WICKET: "hit wicket",
     }.get(kind, "")
     return head, f"b {bowler}"
+
+
+_WORDS = {
+    Dismissal.RETIRED_OUT: "retired out",
+    Dismissal.OBSTRUCTING: "obstructing the field",
+    Dismissal.HANDLED_BALL: "handled the ball",
+    Dismissal.HIT_TWICE: "hit the ball twice",
+    Dismissal.TIMED_OUT: "timed out",
+    Dismissal.RETIRED_HURT: "retired hurt",
+    Dismissal.RETIRED_NOT_OUT: "retired not out",
+}
 
 
 def _named(player: Player, surname: bool) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
 from stadium.people import Player, Team
 
 
 class Dismissal(IntEnum):
-    """Numbered as the site numbers them in `dismissal` and in the `^n` codes."""
+    """The first seven as Crex numbers them in `dismissal` and in the `^n` codes; for the rest it has no number."""
 
     BOWLED = 1
     CAUGHT = 2
@@ -18,12 +18,38 @@ class Dismissal(IntEnum):
     STUMPED = 5
     HIT_WICKET = 6
     LBW = 7
+    RETIRED_OUT = 8
+    OBSTRUCTING = 9
+    HANDLED_BALL = 10
+    HIT_TWICE = 11
+    TIMED_OUT = 12
+    RETIRED_HURT = 13
+    RETIRED_NOT_OUT = 14
+
+
+BOWLERS_OWN = frozenset(
+    {
+        Dismissal.BOWLED,
+        Dismissal.CAUGHT,
+        Dismissal.CAUGHT_AND_BOWLED,
+        Dismissal.STUMPED,
+        Dismissal.HIT_WICKET,
+        Dismissal.LBW,
+    }
+)
+NOT_OUT = frozenset({Dismissal.RETIRED_HURT, Dismissal.RETIRED_NOT_OUT})
 
 
 class NoticeKind(StrEnum):
     TOSS = "toss"
     INNINGS_START = "innings_start"
     INNINGS_BREAK = "innings_break"
+    DECLARED = "declared"
+    PENALTY = "penalty"  # runs that no ball brought
+    DRINKS = "drinks"
+    LUNCH = "lunch"
+    TEA = "tea"
+    STUMPS = "stumps"
     RAIN = "rain"
     RESUME = "resume"
     RESULT = "result"
@@ -36,25 +62,44 @@ class Wicket:
     out: Player
     fielder: Player | None = None
 
+    @property
+    def counts(self) -> bool:
+        """Who goes off hurt may come back: the score does not know of it."""
+        return self.kind not in NOT_OUT
+
 
 @dataclass(frozen=True, slots=True)
 class Ball:
     at: float
-    innings: int  # 0 or 1
+    innings: int  # from 0, over the whole match
     over: int  # completed overs before this one
-    number: int  # 1..6; a wide or no-ball repeats the number of the ball that replaces it
+    number: int  # from 1; a wide or no-ball repeats the number of the ball that replaces it
     delivery: int  # running number over the whole match, from 1
     striker: Player
     partner: Player
     bowler: Player
     runs: int  # off the bat
-    extra: str  # "", "wd", "nb", "b" or "lb"
-    extra_runs: int
-    wicket: Wicket | None = None
+    extras: tuple[tuple[str, int], ...] = ()  # of "wd", "nb", "b", "lb" and "pen"; the one that tells most first
+    wickets: tuple[Wicket, ...] = ()
+    index: int = 1  # its place within the over, extras counted, from 1
+    is_boundary: bool = True  # four or six runs off the bat went over the rope, and were not run
+    closes_over: bool = False
+
+    @property
+    def extra(self) -> str:
+        return self.extras[0][0] if self.extras else ""
+
+    @property
+    def extra_runs(self) -> int:
+        return sum(runs for _, runs in self.extras) if self.extras else 0
+
+    @property
+    def wicket(self) -> Wicket | None:
+        return next((wicket for wicket in self.wickets if wicket.counts), None) if self.wickets else None
 
     @property
     def is_legal(self) -> bool:
-        return self.extra not in ("wd", "nb")
+        return not self.extras or not (self.gave("wd") or self.gave("nb"))
 
     @property
     def total(self) -> int:
@@ -71,15 +116,25 @@ class Ball:
 
     @property
     def is_crossing(self) -> bool:
-        """Whether the batters changed ends by running."""
-        ran = self.extra_runs if self.extra in ("b", "lb") else self.runs
+        """Whether the batters changed ends by running. A wide or no-ball costs a run that nobody ran."""
+        if not self.extras:
+            return self.runs % 2 == 1
+        ran = self.runs + self.gave("b") + self.gave("lb") + max(self.gave("wd") - 1, 0) + max(self.gave("nb") - 1, 0)
         return ran % 2 == 1
+
+    def gave(self, code: str) -> int:
+        return sum(runs for name, runs in self.extras if name == code) if self.extras else 0
 
 
 @dataclass(frozen=True, slots=True)
 class WicketCard:
     at: float
     ball: Ball
+    which: int = 0  # of the ball's wickets that count
+
+    @property
+    def wicket(self) -> Wicket:
+        return [wicket for wicket in self.ball.wickets if wicket.counts][self.which]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +149,51 @@ class Notice:
     kind: NoticeKind
     text: str = ""
     long_text: str = ""
+    team: Team | None = None  # who won the toss, or the match
+    bats: bool = False  # what the winner of the toss chose
+    innings: int = 0  # the innings that starts, or the one after the break
+    runs: int = 0  # of a penalty
 
 
 CricketEvent = Ball | WicketCard | OverCard | Notice
 
 
 @dataclass(frozen=True, slots=True)
+class InningsPlan:
+    """What is known of an innings when it starts."""
+
+    batting: int  # which of the script's teams
+    order: tuple[Player, ...] = ()  # who comes to bat, one after the other; empty: as the team lists them
+    target: int | None = None  # runs that win; None while nobody can say
+    overs: int = 0  # at most so many; 0: as many as the match has
+    is_super_over: bool = False
+    absent: int = 0  # batters who can't come
+    chases: bool = False  # the target is one more than the innings before made
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """Where and why a match is played. Replays bring theirs along; for the rest the programme makes one up."""
+
+    venue: str
+    series: str
+    series_short: str
+    title: str  # "36th Match", "Final"
+    invented: tuple[str, ...] = ()  # what the recording did not say
+
+
+@dataclass(frozen=True, slots=True)
 class CricketScript:
     teams: tuple[Team, Team]  # the side that bats first comes first
-    overs: int
+    overs: int  # 0: no limit
     events: tuple[CricketEvent, ...]
+    format: str = "T20"
+    plans: tuple[InningsPlan, ...] = ()  # empty: two innings, the second after the first's runs
+    balls_per_over: int = 6
+    occasion: Occasion | None = field(default=None, compare=False)
+
+    def plan(self, number: int) -> InningsPlan:
+        return self.plans[number] if self.plans else InningsPlan(number, chases=number == 1)
 
     def time_of(self, kind: NoticeKind) -> float:
         return next(event.at for event in self.events if isinstance(event, Notice) and event.kind is kind)

@@ -9,15 +9,43 @@ from stadium.people import Player, Team
 
 
 class Period(StrEnum):
+    """A stretch of play, or what ends one."""
+
     FIRST_HALF = "First half"
     HALFTIME = "HT"
     SECOND_HALF = "Second half"
     FULL_TIME = "FT"
+    FIRST_EXTRA = "1st extra"
+    SECOND_EXTRA = "2nd extra"
+    EXTRA_TIME_END = "ET"
+    SHOOTOUT = "Penalties"
+    SHOOTOUT_END = "PEN"
+
+    @property
+    def is_running(self) -> bool:
+        return self in STRETCHES
+
+    @property
+    def text(self) -> str:
+        """As the list of incidents names it: both halves of extra time go by one name."""
+        return "Extra time" if self in (Period.FIRST_EXTRA, Period.SECOND_EXTRA) else self.value
+
+    @property
+    def minute(self) -> int:
+        """Where it ends; a shoot-out has no minutes, which is written as 999."""
+        if self in (Period.FIRST_HALF, Period.HALFTIME):
+            return 45
+        if self in (Period.SECOND_HALF, Period.FULL_TIME):
+            return 90
+        return 999 if self in (Period.SHOOTOUT, Period.SHOOTOUT_END) else 120
+
+
+STRETCHES = (Period.FIRST_HALF, Period.SECOND_HALF, Period.FIRST_EXTRA, Period.SECOND_EXTRA, Period.SHOOTOUT)
 
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    time: int  # 1..45 or 46..90
+    time: int  # 1..45, 46..90, 91..105 or 106..120
     added: int = 0
 
     @property
@@ -29,6 +57,26 @@ class Minute:
 class PeriodMark:
     at: float
     period: Period
+    is_end: bool = False  # of the match
+
+
+@dataclass(frozen=True, slots=True)
+class Stoppage:
+    """Play is broken off, or goes on after `seconds`; no list of incidents tells it."""
+
+    at: float
+    seconds: float = 0.0
+
+    @property
+    def resumes(self) -> bool:
+        return self.seconds > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Postponement:
+    """The match will not be played on its day."""
+
+    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +129,25 @@ class VarDecision:
     cancels: int | None  # the number of the goal that disappears
 
 
-Numbered = Goal | Card | Substitution | VarDecision
-FootballEvent = PeriodMark | InjuryTime | Numbered
+@dataclass(frozen=True, slots=True)
+class ShootoutKick:
+    at: float
+    number: int
+    is_home: bool
+    player: Player
+    is_scored: bool
+    sequence: int  # from 1, over both sides
+
+
+Numbered = Goal | Card | Substitution | VarDecision | ShootoutKick
+FootballEvent = PeriodMark | InjuryTime | Stoppage | Postponement | Numbered
 
 
 @dataclass(frozen=True, slots=True)
 class FootballScript:
     teams: tuple[Team, Team]  # home, away
     events: tuple[FootballEvent, ...]
+    is_knockout: bool = False  # somebody has to win it
 
     @property
     def ends_at(self) -> float:

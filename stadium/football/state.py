@@ -13,13 +13,29 @@ from stadium.football.script import (
     InjuryTime,
     Period,
     PeriodMark,
+    Postponement,
+    ShootoutKick,
+    Stoppage,
     VarDecision,
 )
+
+_PHASES = {
+    Period.FIRST_HALF: "first_half",
+    Period.HALFTIME: "halftime",
+    Period.SECOND_HALF: "second_half",
+    Period.FULL_TIME: "second_half",  # of a match that is not over with it
+    Period.FIRST_EXTRA: "extra_time",
+    Period.SECOND_EXTRA: "extra_time",
+    Period.EXTRA_TIME_END: "extra_time",
+    Period.SHOOTOUT: "penalties",
+}
+_STRETCH = {Period.SECOND_HALF: 1, Period.FULL_TIME: 1, Period.FIRST_EXTRA: 2, Period.SECOND_EXTRA: 3}
+_LAST = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An event with the score right after it, as the incidents list shows it."""
+    """An event with the score right after it, as the incidents list shows it; in a shoot-out that of the shoot-out."""
 
     event: FootballEvent
     home: int
@@ -35,19 +51,31 @@ class FootballState:
     phase: str = "scheduled"
     period: Period | None = None
     period_started_at: float | None = None
-    by_half: list[list[int]] = field(default_factory=lambda: [[0, 0], [0, 0]])
+    by_stretch: list[list[int]] = field(default_factory=lambda: [[0, 0] for _ in range(_LAST + 1)])
+    penalties: list[int] = field(default_factory=lambda: [0, 0])
+    has_shootout: bool = False
+    has_extra_time: bool = False
+    is_interrupted: bool = False
     red_cards: list[int] = field(default_factory=lambda: [0, 0])
     injury: dict[int, int] = field(default_factory=dict)
     changed_at: float | None = None
 
     @property
     def goals(self) -> tuple[int, int]:
-        first, second = self.by_half
-        return first[0] + second[0], first[1] + second[1]
+        """Without those of a shoot-out."""
+        home, away = (sum(stretch[side] for stretch in self.by_stretch) for side in (0, 1))
+        return home, away
 
     @property
-    def half(self) -> int:
-        return 1 if self.period in (Period.SECOND_HALF, Period.FULL_TIME) else 0
+    def stretch(self) -> int:
+        """0 and 1 for the halves, 2 and 3 for those of extra time."""
+        return 0 if self.period is None else _STRETCH.get(self.period, _LAST if self.has_extra_time else 0)
+
+    @property
+    def winner(self) -> int | None:
+        """0 for home, 1 for away; None for a draw."""
+        decided = self.penalties if self.has_shootout else self.goals
+        return None if decided[0] == decided[1] else int(decided[1] > decided[0])
 
     def apply(self, event: FootballEvent) -> None:
         self.applied += 1
@@ -55,40 +83,48 @@ class FootballState:
         if isinstance(event, PeriodMark):
             self._enter(event)
         elif isinstance(event, Goal):
-            self.by_half[self.half][0 if event.is_home else 1] += 1
+            self.by_stretch[self.stretch][0 if event.is_home else 1] += 1
+        elif isinstance(event, ShootoutKick):
+            self.penalties[0 if event.is_home else 1] += event.is_scored
         elif isinstance(event, Card) and event.kind != "yellow":
             self.red_cards[0 if event.is_home else 1] += 1
         elif isinstance(event, InjuryTime):
             self.injury[event.time] = event.length
         elif isinstance(event, VarDecision):
             self._review(event)
-        self.shown.append(Shown(event, *self.goals))
+        elif isinstance(event, Stoppage | Postponement):
+            self._stop(event)
+            return
+        in_shootout = isinstance(event, ShootoutKick) or self.period is Period.SHOOTOUT_END
+        self.shown.append(Shown(event, *(self.penalties if in_shootout else self.goals)))
 
     def _enter(self, mark: PeriodMark) -> None:
         self.period = mark.period
-        self.status = "completed" if mark.period is Period.FULL_TIME else "live"
-        self.phase = {
-            Period.FIRST_HALF: "first_half",
-            Period.HALFTIME: "halftime",
-            Period.SECOND_HALF: "second_half",
-            Period.FULL_TIME: "finished",
-        }[mark.period]
-        if mark.period in (Period.FIRST_HALF, Period.SECOND_HALF):
+        self.has_extra_time = self.has_extra_time or mark.period is Period.FIRST_EXTRA
+        self.has_shootout = self.has_shootout or mark.period is Period.SHOOTOUT
+        self.status = "completed" if mark.is_end else "live"
+        self.phase = "finished" if mark.is_end else _PHASES[mark.period]
+        if mark.period.is_running:
             self.period_started_at = mark.at
-        else:  # the line of the running half gives way to the line of the ended one
-            self.shown = [
-                line
-                for line in self.shown
-                if not (
-                    isinstance(line.event, PeriodMark) and line.event.period in (Period.FIRST_HALF, Period.SECOND_HALF)
-                )
-            ]
+        # the line of the running stretch gives way to the next one, or to the line of the ended one
+        self.shown = [
+            line for line in self.shown if not (isinstance(line.event, PeriodMark) and line.event.period.is_running)
+        ]
+
+    def _stop(self, event: Stoppage | Postponement) -> None:
+        if isinstance(event, Postponement):
+            self.phase = "postponed"
+            return
+        self.is_interrupted = not event.resumes
+        if event.resumes and self.period_started_at is not None:
+            self.period_started_at += event.seconds
+        self.phase = "interrupted" if self.is_interrupted or self.period is None else _PHASES[self.period]
 
     def _review(self, decision: VarDecision) -> None:
         """A goal that the review takes back leaves the list: a reader has to retract it."""
         if decision.cancels is None:
             return
-        self.by_half[self.half][0 if decision.is_home else 1] -= 1
+        self.by_stretch[self.stretch][0 if decision.is_home else 1] -= 1
         self.shown = [
             line for line in self.shown if not (isinstance(line.event, Goal) and line.event.number == decision.cancels)
         ]

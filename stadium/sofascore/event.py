@@ -17,12 +17,27 @@ ROUNDS = 38
 SPORT = {"name": "Football", "slug": "football", "id": 1}
 BRAZIL = {"alpha2": "BR", "alpha3": "BRA", "name": "Brazil", "slug": "brazil"}
 NOT_STARTED = {"code": 0, "description": "Not started", "type": "notstarted"}
-STATUSES = {
+POSTPONED = {"code": 60, "description": "Postponed", "type": "postponed"}
+INTERRUPTED = {"code": 80, "description": "Interrupted", "type": "interrupted"}
+ENDINGS = {
+    Period.FULL_TIME: {"code": 100, "description": "Ended", "type": "finished"},
+    Period.EXTRA_TIME_END: {"code": 110, "description": "AET", "type": "finished"},
+    Period.SHOOTOUT_END: {"code": 120, "description": "AP", "type": "finished"},
+}
+_SECOND_HALF = {"code": 7, "description": "2nd half", "type": "inprogress"}
+_SECOND_EXTRA = {"code": 42, "description": "2nd extra", "type": "inprogress"}
+STATUSES = {  # 41 and 50 are supposed: nobody has recorded them
     Period.FIRST_HALF: {"code": 6, "description": "1st half", "type": "inprogress"},
     Period.HALFTIME: {"code": 31, "description": "Halftime", "type": "inprogress"},
-    Period.SECOND_HALF: {"code": 7, "description": "2nd half", "type": "inprogress"},
-    Period.FULL_TIME: {"code": 100, "description": "Ended", "type": "finished"},
+    Period.SECOND_HALF: _SECOND_HALF,
+    Period.FULL_TIME: _SECOND_HALF,
+    Period.FIRST_EXTRA: {"code": 41, "description": "1st extra", "type": "inprogress"},
+    Period.SECOND_EXTRA: _SECOND_EXTRA,
+    Period.EXTRA_TIME_END: _SECOND_EXTRA,
+    Period.SHOOTOUT: {"code": 50, "description": "Penalties", "type": "inprogress"},
 }
+_NAMES = ("period1", "period2", "extra1", "extra2")
+_SPANS = ((0, 2700), (2700, 5400), (5400, 6300), (6300, 7200))  # seconds played before a stretch, and at its end
 
 
 def event(world: World, match: Match, state: FootballState, *, detail: bool = True) -> dict[str, Any]:
@@ -30,9 +45,9 @@ def event(world: World, match: Match, state: FootballState, *, detail: bool = Tr
     body: dict[str, Any] = {
         "tournament": tournament(),
         "season": season(),
-        "roundInfo": {"round": round_of(match)},
+        "roundInfo": round_info(match, state),
         "customId": custom_id(match.number),
-        "status": STATUSES[state.period] if state.period else NOT_STARTED,
+        "status": status(state),
         "homeTeam": team(home),
         "awayTeam": team(away),
         "homeScore": score(state, 0),
@@ -81,14 +96,34 @@ def team(side: Team) -> dict[str, Any]:
     }
 
 
+def round_info(match: Match, state: FootballState) -> dict[str, Any]:
+    """A match that needs a winner is a round's play-off."""
+    fields: dict[str, Any] = {"round": round_of(match)}
+    return fields | ({"name": "Play-off", "slug": "play-off", "cupRoundType": 1} if state.script.is_knockout else {})
+
+
+def status(state: FootballState) -> dict[str, Any]:
+    if state.phase == "postponed":
+        return POSTPONED
+    if state.period is None:
+        return NOT_STARTED
+    if state.is_interrupted:
+        return INTERRUPTED
+    return ENDINGS[state.period] if state.status == "completed" else STATUSES[state.period]
+
+
 def score(state: FootballState, side: int) -> dict[str, int]:
+    """`current` counts a shoot-out in, `display` never does."""
     if state.period is None:
         return {}
-    goals = state.goals[side]
-    fields = {"current": goals, "display": goals, "period1": state.by_half[0][side]}
-    if state.half == 1:
-        fields["period2"] = state.by_half[1][side]
-    return fields | {"normaltime": goals}
+    goals, penalties = state.goals[side], state.penalties[side]
+    fields = {"current": goals + penalties, "display": goals}
+    played = _NAMES[: state.stretch + 1]
+    fields |= {name: state.by_stretch[number][side] for number, name in enumerate(played)}
+    fields["normaltime"] = state.by_stretch[0][side] + state.by_stretch[1][side]
+    if state.has_extra_time:
+        fields["overtime"] = state.by_stretch[2][side] + state.by_stretch[3][side]
+    return fields | ({"penalties": penalties} if state.has_shootout else {})
 
 
 def match_slug(match: Match) -> str:
@@ -101,13 +136,14 @@ def match_path(match: Match) -> str:
 
 
 def _time(world: World, match: Match, state: FootballState) -> dict[str, int]:
-    names = {45: "injuryTime1", 90: "injuryTime2"}
+    names = {45: "injuryTime1", 90: "injuryTime2", 105: "injuryTime3", 120: "injuryTime4"}
     fields = {names[time]: length for time, length in state.injury.items()}
     if state.period_started_at is None:
         return fields
     fields["currentPeriodStartTimestamp"] = int(_period_start(world, match, state.period_started_at, state.status))
     if state.status == "live":
-        fields |= {"initial": 2700 * state.half, "max": 2700 * (state.half + 1), "extra": 540}
+        initial, end = _SPANS[state.stretch]
+        fields |= {"initial": initial, "max": end, "extra": 540}
     return fields
 
 
@@ -128,12 +164,11 @@ def _changes(world: World, match: Match, state: FootballState) -> dict[str, Any]
 def _progress(state: FootballState) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if state.period is not None:
-        fields["lastPeriod"] = f"period{state.half + 1}"
+        fields["lastPeriod"] = "penalties" if state.has_shootout else _NAMES[state.stretch]
     cards = zip(("homeRedCards", "awayRedCards"), state.red_cards, strict=True)
     fields |= {name: count for name, count in cards if count}
     if state.status == "completed":
-        home, away = state.goals
-        fields["winnerCode"] = 1 if home > away else 2 if away > home else 3
+        fields["winnerCode"] = 3 if state.winner is None else state.winner + 1
     return fields
 
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from stadium.football.script import Card, Goal, InjuryTime, Minute, Period, PeriodMark, Substitution, VarDecision
+from stadium.football.script import (
+    Card,
+    Goal,
+    InjuryTime,
+    Minute,
+    PeriodMark,
+    Postponement,
+    ShootoutKick,
+    Stoppage,
+    Substitution,
+    VarDecision,
+)
 from stadium.football.state import FootballState, Shown
 from stadium.people import Player
 from stadium.programme import Match
@@ -20,6 +31,7 @@ def incidents(match: Match, state: FootballState) -> dict[str, Any]:
 
 def incident(match: Match, shown: Shown) -> dict[str, Any]:
     event = shown.event
+    assert not isinstance(event, Stoppage | Postponement)  # the list does not tell these
     match event:
         case PeriodMark():
             return _period(event, shown)
@@ -33,6 +45,8 @@ def incident(match: Match, shown: Shown) -> dict[str, Any]:
             }
         case Goal():
             fields = _goal(event, shown)
+        case ShootoutKick():
+            return _kick(match, event, shown)
         case Card():
             fields = {
                 "player": person(event.player),
@@ -57,7 +71,7 @@ def incident(match: Match, shown: Shown) -> dict[str, Any]:
 
 
 def incident_id(match: Match, number: int) -> int:
-    return 120_000_000 + match.number * 64 + number
+    return 120_000_000 + match.number * 128 + number
 
 
 def person(player: Player) -> dict[str, Any]:
@@ -82,24 +96,40 @@ def _goal(goal: Goal, shown: Shown) -> dict[str, Any]:
     return fields | ({"assist1": person(goal.assist)} if goal.assist else {})
 
 
+def _kick(match: Match, kick: ShootoutKick, shown: Shown) -> dict[str, Any]:
+    said = "scored" if kick.is_scored else "missed"
+    return {
+        "player": person(kick.player),
+        "homeScore": shown.home,
+        "awayScore": shown.away,
+        "sequence": kick.sequence,
+        "description": said.capitalize(),
+        "id": incident_id(match, kick.number),
+        "incidentType": "penaltyShootout",
+        "isHome": kick.is_home,
+        "incidentClass": said,
+        "reason": said,
+    }
+
+
 def _minute(minute: Minute) -> dict[str, int]:
-    last = 45 if minute.time <= 45 else 90
+    last = next(end for end in (45, 90, 105, 120) if minute.time <= end)
     fields = {"time": minute.time, "reversedPeriodTime": max(last - minute.time + 1, 1)}
     return fields | ({"addedTime": minute.added} if minute.added else {})
 
 
 def _period(mark: PeriodMark, shown: Shown) -> dict[str, Any]:
-    time = 45 if mark.period in (Period.FIRST_HALF, Period.HALFTIME) else 90
+    time = mark.period.minute
     return {
-        "text": mark.period.value,
+        "text": mark.period.text,
         "homeScore": shown.home,
         "awayScore": shown.away,
-        "isLive": mark.period in (Period.FIRST_HALF, Period.SECOND_HALF),
+        "isLive": mark.period.is_running,
         "time": time,
         "addedTime": 999,
         "timeSeconds": time * 60,
         "reversedPeriodTime": 1,
         "reversedPeriodTimeSeconds": 0,
-        "periodTimeSeconds": 2700,
+        "periodTimeSeconds": 2700 if time <= 90 else 900,
         "incidentType": "period",
     }

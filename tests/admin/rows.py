@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.utils import timezone
 
 from apiauth.models import AccessLog, ApiKey, Consumer
@@ -11,18 +13,27 @@ from monitoring.health.history import log_health
 from monitoring.models import GradeChange, Severity
 from scraping.models import (
     Breaker,
+    Conflict,
     ErrorGroup,
     Evidence,
     FieldFill,
     JobItem,
     JobKind,
     Lease,
+    Lineup,
+    LineupPlayer,
+    Match,
+    MatchArchive,
     OutcomeBucket,
+    PairingReview,
+    PlayerFigure,
     ProxySession,
     ScrapeJob,
     SourceDay,
     TaskState,
     TaskTransition,
+    TeamAlias,
+    UnknownValue,
 )
 from tests.factories import cricket_state, make_event, make_snapshot, make_source
 from tests.monitoring.rows import make_error, make_task, make_watched, make_worker
@@ -63,6 +74,8 @@ def make_everything() -> None:
         session_id="0123abcd", source=source, worker_id="w-1", proxy_hash="0123456789ab", geo="de", created_at=now,
         last_used_at=now, ended_at=now, end_reason=EVIL, quarantined_until=now,
     )  # fmt: skip
+    _make_disagreement(match, now)
+    _make_people(match, now)
     make_worker()
     Lease.objects.create(name="scheduler", holder="engine", expires_at=now)
     log_health(now)
@@ -74,3 +87,35 @@ def make_everything() -> None:
     AccessLog.objects.create(
         consumer=consumer, timestamp=now, method="GET", endpoint="/x", response_status=200, request_id="r"
     )
+
+
+def _make_disagreement(match: Match, now: datetime) -> None:
+    """Another source has another name, another score, another word."""
+    other = make_watched(title=EVIL)[0]
+    TeamAlias.objects.create(sport="cricket", alias=EVIL, name=EVIL, squeezed="scriptalert1script")
+    PairingReview.objects.create(match=match, candidate=other, score=0.7, reasons=[EVIL], created_at=now)
+    Conflict.objects.create(
+        match=match, field=EVIL, chosen_source="crex", chosen_value=EVIL, other_source="espn", other_value=EVIL,
+        first_seen_at=now, last_seen_at=now,
+    )  # fmt: skip
+    UnknownValue.objects.create(
+        source=make_source(), payload_schema="crex.v1", path=EVIL, value=EVIL, first_seen_at=now, last_seen_at=now
+    )
+    others = [{"source": "espn", "value": EVIL, "confidence": 1.0, "timestamp": now.isoformat()}]
+    entry = {"source": EVIL, "confidence": 0.7, "timestamp": now.isoformat(), "others": others}
+    Match.objects.filter(pk=match.pk).update(provenance={"title": entry})
+
+
+def _make_people(match: Match, now: datetime) -> None:
+    """Who plays, what they did, and the record of it all."""
+    lineup = Lineup.objects.create(
+        match=match, source=make_source(), side="team_a", snapshot_type="post_match", formation=EVIL[:20],
+        payload_schema="crex.v1", kickoff=now, captured_at=now, created_at=now,
+    )  # fmt: skip
+    LineupPlayer.objects.create(lineup=lineup, place=1, player_id_ext="1", name=EVIL, is_starter=True, rating=7.5)
+    PlayerFigure.objects.create(
+        match=match, source=make_source(), side="team_a", role="batting", player_id_ext="1", name=EVIL,
+        values={"how": EVIL}, captured_at=now,
+    )  # fmt: skip
+    MatchArchive.objects.create(match=match, file=EVIL, size_bytes=9, sha256="0" * 64, created_at=now)
+    Match.objects.filter(pk=match.pk).update(final_checks={"result": True, "figures": False, "reads": 1})

@@ -19,7 +19,7 @@ from tests.monitoring.rows import make_error, make_task, make_watched
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 OURS = [model for app in ("scraping", "monitoring", "apiauth") for model in apps.get_app_config(app).get_models()]
-EDITABLE = {"source", "consumer"}
+EDITABLE = {"source", "consumer", "teamalias"}
 
 
 def name(model: type[Model]) -> str:

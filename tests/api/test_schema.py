@@ -12,7 +12,7 @@ from drf_spectacular.drainage import GENERATOR_STATS
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.validation import validate_schema
 
-from scraping.api import examples, job_examples
+from scraping.api import conflict_documents, examples, job_examples, lineup_documents
 from tests.api_fixtures import Caller
 from tests.factories import make_event, make_match, make_ref, make_scraper, make_source, make_unread_match
 from tests.scraping.rounds import url_of
@@ -54,6 +54,9 @@ class TestDescription:
             ("MatchInfo", examples.MATCH_INFO),
             ("EventRow", examples.EVENT),
             ("LifecycleAnswer", examples.PAUSED),
+            ("MatchLineups", lineup_documents.EXAMPLE),
+            ("MatchConflicts", conflict_documents.EXAMPLE),
+            ("MatchDocument", {**examples.MATCH, "provenance": examples.PROVENANCE}),
             ("JobDocument", job_examples.JOB),
             ("ScrapeRequest", job_examples.ROUND_REQUEST),
             ("ScrapeRequest", job_examples.URLS_REQUEST),
@@ -95,6 +98,8 @@ class TestTruth:
         check(schema, "MatchDocument", caller.get(f"/api/v1/matches/{match.pk}").json())
         check(schema, "MatchList", caller.get("/api/v1/matches").json())
         check(schema, "EventFeed", caller.get(f"/api/v1/matches/{match.pk}/events").json())
+        check(schema, "MatchConflicts", caller.get(f"/api/v1/matches/{match.pk}/conflicts").json())
+        check(schema, "MatchDocument", caller.get(f"/api/v1/matches/{match.pk}?include=provenance").json())
         check(schema, "LiveMatches", caller.get("/cricket-data/live-matches").json())
         if match.sport == "cricket":
             check(schema, "MatchInfo", caller.get(f"/cricket-data/match-info/{match.pk}").json())

@@ -31,8 +31,19 @@ def differences(database: Database, stadium: StadiumProcess) -> list[str]:
             found.append(f"{name} has no row")
     for match in stored:
         truth = stadium.truth(match.site, match.key)
-        found += [f"{match.name}: {words}" for words in (*_of_state(match, truth), *_of_events(database, match, truth))]
-    return found
+        if match.site == next(iter(truth["sites"])):  # its other sites are late, and tell it in their own words
+            words = (*_of_state(match, truth), *_of_events(database, match, truth))
+            found += [f"{match.name}: {one}" for one in words]
+    return found + _served_twice(database)
+
+
+def _served_twice(database: Database) -> list[str]:
+    """Happenings that consumers got from two sources as two events."""
+    rows = database.rows(
+        """SELECT match_id, slot, COUNT(DISTINCT CASE WHEN public_id = '' THEN event_id ELSE public_id END)
+           FROM scraping_matchevent WHERE is_served AND slot <> '' GROUP BY match_id, slot"""
+    )
+    return [f"match {match}: {slot} is served {count} times" for match, slot, count in rows if count > 1]
 
 
 def _of_state(match: StoredMatch, truth: dict[str, Any]) -> list[str]:
@@ -53,7 +64,10 @@ def _of_state(match: StoredMatch, truth: dict[str, Any]) -> list[str]:
 
 def _of_events(database: Database, match: StoredMatch, truth: dict[str, Any]) -> list[str]:
     rows = database.rows(
-        "SELECT event_id, is_current, action FROM scraping_matchevent WHERE match_id = %s", match.match_id
+        """SELECT e.event_id, e.is_current, e.action FROM scraping_matchevent e
+           JOIN scraping_source s ON s.id = e.source_id WHERE e.match_id = %s AND s.key = %s""",
+        match.match_id,
+        match.site,
     )
     current = Counter(event_id for event_id, is_current, action in rows if is_current and action != "retract")
     retracted = {event_id for event_id, _, action in rows if action == "retract"}

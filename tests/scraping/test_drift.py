@@ -233,6 +233,9 @@ READ_FROM, BROKEN_FROM, BROKEN_TO = 0.0, 9_000.0, 10_500.0
 SIMULATED = datetime(2026, 5, 2, 12, 0, tzinfo=UTC)
 
 
+SITES = ("crex", "sofascore")
+
+
 async def payloads_of_an_afternoon(visitor: Visitor) -> list[tuple[float, str, Payload]]:
     """Every match of both sites, read again and again, as time passes in the stadium; for a while the live scores of
     crex have another layout, and what its pages say stands in for them."""
@@ -251,6 +254,8 @@ async def payloads_of_an_afternoon(visitor: Visitor) -> list[tuple[float, str, P
             fault = "removed"
         for row in await visitor.json("/truth/matches"):
             ref, site = RefInfo(row["key"], row["url"]), row["site"]
+            if site not in SITES:  # the same matches again, as other sites tell them
+                continue
             if row["key"] not in pages or fault == "planted" or moment % PAGE_SECONDS == 0:
                 pages[row["key"]] = await visitor.open(site, row["url"])
             page = pages[row["key"]]
@@ -269,7 +274,7 @@ async def payloads_of_an_afternoon(visitor: Visitor) -> list[tuple[float, str, P
 @pytest.mark.django_db
 @pytest.mark.requirement("BX-16")
 def test_an_afternoon_of_matches_is_no_drift_and_a_changed_answer_is_though_nothing_fails() -> None:
-    for site in ("crex", "sofascore"):
+    for site in SITES:
         make_source(site)
     afternoon: list[tuple[float, str, Payload]] = []
 

@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from scraping import breakers, journal, lifecycle
+from scraping import believing, breakers, journal, lifecycle
 from scraping.engine import Engine
 from scraping.errors import Transient
 from scraping.models import (
@@ -197,19 +197,35 @@ class TestWhatIsNew:
         poll_all(refs, engine)
         down = payload_of(refs[0], chasing(90), events=balls(1, 2))
         outcomes_of(engine)[refs[0].pk] = down
-        poll_all(refs, engine)
-        poll_all(refs, engine)
+        for _ in range(believing.BELIEVED_AFTER):
+            assert Match.objects.get(pk=refs[0].match_id).payload["score"]["team_b"]["runs"] != 90
+            poll_all(refs, engine)
         assert Match.objects.get(pk=refs[0].match_id).payload["score"]["team_b"]["runs"] == 90
 
-    def test_a_match_of_two_sources_always_takes_the_long_way(self) -> None:
-        """What the other one says may count for more as time goes by."""
+    @pytest.mark.parametrize(("seconds", "is_short"), [(0, True), (60, False)], ids=["side by side", "one is behind"])
+    def test_a_match_of_two_sources_goes_the_long_way_when_one_falls_behind(self, seconds: int, is_short: bool) -> None:
+        """What the other one says counts for more then."""
         first, second = live_refs(2)
-        MatchRef.objects.filter(pk=second.pk).update(match=first.match_id, source=make_source("other", adapter="crex"))
+        at = timezone.now() - timedelta(seconds=seconds)
+        MatchRef.objects.filter(pk=second.pk).update(
+            match=first.match_id, source=make_source("other", adapter="crex"), captured_at=at
+        )
         engine = engine_for([first])
         poll_all([first], engine)
         with CaptureQueriesContext(connection) as queries:
             poll_all([first], engine)
-        assert any("provenance" in query["sql"] for query in queries)
+        took_the_long_way = any(query["sql"].count("provenance") for query in queries if "SELECT" in query["sql"][:8])
+        assert took_the_long_way is not is_short
+
+    def test_two_sources_of_a_match_in_one_wave_count_both(self) -> None:
+        first, second = live_refs(2)
+        MatchRef.objects.filter(pk=second.pk).update(match=first.match_id, source=make_source("other", adapter="crex"))
+        second = MatchRef.objects.select_related("source", "match").get(pk=second.pk)
+        engine = engine_for([first, second])
+        for _ in range(3):
+            poll_all([first, second], engine)
+        match = Match.objects.get(pk=first.match_id)
+        assert (match.total_scrapes, MatchRef.objects.get(pk=second.pk).unchanged_polls) == (6, 3)
 
 
 class TestTroubleOfOne:

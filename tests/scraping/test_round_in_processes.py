@@ -77,9 +77,9 @@ def ended(system: System, state: str) -> list[str]:
 
 
 def visits(system: System) -> dict[str, dict[str, int]]:
-    """How often the stadium was asked about each match of the round."""
+    """How often each match of the round was read. Who played and how well is asked besides, once, after its end."""
     asked = system.stadium.requests()["sites"].get("sofascore", {}).get("matches", {})
-    return {key: asked.get(key, {}) for key in KEYS}
+    return {key: {what: n for what, n in asked.get(key, {}).items() if what in ("page", "feed")} for key in KEYS}
 
 
 def untrue(system: System) -> list[str]:

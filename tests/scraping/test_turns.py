@@ -90,3 +90,13 @@ def test_what_waits_takes_no_room_from_live_polls(now: datetime) -> None:
         state=TaskState.EXECUTING, worker_id="w", lease_until=now
     )
     assert list(room_by_source().values()) == [4]
+
+
+@pytest.mark.parametrize("resource", [Resource.LINEUPS, Resource.FIGURES])
+def test_so_do_line_ups_and_figures_which_come_by_the_hundred_too(resource: Resource) -> None:
+    """A hundred matches of the next three days, or a day's last readings: live polls have their places all the same."""
+    moment, source = timezone.now(), make_source("sofascore", max_concurrency=5)
+    for _ in range(10):
+        open_task(make_ref(source=source), at=moment, resource=resource)
+    assert room_by_source()[source.pk] == 5
+    assert hint_due_tasks(moment) == turns.LANES

@@ -4,7 +4,13 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from stadium.crex import blob
+from stadium.crex.codes import code, last_ball_code, recent_code
+from stadium.crex.listing import match_path, old_match_path
+from stadium.cricket.script import Ball, Dismissal, Wicket
+from stadium.people import cricket_team
 from stadium.programme import Programme
 
 from .conftest import Visit, Visitor
@@ -68,6 +74,21 @@ class TestMatchPage:
             assert (await visitor.ask("/crex/cricket-live-score/138Z")).status == 403
             assert (await visitor.ask("/crex/cricket-live-score/any-match-updates-ZZZZ")).status == 404
             assert (await visitor.ask("/crex/cricket-live-score/any-slug-at-all-138Z")).status == 200
+
+        visit(scenario)
+
+    def test_has_an_old_address_and_tabs(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            match = visitor.world.find("crex", "138Z")
+            assert match is not None
+            old = old_match_path(match)
+            for path in (old, old.replace("/live", "/scorecard"), f"{match_path(match)}/match-scorecard"):
+                html = await visitor.enter("crex", path)
+                assert "match-138Z" in state_of(html)
+            assert part(state_of(html), "getSC4")[0]["c"] == match.teams[0].key
+            details = state_of(await visitor.enter("crex", f"{match_path(match)}/match-details"))
+            assert part(details, "getIV4")["t"] == "-".join(team.key for team in match.teams)
+            assert (await visitor.ask(f"{match_path(match)}/match-nothing")).status == 404
 
         visit(scenario)
 
@@ -190,6 +211,106 @@ def rain_of(match: Any) -> list[float]:
     return [match.starts_at + event.at for event in match.script.events if getattr(event, "kind", None) == "rain"]
 
 
+class TestOtherAnswers:
+    def test_the_scorecard_counts_balls_and_adds_up(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            live = await visitor.get("/crex/api/v3/getSV3?key=G3WY")
+            card = await visitor.get("/crex/api/v3/getSC4?key=G3WY")
+            assert [innings["c"] for innings in card] == live["a"].split(".")
+            for innings, printed in zip(card, (live["j"], live["k"]), strict=True):
+                score, balls = innings["d"].split("(")
+                assert f"{score}({int(balls) // 6}.{int(balls) % 6}" == printed
+                batters = sum(int(line.split(".")[1]) for line in innings["b"])
+                assert batters + sum(map(int, innings["e"].split("."))) == int(score.split("/")[0])
+                assert sum(int(line.split(".")[2]) for line in innings["a"]) == int(balls)
+
+        visit(scenario)
+
+    def test_squads_turn_into_elevens_at_the_toss(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            before = await visitor.get("/crex/api/v3/getIV4?key=Q5X6")
+            assert (before["tp"], before["tb"].count("-")) == ("", 20)
+            after = await visitor.get("/crex/api/v3/getIV4?key=G3WY")
+            assert (after["tb"], after["tp"].count("-"), after["x"].count("/")) == ("", 20, 3)
+
+        visit(scenario)
+
+    def test_fixtures_come_in_pages_with_the_past_below_zero(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            visitor.wall.now += 95
+            asked = {"tl": [], "type": "all", "wise": "1", "lang": "en", "formatType": ""}
+            coming = await visitor.post("/crex/fixture/getFixture", asked | {"page": 0})
+            past = await visitor.post("/crex/fixture/getFixture", asked | {"page": -1})
+            starts = [item["ti"] for item in coming]
+            assert starts == sorted(starts)
+            assert 0 < len(coming) <= 20
+            assert past
+            assert all(item["result"] for item in past)
+            assert not {item["mf"] for item in coming} & {item["mf"] for item in past}
+            response = await visitor.client.post("/crex/fixture/getFixture", json={"page": "0"})
+            assert (response.status, await response.text()) == (400, "Request Payload Error!")
+            schedule = state_of(await visitor.enter("crex", "/crex/schedule"))
+            assert part(schedule, "getFixture") == coming
+            named = {row["f_key"] for row in part(schedule, "getHomeMapDatafixture")["t"]}
+            assert named >= {item["b"] for item in coming}
+
+        visit(scenario)
+
+    def test_meta_data_and_toss_are_asked_by_key(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            truth = await visitor.get("/truth/matches/crex/G3WY")
+            [meta] = await visitor.post("/crex/live/getMatchMetaData", {"mf": "G3WY"})
+            assert (meta["t"], meta["v"], meta["team1"]) == (
+                truth["start_time"],
+                truth["venue"],
+                truth["teams"]["team_a"]["name"],
+            )
+            [after] = await visitor.post("/crex/i/live/getPostMatchDataV2", {"mf": "G3WY"})
+            assert after["toss_team"] == truth["teams"][truth["toss_winner"]]["name"]
+            assert after["chose_to"] == (1 if truth["toss_decision"] == "bat" else 2)
+            assert (await visitor.client.post("/crex/live/getMatchMetaData", json={"mf": "ZZZZ"})).status == 400
+
+        visit(scenario)
+
+
+def ball(runs: int = 0, *extras: tuple[str, int], wickets: tuple[Wicket, ...] = ()) -> Ball:
+    one, two = cricket_team(1).players[:2]
+    return Ball(0.0, 0, 3, 2, 20, one, two, two, runs, extras, wickets)
+
+
+BOWLED = Wicket(Dismissal.BOWLED, cricket_team(1).players[0])
+RETIRED = Wicket(Dismissal.RETIRED_HURT, cricket_team(1).players[0])
+OBSTRUCTED = Wicket(Dismissal.OBSTRUCTING, cricket_team(1).players[0])
+
+
+class TestCodes:
+    @pytest.mark.parametrize(
+        ("delivery", "feed", "recent", "last"),
+        [
+            (ball(0), "0", "0", "0"),
+            (ball(4), "4", "4", "4"),
+            (ball(0, ("wd", 1)), "wd", "wd", "wd"),
+            (ball(0, ("wd", 5)), "5wd", "wd5", "5wd"),
+            (ball(0, ("nb", 1)), "nb", "nb", "nb"),
+            (ball(1, ("nb", 1)), "1nb", "nb1", "1nb"),
+            (ball(5, ("nb", 1)), "nb+5", "nb+5", "nb+5"),
+            (ball(0, ("nb", 1), ("b", 2)), "nb+2b", "nb+2b", "nb+2b"),
+            (ball(0, ("lb", 3)), "3lb", "lb3", "3lb"),
+            (ball(1, ("pen", 5)), "1+5pen", "1+5pen", "1+5pen"),
+            (ball(0, wickets=(BOWLED,)), "W", "w", "^1"),
+            (ball(1, wickets=(OBSTRUCTED,)), "1W", "w", "W"),
+            (ball(0, ("wd", 1), wickets=(BOWLED,)), "wd+W", "w", "^1"),
+            (ball(2, wickets=(RETIRED,)), "2", "2", "2"),
+        ],
+    )
+    def test_of_every_kind_of_delivery(self, delivery: Ball, feed: str, recent: str, last: str) -> None:
+        assert (code(delivery), recent_code(delivery), last_ball_code(delivery)) == (feed, recent, last)
+
+
 class TestFeed:
     def test_pages_through_without_holes(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
@@ -213,9 +334,11 @@ class TestFeed:
             items = await visitor.whole_feed("L79F")
             live = await visitor.get("/crex/api/v3/getSV3?key=L79F")
             balls = [item for item in items if item["type"] == "b"]
-            runs = sum(int(re.match(r"\d*", ball["b"])[0] or 0) for ball in balls)  # type: ignore[index]
             assert live["j"].split("(")[0] == balls[-1]["s"]
-            assert str(runs) == balls[-1]["s"].split("/")[0]
+            overs = [item for item in items if item["type"] == "o"]
+            done = [ball for ball in balls if ball["id"] < overs[-1]["id"]]
+            assert sum(over["runs"] for over in overs) == int(overs[-1]["s"].split("/")[0])
+            assert ".".join(over["rb"] for over in overs) == ".".join(ball["b"] for ball in done)
 
         visit(scenario)
 

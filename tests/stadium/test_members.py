@@ -43,6 +43,22 @@ class TestTokens:
 
         visit(scenario, programme="members:2")
 
+    def test_open_the_scorecard_while_squads_and_tabs_are_open_to_all(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            key = await key_of(visitor)
+            card = f"/crexpro/api/v3/getSC4?key={key}"
+            assert (await visitor.ask(card)).status == 401
+            bearer = f"Bearer {await token_of(visitor)}"
+            answer = await visitor.client.get(card, headers={"Authorization": bearer})
+            squads = await visitor.get(f"/crexpro/api/v3/getIV4?key={key}")
+            first = (await answer.json())[0]
+            assert first["c"] in squads["t"].split("-")
+            tab = await visitor.ask(f"/crexpro/cricket-live-score/any-match-updates-{key}/match-details")
+            assert tab.status == 200
+            assert "getSC4" not in await tab.text()
+
+        visit(scenario, programme="members:2")
+
     @pytest.mark.parametrize("body", [{}, {"api_key": "guessed"}, [], None])
     def test_are_for_members_only(self, visit: Visit, body: object) -> None:
         async def scenario(visitor: Visitor) -> None:

@@ -91,10 +91,40 @@ class TestProgramme:
         assert standing(done, match.ends_at + 1)[0] == "completed"
         assert standing(coming, match.ends_at + 1)[0] == "upcoming"
 
-    @pytest.mark.parametrize("text", ["", "demos", "load", "load:0", "load:x", "load:401", "mixed:1", "demo:3"])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "", "demos", "load", "load:0", "load:x", "load:401", "mixed:1", "demo:3", "pair:0", "many:31", "replay",
+            "only:nowhere:1", "only:crex:0", "only:crex,sofascore:1",
+        ],
+    )  # fmt: skip
     def test_names_what_it_can_do_when_asked_for_nonsense(self, text: str) -> None:
         with pytest.raises(ValueError, match="programme must be demo"):
             slots_of(text)
+
+    @pytest.mark.parametrize(
+        ("text", "homes"),
+        [
+            ("pair:2", [("crex", "espncricinfo")] * 2),
+            ("many:1", [("crex", "espncricinfo", "espn", "sofascorecricket"), ("sofascore", "espnsoccer")]),
+            ("only:espn:1", [("espn",)]),
+            ("only:espnsoccer,sofascore:1", [("espnsoccer", "sofascore")]),
+        ],
+    )
+    def test_shows_a_match_at_several_sites(self, text: str, homes: list[tuple[str, ...]]) -> None:
+        programme = Programme(text, 7)
+        assert [slot.sites for slot in programme.slots] == homes
+        for match in programme.on_show(0):
+            for site in match.slot.sites:
+                elsewhere = programme.match(match.slot, match.turn, site)
+                assert keys.number_of_key(site, elsewhere.key) == match.number
+                assert elsewhere.times == match.times
+
+    def test_the_demo_shows_some_of_its_matches_twice(self) -> None:
+        programme = Programme("demo", 7)
+        twice = [slot.sites for slot in programme.slots if len(slot.sites) > 1]
+        assert twice == [("crex", "espncricinfo"), ("crex", "espncricinfo"), ("sofascore", "espnsoccer")]
+        assert programme.manners["espncricinfo"].delay_seconds > 0
 
     def test_mixed_has_both_sports(self) -> None:
         assert [slot.sport for slot in slots_of("mixed:2:1")] == ["cricket", "cricket", "football"]

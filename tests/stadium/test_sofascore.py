@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
+
+from stadium.gate import fnv1a
 
 from .conftest import Visit, Visitor
 
@@ -115,6 +118,19 @@ class TestLists:
 
         visit(scenario)
 
+    def test_a_days_tournaments_come_page_by_page_and_the_old_list_is_gone(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("sofascore")
+            today = datetime.fromtimestamp(visitor.wall.now, UTC).date()
+            found = await visitor.get(f"{API}/sport/football/scheduled-tournaments/{today}/page/1")
+            assert [row["tournament"]["uniqueTournament"]["id"] for row in found["scheduled"]] == [325]
+            assert found["hasNextPage"] is False
+            for wrong in (f"scheduled-tournaments/{today}/page/2", "scheduled-tournaments/x/page/1"):
+                assert (await visitor.ask(f"{API}/sport/football/{wrong}")).status == 404
+            assert (await visitor.ask(f"{API}/sport/football/scheduled-events/{today}")).status == 404
+
+        visit(scenario)
+
     def test_a_round_has_one_match_of_each_slot(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("sofascore")
@@ -134,8 +150,77 @@ class TestLists:
             lineups = await visitor.get(f"{API}/event/{match['key']}/lineups")
             starters = [row for row in lineups["home"]["players"] if not row["substitute"]]
             assert len(starters) == 11
-            assert all("rating" in row["statistics"] for row in starters)
+            assert all(row["statistics"] == {} for row in starters)
+            visitor.wall.now += 700
+            ended = await visitor.get(f"{API}/event/{match['key']}/lineups")
+            rated = [row for row in ended["home"]["players"] if "rating" in row["statistics"]]
+            assert len(rated) >= 11
+            assert all(1 <= row["statistics"]["minutesPlayed"] <= 90 for row in rated)
             statistics = await visitor.get(f"{API}/event/{match['key']}/statistics")
             assert statistics["statistics"][0]["period"] == "ALL"
 
         visit(scenario)
+
+
+class TestCricket:
+    """Sofascore's cricket has an address of its own here, with the same doors."""
+
+    SITE = "/sofascorecricket"
+    API = f"{SITE}/api/v1"
+
+    async def enter(self, visitor: Visitor, path: str = "/cricket") -> str:
+        html = str(await (await visitor.ask(f"{self.SITE}{path}")).text())
+        found = re.search(r'<meta name="sf-n" content="([^"]+)">', html)
+        assert found
+        cookies = {"sfcclr": f"{found[1]}.{fnv1a(found[1])}"}
+        visitor.client.session.cookie_jar.update_cookies(cookies, visitor.client.make_url(f"{self.SITE}/"))
+        return html
+
+    def test_is_shut_to_who_has_not_been_on_a_page(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            match = await visitor.first("sofascorecricket")
+            refused = await visitor.ask(f"{self.API}/event/{match['key']}")
+            assert (refused.status, (await refused.json())["error"]["reason"]) == (403, "challenge")
+            await self.enter(visitor, match["url"].partition(self.SITE)[2].partition("#")[0])
+            assert (await visitor.ask(f"{self.API}/event/{match['key']}")).status == 200
+
+        visit(scenario, programme="only:sofascorecricket:2")
+
+    def test_lists_what_is_played(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            html = await self.enter(visitor)
+            truth = await visitor.get("/truth/matches")
+            live = (await visitor.get(f"{self.API}/sport/cricket/events/live"))["events"]
+            assert [str(event["id"]) for event in live] == [row["key"] for row in truth if row["status"] == "live"]
+            assert all(row["url"].partition(self.SITE)[2] in html for row in truth)
+            today = datetime.fromtimestamp(visitor.wall.now, UTC).date()
+            days = await visitor.get(f"{self.API}/sport/cricket/scheduled-tournaments/{today}/page/1")
+            number = days["scheduled"][0]["tournament"]["uniqueTournament"]["id"]
+            listed = await visitor.get(f"{self.API}/unique-tournament/{number}/scheduled-events/{today}")
+            assert {str(event["id"]) for event in listed["events"]} <= {row["key"] for row in truth}
+
+        visit(scenario, programme="only:sofascorecricket:2")
+
+    def test_has_the_shape_of_the_site(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            await self.enter(visitor)
+            match = await visitor.first("sofascorecricket")
+            one = f"{self.API}/event/{match['key']}"
+            visitor.wall.now += 60
+            event = (await visitor.get(one))["event"]
+            assert event["status"] == {"code": 21, "description": "1st Inning", "type": "inprogress"}
+            assert event["tournament"]["category"]["sport"]["slug"] == "cricket"
+            batting = next(side for side in ("home", "away") if "innings" in event[f"{side}Score"])
+            inning = event[f"{batting}Score"]["innings"]["inning1"]
+            incidents = (await visitor.get(f"{one}/incidents"))["incidents"]
+            newest = incidents[0]
+            assert newest["score"] == f"{inning['score']}/{inning['wickets']}"
+            assert newest["battingTeamId"] == event[f"{batting}Team"]["id"]
+            assert [ball["number"] for ball in incidents] == list(range(len(incidents), 0, -1))
+            assert incidents[-1]["over"] == 1  # overs count from 1
+            rows = (await visitor.get(f"{one}/innings"))["innings"]
+            assert (rows[0]["number"], rows[0]["score"]) == (1, inning["score"])
+            assert (await visitor.get(f"{one}/lineups"))["confirmed"] is True
+            assert (await visitor.ask(f"{self.API}/event/1/incidents")).status == 404
+
+        visit(scenario, programme="only:sofascorecricket:2")

@@ -83,3 +83,41 @@ class TestTruth:
             assert (await visitor.ask("/truth/matches/nowhere/138Z")).status == 404
 
         visit(scenario)
+
+
+class TestBallByBall:
+    def test_the_records_add_up_to_the_innings(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            visitor.wall.now += 700
+            match = await visitor.first("crex")
+            truth = await visitor.get(f"/truth/matches/crex/{match['key']}")
+            for innings in truth["innings"]:
+                balls = [
+                    event
+                    for event in truth["events"]
+                    if event["kind"] == "ball" and event["innings"] == innings["number"]
+                ]
+                wickets = [wicket for ball in balls for wicket in ball["wickets"] if wicket["counts"]]
+                assert sum(ball["runs"] for ball in balls) == innings["runs"]
+                assert sum(ball["batter_runs"] + sum(ball["extras"].values()) for ball in balls) == innings["runs"]
+                assert [wicket["player"] for wicket in wickets] == [fall["player"] for fall in innings["falls"]]
+                assert not balls or balls[-1]["score"] == f"{innings['runs']}/{innings['wickets']}"
+                assert sum(over["runs"] for over in innings["overs_bowled"]) == innings["runs"]
+
+        visit(scenario, programme="single")
+
+    def test_is_the_same_at_every_site_whatever_they_tell(self, visit: Visit) -> None:
+        async def scenario(visitor: Visitor) -> None:
+            for site in ("espncricinfo", "espn", "sofascorecricket"):
+                await visitor.post("/control/told", {"site": site, "mistakes": 0.5, "names": True, "sides": True})
+            visitor.wall.now += 200
+            key = (await visitor.first("crex"))["key"]
+            first = await visitor.get(f"/truth/matches/crex/{key}")
+            assert set(first["sites"]) == {"crex", "espncricinfo", "espn", "sofascorecricket"}
+            for site, own in first["sites"].items():
+                truth = await visitor.get(f"/truth/matches/{site}/{own}")
+                assert (truth["site"], truth["key"]) == (site, own)
+                for name in ("teams", "score", "innings", "events", "toss", "sites"):
+                    assert truth[name] == first[name]
+
+        visit(scenario, programme="many:1")

@@ -28,6 +28,8 @@ pytestmark = [pytest.mark.both, pytest.mark.django_db]
 BOUNDED = {
     "scraping.Source", "scraping.Lease", "apiauth.Consumer", "apiauth.ApiKey",
     "scraping.MatchRef", "scraping.MatchEvent", "scraping.TaskTransition", "scraping.JobItem",
+    "scraping.Lineup", "scraping.LineupPlayer", "scraping.PlayerFigure", "scraping.PairingReview", "scraping.Conflict",
+    "scraping.TeamAlias", "scraping.UnknownValue",
 }  # fmt: skip
 OF_TABLE = {
     "scraping.Match": "matches", "scraping.Snapshot": "snapshots", "scraping.ScrapeTask": "tasks-dead",
@@ -37,6 +39,7 @@ OF_TABLE = {
     "monitoring.GradeChange": "grade-changes", "monitoring.AuditEntry": "audit", "monitoring.Alert": "alerts",
     "apiauth.AccessLog": "access-log",
     "scraping.FieldFill": "field-fills", "scraping.ProxySession": "proxy-sessions", "scraping.SourceDay": "traffic",
+    "scraping.MatchArchive": "match-logs",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Write config/sources.yaml into the database."""
+"""Write config/sources.yaml and config/teams.yaml into the database."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from scraping import source_file
+from scraping import source_file, team_file
 
 
 class Command(BaseCommand):
-    help = "Write the sources of config/sources.yaml into the database. Rows that exist keep what the admin has set."
+    help = (
+        "Write the sources of config/sources.yaml and the names of config/teams.yaml into the database. "
+        "Rows that exist keep what the admin has set."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--reset", action="store_true", help="Overwrite existing rows with the file.")
@@ -21,9 +24,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, reset: bool, **options: Any) -> None:
         try:
             entries = source_file.read(settings.BASE_DIR / "config" / "sources.yaml")
-        except source_file.SourceFileError as error:
+            aliases = team_file.read(settings.BASE_DIR / "config" / "teams.yaml")
+        except (source_file.SourceFileError, team_file.TeamFileError) as error:
             raise CommandError(f"Nothing was changed. {error}") from error
         stadium = settings.CONFIG.stadium_url
         for source in source_file.sync(entries, stadium_url=stadium, is_reset=reset, now=timezone.now()):
             state = "enabled" if source.is_enabled else "not enabled"
             self.stdout.write(f"{source.key}: {source.base_url}, {state}")
+        self.stdout.write(f"{team_file.sync(aliases, is_reset=reset)} other names of teams")

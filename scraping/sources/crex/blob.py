@@ -17,6 +17,9 @@ FEED = ("getBallFeeds",)
 MAPPING = ("getHomeMapData",)
 MATCH_META = ("getMatchMetaData",)
 POST_MATCH = ("getPostMatchData",)
+SCORECARD = ("getSC4", "sC4.php")
+SQUADS = ("getIV4", "iV4.php")
+FIXTURES = ("getFixture",)
 MATCH_LIST = ("getLiveMatches", "liveMatches2")
 
 

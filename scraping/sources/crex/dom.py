@@ -14,11 +14,10 @@ from parsel import Selector
 from scraping.errors import LayoutChanged
 from scraping.payloads import Innings, LastEvent, MatchState, Sport, Team, Teams
 from scraping.sources import loose
-from scraping.sources.balls import ball_kind
 from scraping.sources.base import Document, Reading
-from scraping.sources.crex import status
+from scraping.sources.crex import codes, status
 from scraping.sources.crex.compose import title_of
-from scraping.sources.crex.live import SIDES, Total, parse_total, score_of
+from scraping.sources.crex.innings import SIDES, Total, parse_total, score_of
 
 HEADERS = (".team-inning", ".team-innings", ".team-content", ".live-c-w .team-score", ".team-info")
 NAMES = (".team-name", ".team-content .name", "[class*='team-name']")
@@ -26,10 +25,13 @@ SCORES = (".team-score .runs span", ".runs span", ".team-score span", ".total-ov
 RESULTS = (".final-result", ".team-result .result-box span", ".result-box", ".comment", ".reason", ".result")
 VENUES = (".match-venue", "[class*='venue']")
 SERIES = (".s-name", ".snameTag")
+TOSS = (".toss-wrap p",)
+DATES = (".match-date",)
 COMMENTARY = (".cm-b-roundcard",)
+STRIP = "#slideOver .overs-slide"
 EVIDENCE_CHARACTERS = 20_000
 
-_SCORE = re.compile(r"\d{1,4}-\d{1,2}|\d{1,4}/\d{1,2}", re.ASCII)
+_SCORE = re.compile(r"\d{1,4}[-/]\d{1,2}(?:\s?d(?:ec)?\b)?", re.ASCII)
 _OVERS = re.compile(r"\(\s*(\d{1,3}(?:\.\d)?)(?:\s*ov)?\s*\)", re.ASCII)
 
 
@@ -54,8 +56,9 @@ def state_of_page(page: Document, reading: Reading) -> MatchState:
     printed = tuple(filter(None, (_texts(root, selector) for selector in RESULTS)))
     result = status.first_result(*printed)
     innings = _innings(sides)
+    start_time = loose.iso_moment(_first(root, DATES))
     state_of_play, phase = status.judge(
-        result=result, sentences=printed, has_play=bool(innings), start_time=None, now=reading.captured_at
+        result=result, sentences=printed, has_play=bool(innings), start_time=start_time, now=reading.captured_at
     )
     series = _first(root, SERIES)
     return MatchState(
@@ -67,7 +70,9 @@ def state_of_page(page: Document, reading: Reading) -> MatchState:
         score=score_of(innings),
         innings=innings,
         current_innings=len(innings) or None,
+        toss=status.toss_in(_first(root, TOSS)),
         venue=_first(root, VENUES),
+        start_time=start_time,
         last_event=_last_event(root),
         result=result,
         metadata={"series": series} if series else {},
@@ -87,12 +92,10 @@ def _header(node: Selector) -> Header:
     """Score and overs are told apart by the bracket: the second side prints them the other way round."""
     for selector in SCORES:
         printed = " ".join(node.css(f"{selector} ::text, {selector}::text").getall())
-        score, overs = _SCORE.search(printed), _OVERS.search(printed)
-        if score:
-            played = (
-                f"({overs.group(1)}" if overs and "." in overs.group(1) else f"({overs.group(1)}.0" if overs else ""
-            )
-            return Header(_first(node, NAMES), parse_total(score.group() + played))
+        scores, overs = _SCORE.findall(printed), _OVERS.findall(printed)
+        if scores:  # of two innings in one line the later one
+            played = (f"({overs[-1]}" if "." in overs[-1] else f"({overs[-1]}.0") if overs else ""
+            return Header(_first(node, NAMES), parse_total(scores[-1] + played))
     return Header(_first(node, NAMES), None)
 
 
@@ -100,7 +103,14 @@ def _innings(sides: list[Header]) -> tuple[Innings, ...]:
     """The page does not say who batted first: with both scores there, the first side shown is the one now batting."""
     begun = [(side, header.total) for side, header in zip(SIDES, sides, strict=True) if header.total is not None]
     return tuple(
-        Innings(number=number, team=side, runs=total.runs, wickets=total.wickets, overs=total.overs)
+        Innings(
+            number=number,
+            team=side,
+            runs=total.runs,
+            wickets=total.wickets,
+            overs=total.overs,
+            is_declared=total.is_declared,
+        )
         for number, (side, total) in enumerate(reversed(begun), start=1)
         if total.has_play
     )
@@ -115,7 +125,18 @@ def _last_event(root: Selector) -> LastEvent | None:
         for card in root.css(selector)[:1]:
             code, said = _texts(card, ".cm-b-ballupdate"), _texts(card, ".cm-b-comment-c1")
             if code:
-                return LastEvent(type=ball_kind(code)[0], description=f"{_texts(card, '.cm-b-over')} {said}".strip())
+                kind = codes.kind_of(code, ".cm-b-ballupdate").kind
+                return LastEvent(type=kind, description=f"{_texts(card, '.cm-b-over')} {said}".strip())
+    return _last_on_strip(root)
+
+
+def _last_on_strip(root: Selector) -> LastEvent | None:
+    """The newest ball of the overs strip, whose last over stands last."""
+    for slide in root.css(STRIP)[-1:]:
+        balls = [text for ball in slide.css(".over-ball") if (text := " ".join(ball.css("::text").getall()).strip())]
+        if balls:
+            kind = codes.kind_of(balls[-1], ".over-ball").kind
+            return LastEvent(type=kind, description=f"{_texts(slide, 'span')}: {balls[-1]}")
     return None
 
 

@@ -4,7 +4,6 @@ team keys alone. A direct read carries the HTML of the last visit along for this
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,11 +14,12 @@ from parsel import Selector
 
 from scraping.errors import PayloadRejected
 from scraping.payloads import Team, Toss
-from scraping.sources import loose
-from scraping.sources.crex import blob, status
+from scraping.sources import loose, schema
+from scraping.sources.crex import blob, schemas, status
+from scraping.sources.crex.innings import flag_key
+from scraping.sources.crex.schemas import InningsCard, PageAnswer
 
 _MATCH = "match-"
-_FLAG_KEY = re.compile(r"/([0-9A-Za-z]{1,8})\.(?:png|svg|webp|jpg)(?:\?|$)")
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,13 @@ class Facts:
     toss: Toss | None = None
     document_id: str = ""
     result: str = ""  # a result once printed stays true, however old the page
+    series_names: Mapping[str, str] = field(default_factory=dict)  # by key
+    people: Mapping[str, str] = field(default_factory=dict)  # names of players by key
+    order: tuple[str, ...] = ()  # team keys in batting order
+    first_innings: str = ""  # its score, as printed
+    innings_seen: int = 0  # how many innings had begun when the page was made
+    target: int | None = None  # of the innings then at hand
+    card: tuple[InningsCard, ...] = ()  # the scorecard, where the page carries one
 
 
 @lru_cache(maxsize=512)  # a page is some 100 kB and the same one is parsed at every direct poll of its match
@@ -51,6 +58,7 @@ def facts_of_page(body: bytes, match_key: str) -> Facts:
 
 
 def facts_of_state(state: Mapping[str, Any], match_key: str) -> Facts:
+    """SchemaBreak where the page's own entry of the match is not what we know."""
     meta = _meta(state, match_key)
     live = loose.mapping(blob.answer(state, blob.LIVE))
     facts = Facts(
@@ -63,6 +71,11 @@ def facts_of_state(state: Mapping[str, Any], match_key: str) -> Facts:
         round=loose.text(meta.get("mn") or live.get("mn"), 60),
         document_id=loose.text(meta.get("dt"), 60),
         result=status.first_result(live.get("comment1"), live.get("res"), live.get("result")),
+        order=tuple(filter(None, loose.text(live.get("a"), 40).split("."))),
+        first_innings=loose.text(live.get("j"), 40),
+        innings_seen=max((loose.integer(live.get("h")) or 0) + 1, loose.integer(live.get("inning")) or 0),
+        target=loose.integer(live.get("target")) or None,
+        card=card_in(blob.answer(state, blob.SCORECARD)) or (),
     )
     facts = replace(facts, teams=_ssr_teams(live, facts.teams))
     for answer in blob.answers(state, blob.MAPPING):
@@ -79,7 +92,23 @@ def with_mapping(facts: Facts, answer: Any) -> Facts:
         if key and name:
             teams[key] = Team(name=name, short_name=loose.text(row.get("sn"), 24))
     series = {loose.text(row.get("f_key"), 20): loose.text(row.get("n")) for row in loose.rows(names.get("s"))}
-    return replace(facts, teams=teams, series=facts.series or series.get(facts.series_key, ""))
+    people = {loose.text(row.get("f_key"), 20): loose.text(row.get("n"), 120) for row in loose.rows(names.get("p"))}
+    return replace(
+        facts,
+        teams=teams,
+        series=facts.series or series.get(facts.series_key, ""),
+        series_names={**facts.series_names, **series},
+        people={**facts.people, **people},
+    )
+
+
+def card_in(answer: Any) -> tuple[InningsCard, ...] | None:
+    """The innings of a getSC4 answer; None where there is none. SchemaBreak where it is of another shape."""
+    if answer is None:
+        return None
+    innings = answer.get("innings") if isinstance(answer, dict) else answer
+    card = schema.validated(schemas.ScorecardAnswer, {"innings": innings}, schema=schemas.SCORECARD)
+    return tuple(card.innings)
 
 
 def _meta(state: Mapping[str, Any], match_key: str) -> Mapping[str, Any]:
@@ -89,6 +118,8 @@ def _meta(state: Mapping[str, Any], match_key: str) -> Mapping[str, Any]:
     stated = loose.text(own.get("fkey"), 20)
     if (not own and others) or (stated and stated != match_key):
         raise PayloadRejected(f"the page is about another match: {stated or others[0]} instead of {match_key}")
+    if own:
+        schema.validated(PageAnswer, {"match": own}, schema=schemas.PAGE)
     listed = blob.answer(state, blob.MATCH_META)
     first = next(iter(loose.rows(listed)), loose.mapping(listed))
     return {**first, **own}
@@ -114,8 +145,7 @@ def _ssr_teams(live: Mapping[str, Any], known: Mapping[str, Team]) -> dict[str, 
     for side in ("team1", "team2"):
         name = loose.text(live.get(f"{side}_f_n"), 120)
         short = loose.text(live.get(f"{side}short") or live.get(side), 24)
-        flag = _FLAG_KEY.search(loose.text(live.get(f"{side}flag")))
-        key = flag.group(1) if flag else by_name.get(name, "")
+        key = flag_key(loose.text(live.get(f"{side}flag"))) or by_name.get(name, "")
         if key and (name or key in known):
             teams[key] = Team(name=name or known[key].name, short_name=short)
     return teams

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scraping import slots
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Event, LastEvent
-from scraping.sources import loose
-from scraping.sources.balls import ball_kind
+from scraping.sources import loose, schema
 from scraping.sources.base import Document
-from scraping.sources.crex import status
+from scraping.sources.crex import codes, places, schemas, status
+from scraping.sources.crex.schemas import BallItem, FeedAnswer, FeedItem, OtherItem, OverItem, WicketItem
 
-Item = Mapping[str, Any]
-_NAMES = {"dot": "No run", "four": "Four", "six": "Six", "wicket": "Wicket", "runs": "Runs", "wide": "Wide"}
-_NOT_CRITICAL = frozenset({"over_complete", "review", "other"})
+Item = FeedItem
+Detail = dict[str, str | int | float | bool | None]
+_NAMES = {"dot": "No run", "four": "Four", "six": "Six", "wicket": "Wicket", "wide": "Wide"}
+_OTHERS = {"ac": "review"}
+_RETIRED = re.compile(r"\bret(?:ired|d)\b\.?\s*(?:-\s*)?(?:hurt|ill|not)|\babsent\b", re.IGNORECASE)
 
 
 def feed_items(document: Document | None, match_key: str) -> list[Item] | None:
@@ -25,106 +29,155 @@ def feed_items(document: Document | None, match_key: str) -> list[Item] | None:
         data = document.json()
     except SchemaBreak:
         return None
-    return items_in(data, match_key)
+    return items_in(data, match_key, url=document.url)
 
 
-def items_in(data: Any, match_key: str) -> list[Item] | None:
+def items_in(data: Any, match_key: str, *, url: str = "") -> list[Item] | None:
+    """None where this is no list at all; SchemaBreak where its items are not what we know."""
     if isinstance(data, dict):
         data = next((value for value in data.values() if isinstance(value, list)), None)
     if not isinstance(data, list):
         return None
-    items = [item for item in loose.rows(data) if loose.text(item.get("id"), 120)]
-    for item in items:
+    for item in loose.rows(data):
         stated = loose.text(item.get("mfkey"), 20)
         if stated and stated != match_key:
-            raise PayloadRejected(f"the ball feed is about another match: {stated} instead of {match_key}")
-    return items if items or not data else None  # a list of things without ids is not a feed that we know
+            raise PayloadRejected(f"the ball feed is about another match: {stated} instead of {match_key}", url=url)
+    unique: dict[object, Item] = {}
+    for one in schema.validated(FeedAnswer, {"items": data}, schema=schemas.FEED, url=url).items:
+        unique.setdefault(loose.text(one.id, 120), one)  # an id that comes twice counts once
+    if "" in unique:
+        raise SchemaBreak(f"{schemas.FEED}: items[].id (empty)", url=url)
+    return list(unique.values())
 
 
-def events_of(items: list[Item]) -> tuple[Event, ...]:
-    """One event an item; an id that comes twice counts once."""
-    unique: dict[str, Item] = {}
-    for item in items:
-        unique.setdefault(loose.text(item.get("id"), 120), item)
-    return tuple(event_of(item) for item in unique.values())
+def events_of(items: Sequence[Item]) -> tuple[Event, ...]:
+    """One event an item, in the feed's order."""
+    balls = sorted((one for one in items if isinstance(one, BallItem)), key=_document_id)
+    known = places.places_of(balls, [one for one in items if isinstance(one, OverItem)])
+    return tuple(event_of(item, known) for item in items)
 
 
-def event_of(item: Item) -> Event:
-    kind, runs = _kind(item)
-    inning, delivery = loose.integer(item.get("inning")), loose.integer(item.get("delivery"))
+def event_of(item: Item, known: Mapping[str, int] | None = None) -> Event:
+    """`known`: places of deliveries within their overs, by item id."""
+    if isinstance(item, BallItem):
+        return _ball(item, (known or {}).get(str(item.id)))
+    if isinstance(item, WicketItem):
+        return _wicket(item)
+    if isinstance(item, OverItem):
+        return _over(item)
+    assert isinstance(item, OtherItem)
+    return _other(item)
+
+
+def _ball(item: BallItem, place: int | None) -> Event:
+    code = loose.text(item.b, 12)
+    kind, runs, _ = codes.kind_of(code, "items[].b")
+    over = places.over_of(item)
+    said = {"score": item.s, "ball": code, "batter_key": item.pf, "bowler_key": item.bf}
     return Event(
-        id=loose.text(item.get("id"), 120),
+        id=loose.text(item.id, 120),
         kind=kind,
-        innings=None if inning is None else inning + 1,
-        over=loose.text(item.get("o"), 10) or None,
-        ordinal=delivery if delivery is not None and delivery >= 1 else None,
+        innings=item.inning + 1,
+        over=loose.text(item.o, 10) or None,
+        ordinal=item.delivery if item.delivery and item.delivery >= 1 else None,
+        slot=slots.ball(item.inning + 1, over[1], place) if over and place else "",
         runs=runs,
-        is_critical=kind not in _NOT_CRITICAL,
-        description=_description(item, kind),
-        happened_at=loose.moment(item.get("id"), per_second=1000),
-        detail=_detail(item, kind),
+        description=_said(item.c1, item.c2),
+        happened_at=loose.moment(item.id, per_second=1000),
+        detail={name: short for name, value in said.items() if (short := loose.text(value, 40))},
     )
 
 
-def last_event_of(items: list[Item], ball: str) -> LastEvent | None:
-    """The newest item of the feed; without a feed the last ball as the live answer has it."""
-    newest = max(items, key=_document_id, default=None)
+def _wicket(item: WicketItem) -> Event:
+    """A batter who only goes off hurt may come back: that is no dismissal."""
+    player = loose.text(item.player_fullname or item.player, 120)
+    manner = loose.plain(item.manner, 200)
+    counts = not _RETIRED.search(manner)
+    place = loose.integer(item.wn)
+    if counts and item.dismissal is not None and loose.integer(item.dismissal) not in codes.DISMISSALS:
+        schema.note("items[].dismissal", item.dismissal)
+    score = f"{loose.text(item.r, 5)}({loose.text(item.b, 5)})"
+    return Event(
+        id=loose.text(item.id, 120),
+        kind="dismissal" if counts else "retired",
+        innings=item.inning + 1,
+        over=loose.text(item.o, 10) or None,
+        slot=slots.wicket(item.inning + 1, place) if counts and place else "",
+        is_critical=counts,
+        description=" ".join(filter(None, (player, manner, score.replace("()", "")))),
+        happened_at=loose.moment(item.id, per_second=1000),
+        detail={"player": player, "text": manner, "wicket": place if counts else None},
+    )
+
+
+def _over(item: OverItem) -> Event:
+    over = places.over_ended(item)
+    number, team, score = (loose.text(value, 120) for value in (item.o, item.team, item.s))
+    detail: Detail = {"score": score} if score else {}
+    return Event(
+        id=loose.text(item.id, 120),
+        kind="over_complete",
+        innings=item.inning + 1,
+        over=number[:10] or None,
+        slot=slots.over_end(item.inning + 1, over[1]) if over else "",
+        runs=loose.integer(item.runs),
+        is_critical=False,
+        description=f"End of over {number}: {team} {score}",
+        happened_at=loose.moment(item.id, per_second=1000),
+        detail=detail,
+    )
+
+
+def _other(item: OtherItem) -> Event:
+    kind = _OTHERS.get(item.type or "", "other")
+    if kind == "other":
+        schema.note("items[].type", item.type)
+    return Event(
+        id=loose.text(item.id, 120),
+        kind=kind,
+        innings=None if item.inning is None else item.inning + 1,
+        over=loose.text(item.o, 10) or None,
+        is_critical=False,
+        description=_said(item.c1, item.c2),
+        happened_at=loose.moment(item.id, per_second=1000),
+    )
+
+
+def _said(*texts: Any) -> str:
+    return loose.text(" ".join(filter(None, map(_plain, texts))))
+
+
+def _plain(value: Any) -> str:
+    """Most comments hold no markup at all; a poll has twenty of them."""
+    return (
+        value if isinstance(value, str) and value.isascii() and value.replace(" ", "").isalnum() else loose.plain(value)
+    )
+
+
+def last_event_of(events: Sequence[Event], ball: str) -> LastEvent | None:
+    """The newest event of the feed; without a feed the last ball as the live answer has it."""
+    newest = max(events, key=lambda event: _order(event.id), default=None)
     if newest is not None:
-        event = event_of(newest)
-        return LastEvent(type=event.kind, description=event.description, timestamp=event.happened_at)
+        return LastEvent(type=newest.kind, description=newest.description, timestamp=newest.happened_at)
     if not ball:
         return None
     phase = status.phase_in(ball)
-    kind = phase.value if phase else ball_kind(ball)[0]
+    kind = phase.value if phase else codes.read(ball).kind
     return LastEvent(type=kind, description=_NAMES.get(kind, ball) if kind != "runs" else f"{ball} runs")
 
 
-def oldest_id(items: list[Item]) -> Any:
+def oldest_id(items: Sequence[Item]) -> Any:
     """The feed's own spelling of its oldest document id."""
-    return min(items, key=_document_id)["id"]
+    return min(items, key=_document_id).id
 
 
-def reaches_the_first_ball(items: list[Item]) -> bool:
-    return any(loose.integer(item.get("delivery")) == 1 for item in items)
-
-
-def _kind(item: Item) -> tuple[str, int | None]:
-    """The item's `type` letter decides; its `fv` number stands in where the letter is missing."""
-    letter, flag = loose.text(item.get("type"), 4), loose.integer(item.get("fv"))
-    if letter == "w" or (not letter and flag == 64):
-        return "dismissal", None
-    if letter == "o" or (not letter and flag == 32):
-        return "over_complete", loose.integer(item.get("runs"))
-    if letter == "ac" or (not letter and flag == 4096):
-        return "review", None
-    if letter == "b" or (not letter and flag in (2, 4, 8)):
-        return ball_kind(loose.text(item.get("b"), 12))
-    return "other", None
-
-
-def _description(item: Item, kind: str) -> str:
-    if kind == "dismissal":
-        player = loose.text(item.get("player_fullname") or item.get("player"), 120)
-        score = f"{loose.text(item.get('r'), 5)}({loose.text(item.get('b'), 5)})"
-        return " ".join(filter(None, (player, loose.plain(item.get("wicketDesc"), 200), score.replace("()", ""))))
-    if kind == "over_complete":
-        over, team, score = (loose.text(item.get(name), 120) for name in ("o", "team", "s"))
-        return f"End of over {over}: {team} {score}"
-    return loose.text(" ".join(filter(None, (loose.plain(item.get("c1")), loose.plain(item.get("c2"))))))
-
-
-def _detail(item: Item, kind: str) -> dict[str, str | int | float | bool | None]:
-    if kind == "dismissal":
-        return {
-            "player": loose.text(item.get("player_fullname") or item.get("player"), 120),
-            "text": loose.plain(item.get("wicketDesc"), 200),
-            "wicket": loose.integer(item.get("wn")),
-        }
-    wanted = {"score": "s", "ball": "b", "batter_key": "pf", "bowler_key": "bf"}
-    return {
-        ours: loose.text(item.get(theirs), 40) for ours, theirs in wanted.items() if loose.text(item.get(theirs), 40)
-    }
+def reaches_the_first_ball(items: Sequence[Item]) -> bool:
+    return any(isinstance(item, BallItem) and item.delivery == 1 for item in items)
 
 
 def _document_id(item: Item) -> tuple[int, str]:
-    return loose.integer(item.get("id")) or 0, loose.text(item.get("id"), 120)
+    return _order(item.id)
+
+
+def _order(identity: int | str) -> tuple[int, str]:
+    return loose.integer(identity) or 0, str(identity)

@@ -11,16 +11,17 @@ from urllib.parse import urljoin
 from parsel import Selector
 
 from scraping.errors import LayoutChanged, SchemaBreak
-from scraping.payloads import DiscoveredMatch, Sport, Status
-from scraping.sources import challenge, loose
+from scraping.payloads import DiscoveredMatch, Sport, Status, Team
+from scraping.sources import challenge, loose, schema
 from scraping.sources.base import Document, Reading
-from scraping.sources.crex import blob, status
+from scraping.sources.crex import blob, schemas, status
+from scraping.sources.crex.addresses import match_key
 from scraping.sources.crex.dom import EVIDENCE_CHARACTERS
 from scraping.sources.crex.facts import Facts, with_mapping
-from scraping.sources.crex.live import parse_total
+from scraping.sources.crex.innings import parse_total
+from scraping.sources.crex.schemas import ListAnswer, ListedMatch
 
 CARDS = (".live-card", ".match-card-container", ".match-card", "[class*='match-card']")
-_KEY = re.compile(r"-match-updates-([0-9A-Za-z]{1,8})(?=[/?#]|$)|/scoreboard/([0-9A-Za-z]{1,8})/")
 _KEY_SHAPE = re.compile(r"[0-9A-Za-z]{1,8}", re.ASCII)
 
 
@@ -32,19 +33,19 @@ def matches_of(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
     if page is not None and state is None:
         challenge.raise_if_challenge(html, page.url)
     cards = _cards(html, page.url if page else base_url)
-    listed = _listed(reading.document("list"))
-    if listed is None and state is not None:
-        listed = _as_list(blob.answer(state, blob.MATCH_LIST))
+    listed, broken = _first_list(reading.document("list"), state)
     if listed is not None:
-        names = _names(state or {})
+        names = names_in(state or {})
         built = f"{base_url.rstrip('/')}/cricket-live-score/match-updates-"
         urls = {key: cards[key][0] if key in cards else built + key for key in listed}
         return [
-            _of_item(key, item, url=urls[key], names=names, captured_at=reading.captured_at)
+            of_item(key, item, url=urls[key], names=names, captured_at=reading.captured_at)
             for key, item in listed.items()
         ]
     if cards:
         return [_of_card(key, url, card, reading.captured_at) for key, (url, card) in cards.items()]
+    if broken is not None:
+        raise broken
     raise LayoutChanged(
         f"no list of matches found; tried the list answer, the page's state and {', '.join(CARDS)}",
         url=page.url if page else base_url,
@@ -52,13 +53,24 @@ def matches_of(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
     )
 
 
-def match_key(url: str) -> str:
-    """The match key in a page's address, old or new form; empty if there is none."""
-    found = _KEY.search(url)
-    return (found.group(1) or found.group(2)) if found else ""
+def _first_list(
+    document: Document | None, state: Mapping[str, Any] | None
+) -> tuple[dict[str, ListedMatch] | None, SchemaBreak | None]:
+    """The list answer, else the copy of it in the page; and what broke on the way."""
+    broken: SchemaBreak | None = None
+    try:
+        listed = _listed(document)
+    except SchemaBreak as failure:
+        listed, broken = None, failure
+    if listed is None and state is not None:
+        try:
+            listed = _as_list(blob.answer(state, blob.MATCH_LIST))
+        except SchemaBreak as failure:
+            broken = broken or failure
+    return listed, broken
 
 
-def _listed(document: Document | None) -> dict[str, Mapping[str, Any]] | None:
+def _listed(document: Document | None) -> dict[str, ListedMatch] | None:
     if document is None or document.status >= 400:
         return None
     try:
@@ -70,16 +82,18 @@ def _listed(document: Document | None) -> dict[str, Mapping[str, Any]] | None:
     return _as_list(data)
 
 
-def _as_list(data: Any) -> dict[str, Mapping[str, Any]] | None:
-    """The items by match key; None if this is not a list (an empty one is)."""
+def _as_list(data: Any) -> dict[str, ListedMatch] | None:
+    """The items by match key; None if this is not a list (an empty one is). SchemaBreak where an item is not one."""
     if not isinstance(data, dict):
         return None
-    items: dict[str, Mapping[str, Any]] = {
+    items = {
         key: item
         for key, item in data.items()
         if _KEY_SHAPE.fullmatch(key) and isinstance(item, dict) and ("b" in item or "c" in item)
     }
-    return items if items or not data else None
+    if data and not items:
+        return None
+    return schema.validated(ListAnswer, {"matches": items}, schema=schemas.LIST).matches
 
 
 def _cards(html: str, page_url: str) -> dict[str, tuple[str, Selector]]:
@@ -103,32 +117,37 @@ def _absolute(page_url: str, href: str) -> str:
         return href
 
 
-def _of_item(key: str, item: Mapping[str, Any], *, url: str, names: Facts, captured_at: datetime) -> DiscoveredMatch:
-    start_time = loose.moment(item.get("ti"), per_second=1000)
-    sides = [loose.text(item.get(side), 20) for side in ("b", "c")]
-    known = [names.teams[side].name if side in names.teams else side for side in sides]
+def of_item(key: str, item: ListedMatch, *, url: str, names: Facts, captured_at: datetime) -> DiscoveredMatch:
+    start_time = loose.moment(item.ti, per_second=1000)
+    known = [names.teams.get(side) for side in (item.b, item.c)]
+    series = (item.q or "").lstrip("^")
     return DiscoveredMatch(
         source_event_id=key,
         url=url,
-        title=" v ".join(filter(None, known)),
+        title=" v ".join(team.name if team else side for team, side in zip(known, (item.b, item.c), strict=True)),
         sport=Sport.CRICKET,
         status=_status(item, start_time, captured_at),
         start_time=start_time,
+        teams=_both(*known),
+        series=names.series_names.get(series, ""),
     )
 
 
-def _status(item: Mapping[str, Any], start_time: datetime | None, now: datetime) -> Status:
-    result = status.first_result(item.get("res"), item.get("result"))
-    totals = [parse_total(loose.text(item.get(name))) for name in ("j", "k", "l", "m")]
-    sentences = tuple(loose.plain(item.get(name)) for name in ("res", "ac"))
+def _both(first: Team | None, second: Team | None) -> tuple[Team, ...]:
+    return (first, second) if first and second else ()
+
+
+def _status(item: ListedMatch, start_time: datetime | None, now: datetime) -> Status:
+    result = status.first_result(item.res, item.result)
+    totals = [parse_total(score.strip()) for score in (item.j, item.k, item.l, item.m) if score]
     judged, _ = status.judge(
         result=result,
-        sentences=sentences,
+        sentences=tuple(map(loose.plain, (item.res, item.ac))),
         has_play=any(total is not None and total.has_play for total in totals),
         start_time=start_time,
         now=now,
     )
-    return Status.COMPLETED if judged is Status.LIVE and item.get("finishTime") else judged
+    return Status.COMPLETED if judged is Status.LIVE and item.finished_at else judged
 
 
 def _of_card(key: str, url: str, card: Selector, now: datetime) -> DiscoveredMatch:
@@ -143,11 +162,19 @@ def _of_card(key: str, url: str, card: Selector, now: datetime) -> DiscoveredMat
         start_time=None,
         now=now,
     )
-    title = loose.text(" v ".join(filter(None, names)))
-    return DiscoveredMatch(source_event_id=key, url=url, title=title, sport=Sport.CRICKET, status=judged)
+    return DiscoveredMatch(
+        source_event_id=key,
+        url=url,
+        title=loose.text(" v ".join(filter(None, names))),
+        sport=Sport.CRICKET,
+        status=judged,
+        teams=_both(*([Team(name=name[:120], short_name=name[:24]) for name in names if name] + [None, None])[:2]),
+        series=loose.text(" ".join(card.css(".snameTag::text").getall())),
+    )
 
 
-def _names(state: Mapping[str, Any]) -> Facts:
+def names_in(state: Mapping[str, Any]) -> Facts:
+    """What a page's mapping has names for."""
     facts = Facts()
     for answer in blob.answers(state, blob.MAPPING):
         facts = with_mapping(facts, answer)

@@ -5,38 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from scraping.errors import SchemaBreak
-from scraping.payloads import Innings, Score, SideScore
-from scraping.sources import challenge, loose
+from scraping.sources import challenge, loose, schema
 from scraping.sources.base import Document
-from scraping.sources.crex import status
+from scraping.sources.crex import codes, schemas, status
+from scraping.sources.crex.innings import Known, known_in_live
+from scraping.sources.crex.schemas import EarlyAnswer, LiveAnswer
 
-Side = Literal["team_a", "team_b"]
-SIDES: tuple[Side, Side] = ("team_a", "team_b")
-
-# "92/10(14.4" has no closing bracket; "92-10" is the DOM's spelling; "(48" without a dot counts balls. Minus signs are
-# let through to be refused with the value named.
-_SCORE = re.compile(
-    r"\s*(?P<runs>-?\d{1,6})(?:[/-](?P<wickets>-?\d{1,3}))?\s*d?(?:ec)?\s*"
-    r"(?:\(\s*(?P<overs>\d{1,4})(?:\.(?P<balls>\d{1,2}))?\s*(?:ov)?\)?)?\s*d?",
-    re.ASCII,
-)
-_SECOND_INNINGS = re.compile(r"\s*[&,]\s*")
-
-
-@dataclass(frozen=True)
-class Total:
-    """One innings' score as printed."""
-
-    runs: int
-    wickets: int
-    overs: str
-
-    @property
-    def has_play(self) -> bool:
-        return bool(self.runs or self.wickets or self.overs not in ("0.0", "0.00"))
+_TARGET = re.compile(r"target\D{0,20}(\d{1,3})\b", re.IGNORECASE | re.ASCII)
+_LONG = re.compile(r"test|first.?class|\bfc\b|\bday\b|mdm", re.IGNORECASE)
+_LIMITED = re.compile(r"t-?\d{1,2}|od[im]\b|\bod\b|list.?a|hundred|\b100|sixes|one.?day", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -44,28 +24,32 @@ class LiveState:
     """The parts of a live answer that we use."""
 
     team_keys: tuple[str, str]
-    innings: tuple[Innings, ...]
+    innings: Mapping[int, Known]  # by number, from 1: as many as the answer has
+    at_hand: int  # the number of the innings at hand; 0: it does not say
     ball: str  # last ball or name of the break
     sentences: tuple[str, ...]  # everything that may name a break
     result: str
     match_type: str
     document_id: str
     toss_text: str
+    announcement: str
+    target: int | None  # of the innings at hand, where it is printed
+    is_reduced: bool  # by rain, so that no target can be worked out
 
     @property
     def has_play(self) -> bool:
         """Whether a ball has been bowled."""
-        return any(one.runs or one.wickets or one.overs != "0.0" for one in self.innings)
+        return any(one.total.has_play for one in self.innings.values())
 
 
-def parse_total(score: str) -> Total | None:
-    found = _SCORE.fullmatch(score)
-    if found is None:
-        return None
-    overs, balls = found["overs"], found["balls"]
-    if overs is not None and balls is None:
-        overs, balls = divmod(int(overs), 6)
-    return Total(int(found["runs"]), int(found["wickets"] or 0), f"{int(overs or 0)}.{int(balls or 0)}")
+def is_long(match_type: str) -> bool:
+    """Two innings a side: the third one is no super over."""
+    return _LONG.search(match_type) is not None and not is_limited(match_type)
+
+
+def is_limited(match_type: str) -> bool:
+    """One innings a side: those after the second are super overs."""
+    return _LIMITED.search(match_type) is not None
 
 
 def live_data(document: Document) -> Mapping[str, Any]:
@@ -79,71 +63,43 @@ def live_data(document: Document) -> Mapping[str, Any]:
     return loose.mapping(data)
 
 
-def parse_live(data: Mapping[str, Any], *, may_be_bare: bool = False) -> LiveState:
+def parse_live(data: Mapping[str, Any], *, may_be_bare: bool = False, url: str = "") -> LiveState:
     """SchemaBreak where a field that we live on is gone; `may_be_bare`: before the start the scores may be absent."""
-    wanted = ("a",) if may_be_bare else ("a", "j", "k", "B")
-    missing = [name for name in wanted if not isinstance(data.get(name), str | int | float)]
-    if missing:
-        raise SchemaBreak(
-            f"the live answer lacks {', '.join(missing)}; it has {', '.join(sorted(data)[:20]) or 'nothing'}"
-        )
-    keys = loose.text(data["a"]).split(".")
-    if len(keys) != 2 or not all(keys):
-        raise SchemaBreak(f"the live answer's `a` is {loose.text(data['a'], 40)!r}, not two team keys")
-    ball = loose.plain(data.get("B"))
-    printed = (ball, loose.plain(data.get("comment1")), loose.plain(data.get("res")), loose.plain(data.get("ac")))
+    model: type[EarlyAnswer] = EarlyAnswer if may_be_bare else LiveAnswer
+    answer = schema.validated(model, data, schema=schemas.LIVE, url=url)
+    first, _, second = answer.a.partition(".")
+    ball = loose.plain(answer.B)
+    printed = tuple(map(loose.plain, (ball, answer.comment1, answer.res, answer.ac)))
+    known, at_hand = known_in_live(answer, (first, second))
+    match_type = loose.text(answer.fo or answer.mt, 40)
+    _note_unknown(ball, match_type)
+    announcement = loose.plain(answer.C)
     return LiveState(
-        team_keys=(keys[0], keys[1]),
-        innings=_innings(data, keys),
+        team_keys=(first, second),
+        innings=known,
+        at_hand=at_hand,
         ball=ball,
-        sentences=tuple(filter(None, printed)),
-        result=status.first_result(data.get("comment1"), data.get("res"), data.get("result"), ball),
-        match_type=loose.text(data.get("fo") or data.get("mt"), 40),
-        document_id=loose.text(data.get("dt_id"), 60),
+        sentences=(*filter(None, printed), *filter(status.phase_in, (announcement,))),
+        result=status.first_result(answer.comment1, answer.res, answer.result, ball),
+        match_type=match_type,
+        document_id=loose.text(answer.dt_id, 60),
         toss_text=printed[1],
+        announcement=announcement,
+        target=_target(announcement) or loose.integer(answer.target) or None,
+        is_reduced=bool(loose.integer(answer.over_reduced)) or bool(announcement and "reduced" in announcement.lower()),
     )
 
 
-def _innings(data: Mapping[str, Any], keys: list[str]) -> tuple[Innings, ...]:
-    firsts: list[tuple[Side, Total]] = []
-    seconds: list[tuple[Side, Total]] = []
-    for side, name, later in ((SIDES[0], "j", "l"), (SIDES[1], "k", "m")):
-        totals = [_total(name, part) for part in _SECOND_INNINGS.split(loose.text(data.get(name))) if part]
-        more = parse_total(loose.text(data.get(later)))  # in this answer `l` and `m` are mostly recent overs
-        if len(totals) == 1 and more is not None and "/" in loose.text(data.get(later)):
-            totals.append(more)
-        firsts += [(side, total) for total in totals[:1]]
-        seconds += [(side, total) for total in totals[1:2]]
-    if _follow_on(data, keys, seconds):
-        seconds.reverse()
-    begun = [pair for place, pair in enumerate(firsts + seconds) if pair[1].has_play or _is_opening(data, place)]
-    return tuple(
-        Innings(number=number, team=side, runs=total.runs, wickets=total.wickets, overs=total.overs)
-        for number, (side, total) in enumerate(begun, start=1)
-    )
+def _target(announcement: str) -> int | None:
+    found = _TARGET.search(announcement) if announcement else None
+    return int(found.group(1)) if found else None
 
 
-def _is_opening(data: Mapping[str, Any], place: int) -> bool:
-    """Whether an innings without a ball is the one at hand: the site opens the next one, with 0/0, at the break."""
-    return loose.integer(data.get("h")) == place
-
-
-def _total(name: str, score: str) -> Total:
-    total = parse_total(score)
-    if total is None:
-        raise SchemaBreak(f"the live answer's `{name}` is {score[:40]!r}, not a score")
-    return total
-
-
-def _follow_on(data: Mapping[str, Any], keys: list[str], seconds: list[tuple[Side, Total]]) -> bool:
-    """Whether the second side batted third; the recent overs say who bats in which innings."""
-    if len(seconds) < 2:
-        return False
-    batting = {loose.integer(over.get("i")): loose.text(over.get("bt"), 20) for over in loose.rows(data.get("rb"))}
-    return batting.get(2) == keys[1] or batting.get(3) == keys[0]
-
-
-def score_of(innings: tuple[Innings, ...]) -> Score:
-    """Each side's latest innings."""
-    latest = {one.team: SideScore(runs=one.runs, wickets=one.wickets, overs=one.overs) for one in innings}
-    return Score(team_a=latest.get("team_a", SideScore()), team_b=latest.get("team_b", SideScore()))
+def _note_unknown(ball: str, match_type: str) -> None:
+    """A last ball that is neither a code nor a text that we understand is counted, and so is a new kind of match."""
+    if match_type and not is_long(match_type) and not is_limited(match_type):
+        schema.note("fo", match_type)
+    if not ball or ball.lower() in codes.MOMENTS or codes.read(ball).is_known:
+        return
+    if not status.is_understood(ball):
+        schema.note("B", ball)

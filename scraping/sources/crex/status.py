@@ -12,10 +12,13 @@ from scraping.payloads import Phase, Status, Toss
 from scraping.sources import loose
 
 _ABANDONED = re.compile(r"abandon|no result|called off|cancel|washed out", re.IGNORECASE)
-_RESULT = re.compile(r"\bwon\b|\btied\b|\bmatch tie\b|\bdrawn?\b|walkover|forfeit", re.IGNORECASE)
+_RESULT = re.compile(
+    r"\bwon\b|\btied\b|\bmatch tie\b|\bdrawn?\b|walkover|forfeit|\bawarded\b|\bconceded\b", re.IGNORECASE
+)
 _TOSS_TALK = re.compile(r"\btoss\b", re.IGNORECASE)
 _DAY_ONLY = re.compile(r"\bday \d|for the day|day's play|\bsession\b", re.IGNORECASE)
 _SUPER_OVER = re.compile(r"super over", re.IGNORECASE)
+_TIED = re.compile(r"\bti(?:ed|e)\b", re.IGNORECASE)
 _WON = re.compile(r"\bwon\b", re.IGNORECASE)
 _TOSS = re.compile(
     r"\W*(?P<winner>.{1,120}?) (?:(?:have |has )?won the toss(?:.{0,20}?\b(?P<chose>bat|bowl|field))?"
@@ -30,6 +33,12 @@ _PHASES = (
     (re.compile(r"\bdrinks\b|time-?\s?out", re.IGNORECASE), Phase.DRINKS),
     (re.compile(r"\brain(?:s|ed|ing|y)?\b|\bwet\b|bad light|delay|\bweather\b|abandon", re.IGNORECASE), Phase.RAIN),
     (re.compile(r"interrupt|suspend|play stopped|play halted", re.IGNORECASE), Phase.INTERRUPTED),
+)
+# Texts that say nothing about status or break, and are no news either.
+_TALK = re.compile(
+    r"\bneeds?\b|\btrail|\blead|\btarget\b|\breduced\b|\bday \d|\bsession\b|\bsuper over\b|\breview|free hit|"
+    r"\bstarts?\b|\bbegins?\b|\btoss\b|power ?play|in the air|injur|\bopt(?:ed)? to\b",
+    re.IGNORECASE,
 )
 _POSTPONED = re.compile(r"postpone|reschedul", re.IGNORECASE)
 
@@ -62,6 +71,17 @@ def phase_in(sentence: str) -> Phase | None:
     if len(sentence) <= 2:
         return None
     return next((phase for pattern, phase in _PHASES if pattern.search(sentence)), None)
+
+
+def is_understood(sentence: str) -> bool:
+    """Whether this text is one that we know what to make of."""
+    patterns = (_ABANDONED, _RESULT, _POSTPONED, _TALK)
+    return phase_in(sentence) is not None or any(pattern.search(sentence) for pattern in patterns)
+
+
+def is_level(result: str) -> bool:
+    """A tie that nobody has won since: where a super over is played, that is not the end."""
+    return bool(_TIED.search(result)) and not _WON.search(result)
 
 
 def judge(

@@ -1,7 +1,8 @@
-"""Sofascore: football. One answer has the whole match, another all its incidents."""
+"""Sofascore: football and cricket. One answer has the whole match, another all that happened in it."""
 
 from __future__ import annotations
 
 from scraping.sources.sofascore.adapter import SofascoreAdapter
+from scraping.sources.sofascore.cricket_adapter import SofascoreCricketAdapter
 
-__all__ = ["SofascoreAdapter"]
+__all__ = ["SofascoreAdapter", "SofascoreCricketAdapter"]

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
-from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
-from scraping.payloads import DiscoveredMatch, Integrity, Payload, Sport
-from scraping.sources import challenge, loose
-from scraping.sources.base import Document, Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, Payload, Sport
+from scraping.sources import loose
+from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.layout import Layout
-from scraping.sources.sofascore import addresses, listing, rounds
-from scraping.sources.sofascore.event import check_shape, goals_of, missing_in, sport_of, state_of
-from scraping.sources.sofascore.incidents import events_of, goals_in, happenings, is_beyond
-from scraping.sources.sofascore.page import event_in_page
-
-_EVIDENCE_CHARACTERS = 20_000
+from scraping.sources.schema import noting
+from scraping.sources.sofascore import (
+    addresses,
+    answers,
+    belonging,
+    fixtures,
+    lineups,
+    listing,
+    ratings,
+    rounds,
+    schemas,
+)
+from scraping.sources.sofascore.event import check_shape, goals_of, missing_in, state_of
+from scraping.sources.sofascore.incidents import Incident, checked, events_of, happened
 
 
 class SofascoreAdapter:
@@ -24,7 +32,9 @@ class SofascoreAdapter:
 
     key = "sofascore"
     sport = Sport.FOOTBALL
-    payload_schema = "sofascore.match.v1"
+    payload_schema = schemas.EVENT
+    lineup_schema = schemas.LINEUPS
+    figure_schema = schemas.LINEUPS
     events_endpoint = "incidents"
     round_fields = rounds.FIELDS
     address_example = addresses.EXAMPLE
@@ -40,18 +50,18 @@ class SofascoreAdapter:
         )
 
     def parse(self, reading: Reading) -> Payload:
-        with loose.rejecting_absurd_values(reading.ref.url):
-            return _payload(reading)
+        with loose.rejecting_absurd_values(reading.ref.url), noting() as unknown:
+            return _payload(reading).model_copy(update={"unknown": tuple(unknown)})
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
         return None  # the incidents answer always has all of them
 
     def list_plan(self, base_url: str) -> ListPlan:
-        return ListPlan(url=f"{base_url.rstrip('/')}/", endpoints=listing.ENDPOINTS)
+        return ListPlan(url=f"{base_url.rstrip('/')}/", endpoints=listing.endpoints(self.sport))
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         with loose.rejecting_absurd_values(base_url):
-            return listing.matches_of(reading, base_url)
+            return listing.matches_of(reading, base_url, self.sport)
 
     def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
         return rounds.plan(base_url, asked)
@@ -60,67 +70,54 @@ class SofascoreAdapter:
         with loose.rejecting_absurd_values(base_url):
             return rounds.matches_of(reading, base_url, asked)
 
+    def fixture_plan(self, base_url: str, day: date) -> ListPlan:
+        return fixtures.plan(base_url, day)
+
+    def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
+        with loose.rejecting_absurd_values(base_url):
+            return fixtures.matches_of(reading, base_url)
+
+    def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        return lineups.requests(ref, base_url)
+
+    def parse_lineups(self, reading: Reading) -> Lineups:
+        with loose.rejecting_absurd_values(reading.ref.url):
+            return lineups.parse(reading, self.key)
+
+    def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        return lineups.requests(ref, base_url)
+
+    def parse_figures(self, reading: Reading) -> Figures:
+        with loose.rejecting_absurd_values(reading.ref.url):
+            return ratings.parse(reading, self.key)
+
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        return addresses.match_at(url, base_url)
+        return addresses.match_at(url, base_url, self.sport)
 
 
 def _payload(reading: Reading) -> Payload:
-    event, went_without = _event(reading)
-    incidents = happenings(_optional(reading.document("incidents")))
+    event, went_without = answers.event_in(reading, "football", check_shape)
     goals = goals_of(event)
-    if incidents is not None and is_beyond(incidents, goals):
-        incidents = None  # more goals than the match has: the list is another match's
-    events = events_of(incidents or [])
+    rows = _incidents(reading, event, goals)
+    events = events_of(happened(rows or []))
     state = state_of(event, events, reading.captured_at)
-    missing = went_without + missing_in(state, has_events=incidents is not None)
+    missing = went_without + missing_in(state, has_events=rows is not None)
     return Payload(
         source=SofascoreAdapter.key,
+        payload_schema=schemas.EVENT,
         captured_at=reading.captured_at,
         source_event_id=reading.ref.source_event_id,
         state=state,
         events=events,
-        events_are_complete=incidents is not None and goals_in(incidents) == goals,
+        events_are_complete=rows is not None and belonging.are_all(rows, event, goals),
         integrity=Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / 7), 4)),
     )
 
 
-def _event(reading: Reading) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """The event, checked to be the one asked for, and which way to it did not work."""
-    document, page = reading.document("event"), reading.document("page")
-    try:
-        return _checked(_answered(document), reading), ()
-    except SchemaBreak as broken:
-        if page is None:
-            raise
-        rendered = event_in_page(page.text())
-        if rendered is not None:
-            return _checked(rendered, reading), ("event_answer",)
-        challenge.raise_if_challenge(page.text(), page.url)
-        message = f"{broken}; the page has no event in __NEXT_DATA__"
-        raise LayoutChanged(message, url=page.url, evidence=page.text()[:_EVIDENCE_CHARACTERS]) from broken
-
-
-def _answered(document: Document | None) -> Mapping[str, Any]:
-    if document is None or document.status >= 400:
-        raise SchemaBreak("the event endpoint gave no answer")
-    return loose.mapping(listing.answer_of(document).get("event"))
-
-
-def _checked(event: Mapping[str, Any], reading: Reading) -> Mapping[str, Any]:
-    check_shape(event)
-    stated, wanted = loose.text(event["id"], 40), reading.ref.source_event_id
-    if stated != wanted:
-        raise PayloadRejected(f"the event is about another match: {stated} instead of {wanted}", url=reading.ref.url)
-    if sport_of(event) not in ("football", ""):
-        raise PayloadRejected(f"the event is about another sport: {sport_of(event)}", url=reading.ref.url)
-    return event
-
-
-def _optional(document: Document | None) -> Any:
-    """The answer, or nothing where there is none or it is broken: a match lives without its incidents."""
-    if document is None or document.status >= 400:
-        return None
-    try:
-        return document.json()
-    except SchemaBreak:
-        return None
+def _incidents(reading: Reading, event: Mapping[str, Any], goals: tuple[int, int]) -> list[Incident] | None:
+    """The rows of the list, or nothing where it is not there, broken, or another match's."""
+    rows = answers.optional(reading.document("incidents"), checked)
+    if rows is None or not belonging.is_foreign(happened(rows), event, goals):
+        return rows
+    answers.note_foreign("incidents")
+    return None

@@ -9,23 +9,22 @@ from typing import Any
 from scraping.errors import SchemaBreak
 from scraping.payloads import Event, LastEvent, MatchState, Score, SideScore, Sport, Status, Team, Teams
 from scraping.sources import loose
-from scraping.sources.sofascore import status
+from scraping.sources.schema import validated
+from scraping.sources.sofascore import schemas, status
 
-_WANTED = ("id", "status", "homeTeam", "awayTeam", "homeScore", "awayScore")
+_PERIODS = ("period1", "period2", "extra1", "extra2")
+_WON_WITHOUT_PLAY = {91: "by walkover", 92: "as the other side retired"}
 
 
-def check_shape(event: Mapping[str, Any]) -> None:
-    """SchemaBreak where a field that we live on is gone."""
-    missing = [name for name in _WANTED if name not in event]
-    missing += [name for name in _WANTED[1:] if name in event and not isinstance(event[name], dict)]
-    if missing:
-        raise SchemaBreak(f"the event lacks {', '.join(missing)}; it has {', '.join(sorted(event)[:20]) or 'nothing'}")
+def check_shape(event: Mapping[str, Any], url: str = "") -> None:
+    """SchemaBreak where a field that we live on is gone or of another type."""
+    validated(schemas.FootballEventAnswer, {"event": event}, schema=schemas.EVENT, url=url)
 
 
 def state_of(event: Mapping[str, Any], events: tuple[Event, ...], now: datetime) -> MatchState:
     """The unified match; `events` are newest first."""
     judged, phase = status.judge(event["status"])
-    teams = Teams(team_a=_team(event, "homeTeam"), team_b=_team(event, "awayTeam"))
+    teams = Teams(team_a=team_of(event, "homeTeam"), team_b=team_of(event, "awayTeam"))
     score = Score(team_a=_side_score(event, "homeScore"), team_b=_side_score(event, "awayScore"))
     return MatchState(
         sport=Sport.FOOTBALL,
@@ -35,17 +34,33 @@ def state_of(event: Mapping[str, Any], events: tuple[Event, ...], now: datetime)
         teams=teams,
         score=score,
         clock=status.clock(event, judged, phase, now),
-        venue=_venue(loose.mapping(event.get("venue"))),
+        venue=venue_of(loose.mapping(event.get("venue"))),
         start_time=loose.moment(event.get("startTimestamp")),
         last_event=LastEvent(type=events[0].kind, description=events[0].description) if events else None,
         result=_result(event, judged, teams, score),
-        metadata=_metadata(event),
+        metadata=metadata_of(event),
     )
 
 
 def goals_of(event: Mapping[str, Any]) -> tuple[int, int]:
     home, away = (_side_score(event, side).goals or 0 for side in ("homeScore", "awayScore"))
     return home, away
+
+
+def team_of(event: Mapping[str, Any], side: str) -> Team:
+    team = loose.mapping(event.get(side))
+    name = loose.text(team.get("name"), 120)
+    if not name:
+        raise SchemaBreak(f"{schemas.EVENT}: event.{side}.name (empty)")
+    return Team(name=name, short_name=loose.text(team.get("nameCode") or team.get("shortName"), 24))
+
+
+def series_of(event: Mapping[str, Any], sport: Sport = Sport.FOOTBALL) -> str:
+    """In football the league or cup; in cricket the tour, since all its internationals share one "tournament"."""
+    tournament = loose.mapping(event.get("tournament"))
+    names = [loose.mapping(tournament.get("uniqueTournament")).get("name"), tournament.get("name")]
+    first, second = names if sport is Sport.FOOTBALL else names[::-1]
+    return loose.text(first or second, 200)
 
 
 def title_of(event: Mapping[str, Any]) -> str:
@@ -76,27 +91,26 @@ def missing_in(state: MatchState, *, has_events: bool) -> tuple[str, ...]:
     return tuple(name for name, is_there in wanted.items() if not is_there)
 
 
-def _team(event: Mapping[str, Any], side: str) -> Team:
-    team = loose.mapping(event.get(side))
-    name = loose.text(team.get("name"), 120)
-    if not name:
-        raise SchemaBreak(f"the event's {side} has no name; it has {', '.join(sorted(team)[:10]) or 'nothing'}")
-    return Team(name=name, short_name=loose.text(team.get("nameCode") or team.get("shortName"), 24))
-
-
 def _side_score(event: Mapping[str, Any], side: str) -> SideScore:
-    """`current` counts a shoot-out's goals in, `display` does not: goals are the latter, the shoot-out stands apart."""
+    """`current` counts a shoot-out's goals in, `display` does not: goals are the latter, the shoot-out stands apart.
+
+    Where neither is given, the periods are added up: a live match may have `period1` and nothing else.
+    """
     score = loose.mapping(event.get(side))
     goals, penalties = loose.integer(score.get("display")), loose.integer(score.get("penalties"))
     current = loose.integer(score.get("current"))
+    periods = [number for number in map(loose.integer, map(score.get, _PERIODS)) if number is not None]
     if goals is None and current is not None:
         goals = current - (penalties or 0)
+    if goals is None and periods:
+        goals = sum(periods)
     if score and goals is None:
-        raise SchemaBreak(f"the event's {side} has no display; it has {', '.join(sorted(score)[:10])}")
+        has = ", ".join(sorted(score)[:10])
+        raise SchemaBreak(f"{schemas.EVENT}: event.{side}.display (field required); it has {has}")
     return SideScore(goals=goals, penalties=penalties)
 
 
-def _venue(venue: Mapping[str, Any]) -> str:
+def venue_of(venue: Mapping[str, Any]) -> str:
     name = loose.text(venue.get("name") or loose.mapping(venue.get("stadium")).get("name"), 200)
     city = loose.text(loose.mapping(venue.get("city")).get("name"), 100)
     return ", ".join(filter(None, (name, city)))
@@ -111,6 +125,9 @@ def _result(event: Mapping[str, Any], judged: Status, teams: Teams, score: Score
     pairs = [(score.team_a.goals, score.team_b.goals), (score.team_a.penalties, score.team_b.penalties)]
     goals, shootout = (sorted((a, b), reverse=True) if a is not None and b is not None else [] for a, b in pairs)
     printed = "-".join(map(str, goals))
+    unplayed = _WON_WITHOUT_PLAY.get(loose.integer(loose.mapping(event.get("status")).get("code")) or 0)
+    if unplayed:
+        return f"{winner} won {unplayed}" if winner else loose.text(event["status"].get("description"), 60)
     if winner is None:
         return f"Draw {printed}".strip()
     if shootout:
@@ -118,12 +135,11 @@ def _result(event: Mapping[str, Any], judged: Status, teams: Teams, score: Score
     return f"{winner} won {printed}".strip()
 
 
-def _metadata(event: Mapping[str, Any]) -> dict[str, str | int | float | None]:
-    tournament, season = loose.mapping(event.get("tournament")), loose.mapping(event.get("season"))
-    unique = loose.mapping(tournament.get("uniqueTournament"))
+def metadata_of(event: Mapping[str, Any]) -> dict[str, str | int | float | None]:
+    season = loose.mapping(event.get("season"))
     round_info = loose.mapping(event.get("roundInfo"))
     found: dict[str, str | int | float | None] = {
-        "series": loose.text(unique.get("name") or tournament.get("name"), 200),
+        "series": series_of(event),
         "season": loose.text(season.get("year") or season.get("name"), 60),
         "round": loose.integer(round_info.get("round")),
         "round_name": loose.text(round_info.get("name"), 60),

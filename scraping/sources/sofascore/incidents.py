@@ -7,12 +7,41 @@ from typing import Any
 
 from scraping.payloads import Event
 from scraping.sources import loose
+from scraping.sources.schema import note, validated
+from scraping.sources.sofascore import schemas
+from scraping.sources.sofascore.places import Places
 
 Incident = Mapping[str, Any]
 _NO_TIME = 999  # the source's mark for "no added time", and for the time of a shoot-out
-_GOALS = {"penalty": "penalty_goal", "ownGoal": "own_goal"}
+_GOALS = {"regular": "goal", "penalty": "penalty_goal", "ownGoal": "own_goal"}
 _CARDS = {"yellow": "yellow_card", "red": "red_card", "yellowRed": "red_card"}
+_KICKS = {"scored": "shootout_goal", "missed": "shootout_miss"}
+_PLAIN = {
+    "inGamePenalty": "penalty_missed",
+    "varDecision": "var",
+    "injuryTime": "injury_time",
+    "substitution": "substitution",
+    "period": "period",
+}
 _PERIODS = {"HT": "Half-time", "FT": "Full time", "ET": "End of extra time", "PEN": "End of penalties"}
+_CLASSES = {  # the variants of each type that have been recorded
+    "goal": frozenset(_GOALS),
+    "card": frozenset(_CARDS),
+    "penaltyShootout": frozenset(_KICKS),
+    "substitution": frozenset({"regular", "injury"}),
+    "inGamePenalty": frozenset({"missed"}),
+    "varDecision": frozenset(
+        {
+            "goalAwarded",
+            "goalNotAwarded",
+            "penaltyAwarded",
+            "penaltyNotAwarded",
+            "redCardGiven",
+            "cardUpgrade",
+            "review",
+        }
+    ),
+}
 _WORDS = {
     "goal": "Goal",
     "penalty_goal": "Penalty goal",
@@ -29,47 +58,42 @@ _WORDS = {
 _NOT_CRITICAL = frozenset({"injury_time", "other"})
 
 
-def happenings(answer: Any) -> list[Incident] | None:
-    """The incidents that have happened, newest first; None if this is not an incidents answer.
-
-    An item with `isLive` is the running period's headline ("First half"): its text changes, it is no happening.
-    """
-    listed = loose.mapping(answer).get("incidents")
-    if not isinstance(listed, list):
-        return None
-    return [item for item in loose.rows(listed) if item.get("isLive") is not True]
+def checked(answer: Any, url: str = "") -> list[Incident]:
+    """The rows of an incidents answer, newest first, checked to be of the known shape."""
+    validated(schemas.IncidentsAnswer, answer, schema=schemas.INCIDENTS, url=url)
+    return list(answer["incidents"])
 
 
-def goals_in(incidents: list[Incident]) -> tuple[int, int]:
-    """Home and away goals that the incidents tell of; `isHome` is the side credited, for own goals too."""
-    goals = [incident.get("isHome") for incident in incidents if incident.get("incidentType") == "goal"]
-    return sum(is_home is True for is_home in goals), sum(is_home is False for is_home in goals)
-
-
-def is_beyond(incidents: list[Incident], goals: tuple[int, int]) -> bool:
-    """Whether they tell of more goals than the score, by more than the one that a second's delay explains.
-
-    Incidents do not name their match: this is all there is to tell a mix-up by. Fewer goals are common in small
-    leagues.
-    """
-    return any(told > scored + 1 for told, scored in zip(goals_in(incidents), goals, strict=True))
+def happened(rows: list[Incident]) -> list[Incident]:
+    """An item with `isLive` is the running period's headline ("First half"): its text changes, it is no happening."""
+    return [row for row in rows if row.get("isLive") is not True]
 
 
 def events_of(incidents: list[Incident]) -> tuple[Event, ...]:
-    """One event an incident; an id that comes twice counts once."""
-    unique: dict[str, Event] = {}
+    """One event an incident, newest first as they are listed; one that comes twice counts once.
+
+    Goals and cards are numbered each on their own, so an id may be another incident's too.
+    """
+    places = Places(incidents)
+    unique: dict[tuple[str, str], Event] = {}
+    taken: set[str] = set()
     for incident in incidents:
-        event = event_of(incident)
-        unique.setdefault(event.id, event)
+        event = event_of(incident, places.slot(incident))
+        key = (loose.text(incident.get("incidentType"), 40), event.id)
+        if key not in unique:
+            is_free = event.id not in taken
+            unique[key] = event if is_free else event.model_copy(update={"id": f"{key[0]}:{event.id}"})
+            taken.add(unique[key].id)
     return tuple(unique.values())
 
 
-def event_of(incident: Incident) -> Event:
+def event_of(incident: Incident, slot: str = "") -> Event:
     kind, minute = _kind(incident), _minute(incident)
     return Event(
         id=_id(incident),
         kind=kind,
         minute=minute,
+        slot=slot,
         is_critical=kind not in _NOT_CRITICAL,
         description=_description(incident, kind, minute),
         detail=_detail(incident),
@@ -87,14 +111,19 @@ def _id(incident: Incident) -> str:
 
 def _kind(incident: Incident) -> str:
     kind, variant = loose.text(incident.get("incidentType"), 40), loose.text(incident.get("incidentClass"), 40)
+    if kind in _CLASSES and variant and variant not in _CLASSES[kind]:
+        note(f"incidents[].incidentClass of {kind}", variant)
     if kind == "goal":
         return _GOALS.get(variant, "goal")
     if kind == "card":
-        return _CARDS.get(variant, "yellow_card")
+        return _CARDS.get(variant, "other")
     if kind == "penaltyShootout":
-        return "shootout_goal" if variant == "scored" else "shootout_miss"
-    plain = {"inGamePenalty": "penalty_missed", "varDecision": "var", "injuryTime": "injury_time"}
-    return plain.get(kind, kind if kind in ("substitution", "period") else "other")
+        return _KICKS.get(variant, "shootout_miss")
+    if kind not in _PLAIN:
+        note("incidents[].incidentType", kind)
+    if kind == "period" and incident.get("text") not in _PERIODS:
+        note("incidents[].text of period", incident.get("text"))
+    return _PLAIN.get(kind, "other")
 
 
 def _minute(incident: Incident) -> str | None:

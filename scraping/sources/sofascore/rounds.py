@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from scraping.errors import PayloadRejected, SchemaBreak
-from scraping.payloads import DiscoveredMatch
+from scraping.payloads import DiscoveredMatch, Sport
 from scraping.sources import loose
 from scraping.sources.base import ListPlan, Reading, Request
-from scraping.sources.sofascore import listing
+from scraping.sources.schema import validated
+from scraping.sources.sofascore import listing, schemas
+from scraping.sources.sofascore.answers import body_of
 
 FIELDS: tuple[str, ...] = ("tournament", "season", "round")
 
@@ -19,22 +21,23 @@ def plan(base_url: str, asked: Mapping[str, int]) -> ListPlan:
     home = f"{base_url.rstrip('/')}/"
     path = "api/v1/unique-tournament/{tournament}/season/{season}/events/round/{round}".format_map(asked)
     request = Request("round", f"{home}{path}", headers={"accept": "*/*", "referer": home})
-    return ListPlan(url=home, endpoints=listing.ENDPOINTS, requests=(request,))
+    return ListPlan(url=home, endpoints=listing.endpoints(Sport.FOOTBALL), requests=(request,))
 
 
 def matches_of(reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
     """Every match of the round, each once."""
     document = reading.document("round")
-    listed = listing.answer_of(document).get("events") if document else None
-    if document is None or not isinstance(listed, list):
-        raise SchemaBreak("the answer has no list of the round's matches", url=reading.ref.url)
+    try:
+        answer = validated(schemas.ListAnswer, body_of(document) if document else None, schema=schemas.LIST)
+    except SchemaBreak as broken:
+        raise SchemaBreak(f"the answer has no list of the round's matches: {broken}", url=reading.ref.url) from broken
     found: dict[str, DiscoveredMatch] = {}
-    for row in map(loose.mapping, listed):
+    for row in map(loose.mapping, answer.events):
         _refuse_another_round(row, asked)
-        match = listing.match_of(row, base_url)
+        match = listing.match_of(row, base_url, Sport.FOOTBALL)
         if match is None:
             named = loose.text(row.get("id"), 40) or "one without an id"
-            raise SchemaBreak(f"a match of the round cannot be read: {named}", url=document.url)
+            raise SchemaBreak(f"a match of the round cannot be read: {named}", url=reading.ref.url)
         found.setdefault(match.source_event_id, match)
     return list(found.values())
 

@@ -1,4 +1,8 @@
-"""What the match is doing: the status type first, its code second. A type that we do not know is refused."""
+"""What the match is doing: the status type first, its code second.
+
+A type that we do not know is refused: a refused reading changes nothing, so the last known state stays, and it is
+reported. A code that we do not know counts as its type does, and is noted.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import Any
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Phase, Status
 from scraping.sources import loose
+from scraping.sources.schema import note
 
 _BY_TYPE = {
     "notstarted": (Status.UPCOMING, Phase.SCHEDULED),
@@ -19,6 +24,16 @@ _BY_TYPE = {
     "interrupted": (Status.LIVE, Phase.INTERRUPTED),
     "suspended": (Status.LIVE, Phase.INTERRUPTED),
     "willcontinue": (Status.LIVE, Phase.INTERRUPTED),
+}
+_SEEN = {  # codes by type; 41 and 50 are the ones that nobody has recorded
+    "notstarted": frozenset({0}),
+    "inprogress": frozenset({6, 7, 20, 21, 22, 31, 41, 42, 50}),
+    "finished": frozenset({91, 92, 100, 110, 120}),
+    "postponed": frozenset({60}),
+    "canceled": frozenset({70, 90}),
+    "interrupted": frozenset({80}),
+    "suspended": frozenset({81}),
+    "willcontinue": frozenset({141}),
 }
 HALFTIME, EXTRA_TIME, PENALTIES = 31, (41, 42), 50
 _LIVE_PHASES = (
@@ -38,13 +53,21 @@ _ENDINGS = {110: "AET", 120: "AP"}
 
 def judge(status: Mapping[str, Any]) -> tuple[Status, Phase]:
     """PayloadRejected for an unknown type: the last known state stays until somebody has looked."""
-    kind = loose.text(status.get("type"), 40)
+    judged, phase = by_type(status)
+    return judged, _live_phase(status) if phase is Phase.PLAY else phase
+
+
+def by_type(status: Mapping[str, Any]) -> tuple[Status, Phase]:
+    """What every sport's status says by its type alone."""
+    kind, code = loose.text(status.get("type"), 40), loose.integer(status.get("code"))
     if not kind:
         raise SchemaBreak(f"the event's status has no type; it has {', '.join(sorted(status)[:10]) or 'nothing'}")
     if kind not in _BY_TYPE:
-        raise PayloadRejected(f"unknown status type {kind!r}, code {loose.text(status.get('code'), 20)}")
-    judged, phase = _BY_TYPE[kind]
-    return judged, _live_phase(status) if phase is Phase.PLAY else phase
+        note("event.status.type", kind)
+        raise PayloadRejected(f"unknown status type {kind!r}, code {code}")
+    if code not in _SEEN[kind]:
+        note("event.status.code", f"{kind} {code}")
+    return _BY_TYPE[kind]
 
 
 def _live_phase(status: Mapping[str, Any]) -> Phase:

@@ -48,8 +48,23 @@
     return winner ? text.replace(winner.sn, winner.n) + " \u{1F3C6}" : text;
   }
 
-  function showHeader(live, names, toss) {
-    var keys = live.a.split("."), scores = [split(live.j), split(live.k)], order = live.h === "1" ? [1, 0] : [0, 1];
+  /* The scorecard has the innings that the live state has no room for: each side's last one is shown. */
+  function latestScores(live, card) {
+    var scores = [split(live.j), split(live.k)], keys = live.a.split(".");
+    card.slice(2).forEach(function (innings) {
+      var score = split(innings.d), count = score.overs.replace(/[()]/g, "");
+      if (count.indexOf(".") < 0) score.overs = "(" + Math.floor(count / 6) + "." + count % 6 + ")";
+      scores[keys.indexOf(innings.c)] = score;
+    });
+    return scores;
+  }
+
+  function isSecondBatting(live, card) {
+    return card.length > 2 ? card[card.length - 1].c === live.a.split(".")[1] : live.h === "1";
+  }
+
+  function showHeader(live, names, toss, card) {
+    var keys = live.a.split("."), scores = latestScores(live, card), order = isSecondBatting(live, card) ? [1, 0] : [0, 1];
     put(".team-name.team-1", (names[keys[order[0]]] || {}).sn || "");
     put(".team-name.team-2 div", (names[keys[order[1]]] || {}).sn || "");
     put(".f-runs span:nth-child(1)", scores[order[0]].runs);
@@ -73,8 +88,8 @@
 
   function standing(live, names, scores) {
     if (live.comment1) return live.comment1;
-    if (/ /.test(live.B)) return live.B;
-    if (live.h !== "1") return "";
+    if (/^[A-Z][a-z]{2}/.test(live.B)) return live.B;
+    if (live.h !== "1" || !/^(ODI|T\d+)$/.test(live.fo) || live.C) return "";
     var needed = parseInt(scores[0].runs, 10) + 1 - parseInt(scores[1].runs, 10);
     var left = (live.fo === "ODI" ? 50 : +live.fo.slice(1)) * 6 - legalBalls(scores[1].overs);
     return needed > 0
@@ -125,16 +140,22 @@
     return key ? state[key] : null;
   }
 
+  function matchKey() {
+    var old = location.pathname.match(/\/scoreboard\/(\w+)\//);
+    return old ? old[1] : location.pathname.replace(/\/match-\w+$/, "").split("-").pop();
+  }
+
   function watchMatch(state) {
-    var key = location.pathname.split("-").pop(), names = {}, feed = find(state, "getBallFeeds") || [];
+    var key = matchKey(), names = {}, feed = find(state, "getBallFeeds") || [];
     (find(state, "getHomeMapDataliveparsing") || { t: [] }).t.forEach(function (team) { names[team.f_key] = team; });
     var people = {}, toss = (document.querySelector(".toss-wrap p") || { textContent: "" }).textContent;
     (find(state, "getHomeMapDataliveparsing") || { p: [] }).p.forEach(function (one) { people[one.f_key] = one.n; });
     var seen = { last: feed.length ? feed[0].id : 0 };
     function poll() {
       ask("GET", "/crex/api/v3/getSV3?key=" + key, null, function (live) {
-        showHeader(live, names, toss);
         showPlayers(live, people);
+        if (+live.h < 2 && /^(ODI|T\d+)$/.test(live.fo)) return showHeader(live, names, toss, []);
+        ask("GET", "/crex/api/v3/getSC4?key=" + key, null, function (card) { showHeader(live, names, toss, card); });
       });
       ask("POST", "/crex/commentary/v2/getBallFeeds", { matchKey: key, lastDocId: "", filters: [], lang: "en" },
         function (items) { showFeed(items, seen); });

@@ -1,7 +1,9 @@
 /* The site's script: earns the clearance cookie, then asks the API at the site's own rhythm. */
 (function () {
   "use strict";
-  var EVENT_MS = 17000, INCIDENTS_MS = 15000, LIST_MS = 30000, API = "/sofascore/api/v1";
+  var EVENT_MS = 17000, INCIDENTS_MS = 15000, INNINGS_MS = 60000, LIST_MS = 30000;
+  var part = document.querySelector('meta[name="sf-part"]').content.split(" ");
+  var SPORT = part[0], BASE = part[1], COOKIE = part[2], API = BASE + "/api/v1";
 
   function sum(text) {
     var value = 0x811c9dc5;
@@ -11,7 +13,7 @@
 
   function earnCookie() {
     var meta = document.querySelector('meta[name="sf-n"]');
-    if (meta) document.cookie = "sfclr=" + meta.content + "." + sum(meta.content) + "; path=/sofascore; SameSite=Lax";
+    if (meta) document.cookie = COOKIE + "=" + meta.content + "." + sum(meta.content) + "; path=" + BASE + "; SameSite=Lax";
   }
 
   function ask(path, then) {
@@ -41,6 +43,7 @@
   }
 
   function line(item) {
+    if (item.incidentType === "ball") return item.over - 1 + "." + item.ball + " " + item.commentary;
     var who = item.player || item.playerIn, text = item.text || item.incidentClass || item.length + " min";
     return item.time + "' " + item.incidentType + " " + text + (who ? " " + who.name : "");
   }
@@ -48,7 +51,7 @@
   function showIncidents(answer) {
     var list = document.querySelector(".incidents");
     if (!list) return;
-    list.replaceChildren.apply(list, answer.incidents.map(function (item) {
+    list.replaceChildren.apply(list, answer.incidents.slice(0, 60).map(function (item) {
       var row = document.createElement("li");
       row.textContent = line(item);
       return row;
@@ -58,6 +61,7 @@
   function watchMatch(id) {
     repeat(function () { ask("/event/" + id, showEvent); }, EVENT_MS);
     repeat(function () { ask("/event/" + id + "/incidents", showIncidents); }, INCIDENTS_MS);
+    if (SPORT === "cricket") repeat(function () { ask("/event/" + id + "/innings", function () {}); }, INNINGS_MS);
   }
 
   function showEvents(answer) {
@@ -68,10 +72,12 @@
     });
   }
 
-  function watchList(date) {
+  function watchList(page) {
     repeat(function () {
-      ask("/sport/football/events/live", showEvents);
-      ask("/unique-tournament/325/scheduled-events/" + date, showEvents);
+      ask("/sport/" + SPORT + "/events/live", showEvents);
+      page.tournaments.forEach(function (id) {
+        ask("/unique-tournament/" + id + "/scheduled-events/" + page.date, showEvents);
+      });
     }, LIST_MS);
   }
 
@@ -82,5 +88,5 @@
   }
   var fragment = /id:(\d+)/.exec(location.hash);
   if (fragment || page.event) watchMatch(fragment ? fragment[1] : page.event.id);
-  else if (page.date) watchList(page.date);
+  else if (page.date) watchList(page);
 })();

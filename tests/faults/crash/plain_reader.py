@@ -15,8 +15,9 @@ from typing import Any
 import requests
 
 from scraping.payloads import Payload
-from scraping.reading.reader import Brought, Reader, Target
+from scraping.reading.reader import GONE, Brought, Reader, Target
 from scraping.readings import PAGE, Document, Reading, ReadMode, RefInfo, Request, Site
+from scraping.sources.base import ListPlan
 from stadium.gate import fnv1a
 
 NONCES = {"crex": ("cx-n", "cxjs"), "sofascore": ("sf-n", "sfclr")}
@@ -52,6 +53,15 @@ class PlainReader(Reader):
         page = self._open(site.key, adapter.list_plan(site.base_url).url)
         lists = map(self._ask, self._lists(site.base_url)) if site.key == "sofascore" else ()
         return self._reading(RefInfo("", site.base_url), page, *lists)
+
+    def planned_list(self, site: Site, plan: ListPlan, **_: Any) -> Reading:
+        if plan.url:
+            self._open(site.key, plan.url)
+        return self._reading(RefInfo("", plan.url), *map(self._ask, plan.requests))
+
+    def besides(self, target: Target, requests: tuple[Request, ...]) -> Reading:
+        self._open(target.site.key, target.ref.url)
+        return self._reading(target.ref, *(one for one in map(self._ask, requests) if one.status not in GONE))
 
     def _lists(self, base_url: str) -> tuple[Request, Request]:
         """What is played now and today, by the stadium's clock."""

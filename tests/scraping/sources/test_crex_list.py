@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
-from scraping.errors import Blocked, LayoutChanged
+from scraping.errors import Blocked, LayoutChanged, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Status
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, RefInfo
+from scraping.sources.crex import addresses
 from tests.scraping.sources import builders as build
 
 ADAPTER = adapter_for("crex")
@@ -83,6 +85,85 @@ class TestMatches:
     )
     def test_have_a_status(self, changes: dict[str, Any], expected: Status) -> None:
         assert found(build.document("list", {"9XA": item(**changes)}))["9XA"].status is expected
+
+
+class TestTeamsAndSeries:
+    """What tells another source's row of the same match."""
+
+    NAMES = build.state()["https://names.test/mapping/getHomeMapDataliveparsing"]
+
+    def test_are_named_by_the_mapping(self) -> None:
+        page = list_page({"https://names.test/mapping/getHomeMapDataliveparsing": self.NAMES})
+        match = found(page, build.document("list", {"9XA": item(q="^LC")}))["9XA"]
+        assert [(team.name, team.short_name) for team in match.teams] == [
+            ("Orchard City", "ORC"),
+            ("Pelican Town", "PEL"),
+        ]
+        assert match.series == "Lantern Cup & Shield"
+
+    def test_are_both_there_or_none(self) -> None:
+        names = {"t": self.NAMES["t"][:1]}
+        page = list_page({"https://names.test/mapping/getHomeMapDataliveparsing": names})
+        match = found(page, build.document("list", {"9XA": item(q="^QQ")}))["9XA"]
+        assert (match.teams, match.series, match.title) == ((), "", "Orchard City v PE")
+
+    def test_of_a_card_are_what_it_prints(self) -> None:
+        match = found(list_page())["9XA"]
+        assert [team.name for team in match.teams] == ["ORC", "PEL"]
+
+
+class TestSchema:
+    @pytest.mark.requirement("FS-2")
+    @pytest.mark.parametrize(
+        ("changes", "path"),
+        [({"c": None}, "matches.9XA.c"), ({"ti": [1]}, "matches.9XA.ti"), ({"j": 5}, "matches.9XA.j")],
+    )
+    def test_a_row_of_another_shape_breaks_with_the_path(self, changes: dict[str, Any], path: str) -> None:
+        with pytest.raises(SchemaBreak, match=re.escape(f"crex.list.v1: {path}")):
+            found(build.document("list", {"9XA": item(**changes)}))
+
+    @pytest.mark.requirement("EC-1")
+    def test_a_broken_answer_gives_way_to_the_page(self) -> None:
+        assert found(list_page(), build.document("list", {"9XA": item(c=None)})).keys() == {"9XA", "8QQ"}
+
+
+class TestAddresses:
+    @pytest.mark.parametrize(
+        ("path", "key"),
+        [
+            ("/cricket-live-score/orc-vs-pel-4th-match-match-updates-9XA", "9XA"),
+            ("/cricket-live-score/orc-vs-pel-match-updates-9XA/match-scorecard", "9XA"),
+            ("/scoreboard/L61/1GH/4th-ODI/Q/S/aus-vs-eng-4th-odi/live", "L61"),
+            ("/scoreboard/L61/1GH/4th-ODI/Q/S/aus-vs-eng-4th-odi/scorecard", "L61"),
+            ("/cricket-live-score/match-updates-9XA", "9XA"),
+            ("/cricket-live-score/match-updates-9XA/match-details", "9XA"),
+            ("/series/lantern-cup-LC", ""),
+            ("/cricket-live-score", ""),
+        ],
+    )
+    def test_of_matches_are_known_in_both_forms(self, path: str, key: str) -> None:
+        match = ADAPTER.match_at(f"https://crex.com{path}", "https://crex.com")
+        assert (match.source_event_id if match else "") == key
+
+    @pytest.mark.parametrize(
+        ("path", "tab", "expected"),
+        [
+            ("/cricket-live-score/a-match-updates-9XA", "match-details", "match-updates-9XA/match-details"),
+            ("/cricket-live-score/a-match-updates-9XA/match-x", "match-scorecard", "match-updates-9XA/match-scorecard"),
+            ("/scoreboard/L61/1GH/4th-ODI/Q/S/a-b/live", "match-scorecard", "/Q/S/a-b/scorecard"),
+            ("/scoreboard/L61/1GH/4th-ODI/Q/S/a-b/live", "match-details", "/Q/S/a-b/info"),
+        ],
+    )
+    def test_of_tabs_are_built_from_either(self, path: str, tab: str, expected: str) -> None:
+        assert addresses.tab_of(f"https://crex.com{path}", tab).endswith(expected)
+
+    def test_of_the_real_site_are_spread_over_its_hosts(self) -> None:
+        hosts = addresses.hosts_of("https://crex.com/")
+        assert (hosts.live, hosts.fixtures) == (
+            "https://api.goscorer.com/api/v3",
+            "https://stats.crickapi.com/fixture/getFixture",
+        )
+        assert addresses.hosts_of("http://site.test/crex").live == "http://site.test/crex/api/v3"
 
 
 class TestNoList:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from typing import Any
 
@@ -13,11 +14,20 @@ from scraping.payloads import Payload, Phase, Status
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, ReadMode
 from scraping.sources.crex import facts
-from scraping.sources.crex.live import parse_total
 from tests.scraping.sources import builders as build
 
 ADAPTER = adapter_for("crex")
 CHALLENGE = "<html><head><title>Just a moment...</title></head><body><form id='challenge-form'></form></body></html>"
+
+
+SLIDE = (
+    '<div id="slideOver"><div class="overs-slide"><span>Over 11</span><div class="over-ball"> 1 </div>'
+    '<div class="over-ball"> W </div><div class="over-ball"></div></div></div>'
+)
+COMMENT = (
+    '<div class="cm-b-roundcard"><span class="cm-b-over"> 10.2 </span><span class="cm-b-ballupdate"> 1nb </span>'
+    '<span class="cm-b-comment-c1">A to B</span></div>'
+)
 
 
 def visit(*documents: Document, captured_at: datetime = build.DURING) -> Payload:
@@ -63,6 +73,13 @@ class TestTheUnifiedMatch:
         assert payload.integrity.missing_fields == ("venue",)
         assert payload.integrity.null_field_rate == pytest.approx(1 / 9, abs=0.001)
         assert payload.normalized()["score"]["team_a"]["runs"] == 151
+        assert payload.payload_schema == "crex.live.v1"
+
+    @pytest.mark.requirement("FS-8")
+    def test_names_the_schema_of_the_way_it_was_read(self) -> None:
+        drawn = build.page_html(None, build.HEADER.format(said="PEL need 64 runs"))
+        assert visit(build.page()).payload_schema == "crex.page.v1"
+        assert visit(build.document("page", drawn)).payload_schema == "crex.dom.v1"
 
     def test_keeps_the_order_of_the_live_answer_although_the_page_swaps_the_sides(self) -> None:
         named_by_rendering_only = {key: value for key, value in build.state().items() if "getHomeMapData" not in key}
@@ -136,6 +153,31 @@ class TestFallbacks:
         assert payload.state.last_event is not None
         assert payload.state.last_event.type == "four"
 
+    @pytest.mark.parametrize(
+        ("body", "kind", "said"),
+        [("", "", ""), (SLIDE, "wicket", "Over 11: W"), (COMMENT, "no_ball", "10.2 A to B")],
+    )
+    def test_the_drawn_last_ball_is_on_the_commentary_or_on_the_strip(self, body: str, kind: str, said: str) -> None:
+        header = build.HEADER.split('<div class="cm-b-roundcard">')[0].format(said="4")
+        last = visit(build.document("page", build.page_html(None, header + body))).state.last_event
+        assert (last.type, last.description) == (kind, said) if last else not kind
+
+    def test_what_the_info_tab_draws_is_read(self) -> None:
+        info = (
+            '<div class="toss-wrap"><p>ORC opt to bat</p></div><div class="match-venue">Lantern Field</div>'
+            '<div class="match-date">2026-05-02T14:00:00.000Z</div><div class="s-name">Lantern Cup</div>'
+        )
+        state = visit(build.document("page", build.page_html(None, build.HEADER.format(said="4") + info))).state
+        assert state.toss is not None
+        assert (state.toss.winner, state.venue, state.start_time) == ("ORC", "Lantern Field", build.START)
+        assert state.metadata == {"series": "Lantern Cup"}
+
+    def test_a_drawn_declaration_and_a_second_innings_are_read(self) -> None:
+        header = build.HEADER.format(said="Stumps").replace("151-10 ", "350-10 & 120-3 d").replace("(19.2)", "(40.0)")
+        payload = visit(build.document("page", build.page_html(None, header)))
+        assert (payload.state.score.team_b.runs, payload.state.phase) == (120, Phase.STUMPS)
+        assert payload.state.innings[0].is_declared
+
     def test_the_drawn_result_ends_the_match(self) -> None:
         html = build.page_html(None, build.HEADER.format(said="Pelican Town won by 8 wickets"))
         payload = visit(build.document("page", html))
@@ -159,8 +201,31 @@ class TestSchemaBreaks:
     def test_a_live_answer_without_a_field_that_we_live_on(self, gone: str) -> None:
         data = build.live()
         data[f"v2_{gone}"] = data.pop(gone)
-        with pytest.raises(SchemaBreak, match=rf"lacks {gone}"):
+        with pytest.raises(SchemaBreak, match=rf"crex\.live\.v1: {gone} \(field required\)"):
             direct(data)
+
+    @pytest.mark.requirement("FS-2")
+    @pytest.mark.parametrize(
+        ("changes", "path"),
+        [
+            ({"a": "OR"}, "a"),
+            ({"j": None}, "j"),
+            ({"j": 151}, "j"),
+            ({"B": ["4"]}, "B"),
+            ({"rb": [{"i": 1, "o": 9, "bt": "PE", "ts": "64/2", "b": [{"u": "1"}]}]}, "rb[0].b[0].d"),
+            ({"comment1": {"text": "PEL won"}}, "comment1"),
+        ],
+    )
+    def test_name_the_path_of_what_broke(self, changes: dict[str, Any], path: str) -> None:
+        with pytest.raises(SchemaBreak, match=re.escape(f"crex.live.v1: {path} (")):
+            direct(build.live(**changes))
+
+    @pytest.mark.requirement("FS-2")
+    def test_a_page_whose_own_entry_changed(self) -> None:
+        changed = build.state()
+        changed["match-9XA"]["team1"] = "Orchard City"
+        with pytest.raises(SchemaBreak, match=r"crex\.page\.v1: match\.team1 \("):
+            direct(build.live(), build.page(changed, name="static_page"))
 
     @pytest.mark.requirement("FS-2")
     @pytest.mark.parametrize(
@@ -235,134 +300,3 @@ class TestRubbish:
     def test_an_impossible_score_is_refused_with_the_value_named(self, score: str) -> None:
         with pytest.raises(PayloadRejected, match="Innings"):
             direct(build.live(j=score))
-
-
-class TestScoreStrings:
-    @pytest.mark.parametrize(
-        ("score", "expected"),
-        [
-            ("92/10(14.4", (92, 10, "14.4")),
-            ("92/10(14.4)", (92, 10, "14.4")),
-            ("69/4(48", (69, 4, "8.0")),
-            ("69/4(50", (69, 4, "8.2")),
-            ("0/0(0.0", (0, 0, "0.0")),
-            ("421/5d(120.3", (421, 5, "120.3")),
-            ("96-3", (96, 3, "0.0")),
-            ("10:4.0.2.1", None),
-            ("", None),
-            ("\u0663/\u0661(2.0", None),
-        ],
-    )
-    def test_are_read(self, score: str, expected: tuple[int, int, str] | None) -> None:
-        total = parse_total(score)
-        assert (None if total is None else (total.runs, total.wickets, total.overs)) == expected
-
-
-class TestInnings:
-    def test_the_next_innings_opens_at_the_break_as_on_the_site(self) -> None:
-        state = direct(build.live(k="0/0(0.0", B="Innings Break", h="1")).state
-        assert (state.phase, state.current_innings, state.score.team_b.runs) == (Phase.INNINGS_BREAK, 2, 0)
-
-    def test_the_next_innings_shown_during_the_first_has_not_begun(self) -> None:
-        state = direct(build.live(j="40/1(5.0", k="0/0(0.0", h="0")).state
-        assert (state.current_innings, state.score.team_b.runs) == (1, None)
-
-    def test_an_innings_that_waits_for_its_first_ball_has_begun(self) -> None:
-        state = direct(build.live(k="0/0(0.0", B="", h="1")).state
-        assert (state.phase, state.current_innings, state.score.team_b.runs) == (Phase.PLAY, 2, 0)
-
-    def test_recent_overs_are_not_taken_for_third_and_fourth_innings(self) -> None:
-        assert len(direct(build.live(l="9:0.1.0.2", m="10:1.1.0.0")).state.innings) == 2
-
-    @pytest.mark.requirement("EC-7")
-    @pytest.mark.parametrize(
-        ("changes", "expected"),
-        [
-            pytest.param(
-                {"j": "350/10(98.0", "k": "200/10(61.2", "l": "120/3(40.1", "m": ""},
-                [("team_a", 350), ("team_b", 200), ("team_a", 120)],
-                id="third innings",
-            ),
-            pytest.param(
-                {"j": "350/10(98.0&120/3d(40.1", "k": "200/10(61.2&17/0(4.0"},
-                [("team_a", 350), ("team_b", 200), ("team_a", 120), ("team_b", 17)],
-                id="both in one string",
-            ),
-            pytest.param(
-                {"j": "450/6(98.0", "k": "120/10(41.2,180/9(60.0"},
-                [("team_a", 450), ("team_b", 120), ("team_b", 180)],
-                id="follow-on",
-            ),
-            pytest.param(
-                {"j": "450/6(98.0,4/0(1.0", "k": "120/10(41.2,400/10(99.0", "rb": [{"i": 3, "bt": "OR"}]},
-                [("team_a", 450), ("team_b", 120), ("team_b", 400), ("team_a", 4)],
-                id="chase after a follow-on",
-            ),
-        ],
-    )
-    def test_of_a_long_match_are_in_the_order_they_were_played(
-        self, changes: dict[str, Any], expected: list[tuple[str, int]]
-    ) -> None:
-        state = direct(build.live(**changes)).state
-        assert [(one.team, one.runs) for one in state.innings] == expected
-        assert [one.number for one in state.innings] == list(range(1, len(expected) + 1))
-
-
-class TestStatus:
-    @pytest.mark.parametrize(
-        ("changes", "expected"),
-        [
-            pytest.param({}, (Status.LIVE, Phase.PLAY), id="an ordinary ball"),
-            pytest.param({"B": "Lunch Break"}, (Status.LIVE, Phase.LUNCH), id="lunch"),
-            pytest.param({"B": "Tea"}, (Status.LIVE, Phase.TEA), id="tea"),
-            pytest.param({"B": "Stumps - Day 2"}, (Status.LIVE, Phase.STUMPS), id="stumps"),
-            pytest.param({"B": "Drinks"}, (Status.LIVE, Phase.DRINKS), id="drinks"),
-            pytest.param({"B": "Match delayed by rain"}, (Status.LIVE, Phase.RAIN), id="rain"),
-            pytest.param({"B": "Bad light stopped play"}, (Status.LIVE, Phase.RAIN), id="light"),
-            pytest.param({"comment1": "PEL won by 7 wickets"}, (Status.COMPLETED, Phase.FINISHED), id="won"),
-            pytest.param({"res": "Match tied"}, (Status.COMPLETED, Phase.FINISHED), id="tied"),
-            pytest.param({"res": "Match tied, super over to follow"}, (Status.LIVE, Phase.PLAY), id="super over comes"),
-            pytest.param(
-                {"res": "Match tied (PEL won super over)"}, (Status.COMPLETED, Phase.FINISHED), id="super over"
-            ),
-            pytest.param({"res": "Match drawn"}, (Status.COMPLETED, Phase.FINISHED), id="drawn"),
-            pytest.param({"B": "Match abandoned due to rain"}, (Status.ABANDONED, Phase.FINISHED), id="abandoned"),
-            pytest.param({"res": "No result"}, (Status.ABANDONED, Phase.FINISHED), id="no result"),
-            pytest.param({"B": "Day 2 play abandoned"}, (Status.LIVE, Phase.RAIN), id="one day abandoned"),
-            pytest.param({"comment1": "ORC won the toss and chose to bat"}, (Status.LIVE, Phase.PLAY), id="toss"),
-            pytest.param({"ms": 9, "st": "0", "status": 3}, (Status.LIVE, Phase.PLAY), id="status numbers say nothing"),
-        ],
-    )
-    def test_comes_from_the_texts(self, changes: dict[str, Any], expected: tuple[Status, Phase]) -> None:
-        state = direct(build.live(**changes)).state
-        assert (state.status, state.phase) == expected
-
-    @pytest.mark.parametrize(
-        ("said", "at", "expected"),
-        [
-            ("", build.BEFORE, (Status.UPCOMING, Phase.SCHEDULED)),
-            ("", build.DURING, (Status.LIVE, Phase.PLAY)),
-            ("Toss delayed due to rain", build.BEFORE, (Status.UPCOMING, Phase.SCHEDULED)),
-            ("Toss delayed due to rain", build.DURING, (Status.LIVE, Phase.RAIN)),
-            ("Match postponed", build.DURING, (Status.UPCOMING, Phase.POSTPONED)),
-        ],
-    )
-    def test_without_a_ball_comes_from_the_start_time(
-        self, said: str, at: datetime, expected: tuple[Status, Phase]
-    ) -> None:
-        state = direct(build.live(j="", k="", B=said), captured_at=at).state
-        assert (state.status, state.phase) == expected
-        assert state.innings == ()
-
-    @pytest.mark.parametrize(
-        ("said", "winner", "decision"),
-        [
-            ("ORC won the toss and chose to bat", "Orchard City", "bat"),
-            ("Pelican Town won the toss and elected to field first", "Pelican Town", "field"),
-            ("PEL opt to bowl", "Pelican Town", "field"),
-        ],
-    )
-    def test_tells_the_toss_apart_from_the_result(self, said: str, winner: str, decision: str) -> None:
-        toss = direct(build.live(comment1=said)).state.toss
-        assert toss is not None
-        assert (toss.winner, toss.decision) == (winner, decision)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+import os
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +15,19 @@ from scraping.errors import Blocked, Gone, LayoutChanged, PayloadRejected, Schem
 from scraping.payloads import DiscoveredMatch, Payload, Phase, Status
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, ReadMode, RefInfo, Request
+from scraping.sources.schema import validated
+from scraping.sources.sofascore import SofascoreAdapter
 from scraping.sources.sofascore.incidents import event_of
+from scraping.sources.sofascore.schemas import STATISTICS, StatisticsAnswer
+from stadium.football.script import Postponement, ShootoutKick, Stoppage, VarDecision
+from stadium.programme import Match
 from tests.scraping.sources import builders as build
+from tests.scraping.sources.sofa_stadium import PHASES, Site
 
 ADAPTER = adapter_for("sofascore")
+SOFASCORE = SofascoreAdapter()
+FOLDER = os.environ.get("VICTORYLINE_RECORDINGS", "")
+RUNNING = ("First half", "Second half", "Extra time", "Penalties")
 PERIOD_START = datetime(2026, 5, 2, 16, 0, tzinfo=build.START.tzinfo)
 
 
@@ -50,6 +62,7 @@ class TestTheUnifiedMatch:
         del event["venue"]
         payload = parse(event)
         assert (payload.source, payload.schema_version, payload.source_event_id) == ("sofascore", 1, "7001")
+        assert payload.envelope()["schema_version"] == payload.payload_schema == "sofascore.event.v1"
         assert payload.integrity.missing_fields == ("teams.team_a.short_name", "venue", "events")
         assert payload.integrity.null_field_rate == pytest.approx(3 / 7, abs=0.001)
 
@@ -66,9 +79,40 @@ class TestTheUnifiedMatch:
         assert (score.team_a.goals, score.team_a.penalties, score.team_b.goals) == (1, 5, 1)
         assert payload.state.result == "Alder Athletic won 5-4 on penalties after 1-1"
 
-    def test_takes_the_shoot_out_off_where_only_current_is_given(self) -> None:
-        score = parse(build.event(homeScore={"current": 6, "penalties": 5})).state.score
-        assert score.team_a.goals == 1
+    @pytest.mark.parametrize(
+        ("given", "goals"),
+        [
+            pytest.param({"current": 6, "penalties": 5}, 1, id="current counts the shoot-out in"),
+            pytest.param({"current": 6, "display": 1, "penalties": 5}, 1, id="display does not"),
+            pytest.param({"period1": 2}, 2, id="the first half alone"),
+            pytest.param({"period1": 1, "period2": 1, "extra1": 0, "extra2": 1, "penalties": 4}, 3, id="the periods"),
+            pytest.param({}, None, id="nothing before kick-off"),
+        ],
+    )
+    def test_goals_are_what_was_scored_in_play(self, given: dict[str, int], goals: int | None) -> None:
+        assert parse(build.event(homeScore=given)).state.score.team_a.goals == goals
+
+    @pytest.mark.parametrize("kind", [("postponed", 60, "Postponed"), ("canceled", 70, "Canceled")])
+    def test_a_match_that_is_put_off_or_called_off_has_no_score(self, kind: tuple[str, int, str]) -> None:
+        payload = parse(build.event(status=status(*kind), homeScore={}, awayScore={}))
+        assert payload.state.score.model_dump(exclude_none=True) == {"team_a": {}, "team_b": {}}
+        assert "score" not in payload.integrity.missing_fields
+
+    def test_a_start_that_moves_is_the_same_match(self) -> None:
+        later = build.event(startTimestamp=int(build.START.timestamp()) + 47 * 3600, status=status("notstarted", 0))
+        assert parse(later).state.start_time == build.START + timedelta(hours=47)
+
+    @pytest.mark.parametrize(
+        ("code", "winner", "result"),
+        [
+            (91, 1, "Alder Athletic won by walkover"),
+            (92, 2, "Birch Rovers won as the other side retired"),
+            (91, None, "W"),
+        ],
+    )
+    def test_a_win_without_play_says_so(self, code: int, winner: int | None, result: str) -> None:
+        event = build.event(status=status("finished", code, "W"), winnerCode=winner, homeScore={}, awayScore={})
+        assert parse(event).state.result == result
 
 
 class TestStatus:
@@ -100,6 +144,11 @@ class TestStatus:
     def test_of_an_unknown_type_is_refused_by_name(self) -> None:
         with pytest.raises(PayloadRejected, match="'levitating'"):
             parse(build.event(status=status("levitating", 7)))
+
+    def test_an_unknown_code_counts_as_its_type_and_is_noted(self) -> None:
+        payload = parse(build.event(status=status("inprogress", 77)))
+        assert payload.state.status is Status.LIVE
+        assert [(word.path, word.value) for word in payload.unknown] == [("event.status.code", "inprogress 77")]
 
     def test_words_help_where_the_code_is_new(self) -> None:
         state = parse(build.event(status=status("inprogress", 34, "Awaiting penalties"))).state
@@ -174,6 +223,103 @@ class TestEvents:
         assert not parse(build.event(), build.document("incidents", halved)).events_are_complete
         assert not parse(build.event()).events_are_complete
 
+    def test_have_names_that_are_the_same_at_every_source(self) -> None:
+        kick = {"incidentType": "penaltyShootout", "incidentClass": "scored", "sequence": 7, "id": 9, "isHome": False}
+        ended = {"incidentType": "period", "text": "PEN", "time": 999, "addedTime": 999}
+        events = parse(build.event(), build.document("incidents", build.incidents(ended, kick))).events
+        assert {event.id: event.slot for event in events if event.slot} == {
+            "period:999:PEN": "p:pen",
+            "9": "k:team_b:4",
+            "503": "g:team_a:2",
+            "604": "s:team_a:rowanelm",
+            "period:45:HT": "p:ht",
+            "502": "g:team_b:1",
+            "601": "c:team_b:yellow:mossfern",
+            "501": "g:team_a:1",
+        }
+
+    def test_a_second_yellow_is_the_red_card_it_is_elsewhere(self) -> None:
+        card = {"incidentType": "card", "incidentClass": "yellowRed", "id": 9, "isHome": True, "playerName": "Ash Dell"}
+        event = parse(build.event(), build.document("incidents", build.incidents(card))).events[0]
+        assert (event.kind, event.slot) == ("red_card", "c:team_a:red:ashdell")
+
+    def test_a_card_taken_back_says_so_and_keeps_its_id(self) -> None:
+        card = {"incidentType": "card", "incidentClass": "red", "id": 9, "isHome": True, "playerName": "Ash Dell"}
+        given, taken = (event_of(card | {"rescinded": rescinded}) for rescinded in (False, True))
+        assert (given.id, "rescinded" in given.detail) == (taken.id, False)
+        assert (taken.detail["rescinded"], taken.description) == (True, "Red card: Ash Dell (rescinded)")
+        assert given.fingerprint() != taken.fingerprint()
+
+    def test_ids_of_two_sorts_do_not_hide_each_other(self) -> None:
+        card = {"incidentType": "card", "incidentClass": "red", "id": 503, "isHome": True, "time": 80}
+        ids = [e.id for e in parse(build.event(), build.document("incidents", build.incidents(card, card))).events]
+        assert ids[:2] == ["503", "goal:503"]
+
+    @pytest.mark.parametrize(
+        ("incident", "path", "value"),
+        [
+            ({"incidentType": "streaker", "time": 9}, "incidents[].incidentType", "streaker"),
+            (
+                {"incidentType": "goal", "incidentClass": "ghost", "isHome": True},
+                "incidents[].incidentClass of goal",
+                "ghost",
+            ),
+            ({"incidentType": "card", "incidentClass": "blue"}, "incidents[].incidentClass of card", "blue"),
+            ({"incidentType": "period", "text": "2ET"}, "incidents[].text of period", "2ET"),
+        ],
+    )
+    def test_values_that_nobody_has_seen_are_noted(self, incident: dict[str, Any], path: str, value: str) -> None:
+        payload = parse(build.event(), build.document("incidents", build.incidents(incident)))
+        assert [(word.path, word.value) for word in payload.unknown] == [(path, value)]
+        assert payload.events
+
+    @pytest.mark.requirement("FS-2")
+    def test_a_list_of_another_shape_is_noted_with_the_field(self) -> None:
+        broken = build.incidents({"incidentType": "goal", "isHome": "home"})
+        payload = parse(build.event(), build.document("incidents", broken))
+        assert (payload.events, "events" in payload.integrity.missing_fields) == ((), True)
+        assert "sofascore.incidents.v1: incidents[0].isHome" in payload.unknown[0].value
+
+    @pytest.mark.requirement("BX-6")
+    @pytest.mark.parametrize(
+        ("changes", "more"),
+        [
+            pytest.param({"homeScore": {"current": 0, "display": 0}}, (), id="two goals more than the score"),
+            pytest.param(
+                {}, ({"incidentType": "goal", "isHome": False, "homeScore": 2, "awayScore": 5},), id="a score beyond"
+            ),
+            pytest.param({"status": status("notstarted", 0), "homeScore": {}, "awayScore": {}}, (), id="not begun"),
+            pytest.param({"status": status("inprogress", 6)}, ({"incidentType": "period", "text": "FT"},), id="ended"),
+        ],
+    )
+    def test_that_cannot_be_this_matchs_are_not_used(
+        self, changes: dict[str, Any], more: tuple[dict[str, Any], ...]
+    ) -> None:
+        payload = parse(build.event(**changes), build.document("incidents", build.incidents(*more)))
+        assert (payload.events, payload.events_are_complete) == ((), False)
+        assert payload.unknown[-1].value == "another match's"
+
+    @pytest.mark.requirement("BX-6")
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            pytest.param({"homeScore": {"current": 3, "display": 3}}, id="a goal behind"),
+            pytest.param({"homeScore": {"display": 2, "period1": 0}, "awayScore": {"display": 1, "period1": 1}},
+                         id="another score at half-time"),
+        ],
+    )  # fmt: skip
+    def test_that_do_not_agree_are_used_but_never_complete(self, changes: dict[str, Any]) -> None:
+        payload = parse(build.event(**changes), build.document("incidents", build.incidents()))
+        assert payload.events
+        assert not payload.events_are_complete
+
+    def test_an_empty_list_after_the_break_is_not_all(self) -> None:
+        nil = {"current": 0, "display": 0}
+        event = build.event(homeScore=nil, awayScore=nil)
+        assert not parse(event, build.document("incidents", {"incidents": []})).events_are_complete
+        ended = build.event(homeScore=nil, awayScore=nil, status=status("finished", 100))
+        assert parse(ended, build.document("incidents", {"incidents": []})).events_are_complete
+
     @pytest.mark.requirement("BX-6")
     def test_with_far_more_goals_than_the_score_are_another_matchs(self) -> None:
         nil = {"current": 0, "display": 0}
@@ -208,7 +354,7 @@ class TestRefusals:
     def test_an_event_without_a_field_that_we_live_on_is_a_schema_break(self, gone: str) -> None:
         event = build.event()
         event[f"v2_{gone}"] = event.pop(gone)
-        with pytest.raises(SchemaBreak, match=f"lacks {gone}"):
+        with pytest.raises(SchemaBreak, match=rf"sofascore\.event\.v1: event\.{gone} \(field required\)"):
             parse(event)
 
     @pytest.mark.requirement("FS-2")
@@ -339,3 +485,122 @@ class TestTheList:
     def test_that_cannot_be_found_is_said_so(self, documents: tuple[Document, ...], kind: type[Exception]) -> None:
         with pytest.raises(kind):
             self.found(*documents)
+
+    def test_rows_name_teams_and_series(self) -> None:
+        match = self.found(build.document("live_list", {"events": [build.event()]}))["7001"]
+        assert [(team.name, team.short_name) for team in match.teams] == [
+            ("Alder Athletic", "ALD"),
+            ("Birch Rovers", "BIR"),
+        ]
+        assert match.series == "Copse League"
+
+
+@pytest.mark.requirement("ZT-12")
+class TestFixtures:
+    DAY = date(2026, 5, 3)
+
+    def found(self, body: Any) -> list[DiscoveredMatch]:
+        return SOFASCORE.parse_fixtures(
+            build.reading(RefInfo("", build.SOFA_BASE), build.document("fixtures", body)), build.SOFA_BASE, self.DAY
+        )
+
+    def test_are_asked_for_by_tournament_and_day(self) -> None:
+        plan = SOFASCORE.fixture_plan("https://www.sofascore.com", self.DAY)
+        (request,) = plan.requests
+        assert plan.url == "https://www.sofascore.com/"
+        assert request.url == "https://www.sofascore.com/api/v1/unique-tournament/325/scheduled-events/2026-05-03"
+
+    def test_are_each_match_once(self) -> None:
+        later = build.event(id=7002, status=status("notstarted", 0), homeScore={}, awayScore={})
+        matches = self.found({"events": [later, later, build.event()]})
+        assert [(match.source_event_id, match.status) for match in matches] == [
+            ("7002", Status.UPCOMING),
+            ("7001", Status.LIVE),
+        ]
+        assert all(len(match.teams) == 2 and match.series for match in matches)
+
+    @pytest.mark.parametrize(
+        ("body", "kind"),
+        [({"v2": []}, SchemaBreak), ({"error": {"code": 403, "reason": "challenge"}}, Blocked), (b"{", SchemaBreak)],
+    )
+    def test_that_are_no_list_are_said_so(self, body: Any, kind: type[Exception]) -> None:
+        with pytest.raises(kind):
+            self.found(body)
+
+
+@pytest.mark.requirement("NFR-008")
+class TestAgainstTheStadium:
+    @pytest.mark.parametrize(
+        "kind", [ShootoutKick, Stoppage, Postponement, VarDecision], ids=lambda kind: kind.__name__
+    )
+    def test_a_match_is_read_as_it_is_after_every_event(self, kind: type) -> None:
+        site = Site(programme="only:sofascore:6", seed=7)
+        match = next(match for match in matches_of(site) if any(isinstance(e, kind) for e in match.script.events))
+        site.move_to(match, -600)
+        for seconds in (event.at + 0.5 for event in match.script.events):
+            site.move_to(match, seconds)
+            payload, truth = ADAPTER.parse(site.football(match)), site.truth(match)
+            state = payload.state
+            assert (state.status.value, state.phase.value) == (
+                truth["status"],
+                PHASES.get(truth["phase"], truth["phase"]),
+            )
+            for side in ("team_a", "team_b"):
+                shootout = {"penalties": truth["penalties"][side]} if truth["penalties"] else {}
+                expected = (truth["score"][side] or {}) | shootout
+                assert getattr(state.score, side).model_dump(exclude_none=True) == expected
+            happened = [one for one in truth["events"] if one["description"] not in RUNNING]
+            assert [event.id for event in payload.events] == [one["id"] for one in reversed(happened)]
+            assert (payload.events_are_complete, payload.unknown) == (True, ())
+            named = [event.slot for event in payload.events if event.slot]
+            assert len(set(named)) == len(named)
+        if truth["status"] == "completed" and truth["winner"]:
+            assert state.result.startswith(truth["teams"][truth["winner"]]["name"])
+
+
+def matches_of(site: Site) -> Iterator[Match]:
+    for turn in range(1, 40):
+        for slot in site.world.programme.slots:
+            yield site.world.programme.match(slot, turn, "sofascore")
+
+
+@pytest.mark.skipif(not Path(FOLDER, "sofascore").is_dir(), reason="VICTORYLINE_RECORDINGS names no folder")
+class TestRecordings:
+    def recorded(self, name: str) -> Any:
+        file = Path(FOLDER, "sofascore", f"{name}.json")
+        if not file.exists():
+            pytest.skip(f"the recordings have no {name}")
+        return json.loads(file.read_text())
+
+    @pytest.mark.parametrize("name", ["eirikeg1_live_events", "blanetech_afcon_events"])
+    def test_every_event_of_a_list_is_read_field_by_field(self, name: str) -> None:
+        data = self.recorded(name)
+        for event in data["events"] if isinstance(data, dict) else data:
+            read = build.reading(RefInfo(str(event["id"]), ""), build.document("event", {"event": event}))
+            payload = ADAPTER.parse(read)
+            state = payload.state
+            for side, theirs in ((state.score.team_a, "homeScore"), (state.score.team_b, "awayScore")):
+                assert side.goals == event[theirs]["display"]
+            for team, theirs in ((state.teams.team_a, "homeTeam"), (state.teams.team_b, "awayTeam")):
+                assert (team.name, team.short_name) == (event[theirs]["name"].strip(), event[theirs]["nameCode"])
+            assert state.start_time is not None
+            assert state.start_time.timestamp() == event["startTimestamp"]
+            assert state.metadata["series"]
+            assert payload.unknown == ()
+
+    def test_statistics_have_the_shape_that_we_know(self) -> None:
+        answer = validated(StatisticsAnswer, self.recorded("eirikeg1_statistics"), schema=STATISTICS)
+        assert answer.statistics[0].period == "ALL"
+        assert answer.statistics[0].groups[0].statisticsItems[0].homeValue == 44
+
+    @pytest.mark.parametrize(
+        ("name", "named"),
+        [
+            ("incident_shapes_real_fragments", ["g:team_a:2", "g:team_a:2", "g:team_b:2", "c:team_b:yellow:mariomartín",
+                                                "c:team_b:red:kikofemenía", "c:team_b:red:xeka", "", ""]),
+            ("tunjayoff_football_incidents_17118211_trimmed", ["p:pen", "k:team_b:4", "k:team_a:3"]),
+        ],
+    )  # fmt: skip
+    def test_fragments_of_incidents_have_their_names(self, name: str, named: list[str]) -> None:
+        payload = parse(build.event(), build.document("incidents", self.recorded(name)))
+        assert ([event.slot for event in payload.events], payload.unknown) == (named, ())

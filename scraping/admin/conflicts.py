@@ -1,0 +1,105 @@
+"""Where sources disagree: the list of it, the part of it on a match's page, and where each of its fields is from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from scraping.models import Conflict, Match
+from scraping.reconcile import in_words
+from victoryline.lib.admin import CAREFUL, GOOD, HistoryAdmin, HistoryInline
+
+LONGEST_VALUE = 80
+COLUMNS = ("field", "chosen_source", "chosen_value", "other_source", "other_value", "difference_percent")
+STATE_COLOURS = {"open": CAREFUL, "agreed": GOOD}
+
+
+class StateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("open", "open"), ("agreed", "agreed again")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Conflict]) -> QuerySet[Conflict]:
+        if self.value() is None:
+            return queryset
+        return queryset.filter(resolved_at__isnull=self.value() == "open")
+
+
+@admin.register(Conflict)
+class ConflictAdmin(HistoryAdmin):
+    list_display = ("match", *COLUMNS, "shown_state", "times_seen", "first_seen_at", "last_seen_at")
+    list_filter = (StateFilter, "chosen_source", "other_source", "field")
+    list_select_related = ("match",)
+    search_fields = ("field", "match__title", "chosen_source", "other_source")
+    ordering = ("-last_seen_at",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Conflict]:
+        rows: QuerySet[Conflict] = super().get_queryset(request)
+        return rows.defer("match__payload", "match__provenance")
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        return lookup == "match__id__exact" or bool(super().lookup_allowed(lookup, value, request))
+
+    @display(description="state", label=STATE_COLOURS)  # type: ignore[untyped-decorator]
+    def shown_state(self, conflict: Conflict) -> str:
+        return "open" if conflict.resolved_at is None else "agreed"
+
+
+class ConflictInline(HistoryInline):
+    """Of a match: what is open now."""
+
+    model = Conflict
+    verbose_name_plural = "open conflicts between its sources"
+    fields = (*COLUMNS, "times_seen", "first_seen_at", "last_seen_at")
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Conflict]:
+        rows: QuerySet[Conflict] = super().get_queryset(request)
+        return rows.filter(resolved_at__isnull=True)
+
+
+def provenance_table(match: Match) -> SafeString:
+    """Each field: what is served, who said so, how long ago, and what the others say."""
+    if not match.provenance:
+        return format_html("{}", "-")
+    lines = format_html_join(
+        "",
+        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+        _lines(match, timezone.now()),
+    )
+    heads = format_html_join("", "<th>{}</th>", ((name,) for name in ("field", "value", "source", "age", "others say")))
+    return format_html('<table class="console-text text-xs"><tr>{}</tr>{}</table>', heads, lines)
+
+
+def _lines(match: Match, now: datetime) -> Iterator[tuple[str, str, str, str, str]]:
+    for field, entry in sorted(match.provenance.items()):
+        value = in_words(match.payload.get(field))[:LONGEST_VALUE]
+        yield field, value, _who(entry), _age(entry, now), "; ".join(_said(one, now) for one in entry.get("others", ()))
+
+
+def _who(entry: dict[str, Any]) -> str:
+    sure = entry.get("confidence", 1.0)
+    return str(entry.get("source", "?")) if sure == 1.0 else f"{entry.get('source', '?')} (confidence {sure})"
+
+
+def _said(entry: dict[str, Any], now: datetime) -> str:
+    return f"{_who(entry)}: {entry.get('value')}, {_age(entry, now)}"
+
+
+def _age(entry: dict[str, Any], now: datetime) -> str:
+    try:
+        at = datetime.fromisoformat(str(entry.get("timestamp")))
+    except ValueError:
+        return "?"
+    return f"{max(0.0, (now - at).total_seconds()):,.0f} s"

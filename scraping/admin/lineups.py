@@ -1,0 +1,181 @@
+"""Who plays, what every player did, and the record of a match that has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.template.loader import render_to_string
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from scraping import match_logs
+from scraping.admin.evidence import SAFE_HEADERS
+from scraping.models import Lineup, LineupPlayer, Match, MatchArchive, PlayerFigure, SnapshotType
+from scraping.queries import lineups_of
+from victoryline.lib.admin import HistoryAdmin, HistoryInline, json_block
+
+KINDS = {SnapshotType.PRE_MATCH.value: "Before the start", SnapshotType.POST_MATCH.value: "After the end"}
+CHECKS = ("result", "score", "figures", "events")
+WORDS = {True: "there", False: "missing", None: "not expected"}
+WHEN = "%d %b %H:%M:%S UTC"
+GONE = "The file is gone, or is not the one that was written. A match that is still read gets a new one."
+
+
+class PlayerInline(HistoryInline):
+    model = LineupPlayer
+    fields = ("place", "shirt", "name", "position", "is_starter", "is_captain", "rating", "minutes")
+    readonly_fields = fields
+
+
+@admin.register(Lineup)
+class LineupAdmin(HistoryAdmin):
+    list_display = (
+        "match",
+        "side",
+        "snapshot_type",
+        "source",
+        "formation",
+        "is_confirmed",
+        "xi_missing",
+        "captured_at",
+    )
+    list_filter = ("snapshot_type", "is_confirmed", "xi_missing", "source")
+    list_select_related = ("match", "source")
+    search_fields = ("match__title", "formation", "players__name")
+    ordering = ("-id",)
+    inlines = (PlayerInline,)
+
+
+@admin.register(LineupPlayer)
+class LineupPlayerAdmin(HistoryAdmin):
+    list_display = ("name", "lineup", "position", "shirt", "is_starter", "is_captain", "rating", "minutes")
+    list_filter = ("is_starter", "is_captain", "lineup__snapshot_type")
+    list_select_related = ("lineup",)
+    search_fields = ("name", "player_id_ext")
+    ordering = ("-id",)
+
+
+@admin.register(PlayerFigure)
+class PlayerFigureAdmin(HistoryAdmin):
+    list_display = ("name", "match", "side", "role", "innings", "source", "captured_at")
+    list_filter = ("role", "source")
+    list_select_related = ("match", "source")
+    search_fields = ("name", "player_id_ext", "match__title")
+    ordering = ("-id",)
+    exclude = ("values",)
+    readonly_fields = ("shown_values",)
+
+    @admin.display(description="figures")
+    def shown_values(self, figure: PlayerFigure) -> SafeString:
+        return json_block(figure.values)
+
+
+@admin.register(MatchArchive)
+class MatchArchiveAdmin(HistoryAdmin):
+    list_display = ("match", "file", "size", "created_at")
+    search_fields = ("match__title", "file", "sha256")
+    ordering = ("-id",)
+    fields = ("match", "file", "size", "sha256", "created_at", "link")
+    readonly_fields = ("size", "link")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[MatchArchive]:
+        rows: QuerySet[MatchArchive] = super().get_queryset(request)
+        return rows.select_related("match").defer("match__payload", "match__provenance")
+
+    def get_urls(self) -> list[URLPattern]:
+        download = self.admin_site.admin_view(self.download)
+        return [path("<int:pk>/download/", download, name="scraping_matcharchive_download"), *super().get_urls()]
+
+    def download(self, request: HttpRequest, pk: int) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        row = get_object_or_404(MatchArchive, pk=pk)
+        content = match_logs.content_of(row)
+        if content is None:
+            raise Http404(GONE)
+        name = f"match-{row.match_id}.json.gz"
+        return HttpResponse(
+            content,
+            content_type="application/gzip",
+            headers={**SAFE_HEADERS, "Content-Disposition": f'attachment; filename="{name}"'},
+        )
+
+    @admin.display(description="size", ordering="size_bytes")
+    def size(self, row: MatchArchive) -> str:
+        return size_of(row)
+
+    @admin.display(description="record")
+    def link(self, row: MatchArchive) -> SafeString:
+        return download_link(row)
+
+
+def size_of(row: MatchArchive) -> str:
+    return f"{max(1, round(row.size_bytes / 1024)):,} kB"
+
+
+def download_link(row: MatchArchive) -> SafeString:
+    url = reverse("admin:scraping_matcharchive_download", args=[row.pk])
+    return format_html('<a class="underline" href="{}">download its record</a> ({})', url, size_of(row))
+
+
+def lineups_block(match: Match) -> SafeString:
+    """Both sides beside each other, for each source and time."""
+    rows = groupby(lineups_of(match.pk), key=lambda row: (row.snapshot_type, row.source.name))
+    groups = [_group(match, kind, source, list(sides)) for (kind, source), sides in rows]
+    return render_to_string("admin/scraping/lineups.html", {"groups": groups})
+
+
+def _group(match: Match, kind: str, source: str, sides: list[Lineup]) -> dict[str, Any]:
+    newest = max(row.captured_at for row in sides)
+    return {
+        "kind": KINDS.get(kind, kind),
+        "source": source,
+        "read": f"{newest:{WHEN}}",
+        "sides": [
+            {
+                "team": getattr(match, row.side) or row.side,
+                "formation": row.formation,
+                "note": _note(row),
+                "lists": _lists(row.players.all()),
+            }
+            for row in sides
+        ],
+    }
+
+
+def _note(row: Lineup) -> str:
+    confirmed = "confirmed" if row.is_confirmed else "expected, not confirmed"
+    return f"{confirmed}; fewer than eleven starters are known" if row.xi_missing else confirmed
+
+
+def _lists(players: Iterable[LineupPlayer]) -> list[dict[str, Any]]:
+    known = list(players)
+    lists = (("Starters", [one for one in known if one.is_starter]), ("Bench", [o for o in known if not o.is_starter]))
+    return [{"title": f"{title} ({len(one)})", "players": one} for title, one in lists if one]
+
+
+def ending_block(match: Match) -> SafeString:
+    """What was found when the match had ended, and its record."""
+    checks = match.final_checks
+    if not checks:
+        return format_html("{}", "-")
+    lines = [(f"{name}: {WORDS.get(checks[name], '-')}",) for name in CHECKS if name in checks]
+    reads = checks.get("reads", 0)
+    lines.append((f"read as a whole {'once' if reads == 1 else f'{reads} times'} since the end",))
+    if checks.get("again_at"):
+        lines.append((f"read again at {checks['again_at']}",))
+    if checks.get("given_up"):
+        lines.append(("what is missing is not asked for any more",))
+    if match.final_sync_at:
+        lines.append((f"all of it was there at {match.final_sync_at:{WHEN}}",))
+    listed = format_html('<ul class="ending-list">{}</ul>', format_html_join("", "<li>{}</li>", lines))
+    archive = MatchArchive.objects.filter(match=match).first()
+    return format_html("{}{}", listed, download_link(archive)) if archive else listed

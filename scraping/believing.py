@@ -1,0 +1,74 @@
+"""What of a reading is believed: a score that goes down waits until somebody confirms it. Called by ingest.
+
+Guards against both faces of a source's mistake: a stale copy between good answers would make the score flicker, and a
+correction that is never believed would freeze the mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from scraping.errors import PayloadRejected
+from scraping.models import MatchRef
+from scraping.names import Aliases
+from scraping.payloads import Payload, checksum_of
+from scraping.reconcile import fill_gaps, goes_backwards, orient, shows_other_teams, standing, with_sides_exchanged
+from victoryline.lib.times import as_utc_iso
+
+BELIEVED_AFTER = 3  # readings in a row, unless another source confirms it before
+
+
+def take(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], *, now: datetime) -> bool:
+    """Make the payload the source's latest word. A score that goes down is provisional until it is confirmed."""
+    state = payload.normalized()
+    if payload.is_partial_state and ref.payload:
+        if shows_other_teams(state, ref.payload):
+            raise PayloadRejected(f"the page shows {state['title']}, the match is {ref.match.title}: not believed")
+        state = fill_gaps(state, ref.payload)
+    if ref.payload and goes_backwards(ref.payload, state) and not _is_confirmed(ref, state, others):
+        _note_provisional(ref, state, now)
+        return False
+    if ref.suspect_checksum:
+        ref.match.provisional = {}
+    if state["toss"] is None:  # only the page tells the toss; a reading that did not see it does not deny it
+        state["toss"] = ref.payload.get("toss")
+    ref.suspect_checksum, ref.gone_at = "", None
+    ref.payload, ref.captured_at = state, payload.captured_at
+    return True
+
+
+def note_sides(ref: MatchRef, aliases: Aliases) -> None:
+    """Which way round the source names the teams: they stay where the match has them, whoever is heard."""
+    crossed = orient(ref.payload, ref.match.payload, aliases) if ref.match.payload else None
+    if crossed is not None:
+        ref.is_crossed = crossed
+
+
+def _is_confirmed(ref: MatchRef, state: dict[str, Any], others: Sequence[MatchRef]) -> bool:
+    """Does another source tell the same, or is this the third such reading in a row? If not it is counted.
+
+    A match that moves on may never be read twice alike: every reading counts that is below what was known.
+    """
+    reading, _, suspect = ref.suspect_checksum.partition(":")
+    told = standing(state)
+    number = int(reading) + 1 if suspect else 1
+    ref.suspect_checksum = f"{number}:{checksum_of(told)[:40]}"
+    return number >= BELIEVED_AFTER or any(standing(_oriented(other)) == told for other in others)
+
+
+def _note_provisional(ref: MatchRef, state: dict[str, Any], now: datetime) -> None:
+    since = ref.match.provisional.get("since") or as_utc_iso(now)
+    ref.match.provisional = {
+        "source": ref.source.key,
+        "since": since,
+        "readings": int(ref.suspect_checksum.partition(":")[0]),
+        "status": state.get("status"),
+        "score": state.get("score"),
+    }
+
+
+def _oriented(ref: MatchRef) -> dict[str, Any]:
+    """What a source says, with the sides as the match has them."""
+    return with_sides_exchanged(ref.payload) if ref.is_crossed else ref.payload

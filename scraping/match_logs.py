@@ -1,0 +1,209 @@
+"""The record of a match that has ended, as a file: MATCH_LOG_DIR/{match id}/match.json.gz. Sole writer of MatchArchive.
+
+Everything that is known of how the match was read, when and by whom, for the time when its rows are gone: states with
+their times, every revision of its events, line-ups and figures, errors, scrapers' counters, tasks. Without secrets, all
+of it under its name or nothing, capped, and written anew when a correction comes; rows that retention has taken since
+are carried over from the record before. A match of many days gets one twice a day, before its first states are pruned.
+A disk that is full costs the record and nothing else.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import logging
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, F, Model, OuterRef, Q, QuerySet
+
+from scraping.models import (
+    Lineup,
+    LineupPlayer,
+    Match,
+    MatchArchive,
+    MatchEvent,
+    MatchLifecycle,
+    MatchRef,
+    PlayerFigure,
+    ScrapeError,
+    Scraper,
+    ScrapeTask,
+    Snapshot,
+    TaskTransition,
+)
+from scraping.payloads import Status
+from victoryline.lib.redaction import redact
+from victoryline.lib.times import as_utc_iso
+
+logger = logging.getLogger(__name__)
+
+FORMAT = "victoryline.match.v1"
+MAX_BYTES = 32 * 1024 * 1024  # before it is packed; what comes after is left out, and the record says so
+MEGABYTE = 1024 * 1024
+MAX_CARRIED_BYTES = 8 * MEGABYTE  # of the record before, packed: a larger one is not taken apart again
+CARRIED = ("scrapers", "errors", "tasks", "transitions", "snapshots")  # what retention takes while a match lives on
+LONG = timedelta(hours=12)
+
+
+def due(limit: int) -> list[int]:
+    """Matches that have ended and been judged, and whose record is missing or older than what is known of them."""
+    newer_lineup = Lineup.objects.filter(match=OuterRef("pk"), captured_at__gt=OuterRef("archive__created_at"))
+    is_old = Q(archive__created_at__lt=F("last_changed_at")) | Q(archive__created_at__lt=F("final_sync_at"))
+    newer_figure = PlayerFigure.objects.filter(match=OuterRef("pk"), captured_at__gt=OuterRef("archive__created_at"))
+    judged = Match.objects.filter(lifecycle=MatchLifecycle.COMPLETED, final_checks__has_key="checked_at")
+    wanting = judged.filter(Q(archive=None) | is_old | Exists(newer_lineup) | Exists(newer_figure))
+    return list(wanting.order_by("completed_at").values_list("pk", flat=True)[:limit])
+
+
+def long_running(now: datetime, limit: int) -> list[int]:
+    """Live matches whose first states will be pruned before they end."""
+    live = Match.objects.filter(lifecycle=MatchLifecycle.ACTIVE, status=Status.LIVE, start_time__lt=now - LONG)
+    wanting = live.filter(Q(archive=None) | Q(archive__created_at__lt=now - LONG))
+    return list(wanting.order_by("start_time").values_list("pk", flat=True)[:limit])
+
+
+def write(match_id: int, *, now: datetime) -> MatchArchive | None:
+    """Write the record (anew); None where the disk does not take it."""
+    match = Match.objects.get(pk=match_id)
+    name = f"{match.pk}/match.json.gz"
+    try:
+        size, digest = _write_file(Path(settings.MATCH_LOG_DIR) / name, _pieces(match, now, before=_before(match)))
+    except OSError as reason:
+        logger.warning(
+            "The record of %s could not be written: %s; it is tried again", match, reason,
+            extra={"action": "match_log_not_written", "match_id": match.pk},
+        )  # fmt: skip
+        return None
+    values = {"file": name, "size_bytes": size, "sha256": digest, "created_at": now}
+    return MatchArchive.objects.update_or_create(match=match, defaults=values)[0]
+
+
+def _write_file(target: Path, pieces: Iterable[bytes]) -> tuple[int, str]:
+    """All of it under its name, or nothing; its size and checksum."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(target.parent).free
+    if free < settings.CONFIG.min_free_disk_mb * MEGABYTE:
+        raise OSError(f"only {free // MEGABYTE} MB of disk space are left")
+    draft = target.with_suffix(".draft")
+    try:
+        with draft.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+            for piece in pieces:
+                packed.write(piece)
+        content = draft.read_bytes()
+        draft.replace(target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    return len(content), hashlib.sha256(content).hexdigest()
+
+
+def _before(match: Match) -> dict[str, Any]:
+    """The record that was written before; empty where there is none that can be read."""
+    row = MatchArchive.objects.filter(match=match, size_bytes__lte=MAX_CARRIED_BYTES).first()
+    content = content_of(row) if row else None
+    try:
+        found: dict[str, Any] = orjson.loads(gzip.decompress(content)) if content else {}
+    except (OSError, EOFError, orjson.JSONDecodeError):
+        return {}
+    return found
+
+
+def _pieces(match: Match, now: datetime, *, before: Mapping[str, Any]) -> Iterator[bytes]:
+    """One JSON object, row by row: a match of five days need not be in memory at once."""
+    head = {"format": FORMAT, "written_at": as_utc_iso(now), "match": _row(match)}
+    yield _dump(head)[:-1]
+    room, cut = MAX_BYTES, []
+    for name, rows in _tables(match):
+        yield b',\n"%s":[' % name.encode()
+        first = True
+        for piece in _rows(name, rows, before):
+            room -= len(piece)
+            if room < 0:
+                cut.append(name)
+                break
+            yield piece if first else b",\n" + piece
+            first = False
+        yield b"]"
+    yield b',\n"cut_off":%s}\n' % _dump(cut)
+
+
+def _rows(name: str, rows: QuerySet[Any], before: Mapping[str, Any]) -> Iterator[bytes]:
+    """Those that were carried over first: they are the older ones."""
+    if name in CARRIED and before.get(name):
+        key = rows.model._meta.pk.attname  # noqa: SLF001 - documented under this name
+        here = {str(pk) for pk in rows.values_list("pk", flat=True)}
+        yield from (_dump(row) for row in before[name] if str(row.get(key)) not in here)
+    yield from (_dump(_row(row)) for row in rows.iterator(500))
+
+
+def _tables(match: Match) -> list[tuple[str, QuerySet[Any]]]:
+    """Of states only what changed with each: the last one is whole in the match. The longest table comes last."""
+    return [
+        ("refs", MatchRef.objects.filter(match=match).order_by("pk")),
+        ("events", MatchEvent.objects.filter(match=match).order_by("pk")),
+        ("lineups", Lineup.objects.filter(match=match).order_by("pk")),
+        ("players", LineupPlayer.objects.filter(lineup__match=match).order_by("lineup", "place")),
+        ("figures", PlayerFigure.objects.filter(match=match).order_by("pk")),
+        ("scrapers", Scraper.objects.filter(ref__match=match).order_by("start_time")),
+        ("errors", ScrapeError.objects.filter(match=match).order_by("pk")),
+        ("tasks", ScrapeTask.objects.filter(ref__match=match).order_by("pk")),
+        ("transitions", TaskTransition.objects.filter(task__ref__match=match).order_by("pk")),
+        ("snapshots", Snapshot.objects.filter(match=match).defer("payload", "provenance").order_by("sequence")),
+    ]
+
+
+def _row(row: Model) -> dict[str, Any]:
+    """A row's columns without secrets; those that were not asked for stay out."""
+    deferred = row.get_deferred_fields()
+    names = [field.attname for field in row._meta.concrete_fields if field.attname not in deferred]  # noqa: SLF001
+    found: dict[str, Any] = redact("", {name: getattr(row, name) for name in names})
+    return found
+
+
+def _dump(value: Any) -> bytes:
+    return orjson.dumps(value, default=str, option=orjson.OPT_UTC_Z)
+
+
+def content_of(row: MatchArchive) -> bytes | None:
+    """The file; None when it is gone or is not what was written."""
+    root = Path(settings.MATCH_LOG_DIR).resolve()
+    file = (root / row.file).resolve()
+    if not file.is_relative_to(root):
+        return None
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    return content if hashlib.sha256(content).hexdigest() == row.sha256 else None
+
+
+def outdated(now: datetime, limit: int | None) -> list[MatchArchive]:
+    before = now - timedelta(days=settings.CONFIG.match_log_retention_days)
+    return list(MatchArchive.objects.filter(created_at__lt=before).order_by("created_at")[:limit])
+
+
+def remove(rows: Sequence[MatchArchive]) -> int:
+    """Rows first, then their files."""
+    if rows:
+        with transaction.atomic():
+            MatchArchive.objects.filter(pk__in=[row.pk for row in rows]).delete()
+            transaction.on_commit(partial(_unlink, [row.file for row in rows]))
+    return len(rows)
+
+
+def _unlink(names: Sequence[str]) -> None:
+    for name in names:
+        file = Path(settings.MATCH_LOG_DIR) / name
+        try:
+            file.unlink(missing_ok=True)
+            file.parent.rmdir()
+        except OSError as reason:
+            logger.warning("%s stays on disk: %s", file, reason, extra={"action": "match_log_not_removed"})

@@ -1,0 +1,29 @@
+"""One truth out of what the sources say, and the difference between two truths.
+
+Pure functions over plain JSON values: `choosing` picks each field's source, `disagreement` finds what no delay
+explains, `sides` turns a state whose teams are the other way round, `progress` compares two states of one match.
+"""
+
+from scraping.reconcile.choosing import reconcile
+from scraping.reconcile.disagreement import in_words
+from scraping.reconcile.progress import delta, goes_backwards, standing
+from scraping.reconcile.sides import exchanged_slot, fill_gaps, orient, shows_other_teams, with_sides_exchanged
+from scraping.reconcile.views import FieldConflict, Reconciled, SourceView, State, is_empty
+
+__all__ = [
+    "FieldConflict",
+    "Reconciled",
+    "SourceView",
+    "State",
+    "delta",
+    "exchanged_slot",
+    "fill_gaps",
+    "goes_backwards",
+    "in_words",
+    "is_empty",
+    "orient",
+    "reconcile",
+    "shows_other_teams",
+    "standing",
+    "with_sides_exchanged",
+]

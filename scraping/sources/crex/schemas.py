@@ -1,0 +1,214 @@
+"""The fields of Crex's answers that we rely on, and nothing else of them: a versioned schema for each answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+
+from scraping.sources.schema import Answer
+
+LIVE, FEED, SCORECARD = "crex.live.v1", "crex.feed.v1", "crex.scorecard.v1"
+SQUADS, LIST, PAGE, DOM = "crex.squads.v1", "crex.list.v1", "crex.page.v1", "crex.dom.v1"
+
+Key = Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,8}$")]
+Maybe = str | int | float | None
+
+
+class RecentBall(Answer):
+    u: str | int  # the code, "nb1"
+    d: int  # the ball's number, repeated by a wide or no-ball
+
+
+class RecentOver(Answer):
+    """An over of `rb`."""
+
+    i: int  # innings, from 0
+    o: int  # over, from 1
+    bt: str  # the side at the bat
+    ts: str  # its score after the over
+    b: list[RecentBall]
+
+
+class EarlyAnswer(Answer):
+    """getSV3 before the start: only the teams are sure to be there."""
+
+    a: Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,8}\.[0-9A-Za-z]{1,8}$")]  # team keys, in batting order
+    j: str = ""  # the first team's first innings
+    k: str = ""
+    B: str = ""  # the last ball, or the name of the break
+    A: str | None = None  # this over's balls so far
+    h: str | int | None = None  # the innings at hand, from 0
+    l: Any = None  # noqa: E741  # recent overs; in the list of matches the third innings
+    m: Any = None
+    fo: str | None = None
+    mt: str | None = None
+    dt_id: Any = None
+    comment1: str | None = None
+    res: str | None = None
+    result: str | None = None
+    ac: str | None = None
+    C: str | None = None  # an announcement
+    over_reduced: Any = None
+    rb: Annotated[list[RecentOver] | None, BeforeValidator(lambda overs: overs or None)] = None
+    # What the copy in the page adds. Its team1 is the side now batting.
+    inning: int | None = None  # from 1
+    target: Any = None
+    team1flag: str | None = None
+    team1_f_n: str | None = None
+    score1: str | None = None
+    over1: str | None = None
+
+
+class LiveAnswer(EarlyAnswer):
+    """getSV3 once there is something to tell."""
+
+    j: str
+    k: str
+    B: str
+
+
+class FeedItem(Answer):
+    """What all items of the ball feed have. Texts that are only shown may be of any kind."""
+
+    id: Annotated[int | str, Field(union_mode="left_to_right")]
+    mfkey: str | None = None
+
+
+class BallItem(FeedItem):
+    inning: int
+    o: str  # "11.5"
+    b: str | int  # the code
+    s: str  # the score after it
+    c1: Any = None
+    c2: Any = None
+    pf: Any = None
+    bf: Any = None
+    delivery: int | None = None  # running number over the match
+
+
+class WicketItem(FeedItem):
+    inning: int
+    o: str
+    player_fullname: Any = None
+    player: Any = None
+    r: int | str | None = None
+    b: int | str | None = None
+    manner: str = Field(alias="wicketDesc")
+    dismissal: int | str | None = None
+    wn: int | str | None = None  # which wicket; none for one that does not count
+
+
+class OverItem(FeedItem):
+    inning: int
+    o: int | str  # from 1
+    runs: int | str | None = None
+    s: str | None = None
+    rb: str | None = None  # the over's codes, "1.4.W.1nb"
+    team: Any = None
+
+
+class OtherItem(FeedItem):
+    type: str | None = None
+    inning: int | None = None
+    o: Maybe = None
+    c1: Any = None
+    c2: Any = None
+
+
+_BY_FLAG = {64: "wicket", 32: "over", 2: "ball", 4: "ball", 8: "ball"}
+_BY_LETTER = {"w": "wicket", "o": "over", "b": "ball"}
+
+
+def item_kind(item: Any) -> str:
+    """The item's `type` letter decides; its `fv` number stands in where the letter is missing."""
+    if not isinstance(item, Mapping):
+        return "other" if not isinstance(item, FeedItem) else item.__class__.__name__
+    letter, flag = item.get("type"), item.get("fv")
+    if isinstance(letter, str) and letter:
+        return _BY_LETTER.get(letter, "other")
+    return _BY_FLAG.get(flag, "other") if isinstance(flag, int) else "other"
+
+
+AnyItem = Annotated[
+    Annotated[BallItem, Tag("ball")]
+    | Annotated[WicketItem, Tag("wicket")]
+    | Annotated[OverItem, Tag("over")]
+    | Annotated[OtherItem, Tag("other")],
+    Discriminator(item_kind),
+]
+
+
+class FeedAnswer(Answer):
+    """getBallFeeds: a bare list, here under a name."""
+
+    items: list[AnyItem]
+
+
+class InningsCard(Answer):
+    """One innings of getSC4."""
+
+    c: Key  # the side at the bat
+    d: str  # "421/5d(690": balls, or overs where there is a dot
+    b: list[str] = []  # KEY.runs.balls.4s.6s.../...
+    a: list[str] = []  # KEY.runs.balls.maidens.wickets
+
+
+class ScorecardAnswer(Answer):
+    innings: list[InningsCard]
+
+
+class SquadsAnswer(Answer):
+    """getIV4."""
+
+    t: Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,8}-[0-9A-Za-z]{1,8}$")]
+    tp: str = ""  # who plays: teams split by "/", players by "-", KEY.matches.role.x.foreign.injured
+    tb: str = ""  # the squads
+    x: str = ""  # captain/keeper/captain/keeper
+
+
+class ListedMatch(Answer):
+    """One match of getLiveMatches or getFixture."""
+
+    b: Key
+    c: Key
+    j: str | None = None
+    k: str | None = None
+    l: str | None = None  # noqa: E741
+    m: str | None = None
+    res: str | None = None
+    result: str | None = None
+    ac: str | None = None
+    ti: int | str | None = None  # milliseconds
+    q: str | None = None  # "^" and the series' key
+    finished_at: int | str | None = Field(default=None, alias="finishTime")
+    mf: str | None = None  # the match, in the fixtures
+
+
+class ListAnswer(Answer):
+    matches: dict[str, ListedMatch]
+
+
+class MetaTeam(Answer):
+    name: str
+    fkey: Key
+
+
+class MatchMeta(Answer):
+    """A page's `match-KEY`."""
+
+    fkey: str
+    team1: MetaTeam
+    team2: MetaTeam
+    t: str | int | None = None
+    v: str | None = None
+    mn: str | int | None = None
+    sf: str | None = None
+    dt: int | str | None = None
+
+
+class PageAnswer(Answer):
+    """The parts of a page's state that nobody may change without our noticing."""
+
+    match: MatchMeta | None = None

@@ -1,0 +1,206 @@
+"""The parts of ESPN's cricket answers that we rely on: espn.summary.v1 and espn.plays.v1."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from scraping.sources.schema import Answer
+
+SUMMARY = "espn.summary.v1"
+PLAYS = "espn.plays.v1"
+Overs = Annotated[float, Field(ge=0, le=999)]  # in cricket's notation: 14.4
+
+
+def is_true(flag: bool | str | None) -> bool:
+    return flag is True or (isinstance(flag, str) and flag.strip().lower() == "true")
+
+
+class StatusType(Answer):
+    state: str  # pre, in, post
+    name: str | None = None
+    description: str | None = None  # "Result", "Stumps", "Match delayed by rain"
+    detail: str | None = None
+    completed: bool | str | None = None  # this API writes some flags as text: "false"
+
+
+class MatchStatus(Answer):
+    type: StatusType
+    summary: str | None = None  # the sentence under the score, and in the end the result
+    session: str | None = None
+
+
+class Linescore(Answer):
+    """Each side has one for EVERY innings of the match; only those with `isBatting` are its own."""
+
+    period: int
+    is_batting: bool = Field(alias="isBatting")
+    runs: int | None = None
+    wickets: int | None = None
+    overs: Overs | None = None
+    description: str | None = None  # "all out", "declared"
+    score: str | None = None  # "421/5d"
+    target: int | None = None
+
+
+class TeamName(Answer):
+    id: str
+    display_name: str = Field(alias="displayName", min_length=1)
+    abbreviation: str | None = None
+
+
+class Competitor(Answer):
+    home_away: str = Field(alias="homeAway")
+    team: TeamName
+    score: str | None = None  # "150 & 130 (50.3 ov)"
+    linescores: list[Linescore] | None = None
+
+
+class MatchClass(Answer):
+    event_type: str | None = Field(default=None, alias="eventType")
+    general_class_card: str | None = Field(default=None, alias="generalClassCard")
+
+
+class Venue(Answer):
+    full_name: str | None = Field(default=None, alias="fullName")
+
+
+class Note(Answer):
+    type: str | None = None
+    text: str | None = None
+
+
+class Competition(Answer):
+    date: str
+    status: MatchStatus
+    competitors: Annotated[list[Competitor], Field(min_length=2, max_length=2)]
+    match_class: MatchClass | None = Field(default=None, alias="class")
+    limited_overs: bool | str | None = Field(default=None, alias="limitedOvers")
+    description: str | None = None
+    note: str | None = None
+    venue: Venue | None = None
+    notes: list[Note] = Field(default_factory=list)
+
+
+class League(Answer):
+    name: str | None = None
+
+
+class Header(Answer):
+    id: str
+    competitions: Annotated[list[Competition], Field(min_length=1)]
+    league: League | None = None
+    leagues: list[League] = Field(default_factory=list)
+
+
+class GameInfo(Answer):
+    venue: Venue | None = None
+
+
+class Position(Answer):
+    abbreviation: str | None = None
+    name: str | None = None
+
+
+class Athlete(Answer):
+    id: str
+    display_name: str = Field(alias="displayName", min_length=1)
+
+
+class RosterEntry(Answer):
+    starter: bool | str | None = None
+    captain: bool | str | None = None
+    athlete: Athlete
+    position: Position | None = None
+    jersey: str | None = None
+
+
+class RosterTeam(Answer):
+    id: str
+
+
+class Roster(Answer):
+    team: RosterTeam
+    roster: list[RosterEntry] = Field(default_factory=list)
+
+
+class Summary(Answer):
+    header: Header
+    game_info: GameInfo | None = Field(default=None, alias="gameInfo")
+    notes: list[Note] = Field(default_factory=list)
+    leagues: list[League] = Field(default_factory=list)
+
+
+class Rosters(Answer):
+    """Read apart from the score: a roster that has changed its shape takes no score along."""
+
+    header: Header
+    rosters: list[Roster] = Field(default_factory=list)
+
+
+class PlayType(Answer):
+    description: str  # run, no run, four, six, wide, no ball, bye, leg bye, out
+
+
+class Over(Answer):
+    number: int = Field(ge=1, le=999)  # from 1
+    ball: int
+    overs: Overs | None = None  # 0.1; repeats on wides and no-balls
+    actual: Overs | None = None
+    unique: Overs | None = None  # 0.01; every delivery has its own
+    wide: int = 0
+    no_ball: int = Field(default=0, alias="noBall")
+
+
+class PlayInnings(Answer):
+    runs: int  # of the innings, after the delivery
+    wickets: int
+
+
+class SomeBody(Answer):
+    display_name: str | None = Field(default=None, alias="displayName")
+
+
+class Person(Answer):
+    athlete: SomeBody | None = None
+
+
+class Out(Answer):
+    dismissal: bool = False
+    type: str | None = None
+    text: str | None = None
+    retired_text: str | None = Field(default=None, alias="retiredText")
+    batsman: Person | None = None
+
+
+class PlayTeam(Answer):
+    id: str
+
+
+class Play(Answer):
+    id: str = Field(min_length=1)
+    period: int = Field(ge=1, le=99)
+    sequence: int | None = None  # innings, over and place in it: 100206 is the sixth delivery of over 3
+    play_type: PlayType = Field(alias="playType")
+    score_value: int = Field(alias="scoreValue")
+    short_text: str | None = Field(default=None, alias="shortText")
+    text: str | None = None
+    team: PlayTeam | None = None  # the side that bats
+    over: Over
+    innings: PlayInnings
+    dismissal: Out | None = None
+    batsman: Person | None = None
+    bowler: Person | None = None
+    bbb_timestamp: int | None = Field(default=None, alias="bbbTimestamp")  # milliseconds; 0: not known
+
+
+class Plays(Answer):
+    count: int = Field(ge=0)
+    page_index: int = Field(ge=0, le=9_999, alias="pageIndex")
+    page_count: int = Field(ge=0, le=9_999, alias="pageCount")
+    items: list[Play]
+
+
+class PlayByPlay(Answer):
+    commentary: Plays

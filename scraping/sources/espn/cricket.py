@@ -1,0 +1,180 @@
+"""How a cricket match of ESPN's is read: from its summary and the newest pages of its plays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from functools import partial
+from typing import Any
+
+from scraping.errors import LayoutChanged, SchemaBreak
+from scraping.payloads import DiscoveredMatch, Integrity, Lineups, Payload, Sport
+from scraping.sources import loose
+from scraping.sources.base import Document, Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.espn import addresses, bodies, lineups, listing
+from scraping.sources.espn.answers import SUMMARY
+from scraping.sources.espn.plays import Page, are_all, events_of, page_of, refuse_others
+from scraping.sources.espn.summary import competition_of, state_of, summary_of
+from scraping.sources.layout import Layout
+from scraping.sources.schema import noting
+from scraping.sources.wanted import missing_in
+
+PLAYS = "plays"
+_HEADERS = {"accept": "application/json"}
+_FEW = 12  # so few balls on the last page, and the page before it is asked as well: a poll should see what came between
+_STEP = 4  # pages a step backwards: a Test has a hundred
+
+
+class EspnAdapter:
+    """ESPN's cricket, as site.api.espn.com was in 2026."""
+
+    key = "espn"
+    sport = Sport.CRICKET
+    payload_schema = SUMMARY
+    lineup_schema = lineups.SCHEMA
+    events_endpoint = PLAYS
+    round_fields: tuple[str, ...] = ()
+    address_example = addresses.CRICKET_EXAMPLE
+    layout: Layout | None = None
+    list_layout: Layout | None = None
+    prefers_attached = False
+
+    def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
+        event = re.escape(ref.source_event_id)
+        return (
+            Endpoint("summary", re.compile(rf"/cricket/\d+/summary\?(?:.*&)?event={event}(?:&|$)")),
+            Endpoint(PLAYS, re.compile(rf"/cricket/\d+/playbyplay\?(?:.*&)?event={event}(?:&|$)"), is_required=False),
+        )
+
+    def requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        league = addresses.league_of(ref.url)
+        return (
+            Request("summary", addresses.summary(base_url, league, ref.source_event_id), headers=_HEADERS),
+            Request(PLAYS, addresses.plays(base_url, league, ref.source_event_id), headers=_HEADERS),
+        )
+
+    def follow_up(self, reading: Reading, base_url: str) -> tuple[Request, ...]:
+        """The last pages, once the first has said how many there are; on the way back, some pages at once."""
+        first = reading.document(PLAYS)
+        data = _optional(first) if first is not None else None
+        if first is None or data is None:
+            return ()
+        page, asked = page_of(data, first.url), addresses.number_in(first.url, "page")
+        ask = partial(_page, reading.ref, base_url, addresses.number_in(first.url, "period"))
+        if asked is not None:
+            return tuple(ask(number) for number in _before(asked))
+        if page.pages <= page.number:
+            return ()
+        on_last = page.count - (page.pages - 1) * max(page.listed, 1)
+        before = (ask(page.pages - 1),) if on_last <= _FEW else ()
+        return ask(page.pages, PLAYS), *before
+
+    def parse(self, reading: Reading) -> Payload:
+        with loose.rejecting_absurd_values(reading.ref.url):
+            return _payload(reading)
+
+    def older_events(self, reading: Reading, request: Request) -> Request | None:
+        """The page before; where the list begins with a later innings, the list of the innings before that."""
+        pages = _pages(reading)
+        if not pages:
+            return None
+        address, _, _ = request.url.partition("&page=")
+        if pages[0].number > 1:
+            return Request(PLAYS, f"{address}&page={pages[0].number - 1}", headers=_HEADERS)
+        innings = min((play.period for play in pages[0].plays), default=1)
+        address, _, _ = address.partition("&period=")
+        return Request(PLAYS, f"{address}&period={innings - 1}", headers=_HEADERS) if innings > 1 else None
+
+    def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        return self.requests(ref, base_url)[:1]
+
+    def parse_lineups(self, reading: Reading) -> Lineups:
+        with loose.rejecting_absurd_values(reading.ref.url):
+            return lineups.lineups_of(reading)
+
+    def list_plan(self, base_url: str) -> ListPlan:
+        return ListPlan(
+            url="", endpoints=(), requests=(Request("list", addresses.cricket_list(base_url), headers=_HEADERS),)
+        )
+
+    def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
+        with loose.rejecting_absurd_values(base_url):
+            return listing.cricket_matches(reading, base_url)
+
+    def fixture_plan(self, base_url: str, day: date) -> ListPlan:
+        request = Request("list", addresses.cricket_list(base_url, day), headers=_HEADERS)
+        return ListPlan(url="", endpoints=(), requests=(request,))
+
+    def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
+        """Those that begin on the day; the list has long matches that began before it as well."""
+        listed = self.parse_list(reading, base_url)
+        return [match for match in listed if match.start_time is not None and match.start_time.date() == day]
+
+    def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
+        raise LayoutChanged("ESPN has no rounds")
+
+    def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
+        raise LayoutChanged("ESPN has no rounds")
+
+    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
+        return addresses.cricket_match_at(url, base_url)
+
+
+def _page(ref: RefInfo, base_url: str, period: int | None, number: int, name: str = "") -> Request:
+    url = addresses.plays(base_url, addresses.league_of(ref.url), ref.source_event_id, page=number, period=period)
+    return Request(name or f"{PLAYS}:{number}", url, headers=_HEADERS)
+
+
+def _before(number: int) -> range:
+    """The pages before this one that are asked along with it."""
+    return range(max(1, number - _STEP + 1), number)
+
+
+def _payload(reading: Reading) -> Payload:
+    with noting() as unknown:
+        data, url = bodies.body_of(reading, "summary")
+        answer = summary_of(data, reading.ref.source_event_id, url)
+        pages = _pages(reading)
+        plays = [play for page in pages for play in page.plays]
+        refuse_others(plays, frozenset(one.team.id for one in competition_of(answer).competitors))
+        events = events_of(plays)
+        state = state_of(answer, events)
+    missing = missing_in(state, has_events=bool(pages))
+    return Payload(
+        source=EspnAdapter.key,
+        payload_schema=SUMMARY,
+        captured_at=reading.captured_at,
+        source_event_id=reading.ref.source_event_id,
+        state=state,
+        events=events,
+        events_are_complete=are_all(pages) and not _is_one_innings(reading),
+        integrity=Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / 9), 4)),
+        unknown=tuple(unknown),
+    )
+
+
+def _is_one_innings(reading: Reading) -> bool:
+    plays = reading.document(PLAYS)
+    return plays is not None and addresses.number_in(plays.url, "period") is not None
+
+
+def _pages(reading: Reading) -> list[Page]:
+    """The pages of plays in a reading, each once. A match lives without a page that is no JSON."""
+    found: dict[int, Page] = {}
+    for name, document in reading.documents.items():
+        if name == PLAYS or name.startswith(f"{PLAYS}:"):
+            data = _optional(document)
+            if data is not None:
+                page = page_of(data, document.url)
+                found.setdefault(page.number, page)
+    return [found[number] for number in sorted(found)]
+
+
+def _optional(document: Document) -> Any:
+    if document.status >= 400:
+        return None
+    try:
+        return bodies.checked(document)
+    except SchemaBreak:
+        return None

@@ -1,0 +1,5 @@
+"""ESPNcricinfo: pages that carry all their data in one script."""
+
+from scraping.sources.espncricinfo.adapter import EspncricinfoAdapter
+
+__all__ = ["EspncricinfoAdapter"]

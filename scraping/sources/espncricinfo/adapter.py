@@ -1,0 +1,129 @@
+"""How an ESPNcricinfo match is read: its live page holds everything, so that page is what a poll asks for.
+
+The site's own API wants a signed token and is left alone. Where the page is refused without a browser, the reading
+engine opens it in one, and the same script is found in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+
+from scraping.errors import LayoutChanged
+from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, Payload, Sport
+from scraping.sources import loose
+from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.espncricinfo import addresses, compose, listing, players, schemas
+from scraping.sources.espncricinfo.page import data_of, match_of
+from scraping.sources.layout import Layout
+from scraping.sources.schema import noting
+from scraping.sources.wanted import missing_in
+
+_WANTED = 9
+_ASKED = re.compile(r"[?&]innings=(\d{1,2})(?:&|$)", re.ASCII)
+
+
+class EspncricinfoAdapter:
+    """ESPNcricinfo, as its pages were in 2026."""
+
+    key = players.SOURCE
+    sport = Sport.CRICKET
+    payload_schema = schemas.MATCH
+    lineup_schema = schemas.SCORECARD
+    figure_schema = schemas.SCORECARD
+    events_endpoint = ""  # the balls are on the page, older ones on another
+    round_fields: tuple[str, ...] = ()
+    address_example = addresses.EXAMPLE
+    layout: Layout | None = None
+    list_layout: Layout | None = None
+    prefers_attached = False
+
+    def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
+        return ()  # nothing that its script asks for is wanted
+
+    def requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        return (listing.page_request(addresses.tab(ref.url, addresses.LIVE)),)
+
+    def parse(self, reading: Reading) -> Payload:
+        with loose.rejecting_absurd_values(reading.ref.url):
+            return _payload(reading)
+
+    def older_events(self, reading: Reading, request: Request) -> Request | None:
+        """The commentary page of the innings that the page's oldest ball is of, or of the one before that."""
+        asked = _ASKED.search(request.url)
+        number = int(asked[1]) - 1 if asked else _oldest_innings(self.parse(reading))
+        if number < 1:
+            return None
+        return listing.page_request(f"{addresses.tab(reading.ref.url, addresses.COMMENTARY)}?innings={number}")
+
+    def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        return (listing.page_request(addresses.tab(ref.url, addresses.SCORECARD), players.DOCUMENT),)
+
+    def parse_lineups(self, reading: Reading) -> Lineups:
+        with loose.rejecting_absurd_values(reading.ref.url):
+            return players.lineups_of(reading)
+
+    def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        return self.lineup_requests(ref, base_url)
+
+    def parse_figures(self, reading: Reading) -> Figures:
+        with loose.rejecting_absurd_values(reading.ref.url):
+            return players.figures_of(reading)
+
+    def list_plan(self, base_url: str) -> ListPlan:
+        return listing.plan(base_url)
+
+    def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
+        with loose.rejecting_absurd_values(base_url):
+            return listing.matches_of(reading, base_url)
+
+    def fixture_plan(self, base_url: str, day: date) -> ListPlan:
+        return listing.day_plan(base_url, day)
+
+    def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
+        """Those that start on that day by UTC."""
+        found = self.parse_list(reading, base_url)
+        return [match for match in found if match.start_time is not None and match.start_time.date() == day]
+
+    def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
+        raise LayoutChanged("ESPNcricinfo has no rounds")
+
+    def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
+        raise LayoutChanged("ESPNcricinfo has no rounds")
+
+    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
+        return addresses.match_at(url, base_url)
+
+
+def _payload(reading: Reading) -> Payload:
+    url = reading.ref.url
+    with noting() as words:
+        data = data_of(reading.document("page"), url)
+        match = match_of(data, reading)
+        numbers = compose.innings_of(data, schema=schemas.MATCH, url=url)
+        names = compose.names_in(data, numbers, url=url)
+        events, has_events = compose.events_in(data, numbers, names, url=url)
+        state, is_partial = compose.state_of(match, numbers, events)
+    missing = missing_in(state, has_events=has_events)
+    return Payload(
+        source=EspncricinfoAdapter.key,
+        payload_schema=EspncricinfoAdapter.payload_schema,
+        captured_at=reading.captured_at,
+        source_event_id=reading.ref.source_event_id,
+        state=state,
+        events=events,
+        is_partial_state=is_partial,
+        integrity=Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / _WANTED), 4)),
+        unknown=tuple(words),
+    )
+
+
+def _oldest_innings(payload: Payload) -> int:
+    """The innings to ask for next; 0 where the page has everything."""
+    counted = [event for event in payload.events if event.ordinal is not None and event.innings is not None]
+    if not counted:
+        return len(payload.state.innings)
+    oldest = min(counted, key=lambda event: event.ordinal or 0)
+    is_first = oldest.slot.endswith(":0:1")
+    return (oldest.innings or 0) - is_first

@@ -1,0 +1,183 @@
+"""A page put together into a payload: the match as it stands, and the balls that the page tells of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scraping.errors import SchemaBreak
+from scraping.payloads import Event, Innings, MatchState, Score, Side, SideScore, Sport, Status, Team, Teams, Toss
+from scraping.sources import loose
+from scraping.sources.espncricinfo import schemas
+from scraping.sources.espncricinfo.balls import Numbering, deliveries, numbering
+from scraping.sources.espncricinfo.commentary import Names, events_of, last_event_of
+from scraping.sources.espncricinfo.status import judge
+from scraping.sources.schema import note, validated
+
+SIDES: tuple[Side, Side] = ("team_a", "team_b")
+_TOTAL = re.compile(r"(?P<runs>\d{1,4})(?:/(?P<wickets>\d{1,2}))?(?P<declared>d?)", re.ASCII)
+_OVERS = re.compile(r"(?P<overs>\d{1,3}(?:\.\d)?)(?:/\d{1,3})? ov", re.ASCII)
+_CHOICES: dict[int, Any] = {1: "bat", 2: "field"}
+_ALL_OUT = 10
+
+
+def innings_of(data: Mapping[str, Any], *, schema: str, url: str) -> Numbering:
+    content = validated(schemas.InningsPage, {"content": data.get("content")}, schema=schema, url=url).content
+    return numbering((content.innings if content else None) or (), (content.super_overs if content else None) or ())
+
+
+def events_in(data: Mapping[str, Any], numbers: Numbering, names: Names, *, url: str) -> tuple[tuple[Event, ...], bool]:
+    """The balls of the page, and whether it has a list of them: the scorecard has a few, and no list."""
+    page = validated(schemas.CommentaryPage, {"content": data.get("content")}, schema=schemas.COMMENTARY, url=url)
+    said = page.content or schemas.Commentary()
+    balls = deliveries(numbers, said)
+    has_list = said.recent is not None or bool(said.comments) or any(one.is_counted for one in balls)
+    return events_of(balls, names, dict(numbers.numbered)), has_list
+
+
+def names_in(data: Mapping[str, Any], numbers: Numbering, *, url: str) -> dict[int, str]:
+    """Names of players by the site's own numbers: of those who play, and of those on the cards."""
+    page = validated(schemas.SquadsPage, {"content": data.get("content")}, schema=schemas.MATCH, url=url)
+    players = page.content.match_players if page.content else None
+    found = {
+        one.player.id: one.player.long_name for squad in (players and players.squads) or () for one in squad.players
+    }
+    for _, inning in numbers.numbered:
+        cards = (*(inning.batsmen or ()), *(inning.bowlers or ()))
+        found |= {card.player.id: card.player.long_name for card in cards}
+    return {number: loose.text(name, 120) for number, name in found.items()}
+
+
+def state_of(match: schemas.Match, numbers: Numbering, events: Sequence[Event]) -> tuple[MatchState, bool]:
+    """The state, and whether it is only partial: the header has totals where the innings themselves are missing."""
+    scored = _innings(match, numbers)
+    totals = _totals(match)
+    has_play = any(one.runs or one.wickets or one.overs != "0.0" for one in scored) or bool(totals)
+    status, phase, result = judge(match, has_play=has_play)
+    innings = () if status is Status.UPCOMING else scored
+    is_partial = not innings and bool(totals) and status is not Status.UPCOMING
+    team_a, team_b = (team_of(side.team) for side in match.teams)
+    round_name = loose.text(match.title, 120)
+    state = MatchState(
+        sport=Sport.CRICKET,
+        title=loose.text(", ".join(filter(None, (f"{team_a.name} v {team_b.name}", round_name)))),
+        status=status,
+        phase=phase,
+        teams=Teams(team_a=team_a, team_b=team_b),
+        score=Score(**totals) if is_partial else _score(innings),
+        innings=innings,
+        current_innings=_current(match, numbers) if innings else None,
+        toss=_toss(match),
+        venue=_venue(match.ground),
+        start_time=loose.iso_moment(match.start_time),
+        last_event=last_event_of(events),
+        result=result,
+        metadata=_metadata(match, round_name),
+    )
+    return state, is_partial
+
+
+def team_of(team: schemas.Team) -> Team:
+    return Team(name=loose.text(team.long_name, 120), short_name=loose.text(team.abbreviation, 24))
+
+
+def side_of(match: schemas.Match, team: schemas.Team) -> Side:
+    """Which side a team is. By the site's own number; a team of neither side is a break, not a guess."""
+    for name, side in zip(SIDES, match.teams, strict=True):
+        if side.team.id == team.id:
+            return name
+    raise SchemaBreak(f"team {team.id} ({team.long_name[:60]}) is none of the match's two")
+
+
+def overs_text(overs: float | None) -> str:
+    """14.4 is 14 overs and 4 balls; 20 is 20 overs."""
+    return f"{overs or 0:.1f}"
+
+
+def _innings(match: schemas.Match, numbers: Numbering) -> tuple[Innings, ...]:
+    declared = _declared(match)
+    found, turns = [], dict.fromkeys(SIDES, 0)
+    for number, inning in numbers.numbered:
+        side = side_of(match, inning.team)
+        is_super_over = number > len(numbers.innings)
+        found.append(
+            Innings(
+                number=number,
+                team=side,
+                runs=inning.runs or 0,
+                wickets=inning.wickets or 0,
+                overs=overs_text(inning.overs),
+                is_declared=(side, turns[side]) in declared and not is_super_over,
+                is_super_over=is_super_over,
+                target=inning.target or None,
+            )
+        )
+        turns[side] += 1
+    return tuple(found)
+
+
+def _declared(match: schemas.Match) -> set[tuple[Side, int]]:
+    """Which innings of which side was declared: only the header's score says so, "421/5d & 130"."""
+    return {
+        (name, turn)
+        for name, side in zip(SIDES, match.teams, strict=True)
+        for turn, part in enumerate(loose.text(side.score, 60).split("&"))
+        if (found := _TOTAL.match(part.strip())) and found["declared"]
+    }
+
+
+def _totals(match: schemas.Match) -> dict[str, SideScore]:
+    """Each side's latest innings as the header has it."""
+    found: dict[str, SideScore] = {}
+    for name, side in zip(SIDES, match.teams, strict=True):
+        total = _TOTAL.match(loose.text(side.score, 60).rpartition("&")[2].strip())
+        if total is None:
+            continue
+        overs = _OVERS.search(loose.text(side.score_info, 60))
+        found[name] = SideScore(
+            runs=int(total["runs"]),
+            wickets=int(total["wickets"] or _ALL_OUT),
+            overs=overs_text(float(overs["overs"])) if overs else None,
+        )
+    return found
+
+
+def _score(innings: Sequence[Innings]) -> Score:
+    """Each side's latest innings."""
+    latest = {one.team: SideScore(runs=one.runs, wickets=one.wickets, overs=one.overs) for one in innings}
+    return Score(team_a=latest.get("team_a", SideScore()), team_b=latest.get("team_b", SideScore()))
+
+
+def _current(match: schemas.Match, numbers: Numbering) -> int:
+    """Where the super overs have begun, the last of them; else what the match says, else the innings themselves."""
+    if numbers.super_overs:
+        return len(numbers.numbered)
+    known = [number for number, one in numbers.numbered if one.number == match.live_inning]
+    marked = [number for number, one in numbers.numbered if one.is_current]
+    return (known or marked or [len(numbers.numbered)])[-1]
+
+
+def _toss(match: schemas.Match) -> Toss | None:
+    winner = next((side.team for side in match.teams if side.team.id == match.toss_winner_id), None)
+    if match.toss_winner_id is None:
+        return None
+    if winner is None:
+        note("match.tossWinnerTeamId", match.toss_winner_id)
+        return None
+    if match.toss_choice is not None and match.toss_choice not in _CHOICES:
+        note("match.tossWinnerChoice", match.toss_choice)
+    return Toss(winner=loose.text(winner.long_name, 120), decision=_CHOICES.get(match.toss_choice or 0, ""))
+
+
+def _venue(ground: schemas.Ground | None) -> str:
+    if ground is None:
+        return ""
+    town = ground.town.name if ground.town else ""
+    return loose.text(", ".join(filter(None, (loose.text(ground.name, 200), loose.text(town, 100)))))
+
+
+def _metadata(match: schemas.Match, round_name: str) -> dict[str, str | int | float | None]:
+    series = loose.text(match.series.long_name or match.series.name, 200)
+    found = {"series": series, "match_type": loose.text(match.format, 40), "round": round_name}
+    return {name: value for name, value in found.items() if value}

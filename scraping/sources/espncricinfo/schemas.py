@@ -1,0 +1,235 @@
+"""What the pages of ESPNcricinfo hold, as far as we rely on it.
+
+Two numbers name everything here: `objectId` is the public one, in addresses; `id` is the site's own, by which parts of
+a page refer to each other (the winner of the toss, who bowled a ball).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from scraping.sources.schema import Answer
+
+MATCH, SCORECARD, COMMENTARY = "espncricinfo.match.v1", "espncricinfo.scorecard.v1", "espncricinfo.commentary.v1"
+LIST = "espncricinfo.list.v1"
+
+Overs = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]  # 14.4 is 14 overs and 4 balls
+Count = Annotated[int, Field(ge=0, le=100_000)]
+Number = Annotated[int, Field(ge=0, le=10**15)]
+
+
+class Team(Answer):
+    id: Number
+    object_id: Number = Field(alias="objectId")
+    long_name: str = Field(alias="longName")
+    name: str | None = None
+    abbreviation: str | None = None
+
+
+class Side(Answer):
+    team: Team
+    score: str | None  # "176/6"; "150" is all out; "421/5d & 130"
+    score_info: str | None = Field(alias="scoreInfo")  # "20 ov, T:177", "14.4/20 ov"
+
+
+class Series(Answer):
+    object_id: Number = Field(alias="objectId")
+    slug: str
+    name: str | None = None
+    long_name: str | None = Field(alias="longName")
+
+
+class Town(Answer):
+    name: str | None = None
+
+
+class Ground(Answer):
+    name: str | None
+    town: Town | None = None
+
+
+class Brief(Answer):
+    """A match as every list has it."""
+
+    object_id: Number = Field(alias="objectId")
+    slug: str
+    title: str | None
+    state: str  # PRE, LIVE, POST
+    status: str | None
+    status_text: str | None = Field(alias="statusText")
+    status_english: str | None = Field(default=None, alias="statusEng")  # the pages in other languages have it too
+    start_time: str | None = Field(alias="startTime")
+    is_cancelled: bool | None = Field(default=None, alias="isCancelled")
+    format: str | None = None
+    is_super_over: bool | None = Field(default=None, alias="isSuperOver")
+    series: Series
+    teams: list[Side]
+
+
+class Match(Brief):
+    """A match as its own page has it."""
+
+    toss_winner_id: Number | None = Field(alias="tossWinnerTeamId")
+    toss_choice: int | None = Field(alias="tossWinnerChoice")
+    live_inning: Count | None = Field(alias="liveInning")
+    ground: Ground | None
+
+
+class Person(Answer):
+    id: Number
+    object_id: Number = Field(alias="objectId")
+    long_name: str = Field(alias="longName")
+    playing_roles: list[str] | None = Field(default=None, alias="playingRoles")
+
+
+class SquadPlayer(Answer):
+    player: Person
+    role: str | None = Field(default=None, alias="playerRoleType")  # P, C, WK
+    is_withdrawn: bool | None = Field(default=None, alias="isWithdrawn")
+
+
+class Squad(Answer):
+    type: str | None  # PLAYING
+    team: Team
+    players: list[SquadPlayer]
+
+
+class MatchPlayers(Answer):
+    squads: list[Squad] | None = Field(alias="teamPlayers")
+
+
+class DismissalText(Answer):
+    short: str | None = None  # "caught", "retired hurt"
+    long: str | None = None  # "c Gardner b Sutherland"
+
+
+class Batsman(Answer):
+    player: Person
+    batted: str | None = Field(alias="battedType")  # yes, DNB
+    runs: Count | None
+    balls: Count | None
+    fours: Count | None = None
+    sixes: Count | None = None
+    minutes: Count | None = None
+    is_out: bool | None = Field(alias="isOut")
+    dismissal: DismissalText | None = Field(default=None, alias="dismissalText")
+
+
+class Bowler(Answer):
+    player: Person
+    overs: Overs | None
+    balls: Count | None = None
+    maidens: Count | None = None
+    conceded: Count | None
+    wickets: Count | None
+    wides: Count | None = None
+    no_balls: Count | None = Field(default=None, alias="noballs")
+    dots: Count | None = None
+
+
+class Words(Answer):
+    html: str | None = None
+
+
+class OverEnd(Answer):
+    number: Count = Field(alias="overNumber")
+    is_complete: bool | None = Field(default=None, alias="isComplete")
+    runs: Count | None = Field(default=None, alias="overRuns")
+    total_runs: Count | None = Field(default=None, alias="totalRuns")
+    total_wickets: Count | None = Field(default=None, alias="totalWickets")
+
+
+class Ball(Answer):
+    """A delivery, in an over of an innings or in the commentary. `oversActual` repeats on wides, `id` never does."""
+
+    id: Number
+    inning: Count = Field(alias="inningNumber")
+    over: Annotated[int, Field(ge=1, le=1000)] = Field(alias="overNumber")
+    number: Count | None = Field(default=None, alias="ballNumber")  # its place in the over, wides and no-balls counted
+    actual: Overs | None = Field(default=None, alias="oversActual")  # 0.4: three legal balls before it
+    unique: Overs | None = Field(default=None, alias="oversUnique")  # 0.05: the over's fifth; 0.1: its tenth
+    total: Count = Field(alias="totalRuns")
+    is_wicket: bool = Field(alias="isWicket")
+    wides: Count | None
+    no_balls: Count | None = Field(alias="noballs")
+    byes: Count | None
+    leg_byes: Count | None = Field(alias="legbyes")
+    penalties: Count | None = None
+    timestamp: str | None = None
+    batsman_id: Number | None = Field(default=None, alias="batsmanPlayerId")
+    bowler_id: Number | None = Field(default=None, alias="bowlerPlayerId")
+    out_id: Number | None = Field(default=None, alias="outPlayerId")
+    inning_runs: Count | None = Field(default=None, alias="totalInningRuns")
+    inning_wickets: Count | None = Field(default=None, alias="totalInningWickets")
+    title: str | None = None  # from here on: only in the commentary
+    words: list[Words] | None = Field(default=None, alias="commentTextItems")
+    dismissal: DismissalText | None = Field(default=None, alias="dismissalText")
+    over_end: OverEnd | None = Field(default=None, alias="over")
+
+
+class Over(Answer):
+    number: Count = Field(alias="overNumber")
+    balls: list[Ball] | None = None  # most overs of a page come without
+
+
+class Inning(Answer):
+    number: Count = Field(alias="inningNumber")
+    team: Team
+    is_batted: bool | None = Field(default=None, alias="isBatted")
+    is_current: bool | None = Field(default=None, alias="isCurrent")
+    runs: Count | None
+    wickets: Count | None
+    overs: Overs | None
+    balls: Count | None = None
+    target: Count | None = None  # 0 in a first innings
+    batsmen: list[Batsman] | None = Field(default=None, alias="inningBatsmen")
+    bowlers: list[Bowler] | None = Field(default=None, alias="inningBowlers")
+    over_list: list[Over] | None = Field(default=None, alias="inningOvers")
+
+
+class Innings(Answer):
+    """The innings of a page, played or not. None of them before the start."""
+
+    innings: list[Inning] | None = None
+    super_overs: list[Inning] | None = Field(default=None, alias="superOverInnings")
+
+
+class Squads(Answer):
+    match_players: MatchPlayers | None = Field(default=None, alias="matchPlayers")
+
+
+class RecentBalls(Answer):
+    balls: list[Ball] | None = Field(alias="ballComments")
+
+
+class Commentary(Answer):
+    """What is said of the balls, newest first: the last ones on the live page, an innings on its commentary page."""
+
+    recent: RecentBalls | None = Field(default=None, alias="recentBallCommentary")
+    comments: list[Ball] | None = None
+
+
+class MatchList(Answer):
+    matches: list[Brief]
+
+
+class MatchPage(Answer):
+    match: Match
+
+
+class InningsPage(Answer):
+    content: Innings | None
+
+
+class SquadsPage(Answer):
+    content: Squads | None
+
+
+class CommentaryPage(Answer):
+    content: Commentary | None
+
+
+class ListPage(Answer):
+    content: MatchList

@@ -1,0 +1,128 @@
+"""How a cricket match of Sofascore is read: the event, its innings, its balls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from scraping.errors import LayoutChanged
+from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, Payload, Sport
+from scraping.sources import loose
+from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.layout import Layout
+from scraping.sources.schema import noting
+from scraping.sources.sofascore import (
+    addresses,
+    answers,
+    cricket_state,
+    deliveries,
+    lineups,
+    listing,
+    schemas,
+    scorecards,
+)
+from scraping.sources.sofascore.batting_order import innings_of, side_of
+from scraping.sources.sofascore.schemas import CricketEvent, Delivery, InningsRow
+from scraping.sources.wanted import missing_in
+
+_WANTED = 10  # fields: those of every cricket match, and the order of its innings
+
+
+class SofascoreCricketAdapter:
+    """Sofascore cricket: the same site and the same envelopes as its football, other contents."""
+
+    key = "sofascorecricket"
+    sport = Sport.CRICKET
+    payload_schema = schemas.EVENT
+    lineup_schema = schemas.LINEUPS
+    figure_schema = schemas.INNINGS
+    events_endpoint = "incidents"
+    round_fields: tuple[str, ...] = ()
+    address_example = addresses.CRICKET_EXAMPLE
+    layout: Layout | None = None
+    list_layout: Layout | None = None
+    prefers_attached = False
+
+    def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
+        event = rf"/api/v1/event/{re.escape(ref.source_event_id)}"
+        return (
+            Endpoint("event", re.compile(rf"{event}(?:\?|$)")),
+            Endpoint("incidents", re.compile(rf"{event}/incidents(?:\?|$)"), is_required=False),
+            Endpoint("innings", re.compile(rf"{event}/innings(?:\?|$)"), is_required=False),
+        )
+
+    def parse(self, reading: Reading) -> Payload:
+        with loose.rejecting_absurd_values(reading.ref.url), noting() as unknown:
+            return _payload(reading).model_copy(update={"unknown": tuple(unknown)})
+
+    def older_events(self, reading: Reading, request: Request) -> Request | None:
+        return None  # the incidents answer always has all of them
+
+    def list_plan(self, base_url: str) -> ListPlan:
+        return ListPlan(url=f"{base_url.rstrip('/')}/cricket", endpoints=listing.endpoints(self.sport))
+
+    def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
+        with loose.rejecting_absurd_values(base_url):
+            return listing.matches_of(reading, base_url, self.sport)
+
+    def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
+        raise LayoutChanged("cricket has no rounds here", url=base_url)
+
+    def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
+        raise LayoutChanged("cricket has no rounds here", url=base_url)
+
+    def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        return lineups.requests(ref, base_url)
+
+    def parse_lineups(self, reading: Reading) -> Lineups:
+        with loose.rejecting_absurd_values(reading.ref.url):
+            return lineups.parse(reading, self.key)
+
+    def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        return scorecards.requests(ref, base_url)
+
+    def parse_figures(self, reading: Reading) -> Figures:
+        with loose.rejecting_absurd_values(reading.ref.url):
+            return scorecards.parse(reading, self.key)
+
+    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
+        return addresses.match_at(url, base_url, self.sport)
+
+
+def _payload(reading: Reading) -> Payload:
+    raw, went_without = answers.event_in(reading, "cricket", cricket_state.check_shape)
+    event = cricket_state.checked(raw)
+    rows = _deliveries(reading, event)
+    innings, knows_order = innings_of(event, _innings(reading, event), rows or [])
+    balls = deliveries.balls_of(rows or [])
+    events = deliveries.events_of(balls)
+    state = cricket_state.state_of(raw, event, innings, events)
+    missing = went_without + missing_in(state, has_events=rows is not None)
+    missing += () if knows_order else ("innings_order",)
+    return Payload(
+        source=SofascoreCricketAdapter.key,
+        payload_schema=schemas.EVENT,
+        captured_at=reading.captured_at,
+        source_event_id=reading.ref.source_event_id,
+        state=state,
+        events=events,
+        events_are_complete=rows is not None and deliveries.are_all(balls, innings),
+        integrity=Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / _WANTED), 4)),
+    )
+
+
+def _deliveries(reading: Reading, event: CricketEvent) -> list[Delivery] | None:
+    """The balls, or nothing where they are not there, broken, or of other teams."""
+    rows = answers.optional(reading.document("incidents"), deliveries.checked)
+    if rows is None or not any(row.battingTeamId and side_of(event, row.battingTeamId) is None for row in rows):
+        return rows
+    answers.note_foreign("incidents")
+    return None
+
+
+def _innings(reading: Reading, event: CricketEvent) -> list[InningsRow]:
+    rows = answers.optional(reading.document("innings"), scorecards.rows_of) or []
+    if any(side_of(event, row.battingTeam.id) is None for row in rows):
+        answers.note_foreign("innings")
+        return []
+    return rows

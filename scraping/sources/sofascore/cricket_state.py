@@ -1,0 +1,134 @@
+"""A cricket match as its event, its list of innings and its balls tell it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scraping.payloads import (
+    Event,
+    Innings,
+    LastEvent,
+    MatchState,
+    Phase,
+    Score,
+    Side,
+    SideScore,
+    Sport,
+    Status,
+    Teams,
+    Toss,
+)
+from scraping.sources import loose
+from scraping.sources.schema import validated
+from scraping.sources.sofascore import schemas, status
+from scraping.sources.sofascore.batting_order import decision_of
+from scraping.sources.sofascore.event import metadata_of, series_of, team_of, title_of, venue_of
+from scraping.sources.sofascore.schemas import CricketEvent
+
+_CALLED_OFF = re.compile(r"abandon|no result|called off|cancel|washed out", re.IGNORECASE)
+_RESULT = re.compile(r"\b(?:beat|defeat(?:ed)?)\b|\bwon\b(?! the toss)|\bdrawn?\b|\bawarded\b", re.IGNORECASE)
+_NOT_THE_END = re.compile(r"\btoss\b|\bday \d|\bsession\b|\bneeds?\b", re.IGNORECASE)
+_PHASES = (
+    (re.compile(r"inn(?:ing)?s? break|end of (?:the )?inn", re.IGNORECASE), Phase.INNINGS_BREAK),
+    (re.compile(r"\blunch\b|\bdinner\b", re.IGNORECASE), Phase.LUNCH),
+    (re.compile(r"\btea\b", re.IGNORECASE), Phase.TEA),
+    (re.compile(r"\bstumps\b|end of day|close of play", re.IGNORECASE), Phase.STUMPS),
+    (re.compile(r"\bdrinks\b", re.IGNORECASE), Phase.DRINKS),
+    (re.compile(r"\brain\b|\bwet\b|bad light|delay", re.IGNORECASE), Phase.RAIN),
+)
+_WILL_CONTINUE = "willcontinue"
+
+
+def checked(event: Mapping[str, Any], url: str = "") -> CricketEvent:
+    return validated(schemas.CricketEventAnswer, {"event": event}, schema=schemas.EVENT, url=url).event
+
+
+def check_shape(event: Mapping[str, Any], url: str = "") -> None:
+    checked(event, url)
+
+
+def judge(event: Mapping[str, Any]) -> tuple[Status, Phase]:
+    """The result's sentence comes before the status does, so it is believed first."""
+    judged, phase = status.by_type(event["status"])
+    note = loose.text(event.get("note"))
+    if judged is Status.LIVE and result_in(note):
+        return (Status.ABANDONED if _CALLED_OFF.search(note) else Status.COMPLETED), Phase.FINISHED
+    if judged is Status.COMPLETED and _CALLED_OFF.search(note):
+        return Status.ABANDONED, Phase.FINISHED
+    if judged is not Status.LIVE:
+        return judged, phase
+    if event["status"]["type"] == _WILL_CONTINUE:
+        return judged, Phase.STUMPS
+    said = (loose.text(event["status"].get("description"), 100), note)
+    found = (phase for text in said for pattern, phase in _PHASES if pattern.search(text))
+    return judged, next(found, phase)
+
+
+def result_in(note: str) -> str:
+    """The note, if it says how the match ended. A tie may be followed by a super over: the status tells that end."""
+    if _CALLED_OFF.search(note) or _RESULT.search(note):
+        return "" if _NOT_THE_END.search(note) else note
+    return ""
+
+
+def state_of(
+    raw: Mapping[str, Any], event: CricketEvent, innings: Sequence[Innings], events: Sequence[Event]
+) -> MatchState:
+    """The unified match; `events` are newest first."""
+    judged, phase = judge(raw)
+    teams = Teams(team_a=team_of(raw, "homeTeam"), team_b=team_of(raw, "awayTeam"))
+    last = next((event for event in events if event.kind != "dismissal"), None)
+    has_begun = judged is not Status.UPCOMING
+    return MatchState(
+        sport=Sport.CRICKET,
+        title=title_of(raw),
+        status=judged,
+        phase=phase,
+        teams=teams,
+        score=Score(team_a=_side(innings, "team_a"), team_b=_side(innings, "team_b")),
+        innings=tuple(innings),
+        current_innings=_current(innings, last) if has_begun else None,
+        toss=_toss(event),
+        venue=venue_of(loose.mapping(raw.get("venue"))),
+        start_time=loose.moment(event.startTimestamp),
+        last_event=LastEvent(type=last.kind, description=last.description) if last else None,
+        result=_result(raw, event, judged, teams),
+        metadata=_metadata(raw),
+    )
+
+
+def _side(innings: Sequence[Innings], side: Side) -> SideScore:
+    """The side's latest innings, super overs apart."""
+    last = next((one for one in reversed(innings) if one.team == side and not one.is_super_over), None)
+    return SideScore(runs=last.runs, wickets=last.wickets, overs=last.overs) if last else SideScore()
+
+
+def _current(innings: Sequence[Innings], last: Event | None) -> int | None:
+    """The balls may be a second ahead of the score."""
+    return max(len(innings), (last.innings or 0) if last else 0) or None
+
+
+def _toss(event: CricketEvent) -> Toss | None:
+    winner = (event.tossWin or "").strip()
+    return Toss(winner=winner[:120], decision=decision_of(event)) if winner else None
+
+
+def _result(raw: Mapping[str, Any], event: CricketEvent, judged: Status, teams: Teams) -> str:
+    if judged not in (Status.COMPLETED, Status.ABANDONED):
+        return ""
+    note = (event.note or "").strip()
+    if note:
+        return loose.text(note)
+    if judged is Status.ABANDONED:
+        return loose.text(raw["status"].get("description"), 60) or "Abandoned"
+    winner = {1: teams.team_a.name, 2: teams.team_b.name}.get(event.winnerCode or 0)
+    return f"{winner} won" if winner else ""
+
+
+def _metadata(raw: Mapping[str, Any]) -> dict[str, str | int | float | None]:
+    found = metadata_of(raw)
+    unique = loose.mapping(loose.mapping(raw.get("tournament")).get("uniqueTournament"))
+    found |= {"series": series_of(raw, Sport.CRICKET), "match_type": loose.text(unique.get("name"), 60)}
+    return {name: value for name, value in found.items() if value not in (None, "")}

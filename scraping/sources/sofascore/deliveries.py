@@ -1,0 +1,220 @@
+"""Ball by ball: the incidents answer of a cricket match as events, newest first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from typing import Any
+
+from scraping import slots
+from scraping.payloads import Event, Innings
+from scraping.sources import loose
+from scraping.sources.balls import ball_kind
+from scraping.sources.schema import note, validated
+from scraping.sources.sofascore import schemas
+from scraping.sources.sofascore.schemas import DeliveriesAnswer, Delivery, Person
+
+_SCORE = re.compile(r"(\d{1,4})/(\d{1,2})", re.ASCII)
+_NOT_OUT = re.compile(r"retired(?!\s+out)", re.IGNORECASE)  # hurt or not out: the score does not count it
+_CODES = {"wide": "wd", "no_ball": "nb", "bye": "b", "leg_bye": "lb"}
+_ILLEGAL = ("wide", "no_ball")
+_SAID_ILLEGAL = re.compile(r"\bwide\b|\bno[ -]ball\b", re.IGNORECASE)  # under a W, only the words tell
+
+
+@dataclass(slots=True)
+class Ball:
+    """A delivery; what its neighbours on the list tell about it is filled in afterwards."""
+
+    row: Delivery
+    innings: int
+    over: int  # completed overs before it
+    kind: str
+    runs: int | None
+    is_wicket: bool
+    is_legal: bool
+    index: int | None = None  # place in its over, extras counted; None: the list does not tell
+    ball: int | None = None  # of the label
+
+    @property
+    def label(self) -> str | None:
+        return None if self.ball is None else f"{self.over}.{self.ball}"
+
+
+def checked(answer: Any, url: str = "") -> list[Delivery]:
+    """The deliveries of an incidents answer, newest first. Another sort of incident is noted and left out."""
+    rows = validated(DeliveriesAnswer, answer, schema=schemas.INCIDENTS, url=url).incidents
+    for row in rows:
+        if row.incidentType != "ball":
+            note("incidents[].incidentType", row.incidentType)
+    return [row for row in rows if row.incidentType == "ball"]
+
+
+def balls_of(rows: Sequence[Delivery]) -> list[Ball]:
+    """Oldest first. One that does not say where in the match it was bowled cannot be placed, and is noted."""
+    found: dict[int, Ball] = {}
+    for row in reversed(rows):
+        if row.id is None or not row.inningNumber or not row.over:
+            note("incidents[]", f"a ball without id, innings or over: {row.id}")
+            continue
+        found[row.id] = _ball(row, row.inningNumber, row.over - 1)
+    ordered = list(found.values())
+    if all(ball.row.number is not None for ball in ordered):
+        ordered.sort(key=lambda ball: (ball.innings, ball.row.number or 0))
+    _index(ordered)
+    _label(ordered)
+    return ordered
+
+
+def events_of(balls: Sequence[Ball]) -> tuple[Event, ...]:
+    """Newest first; the fall of a wicket comes after its ball."""
+    events: list[Event] = []
+    for ball in balls:
+        events.append(_event(ball))
+        if ball.is_wicket:
+            events.append(_dismissal(ball))
+    return tuple(reversed(events))
+
+
+def are_all(balls: Sequence[Ball], innings: Sequence[Innings]) -> bool:
+    """Whether they are every ball of the match: none is missing from the first on, and the last score is the score."""
+    by_number = {number: list(group) for number, group in groupby(balls, key=lambda ball: ball.innings)}
+    if by_number.keys() - {one.number for one in innings}:
+        return False
+    return all(_is_whole(by_number.get(one.number, []), one) for one in innings)
+
+
+def _is_whole(balls: list[Ball], innings: Innings) -> bool:
+    if not balls:
+        return innings.overs == "0.0" and innings.runs == 0
+    numbers = [ball.row.number for ball in balls]
+    if None not in numbers and numbers != list(range(1, len(balls) + 1)):
+        return False
+    if None in numbers and sum(ball.runs or 0 for ball in balls) != innings.runs:
+        return False
+    return _score(balls[-1].row) in (None, (innings.runs, innings.wickets))
+
+
+def _ball(row: Delivery, innings: int, over: int) -> Ball:
+    label = (row.incidentClassLabel or row.incidentClass or "").strip()
+    labelled, stated = _kind(label)
+    runs = row.totalRuns if row.totalRuns is not None else row.runs if row.runs is not None else stated
+    is_wicket = row.wicket is True and not _NOT_OUT.search(row.bowlDetail or "")
+    said = f"{row.commentary or ''} {row.bowlDetail or ''}"
+    is_legal = labelled not in _ILLEGAL and not (row.wicket is True and _SAID_ILLEGAL.search(said))
+    if labelled == "other":
+        note("incidents[].incidentClassLabel", label)
+    kind = "wicket" if is_wicket else labelled
+    if kind == "other" or (labelled == "wicket" and not is_wicket):
+        kind = {0: "dot", 4: "four", 6: "six"}.get(runs or 0, "runs")
+    return Ball(row, innings, over, kind, runs, is_wicket, is_legal)
+
+
+@lru_cache(maxsize=256)
+def _kind(label: str) -> tuple[str, int | None]:
+    return ball_kind(label)
+
+
+def _index(balls: list[Ball]) -> None:
+    """Each gets its place in its over, unknown where the list begins within an over or has a hole."""
+    before: Ball | None = None
+    for ball in balls:
+        ball.index = _place(ball, before)
+        before = ball
+
+
+def _place(ball: Ball, before: Ball | None) -> int | None:
+    if before is None or ball.innings != before.innings:
+        is_first = ball.over == 0 and ball.row.number in (None, 1)
+        return 1 if is_first else None
+    if ball.row.number is not None and before.row.number is not None and ball.row.number != before.row.number + 1:
+        return None
+    if ball.over != before.over:
+        return 1
+    return None if before.index is None else before.index + 1
+
+
+def _label(balls: list[Ball]) -> None:
+    """Each gets the number of its label: a wide or no-ball has that of the ball to come.
+
+    Where the source's numbers for the other balls are ours, or plainly count every delivery, ours are taken for all;
+    else the source's, since it knows something that we do not.
+    """
+    for _, group in groupby(balls, key=lambda ball: (ball.innings, ball.over)):
+        over = list(group)
+        counted = [1 + sum(ball.is_legal for ball in over[:place]) for place in range(len(over))]
+        stated = [ball.row.ball for ball in over]
+        agrees = all(s == c for ball, s, c in zip(over, stated, counted, strict=True) if ball.is_legal)
+        counts_all = None in stated or stated == [ball.index for ball in over]
+        takes_ours = over[-1].index is not None and (agrees or counts_all)
+        for ball, number in zip(over, counted if takes_ours else stated, strict=True):
+            ball.ball = number
+
+
+def _event(ball: Ball) -> Event:
+    return Event(
+        id=str(ball.row.id),
+        kind=ball.kind,
+        innings=ball.innings,
+        over=ball.label,
+        ordinal=slots.position(ball.innings, ball.over, ball.index) if ball.index is not None else None,
+        slot=slots.ball(ball.innings, ball.over, ball.index) if ball.index is not None else "",
+        runs=ball.runs,
+        description=loose.text(f"{ball.label or ''} {_who(ball)}{loose.plain(ball.row.commentary, 300)}"),
+        detail=_detail(ball),
+    )
+
+
+def _dismissal(ball: Ball) -> Event:
+    score = _score(ball.row)
+    out = _name(ball.row.dismissedBatsman) or _name(ball.row.batsman)
+    text = loose.text(f"{out} {(ball.row.bowlDetail or 'out').lower()}".strip(), 200)
+    detail: dict[str, str | int | float | bool | None] = {"player": out, "text": text}
+    if score:
+        detail["wicket"] = score[1]
+    return Event(
+        id=f"{ball.row.id}:w",
+        kind="dismissal",
+        innings=ball.innings,
+        over=ball.label,
+        slot=slots.wicket(ball.innings, score[1]) if score else "",
+        description=text,
+        detail=detail,
+    )
+
+
+def _detail(ball: Ball) -> dict[str, str | int | float | bool | None]:
+    detail: dict[str, str | int | float | bool | None] = {"ball": _code(ball)}
+    if score := _score(ball.row):
+        detail["score"] = f"{score[0]}/{score[1]}"
+    for ours, person in (("batter", ball.row.batsman), ("bowler", ball.row.bowler)):
+        if name := _name(person):
+            detail[ours] = name
+    return detail
+
+
+def _code(ball: Ball) -> str:
+    if ball.is_wicket:
+        return "W"
+    return f"{'' if ball.runs is None else ball.runs}{_CODES.get(ball.kind, '')}"
+
+
+def _score(row: Delivery) -> tuple[int, int] | None:
+    found = _SCORE.fullmatch((row.score or "").strip())
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _who(ball: Ball) -> str:
+    bowler, batter = _name(ball.row.bowler), _name(ball.row.batsman)
+    return f"{bowler} to {batter}: " if bowler and batter else ""
+
+
+def _name(person: Person | None) -> str:
+    return _cleaned(person.name or person.shortName or "") if person else ""
+
+
+@lru_cache(maxsize=2048)
+def _cleaned(name: str) -> str:
+    return loose.text(name, 120)

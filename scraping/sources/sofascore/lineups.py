@@ -1,0 +1,109 @@
+"""Who plays: the line-ups of both sides, in football with the ratings that come during and after the match."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scraping.errors import PayloadRejected
+from scraping.payloads import Integrity, Lineup, LineupPlayer, Lineups, Side
+from scraping.sources import loose
+from scraping.sources.base import Reading, RefInfo, Request
+from scraping.sources.schema import note, noting, validated
+from scraping.sources.sofascore import schemas
+from scraping.sources.sofascore.answers import body_of
+from scraping.sources.sofascore.schemas import LineupRow, LineupsAnswer, LineupSide
+
+POSITIONS = frozenset({"G", "D", "M", "F", "B", "BM", "AR", "WK"})  # football, then cricket; WK is presumed
+SIDES: tuple[tuple[Side, str, str], ...] = (("team_a", "home", "homeTeam"), ("team_b", "away", "awayTeam"))
+
+
+def requests(ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+    """The line-ups, and the event that says when it begins."""
+    event = f"{base_url.rstrip('/')}/api/v1/event/{ref.source_event_id}"
+    headers = {"accept": "*/*", "referer": ref.url.partition("#")[0] or base_url}
+    return Request("lineups", f"{event}/lineups", headers=headers), Request("event", event, headers=headers)
+
+
+def parse(reading: Reading, source: str) -> Lineups:
+    """Both sides; none of them where the source has none yet, which it says by 404."""
+    with noting() as unknown:
+        answer, event = answer_in(reading), event_in(reading)
+        lineups = [] if answer is None else [_lineup(side, getattr(answer, at), answer) for side, at, _ in SIDES]
+        return Lineups(
+            source=source,
+            payload_schema=schemas.LINEUPS,
+            captured_at=reading.captured_at,
+            source_event_id=reading.ref.source_event_id,
+            kickoff=loose.moment(event.get("startTimestamp")),
+            lineups=tuple(lineups),
+            integrity=_integrity(lineups),
+            unknown=tuple(unknown),
+        )
+
+
+def answer_in(reading: Reading) -> LineupsAnswer | None:
+    """The line-ups of a reading, checked to be this match's as far as that can be told."""
+    document = reading.document("lineups")
+    if document is None or document.status >= 400:
+        return None
+    answer = validated(LineupsAnswer, body_of(document), schema=schemas.LINEUPS, url=document.url)
+    _refuse_another_match(answer, event_in(reading), reading)
+    return answer
+
+
+def event_in(reading: Reading) -> Mapping[str, Any]:
+    document = reading.document("event")
+    if document is None or document.status >= 400:
+        return {}
+    event = loose.mapping(body_of(document).get("event"))
+    stated, wanted = loose.text(event.get("id"), 40), reading.ref.source_event_id
+    if stated and stated != wanted:
+        raise PayloadRejected(f"the event is about another match: {stated} instead of {wanted}", url=reading.ref.url)
+    return event
+
+
+def _refuse_another_match(answer: LineupsAnswer, event: Mapping[str, Any], reading: Reading) -> None:
+    """A side whose players all are of one other team is another match's.
+
+    In a national side everybody is of his club, so several teams in one side prove nothing.
+    """
+    for _, at, team in SIDES:
+        side: LineupSide = getattr(answer, at)
+        stated = loose.mapping(event.get(team))
+        found, wanted = {row.teamId for row in side.players if row.teamId}, loose.integer(stated.get("id"))
+        if wanted is not None and len(found) == 1 and wanted not in found and stated.get("national") is not True:
+            raise PayloadRejected(f"the {at} line-up is of team {found.pop()} and not of {wanted}", url=reading.ref.url)
+
+
+def _lineup(name: Side, side: LineupSide, answer: LineupsAnswer) -> Lineup:
+    """The side is where the answer has it: `teamId` may be a player's club."""
+    players = {row.player.id: _player(row) for row in reversed(side.players)}
+    return Lineup(
+        side=name,
+        formation=(side.formation or "")[:20],
+        is_confirmed=answer.confirmed,
+        players=tuple(reversed(players.values())),
+    )
+
+
+def _player(row: LineupRow) -> LineupPlayer:
+    if row.position and row.position not in POSITIONS:
+        note("lineups.players[].position", row.position)
+    statistics = row.statistics
+    shirt = row.jerseyNumber if row.jerseyNumber not in (None, "") else row.shirtNumber
+    return LineupPlayer(
+        player_id=str(row.player.id),
+        name=row.player.name[:120],
+        position=(row.position or "")[:20],
+        shirt=loose.text(shirt, 6),
+        is_starter=not row.substitute,
+        is_captain=row.captain is True,
+        rating=statistics.rating if statistics else None,
+        minutes=statistics.minutesPlayed if statistics else None,
+    )
+
+
+def _integrity(lineups: list[Lineup]) -> Integrity:
+    missing = [f"{lineup.side}.xi" for lineup in lineups if lineup.is_xi_missing]
+    return Integrity(missing_fields=tuple(missing), null_field_rate=len(missing) / 2)

@@ -1,0 +1,48 @@
+"""config/teams.yaml, checked, and written into the table of aliases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import Field, TypeAdapter, ValidationError
+
+from scraping.models import TeamAlias
+from scraping.names import squeezed
+from scraping.payloads import Sport
+
+Name = Annotated[str, Field(min_length=1, max_length=120)]
+_FILE = TypeAdapter(dict[Sport, dict[Name, list[Name]]])
+
+
+class TeamFileError(Exception):
+    """The file cannot be used; the message names the place and what is wrong there."""
+
+
+def read(path: Path) -> list[TeamAlias]:
+    """The aliases of the file, not saved. One that means two teams is refused."""
+    try:
+        teams = _FILE.validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, yaml.YAMLError, ValidationError) as error:
+        raise TeamFileError(f"{path.name}: {error}") from error
+    found: dict[tuple[str, str], TeamAlias] = {}
+    for sport, named in teams.items():
+        for name, aliases in named.items():
+            for alias in aliases:
+                row = TeamAlias(sport=sport.value, alias=alias, name=name, squeezed=squeezed(alias))
+                first = found.setdefault((row.sport, row.squeezed), row)
+                if first.name != name:
+                    raise TeamFileError(f"{path.name}: {sport.value}: {alias} is {first.name} and {name}")
+    return list(found.values())
+
+
+def sync(rows: list[TeamAlias], *, is_reset: bool) -> int:
+    """Write those that are missing; with `is_reset`, what they mean as well. How many the file has."""
+    if is_reset:
+        TeamAlias.objects.bulk_create(
+            rows, update_conflicts=True, unique_fields=("sport", "squeezed"), update_fields=("alias", "name")
+        )
+    else:
+        TeamAlias.objects.bulk_create(rows, ignore_conflicts=True)
+    return len(rows)

@@ -1,0 +1,1 @@
+"""Recorded matches in the Cricsheet format, turned into scripts that the sites can play."""

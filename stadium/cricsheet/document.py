@@ -1,0 +1,205 @@
+"""A Cricsheet file (1.0.0 or 1.1.0), checked. What the replay has no use for is not looked at."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+
+class CricsheetError(ValueError):
+    """The file can't be played; the text names the file and the place in it."""
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Runs(Part):
+    batter: int = Field(ge=0)
+    extras: int = Field(ge=0)
+    total: int = Field(ge=0)
+    non_boundary: bool = False
+
+
+class Fielder(Part):
+    name: str = ""
+    substitute: bool = False
+
+
+class Out(Part):
+    player_out: str
+    kind: str
+    fielders: tuple[Fielder, ...] = ()
+
+
+class Swap(Part):
+    """A player for another. Roles (who bowls the rest of an over) have no team, and `out` may be unknown."""
+
+    entering: str = Field(alias="in")
+    leaving: str = Field(default="", alias="out")
+    team: str = ""
+    reason: str = ""
+
+
+class Swaps(Part):
+    match: tuple[Swap, ...] = ()
+
+
+class Delivery(Part):
+    batter: str
+    bowler: str
+    non_striker: str
+    runs: Runs
+    extras: dict[Literal["wides", "noballs", "byes", "legbyes", "penalty"], int] = {}
+    wickets: tuple[Out, ...] = ()
+    replacements: Swaps = Swaps()
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Delivery:
+        given = sum(self.extras.values())
+        if given != self.runs.extras or self.runs.batter + given != self.runs.total:
+            raise ValueError(f"{self.runs.batter} off the bat and {given} extras are not {self.runs.total} runs")
+        if self.batter == self.non_striker:
+            raise ValueError(f"{self.batter} can't be at both ends")
+        return self
+
+
+class Over(Part):
+    over: int = Field(ge=0)
+    deliveries: tuple[Delivery, ...]
+
+
+class Target(Part):
+    runs: int | None = None
+    overs: float | None = None
+
+
+class Penalties(Part):
+    pre: int = 0
+    post: int = 0
+
+
+class Miscount(Part):
+    balls: int
+
+
+class InningsPart(Part):
+    team: str
+    overs: tuple[Over, ...] = ()
+    target: Target = Target()
+    declared: bool = False
+    forfeited: bool = False
+    super_over: bool = False
+    penalty_runs: Penalties = Penalties()
+    miscounted_overs: dict[str, Miscount] = {}
+    absent_hurt: tuple[str, ...] = ()
+
+    @property
+    def deliveries(self) -> list[Delivery]:
+        return [delivery for over in self.overs for delivery in over.deliveries]
+
+    @property
+    def runs(self) -> int:
+        bowled = sum(delivery.runs.total for delivery in self.deliveries)
+        return bowled + self.penalty_runs.pre + self.penalty_runs.post
+
+
+class Margin(Part):
+    runs: int | None = None
+    wickets: int | None = None
+    innings: int | None = None
+
+
+class Outcome(Part):
+    winner: str = ""
+    by: Margin = Margin()
+    result: Literal["", "draw", "tie", "no result"] = ""
+    eliminator: str = ""
+    bowl_out: str = ""
+    method: str = ""
+
+
+class Toss(Part):
+    winner: str = ""
+    decision: Literal["", "bat", "field"] = ""
+    uncontested: bool = False
+
+
+class Event(Part):
+    name: str = ""
+    match_number: int | str | None = None
+    stage: str | int | None = None
+    group: str | int | None = None
+
+
+class Registry(Part):
+    people: dict[str, str] = {}
+
+
+class Info(Part):
+    teams: tuple[str, str]
+    dates: tuple[str, ...] = Field(min_length=1)
+    match_type: str
+    gender: str = ""
+    overs: int | None = None
+    balls_per_over: int = Field(default=6, ge=1)
+    outcome: Outcome
+    toss: Toss = Toss()
+    event: Event = Event()
+    venue: str = ""
+    city: str = ""
+    players: dict[str, tuple[str, ...]] = {}
+    registry: Registry = Registry()
+
+    @model_validator(mode="after")
+    def _knows_its_teams(self) -> Info:
+        if self.teams[0] == self.teams[1]:
+            raise ValueError("teams: both have the same name")
+        named = (self.outcome.winner, self.outcome.eliminator, self.outcome.bowl_out, self.toss.winner)
+        for name in named:
+            if name and name not in self.teams:
+                raise ValueError(f"{name!r} is none of the teams")
+        return self
+
+
+class Document(Part):
+    info: Info
+    innings: tuple[InningsPart, ...] = ()
+
+    @model_validator(mode="after")
+    def _sides_are_known(self) -> Document:
+        for number, innings in enumerate(self.innings):
+            if innings.team not in self.info.teams:
+                raise ValueError(f"innings.{number}.team: {innings.team!r} is none of the teams")
+            overs = [over.over for over in innings.overs]
+            if any(later <= earlier for earlier, later in pairwise(overs)):
+                raise ValueError(f"innings.{number}.overs: not in order")
+        return self
+
+    @property
+    def is_multi_day(self) -> bool:
+        """Two innings a side. Cricsheet gives no limit of overs for those."""
+        return self.info.overs is None
+
+
+def read(path: Path) -> Document:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CricsheetError(f"{path}: can't be read: {error}") from error
+    try:
+        return Document.model_validate_json(text)
+    except ValidationError as error:
+        raise CricsheetError(f"{path}: {_first_complaint(error)}") from error
+
+
+def _first_complaint(error: ValidationError) -> str:
+    """`innings.0.overs.3.deliveries.1.runs: Field required`, and how many more there are."""
+    complaints = error.errors(include_url=False)
+    first: Any = complaints[0]
+    place = ".".join(str(step) for step in first["loc"])
+    more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
+    return f"{place}: {first['msg']}{more}" if place else f"{first['msg']}{more}"

@@ -1,0 +1,174 @@
+"""Pairs, conflicts, aliases and unknown values: what operators see of several sources, and what they decide."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from monitoring.models import AuditEntry
+from scraping import conflicts
+from scraping.models import Match, PairingReview, PairingState, TeamAlias
+from scraping.reconcile import FieldConflict, SourceView, reconcile
+from scraping.scheduler.due import open_due_tasks
+from tests.factories import cricket_state, make_match, make_ref, make_source, make_unread_match
+from tests.scraping.builders import chasing, later, payload_of, read
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both]
+SENT = {"_form_submitted": "on"}
+
+
+@pytest.fixture
+def review() -> PairingReview:
+    """India against Australia at crex, and what may be the same at espn."""
+    now = timezone.now()
+    first = make_match(now=now)
+    make_ref(first, source="crex", payload=first.payload, source_event_id="V1")
+    second = make_unread_match(now=now, title="IND v AUS", series="Border Cup")
+    make_ref(second, source="espn", captured_at=None, source_event_id="77")
+    return PairingReview.objects.create(
+        match=second, candidate=first, score=0.7, reasons=["75 minutes between the starts"], created_at=now
+    )
+
+
+def url(review: PairingReview, action: str) -> str:
+    return reverse(f"admin:scraping_pairingreview_{action}", args=[review.pk])
+
+
+class TestPairs:
+    def test_both_are_shown_side_by_side(self, admin_client: Client, review: PairingReview) -> None:
+        page = admin_client.get(url(review, "change")).content.decode()
+        for text in ("India vs Australia", "IND v AUS", "Border Cup", "crex_V1", "espn_77", "75 minutes between"):
+            assert text in page
+        listed = admin_client.get(reverse("admin:scraping_pairingreview_changelist"), {"state__exact": "open"})
+        assert "IND v AUS" in listed.content.decode()
+
+    def test_one_match_after_a_question_and_with_an_entry_in_the_audit(
+        self, admin_client: Client, review: PairingReview, django_capture_on_commit_callbacks
+    ) -> None:
+        question = admin_client.get(url(review, "join_them")).content.decode()
+        assert "cannot be taken back" in question
+        assert Match.objects.filter(merged_into=None).count() == 2
+        with django_capture_on_commit_callbacks(execute=True):
+            admin_client.post(url(review, "join_them"), SENT)
+        review.refresh_from_db()
+        assert (review.state, review.decided_by) == (PairingState.JOINED, "admin")
+        (kept,) = Match.objects.filter(merged_into=None)
+        assert kept.refs.count() == 2
+        assert AuditEntry.objects.filter(actor="admin", action_type="join").count() == 1
+
+    def test_two_matches(self, admin_client: Client, review: PairingReview) -> None:
+        admin_client.post(url(review, "keep_them_apart"), SENT)
+        review.refresh_from_db()
+        assert review.state == PairingState.APART
+        assert AuditEntry.objects.filter(actor="admin", action_type="keep_apart").count() == 1
+
+    def test_a_refusal_says_why(self, admin_client: Client, review: PairingReview) -> None:
+        make_ref(review.match, source="crex")
+        page = admin_client.post(url(review, "join_them"), SENT, follow=True).content.decode()
+        assert "has both of them" in page
+        assert Match.objects.filter(merged_into=None).count() == 2
+
+    def test_needs_the_permission_to_change_matches(self, client: Client, review: PairingReview) -> None:
+        viewer = User.objects.create_user("viewer", is_staff=True)
+        viewer.user_permissions.add(Permission.objects.get(codename="view_pairingreview"))
+        client.force_login(viewer)
+        assert client.post(url(review, "join_them"), SENT).status_code == 403
+        assert Match.objects.filter(merged_into=None).count() == 2
+
+
+class TestTruth:
+    @pytest.fixture
+    def match(self) -> Match:
+        now = timezone.now()
+        state, other = (cricket_state(venue=venue).model_dump(mode="json") for venue in ("Perth", "Waca"))
+        found = reconcile([SourceView("crex", 100, now, state), SourceView("espn", 80, now, other)])
+        match = make_match(now=now, payload=found.state, provenance=found.provenance)
+        make_ref(match)
+        conflicts.note(match.pk, [FieldConflict("innings.1.runs", "crex", 187, "espn", 150, 19.8)], now=now)
+        return match
+
+    @pytest.mark.requirement("BX-5")
+    def test_a_match_tells_where_its_fields_are_from_and_what_others_say(
+        self, admin_client: Client, match: Match
+    ) -> None:
+        page = admin_client.get(reverse("admin:scraping_match_change", args=[match.pk])).content.decode()
+        assert "espn: Waca" in page
+        assert "<th>others say</th>" in page
+        assert "innings.1.runs" in page
+
+    def test_conflicts_are_found_by_match_and_state(self, admin_client: Client, match: Match) -> None:
+        table = reverse("admin:scraping_conflict_changelist")
+
+        def shown(**query: str | int) -> int:
+            return len(admin_client.get(table, query).context["cl"].result_list)
+
+        assert (shown(match__id__exact=match.pk), shown(state="open"), shown(state="agreed")) == (1, 1, 0)
+        conflicts.note(match.pk, (), now=timezone.now())
+        assert (shown(state="open"), shown(state="agreed"), shown(chosen_source__exact="crex")) == (0, 1, 1)
+
+
+class TestAliases:
+    def add(self, client: Client, alias: str, name: str = "Australia") -> str:
+        data = {"sport": "cricket", "alias": alias, "name": name}
+        return client.post(reverse("admin:scraping_teamalias_add"), data, follow=True).content.decode()
+
+    def test_are_added_as_they_are_compared(self, admin_client: Client) -> None:
+        self.add(admin_client, "Baggy-Greens")
+        assert TeamAlias.objects.get().squeezed == "baggygreens"
+
+    @pytest.mark.parametrize(("alias", "said"), [("baggy greens", "There is this one already"), ("--", "letters")])
+    def test_one_that_makes_no_sense_is_refused(self, admin_client: Client, alias: str, said: str) -> None:
+        self.add(admin_client, "Baggy-Greens")
+        assert said in self.add(admin_client, alias, "Somebody else")
+        assert TeamAlias.objects.count() == 1
+
+
+@pytest.mark.requirement("SO-7")
+class TestSourceOverride:
+    """What is changed here counts at once: nobody is started again."""
+
+    def post(self, client: Client, **changes: object) -> None:
+        page = reverse("admin:scraping_source_change", args=[make_source("crex").pk])
+        form = client.get(page).context["adminform"].form
+        values = {name: form.get_initial_for_field(field, name) for name, field in form.fields.items()}
+        data = {name: "" if value is None else value for name, value in values.items()} | {"selectors": "{}"} | changes
+        answer = client.post(page, {name: value for name, value in data.items() if value is not False})
+        assert answer.status_code == 302
+
+    @pytest.mark.parametrize(
+        ("changes", "opened"),
+        [
+            ({}, 5),
+            ({"is_enabled": False}, 0),
+            ({"max_concurrency": 2}, 2),
+            ({"burst_allowance": 3}, 3),
+        ],
+    )
+    def test_the_next_tick_keeps_to_it(self, admin_client: Client, changes: dict[str, object], opened: int) -> None:
+        for _ in range(5):
+            make_ref(source="crex")
+        self.post(admin_client, **changes)
+        assert open_due_tasks(timezone.now()) == opened
+
+    def test_the_next_reading_keeps_to_it(self, admin_client: Client) -> None:
+        ref = make_ref(make_unread_match(), source="crex", captured_at=None)
+        self.post(admin_client, min_interval_seconds=45)
+        read(ref, payload_of(ref, chasing(96), at=later(1)), at=later(1))
+        ref.refresh_from_db()
+        assert ref.polling_interval_seconds == 45
+
+    def test_a_source_that_weighs_more_now_is_believed_at_its_next_word(self, admin_client: Client) -> None:
+        make_source("espn", precedence_weight=80)
+        crex = make_ref(make_unread_match(), source="crex", captured_at=None)
+        espn = make_ref(crex.match, source="espn", captured_at=None)
+        for ref, runs in ((crex, 100), (espn, 96)):
+            read(ref, payload_of(ref, chasing(runs), at=later(1)), at=later(1))
+        crex.match.refresh_from_db()
+        assert crex.match.payload["innings"][1]["runs"] == 96
+        self.post(admin_client, precedence_weight=95)
+        read(crex, payload_of(crex, chasing(101), at=later(2)), at=later(2))
+        crex.match.refresh_from_db()
+        assert crex.match.payload["innings"][1]["runs"] == 101

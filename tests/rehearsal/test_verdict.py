@@ -1,0 +1,121 @@
+"""A recording summed up by itself, and what a consumer got held against it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rehearsal.files import TEAMS, delivery, innings, match, write
+from victoryline.rehearsal.play import recordings_in
+from victoryline.rehearsal.recording import BadRecordingError, Recording, load
+from victoryline.rehearsal.verdict import followed, judge
+
+HARBOUR, VALLEY = TEAMS
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Recording:
+    first = innings(
+        HARBOUR,
+        [delivery(4), delivery(extras={"wides": 1}), delivery(1, extras={"noballs": 1, "byes": 2}), delivery(6)],
+        [delivery(out="Harbour 1"), delivery(out="Harbour 2", kind="retired hurt"), delivery(2)],
+        penalty_runs={"pre": 5, "post": 3},
+    )
+    return load(write(tmp_path, "one", match(first, innings(VALLEY, [delivery(1)]))))
+
+
+class TestRecording:
+    def test_labels_count_legal_balls_and_slots_all(self, recording: Recording) -> None:
+        assert [ball.label for ball in recording.balls[:4]] == ["0.1", "0.2", "0.2", "0.2"]
+        assert [ball.slot for ball in recording.balls[:4]] == [f"b:1:0:{index}" for index in (1, 2, 3, 4)]
+
+    def test_penalties_and_extras_count(self, recording: Recording) -> None:
+        assert [ball.score for ball in recording.balls[:4]] == ["9/0", "10/0", "14/0", "20/0"]
+        assert (recording.innings[0].runs, recording.innings[0].wickets) == (25, 1)
+
+    def test_retired_hurt_is_no_wicket(self, recording: Recording) -> None:
+        assert [ball.is_wicket for ball in recording.balls[4:7]] == [True, False, False]
+
+    @pytest.mark.parametrize("text", ["{", "[]", '{"info": {}}', '{"info": {"teams": ["one"]}}'])
+    def test_a_file_that_is_none_is_named(self, tmp_path: Path, text: str) -> None:
+        file = tmp_path / "bad.json"
+        file.write_text(text)
+        with pytest.raises(BadRecordingError, match=r"bad\.json is no recorded match"):
+            load(file)
+
+    def test_a_folder_without_any_is_told(self, tmp_path: Path) -> None:
+        with pytest.raises(BadRecordingError, match=r"holds no \.json file"):
+            recordings_in(tmp_path)
+
+
+def rows_of(recording: Recording) -> list[dict[str, Any]]:
+    """The feed of a consumer to whom everything was told rightly."""
+    rows = [row(ball.slot, runs=ball.runs, over=ball.label, score=ball.score) for ball in recording.balls]
+    for number, one in enumerate(recording.innings, start=1):
+        rows += [row(f"w:{number}:{wicket}", kind="dismissal") for wicket in range(1, one.wickets + 1)]
+    return rows
+
+
+def row(slot: str, *, action: str = "add", kind: str = "runs", **said: Any) -> dict[str, Any]:
+    return {
+        "event_id": slot,
+        "slot": slot,
+        "action": action,
+        "kind": kind,
+        "runs": said.get("runs"),
+        "over": said.get("over", ""),
+        "detail": {"score": said.get("score")},
+    }
+
+
+def match_of(recording: Recording, **fields: Any) -> dict[str, Any]:
+    told = [{"runs": one.runs, "wickets": one.wickets} for one in recording.innings]
+    return {"status": "completed", "result": "Harbour XI won by 9 runs", "innings": told, **fields}
+
+
+class TestVerdict:
+    def test_what_is_right_is_right(self, recording: Recording) -> None:
+        verdict = judge(recording, match_of(recording), rows_of(recording))
+        assert verdict.is_right, verdict.differences
+        assert (verdict.expected, verdict.present, verdict.overs) == (9, 9, 3)
+
+    @pytest.mark.parametrize(
+        ("change", "count"),
+        [
+            (lambda rows: rows.pop(3), "missing"),
+            (lambda rows: rows.append({**rows[3], "event_id": "again"}), "doubled"),
+            (lambda rows: rows.append({**rows[3], "event_id": "nowhere", "slot": ""}), "doubled"),
+            (lambda rows: rows[3].update(runs=5), "wrong"),
+            (lambda rows: rows[3].update(over="0.9"), "wrong"),
+            (lambda rows: rows[3]["detail"].update(score="1/1"), "wrong"),
+            (lambda rows: rows.append(row("b:1:7:1")), "wrong"),
+            (lambda rows: rows.append(row("w:2:1", kind="dismissal")), "wrong"),
+            (lambda rows: rows.append({**rows[3], "action": "retract"}), "missing"),
+        ],
+        ids=["lost", "doubled", "unnamed", "runs", "label", "score", "never bowled", "no wicket", "taken back"],
+    )
+    def test_what_is_not_is_counted(self, recording: Recording, change: Any, count: str) -> None:
+        rows = rows_of(recording)
+        change(rows)
+        verdict = judge(recording, match_of(recording), rows)
+        assert getattr(verdict, count) == 1
+        assert not verdict.is_right
+
+    @pytest.mark.parametrize(
+        "fields",
+        [{"status": "live"}, {"result": "Harbour XI won by 8 runs"}, {"result": ""}, {"innings": []}],
+        ids=["not over", "another margin", "no result", "no innings"],
+    )
+    def test_so_is_the_end(self, recording: Recording, fields: dict[str, Any]) -> None:
+        assert not judge(recording, match_of(recording, **fields), rows_of(recording)).is_right
+
+    def test_a_correction_that_was_made_leaves_nothing_behind(self, recording: Recording) -> None:
+        rows = rows_of(recording)
+        wrong = {**rows[3], "runs": 5}
+        verdict = judge(recording, match_of(recording), [*rows[:3], wrong, *rows[4:], {**rows[3], "action": "update"}])
+        assert (verdict.is_right, verdict.corrections) == (True, 1)
+
+    def test_a_retraction_of_what_nobody_knows_is_nothing(self) -> None:
+        assert followed([row("b:1:0:1", action="retract")]) == []

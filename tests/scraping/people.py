@@ -1,0 +1,101 @@
+"""Line-ups and figures for tests: an adapter that passes on what the test wrote down, and a reader that brings it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from scraping.engine import Engine
+from scraping.models import MatchRef
+from scraping.payloads import Figures, Lineup, LineupPlayer, Lineups, Payload, PlayerFigure, Side
+from scraping.reading.reader import Target
+from scraping.readings import Document, Reading, ReadMode, RefInfo, Request
+from scraping.sources.sofascore import SofascoreAdapter
+from tests.factories import NOW
+from tests.scraping.builders import POLICIES, Outcome, ScriptedReader
+
+Told = Lineups | Figures | Exception
+
+
+def player(number: int, *, side: str = "a", **fields: Any) -> LineupPlayer:
+    values = {"player_id": f"{side}{number}", "name": f"Player {side}{number}", "position": "M", "shirt": str(number)}
+    return LineupPlayer(**values | {"is_starter": number <= 11} | fields)
+
+
+def side_of(side: Side = "team_a", *, starters: int = 11, bench: int = 2, **fields: Any) -> Lineup:
+    mark = side[-1]
+    players = [player(number, side=mark) for number in range(1, starters + 1)]
+    players += [player(number, side=mark, is_starter=False) for number in range(12, 12 + bench)]
+    return Lineup(**{"side": side, "formation": "4-3-3", "is_confirmed": True, "players": tuple(players), **fields})
+
+
+def lineups_of(ref: MatchRef, *sides: Lineup, at: datetime = NOW, **fields: Any) -> Lineups:
+    return Lineups(
+        source=ref.source.key,
+        payload_schema="sofascore.lineups.v1",
+        captured_at=at,
+        source_event_id=ref.source_event_id,
+        lineups=sides or (side_of("team_a"), side_of("team_b")),
+        **fields,
+    )
+
+
+def no_lineups(ref: MatchRef, *, at: datetime = NOW) -> Lineups:
+    """The source has none yet."""
+    return lineups_of(ref, side_of(), at=at).model_copy(update={"lineups": ()})
+
+
+def rating(player_id: str = "a1", **fields: Any) -> PlayerFigure:
+    values = {"side": "team_a", "role": "rating", "player_id": player_id, "name": f"Player {player_id}"}
+    return PlayerFigure(**values | {"values": {"rating": 7.1}} | fields)
+
+
+def figures_of(ref: MatchRef, *figures: PlayerFigure, at: datetime = NOW) -> Figures:
+    return Figures(
+        source=ref.source.key,
+        payload_schema="sofascore.lineups.v1",
+        captured_at=at,
+        source_event_id=ref.source_event_id,
+        figures=figures,
+    )
+
+
+class ToldAdapter(SofascoreAdapter):
+    """Passes on what the reader brings."""
+
+    def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        return (Request("lineups", f"{base_url}/{ref.source_event_id}/lineups"),)
+
+    def parse_lineups(self, reading: Reading) -> Lineups:
+        return Lineups.model_validate_json(reading.documents["lineups"].body)
+
+    def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        return (Request("figures", f"{base_url}/{ref.source_event_id}/figures"),)
+
+    def parse_figures(self, reading: Reading) -> Figures:
+        return Figures.model_validate_json(reading.documents["figures"].body)
+
+
+class PeopleReader(ScriptedReader):
+    """Brings a payload for the match itself, and for what is asked besides what the test says."""
+
+    def __init__(self, *outcomes: Outcome, told: Callable[[str], Told]) -> None:
+        super().__init__(*(outcomes or (Exception("nobody was to read the match"),)))
+        self._tells = told
+        self.asked: list[str] = []
+
+    def besides(self, target: Target, requests: tuple[Request, ...]) -> Reading:
+        name = requests[0].name
+        self.asked.append(name)
+        told = self._tells(name)
+        if isinstance(told, Exception):
+            raise told
+        body = told.model_dump_json().encode()
+        document = Document(name, requests[0].url, 200, "application/json", body)
+        return Reading(target.ref, ReadMode.DIRECT, told.captured_at, {name: document})
+
+
+def engine_telling(told: Told | Callable[[str], Told], *outcomes: Payload | Exception) -> Engine:
+    tells = told if callable(told) else lambda _name: told
+    return Engine(worker_id="w-1", reader=PeopleReader(*outcomes, told=tells), policies=POLICIES)

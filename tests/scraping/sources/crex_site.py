@@ -1,0 +1,136 @@
+"""One match of the stadium as its Crex-like site tells it at any moment: the answers without the network."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from scraping.errors import SchemaBreak
+from scraping.payloads import Event, Payload
+from scraping.sources import adapter_for
+from scraping.sources.base import Document, Reading, ReadMode, RefInfo
+from stadium.config import StadiumConfig
+from stadium.crex import page
+from stadium.crex.feed import PAGE_SIZE, FeedBook
+from stadium.crex.live import live
+from stadium.crex.scorecard import scorecard
+from stadium.crex.squads import squads
+from stadium.cricket.script import CricketScript
+from stadium.cricket.state import CricketState
+from stadium.programme import Match
+from stadium.world import World
+
+ADAPTER = adapter_for("crex")
+NOON = datetime(2026, 5, 2, 12, 0, tzinfo=UTC).timestamp()
+
+
+class CrexSite:
+    """Moves through a match event by event, and is read as the reader would read it."""
+
+    def __init__(self, world: World, match: Match) -> None:
+        assert isinstance(match.script, CricketScript)
+        self.world, self.match = world, match
+        self.state = CricketState(match.script)
+        self.book = FeedBook(match)
+        self.static: Document | None = None
+        self.visits = 0
+        self.has_card = False  # the page was seen asking for the scorecard
+
+    @classmethod
+    def of_programme(cls, programme: str, number: int = 0) -> CrexSite:
+        wall = [NOON]
+        world = World(StadiumConfig(port=0, pace=1.0, programme=programme, at_once=True), wall_clock=lambda: wall[0])
+        slot = world.programme.slots[number]
+        match = world.programme.match(slot, 0, "crex")
+        wall[0] = world.clock.wall_at(match.ends_at) + 60
+        return cls(world, match)
+
+    @property
+    def ref(self) -> RefInfo:
+        return RefInfo(self.match.key, f"http://site.test/crex/cricket-live-score/any-match-updates-{self.match.key}")
+
+    @property
+    def is_at_end(self) -> bool:
+        return self.state.applied == len(self.match.script.events)
+
+    def move(self, count: int = 1) -> None:
+        events = self.match.script.events
+        for event in events[self.state.applied : self.state.applied + count]:
+            self.state.apply(event)  # type: ignore[arg-type]
+
+    @property
+    def moment(self) -> datetime:
+        """A little after the last event."""
+        event = self.match.script.events[max(self.state.applied - 1, 0)]
+        return datetime.fromtimestamp(self.world.clock.wall_at(self.match.starts_at + event.at) + 0.001, tz=UTC)
+
+    def page(self, name: str = "page", tab: str = "live") -> Document:
+        frame = page.Frame("http://site.test/crex", "")
+        self.advance()
+        newest = self.book.items[: -PAGE_SIZE - 1 : -1]
+        start = self.world.start_wall(self.match)
+        html = page.match_page(frame, self.match, self.state, start, newest, tab=tab)
+        return Document(name, self.ref.url, 200, "text/html", html.encode())
+
+    def advance(self) -> None:
+        self.book.advance(self.world.ids(self.match, self.state.applied))
+
+    def answers(self) -> list[Document]:
+        self.advance()
+        told = [_answer("live", live(self.match, self.state)), _text("feed", self.book.page(None))]
+        return [*told, _answer("scorecard", scorecard(self.state))] if self.has_card else told
+
+    def visit(self) -> Payload:
+        """What a browser brings: the page, and what its script asks for."""
+        self.visits += 1
+        self.has_card = self.has_card or len(self.state.innings) > 2 or self.match.script.overs == 0  # type: ignore[union-attr]
+        self.static = self.page("static_page")
+        return self.parse(ReadMode.VISIT, self.page(), *self.answers())
+
+    def poll(self) -> Payload:
+        """A direct read, made good by a visit where it breaks."""
+        if self.static is None:
+            return self.visit()
+        try:
+            return self.parse(ReadMode.DIRECT, self.static, *self.answers())
+        except SchemaBreak:
+            return self.visit()
+
+    def parse(self, mode: ReadMode, *documents: Document) -> Payload:
+        return ADAPTER.parse(Reading(self.ref, mode, self.moment, {one.name: one for one in documents}))
+
+    def parse_page(self) -> Payload:
+        """The page without anything that its script asks for."""
+        return self.parse(ReadMode.VISIT, self.page())
+
+    def read_feed(self, items: list[dict[str, Any]]) -> tuple[Event, ...]:
+        """These items, newest last, as a page of the feed."""
+        return self.parse(ReadMode.VISIT, self.page(), self.answers()[0], _answer("feed", items[::-1])).events
+
+    def besides(self, name: str, tab: str) -> Reading:
+        told: Any = scorecard(self.state) if name == "scorecard" else squads(self.match, self.state)
+        documents = (_answer(name, told), self.page(tab=tab))
+        return Reading(self.ref, ReadMode.DIRECT, self.moment, {one.name: one for one in documents})
+
+    def whole_feed(self) -> dict[str, Event]:
+        """All pages of the feed together."""
+        self.advance()
+        events: dict[str, Event] = {}
+        before: int | None = None
+        while items := json.loads(self.book.page(before)):
+            feed = _answer("feed", items)
+            read = self.parse(ReadMode.VISIT, self.page(), self.answers()[0], feed)
+            for event in read.events:
+                assert event.id not in events
+                events[event.id] = event
+            before = items[-1]["id"]
+        return events
+
+
+def _answer(name: str, data: Any) -> Document:
+    return _text(name, json.dumps(data))
+
+
+def _text(name: str, body: str) -> Document:
+    return Document(name, f"http://site.test/crex/{name}", 200, "application/json", body.encode())

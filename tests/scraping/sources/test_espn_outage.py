@@ -1,0 +1,136 @@
+"""ESPN's list of plays is paged from the first ball on: after an outage none of them is missing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import CookieJar
+from aiohttp.test_utils import TestClient, TestServer
+
+from scraping import events, ingest
+from scraping.browser.host import BrowserHost, BrowserOptions
+from scraping.browser.sessions import Sessions
+from scraping.models import MatchEvent, MatchRef
+from scraping.payloads import Payload
+from scraping.reading.reader import Reader
+from scraping.reading.target import Target
+from scraping.readings import Document, Reading, ReadMode, RefInfo, Request, Site
+from scraping.sources import adapter_for
+from stadium.config import StadiumConfig
+from stadium.cricket.script import Ball
+from stadium.espn.routes import match_path
+from stadium.programme import Match
+from stadium.server import build_app
+from stadium.world import World
+from tests.factories import NOW, make_ref, make_source
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db]
+BASE = "http://stadium.test/espn"
+SITE = Site("espn", BASE)
+
+
+@dataclass
+class Ground:
+    """A stadium with a clock, and the engine's own reader; only the browser's session is left out."""
+
+    reader: Reader
+    world: World
+    wall: list[float]
+    asked: list[str]
+
+    def target(self, match: Match) -> Target:
+        found = adapter_for("espn").match_at(f"http://stadium.test{match_path(match)}", BASE)
+        assert found is not None
+        return Target(1, SITE, RefInfo(found.source_event_id, found.url), adapter_for("espn"))
+
+    def match(self) -> Match:
+        return self.world.on_show("espn")[0]
+
+    def balls(self) -> int:
+        match = self.match()
+        return sum(isinstance(event, Ball) for event in match.script.events[: self.world.index(match)])
+
+
+@pytest.fixture
+def ground() -> Iterator[Ground]:
+    loop = asyncio.new_event_loop()
+    wall, asked = [NOW.timestamp()], list[str]()
+    config = StadiumConfig(programme="only:espn:1")
+    world = World(config, lambda: wall[0])
+    client: TestClient[Any, Any] = TestClient(
+        TestServer(build_app(config, world), loop=loop), loop=loop, cookie_jar=CookieJar(unsafe=True, loop=loop)
+    )
+    host = BrowserHost(BrowserOptions(executable=Path("chromium"), owner="w"))
+    reader = Reader(Sessions(host), loop.run_until_complete)
+
+    async def ask(target: Target, requests: tuple[Request, ...], **_: Any) -> Reading:
+        documents = {}
+        for request in requests:
+            asked.append(request.url.partition("?")[0].rpartition("/")[2])
+            answer = await client.get(request.url.removeprefix("http://stadium.test"))
+            documents[request.name] = Document(
+                request.name, request.url, answer.status, answer.content_type, await answer.read()
+            )
+        captured = datetime.fromtimestamp(wall[0], UTC)
+        return Reading(target.ref, ReadMode.DIRECT, captured, documents, {one.name: one for one in requests})
+
+    reader._ways._ask = ask  # type: ignore[method-assign]
+    loop.run_until_complete(client.start_server())
+    yield Ground(reader, world, wall, asked)
+    loop.run_until_complete(client.close())
+    loop.close()
+
+
+def reaches(page: Payload, through: int) -> bool:
+    ordinals = [event.ordinal for event in page.events if event.ordinal is not None]
+    return not ordinals or events.reaches(ordinals, through)
+
+
+def stored(ref: MatchRef) -> set[str]:
+    rows = MatchEvent.objects.filter(match_id=ref.match_id, is_current=True).exclude(kind="dismissal")
+    return set(rows.values_list("event_id", flat=True))
+
+
+@pytest.mark.requirement("SO-12", "NFR-008")
+def test_after_an_outage_over_the_innings_break_every_ball_is_there(ground: Ground) -> None:
+    target = ground.target(ground.match())
+    ref = make_ref(source=make_source("espn"), source_event_id=target.ref.source_event_id, url=target.ref.url)
+    ground.wall[0] += 75
+    _, early = ground.reader.scorecard(target)
+    assert ground.asked == ["summary", "playbyplay", "playbyplay", "playbyplay"], "the last page has few balls"
+    ingest.add_events(early.events, ref_id=ref.pk, now=NOW)
+    ref.refresh_from_db()
+    assert not ref.has_gap
+
+    ground.wall[0] += 600
+    _, late = ground.reader.scorecard(target)
+    assert late.state.current_innings == 2
+    ingest.add_events(late.events, ref_id=ref.pk, now=NOW)
+    ref.refresh_from_db()
+    assert ref.has_gap
+    assert len(stored(ref)) < ground.balls()
+
+    pages = ground.reader.older_events(target, is_enough=lambda page: reaches(page, ref.events_through))
+    ingest.add_events([event for page in pages for event in page.events], ref_id=ref.pk, now=NOW)
+    ref.refresh_from_db()
+    assert not ref.has_gap
+    assert len(stored(ref)) == ground.balls()
+    assert len(pages) <= 3, "several pages come at once"
+
+
+def test_polls_that_follow_each_other_leave_no_gap_where_a_page_begins(ground: Ground) -> None:
+    target = ground.target(ground.match())
+    ref = make_ref(source=make_source("espn"), source_event_id=target.ref.source_event_id, url=target.ref.url)
+    for _ in range(16):
+        ground.wall[0] += 8
+        _, payload = ground.reader.scorecard(target)
+        ingest.add_events(payload.events, ref_id=ref.pk, now=NOW)
+        ref.refresh_from_db()
+        assert not ref.has_gap
+    assert len(stored(ref)) == ground.balls() > 30

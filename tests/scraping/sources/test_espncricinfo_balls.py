@@ -1,0 +1,140 @@
+"""The balls on a page of ESPNcricinfo: where each belongs, what it was, and where older ones are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from scraping import slots
+from scraping.payloads import Event
+from scraping.sources.base import Request
+from tests.scraping.sources import espncricinfo_pages as pages
+from tests.scraping.sources.espncricinfo_pages import ADAPTER, parse, read
+
+
+def told(*comments: dict[str, Any], **changes: Any) -> tuple[Event, ...]:
+    """The events of a page with these balls on it."""
+    return parse(None, pages.content(*comments, **changes)).events
+
+
+def balls(events: tuple[Event, ...]) -> list[Event]:
+    return [event for event in events if event.kind not in ("dismissal", "over_complete")]
+
+
+class TestBalls:
+    def test_are_placed_by_their_number_in_the_over_and_labelled_as_they_count(self) -> None:
+        """Three wides: the label stays, the ids and places go on. The tenth ball is written 0.1 like a first one."""
+        wides = [pages.ball(n, 1, legal=1, wides=1, batsmanRuns=0) for n in (1, 2, 3, 4)]
+        rest = [pages.ball(n, 0, legal=n - 4) for n in range(5, 10)]
+        tenth = pages.ball(10, 2, legal=6)
+        assert (tenth["oversUnique"], tenth["oversActual"]) == (10.1, 10.6)
+        found = balls(told(*(pages.told(one) for one in reversed([*wides, *rest, tenth]))))
+        assert [event.over for event in found] == [
+            "10.6", "10.5", "10.4", "10.3", "10.2", "10.1", "10.1", "10.1", "10.1", "10.1",
+        ]  # fmt: skip
+        assert [event.slot for event in found] == [slots.ball(2, 10, index) for index in range(10, 0, -1)]
+        assert [event.ordinal for event in found] == [slots.position(2, 10, index) for index in range(10, 0, -1)]
+
+    @pytest.mark.parametrize("gives_number", [None, 1], ids=["no ballNumber", "ballNumber read off the float"])
+    def test_the_tenth_ball_is_told_from_the_first(self, gives_number: int | None) -> None:
+        over = [pages.ball(n) | {"ballNumber": None} for n in range(1, 10)] + [pages.ball(10)]
+        over[-1]["ballNumber"] = gives_number
+        if gives_number:
+            over = [one | {"ballNumber": one["ballNumber"] or n} for n, one in enumerate(over, start=1)]
+        found = balls(told(*(pages.told(one) for one in reversed(over))))
+        assert [event.slot for event in found] == [slots.ball(2, 10, index) for index in range(10, 0, -1)]
+
+    @pytest.mark.parametrize(
+        ("changes", "kind", "code"),
+        [
+            ({}, "dot", "0"),
+            ({"totalRuns": 4}, "four", "4"),
+            ({"totalRuns": 6}, "six", "6"),
+            ({"totalRuns": 3}, "runs", "3"),
+            ({"totalRuns": 2, "wides": 2}, "wide", "2wd"),
+            ({"totalRuns": 5, "noballs": 1}, "no_ball", "5nb"),
+            ({"totalRuns": 3, "noballs": 1, "legbyes": 2}, "no_ball", "3nb"),
+            ({"totalRuns": 2, "byes": 2}, "bye", "2b"),
+            ({"totalRuns": 1, "legbyes": 1}, "leg_bye", "1lb"),
+            ({"totalRuns": 5, "penalties": 5}, "other", "5pen"),
+            ({"totalRuns": 1, "isWicket": True, "totalInningWickets": 3}, "wicket", "W"),
+            ({"totalRuns": 1, "wides": 1, "isWicket": True, "totalInningWickets": 3}, "wicket", "W"),
+        ],
+    )
+    def test_have_a_kind_and_everything_they_added(self, changes: dict[str, Any], kind: str, code: str) -> None:
+        event = balls(told(pages.told(pages.ball(2, 0) | changes), pages.told(pages.ball(1))))[0]
+        assert (event.kind, event.detail["ball"], event.runs) == (kind, code, changes.get("totalRuns", 0))
+        assert event.detail["score"] == f"82/{changes.get('totalInningWickets', 2)}"
+        assert event.description == "Ada Reed to Bo Finch, Driven past cover"
+        assert event.happened_at == datetime(2026, 5, 2, 16, 10, 10, tzinfo=UTC)
+
+    def test_a_wicket_is_two_events(self) -> None:
+        dismissal, ball, _ = told(pages.wicket(2), pages.told(pages.ball(1)))
+        assert (ball.id, dismissal.id) == ("9001002", "9001002:w")
+        assert (ball.kind, dismissal.kind, dismissal.slot) == ("wicket", "dismissal", slots.wicket(2, 3))
+        assert dismissal.detail == {"player": "Cy Moss", "text": "c Vale b Reed", "wicket": 3}
+        assert dismissal.ordinal is None
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"dismissalText": {"short": "retired hurt", "long": "retired hurt"}},
+            {"dismissalText": {"short": "retired not out", "long": ""}},
+            {"dismissalText": None, "totalInningWickets": 2},  # nothing fell
+        ],
+    )
+    def test_who_goes_off_hurt_is_no_wicket(self, changes: dict[str, Any]) -> None:
+        events = told(pages.wicket(2, **changes), pages.told(pages.ball(1)))
+        assert [event.kind for event in events] == ["dot", "runs"]
+
+    def test_the_end_of_an_over_is_told_where_the_site_tells_it(self) -> None:
+        end = {"overNumber": 11, "overRuns": 6, "totalRuns": 86, "totalWickets": 2, "isComplete": True}
+        event = told(pages.told(pages.ball(6), over=end))[0]
+        assert (event.kind, event.slot, event.is_critical) == ("over_complete", slots.over_end(2, 10), False)
+        assert event.description == "End of over 11: 86/2"
+
+    def test_of_a_scorecard_do_not_count_beyond_a_hole(self) -> None:
+        """It has the first over of each innings and nothing else: that is no list that goes back to the start."""
+        first = [pages.ball(n, over=0, inningNumber=1, totalInningRuns=n) for n in range(1, 7)]
+        lines = [{"overNumber": 1, "balls": first}, {"overNumber": 2, "balls": []}]
+        innings = [pages.inning(1, pages.ORCHARD, 40, 1, 5.0, inningOvers=lines)]
+        bare = parse(None, pages.content(innings=innings, recentBallCommentary=None), liveInning=1)
+        assert [event.slot for event in bare.events] == [slots.ball(1, 0, index) for index in range(6, 0, -1)]
+        assert {event.ordinal for event in bare.events} == {None}
+        assert bare.state.last_event is None
+        assert bare.integrity.missing_fields == ("last_event", "events")
+        newest = pages.told(pages.ball(3, over=4, inningNumber=1, totalInningRuns=40, totalInningWickets=1))
+        with_words = parse(None, pages.content(newest, innings=innings), liveInning=1)
+        assert [event.slot for event in with_words.events] == [slots.ball(1, 4, 3)]
+
+    def test_of_the_over_list_join_those_of_the_commentary(self) -> None:
+        over = [pages.ball(n, over=0, inningNumber=1, totalInningRuns=n) for n in range(1, 5)]
+        innings = [pages.inning(1, pages.ORCHARD, 4, 2, 0.4, inningOvers=[{"overNumber": 1, "balls": over}])]
+        comments = [pages.told(one) for one in reversed(over[2:])]
+        events = told(*comments, innings=innings)
+        assert [event.ordinal for event in events] == [slots.position(1, 0, index) for index in (4, 3, 2, 1)]
+        assert [event.description for event in events] == ["Ada Reed to Bo Finch, Driven past cover"] * 2 + [
+            "Ada Reed to Bo Finch"
+        ] * 2
+
+    @pytest.mark.parametrize(
+        ("comments", "asked", "expected"),
+        [
+            ([pages.told(pages.ball(3, over=5))], "", "innings=2"),
+            ([pages.told(pages.ball(1, over=0))], "", "innings=1"),  # the innings' first ball is there
+            ([pages.told(pages.ball(1, over=0, inningNumber=1))], "", None),
+            ([pages.told(pages.ball(3, over=5))], "?innings=2", "innings=1"),
+            ([pages.told(pages.ball(3, over=5))], "?innings=1", None),
+        ],
+    )
+    def test_older_ones_are_on_the_commentary_page_of_their_innings(
+        self, comments: list[dict[str, Any]], asked: str, expected: str | None
+    ) -> None:
+        reading = read(pages.page(None, pages.content(*comments)))
+        request = ADAPTER.older_events(reading, Request("page", pages.URL + asked))
+        assert (request and request.url.rpartition("?")[2]) == expected
+        if request is not None:
+            assert request.url.startswith(pages.URL.replace("live-cricket-score", "ball-by-ball-commentary"))
+            assert request.name == "page"

@@ -1,0 +1,497 @@
+"""What the Sofascore adapter makes of cricket: innings in their order, ball by ball, and the words of the result."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak, ScrapingError
+from scraping.payloads import Event, Payload, Phase, Status
+from scraping.sources import adapter_for
+from scraping.sources.base import Document, RefInfo
+from scraping.sources.sofascore import SofascoreCricketAdapter
+from stadium.cricket.script import Notice
+from stadium.programme import Match
+from stadium.told import Manner
+from tests.scraping.sources import builders as build
+from tests.scraping.sources.sofa_stadium import PHASES, Site
+from tests.scraping.sources.test_never_crashes import MANY, spoilt
+
+ADAPTER = SofascoreCricketAdapter()
+REF = RefInfo("8001", "http://site.test/sofascorecricket/en/cricket/match/orchard-pelican/XyZ#id:8001")
+FOLDER = os.environ.get("VICTORYLINE_RECORDINGS", "")
+recorded = pytest.mark.skipif(not Path(FOLDER, "sofascore").is_dir(), reason="VICTORYLINE_RECORDINGS names no folder")
+HOME, AWAY = 11, 22
+LONG = 600  # events: a match of several days takes seconds
+
+
+def inning(score: int, wickets: int, overs: float, **more: Any) -> dict[str, Any]:
+    return {"score": score, "wickets": wickets, "overs": overs, "runRate": 6.0, **more}
+
+
+def score(*innings: dict[str, Any]) -> dict[str, Any]:
+    total = sum(one["score"] for one in innings)
+    named = {"innings": {f"inning{number}": one for number, one in enumerate(innings, 1)}} if innings else {}
+    return {"current": total, "display": total, **named}
+
+
+def event(**changes: Any) -> dict[str, Any]:
+    """Orchard, at home, chase 152: 88 for 2 after 10.3. They won the toss and bowled."""
+    return {
+        "id": 8001, "slug": "orchard-pelican", "customId": "XyZ", "startTimestamp": int(build.START.timestamp()),
+        "status": {"code": 21, "type": "inprogress", "description": "1st Inning"},
+        "homeTeam": {"id": HOME, "name": "Orchard", "nameCode": "ORC"},
+        "awayTeam": {"id": AWAY, "name": "Pelican", "shortName": "PEL"},
+        "homeScore": score(inning(88, 2, 10.3, targetRunRate=7.6)), "awayScore": score(inning(151, 10, 19.2)),
+        "tournament": {
+            "name": "Lantern Tour", "category": {"name": "World", "sport": {"slug": "cricket"}},
+            "uniqueTournament": {"id": 1, "name": "T20 International"},
+        },
+        "season": {"year": "2026"}, "venue": {"name": "Lantern Field", "city": {"name": "Copse"}},
+        "tossWin": "Orchard", "tossDecision": "Bowling",
+    } | changes  # fmt: skip
+
+
+def ball(number: int, over: int, place: int, label: str = "1", **changes: Any) -> dict[str, Any]:
+    return {
+        "incidentType": "ball", "id": 5000 + number, "inningNumber": 1, "battingTeamId": AWAY, "number": number,
+        "over": over, "ball": place, "runs": 1, "totalRuns": 1, "score": f"{number}/0", "wicket": False,
+        "incidentClass": label, "incidentClassLabel": label, "commentary": "1 run.",
+        "batsman": {"name": "Bo Finch", "id": 1}, "bowler": {"name": "Ada Reed", "id": 2},
+    } | changes  # fmt: skip
+
+
+def parse(one: dict[str, Any], *documents: Document) -> Payload:
+    return ADAPTER.parse(build.reading(REF, build.document("event", {"event": one}), *documents))
+
+
+def balls(*rows: dict[str, Any], one: dict[str, Any] | None = None) -> list[Event]:
+    """The events of these balls, oldest first as they are given here."""
+    document = build.document("incidents", {"incidents": list(reversed(rows))})
+    return list(reversed(parse(one or event(), document).events))
+
+
+def order(payload: Payload) -> list[tuple[str, int]]:
+    return [(innings.team, innings.runs) for innings in payload.state.innings]
+
+
+class TestTheMatch:
+    @pytest.mark.requirement("FS-8")
+    def test_is_filled_from_the_event(self) -> None:
+        payload = parse(event(), build.document("incidents", {"incidents": [ball(1, 1, 1)]}))
+        state = payload.state
+        assert state.title == "Orchard v Pelican"
+        assert (state.status, state.phase, state.current_innings) == (Status.LIVE, Phase.PLAY, 2)
+        assert (state.score.team_a.runs, state.score.team_a.wickets, state.score.team_a.overs) == (88, 2, "10.3")
+        assert [(one.number, one.team, one.overs, one.target) for one in state.innings] == [
+            (1, "team_b", "19.2", None),
+            (2, "team_a", "10.3", 152),
+        ]
+        assert state.toss is not None
+        assert (state.toss.winner, state.toss.decision) == ("Orchard", "field")
+        assert state.metadata == {"series": "Lantern Tour", "match_type": "T20 International", "season": "2026"}
+        assert payload.envelope()["schema_version"] == "sofascore.event.v1"
+        assert (payload.source, payload.integrity.missing_fields, payload.unknown) == ("sofascorecricket", (), ())
+
+    @pytest.mark.parametrize(
+        ("changes", "expected"),
+        [
+            pytest.param({"status": {"type": "notstarted", "code": 0}, "homeScore": {}, "awayScore": {}},
+                         (Status.UPCOMING, Phase.SCHEDULED), id="before"),
+            pytest.param({"status": {"type": "inprogress", "code": 22}}, (Status.LIVE, Phase.PLAY), id="in play"),
+            pytest.param({"status": {"type": "willcontinue", "code": 141, "description": "End of day 1"}},
+                         (Status.LIVE, Phase.STUMPS), id="stumps"),
+            pytest.param({"note": "Innings break"}, (Status.LIVE, Phase.INNINGS_BREAK), id="innings break"),
+            pytest.param({"note": "Lunch"}, (Status.LIVE, Phase.LUNCH), id="lunch"),
+            pytest.param({"status": {"type": "interrupted", "code": 80}, "note": "Play delayed by rain"},
+                         (Status.LIVE, Phase.RAIN), id="rain"),
+            pytest.param({"status": {"type": "interrupted", "code": 80}},
+                         (Status.LIVE, Phase.INTERRUPTED), id="stopped"),
+            pytest.param({"note": "Orchard beat Pelican by 8 wickets"}, (Status.COMPLETED, Phase.FINISHED),
+                         id="the sentence before the status"),
+            pytest.param({"note": "Orchard won the toss and chose to bowl"}, (Status.LIVE, Phase.PLAY), id="toss talk"),
+            pytest.param({"note": "Match tied"}, (Status.LIVE, Phase.PLAY), id="a tie that a super over may follow"),
+            pytest.param({"note": "Day 2: play abandoned"}, (Status.LIVE, Phase.PLAY), id="a day is not the match"),
+            pytest.param({"status": {"type": "finished", "code": 100}}, (Status.COMPLETED, Phase.FINISHED), id="over"),
+            pytest.param({"status": {"type": "finished", "code": 100}, "note": "No result"},
+                         (Status.ABANDONED, Phase.FINISHED), id="no result"),
+            pytest.param({"status": {"type": "canceled", "code": 90}, "homeScore": score(), "awayScore": score()},
+                         (Status.ABANDONED, Phase.FINISHED), id="abandoned without a ball"),
+        ],
+    )  # fmt: skip
+    def test_status(self, changes: dict[str, Any], expected: tuple[Status, Phase]) -> None:
+        state = parse(event(**changes)).state
+        assert (state.status, state.phase) == expected
+
+    def test_a_code_that_nobody_has_seen_counts_as_its_type_and_is_noted(self) -> None:
+        payload = parse(event(status={"type": "inprogress", "code": 29, "description": "Powerplay"}))
+        assert payload.state.status is Status.LIVE
+        assert [(word.path, word.value) for word in payload.unknown] == [("event.status.code", "inprogress 29")]
+
+    @pytest.mark.requirement("FS-2")
+    @pytest.mark.parametrize(
+        ("changes", "path"),
+        [
+            ({"homeScore": score(inning(88, 2, 10.3)) | {"innings": {"inning1": {"score": 88}}}},
+             r"event\.homeScore\.innings\.inning1\.wickets \(field required\)"),
+            ({"awayTeam": {"id": 2}}, r"event\.awayTeam\.name"),
+            ({"status": {"type": "inprogress", "code": "21"}}, r"event\.status\.code"),
+        ],
+    )  # fmt: skip
+    def test_a_break_names_the_field(self, changes: dict[str, Any], path: str) -> None:
+        with pytest.raises(SchemaBreak, match=rf"sofascore\.event\.v1: {path}"):
+            parse(event(**changes))
+
+    @pytest.mark.requirement("ZT-5")
+    def test_an_eleventh_wicket_is_refused(self) -> None:
+        with pytest.raises(PayloadRejected, match="wickets"):
+            parse(event(homeScore=score(inning(88, 11, 10.3))))
+
+    @pytest.mark.requirement("BX-6")
+    def test_another_match_and_another_sport_are_refused(self) -> None:
+        with pytest.raises(PayloadRejected, match="8002 instead of 8001"):
+            parse(event(id=8002))
+        with pytest.raises(PayloadRejected, match="football"):
+            parse(event(tournament={"category": {"sport": {"slug": "football"}}}))
+
+
+class TestTheOrderOfInnings:
+    FIRST, SECOND = [("team_b", 151), ("team_a", 88)], [("team_a", 88), ("team_b", 151)]
+    BARE = {"tossWin": None, "homeScore": score(inning(88, 2, 10.3)), "awayScore": score(inning(151, 9, 20))}
+
+    @pytest.mark.parametrize(
+        ("changes", "expected"),
+        [
+            ({}, FIRST),
+            ({"tossDecision": "Batting"}, SECOND),
+            ({"tossWin": "Pelican", "tossDecision": "Batting"}, FIRST),
+            ({"tossWin": None}, FIRST),  # by the rate that the chase needs
+            (BARE | {"note": "Orchard beat Pelican by 3 wickets", "winnerCode": 1}, FIRST),
+            (BARE | {"note": "Pelican beat Orchard by 3 runs", "winnerCode": 2}, FIRST),
+            (BARE | {"awayScore": score(inning(151, 10, 19.2))}, FIRST),  # all out while the other goes on
+            (BARE | {"awayScore": {"current": 0, "display": 0}}, [("team_a", 88)]),
+        ],
+    )
+    def test_is_worked_out_without_asking_the_status(
+        self, changes: dict[str, Any], expected: list[tuple[str, int]]
+    ) -> None:
+        payload = parse(event(**changes))
+        assert order(payload) == expected
+        assert "innings_order" not in payload.integrity.missing_fields
+
+    def test_that_is_merely_supposed_is_said_to_be(self) -> None:
+        assert "innings_order" in parse(event(**self.BARE)).integrity.missing_fields
+
+    def test_is_what_the_list_of_innings_says_a_follow_on_too(self) -> None:
+        rows = [
+            {"number": number, "battingTeam": {"id": team, "name": "x"}, "score": 1, "wickets": 0, "overs": 1}
+            for number, team in enumerate((HOME, AWAY, AWAY, HOME), 1)
+        ]
+        both = (inning(400, 10, 120), inning(30, 0, 8)), (inning(150, 10, 60), inning(270, 10, 90))
+        one = event(homeScore=score(*both[0]), awayScore=score(*both[1]))
+        payload = parse(one, build.document("innings", {"innings": rows}))
+        assert order(payload) == [("team_a", 400), ("team_b", 150), ("team_b", 270), ("team_a", 30)]
+        assert payload.state.score.team_b.runs == 270
+
+    def test_or_what_the_balls_say(self) -> None:
+        rows = [ball(1, 1, 1), ball(1, 1, 1, id=1, inningNumber=2, battingTeamId=HOME)]
+        document = build.document("incidents", {"incidents": rows})
+        assert order(parse(event(**self.BARE), document)) == self.FIRST
+
+    def test_a_super_over_follows_level_scores_and_is_not_the_sides_score(self) -> None:
+        one = event(
+            homeScore=score(inning(151, 6, 20), inning(9, 1, 1)),
+            awayScore=score(inning(151, 10, 19.2), inning(8, 0, 1)),
+        )
+        state = parse(one).state
+        assert [(innings.number, innings.is_super_over) for innings in state.innings] == [
+            (1, False),
+            (2, False),
+            (3, True),
+            (4, True),
+        ]
+        assert (state.score.team_a.runs, state.current_innings) == (151, 4)
+
+    def test_a_revised_target_is_not_made_up(self) -> None:
+        shortened = event(homeScore=score(inning(40, 2, 5, targetRunRate=11.4)), awayScore=score(inning(214, 4, 20)))
+        assert [innings.target for innings in parse(shortened).state.innings] == [None, None]
+
+
+class TestBalls:
+    def test_are_placed_by_their_order_and_labelled_by_what_counts(self) -> None:
+        found = balls(
+            ball(1, 1, 1),
+            ball(2, 1, 2, "Wd1", runs=0),
+            ball(3, 1, 2, "4", runs=4, totalRuns=4),
+            ball(4, 1, 3, "Nb2", totalRuns=2),
+            ball(5, 1, 3, "Lb1", runs=0),
+            ball(6, 2, 1, "0", runs=0, totalRuns=0),
+        )
+        assert [(e.over, e.kind, e.runs, e.slot, e.ordinal, e.detail["ball"]) for e in found] == [
+            ("0.1", "runs", 1, "b:1:0:1", 100_001, "1"),
+            ("0.2", "wide", 1, "b:1:0:2", 100_002, "1wd"),
+            ("0.2", "four", 4, "b:1:0:3", 100_003, "4"),
+            ("0.3", "no_ball", 2, "b:1:0:4", 100_004, "2nb"),
+            ("0.3", "leg_bye", 1, "b:1:0:5", 100_005, "1lb"),
+            ("1.1", "dot", 0, "b:1:1:1", 100_101, "0"),
+        ]
+
+    def test_whose_source_counts_wides_are_labelled_alike(self) -> None:
+        found = balls(ball(1, 1, 1), ball(2, 1, 2, "Wd1"), ball(3, 1, 3), ball(4, 1, 4))
+        assert [event.over for event in found] == ["0.1", "0.2", "0.2", "0.3"]
+
+    @pytest.mark.parametrize(
+        ("label", "kind"),
+        [("0", "dot"), ("1", "runs"), ("4", "four"), ("6", "six"), ("B2", "bye"), ("Wd5", "wide"), ("Zz", "runs")],
+    )
+    def test_have_kinds(self, label: str, kind: str) -> None:
+        assert balls(ball(1, 1, 1, label))[0].kind == kind
+
+    def test_of_an_unknown_label_are_told_and_noted(self) -> None:
+        payload = parse(
+            event(), build.document("incidents", {"incidents": [ball(1, 1, 1, "Zz"), {"incidentType": "x"}]})
+        )
+        assert [(word.path, word.value) for word in payload.unknown] == [
+            ("incidents[].incidentType", "x"),
+            ("incidents[].incidentClassLabel", "Zz"),
+        ]
+        assert len(payload.events) == 1
+
+    def test_a_wicket_has_an_event_of_its_own(self) -> None:
+        out = ball(
+            242, 39, 5, "W", runs=0, totalRuns=0, score="174/10", wicket=True, bowlDetail="Run out",
+            dismissedBatsman={"name": "Cy Moss", "id": 3},
+        )  # fmt: skip
+        told, fell = balls(out)
+        assert (told.kind, told.over, told.detail["ball"], told.detail["score"]) == ("wicket", "38.5", "W", "174/10")
+        assert (told.slot, told.ordinal) == ("", None)  # the list begins within the over
+        assert (fell.id, fell.kind, fell.slot) == ("5242:w", "dismissal", "w:1:10")
+        assert fell.detail == {"player": "Cy Moss", "text": "Cy Moss run out", "wicket": 10}
+
+    @pytest.mark.parametrize(
+        ("detail", "falls"), [("Retired hurt", False), ("Retired not out", False), ("Retired out", True)]
+    )
+    def test_who_goes_off_hurt_is_not_out(self, detail: str, falls: bool) -> None:
+        found = balls(ball(1, 1, 1, "0", runs=0, totalRuns=0, wicket=True, bowlDetail=detail, score="0/0"))
+        assert ([event.kind for event in found] == ["wicket", "dismissal"]) is falls
+
+    def test_a_wicket_on_a_wide_does_not_count_as_a_ball(self) -> None:
+        stumped = ball(1, 1, 1, "W", wicket=True, bowlDetail="Stumped", commentary="Stumped (wide).", score="1/1")
+        assert [event.over for event in balls(stumped, ball(2, 1, 1)) if event.kind != "dismissal"] == ["0.1", "0.1"]
+
+    def test_after_a_hole_have_no_place_until_the_next_over(self) -> None:
+        found = balls(ball(1, 1, 1), ball(3, 1, 3), ball(4, 1, 4), ball(7, 2, 1), ball(8, 2, 2), ball(9, 3, 1))
+        assert [event.slot for event in found] == ["b:1:0:1", "", "", "", "", "b:1:2:1"]
+        assert [event.over for event in found][:3] == ["0.1", "0.3", "0.4"]
+
+    @pytest.mark.requirement("BX-3")
+    @pytest.mark.parametrize(
+        ("numbers", "last", "is_complete"),
+        [((1, 2, 3), "3/0", True), ((1, 2), "2/0", False), ((2, 3), "3/0", False), ((1, 3), "3/0", False)],
+    )
+    def test_are_complete_when_none_is_missing_and_the_score_agrees(
+        self, numbers: tuple[int, ...], last: str, is_complete: bool
+    ) -> None:
+        rows = [ball(number, 1, number) for number in numbers]
+        rows[-1]["score"] = last
+        one = event(homeScore={"current": 0, "display": 0}, awayScore=score(inning(3, 0, 0.3)))
+        document = build.document("incidents", {"incidents": rows[::-1]})
+        assert parse(one, document).events_are_complete is is_complete
+
+    @pytest.mark.requirement("BX-6")
+    def test_of_other_teams_are_not_used(self) -> None:
+        payload = parse(event(), build.document("incidents", {"incidents": [ball(1, 1, 1, battingTeamId=99)]}))
+        assert (payload.events, payload.events_are_complete) == ((), False)
+        assert "events" in payload.integrity.missing_fields
+        assert payload.unknown[0].value == "another match's"
+
+    @pytest.mark.requirement("FS-2")
+    def test_of_another_shape_cost_the_events_and_are_noted_with_the_field(self) -> None:
+        payload = parse(event(), build.document("incidents", {"incidents": [ball(1, 1, 1) | {"over": "1"}]}))
+        assert "events" in payload.integrity.missing_fields
+        assert "sofascore.incidents.v1: incidents[0].over" in payload.unknown[0].value
+
+
+@pytest.mark.requirement("ZT-5")
+class TestWhateverComes:
+    @settings(MANY, max_examples=100)
+    @given(
+        one=spoilt({"event": event()}),
+        incidents=spoilt({"incidents": [ball(2, 1, 2, "W", wicket=True), ball(1, 1, 1)]}),
+        innings=spoilt({"innings": [{"number": 1, "battingTeam": {"id": AWAY, "name": "Pelican"}, "score": 1,
+                                     "wickets": 0, "overs": 0.1, "battingLine": [{"playerName": "Bo", "score": 1}]}]}),
+    )  # fmt: skip
+    def test_is_a_payload_or_an_error_of_ours(self, one: Any, incidents: Any, innings: Any) -> None:
+        documents = [build.document(name, body) for name, body in
+                     (("event", one), ("incidents", incidents), ("innings", innings))]  # fmt: skip
+        read = build.reading(REF, *documents)
+        for parsed in (ADAPTER.parse, ADAPTER.parse_figures, ADAPTER.parse_lineups):
+            try:
+                found = parsed(read)
+            except ScrapingError:
+                continue
+            assert type(found).model_validate_json(found.model_dump_json()) == found
+
+
+class TestLists:
+    @pytest.mark.requirement("ZT-12")
+    def test_find_cricket_with_teams_and_tour(self) -> None:
+        listed = build.document("live_list", {"events": [event(), build.event()]})
+        [match] = ADAPTER.parse_list(build.reading(RefInfo("", ""), listed), "http://site.test/sofascorecricket")
+        assert (match.source_event_id, match.url, match.series) == ("8001", REF.url, "Lantern Tour")
+        assert [team.name for team in match.teams] == ["Orchard", "Pelican"]
+
+    def test_addresses_of_football_are_not_ours(self) -> None:
+        base = "https://www.sofascore.com"
+        assert ADAPTER.match_at(f"{base}/football/match/a-b/XY#id:7", base) is None
+        found = ADAPTER.match_at(f"{base}/cricket/match/a-b/XY#id:7", base)
+        assert found is not None
+        assert found.url == f"{base}/en/cricket/match/a-b/XY#id:7"
+
+    def test_there_are_no_rounds(self) -> None:
+        assert adapter_for("sofascorecricket").round_fields == ()
+        with pytest.raises(LayoutChanged, match="no rounds"):
+            ADAPTER.round_plan("https://www.sofascore.com", {})
+
+
+def assert_true(site: Site, match: Match) -> Payload:
+    """Everything that the adapter reads is what is true at this moment."""
+    payload, truth = ADAPTER.parse(site.cricket(match, "incidents", "innings")), site.truth(match)
+    state = payload.state
+    assert (state.status.value, state.phase.value) == (truth["status"], PHASES.get(truth["phase"], truth["phase"]))
+    assert state.teams.model_dump() == truth["teams"]
+    for side in ("team_a", "team_b"):
+        assert getattr(state.score, side).model_dump(exclude_none=True) == (truth["score"][side] or {})
+    assert [(i.number, i.team, i.runs, i.wickets, i.overs, i.is_super_over) for i in state.innings] == [
+        (i["number"], i["batting"], i["runs"], i["wickets"], i["overs"], i["is_super_over"]) for i in truth["innings"]
+    ]
+    assert state.current_innings == truth["current_innings"]
+    assert (state.toss.decision if state.toss else None) == {"bat": "bat", "bowl": "field"}.get(truth["toss_decision"])
+    is_over = state.status in (Status.COMPLETED, Status.ABANDONED)
+    assert state.result == ((truth["result_long"] or truth["result"]) if is_over else "")
+    told = [event for event in reversed(payload.events) if event.kind != "dismissal"]
+    assert [(e.innings, e.over, e.runs, e.slot, e.detail["score"], e.detail["ball"]) for e in told] == [
+        (b["innings"], b["over"], b["runs"], f"b:{b['innings']}:{b['over'].partition('.')[0]}:{b['index']}",
+         b["score"], b["value"])
+        for b in truth["events"] if b["kind"] == "ball"
+    ]  # fmt: skip
+    fell = [event for event in reversed(payload.events) if event.kind == "dismissal"]
+    assert [(e.slot, e.detail["player"], e.detail["wicket"]) for e in fell] == [
+        (f"w:{innings['number']}:{fall['number']}", fall["player"], fall["number"])
+        for innings in truth["innings"]
+        for fall in innings["falls"]
+    ]
+    assert payload.integrity.missing_fields == ()
+    assert payload.unknown == ()
+    assert payload.events_are_complete
+    return payload
+
+
+@pytest.mark.requirement("NFR-008")
+class TestAgainstTheStadium:
+    def test_every_match_is_read_as_it_is_from_the_toss_to_the_end(self) -> None:
+        site = Site(programme="only:sofascorecricket:2", seed=7)
+        phases: set[str] = set()
+        for slot in site.world.programme.slots:
+            match = site.world.programme.match(slot, slot.number, "sofascorecricket")
+            notices = [event.at + 1 for event in match.script.events if isinstance(event, Notice)]
+            for seconds in (-1_000.0, 900.0, *notices, match.script.ends_at + 60):
+                site.move_to(match, seconds)
+                phases.add(assert_true(site, match).state.phase.value)
+        assert phases >= {"scheduled", "play", "innings_break", "finished"}
+
+    def test_a_match_told_late_under_other_names_with_sides_swapped_stays_the_same_match(self) -> None:
+        manner = Manner(delay_seconds=3, other_names=True, swaps_sides=True)
+        site = Site(programme="only:crex,sofascorecricket:4", seed=7, told=(("sofascorecricket", manner),))
+        swapped = 0
+        for slot in site.world.programme.slots:
+            match = site.world.programme.match(slot, 0, "sofascorecricket")
+            site.move_to(match, match.script.ends_at + 60)
+            state, truth = ADAPTER.parse(site.cricket(match, "incidents", "innings")).state, site.truth(match)
+            names = state.teams.model_dump()
+            assert [(names[one.team]["name"].removesuffix(" CC"), one.runs) for one in state.innings] == [
+                (truth["teams"][one["batting"]]["name"], one["runs"]) for one in truth["innings"]
+            ]
+            swapped += state.innings[0].team == "team_b"
+        assert swapped
+
+    @pytest.mark.skipif(not Path(FOLDER, "cricsheet").is_dir(), reason="VICTORYLINE_RECORDINGS has no cricsheet folder")
+    def test_replayed_matches_with_super_overs_too(self) -> None:
+        site = Site(programme=f"replay:{FOLDER}/cricsheet", sites=("sofascorecricket",), at_once=True)
+        supers = 0
+        for match in site.world.on_show("sofascorecricket"):
+            if len(match.script.events) < LONG:
+                site.move_to(match, match.script.ends_at + 1)
+                supers += sum(one.is_super_over for one in assert_true(site, match).state.innings)
+        assert supers
+
+
+@recorded
+class TestRecordings:
+    def recorded(self, name: str) -> Any:
+        file = Path(FOLDER, "sofascore", f"{name}.json")
+        if not file.exists():
+            pytest.skip(f"the recordings have no {name}")
+        return json.loads(file.read_text())
+
+    def test_a_finished_match(self) -> None:
+        data = self.recorded("tunjayoff_cricket_event_15884177_finished")
+        payload = ADAPTER.parse(build.reading(RefInfo("15884177", ""), build.document("event", data)))
+        state = payload.state
+        assert (state.status, state.result) == (Status.COMPLETED, "India beat West Indies by 8 wickets")
+        assert [(i.team, i.runs, i.wickets, i.overs, i.target) for i in state.innings] == [
+            ("team_b", 171, 10, "19.1", None),
+            ("team_a", 172, 2, "14.4", 172),
+        ]
+        assert (state.teams.team_a.short_name, state.teams.team_b.short_name) == ("IND", "WIN")
+        assert state.toss is not None
+        assert (state.toss.winner, state.toss.decision) == ("India", "field")
+        assert state.metadata["series"] == "West Indies in India, 5 T20I Series"
+        assert state.venue.endswith("Ekana Cricket Stadium, Lucknow")
+        assert payload.unknown == ()
+
+    @pytest.mark.parametrize(
+        ("number", "expected"),
+        [
+            (15884176, (Status.UPCOMING, Phase.SCHEDULED, [])),
+            (16526539, (Status.COMPLETED, Phase.FINISHED, [("team_b", 285), ("team_a", 174)])),
+            (16526541, (Status.LIVE, Phase.PLAY, [("team_b", 299), ("team_a", 184)])),
+            (16526543, (Status.ABANDONED, Phase.FINISHED, [])),
+            (16586046, (Status.LIVE, Phase.STUMPS, [("team_b", 237), ("team_a", 21)])),
+            (16894534, (Status.COMPLETED, Phase.FINISHED,
+                        [("team_b", 175), ("team_a", 103), ("team_b", 332), ("team_a", 110)])),
+            (17062790, (Status.LIVE, Phase.STUMPS, [("team_a", 430)])),
+            (17211411, (Status.COMPLETED, Phase.FINISHED, [("team_b", 111), ("team_a", 112)])),
+        ],
+    )  # fmt: skip
+    def test_every_status(self, number: int, expected: tuple[Any, ...]) -> None:
+        rows = self.recorded("tunjayoff_cricket_status_rows_2026-10-01")["rows"]
+        row = next(row for row in rows if row["id"] == number)
+        names = {"homeTeam": {"name": "Home", "id": 1}, "awayTeam": {"name": "Away", "id": 2}, "tournament": {}}
+        read = build.reading(RefInfo(str(number), ""), build.document("event", {"event": row | names}))
+        payload = ADAPTER.parse(read)
+        assert (payload.state.status, payload.state.phase, order(payload)) == expected
+
+    def test_balls_and_innings(self) -> None:
+        rows = self.recorded("tunjayoff_cricket_status_rows_2026-10-01")["rows"]
+        home, away = {"name": "New South Wales Breakers", "id": 413991}, {"name": "Queensland Fire", "id": 413997}
+        row = next(row for row in rows if row["id"] == 16526539)
+        one = row | {"homeTeam": home, "awayTeam": away, "tournament": {}}
+        incidents = build.document("incidents", self.recorded("tunjayoff_cricket_incidents_16526539_trimmed"))
+        innings = build.document("innings", self.recorded("tunjayoff_cricket_innings_16526539_trimmed"))
+        read = build.reading(RefInfo("16526539", ""), build.document("event", {"event": one}), incidents, innings)
+        payload = ADAPTER.parse(read)
+        assert [(event.id, event.kind, event.over) for event in payload.events] == [
+            ("6221860:w", "dismissal", "38.5"),
+            ("6221860", "wicket", "38.5"),
+            ("6221859", "dot", "38.4"),
+            ("6221858", "dot", "38.3"),
+        ]
+        assert payload.events[0].detail["player"] == "Tara French"
+        assert (payload.events_are_complete, payload.unknown) == (False, ())
+        assert order(payload) == [("team_b", 285), ("team_a", 174)]

@@ -1,0 +1,79 @@
+"""Conflicts as rows: opened and told once, counted, closed when the sources agree again."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from scraping import conflicts
+from scraping.models import Conflict, Match
+from scraping.reconcile import FieldConflict
+from tests.factories import make_match
+from tests.scraping.builders import later
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db, pytest.mark.requirement("BX-5")]
+
+
+def runs(chosen: str = "crex", other: str = "espn", value: int = 150, field: str = "innings.1.runs") -> FieldConflict:
+    return FieldConflict(field, chosen, 187, other, value, 19.8)
+
+
+@pytest.fixture
+def match() -> Match:
+    return make_match()
+
+
+def open_rows(match: Match) -> list[tuple[str, str, str, int]]:
+    rows = conflicts.open_of(match.pk).order_by("pk")
+    return list(rows.values_list("field", "chosen_source", "other_source", "times_seen"))
+
+
+def test_opens_counts_and_closes(match: Match) -> None:
+    for second in (0, 1, 2):
+        assert conflicts.note(match.pk, [runs()], now=later(second)) == 1
+    assert open_rows(match) == [("innings.1.runs", "crex", "espn", 3)]
+    assert conflicts.note(match.pk, [], now=later(3)) == 0
+    row = Conflict.objects.get()
+    assert (row.first_seen_at, row.last_seen_at, row.resolved_at) == (later(0), later(2), later(3))
+
+
+def test_comes_back_as_a_new_one(match: Match) -> None:
+    for found in ([runs()], [], [runs()]):
+        conflicts.note(match.pk, found, now=later(0))
+    assert (Conflict.objects.count(), len(open_rows(match))) == (2, 1)
+
+
+def test_keeps_the_latest_values(match: Match) -> None:
+    conflicts.note(match.pk, [runs(value=150)], now=later(0))
+    conflicts.note(match.pk, [runs(value=160)], now=later(1))
+    assert Conflict.objects.get().other_value == 160
+
+
+def test_the_other_source_being_believed_now_is_the_same_conflict(match: Match) -> None:
+    conflicts.note(match.pk, [runs("crex", "espn"), runs("crex", "sofascore")], now=later(0))
+    conflicts.note(match.pk, [runs("espn", "crex"), runs("espn", "sofascore")], now=later(1))
+    assert open_rows(match) == [("innings.1.runs", "espn", "crex", 2), ("innings.1.runs", "espn", "sofascore", 1)]
+
+
+def test_agreement_costs_no_query_where_there_was_nothing_to_agree_about(
+    match: Match, django_assert_num_queries: Any
+) -> None:
+    with django_assert_num_queries(0):
+        assert conflicts.note(match.pk, [], now=later(0), had_open=False) == 0
+    with django_assert_num_queries(1):
+        conflicts.note(match.pk, [], now=later(0))
+
+
+@pytest.mark.requirement("SO-13")
+def test_is_logged_once_when_it_opens_and_once_when_it_closes(
+    match: Match, caplog: pytest.LogCaptureFixture, django_capture_on_commit_callbacks: Any
+) -> None:
+    with caplog.at_level(logging.INFO, "scraping.reconciliation"), django_capture_on_commit_callbacks(execute=True):
+        for found in ([runs()], [runs()], [], []):
+            conflicts.note(match.pk, found, now=later(0))
+    actions = [record.__dict__["action"] for record in caplog.records]
+    assert actions == ["reconciliation_conflict", "reconciliation_agreement"]
+    text = caplog.records[0].getMessage()
+    assert all(word in text for word in ("innings.1.runs", str(match.pk), "crex says 187", "espn says 150"))

@@ -1,0 +1,446 @@
+"""The end of a match: everything is read once more, somebody looks whether it is all there, the record is kept."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import logging
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monitoring.models import Alert
+from scraping import endings, lineups, match_logs, policies
+from scraping.errors import Gone, Transient
+from scraping.models import (
+    Match,
+    MatchArchive,
+    MatchLifecycle,
+    MatchRef,
+    Scraper,
+    ScrapeTask,
+    Snapshot,
+    TaskState,
+)
+from scraping.payloads import Phase, Resource, Status
+from scraping.resilience.interval import COMPLETED_SECONDS
+from scraping.resilience.turns import is_turn
+from scraping.retention import rules
+from scraping.scheduler.endings import settle_ended_matches, write_match_logs
+from scraping.scrape import scrape
+from scraping.signals import match_incomplete, match_settled
+from scraping.sources import ADAPTERS
+from tests.factories import NOW, cricket_state, make_ref, make_source
+from tests.scraping.attempts import Clock, attempt, stopped_clock
+from tests.scraping.builders import POLICIES, balls, chasing, engine_with, later, payload_of, read
+from tests.scraping.people import ToldAdapter, engine_telling, figures_of, rating
+from tests.scraping.rounds import finished, goals, whole
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db]
+
+
+@pytest.fixture(autouse=True)
+def told_adapter(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> None:
+    monkeypatch.setitem(ADAPTERS, "sofascore", ToldAdapter())
+    monkeypatch.setattr(policies, "current", lambda: POLICIES)
+    settings.MATCH_LOG_DIR = tmp_path
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    with stopped_clock(monkeypatch) as stopped:
+        yield stopped
+
+
+def live_football(clock: Clock) -> MatchRef:
+    ref = make_ref(make_source_match(), source="sofascore", source_event_id="77")
+    state = finished(status=Status.LIVE, phase=Phase.PLAY, result="", clock="90")
+    read(ref, whole("77", state).model_copy(update={"captured_at": clock.now}))
+    return MatchRef.objects.select_related("match", "source").get(pk=ref.pk)
+
+
+def make_source_match() -> Match:
+    return Match.objects.create(sport="football", title="", lifecycle=MatchLifecycle.DISCOVERED, created_at=NOW)
+
+
+def end(ref: MatchRef, clock: Clock, **fields: Any) -> None:
+    """The poll that finds the match ended."""
+    clock.forward(5)
+    read(ref, whole("77", finished(**fields)).model_copy(update={"captured_at": clock.now}))
+
+
+def do_all(ref: MatchRef, *, figures: bool = True, outcome: Any = None) -> list[str]:
+    """Do the tasks that are open, as a worker would; which they were."""
+    open_tasks = ScrapeTask.objects.filter(state=TaskState.PENDING).order_by("pk")
+    done = list(open_tasks.values_list("pk", "resource"))
+    told = figures_of(ref, rating()) if figures else figures_of(ref)
+    for task_id, _ in done:
+        scrape(task_id, engine_telling(told, outcome or whole("77")))
+    return sorted(resource for _, resource in done)
+
+
+def the_match() -> Match:
+    return Match.objects.get()
+
+
+@pytest.mark.requirement("EC-3")
+class TestLastReading:
+    def test_reads_everything_once_more_and_looks_whether_it_is_there(self, clock: Clock) -> None:
+        ref = live_football(clock)
+        assert settle_ended_matches(clock.now) == 0, "it is not over"
+        end(ref, clock)
+        settled: list[int] = []
+        match_settled.connect(lambda match_id, **_: settled.append(match_id), weak=False, dispatch_uid="t")
+        assert settle_ended_matches(clock.now) == 0
+        assert do_all(ref) == ["figures", "full"]
+        assert settle_ended_matches(clock.now) == 1
+        match = the_match()
+        assert match.final_sync_at == clock.now
+        assert {name: match.final_checks[name] for name in ("result", "score", "figures", "events")} == dict.fromkeys(
+            ("result", "score", "figures", "events"), True
+        )
+        assert (match.final_checks["missing"], settled) == ([], [match.pk])
+        assert settle_ended_matches(later(9000)) == 0, "once"
+        assert not ScrapeTask.objects.filter(state=TaskState.PENDING).exists()
+        match_settled.disconnect(dispatch_uid="t")
+
+    def test_the_match_is_completed_and_its_scraper_retired(self, clock: Clock) -> None:
+        ref = live_football(clock)
+        assert Scraper.objects.filter(stopped_at=None).count() == 1
+        end(ref, clock)
+        scraper = Scraper.objects.get()
+        assert (scraper.stopped_at, scraper.stop_reason) == (clock.now, "the match is completed")
+        match = the_match()
+        assert (match.status, match.lifecycle) == (Status.COMPLETED, MatchLifecycle.COMPLETED)
+        ref.refresh_from_db()
+        assert ref.next_poll_at == clock.now + timedelta(seconds=COMPLETED_SECONDS), "corrections are still read"
+
+    def test_what_a_job_has_just_read_as_a_whole_is_not_read_as_a_whole_again(self, clock: Clock) -> None:
+        ref = live_football(clock)
+        clock.forward(5)
+        task = attempt(ref, clock, whole("77"), resource=Resource.FULL)
+        assert task.state == TaskState.SUCCESS
+        settle_ended_matches(clock.now)
+        assert do_all(ref) == ["figures"]
+
+    def test_a_match_that_was_called_off_needs_no_result(self, clock: Clock) -> None:
+        ref = live_football(clock)
+        end(ref, clock, status=Status.ABANDONED, result="")
+        settle_ended_matches(clock.now)
+        do_all(ref, outcome=whole("77", finished(status=Status.ABANDONED, result="")))
+        settle_ended_matches(clock.now)
+        assert the_match().final_sync_at == clock.now
+
+    def test_an_end_that_was_taken_back_is_looked_at_again(self, clock: Clock) -> None:
+        ref = live_football(clock)
+        end(ref, clock)
+        settle_ended_matches(clock.now)
+        do_all(ref)
+        settle_ended_matches(clock.now)
+        first = the_match().final_sync_at
+        extra = finished(status=Status.LIVE, phase=Phase.EXTRA_TIME, result="")
+        for _ in range(3):
+            clock.forward(60)
+            read(ref, whole("77", extra).model_copy(update={"captured_at": clock.now}))
+        assert the_match().lifecycle == MatchLifecycle.ACTIVE
+        clock.forward(600)
+        end(ref, clock)
+        settle_ended_matches(clock.now)
+        assert do_all(ref) == ["figures", "full"]
+        assert settle_ended_matches(clock.now) == 1
+        assert (the_match().final_sync_at or NOW) > (first or NOW)
+
+
+@pytest.mark.requirement("EC-3")
+class TestWhatIsMissing:
+    def test_is_asked_for_again_a_few_times_and_then_a_person_is_told(
+        self, clock: Clock, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        ref = live_football(clock)
+        told: list[Any] = []
+        match_incomplete.connect(lambda missing, **_: told.append(missing), weak=False, dispatch_uid="t")
+        end(ref, clock)
+        waits = []
+        for _ in range(4):
+            settle_ended_matches(clock.now)
+            assert do_all(ref, figures=False) == ["figures", "full"]
+            settle_ended_matches(clock.now)
+            assert the_match().final_checks["missing"] == ["figures"]
+            again_at = the_match().final_checks["again_at"]
+            if again_at:
+                waits.append(round((datetime.fromisoformat(again_at) - clock.now).total_seconds() / 60))
+                assert settle_ended_matches(clock.now + timedelta(minutes=waits[-1] - 1)) == 0
+                clock.now = datetime.fromisoformat(again_at)
+        assert (waits, told) == ([5, 15, 60], [["figures"]])
+        alert = Alert.objects.get(key=f"incomplete:{the_match().pk}")
+        assert (alert.closed_at, "there is no figures" in alert.summary) == (None, True)
+        assert the_match().final_checks["given_up"] is True
+        assert settle_ended_matches(clock.now + timedelta(hours=3)) == 0
+        assert "after 4 readings of all of it there is still no figures" in caplog.text
+        lineups.store_figures(figures_of(ref, rating()), ref_id=ref.pk)
+        assert write_match_logs(clock.now) == 1
+        alert.refresh_from_db()
+        assert alert.closed_at is not None, "a later reading brought it"
+        match_incomplete.disconnect(dispatch_uid="t")
+
+    @pytest.mark.parametrize(
+        ("spoil", "missing"),
+        [
+            pytest.param(lambda match: match.payload.update(result=""), ["result"], id="the result"),
+            pytest.param(
+                lambda match: match.payload["score"]["team_b"].update(goals=None), ["score"], id="the final score"
+            ),
+            pytest.param(lambda match: match.figures.all().delete(), ["figures"], id="figures"),
+            pytest.param(lambda match: match.events.all().delete(), ["events"], id="a goal's event"),
+            pytest.param(
+                lambda match: match.refs.update(events_seen=9, events_through=3), ["events"], id="a hole in the events"
+            ),
+        ],
+    )
+    def test_is_found(self, clock: Clock, spoil: Any, missing: list[str]) -> None:
+        ref = live_football(clock)
+        end(ref, clock)
+        lineups.store_figures(figures_of(ref, rating()), ref_id=ref.pk)
+        match = the_match()
+        assert endings.look(match).missing == ()
+        spoil(match)
+        assert list(endings.look(match).missing) == missing
+
+    def test_cricket_wants_its_innings(self, clock: Clock) -> None:
+        ref = make_ref(now=NOW)
+        read(ref, payload_of(ref, chasing(188, status=Status.COMPLETED, result="won"), events=balls(1, 2)))
+        assert "score" not in endings.look(the_match()).missing
+
+    def test_a_later_correction_that_brings_it_settles_the_match(self, clock: Clock) -> None:
+        ref = live_football(clock)
+        end(ref, clock)
+        settle_ended_matches(clock.now)
+        do_all(ref, figures=False)
+        settle_ended_matches(clock.now)
+        lineups.store_figures(figures_of(ref, rating()), ref_id=ref.pk)
+        assert endings.look_again(the_match().pk, later(900))
+        assert (the_match().final_sync_at, the_match().final_checks["missing"]) == (later(900), [])
+
+    def test_a_reading_that_fails_does_not_stop_the_judging(self, clock: Clock) -> None:
+        ref = live_football(clock)
+        end(ref, clock)
+        settle_ended_matches(clock.now)
+        while ScrapeTask.objects.filter(state=TaskState.PENDING).exists():
+            clock.now = max(ScrapeTask.objects.filter(state=TaskState.PENDING).values_list("run_at", flat=True))
+            do_all(ref, outcome=Transient("slow"))
+        assert settle_ended_matches(clock.now) == 1
+
+
+@pytest.mark.requirement("EC-3")
+class TestGone:
+    def test_a_match_that_its_only_source_has_no_more_is_over(self, clock: Clock) -> None:
+        ref = live_football(clock)
+        for _ in range(3):
+            attempt(ref, clock, Gone("410", http_status=410))
+        match = the_match()
+        assert (match.status, match.lifecycle) == (Status.COMPLETED, MatchLifecycle.COMPLETED)
+        assert settle_ended_matches(clock.now) == 1, "there is nobody to read it from"
+        assert the_match().final_checks["given_up"] is True
+        assert not ScrapeTask.objects.filter(state=TaskState.PENDING).exists()
+        assert Scraper.objects.filter(stopped_at=None).count() == 0
+
+    def test_a_match_that_one_of_two_sources_has_no_more_goes_on(self, clock: Clock) -> None:
+        ref = live_football(clock)
+        make_ref(the_match(), source=make_source("other", sport="football"), captured_at=clock.now)
+        for _ in range(3):
+            attempt(ref, clock, Gone("404", http_status=404))
+        assert (the_match().status, the_match().lifecycle) == (Status.LIVE, MatchLifecycle.ACTIVE)
+        ref.refresh_from_db()
+        assert ref.gone_at is not None
+
+    def test_line_ups_that_are_gone_end_no_match(self, clock: Clock) -> None:
+        ref = live_football(clock)
+        task_id = ScrapeTask.objects.create(
+            source=ref.source, ref=ref, resource=Resource.LINEUPS, run_at=clock.now, created_at=clock.now
+        ).pk
+        for _ in range(3):
+            clock.now = max(clock.now, ScrapeTask.objects.get(pk=task_id).run_at)
+            scrape(task_id, engine_telling(Gone("404", http_status=404)))
+        assert ScrapeTask.objects.get(pk=task_id).state == TaskState.SKIPPED
+        assert the_match().status == Status.LIVE
+
+
+def settled_match(clock: Clock) -> MatchRef:
+    ref = live_football(clock)
+    end(ref, clock)
+    settle_ended_matches(clock.now)
+    do_all(ref)
+    settle_ended_matches(clock.now)
+    return ref
+
+
+def record(tmp_path: Path) -> dict[str, Any]:
+    return json.loads(gzip.decompress((tmp_path / MatchArchive.objects.get().file).read_bytes()))
+
+
+@pytest.mark.requirement("EC-3")
+class TestRecord:
+    def test_has_everything_that_is_known_of_how_it_was_read(self, clock: Clock, tmp_path: Path) -> None:
+        settled_match(clock)
+        assert write_match_logs(clock.now) == 1
+        row, found = MatchArchive.objects.get(), record(tmp_path)
+        content = (tmp_path / f"{the_match().pk}" / "match.json.gz").read_bytes()
+        assert (row.sha256, row.size_bytes) == (hashlib.sha256(content).hexdigest(), len(content))
+        assert found["match"]["payload"]["result"] == "Draw 1-1"
+        assert [ref["source_event_id"] for ref in found["refs"]] == ["77"]
+        assert [one["sequence"] for one in found["snapshots"]] == [1, 2]
+        assert "captured_at" in found["snapshots"][0]
+        assert len(found["events"]) == len(goals("77"))
+        assert {task["resource"] for task in found["tasks"]} == {"scorecard", "full", "figures"}
+        assert found["scrapers"][0]["total_updates"] == 1
+        assert (len(found["figures"]), found["cut_off"]) == (1, [])
+        assert match_logs.content_of(row) == content
+
+    def test_is_written_once_and_anew_after_a_correction(self, clock: Clock, tmp_path: Path) -> None:
+        ref = settled_match(clock)
+        assert (write_match_logs(clock.now), write_match_logs(later(300))) == (1, 0)
+        first = MatchArchive.objects.get().sha256
+        clock.now = later(600)
+        end(ref, clock, result="Draw 1-1 (corrected)")
+        assert write_match_logs(clock.now + timedelta(seconds=1)) == 1
+        assert record(tmp_path)["match"]["payload"]["result"] == "Draw 1-1 (corrected)"
+        second = MatchArchive.objects.get().sha256
+        assert second != first
+        assert list(ScrapeTask.objects.filter(state=TaskState.PENDING).values_list("resource", flat=True)) == [
+            "figures"
+        ]
+        clock.forward(60)
+        better = figures_of(ref, rating(values={"rating": 9.9}), at=clock.now)
+        scrape(ScrapeTask.objects.get(state=TaskState.PENDING).pk, engine_telling(better))
+        assert (write_match_logs(later(900)), write_match_logs(later(960))) == (1, 0)
+        assert record(tmp_path)["figures"][0]["values"] == {"rating": 9.9}
+
+    def test_keeps_what_retention_has_taken_since(self, clock: Clock, tmp_path: Path) -> None:
+        ref = settled_match(clock)
+        write_match_logs(clock.now)
+        before = record(tmp_path)
+        ScrapeTask.objects.all().delete()
+        Snapshot.objects.filter(sequence=1).delete()
+        clock.now = later(600)
+        end(ref, clock, result="Draw 1-1 (corrected)")
+        write_match_logs(clock.now + timedelta(seconds=1))
+        after = record(tmp_path)
+        assert [one["sequence"] for one in after["snapshots"]] == [1, 2, 3]
+        gone = {task["id"] for task in before["tasks"]}
+        assert gone < {task["id"] for task in after["tasks"]}
+        assert len(after["tasks"]) == len({task["id"] for task in after["tasks"]}), "each once"
+
+    @pytest.mark.requirement("EC-7")
+    def test_a_match_of_many_days_has_one_before_its_first_states_are_pruned(
+        self, clock: Clock, tmp_path: Path
+    ) -> None:
+        live_football(clock)
+        Match.objects.update(start_time=clock.now - timedelta(hours=11))
+        assert write_match_logs(clock.now) == 0
+        assert write_match_logs(clock.now + timedelta(hours=2)) == 1
+        assert write_match_logs(clock.now + timedelta(hours=13)) == 0
+        Snapshot.objects.all().delete()
+        assert write_match_logs(clock.now + timedelta(hours=15)) == 1
+        assert [one["sequence"] for one in record(tmp_path)["snapshots"]] == [1]
+
+    def test_holds_no_secrets(self, clock: Clock, tmp_path: Path) -> None:
+        ref = settled_match(clock)
+        MatchRef.objects.filter(pk=ref.pk).update(url="https://user:hunter2@x.example/m?token=abc12345")
+        ScrapeTask.objects.update(reason="Authorization: Bearer abcdefgh12345678")
+        write_match_logs(clock.now)
+        text = json.dumps(record(tmp_path))
+        assert "hunter2" not in text
+        assert "abc12345" not in text
+        assert "abcdefgh12345678" not in text
+
+    def test_is_capped_and_says_so(self, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        settled_match(clock)
+        monkeypatch.setattr(match_logs, "MAX_BYTES", 3000)
+        write_match_logs(clock.now)
+        assert "snapshots" in record(tmp_path)["cut_off"]
+
+    def test_a_disk_that_takes_nothing_costs_only_the_record(
+        self, clock: Clock, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        settled_match(clock)
+        (tmp_path / "file").write_text("not a folder")
+        settings.MATCH_LOG_DIR = tmp_path / "file"
+        with caplog.at_level(logging.WARNING):
+            assert write_match_logs(clock.now) == 0
+        assert "could not be written" in caplog.text
+        assert MatchArchive.objects.count() == 0
+
+    def test_goes_with_its_file_when_its_time_is_over(
+        self, clock: Clock, tmp_path: Path, django_capture_on_commit_callbacks: Any
+    ) -> None:
+        settled_match(clock)
+        write_match_logs(clock.now)
+        rule = next(rule for rule in rules() if rule.table == "match-logs")
+        assert rule.outstanding(clock.now + timedelta(days=89)).rows == 0
+        late = clock.now + timedelta(days=91)
+        with django_capture_on_commit_callbacks(execute=True):
+            assert (rule.outstanding(late).rows, rule.step(late).rows) == (1, 1)
+        assert (MatchArchive.objects.count(), list(tmp_path.iterdir())) == (0, [])
+
+    def test_a_file_that_was_changed_is_not_shown(self, clock: Clock, tmp_path: Path) -> None:
+        settled_match(clock)
+        write_match_logs(clock.now)
+        row = MatchArchive.objects.get()
+        (tmp_path / row.file).write_bytes(b"something else")
+        assert match_logs.content_of(row) is None
+
+
+@pytest.mark.requirement("FR-024")
+class TestTurns:
+    BEFORE = cricket_state(current_innings=1).model_dump(mode="json")
+
+    @pytest.mark.parametrize(
+        ("fields", "expected"),
+        [
+            pytest.param({"current_innings": 2}, True, id="the next innings"),
+            pytest.param({"phase": Phase.INNINGS_BREAK}, True, id="a break between innings"),
+            pytest.param({"phase": Phase.STUMPS}, True, id="the end of a day"),
+            pytest.param({"phase": Phase.DRINKS}, False, id="drinks"),
+            pytest.param({}, False, id="the next ball"),
+            pytest.param({"status": Status.COMPLETED}, False, id="the end, which has a look of its own"),
+        ],
+    )
+    def test_are_recognised(self, fields: dict[str, Any], expected: bool) -> None:
+        after = cricket_state(**{"current_innings": 1, **fields}).model_dump(mode="json")
+        assert is_turn(self.BEFORE, after) is expected
+
+    def test_a_match_that_was_never_read_has_no_turn(self) -> None:
+        assert not is_turn({}, self.BEFORE)
+
+    def test_of_a_source_that_tells_but_a_part_no_more_is_asked(self, clock: Clock) -> None:
+        ref = make_ref(now=NOW, payload={})
+        attempt(ref, clock, payload_of(ref, cricket_state(current_innings=1)))
+        clock.forward(5)
+        half = payload_of(ref, cricket_state(current_innings=2), at=clock.now, is_partial_state=True)
+        assert attempt(ref, clock, half).state == TaskState.SUCCESS
+        assert not ScrapeTask.objects.filter(resource=Resource.FULL).exists()
+
+    def test_at_a_turn_the_match_is_read_as_a_whole(self, clock: Clock) -> None:
+        ref = make_ref(now=NOW, payload={})
+        attempt(ref, clock, payload_of(ref, cricket_state(current_innings=1), events=balls(1)))
+        clock.forward(5)
+        attempt(ref, clock, payload_of(ref, cricket_state(current_innings=2), at=clock.now, events=balls(1)))
+        task = ScrapeTask.objects.get(resource=Resource.FULL)
+        assert (task.state, task.job_id) == (TaskState.PENDING, None)
+        pages = payload_of(ref, cricket_state(current_innings=2), at=clock.now, events=balls(1, 2, 3))
+        scrape(task.pk, engine_with(pages))
+        assert (ScrapeTask.objects.get(pk=task.pk).state, ref.match.events.count()) == (TaskState.SUCCESS, 3)
+        clock.forward(5)
+        attempt(ref, clock, payload_of(ref, cricket_state(current_innings=2), at=clock.now, events=balls(1, 2, 3)))
+        assert ScrapeTask.objects.filter(resource=Resource.FULL).count() == 1
+
+
+def test_ingest_tells_of_a_turn(clock: Clock) -> None:
+    ref = make_ref(now=NOW)
+    first = read(ref, payload_of(ref, chasing(95)))
+    second = read(ref, payload_of(ref, chasing(95, phase=Phase.TEA), at=later(5)))
+    assert (first.is_turn, second.is_turn) == (False, True)

@@ -1,0 +1,142 @@
+"""The lists of the coming days: asked for now and then, and a day that fails costs nothing but itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from scraping import journal, scrape
+from scraping.engine import Engine
+from scraping.errors import Blocked, SchemaBreak, Transient
+from scraping.models import Match, MatchRef, ScrapeTask, Source, TaskState
+from scraping.payloads import DiscoveredMatch, Resource, Sport, Status, Team
+from scraping.readings import Reading, ReadMode, RefInfo, Request, Site
+from scraping.sources import ADAPTERS
+from scraping.sources.base import ListPlan
+from scraping.sources.board import BoardAdapter
+from scraping.sources.crex import CrexAdapter
+from tests.factories import make_ref, make_source
+from tests.scraping.builders import LEASE_SECONDS, POLICIES, ScriptedReader, payload_of
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db, pytest.mark.requirement("ZT-12")]
+
+
+def a_match(key: str, start: datetime | None = None) -> DiscoveredMatch:
+    return DiscoveredMatch(
+        source_event_id=key,
+        url=f"https://crex.example/match/{key}",
+        sport=Sport.CRICKET,
+        status=Status.UPCOMING,
+        start_time=start,
+        teams=(Team(name=f"Home {key}"), Team(name=f"Away {key}")),
+    )
+
+
+class ByDay(CrexAdapter):
+    """A site that lists one match that is on, and one for each day."""
+
+    def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
+        return [a_match("now")]
+
+    def fixture_plan(self, base_url: str, day: date) -> ListPlan:
+        return ListPlan("", (), (Request("day", f"{base_url}/{day}"),))
+
+    def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
+        return [a_match(str(day))]
+
+
+class DayReader(ScriptedReader):
+    """Fails for the days (from today on) that the test names."""
+
+    def __init__(self, failing: Mapping[int, Exception]) -> None:
+        super().__init__(payload_of(make_ref()))
+        today = timezone.now().date()
+        self.failing = {str(today + timedelta(days=number)): error for number, error in failing.items()}
+        self.asked: list[str] = []
+
+    def listing(self, site: Site, adapter: Any, **_: Any) -> Reading:
+        return Reading(RefInfo("", site.base_url), ReadMode.VISIT, timezone.now(), {})
+
+    def planned_list(self, site: Site, plan: ListPlan, *, visits_from: datetime | None = None) -> Reading:
+        day = plan.requests[0].url.rpartition("/")[2]
+        self.asked.append(day)
+        if day in self.failing:
+            raise self.failing[day]
+        return Reading(RefInfo("", plan.requests[0].url), ReadMode.DIRECT, timezone.now(), {})
+
+
+@pytest.fixture
+def source(monkeypatch: pytest.MonkeyPatch) -> Source:
+    monkeypatch.setitem(ADAPTERS, "crex", ByDay())
+    return make_source("crex")
+
+
+def discover(source: Source, failing: Mapping[int, Exception] | None = None) -> DayReader:
+    """One task that reads the source's lists."""
+    reader, now = DayReader(failing or {}), timezone.now()
+    journal.open_tasks([journal.NewTask(source.pk, None, Resource.DISCOVERY, 0, now)], now=now)
+    task = ScrapeTask.objects.filter(resource=Resource.DISCOVERY).latest("pk")
+    claim = journal.claim(task.pk, worker_id="w-1", lease_seconds=LEASE_SECONDS, now=now)
+    assert claim is not None
+    scrape.run(claim, Engine(worker_id="w-1", reader=reader, policies=POLICIES))
+    task.refresh_from_db()
+    assert task.state == TaskState.SUCCESS
+    return reader
+
+
+def known() -> set[str]:
+    keys = MatchRef.objects.filter(match__title__startswith="Home").values_list("source_event_id", flat=True)
+    return set(keys)
+
+
+def days(*numbers: int) -> set[str]:
+    return {str(timezone.now().date() + timedelta(days=number)) for number in numbers}
+
+
+def test_today_and_the_next_three_days_are_listed(source: Source) -> None:
+    discover(source)
+    assert known() == {"now"} | days(0, 1, 2, 3)
+    assert Match.objects.get(title="Home now vs Away now").team_a == "Home now"
+
+
+def test_they_are_not_asked_for_again_at_once(source: Source) -> None:
+    discover(source)
+    assert discover(source).asked == []
+    Source.objects.update(last_fixtures_at=timezone.now() - timedelta(minutes=31))
+    source.refresh_from_db()
+    assert len(discover(source).asked) == 4
+
+
+@pytest.mark.parametrize("error", [Transient("slow"), SchemaBreak("another shape")])
+def test_a_day_that_fails_loses_neither_the_list_nor_the_other_days(source: Source, error: Exception) -> None:
+    discover(source, {1: error})
+    assert known() == {"now"} | days(0, 2, 3)
+    source.refresh_from_db()
+    assert source.last_fixtures_at is not None
+    again = source.last_fixtures_at + timedelta(minutes=30) - timezone.now()
+    assert timedelta(minutes=3) < again < timedelta(minutes=6)
+
+
+def test_a_source_that_turns_us_away_is_not_asked_for_the_other_days(source: Source) -> None:
+    reader = discover(source, {0: Blocked("no")})
+    assert (len(reader.asked), known()) == (1, {"now"})
+
+
+def test_a_source_without_such_lists_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Plain(BoardAdapter):
+        def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
+            return [a_match("now")]
+
+    monkeypatch.setitem(ADAPTERS, "crex", Plain())
+    assert discover(make_source("crex")).asked == []
+
+
+def test_one_list_for_all_days_is_read_once(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = ListPlan("", (), (Request("days", f"{source.base_url}/all"),))
+    monkeypatch.setattr(ByDay, "fixture_plan", lambda *_: plan)
+    assert discover(source).asked == ["all"]
+    assert known() == {"now"} | days(0, 1, 2, 3)

@@ -1,0 +1,143 @@
+"""Is a match at one source the same as a match at another? Names, starts and series, with the traps of each."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from scraping import names, pairing
+from scraping.names import squeezed
+from scraping.pairing import Answer, Facts
+from tests.factories import NOW
+
+ALIASES = {
+    squeezed(alias): name
+    for alias, name in {
+        "IND": "India",
+        "AUS": "Australia",
+        "ENG": "England",
+        "Man Utd": "Manchester United",
+        "Atlético-MG": "Atlético Mineiro",
+        "RCB": "Royal Challengers Bengaluru",
+        "Royal Challengers Bangalore": "Royal Challengers Bengaluru",
+    }.items()
+}
+
+
+def team(text: str) -> names.TeamName:
+    """ "India/IND": a name and its short form."""
+    name, _, short = text.partition("/")
+    return names.team(name, short, ALIASES)
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("India", "india"),
+            ("India/IND", "IND"),
+            ("INDW", "India Women"),
+            ("IND-W", "India Women/INDW"),
+            ("India Women", "India W"),
+            ("AUSU19", "Australia Under-19s"),
+            ("Australia U19", "Australia Under 19"),
+            ("England Lions", "England Lions"),
+            ("Man Utd", "Manchester United FC"),
+            ("São Paulo", "Sao Paulo FC"),
+            ("Atletico-MG", "Atlético Mineiro"),
+            ("CR Flamengo", "Flamengo/FLA"),
+            ("Royal Challengers Bangalore/RCB", "RCB"),
+            ("Guyana Amazon Warriors/GAW", "GAW"),
+            ("Brazil U20", "Sub-20 Brazil"),
+            ("Corinthians Feminino", "Corinthians Women"),
+            ("Bayern München", "Bayern Munchen"),
+            ("Sri Lanka", "Sri-Lanka"),
+        ],
+    )
+    def test_the_same_team(self, one: str, other: str) -> None:
+        assert names.sameness(team(one), team(other)) >= names.BY_WORDS
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("India", "Australia"),
+            ("India Women/IND", "India/IND"),
+            ("India A", "India"),
+            ("India U19", "India"),
+            ("India U19 Women", "India Women"),
+            ("INDW", "IND"),
+            ("Barcelona B", "Barcelona"),
+            ("Bayern II", "Bayern"),
+            ("Manchester United", "Manchester City"),
+            ("West Indies", "Indies Rovers"),
+            ("Atlético Mineiro", "Athletico Paranaense"),
+            ("TBC", "TBC"),
+            ("Winner Semi-Final 1", "Winner Semi-Final 1"),
+            ("", ""),
+        ],
+    )
+    def test_another_team(self, one: str, other: str) -> None:
+        assert names.sameness(team(one), team(other)) == 0
+
+
+def facts(first: str = "India", second: str = "Australia", *, minutes: float | None = 0, **more: Any) -> Facts:
+    start = None if minutes is None else NOW + timedelta(minutes=minutes)
+    return Facts("cricket", (team(first), team(second)), start, **more)
+
+
+@pytest.mark.parametrize(
+    ("what", "other", "answer"),
+    [
+        ("the very same", facts(), Answer.SAME),
+        ("the other way round", facts("Australia", "India"), Answer.SAME),
+        ("by short names", facts("IND", "AUS"), Answer.SAME),
+        ("a few minutes off", facts(minutes=20), Answer.SAME),
+        ("delayed at one source", facts(minutes=75), Answer.UNSURE),
+        ("the second match of the day", facts(minutes=240), Answer.APART),
+        ("the next match of the series", facts(minutes=24 * 60), Answer.APART),
+        ("the day before", facts(minutes=-24 * 60), Answer.APART),
+        ("no start there", facts(minutes=None), Answer.UNSURE),
+        ("one team differs", facts("India", "England"), Answer.APART),
+        ("the women's match before it", facts("India Women", "Australia Women"), Answer.APART),
+        ("the under-19s", facts("India U19", "Australia U19"), Answer.APART),
+        ("the second teams", facts("India A", "Australia A"), Answer.APART),
+        ("a name that is spelt wrong", facts("India", "Austrailia"), Answer.UNSURE),
+        ("not decided yet", facts("India", "TBC"), Answer.APART),
+        ("another format", facts(series="Only Test"), Answer.UNSURE),
+        ("another number in the series", facts(series="3rd T20I, Australia tour of India, 2026"), Answer.UNSURE),
+        ("the same number", facts(series="Australia tour of India 2026, 2nd T20I"), Answer.SAME),
+        ("a series by another name", facts(series="Gavaskar Cup"), Answer.SAME),
+    ],
+)
+def test_is_it_this_match(what: str, other: Facts, answer: Answer) -> None:
+    own = facts(series="2nd T20I, Australia in India", format="T20")
+    verdict = pairing.score(own, other, ALIASES)
+    assert verdict.reasons
+    assert verdict.answer is answer
+    assert pairing.score(other, own, ALIASES).answer is answer
+
+
+@pytest.mark.parametrize(
+    ("what", "one", "other", "answer"),
+    [
+        ("live, start unknown at one", facts(is_live=True), facts(minutes=None, is_live=True), Answer.SAME),
+        ("live, starts far apart", facts(is_live=True), facts(minutes=600, is_live=True), Answer.UNSURE),
+        ("one is live, the other's start is unknown", facts(is_live=True), facts(minutes=None), Answer.UNSURE),
+    ],
+)
+def test_the_same_teams_do_not_play_twice_at_once(what: str, one: Facts, other: Facts, answer: Answer) -> None:
+    assert pairing.score(one, other, ALIASES).answer is answer
+
+
+def test_another_sport_is_another_match() -> None:
+    one = Facts("cricket", (team("England"), team("India")), NOW)
+    other = Facts("football", (team("England"), team("India")), NOW)
+    assert pairing.score(one, other).answer is Answer.APART
+
+
+def test_the_surer_it_is_the_higher_the_score() -> None:
+    scores = [pairing.score(facts(), facts(minutes=minutes)).score for minutes in (0, 60, 120)]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)

@@ -1,0 +1,311 @@
+"""One match out of several sources: whose word counts, what is kept of the others', what is called a conflict."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scraping.reconcile import SourceView, exchanged_slot, orient, reconcile, with_sides_exchanged
+from tests.factories import NOW, cricket_state, football_state
+
+CREX, ESPN, SOFA = ("crex", 100), ("espn", 80), ("sofascore", 60)
+
+
+def cricket(runs: int = 95, wickets: int = 3, **fields: Any) -> dict[str, Any]:
+    """India 187/5, Australia at the bat."""
+    state = cricket_state(**fields).model_dump(mode="json")
+    state["innings"][1] |= {"runs": runs, "wickets": wickets}
+    state["score"]["team_b"] |= {"runs": runs, "wickets": wickets}
+    return state
+
+
+def football(home: int, away: int, **fields: Any) -> dict[str, Any]:
+    state = football_state(**fields).model_dump(mode="json")
+    state["score"] = {"team_a": {"goals": home}, "team_b": {"goals": away}}
+    return state
+
+
+def view(who: tuple[str, int], state: dict[str, Any], *, age: float = 0, **more: Any) -> SourceView:
+    return SourceView(who[0], who[1], NOW - timedelta(seconds=age), state, **more)
+
+
+@pytest.mark.requirement("SO-13")
+class TestWhoseWordCounts:
+    def test_the_heavier_source_though_the_lighter_one_is_newer(self) -> None:
+        merged = reconcile([view(CREX, cricket(187), age=5), view(ESPN, cricket(186))])
+        assert merged.state["score"]["team_b"]["runs"] == 187
+
+    def test_what_the_heavier_one_lacks_comes_from_the_lighter_one(self) -> None:
+        toss = {"winner": "India", "decision": "bat"}
+        merged = reconcile([view(CREX, cricket()), view(ESPN, cricket() | {"toss": toss, "venue": "Perth"})])
+        assert (merged.state["toss"], merged.provenance["toss"]["source"]) == (toss, "espn")
+        assert merged.provenance["venue"]["source"] == "espn"
+
+    def test_of_equals_the_newest(self) -> None:
+        merged = reconcile([view(("a", 50), cricket(100), age=3), view(("b", 50), cricket(101))])
+        assert merged.state["innings"][1]["runs"] == 101
+
+    @pytest.mark.parametrize(
+        ("behind", "believed", "confidence"),
+        [
+            (0, "crex", 1.0),
+            (10, "crex", 1.0),
+            (25, "crex", 0.7),
+            (34, "crex", 0.52),
+            (36, "espn", 1.0),
+            (400, "espn", 1.0),
+        ],
+    )
+    def test_a_live_source_that_has_fallen_behind_loses_the_play(
+        self, behind: float, believed: str, confidence: float
+    ) -> None:
+        merged = reconcile([view(CREX, cricket(90), age=behind), view(ESPN, cricket(96))])
+        told = {merged.provenance[field]["source"] for field in ("status", "score", "innings", "phase")}
+        assert told == {believed}
+        assert merged.provenance["score"]["confidence"] == pytest.approx(confidence)
+        assert merged.provenance["teams"]["source"] == "crex"  # names do not grow old
+
+    @pytest.mark.parametrize(
+        ("what", "silent_for", "late_runs", "told"),
+        [
+            ("the one that is heard is late", 60, 85, 90),
+            ("it has caught up", 60, 90, 90),
+            ("it is ahead", 60, 91, 91),
+            ("the other one is gone for good", 121, 85, 85),
+        ],
+    )
+    def test_a_late_source_does_not_take_back_what_a_silent_one_has_told(
+        self, what: str, silent_for: float, late_runs: int, told: int
+    ) -> None:
+        views = [view(CREX, cricket(90), age=silent_for), view(ESPN, cricket(late_runs))]
+        assert reconcile(views, known=cricket(90)).state["innings"][1]["runs"] == told
+
+    def test_a_source_may_take_back_its_own_word(self) -> None:
+        views = [view(CREX, cricket(89)), view(ESPN, cricket(90))]
+        assert reconcile(views, known=cricket(90)).state["innings"][1]["runs"] == 89
+
+    def test_old_news_is_better_than_none(self) -> None:
+        merged = reconcile([view(CREX, cricket(90), age=300), view(ESPN, {"venue": "Perth"})])
+        assert merged.state["score"]["team_b"]["runs"] == 90
+
+    def test_a_field_of_little_confidence_is_rejected_unless_nobody_else_has_it(self) -> None:
+        doubtful = view(CREX, cricket() | {"venue": "Perth"}, confidence=0.4)
+        assert reconcile([doubtful, view(ESPN, cricket() | {"venue": "Lord's"})]).state["venue"] == "Lord's"
+        assert reconcile([doubtful, view(ESPN, cricket())]).state["venue"] == "Perth"
+
+    @pytest.mark.parametrize(
+        ("what", "views", "status"),
+        [
+            ("a lighter one ends it too early", [(CREX, "live", 0), (ESPN, "completed", 0)], "live"),
+            ("the heavier one has ended it", [(CREX, "completed", 0), (ESPN, "live", 0)], "completed"),
+            ("an end does not grow old", [(CREX, "completed", 600), (ESPN, "live", 0)], "completed"),
+            ("nor does being called off", [(CREX, "abandoned", 600), (ESPN, "live", 0)], "abandoned"),
+            ("the live one was not heard of since", [(CREX, "live", 60), (ESPN, "completed", 0)], "completed"),
+        ],
+    )
+    def test_the_end_of_a_match(self, what: str, views: list[tuple[Any, str, float]], status: str) -> None:
+        merged = reconcile([view(who, cricket() | {"status": word}, age=age) for who, word, age in views])
+        assert merged.state["status"] == status
+
+    def test_score_and_innings_are_never_of_two_sources(self) -> None:
+        without = cricket(100) | {"innings": [], "current_innings": None}
+        merged = reconcile([view(CREX, without), view(ESPN, cricket(96))])
+        assert (merged.state["score"]["team_b"]["runs"], merged.state["innings"]) == (100, [])
+
+    def test_what_the_chosen_one_leaves_out_is_told_by_one_that_agrees_with_it(self) -> None:
+        without = cricket(96) | {"innings": []}
+        merged = reconcile([view(CREX, without), view(ESPN, cricket(96))])
+        assert (merged.provenance["innings"]["source"], merged.state["innings"][1]["runs"]) == ("espn", 96)
+
+    def test_the_match_keeps_its_names(self) -> None:
+        known = cricket()
+        other = cricket() | {"title": "AUS v IND", "teams": {"team_a": {"name": "IND"}, "team_b": {"name": "AUS"}}}
+        merged = reconcile([view(CREX, other), view(ESPN, cricket())], known=known)
+        assert (merged.state["teams"], merged.state["title"]) == (known["teams"], known["title"])
+
+    def test_metadata_is_merged_key_by_key(self) -> None:
+        merged = reconcile(
+            [
+                view(CREX, cricket() | {"metadata": {"series": "Ashes", "round": None}}),
+                view(ESPN, cricket() | {"metadata": {"series": "The Ashes", "round": 2}}),
+            ]
+        )
+        assert merged.state["metadata"] == {"series": "Ashes", "round": 2}
+        assert merged.provenance["metadata"]["keys"] == {"series": "crex", "round": "espn"}
+
+
+@pytest.mark.requirement("BX-5")
+class TestProvenance:
+    def test_every_field_has_a_source_a_confidence_and_a_time(self) -> None:
+        merged = reconcile([view(CREX, cricket(), age=20), view(ESPN, cricket(96))])
+        assert merged.provenance.keys() == merged.state.keys()
+        assert all({"source", "confidence", "timestamp"} <= entry.keys() for entry in merged.provenance.values())
+
+    def test_what_the_losers_say_is_kept_where_it_differs(self) -> None:
+        merged = reconcile([view(CREX, cricket(187)), view(ESPN, cricket(186) | {"venue": "Perth"}, age=2)])
+        (other,) = merged.provenance["innings"]["others"]
+        assert other == {
+            "source": "espn",
+            "value": "187/5 (20.0); 186/3 (12.3)",
+            "confidence": 1.0,
+            "timestamp": "2026-01-10T11:59:58.000Z",
+        }
+        assert "others" not in merged.provenance["teams"]
+        assert "others" not in merged.provenance["venue"]
+
+    def test_one_source_says_it_all(self) -> None:
+        merged = reconcile([view(CREX, cricket())])
+        assert merged.state == cricket()
+        assert merged.conflicts == ()
+        assert merged.provenance["score"] == {
+            "source": "crex",
+            "confidence": 1.0,
+            "timestamp": "2026-01-10T12:00:00.000Z",
+        }
+
+
+@pytest.mark.requirement("SO-13")
+class TestConflicts:
+    @pytest.mark.parametrize(
+        ("what", "one", "other", "expected"),
+        [
+            ("5 % is tolerated", cricket(100), cricket(95), []),
+            ("more is not", cricket(100), cricket(94), [("innings.2.runs", 100, 94, 6.0)]),
+            ("a wicket", cricket(95, 3), cricket(95, 4), [("innings.2.wickets", 3, 4, 25.0)]),
+            ("a goal", football(2, 1), football(2, 0), [("score.team_b.goals", 1, 0, 100.0)]),
+            ("an end", cricket() | {"status": "completed"}, cricket(), [("status", "completed", "live", None)]),
+            ("not begun is a delay", cricket(), cricket() | {"status": "upcoming"}, []),
+            ("an innings that the other has not", cricket(), cricket() | {"innings": cricket()["innings"][:1]}, []),
+            (
+                "a start",
+                cricket() | {"start_time": "2026-01-10T09:30:00Z"},
+                cricket() | {"start_time": "2026-01-10T10:00:00Z"},
+                [("start_time", "2026-01-10T09:30:00Z", "2026-01-10T10:00:00Z", None)],
+            ),
+            (
+                "a start a quarter of an hour off",
+                cricket() | {"start_time": "2026-01-10T09:30:00Z"},
+                cricket() | {"start_time": "2026-01-10T09:45:00Z"},
+                [],
+            ),
+            (
+                "the toss",
+                cricket() | {"toss": {"winner": "India"}},
+                cricket() | {"toss": {"winner": "AUS"}},
+                [("toss.winner", "India", "AUS", None)],
+            ),
+            ("a short name", cricket() | {"toss": {"winner": "India"}}, cricket() | {"toss": {"winner": "IND"}}, []),
+        ],
+    )
+    def test_what_no_delay_explains(
+        self, what: str, one: dict[str, Any], other: dict[str, Any], expected: list[tuple[Any, ...]]
+    ) -> None:
+        found = reconcile([view(CREX, one), view(ESPN, other)]).conflicts
+        told = [(c.field, c.chosen_value, c.other_value, c.difference_percent) for c in found]
+        assert told == expected
+        assert all((c.chosen_source, c.other_source) == ("crex", "espn") for c in found)
+
+    @pytest.mark.parametrize(
+        ("what", "runs", "wickets", "overs", "found"),
+        [
+            ("a few balls ago", 85, 3, "11.1", []),
+            ("a wicket ago", 85, 2, "11.1", []),
+            ("stuck", 60, 3, "9.0", ["innings.2.runs"]),
+            ("fewer balls and more runs", 120, 3, "11.1", ["innings.2.runs"]),
+            ("fewer balls and more wickets", 95, 4, "11.1", ["innings.2.wickets"]),
+            ("the chosen one is late", 104, 4, "13.4", []),
+        ],
+    )
+    def test_a_source_that_is_late_contradicts_nothing(
+        self, what: str, runs: int, wickets: int, overs: str, found: list[str]
+    ) -> None:
+        other = cricket(runs, wickets)
+        other["innings"][1]["overs"] = other["score"]["team_b"]["overs"] = overs
+        assert [c.field for c in reconcile([view(CREX, cricket(95)), view(ESPN, other)]).conflicts] == found
+
+    def test_names_that_are_no_aliases(self) -> None:
+        other = cricket()
+        other["teams"]["team_b"] = {"name": "Baggy Greens", "short_name": ""}
+        views = [view(CREX, cricket()), view(ESPN, other)]
+        assert [c.field for c in reconcile(views).conflicts] == ["teams.team_b"]
+        assert reconcile(views, aliases={"baggygreens": "Australia"}).conflicts == ()
+
+    def test_an_outdated_source_is_late_and_not_in_conflict(self) -> None:
+        assert reconcile([view(CREX, cricket(50), age=60), view(ESPN, cricket(96))]).conflicts == ()
+
+    def test_three_sources(self) -> None:
+        found = reconcile([view(CREX, cricket(100)), view(ESPN, cricket(50)), view(SOFA, cricket(100))]).conflicts
+        assert [(c.field, c.other_source) for c in found] == [("innings.2.runs", "espn")]
+
+
+class TestSides:
+    @pytest.mark.parametrize(
+        ("what", "first", "second", "crossed"),
+        [
+            ("as they are", ("India", "IND"), ("Australia", "AUS"), False),
+            ("crossed", ("Australia", "AUS"), ("India", "IND"), True),
+            ("by short names", ("AUS", ""), ("IND", ""), True),
+            ("one of them is enough", ("Australia", ""), ("Men in Blue", ""), True),
+            ("by alias", ("Baggy Greens", ""), ("Somebody", ""), True),
+            ("other teams", ("Kenya", "KEN"), ("Nepal", "NEP"), None),
+            ("another grade", ("Australia Women", "AUS-W"), ("India Women", "IND-W"), None),
+        ],
+    )
+    def test_who_is_named_first(
+        self, what: str, first: tuple[str, str], second: tuple[str, str], crossed: bool | None
+    ) -> None:
+        teams = [{"name": name, "short_name": short} for name, short in (first, second)]
+        state = {"teams": {"team_a": teams[0], "team_b": teams[1]}}
+        assert orient(state, cricket(), {"baggygreens": "Australia"}) is crossed
+
+    def test_a_crossed_source_is_turned_before_anything_else(self) -> None:
+        crossed = with_sides_exchanged(cricket(96))
+        merged = reconcile([view(CREX, cricket(96)), view(ESPN, crossed, is_crossed=True)])
+        assert merged.conflicts == ()
+        assert merged.state == cricket(96)
+        assert reconcile([view(ESPN, crossed, is_crossed=True)]).state == cricket(96)
+
+    @pytest.mark.parametrize(
+        ("slot", "turned"),
+        [("g:team_a:2", "g:team_b:2"), ("c:team_b:red:pele", "c:team_a:red:pele"), ("b:1:4:2", "b:1:4:2")],
+    )
+    def test_names_of_happenings_turn_with_it(self, slot: str, turned: str) -> None:
+        assert exchanged_slot(slot) == turned
+
+
+VIEWS = st.lists(
+    st.builds(
+        lambda source, weight, age, runs, status, crossed: SourceView(
+            source,
+            weight,
+            NOW - timedelta(seconds=age),
+            with_sides_exchanged(cricket(runs) | {"status": status}) if crossed else cricket(runs) | {"status": status},
+            is_crossed=crossed,
+        ),
+        source=st.sampled_from("abcd"),
+        weight=st.sampled_from((50, 80)),
+        age=st.integers(0, 60),
+        runs=st.integers(0, 200),
+        status=st.sampled_from(("upcoming", "live", "completed", "abandoned")),
+        crossed=st.booleans(),
+    ),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda one: one.source,
+)
+
+
+@given(VIEWS)
+@settings(max_examples=60, deadline=None)
+def test_the_order_in_which_sources_are_heard_changes_nothing(views: list[SourceView]) -> None:
+    results = [reconcile(order) for order in permutations(views)]
+    assert all(result == results[0] for result in results)
+    play = ("status", "score", "innings")
+    teller = next(one for one in views if one.source == results[0].provenance["status"]["source"])
+    told = with_sides_exchanged(teller.state) if teller.is_crossed else teller.state
+    assert all(results[0].state[field] == told[field] for field in play)

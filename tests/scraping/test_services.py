@@ -1,0 +1,202 @@
+"""scrape_match: one call, one match, one result. The reading itself is a task like any other."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+
+from scraping import policies
+from scraping.engine import Engine
+from scraping.errors import SchemaBreak
+from scraping.models import Lineup, MatchRef, Priority, ScrapeTask, TaskState, TeamAlias
+from scraping.names import squeezed
+from scraping.payloads import Lineups, Resource, Status
+from scraping.scrape import scrape
+from scraping.services import NotScraped, PointInTimeError, ScrapeResult, SofascoreScraperService, WrongMatch
+from scraping.sources import ADAPTERS
+from tests.factories import NOW, football_state, make_match, make_ref
+from tests.scraping.attempts import Clock, stopped_clock
+from tests.scraping.builders import POLICIES, later, open_task
+from tests.scraping.people import ToldAdapter, engine_telling, lineups_of, no_lineups, side_of
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db, pytest.mark.requirement("FS-18")]
+KICKOFF = later(3600)
+
+
+@pytest.fixture(autouse=True)
+def told_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ADAPTERS, "sofascore", ToldAdapter())
+    monkeypatch.setattr(policies, "current", lambda: POLICIES)
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    with stopped_clock(monkeypatch) as stopped:
+        yield stopped
+
+
+@pytest.fixture
+def ref() -> MatchRef:
+    match = make_match(state=football_state(status=Status.UPCOMING), start_time=KICKOFF)
+    return make_ref(match, source="sofascore", source_event_id="77")
+
+
+def call(ref: MatchRef, told: Lineups | Exception, *, wait_seconds: float = 20, **fields: Any) -> ScrapeResult:
+    """The call, and beside it a worker that does what the journal asks for."""
+    asked = {"match_id": ref.match_id, "kickoff_utc": KICKOFF, "home_team": "Arsenal", "away_team": "Chelsea", **fields}
+
+    async def both() -> ScrapeResult:
+        service = SofascoreScraperService(wait_seconds=wait_seconds)
+        working = asyncio.ensure_future(_work(engine_telling(told)))
+        try:
+            return await service.scrape_match(**asked)
+        finally:
+            working.cancel()
+
+    return async_to_sync(both)()
+
+
+async def _work(engine: Engine) -> None:
+    while True:
+        for task_id in await sync_to_async(_due)():
+            await sync_to_async(scrape)(task_id, engine)
+        await asyncio.sleep(0.01)
+
+
+def _due() -> list[int]:
+    pending = ScrapeTask.objects.filter(state=TaskState.PENDING)
+    pending.update(run_at=NOW)  # retries wait for nobody here
+    return list(pending.values_list("pk", flat=True))
+
+
+class TestContract:
+    def test_is_called_as_it_was_asked_for(self) -> None:
+        found = inspect.signature(SofascoreScraperService.scrape_match).parameters
+        names = ("match_id", "kickoff_utc", "home_team", "away_team", "league_id", "season", "priority")
+        assert tuple(found)[1:] == names
+        assert all(found[name].kind is inspect.Parameter.KEYWORD_ONLY for name in names)
+        assert (found["league_id"].default, found["season"].default, found["priority"].default) == (
+            None,
+            None,
+            "normal",
+        )
+        assert inspect.iscoroutinefunction(SofascoreScraperService.scrape_match)
+
+    def test_answers_with_who_plays(self, ref: MatchRef) -> None:
+        result = call(ref, lineups_of(ref), league_id=325, season=2026)
+        assert (result.source, result.source_event_id) == ("sofascore", "77")
+        assert (result.schema_version, result.captured_at, result.raw_payload) == ("sofascore.lineups.v1", NOW, None)
+        assert (result.normalized["match_id"], result.normalized["league_id"]) == (ref.match_id, 325)
+        home = result.normalized["home"]
+        assert (home["formation"], len(home["starters"]), len(home["bench"]), home["xi_missing"]) == ("4-3-3", 11, 2, 0)
+        assert home["starters"][0] | {"name": "Player a1", "position": "M"} == home["starters"][0]
+        assert result.integrity == {
+            "xi_missing": 0,
+            "is_confirmed": True,
+            "missing_required_fields": [],
+            "null_field_rate": 0.0,
+        }
+
+    def test_it_is_a_task_in_the_journal_and_the_rows_are_stored(self, ref: MatchRef) -> None:
+        call(ref, lineups_of(ref), priority="high")
+        task = ScrapeTask.objects.get()
+        assert (task.resource, task.state, task.priority) == (Resource.LINEUPS, TaskState.SUCCESS, Priority.LIVE)
+        assert Lineup.objects.count() == 2
+
+    def test_shares_the_reading_that_is_under_way(self, ref: MatchRef) -> None:
+        waiting = open_task(ref, resource=Resource.LINEUPS)
+        ScrapeTask.objects.update(run_at=later(900))
+        call(ref, lineups_of(ref))
+        assert ScrapeTask.objects.get().pk == waiting
+
+    def test_asked_twice_nothing_is_doubled(self, ref: MatchRef) -> None:
+        first, second = call(ref, lineups_of(ref)), call(ref, lineups_of(ref))
+        assert first.normalized == second.normalized
+        assert Lineup.objects.count() == 2
+
+
+class TestNotThereYet:
+    def test_no_line_ups_is_an_answer_with_flags(self, ref: MatchRef) -> None:
+        result = call(ref, no_lineups(ref))
+        assert result.integrity["xi_missing"] == 1
+        assert result.integrity["missing_required_fields"][:2] == ["home.starters", "away.starters"]
+        assert result.integrity["null_field_rate"] == 1.0
+        assert (result.normalized["home"]["xi_missing"], result.normalized["home"]["starters"]) == (1, [])
+
+    def test_half_an_eleven_is_flagged_on_its_side(self, ref: MatchRef) -> None:
+        result = call(ref, lineups_of(ref, side_of(starters=7), side_of("team_b")))
+        sides = result.normalized["home"]["xi_missing"], result.normalized["away"]["xi_missing"]
+        assert (sides, result.integrity["xi_missing"]) == ((1, 0), 1)
+
+
+@pytest.mark.requirement("FS-1")
+class TestPointInTime:
+    @pytest.mark.parametrize("seconds", [0, 1, 86_400])
+    def test_at_or_after_the_start_nothing_is_read(self, ref: MatchRef, clock: Clock, seconds: int) -> None:
+        clock.now = KICKOFF + timedelta(seconds=seconds)
+        with pytest.raises(PointInTimeError, match="snapshot_type pre_match"):
+            call(ref, lineups_of(ref))
+        assert not ScrapeTask.objects.exists()
+
+    def test_the_start_that_we_know_of_counts_too(self, ref: MatchRef, clock: Clock) -> None:
+        clock.now = KICKOFF
+        with pytest.raises(PointInTimeError):
+            call(ref, lineups_of(ref), kickoff_utc=later(9000))
+
+    def test_a_reading_that_came_too_late_is_refused(self, ref: MatchRef) -> None:
+        with pytest.raises(PointInTimeError, match="read at"):
+            call(ref, lineups_of(ref, at=KICKOFF))
+        assert not Lineup.objects.exists()
+
+    def test_a_time_without_a_zone_means_nothing(self, ref: MatchRef) -> None:
+        with pytest.raises(ValueError, match="no time zone"):
+            call(ref, lineups_of(ref), kickoff_utc=datetime(2026, 1, 10, 13))  # noqa: DTZ001
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("home", "away", "word"),
+        [
+            pytest.param("Flamengo", "Chelsea", "home team", id="another home team"),
+            pytest.param("Arsenal", "Santos", "away team", id="another away team"),
+            pytest.param("Chelsea", "Arsenal", "home team", id="the other way round"),
+            pytest.param("Arsenal Women", "Chelsea Women", "home team", id="their women"),
+        ],
+    )
+    def test_other_teams_are_another_match(self, ref: MatchRef, home: str, away: str, word: str) -> None:
+        with pytest.raises(WrongMatch, match=word):
+            call(ref, lineups_of(ref), home_team=home, away_team=away)
+        assert not ScrapeTask.objects.exists()
+
+    def test_another_spelling_is_the_same_team(self, ref: MatchRef) -> None:
+        TeamAlias.objects.create(
+            sport="football", alias="The Gunners", name="Arsenal", squeezed=squeezed("The Gunners")
+        )
+        result = call(ref, lineups_of(ref), home_team="The Gunners", away_team="Chelsea FC")
+        assert result.integrity["xi_missing"] == 0
+
+    def test_a_match_that_is_not_known_there(self, ref: MatchRef) -> None:
+        with pytest.raises(WrongMatch, match="not known at sofascore"):
+            call(ref, lineups_of(ref), match_id=10**9)
+
+    def test_a_priority_that_there_is_not(self, ref: MatchRef) -> None:
+        with pytest.raises(ValueError, match="normal, high"):
+            call(ref, lineups_of(ref), priority="urgent")
+
+
+class TestFailures:
+    def test_a_reading_that_failed_says_why(self, ref: MatchRef) -> None:
+        with pytest.raises(NotScraped, match="is not a list"):
+            call(ref, SchemaBreak("home.players: is not a list"))
+
+    def test_waits_no_longer_than_it_says_and_the_task_goes_on(self, ref: MatchRef) -> None:
+        asked = {"match_id": ref.match_id, "kickoff_utc": KICKOFF, "home_team": "Arsenal", "away_team": "Chelsea"}
+        with pytest.raises(NotScraped, match="see whether a worker runs"):
+            async_to_sync(SofascoreScraperService(wait_seconds=0).scrape_match)(**asked)
+        assert ScrapeTask.objects.get().state == TaskState.PENDING

@@ -1,0 +1,185 @@
+"""One match at two sources: every happening is served once, by the heavier one's word, under an id that stays."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+
+from scraping import events, queries, slots
+from scraping.models import EventAction, MatchEvent, MatchRef
+from scraping.payloads import Event
+from tests.factories import NOW, make_ref, make_source
+from tests.scraping.builders import later
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both]
+
+
+@pytest.fixture
+def heavy() -> MatchRef:
+    return _heard(make_ref(source=make_source("crex", precedence_weight=100)), NOW)
+
+
+@pytest.fixture
+def light(heavy: MatchRef) -> MatchRef:
+    return _heard(make_ref(heavy.match, source=make_source("espncricinfo", adapter="crex", precedence_weight=80)), NOW)
+
+
+def _heard(ref: MatchRef, at: datetime) -> MatchRef:
+    ref.captured_at = at
+    ref.save(update_fields=("captured_at",))
+    return ref
+
+
+def ball(source: str, index: int, *, runs: int = 1, score: str = "", slot: bool = True, over: int = 3) -> Event:
+    ordinal = over * 6 + index
+    return Event(
+        id=f"{source}-{over}.{index}",
+        kind="runs" if runs else "dot",
+        innings=1,
+        over=f"{over}.{index}",
+        ordinal=ordinal,
+        runs=runs,
+        slot=slots.ball(1, over, index) if slot else "",
+        detail={"score": score} if score else {},
+    )
+
+
+def tell(ref: MatchRef, *told: Event, other: MatchRef, at: datetime = NOW, are_complete: bool = False) -> Any:
+    other.refresh_from_db()
+    return events.store(ref, told, are_complete=are_complete, sequence=7, now=at, others=[other])
+
+
+def served(ref: MatchRef) -> list[tuple[str, int, str, int | None]]:
+    rows, _ = queries.page_of_events(ref.match_id, since=0, limit=500)
+    return [(row.known_as, row.shown_revision, row.action, row.runs) for row in rows]
+
+
+def standing(ref: MatchRef) -> dict[str, int | None]:
+    """What a consumer has who follows the feed."""
+    found: dict[str, int | None] = {}
+    for known_as, _, action, runs in served(ref):
+        if action == EventAction.RETRACT:
+            found.pop(known_as)
+        else:
+            found[known_as] = runs
+    return found
+
+
+@pytest.mark.requirement("BX-3")
+class TestOneHappening:
+    def test_told_twice_is_served_once(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(heavy, ball("a", 1), other=light)
+        changes = tell(light, ball("b", 1), other=heavy)
+        assert served(heavy) == [("a-3.1", 1, "add", 1)]
+        assert (changes.added, changes.served) == (1, 0)
+        assert MatchEvent.objects.filter(match=heavy.match_id).count() == 2, "the other source's word is kept"
+
+    def test_a_lighter_sources_mistake_never_shows(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(heavy, ball("a", 1, runs=1), other=light)
+        tell(light, ball("b", 1, runs=4), other=heavy)
+        tell(light, ball("b", 1, runs=6), other=heavy)
+        assert served(heavy) == [("a-3.1", 1, "add", 1)]
+
+    def test_the_faster_one_is_served_and_keeps_its_id_when_the_heavier_agrees(
+        self, heavy: MatchRef, light: MatchRef
+    ) -> None:
+        tell(light, ball("b", 1), other=heavy)
+        tell(heavy, ball("a", 1), other=light)
+        assert served(heavy) == [("b-3.1", 1, "add", 1)]
+
+    def test_and_is_put_right_under_that_id_when_the_heavier_does_not(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(light, ball("b", 1, runs=4), other=heavy)
+        tell(heavy, ball("a", 1, runs=1), other=light)
+        assert served(heavy) == [("b-3.1", 1, "add", 4), ("b-3.1", 2, "update", 1)]
+        row = MatchEvent.objects.get(source=heavy.source_id)
+        assert (row.event_id, row.reason) == ("a-3.1", "as crex tells it")
+
+    def test_a_score_that_differs_is_put_right_too(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(light, ball("b", 1, score="97/3"), other=heavy)
+        tell(heavy, ball("a", 1, score="96/3"), other=light)
+        assert [action for _, _, action, _ in served(heavy)] == ["add", "update"]
+
+    def test_later_corrections_go_on_under_the_same_id(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(light, ball("b", 1, runs=4), other=heavy)
+        tell(heavy, ball("a", 1, runs=1), other=light)
+        tell(heavy, ball("a", 1, runs=2), other=light)
+        tell(light, ball("b", 1, runs=6), other=heavy)
+        assert served(heavy)[1:] == [("b-3.1", 2, "update", 1), ("b-3.1", 3, "update", 2)]
+
+    def test_what_the_heavier_takes_back_is_gone(self, heavy: MatchRef, light: MatchRef) -> None:
+        told = [ball("a", index) for index in range(1, 7)]
+        tell(light, ball("b", 6), other=heavy)
+        tell(heavy, *told, other=light, are_complete=True)
+        tell(heavy, *told[:-1], other=light, are_complete=True)
+        assert "b-3.6" not in standing(heavy)
+        assert len(standing(heavy)) == 5
+        row = MatchEvent.objects.filter(action=EventAction.RETRACT).get()
+        assert (row.is_served, row.reason) == (True, "the source no longer lists it")
+
+    def test_what_only_the_lighter_has_is_served(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(heavy, ball("a", 1), ball("a", 3), other=light)
+        tell(light, *(ball("b", index) for index in (1, 2, 3)), other=heavy)
+        assert standing(heavy) == {"a-3.1": 1, "a-3.3": 1, "b-3.2": 1}
+
+    def test_a_heavier_source_that_is_silent_loses_the_word(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(heavy, ball("a", 1, runs=1), other=light)
+        _heard(light, later(120))
+        tell(light, ball("b", 1, runs=4), other=heavy, at=later(120))
+        assert standing(heavy) == {"a-3.1": 4}
+
+    def test_one_that_is_only_asked_seldom_is_not_silent(self, heavy: MatchRef, light: MatchRef) -> None:
+        heavy.polling_interval_seconds = 300
+        heavy.save(update_fields=("polling_interval_seconds",))
+        tell(heavy, ball("a", 1, runs=1), other=light)
+        tell(light, ball("b", 1, runs=4), other=heavy, at=NOW + timedelta(minutes=10))
+        assert standing(heavy) == {"a-3.1": 1}
+
+
+class TestWithoutASlot:
+    def test_the_lighter_sources_is_not_served(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(light, ball("b", 1, slot=False), other=heavy)
+        assert served(heavy) == []
+
+    def test_the_heavier_sources_is(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(heavy, ball("a", 1, slot=False), other=light)
+        assert standing(heavy) == {"a-3.1": 1}
+
+    def test_the_ball_before_names_it(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(light, ball("b", 1), other=heavy)
+        tell(light, ball("b", 2, slot=False), ball("b", 3, slot=False), other=heavy)
+        assert set(MatchEvent.objects.values_list("slot", flat=True)) == {slots.ball(1, 3, n) for n in (1, 2, 3)}
+        assert len(standing(heavy)) == 3
+
+    def test_also_over_the_end_of_an_over(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(light, ball("b", 6), other=heavy)
+        following = ball("b", 1, over=4, slot=False).model_copy(update={"ordinal": 3 * 6 + 7})
+        tell(light, following, other=heavy)
+        assert MatchEvent.objects.get(event_id=following.id).slot == slots.ball(1, 4, 1)
+
+
+def test_alone_nothing_is_asked_about_others(heavy: MatchRef, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(2):
+        events.store(heavy, [ball("a", 1)], are_complete=False, sequence=1, now=NOW)
+    assert standing(heavy) == {"a-3.1": 1}
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=some.data())
+def test_whatever_is_told_in_whatever_order_each_ball_is_served_once_as_the_heavier_tells_it(
+    heavy: MatchRef, light: MatchRef, data: some.DataObject
+) -> None:
+    MatchEvent.objects.filter(match=heavy.match_id).delete()
+    truth = {index: data.draw(some.integers(0, 6), label="runs") for index in range(1, 6)}
+    wrong = {index: data.draw(some.integers(0, 6), label="told") for index in truth}
+    steps = data.draw(some.lists(some.tuples(some.booleans(), some.integers(1, 5)), max_size=8), label="windows")
+    for is_heavy, until in [*steps, (True, 5)]:
+        ref, other, runs = (heavy, light, truth) if is_heavy else (light, heavy, wrong)
+        name = "a" if is_heavy else "b"
+        tell(ref, *(ball(name, index, runs=runs[index]) for index in range(1, until + 1)), other=other)
+    shown = standing(heavy)
+    assert {int(known_as[-1]): runs for known_as, runs in shown.items()} == truth
+    assert len(shown) == len(truth)

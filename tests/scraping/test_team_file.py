@@ -1,0 +1,68 @@
+"""config/teams.yaml: checked, written into the table of aliases, never against what an operator has set there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scraping import joining, names, team_file
+from scraping.models import TeamAlias
+from scraping.team_file import TeamFileError
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db]
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "teams.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_projects_own_file_makes_two_names_one_team() -> None:
+    rows = team_file.read(Path("config/teams.yaml"))
+    assert team_file.sync(rows, is_reset=False) == len(rows) == TeamAlias.objects.count()
+    for sport, one, other in (
+        ("cricket", "RCB", "Royal Challengers Bangalore"),
+        ("cricket", "IND-W", "India Women"),
+        ("football", "Atletico-MG", "Atlético Mineiro"),
+        ("football", "Spurs", "Tottenham Hotspur FC"),
+    ):
+        aliases = joining.aliases_of(sport)
+        assert names.sameness(names.team(one, "", aliases), names.team(other, "", aliases)) == names.EXACT
+
+
+def test_no_name_in_it_means_two_teams() -> None:
+    """An alias that is a team's own name as well would make two teams one."""
+    rows = team_file.read(Path("config/teams.yaml"))
+    teams = {(row.sport, names.squeezed(row.name)): row.name for row in rows}
+    assert [row for row in rows if teams.get((row.sport, row.squeezed), row.name) != row.name] == []
+
+
+def test_what_an_operator_has_set_stays(tmp_path: Path) -> None:
+    rows = team_file.read(written(tmp_path, "cricket: {India: [IND]}"))
+    team_file.sync(rows, is_reset=False)
+    TeamAlias.objects.update(name="Bharat")
+    team_file.sync(team_file.read(tmp_path / "teams.yaml"), is_reset=False)
+    assert TeamAlias.objects.get().name == "Bharat"
+    team_file.sync(team_file.read(tmp_path / "teams.yaml"), is_reset=True)
+    assert TeamAlias.objects.get().name == "India"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("chess: {India: [IND]}", "chess"),
+        ("cricket: {India: IND}", "India"),
+        ("cricket: {India: [IND], Indonesia: [ind]}", "ind is India and Indonesia"),
+        ("cricket: [", "teams.yaml"),
+    ],
+)
+def test_a_broken_one_names_what_is_wrong(tmp_path: Path, text: str, named: str) -> None:
+    with pytest.raises(TeamFileError, match=named):
+        team_file.read(written(tmp_path, text))
+
+
+def test_one_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(TeamFileError, match=r"teams\.yaml"):
+        team_file.read(tmp_path / "teams.yaml")

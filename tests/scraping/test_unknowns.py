@@ -1,0 +1,97 @@
+"""Values that no schema knows: counted in memory, written now and then, never lost by a database that is away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+from scraping import unknowns
+from scraping.models import UnknownValue
+from scraping.payloads import Payload, UnknownWord
+from scraping.unknowns import UnknownCounts
+from tests.factories import make_ref, make_source
+from tests.scraping.builders import later, payload_of
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db]
+
+
+@pytest.fixture
+def counts() -> UnknownCounts:
+    make_source("crex")
+    return UnknownCounts()
+
+
+def read(*values: str) -> Payload:
+    words = tuple(UnknownWord(path="status.code", value=value) for value in values)
+    return payload_of(make_ref(), payload_schema="crex.match.v1", unknown=words)
+
+
+def rows() -> dict[str, int]:
+    return dict(UnknownValue.objects.order_by("value").values_list("value", "times_seen"))
+
+
+def test_counts_what_comes_again(counts: UnknownCounts) -> None:
+    for value in ("93", "93", "94"):
+        counts.count("crex", read(value))
+    assert counts.flush(now=later(0)) == 2
+    counts.count("crex", read("93"))
+    assert counts.flush(now=later(40)) == 1
+    assert rows() == {"93": 3, "94": 1}
+    row = UnknownValue.objects.get(value="93")
+    assert (row.path, row.payload_schema, row.first_seen_at, row.last_seen_at) == (
+        "status.code",
+        "crex.match.v1",
+        later(0),
+        later(40),
+    )
+
+
+def test_is_not_written_with_every_heartbeat(counts: UnknownCounts, django_assert_num_queries: Any) -> None:
+    counts.count("crex", read("93"))
+    counts.flush(now=later(0))
+    counts.count("crex", read("93"))
+    with django_assert_num_queries(0):
+        assert counts.flush(now=later(5)) == 0
+    assert counts.flush(now=later(6), is_last=True) == 1
+    assert rows() == {"93": 2}
+
+
+def test_nothing_unknown_costs_nothing(counts: UnknownCounts, django_assert_num_queries: Any) -> None:
+    counts.count("crex", read())
+    with django_assert_num_queries(0):
+        assert counts.flush(now=later(0)) == 0
+
+
+def test_what_could_not_be_written_is_written_the_next_time(
+    counts: UnknownCounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: Any) -> int:
+        raise OperationalError("away")
+
+    counts.count("crex", read("93"))
+    with monkeypatch.context() as broken:
+        broken.setattr(unknowns, "_write", away)
+        with pytest.raises(OperationalError):
+            counts.flush(now=later(0))
+    assert counts.flush(now=later(1)) == 1
+    assert rows() == {"93": 1}
+
+
+def test_a_source_that_invents_words_fills_neither_memory_nor_table(
+    counts: UnknownCounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unknowns, "MOST_COUNTED", 3)
+    monkeypatch.setattr(unknowns, "MOST_ROWS", 3)
+    counts.count("crex", read(*"abcdef"))
+    counts.flush(now=later(0))
+    assert rows() == {"a": 1, "b": 1, "c": 1}
+    counts.count("crex", read("x", "a"))
+    counts.flush(now=later(60))
+    assert rows() == {"a": 2, "b": 1, "c": 1}
+
+
+def test_a_source_that_is_gone_takes_its_words_along(counts: UnknownCounts) -> None:
+    counts.count("nobody", read("93"))
+    assert counts.flush(now=later(0)) == 0

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from stadium.options import add_options, config_of
+from victoryline.management.commands.run_stadium import chosen
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        ["--port", "0", "--programme", "pair:2", "--pace", "50", "--seed", "9", "--session-seconds", "60"],
+        ["--replay", "recordings", "--speed", "2000", "--sites", "crex,espncricinfo", "--loop", "--at-once"],
+        ["--told", "espn:delay=3,names", "--told", "espncricinfo:mistakes=0.1", "--port-file", "some where/port"],
+    ],
+)
+def test_hands_its_options_on_as_they_are(given: list[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    parsed = parser.parse_args(given)
+    assert config_of(parser.parse_args(chosen(vars(parsed)))) == config_of(parsed)
+
+
+def test_knows_every_option_of_the_stadium() -> None:
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    values = {name: Path("x") for name in vars(parser.parse_args([]))} | {"told": ["x"]}
+    words = " ".join(chosen(values))
+    assert all(f"--{name.replace('_', '-')}" in words for name in values)

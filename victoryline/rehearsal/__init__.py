@@ -1,0 +1,1 @@
+"""Recorded matches played once more, through the whole system, into a scratch database; and was everything right?"""
