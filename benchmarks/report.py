@@ -73,6 +73,17 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
         Figure("worker killed: until all matches were updated, p95", ("kinds", "worker", "all_matches_s", "p95"), "s"),
         Figure("kills of each kind", ("times",), ""),
     ),
+    "accuracy": (
+        Figure("recordings", ("recordings",), ""),
+        Figure("balls and wickets expected, over all runs", ("expected",), ""),
+        Figure("present", ("present",), "", "all"),
+        Figure("missing", ("missing",), "", "0"),
+        Figure("doubled", ("doubled",), "", "0"),
+        Figure("wrong", ("wrong",), "", "0"),
+        Figure("scores after an over, checked", ("overs",), ""),
+        Figure("times life", ("speed",), "x"),
+        Figure("outage in the middle", ("outage_seconds",), "s"),
+    ),
     "soak": (
         *_ages("", ""),
         Figure("minutes", ("minutes",), ""),

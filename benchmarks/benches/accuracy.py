@@ -49,9 +49,8 @@ def run(options: Namespace) -> dict[str, Any]:
         for outage in (0.0, options.outage)
     }
     found = {name: _one(name, script) for name, script in runs.items()}
-    totals = {
-        key: sum(one[key] for one in found.values()) for key in ("expected", "present", "missing", "doubled", "wrong")
-    }
+    names = ("expected", "present", "missing", "doubled", "wrong", "overs")
+    totals = {key: sum(one[key] for one in found.values()) for key in names}
     return {
         **totals,
         "recordings": len(files),
