@@ -90,7 +90,7 @@ def card(match: Match, now: datetime) -> dict[str, Any]:
         "next_update_in": _tenths(fresh.next_update_in),
         "sequence": match.sequence,
         "scraper_status": match.scraper_status,
-        "source": refs[0].source.name if refs else "",
+        "source": ", ".join(ref.source.name for ref in refs),  # the one that is believed first
         "start_time": as_utc_iso(match.start_time) if match.start_time else None,
         "updated_at": as_utc_iso(match.last_scraper_update) if match.last_scraper_update else None,
     }

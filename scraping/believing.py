@@ -6,10 +6,11 @@ correction that is never believed would freeze the mistake.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from scraping import serving
 from scraping.errors import PayloadRejected
 from scraping.models import MatchRef
 from scraping.names import Aliases
@@ -30,7 +31,7 @@ def take(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], *, now: da
     if ref.payload and goes_backwards(ref.payload, state) and not _is_confirmed(ref, state, others):
         _note_provisional(ref, state, now)
         return False
-    if ref.suspect_checksum:
+    if ref.match.provisional and not _has_doubts(ref.match.provisional, others, now):
         ref.match.provisional = {}
     if state["toss"] is None:  # only the page tells the toss; a reading that did not see it does not deny it
         state["toss"] = ref.payload.get("toss")
@@ -52,10 +53,27 @@ def _is_confirmed(ref: MatchRef, state: dict[str, Any], others: Sequence[MatchRe
     A match that moves on may never be read twice alike: every reading counts that is below what was known.
     """
     reading, _, suspect = ref.suspect_checksum.partition(":")
-    told = standing(state)
+    told = standing(with_sides_exchanged(state) if ref.is_crossed else state)
     number = int(reading) + 1 if suspect else 1
     ref.suspect_checksum = f"{number}:{checksum_of(told)[:40]}"
-    return number >= BELIEVED_AFTER or any(standing(_oriented(other)) == told for other in others)
+    since = [other for other in others if _is_later(other, ref)]
+    return number >= BELIEVED_AFTER or any(standing(_oriented(other)) == told for other in since)
+
+
+def _is_later(other: MatchRef, ref: MatchRef) -> bool:
+    """Read after the higher score was: who told the lower one before that was only late."""
+    return other.captured_at is not None and (ref.captured_at is None or other.captured_at > ref.captured_at)
+
+
+def _has_doubts(provisional: Mapping[str, Any], others: Sequence[MatchRef], now: datetime) -> bool:
+    """Is the score that waits another source's, and is that source still being read?"""
+    return any(
+        other.source.key == provisional.get("source")
+        and other.suspect_checksum
+        and other.source.is_enabled
+        and serving.teller(other, now=now).is_heard
+        for other in others
+    )
 
 
 def _note_provisional(ref: MatchRef, state: dict[str, Any], now: datetime) -> None:

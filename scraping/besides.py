@@ -29,8 +29,8 @@ def read_lineups(claim: Claim, engine: Engine, ref: MatchRef, target: Target) ->
     if stored.refusal:
         logger.info("Line-ups of %s: %s", ref.key, stored.refusal, extra={"action": "lineups_not_kept"})
     elif stored.changed_sides:
-        sides = " and ".join(stored.changed_sides)
-        logger.info("Line-ups of %s: %s is new", ref.key, sides, extra={"action": "lineups_read"})
+        sides = " and ".join(sorted(stored.changed_sides))
+        logger.info("Line-ups of %s: news of %s", ref.key, sides, extra={"action": "lineups_read"})
 
 
 def _lineups(claim: Claim, engine: Engine, target: Target) -> Lineups:

@@ -1,5 +1,8 @@
 """Where sources disagree about a match: rows that open, are counted, and close when they agree again.
 
+Only a conflict that lasts is logged. Of two sources one is always some seconds late, and a wide or a goal that it has
+not told yet looks like a disagreement: a line for each of those would hide the ones that somebody has to look at.
+
 Sole writer of Conflict. Called inside the transaction that writes the match, with its row locked.
 """
 
@@ -7,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -20,6 +23,7 @@ from scraping.reconcile import FieldConflict
 logger = logging.getLogger("scraping.reconciliation")
 
 Key = tuple[str, frozenset[str]]  # the field and both sources, whichever of them is believed at the moment
+LASTS = timedelta(seconds=15)  # so late a source may be without anybody having to look
 VALUES = ("chosen_source", "chosen_value", "other_source", "other_value", "difference_percent")
 
 
@@ -57,7 +61,6 @@ def _open(match_id: int, found: Sequence[FieldConflict], now: datetime) -> None:
         Conflict(match_id=match_id, field=one.field, first_seen_at=now, last_seen_at=now, **_values(one))
         for one in found
     )
-    _log("Sources disagree about %s of match %s: %s says %s, %s says %s", match_id, found, logger.warning, "conflict")
 
 
 def _count(seen: Sequence[tuple[Conflict, FieldConflict]], now: datetime) -> None:
@@ -68,6 +71,9 @@ def _count(seen: Sequence[tuple[Conflict, FieldConflict]], now: datetime) -> Non
         values = _values(one)
         if any(getattr(row, name) != value for name, value in values.items()):
             Conflict.objects.filter(pk=row.pk).update(**values)
+    text = "Sources disagree about %s of match %s: %s says %s, %s says %s"
+    lasting = [one for row, one in seen if not _was_told(row) and now - row.first_seen_at >= LASTS]
+    _log(text, seen[0][0].match_id, lasting, logger.warning, "conflict")
     Conflict.objects.filter(pk__in=[row.pk for row, _ in seen]).update(times_seen=F("times_seen") + 1, last_seen_at=now)
 
 
@@ -75,7 +81,12 @@ def _close(rows: Sequence[Conflict], now: datetime) -> None:
     if rows:
         Conflict.objects.filter(pk__in=[row.pk for row in rows]).update(resolved_at=now)
         text = "Sources agree again about %s of match %s: %s said %s, %s said %s"
-        _log(text, rows[0].match_id, rows, logger.info, "agreement")
+        _log(text, rows[0].match_id, [row for row in rows if _was_told(row)], logger.info, "agreement")
+
+
+def _was_told(row: Conflict) -> bool:
+    """Has it lasted long enough to be in the log?"""
+    return row.last_seen_at - row.first_seen_at >= LASTS
 
 
 def _values(one: Conflict | FieldConflict) -> dict[str, Any]:

@@ -77,14 +77,14 @@ def _write(
     """False where another list or job has just written it."""
     try:
         with transaction.atomic():
-            match_id = place.match_id or _new_match(found, now)
+            match_id = _still_free(place.match_id, source) or _new_match(found, now)
             crash_point("discover.match")
             MatchRef.objects.create(
                 source=source,
                 match_id=match_id,
                 source_event_id=found.source_event_id,
                 url=found.url,
-                is_crossed=place.is_crossed,
+                is_crossed=place.is_crossed and match_id == place.match_id,
                 next_poll_at=first_poll_at,
                 created_at=now,
             )
@@ -92,6 +92,16 @@ def _write(
     except IntegrityError:
         return False
     return True
+
+
+def _still_free(match_id: int | None, source: Source) -> int | None:
+    """The match, locked, if it has not become part of another one meanwhile, and got no reference of this source."""
+    if match_id is None:
+        return None
+    free = Match.objects.select_for_update().filter(pk=match_id, merged_into=None).values_list("pk", flat=True)
+    if not list(free) or MatchRef.objects.filter(match=match_id, source=source).exists():
+        return None  # then it is one more match, and compared again by the sweep that follows
+    return match_id
 
 
 def _new_match(found: DiscoveredMatch, now: datetime) -> int:

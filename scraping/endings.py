@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from scraping import journal
 from scraping.jobs.complete import complete_ones
@@ -22,6 +22,7 @@ from scraping.payloads import Resource, Sport, Status
 from scraping.signals import match_incomplete, match_settled
 from scraping.sources import ADAPTERS
 from scraping.sources.base import HasFigures
+from victoryline.lib.store import STORE_AWAY
 from victoryline.lib.times import as_utc_iso
 
 logger = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 AGAIN_AFTER = (timedelta(minutes=5), timedelta(minutes=15), timedelta(minutes=60))
 LAST_READS = (Resource.FULL, Resource.FIGURES, Resource.COMMENTARY)
 AT_ONCE = 50
+READABLE: dict[str, Any] = {"gone_at": None, "is_watched": True, "source__is_enabled": True}
 
 
 def sync_at_turn(ref: MatchRef, *, now: datetime) -> int:
@@ -53,7 +55,7 @@ class Checks:
 def look(match: Match) -> Checks:
     """Look at what is stored of a match, at all its sources."""
     refs = list(match.refs.select_related("source", "match"))
-    has_holes = any(ref.has_gap for ref in refs)
+    has_holes = any(ref.has_gap for ref in _telling(refs))
     if match.status != Status.COMPLETED:  # called off: there may be nothing but that
         return Checks(result=None, score=None, figures=None, events=not has_holes)
     has_figures = any(_has_figures(ref) for ref in refs)
@@ -63,6 +65,11 @@ def look(match: Match) -> Checks:
         figures=PlayerFigure.objects.filter(match=match).exists() if has_figures else None,
         events=not has_holes and bool(complete_ones(refs)),
     )
+
+
+def _telling(refs: Sequence[MatchRef]) -> Sequence[MatchRef]:
+    """Those that can still be read. A hole at a source that has the match no more can't be filled there."""
+    return [ref for ref in refs if ref.gone_at is None and ref.source.is_enabled] or refs
 
 
 def _has_score(match: Match) -> bool:
@@ -80,9 +87,28 @@ def settle_ended(now: datetime) -> list[int]:
     """One step with each match that has ended and is not settled; the ids of those whose standing is new."""
     is_new_end = Q(final_sync_at=None) | Q(final_sync_at__lt=F("completed_at"))
     waiting = Match.objects.filter(is_new_end, lifecycle=MatchLifecycle.COMPLETED, merged_into=None)
-    waiting = waiting.exclude(completed_at=None).order_by("-completed_at")
+    waiting = waiting.exclude(completed_at=None).exclude(_is_being_read()).order_by("-completed_at")
     due = [pk for pk, checks, ended_at in _brief(waiting) if not _rests(checks, ended_at, now)]
-    return [match_id for match_id in due[:AT_ONCE] if _settle(match_id, now)]
+    return [match_id for match_id in due[:AT_ONCE] if _settle_safely(match_id, now)]
+
+
+def _is_being_read() -> Exists:
+    """Of these there is nothing to say yet: many that wait for one source must not keep the others from their turn."""
+    where = {f"ref__{name}": value for name, value in READABLE.items()}
+    open_tasks = ScrapeTask.objects.filter(resource__in=LAST_READS, state__in=OPEN_STATES, **where)
+    return Exists(open_tasks.filter(ref__match=OuterRef("pk")))
+
+
+def _settle_safely(match_id: int, now: datetime) -> bool:
+    """One match that cannot be judged does not cost the others their end."""
+    try:
+        return _settle(match_id, now)
+    except STORE_AWAY:
+        raise
+    except Exception:
+        extra = {"action": "match_not_settled", "match_id": match_id}
+        logger.exception("Match %s has ended and could not be judged", match_id, extra=extra)
+        return False
 
 
 def _brief(matches: QuerySet[Match]) -> list[tuple[int, dict[str, Any], datetime]]:
@@ -120,7 +146,7 @@ def _settle(match_id: int, now: datetime) -> bool:
 
 def _readable(match: Match) -> list[MatchRef]:
     """Where the match can still be read."""
-    refs = match.refs.filter(gone_at=None, is_watched=True, source__is_enabled=True)
+    refs = match.refs.filter(**READABLE)
     return list(refs.select_related("source", "match"))
 
 
@@ -182,7 +208,11 @@ def _read_corrected_figures(match: Match, now: datetime) -> None:
     """A source that has corrected a match after its end may have corrected its players' figures with it."""
     archive = getattr(match, "archive", None)
     if archive is not None and match.last_changed_at is not None and match.last_changed_at > archive.created_at:
-        refs = [ref for ref in _readable(match) if _has_figures(ref)]
+        asked = ScrapeTask.objects.filter(
+            ref__match=match, resource=Resource.FIGURES, created_at__gte=match.last_changed_at
+        )
+        done = set(asked.values_list("ref_id", flat=True))  # a record that cannot be written is tried again and again
+        refs = [ref for ref in _readable(match) if _has_figures(ref) and ref.pk not in done]
         journal.open_tasks([_task(ref, Resource.FIGURES, now) for ref in refs], now=now)
 
 

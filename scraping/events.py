@@ -10,7 +10,8 @@ from datetime import datetime
 from scraping import serving, slots
 from scraping.errors import PayloadRejected
 from scraping.models import EventAction, MatchEvent, MatchRef
-from scraping.payloads import Event
+from scraping.payloads import Event, Sport
+from scraping.reconcile import exchanged_detail, exchanged_slot
 from victoryline.lib.crash import crash_point
 
 
@@ -55,10 +56,11 @@ def store(
     rows += [_correction(ref, e, current[e.id], sequence, now) for e in corrected]
     rows += [_retraction(row, sequence, now) for row in gone]
     _name_unnamed(ref, rows, current)
+    heard_at = min(now, ref.captured_at or now)  # what waited for the database was read when the others were
     serving.decide(
         rows,
         own=serving.teller(ref, now=now, is_speaking=True),
-        others=[serving.teller(other, now=now) for other in others],
+        others=[serving.teller(other, now=heard_at) for other in others],
     )
     for row in rows:
         row.sequence -= not row.is_served  # consumers see no difference, so the match stays where it is
@@ -114,6 +116,11 @@ def _refuse_mass_retraction(gone: int, known: int) -> None:
 
 
 def _row(ref: MatchRef, event: Event, revision: int, sequence: int, now: datetime) -> MatchEvent:
+    """With the sides as the match has them; the fingerprint is that of the event as the source tells it."""
+    slot, detail = event.slot, event.detail
+    if ref.is_crossed:
+        has_goals = ref.match.sport == Sport.FOOTBALL
+        slot, detail = exchanged_slot(slot), exchanged_detail(detail, has_goals=has_goals)
     return MatchEvent(
         match_id=ref.match_id,
         source_id=ref.source_id,
@@ -121,7 +128,7 @@ def _row(ref: MatchRef, event: Event, revision: int, sequence: int, now: datetim
         revision=revision,
         action=EventAction.ADD if revision == 1 else EventAction.UPDATE,
         sequence=sequence,
-        slot=event.slot,
+        slot=slot,
         kind=event.kind,
         ordinal=event.ordinal,
         innings=event.innings,
@@ -130,7 +137,7 @@ def _row(ref: MatchRef, event: Event, revision: int, sequence: int, now: datetim
         runs=event.runs,
         is_critical=event.is_critical,
         description=event.description,
-        detail=event.detail,
+        detail=detail,
         fingerprint=event.fingerprint(),
         happened_at=event.happened_at,
         created_at=now,
@@ -140,6 +147,7 @@ def _row(ref: MatchRef, event: Event, revision: int, sequence: int, now: datetim
 def _correction(ref: MatchRef, event: Event, before: MatchEvent, sequence: int, now: datetime) -> MatchEvent:
     row = _row(ref, event, before.revision + 1, sequence, now)
     row.slot, row.reason = row.slot or before.slot, "the source corrected it"
+    row.public_id, row.public_revision = before.public_id, before.public_revision and before.public_revision + 1
     return row
 
 

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
 from django.utils import timezone
 
 from scraping.engine import Engine
-from scraping.errors import AuthExpired, Blocked, BreakerOpen, Gone, ResourceLost, ScrapingError
+from scraping.errors import AuthExpired, Blocked, BreakerOpen, Gone, ResourceLost, SchemaBreak, ScrapingError
 from scraping.models import Source
 from scraping.payloads import DiscoveredMatch
-from scraping.readings import Reading
+from scraping.readings import Document, Reading, ReadMode, RefInfo, Site
 from scraping.sights import shown
 from scraping.sites import site_of
-from scraping.sources.base import Adapter, HasFixtures
+from scraping.sources.base import Adapter, HasFixtures, HasMoreFixtures, ListPlan
 
 logger = logging.getLogger(__name__)
 
 EVERY = timedelta(minutes=30)
 AGAIN = timedelta(minutes=5)  # after days that could not be read
 DAYS = 4  # today and the next three
+NOT_FOUND = 404
+MOST_LISTS = 24  # readings of one day, of a source whose first list names others
 Asked = tuple[str, tuple[tuple[str, bytes | None], ...]]  # the page, and what is asked besides
 HOPELESS = (Blocked, AuthExpired, BreakerOpen, ResourceLost)  # what fails one day fails the others as well
 
@@ -40,7 +42,7 @@ def read(source: Source, adapter: Adapter, engine: Engine, *, now: datetime) -> 
     if not isinstance(adapter, HasFixtures) or not _is_due(source, now):
         return Fixtures()
     found: list[DiscoveredMatch] = []
-    asked: dict[Asked, Reading] = {}
+    asked: dict[Asked, list[Reading]] = {}
     failed = 0
     for day in (now.date() + timedelta(days=number) for number in range(DAYS)):
         try:
@@ -63,13 +65,45 @@ def _is_due(source: Source, now: datetime) -> bool:
 
 
 def _read_day(
-    source: Source, adapter: HasFixtures, engine: Engine, day: date, asked: dict[Asked, Reading]
+    source: Source, adapter: HasFixtures, engine: Engine, day: date, asked: dict[Asked, list[Reading]]
 ) -> list[DiscoveredMatch]:
     """`asked`: what was read for the days before. A source with one list for all of them is asked once."""
     plan = adapter.fixture_plan(source.base_url, day)
     key = plan.url, tuple((request.url, request.body) for request in plan.requests)
     if key not in asked:
-        visits_from = engine.traffic.visits_from(source.pk, timezone.now())
-        asked[key] = engine.reader.planned_list(site_of(source), plan, visits_from=visits_from)
-    with shown(asked[key]):
-        return adapter.parse_fixtures(asked[key], source.base_url, day)
+        asked[key] = _readings(source, adapter, engine, day)
+    found: list[DiscoveredMatch] = []
+    for reading in asked[key]:
+        with shown(reading):
+            found += adapter.parse_fixtures(reading, source.base_url, day)
+    return found
+
+
+def _readings(source: Source, adapter: HasFixtures, engine: Engine, day: date) -> list[Reading]:
+    """The list of a day, and those that it names."""
+    site, plan = site_of(source), adapter.fixture_plan(source.base_url, day)
+    visits_from = engine.traffic.visits_from(source.pk, timezone.now())
+    readings = [engine.reader.planned_list(site, plan, visits_from=visits_from)]
+    while isinstance(adapter, HasMoreFixtures):
+        with shown(readings[-1]):
+            requests = adapter.more_fixtures(readings, source.base_url, day)
+        if not requests:
+            break
+        if len(readings) == MOST_LISTS:
+            raise SchemaBreak(f"the lists of {day} do not end: {len(readings)} were read", url=plan.url)
+        readings.append(_named(site, replace(plan, requests=requests), engine, visits_from))
+    return readings
+
+
+def _named(site: Site, plan: ListPlan, engine: Engine, visits_from: datetime | None) -> Reading:
+    """Lists that another one names. One that is not there is an empty one, and costs none of the others."""
+    try:
+        return engine.reader.planned_list(site, plan, visits_from=visits_from)
+    except Gone as error:
+        if len(plan.requests) == 1:
+            (request,) = plan.requests
+            gone = Document(request.name, request.url, error.http_status or NOT_FOUND, "", b"")
+            return Reading(RefInfo("", request.url), ReadMode.DIRECT, timezone.now(), {request.name: gone})
+    alone = [_named(site, replace(plan, requests=(request,)), engine, visits_from) for request in plan.requests]
+    documents = {name: document for reading in alone for name, document in reading.documents.items()}
+    return replace(alone[-1], documents=documents)

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from scraping import believing, conflicts, errors_log, events, joining, lifecycle, scrapers, takeovers
@@ -25,7 +26,6 @@ from scraping.reconcile import (
     Reconciled,
     SourceView,
     delta,
-    exchanged_slot,
     reconcile,
 )
 from scraping.resilience.interval import COMPLETED_SECONDS, Activity, Pace, interval_seconds
@@ -89,7 +89,7 @@ def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt, known:
     crash_point("ingest.locked")
     match = ref.match
     before = _columns_of(match, SCRAPED_COLUMNS), _columns_of(ref, READ_COLUMNS)
-    others = _other_refs(ref) if getattr(known, "has_other_sources", True) else []
+    others = _other_refs(ref)
     aliases = joining.aliases_of(match.sport) if others else NO_ALIASES
     if not believing.take(ref, payload, others, now=attempt.now):
         return _ask_again_soon(ref, pace, attempt.now)
@@ -134,6 +134,7 @@ def replay(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> Ev
     if changes:
         events.advance(ref, payload.events)
         ref.save(update_fields=("events_seen", "events_through"))
+    if changes.served:
         match.sequence += 1
         match.last_changed_at = attempt.now
         match.save(update_fields=("sequence", "last_changed_at"))
@@ -173,10 +174,14 @@ def close_gone(ref_id: int, *, now: datetime) -> None:
     ref = _locked(ref_id)
     match = ref.match
     before = match.status
-    ref.gone_at = ref.gone_at or now
-    if MatchRef.objects.filter(match=match, gone_at=None, is_watched=True).exclude(pk=ref.pk).exists():
+    ref.gone_at, ref.suspect_checksum = ref.gone_at or now, ""
+    if match.provisional.get("source") == ref.source.key:  # nobody will confirm it any more
+        match.provisional = {}
+        match.save(update_fields=("provisional",))
+    telling = MatchRef.objects.filter(match=match, gone_at=None, is_watched=True, source__is_enabled=True)
+    if telling.exclude(pk=ref.pk).exists():
         ref.next_poll_at = now + timedelta(seconds=COMPLETED_SECONDS)
-        ref.save(update_fields=("gone_at", "next_poll_at"))
+        ref.save(update_fields=("gone_at", "next_poll_at", "suspect_checksum"))
         scrapers.stop(ref, reason="the source no longer has the match, another one does", now=now)
         return
     lifecycle.complete_gone(match, now=now)
@@ -189,7 +194,7 @@ def close_gone(ref_id: int, *, now: datetime) -> None:
         attempt = Attempt("", ref.captured_at or now, had_failures=False, now=now)
         _write_snapshot(match, ref, None, attempt, before=old)
     ref.next_poll_at = now + timedelta(seconds=COMPLETED_SECONDS)
-    ref.save(update_fields=("next_poll_at", "gone_at"))
+    ref.save(update_fields=("next_poll_at", "gone_at", "suspect_checksum"))
     crash_point("gone.closed")
     _announce_after_commit(match, is_changed=match.status != before, ref=ref)
 
@@ -200,7 +205,8 @@ def _locked(ref_id: int, *, match_id: int | None = None) -> MatchRef:
     if match_id is None:
         match_id = MatchRef.objects.values_list("match_id", flat=True).get(pk=ref_id)
     match = Match.objects.select_for_update().get(pk=match_id)
-    ref = MatchRef.objects.select_related("source").get(pk=ref_id)
+    others = MatchRef.objects.filter(match_id=OuterRef("match_id")).exclude(pk=ref_id).exclude(captured_at=None)
+    ref = MatchRef.objects.select_related("source").annotate(is_told_elsewhere=Exists(others)).get(pk=ref_id)
     if ref.match_id != match_id:  # joined with another match since it was read
         return _locked(ref_id)
     ref.match = match
@@ -208,7 +214,12 @@ def _locked(ref_id: int, *, match_id: int | None = None) -> MatchRef:
 
 
 def _other_refs(ref: MatchRef) -> list[MatchRef]:
-    """The match at its other sources, those that have been read. `ref` is locked with its match, and so are they."""
+    """The match at its other sources, those that have been read. `ref` is locked with its match, and so are they.
+
+    Where there is none that costs no query; one that came while this reading was made is among them.
+    """
+    if not getattr(ref, "is_told_elsewhere", True):
+        return []
     refs = MatchRef.objects.filter(match_id=ref.match_id).exclude(pk=ref.pk).exclude(captured_at=None)
     return list(refs.select_related("source"))
 
@@ -223,8 +234,6 @@ def _ask_again_soon(ref: MatchRef, pace: Pace, now: datetime) -> Ingested:
 
 def _store_events(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], now: datetime) -> EventChanges:
     found = payload.events
-    if ref.is_crossed:
-        found = tuple(event.model_copy(update={"slot": exchanged_slot(event.slot)}) for event in found)
     checksum = events.checksum(found)
     if checksum == ref.events_checksum:
         return EventChanges()
@@ -255,6 +264,7 @@ def _renew(match: Match, reconciled: Reconciled, *, has_new_events: bool, now: d
 
 
 def _reconciled(match: Match, ref: MatchRef, others: Sequence[MatchRef], aliases: Aliases) -> Reconciled:
+    """What a source said that was switched off since counts no more: an end of the match would count for ever."""
     views = [
         SourceView(
             one.source.key,
@@ -263,7 +273,7 @@ def _reconciled(match: Match, ref: MatchRef, others: Sequence[MatchRef], aliases
             one.payload,
             is_crossed=one.is_crossed,
         )
-        for one in (ref, *others)
+        for one in (ref, *(other for other in others if other.source.is_enabled))
         if one.captured_at is not None
     ]
     return reconcile(views, known=match.payload, aliases=aliases)

@@ -68,16 +68,21 @@ def store(found: Lineups, *, ref_id: int, now: datetime) -> Stored:
     try:
         kind = kind_at(found.captured_at, kickoff=kickoff, status=Status(match.status))
     except PointInTimeError as error:
-        _plan(ref, None, found.captured_at)
+        _plan(ref, _next_look(ref, now), found.captured_at)
         return Stored(None, refusal=str(error))
     shot = _Shot(ref, kind, found.payload_schema, kickoff or now, found.captured_at)
     changed = [side.side for side in _oriented(ref, found.lineups) if _write(shot, side, now)]
-    at = None
-    if kind is SnapshotType.PRE_MATCH and kickoff is not None:
-        window = timedelta(hours=settings.CONFIG.lineup_window_hours)
-        at = next_look(kickoff, now, is_settled=is_settled(ref), window=window)
-    _plan(ref, at, found.captured_at)
+    _plan(ref, _next_look(ref, now), found.captured_at)
     return Stored(kind, tuple(changed))
+
+
+def _next_look(ref: MatchRef, now: datetime) -> datetime | None:
+    """By the start that the match has, as the scheduler does: by another one of this source's it would never rest."""
+    start = ref.match.start_time
+    if start is None or ref.match.status != Status.UPCOMING:
+        return None
+    window = timedelta(hours=settings.CONFIG.lineup_window_hours)
+    return next_look(start, now, is_settled=is_settled(ref), window=window)
 
 
 def is_settled(ref: MatchRef) -> bool:

@@ -37,6 +37,7 @@ from scraping.models import (
     Scraper,
     ScrapeTask,
     Snapshot,
+    Source,
     TaskTransition,
 )
 from scraping.payloads import Status
@@ -50,6 +51,7 @@ MAX_BYTES = 32 * 1024 * 1024  # before it is packed; what comes after is left ou
 MEGABYTE = 1024 * 1024
 MAX_CARRIED_BYTES = 8 * MEGABYTE  # of the record before, packed: a larger one is not taken apart again
 CARRIED = ("scrapers", "errors", "tasks", "transitions", "snapshots")  # what retention takes while a match lives on
+SOURCE_COLUMNS = ("id", "key", "name", "precedence_weight")  # who the rows' numbers mean, for `manage.py replay`
 LONG = timedelta(hours=12)
 
 
@@ -118,7 +120,8 @@ def _before(match: Match) -> dict[str, Any]:
 
 def _pieces(match: Match, now: datetime, *, before: Mapping[str, Any]) -> Iterator[bytes]:
     """One JSON object, row by row: a match of five days need not be in memory at once."""
-    head = {"format": FORMAT, "written_at": as_utc_iso(now), "match": _row(match)}
+    sources = Source.objects.filter(refs__match=match).order_by("pk").values(*SOURCE_COLUMNS)
+    head = {"format": FORMAT, "written_at": as_utc_iso(now), "match": _row(match), "sources": list(sources)}
     yield _dump(head)[:-1]
     room, cut = MAX_BYTES, []
     for name, rows in _tables(match):

@@ -120,8 +120,10 @@ def _counts_as_before(ref: MatchRef, captured_at: datetime) -> bool:
     if not getattr(ref, "has_other_sources", True):
         return True
     oldest: datetime | None = getattr(ref, "oldest_other", None)
-    if oldest is None or ref.captured_at is None:
+    if ref.captured_at is None or not hasattr(ref, "oldest_other"):
         return False
+    if oldest is None:  # no other one was ever read
+        return True
     return captured_at - min(oldest, ref.captured_at) <= SIDE_BY_SIDE
 
 

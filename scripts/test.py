@@ -40,14 +40,9 @@ SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile")
 MOSTLY_WAITING = ("-n", "3", "--dist", "loadfile")  # for browsers and processes to start, and for times to run out
 PHASES = (
     Phase("fast", "SQLite", "not slow and not scaled", SIDE_BY_SIDE),
-    Phase("scaled", "PostgreSQL and Redis", "(both or scaled) and not slow", SIDE_BY_SIDE, needs_servers=True),
+    Phase("scaled", "PostgreSQL and Redis", "(both or scaled) and not faults_only", SIDE_BY_SIDE, needs_servers=True),
     Phase("slow", "browsers and systems", "slow and not alone and not scaled and not faults_only", MOSTLY_WAITING),
     Phase("slow-alone", "whole systems, one at a time", "slow and alone and not scaled and not faults_only"),
-    Phase(
-        *("slow-scaled", "whole systems on PostgreSQL and Redis"),
-        "slow and (both or scaled) and not faults_only",
-        needs_servers=True,
-    ),
 )
 
 

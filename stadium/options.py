@@ -63,7 +63,7 @@ def config_of(chosen: argparse.Namespace) -> StadiumConfig:
         wanted["told"] = tuple(_manner(text) for text in wanted["told"])
     config = StadiumConfig(**wanted)
     if not 0 <= config.pace <= MAX_PACE:
-        raise ValueError(f"--pace must be between 0 and {MAX_PACE:g}")
+        raise ValueError(f"--pace (or --speed) must be between 0 and {MAX_PACE:g}")
     if not config.programme.startswith("replay:"):
         slots_of(config.programme)
     return config

@@ -19,8 +19,25 @@ from scraping.reconcile import in_words
 from victoryline.lib.admin import CAREFUL, GOOD, HistoryAdmin, HistoryInline
 
 LONGEST_VALUE = 80
-COLUMNS = ("field", "chosen_source", "chosen_value", "other_source", "other_value", "difference_percent")
+COLUMNS = ("field", "served", "not_served", "difference")
 STATE_COLOURS = {"open": CAREFUL, "agreed": GOOD}
+
+
+class BothSides:
+    """The columns of a conflict that people compare: what is served and what is not, each with who says so."""
+
+    @admin.display(description="served", ordering="chosen_source")
+    def served(self, conflict: Conflict) -> str:
+        return _claim(conflict.chosen_value, conflict.chosen_source)
+
+    @admin.display(description="not served", ordering="other_source")
+    def not_served(self, conflict: Conflict) -> str:
+        return _claim(conflict.other_value, conflict.other_source)
+
+    @admin.display(description="difference", ordering="difference_percent")
+    def difference(self, conflict: Conflict) -> str:
+        percent = conflict.difference_percent
+        return "-" if percent is None else f"{percent:g} %"
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -37,8 +54,12 @@ class StateFilter(admin.SimpleListFilter):
 
 
 @admin.register(Conflict)
-class ConflictAdmin(HistoryAdmin):
-    list_display = ("match", *COLUMNS, "shown_state", "times_seen", "first_seen_at", "last_seen_at")
+class ConflictAdmin(BothSides, HistoryAdmin):
+    none_yet = (
+        "No two sources of a match disagree, and none ever did. A row appears when they differ by more than 5 % in a "
+        "score, or contradict each other in status, toss, teams or start."
+    )
+    list_display = ("match", "shown_state", *COLUMNS, "times_seen", "first_seen_at", "last_seen_at")
     list_filter = (StateFilter, "chosen_source", "other_source", "field")
     list_select_related = ("match",)
     search_fields = ("field", "match__title", "chosen_source", "other_source")
@@ -56,7 +77,7 @@ class ConflictAdmin(HistoryAdmin):
         return "open" if conflict.resolved_at is None else "agreed"
 
 
-class ConflictInline(HistoryInline):
+class ConflictInline(BothSides, HistoryInline):
     """Of a match: what is open now."""
 
     model = Conflict
@@ -69,17 +90,22 @@ class ConflictInline(HistoryInline):
         return rows.filter(resolved_at__isnull=True)
 
 
+def _claim(value: object, source: str) -> str:
+    return f"{in_words(value)[:LONGEST_VALUE]} ({source})"
+
+
 def provenance_table(match: Match) -> SafeString:
     """Each field: what is served, who said so, how long ago, and what the others say."""
     if not match.provenance:
-        return format_html("{}", "-")
+        return format_html("{}", "Nothing has been read yet.")
     lines = format_html_join(
         "",
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+        "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
         _lines(match, timezone.now()),
     )
     heads = format_html_join("", "<th>{}</th>", ((name,) for name in ("field", "value", "source", "age", "others say")))
-    return format_html('<table class="console-text text-xs"><tr>{}</tr>{}</table>', heads, lines)
+    table = format_html('<table class="console-table text-xs"><tr>{}</tr>{}</table>', heads, lines)
+    return format_html('<div class="console-scroll">{}</div>', table)
 
 
 def _lines(match: Match, now: datetime) -> Iterator[tuple[str, str, str, str, str]]:

@@ -15,18 +15,23 @@ from django.template.loader import render_to_string
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from unfold.decorators import display
 
 from scraping import match_logs
 from scraping.admin.evidence import SAFE_HEADERS
 from scraping.models import Lineup, LineupPlayer, Match, MatchArchive, PlayerFigure, SnapshotType
 from scraping.queries import lineups_of
-from victoryline.lib.admin import HistoryAdmin, HistoryInline, json_block
+from victoryline.lib.admin import CAREFUL, GOOD, NEWS, HistoryAdmin, HistoryInline, json_block
 
 KINDS = {SnapshotType.PRE_MATCH.value: "Before the start", SnapshotType.POST_MATCH.value: "After the end"}
 CHECKS = ("result", "score", "figures", "events")
 WORDS = {True: "there", False: "missing", None: "not expected"}
 WHEN = "%d %b %H:%M:%S UTC"
 GONE = "The file is gone, or is not the one that was written. A match that is still read gets a new one."
+
+
+CONFIRMED, EXPECTED, INCOMPLETE = "confirmed", "expected", "fewer than eleven"
+STATE_COLOURS = {CONFIRMED: GOOD, EXPECTED: NEWS, INCOMPLETE: CAREFUL}
 
 
 class PlayerInline(HistoryInline):
@@ -37,21 +42,31 @@ class PlayerInline(HistoryInline):
 
 @admin.register(Lineup)
 class LineupAdmin(HistoryAdmin):
-    list_display = (
-        "match",
-        "side",
-        "snapshot_type",
-        "source",
-        "formation",
-        "is_confirmed",
-        "xi_missing",
-        "captured_at",
-    )
+    none_yet = "No line-ups have been read. Matches are looked at by themselves from 72 hours before their start on."
+    list_display = ("match", "team", "kind", "source", "formation", "shown_state", "captured_at")
     list_filter = ("snapshot_type", "is_confirmed", "xi_missing", "source")
     list_select_related = ("match", "source")
     search_fields = ("match__title", "formation", "players__name")
     ordering = ("-id",)
     inlines = (PlayerInline,)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Lineup]:
+        rows: QuerySet[Lineup] = super().get_queryset(request)
+        return rows.defer("match__payload", "match__provenance")
+
+    @admin.display(description="team", ordering="side")
+    def team(self, row: Lineup) -> str:
+        return _team(row.match, row.side)
+
+    @admin.display(description="of when", ordering="snapshot_type")
+    def kind(self, row: Lineup) -> str:
+        return KINDS.get(row.snapshot_type, row.snapshot_type).lower()
+
+    @display(description="state", label=STATE_COLOURS)  # type: ignore[untyped-decorator]
+    def shown_state(self, row: Lineup) -> str:
+        if row.xi_missing:
+            return INCOMPLETE
+        return CONFIRMED if row.is_confirmed else EXPECTED
 
 
 @admin.register(LineupPlayer)
@@ -65,13 +80,22 @@ class LineupPlayerAdmin(HistoryAdmin):
 
 @admin.register(PlayerFigure)
 class PlayerFigureAdmin(HistoryAdmin):
-    list_display = ("name", "match", "side", "role", "innings", "source", "captured_at")
+    none_yet = "No figures have been read. They are, when a match has ended."
+    list_display = ("name", "match", "team", "role", "innings", "source", "captured_at")
     list_filter = ("role", "source")
     list_select_related = ("match", "source")
     search_fields = ("name", "player_id_ext", "match__title")
     ordering = ("-id",)
     exclude = ("values",)
     readonly_fields = ("shown_values",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[PlayerFigure]:
+        rows: QuerySet[PlayerFigure] = super().get_queryset(request)
+        return rows.defer("match__payload", "match__provenance")
+
+    @admin.display(description="team", ordering="side")
+    def team(self, figure: PlayerFigure) -> str:
+        return _team(figure.match, figure.side)
 
     @admin.display(description="figures")
     def shown_values(self, figure: PlayerFigure) -> SafeString:
@@ -80,6 +104,7 @@ class PlayerFigureAdmin(HistoryAdmin):
 
 @admin.register(MatchArchive)
 class MatchArchiveAdmin(HistoryAdmin):
+    none_yet = "No match has ended yet. The record of one that has is kept as a file and listed here."
     list_display = ("match", "file", "size", "created_at")
     search_fields = ("match__title", "file", "sha256")
     ordering = ("-id",)
@@ -141,7 +166,7 @@ def _group(match: Match, kind: str, source: str, sides: list[Lineup]) -> dict[st
         "read": f"{newest:{WHEN}}",
         "sides": [
             {
-                "team": getattr(match, row.side) or row.side,
+                "team": _team(match, row.side),
                 "formation": row.formation,
                 "note": _note(row),
                 "lists": _lists(row.players.all()),
@@ -149,6 +174,10 @@ def _group(match: Match, kind: str, source: str, sides: list[Lineup]) -> dict[st
             for row in sides
         ],
     }
+
+
+def _team(match: Match, side: str) -> str:
+    return getattr(match, side) or side.replace("_", " ")
 
 
 def _note(row: Lineup) -> str:
@@ -166,7 +195,7 @@ def ending_block(match: Match) -> SafeString:
     """What was found when the match had ended, and its record."""
     checks = match.final_checks
     if not checks:
-        return format_html("{}", "-")
+        return format_html("{}", "It has not ended, or has not been looked at since.")
     lines = [(f"{name}: {WORDS.get(checks[name], '-')}",) for name in CHECKS if name in checks]
     reads = checks.get("reads", 0)
     lines.append((f"read as a whole {'once' if reads == 1 else f'{reads} times'} since the end",))

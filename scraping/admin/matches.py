@@ -90,6 +90,7 @@ class MatchAdmin(HistoryAdmin):
     inlines = (RefInline, ConflictInline)
     readonly_fields = (
         *("shown_payload", "shown_provenance", "age", "key", "look_further", "shown_lineups", "shown_ending"),
+        "shown_provisional",
     )
     fieldsets = (
         (
@@ -133,7 +134,7 @@ class MatchAdmin(HistoryAdmin):
         ),
         ("Line-ups", {"fields": ("shown_lineups",)}),
         ("The end", {"fields": ("shown_ending",)}),
-        ("Data", {"fields": ("sequence", "checksum", "shown_payload", "shown_provenance")}),
+        ("Data", {"fields": ("sequence", "checksum", "shown_provisional", "shown_payload", "shown_provenance")}),
     )
 
     @display(description="lifecycle", label=LIFECYCLE_COLOURS, ordering="lifecycle")  # type: ignore[untyped-decorator]
@@ -172,6 +173,10 @@ class MatchAdmin(HistoryAdmin):
     @admin.display(description="payload")
     def shown_payload(self, match: Match) -> str:
         return json_block(match.payload)
+
+    @admin.display(description="waits to be confirmed")
+    def shown_provisional(self, match: Match) -> str:
+        return json_block(match.provisional)
 
     @admin.display(description="where it is from")
     def shown_provenance(self, match: Match) -> str:

@@ -24,6 +24,10 @@ UNKNOWN = "not known"
 
 @admin.register(PairingReview)
 class PairingReviewAdmin(HistoryAdmin):
+    none_yet = (
+        "There is nothing to decide. Two matches of different sources appear here when their teams, start and series "
+        "leave it open whether they are one."
+    )
     list_display = ("first", "second", "score", "why", "shown_state", "decided_by", "created_at")
     list_filter = ("state", "match__sport")
     search_fields = ("match__title", "candidate__title")
@@ -59,7 +63,7 @@ class PairingReviewAdmin(HistoryAdmin):
         pairs = zip(_facts(review.match), _facts(review.candidate), strict=True)
         lines = ((name, first, second) for (name, first), (_, second) in pairs)
         return format_html(
-            '<table class="console-text text-xs">{}</table>',
+            '<div class="console-scroll"><table class="console-table text-xs">{}</table></div>',
             format_html_join("", "<tr><th>{}</th><td>{}</td><td>{}</td></tr>", lines),
         )
 

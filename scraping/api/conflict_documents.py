@@ -20,7 +20,7 @@ class ConflictRow(Document):
     other_source: str
     other_value: Any
     difference_percent: float | None = Field(description="Of the larger number; null where it is no number.")
-    times_seen: int
+    times_seen: int = Field(description="Readings at which they differed.")
     first_seen_at: AwareDatetime
     last_seen_at: AwareDatetime
     resolved_at: AwareDatetime | None = Field(description="When they agreed again; null while they do not.")

@@ -93,9 +93,9 @@ class MatchDocument(Document):
     """A match in the unified schema, the same for every sport and source."""
 
     id: int
-    match_id: str
-    keys: list[str]
-    domain_id: str
+    match_id: str = Field(description="The first of `keys`: its name at the source that is believed most.")
+    keys: list[str] = Field(description="The match's names at its sources, such as crex_13KM; each works as an id.")
+    domain_id: str = Field(description="The key of the source that `match_id` is from.")
     sport: Sport
     title: str
     status: Status
@@ -106,12 +106,12 @@ class MatchDocument(Document):
     innings: list[Innings]
     current_innings: int | None
     clock: str = Field(description="Football: the minute.")
-    toss: Toss | None
+    toss: Toss | None = Field(description="Cricket. The winner as the source names it.")
     venue: str
     start_time: AwareDatetime | None
     last_event: LastEvent | None
-    result: str
-    metadata: dict[str, Any]
+    result: str = Field(description="The source's sentence; empty until the match is over.")
+    metadata: dict[str, Any] = Field(description="What else a source tells: series, round, match_type, season.")
     sequence: int = Field(description="Grows by one with every change of the match.")
     provenance: dict[str, FieldProvenance] = Field(default={}, description="By field; with include=provenance only.")
     metadata_: FullMetadata = Field(alias="_metadata")
@@ -120,25 +120,30 @@ class MatchDocument(Document):
 class EventRow(Document):
     """One row of a match's feed. A correction is a row of its own: the same event_id, a higher revision."""
 
-    id: int
-    event_id: str
+    id: int = Field(description="Of the row; `since` counts these.")
+    event_id: str = Field(description="Of the happening. It stays, also when another source tells it better.")
     slot: str = Field(description="Names the happening whichever source tells it: b:1:11:5 is a ball. May be empty.")
     revision: int
     action: EventAction
     reason: str = Field(description="Why it was corrected or taken back; empty for a new one.")
-    sequence: int
-    source: str
-    kind: str
-    ordinal: int | None
+    sequence: int = Field(description="That the match had when this was written.")
+    source: str = Field(description="Whose word this is.")
+    kind: str = Field(
+        description="dot, runs, four, six, wide, no_ball, bye, leg_bye, wicket (the delivery), dismissal (who is out), "
+        "over_complete; goal, own_goal, yellow_card, red_card, substitution, period ..."
+    )
+    ordinal: int | None = Field(description="The place in its source's own list; orders one source's events only.")
     innings: int | None
-    over: str
-    minute: str
-    runs: int | None
-    is_critical: bool
+    over: str = Field(description="Cricket, as scorecards have it: a wide repeats the number of the ball to come.")
+    minute: str = Field(description="Football: 45+2.")
+    runs: int | None = Field(description="With extras.")
+    is_critical: bool = Field(
+        description="Counts for the score or the course of the match: never left out. Talk is not."
+    )
     description: str
-    detail: dict[str, Any]
-    happened_at: AwareDatetime | None
-    created_at: AwareDatetime
+    detail: dict[str, Any] = Field(description="By kind: score after it, side, player.")
+    happened_at: AwareDatetime | None = Field(description="As the source tells it; null where it does not.")
+    created_at: AwareDatetime = Field(description="When we wrote it.")
 
 
 class EventFeed(Document):

@@ -14,8 +14,8 @@ from scraping.models import SnapshotType
 class LineupPlayerDocument(Document):
     player_id: str = Field(description="The player's id at the source.")
     name: str
-    position: str
-    shirt: str
+    position: str = Field(description="The source's own word: G, D, M, F; BAT, BOWL, AR, WK.")
+    shirt: str = Field(description="The number; empty where there is none.")
     is_starter: bool
     is_captain: bool
     rating: float | None = Field(description="The source's, where it gives one; after the match only.")
@@ -29,8 +29,8 @@ class LineupDocument(Document):
     team: str
     source: str
     snapshot_type: SnapshotType
-    schema_version: str
-    formation: str
+    schema_version: str = Field(description="Of the answer that it was read from: sofascore.lineups.v1.")
+    formation: str = Field(description="Football: 4-3-3; else empty.")
     is_confirmed: bool = Field(description="The source says that this is final.")
     xi_missing: bool = Field(description="Fewer than eleven starters are known.")
     kickoff: AwareDatetime = Field(description="When the match was to start, as it was known at the reading.")

@@ -14,7 +14,7 @@ from scraping.api import answers, params
 from scraping.api.base import Answer, FreshView, known_or_404, refuse_stale
 from scraping.api.described import EVENTS, MATCH, MATCHES
 from scraping.api.readers import Reader
-from scraping.payloads import Status
+from scraping.payloads import Status, checksum_of
 
 
 class MatchListView(FreshView):
@@ -55,7 +55,8 @@ class MatchView(FreshView):
         etag = answers.match_etag(match)
         return Answer(
             freshness=freshness,
-            etag=f'{etag[:-1]}-provenance"' if etag and more else etag,
+            # Who said what may change where the match does not.
+            etag=f'{etag[:-1]}-{checksum_of(more)[:16]}"' if etag and more else etag,
             cache_seconds=answers.CACHE_SECONDS[Status(match.status)],
             body=lambda: {**answers.match_body(match, freshness), **more},
         )

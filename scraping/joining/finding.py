@@ -19,6 +19,7 @@ from scraping.names import Aliases
 from scraping.pairing import Answer, Verdict
 from scraping.payloads import DiscoveredMatch, Sport
 from scraping.reconcile import orient
+from victoryline.lib.store import STORE_AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +128,9 @@ def _sweep(sport: str, now: datetime) -> int:
             continue
         if verdict.answer is Answer.SAME and len(gone) < MOST_JOINED:
             joined = _join(one, other, verdict, now)
-            gone |= {joined} if joined else set()
+            if joined:
+                gone.add(joined)
+                decided = _decided([one.match_id for one in known.all])  # what was said of it holds for the other
         elif state is None:
             unsure.append((one, other, verdict))
     with transaction.atomic():
@@ -176,5 +179,11 @@ def _join(one: Candidate, other: Candidate, verdict: Verdict, now: datetime) -> 
         join(keep.match_id, gone.match_id, actor=SYSTEM, reason="; ".join(verdict.reasons), now=now)
     except NotJoined as refusal:
         logger.info("Not joined: %s", refusal, extra={"action": "join_refused"})
+        return None
+    except STORE_AWAY:
+        raise
+    except Exception:  # one pair that cannot be joined does not keep the others apart
+        extra = {"action": "join_failed", "match_id": keep.match_id}
+        logger.exception("Match %s could not be joined with match %s", gone.match_id, keep.match_id, extra=extra)
         return None
     return gone.match_id

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 from django.db import transaction
-from django.db.models import Case, CharField, F, Value, When
+from django.db.models import Case, CharField, F, Q, Value, When
 
 from scraping import conflicts, journal, lifecycle, scrapers, serving
 from scraping.joining.aliases import aliases_of
@@ -31,7 +31,8 @@ from scraping.models import (
     Snapshot,
 )
 from scraping.names import Aliases
-from scraping.reconcile import SourceView, delta, exchanged_slot, orient, reconcile
+from scraping.payloads import Sport
+from scraping.reconcile import SourceView, delta, exchanged_detail, exchanged_slot, orient, reconcile
 from scraping.signals import match_updated, matches_joined
 
 logger = logging.getLogger(__name__)
@@ -109,8 +110,10 @@ def _move_events(keep: Match, gone: Match, *, is_crossed: bool, now: datetime) -
         row.public_id, row.public_revision = "", 0
         if is_crossed:
             row.slot = exchanged_slot(row.slot)
-            row.detail = {name: _exchanged(value) for name, value in row.detail.items()}
+            row.detail = exchanged_detail(row.detail, has_goals=keep.sport == Sport.FOOTBALL)
     tellers = {ref.source_id: serving.teller(ref, now=now) for ref in keep.refs.select_related("source")}
+    unheard = {row.source_id for row in rows} - tellers.keys()  # a source that has no reference to it any more
+    tellers |= {source_id: serving.Teller(source_id, "", 0, is_heard=False) for source_id in unheard}
     served = 0
     for source_id in dict.fromkeys(row.source_id for row in rows):
         own = [row for row in rows if row.source_id == source_id]
@@ -124,10 +127,6 @@ def _move_events(keep: Match, gone: Match, *, is_crossed: bool, now: datetime) -
     return served
 
 
-def _exchanged(value: Any) -> Any:
-    return dict(zip(SIDES, SIDES[::-1], strict=True)).get(value, value) if isinstance(value, str) else value
-
-
 def _move_people(keep: Match, gone: Match, *, is_crossed: bool) -> None:
     side: Any = F("side")
     if is_crossed:
@@ -139,7 +138,8 @@ def _move_people(keep: Match, gone: Match, *, is_crossed: bool) -> None:
 
 def _renew(keep: Match, aliases: Aliases, *, has_new_events: bool, now: datetime) -> None:
     """What all sources say together, with a number of its own in the history of the match that stays."""
-    refs = list(keep.refs.exclude(captured_at=None).select_related("source"))
+    read = list(keep.refs.exclude(captured_at=None).select_related("source"))
+    refs = [ref for ref in read if ref.source.is_enabled] or read
     views = [
         SourceView(
             ref.source.key, ref.source.precedence_weight, ref.captured_at, ref.payload, is_crossed=ref.is_crossed
@@ -188,12 +188,27 @@ def _close(keep: Match, gone: Match, *, actor: str, now: datetime) -> None:
     gone.conflicts.update(match=keep)
     reviews = PairingReview.objects.filter(match_id__in=(keep.pk, gone.pk), candidate_id__in=(keep.pk, gone.pk))
     reviews.update(state=PairingState.JOINED, decided_by=actor, decided_at=now)
+    _inherit_verdicts(keep, gone)
     # Compared with the others it is again, as a part of the match that stays.
     PairingReview.objects.filter(match=gone, state=PairingState.OPEN).delete()
     PairingReview.objects.filter(candidate=gone, state=PairingState.OPEN).delete()
     lifecycle.archive_joined(gone, into=keep, now=now)
     gone.save()
     Match.objects.filter(merged_into=gone).update(merged_into=keep)
+
+
+def _inherit_verdicts(keep: Match, gone: Match) -> None:
+    """Whom a person has called another match than the one that goes is another one than the match that stays, too."""
+    said = PairingReview.objects.filter(Q(match=gone) | Q(candidate=gone), state=PairingState.APART)
+    for review in said:
+        other_id = review.candidate_id if review.match_id == gone.pk else review.match_id
+        pair = PairingReview.objects.filter(match_id__in=(keep.pk, other_id), candidate_id__in=(keep.pk, other_id))
+        decided = {"state": PairingState.APART, "decided_by": review.decided_by, "decided_at": review.decided_at}
+        if not pair.filter(state=PairingState.OPEN).update(**decided) and not pair.exists():
+            PairingReview.objects.create(
+                match=keep, candidate_id=other_id, score=review.score, reasons=review.reasons,
+                created_at=review.created_at, **decided,
+            )  # fmt: skip
 
 
 def _announce(keep: Match, gone: Match, actor: str, reason: str) -> None:

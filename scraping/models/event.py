@@ -55,7 +55,7 @@ class MatchEvent(models.Model):
         )
         indexes = (
             models.Index(fields=("match", "id"), name="event_feed"),
-            models.Index(fields=("match", "slot"), name="event_slot", condition=Q(is_current=True) & ~Q(slot="")),
+            models.Index(fields=("match", "slot"), name="event_slot", condition=~Q(slot="")),
         )
 
     def __str__(self) -> str:

@@ -15,6 +15,7 @@ from scraping.browser.sessions import Sessions
 from scraping.errors import AuthExpired, Blocked, Transient
 from scraping.payloads import Payload, Status
 from scraping.reading.guard import Guard, looks_wrong
+from scraping.reading.parsed import Parsed
 from scraping.reading.selectors import SelectorWatch
 from scraping.reading.target import Brought, Observer, RunOnLoop, StartOnLoop, Target, Way
 from scraping.reading.tokens import Tokens
@@ -51,6 +52,7 @@ class Reader:
         self._ways = Ways(self._guard, tokens or Tokens(), clock=clock)
         self._waves = Waves(self._ways, start or unable, self.parse)
         self._selectors = SelectorWatch()
+        self._parsed = Parsed()
 
     @property
     def tokens(self) -> Tokens:
@@ -78,6 +80,8 @@ class Reader:
     def parse(self, target: Target, reading: Reading) -> Payload:
         if reading.same_as is not None:
             payload = reading.same_as.model_copy(update={"captured_at": reading.captured_at})
+        elif (known := self._parsed.recall(target.ref_id, reading)) is not None:
+            payload = known
         else:
             try:
                 payload = target.adapter.parse(reading)
@@ -92,6 +96,7 @@ class Reader:
 
     def _remember(self, target: Target, reading: Reading, payload: Payload) -> None:
         """What these answers meant, for the next time that nothing has changed. Before and after play time counts."""
+        self._parsed.remember(target.ref_id, reading, payload)
         visited = self._ways.memory.get(target.ref_id)
         pulses = [endpoint.name for endpoint in target.adapter.endpoints(target.ref) if endpoint.is_pulse]
         if visited is None or not pulses or reading.mode is not ReadMode.DIRECT:

@@ -7,7 +7,14 @@ explains, `sides` turns a state whose teams are the other way round, `progress` 
 from scraping.reconcile.choosing import reconcile
 from scraping.reconcile.disagreement import in_words
 from scraping.reconcile.progress import delta, goes_backwards, standing
-from scraping.reconcile.sides import exchanged_slot, fill_gaps, orient, shows_other_teams, with_sides_exchanged
+from scraping.reconcile.sides import (
+    exchanged_detail,
+    exchanged_slot,
+    fill_gaps,
+    orient,
+    shows_other_teams,
+    with_sides_exchanged,
+)
 from scraping.reconcile.views import FieldConflict, Reconciled, SourceView, State, is_empty
 
 __all__ = [
@@ -16,6 +23,7 @@ __all__ = [
     "SourceView",
     "State",
     "delta",
+    "exchanged_detail",
     "exchanged_slot",
     "fill_gaps",
     "goes_backwards",

@@ -18,7 +18,6 @@ from scraping.reconcile.views import Reconciled, SourceView, State, is_empty
 from victoryline.lib.times import as_utc_iso
 
 PLAY = ("status", "phase", "score", "innings", "current_innings", "clock", "last_event", "result")
-IDENTITY = ("teams", "title")  # those of the match, once it has them
 FRESH_SECONDS, OUTDATED_SECONDS = 10.0, 40.0  # behind the newest source: as good as new, and as bad as it gets
 OUTDATED_CONFIDENCE = 0.4
 REJECTED_BELOW = 0.5
@@ -42,9 +41,12 @@ def reconcile(
     of ours makes none of them worse.
     """
     oriented = [_oriented(view) for view in views]
+    turned = {view.source for view in views if view.is_crossed}  # their titles name the other side first
     if len(oriented) == 1:
         return _single(oriented[0])
     ranked = sorted(oriented, key=lambda view: (view.weight, view.captured_at, view.source), reverse=True)
+    # Of what does not move on, whoever was read last knows no more than another: it would change with every reading.
+    steady = sorted(ranked, key=lambda view: (-view.weight, view.source))
     trusts = _trusts(ranked)
     telling = [view for view in ranked if view.state.get("status")] or ranked
     chosen = _not_taken_back(_best(telling, trusts), telling, known)
@@ -52,15 +54,15 @@ def reconcile(
     provenance: dict[str, Entry] = {}
     for field in dict.fromkeys(name for view in ranked for name in view.state):
         if field == "metadata":
-            state[field], provenance[field] = _merged(ranked)
+            state[field], provenance[field] = _merged(steady)
             continue
         if field in PLAY:
             view, trust = _teller(field, chosen, ranked), trusts
         else:
-            view, trust = _first_with(field, ranked), {one.source: one.confidence for one in ranked}
+            view, trust = _first_with(field, steady), {one.source: one.confidence for one in ranked}
         state[field] = view.state.get(field)
-        if field in IDENTITY and known and known.get("teams"):
-            state[field] = known.get(field) or state[field]
+        if field == "title" and view.source in turned:
+            state[field] = (known or {}).get(field) or state[field]
         provenance[field] = _entry(view, trust) | _others(field, state[field], view, ranked, trust)
     found = disagreement.found(state, chosen, [one for one in ranked if _counts(one, trusts)], provenance, aliases)
     return Reconciled(state, provenance, found)
@@ -97,13 +99,13 @@ def _best(ranked: Sequence[SourceView], trusts: dict[str, float]) -> SourceView:
 
 
 def _not_taken_back(chosen: SourceView, ranked: Sequence[SourceView], known: State | None) -> SourceView:
-    """A heavier source that has fallen silent is told on for a while, where the one that is heard is behind it.
+    """A source no lighter that has fallen silent is told on for a while, where the one that is heard is behind it.
 
     Else whoever is late would take back what is known to have happened, and tell it again some seconds later.
     """
     if known and goes_backwards(known, chosen.state):
         newest = max(view.captured_at for view in ranked)
-        for view in ranked[: ranked.index(chosen)]:
+        for view in (one for one in ranked if one is not chosen and one.weight >= chosen.weight):
             behind = (newest - view.captured_at).total_seconds()
             if behind <= HELD_SECONDS and not goes_backwards(known, view.state):
                 return view

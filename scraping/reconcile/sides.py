@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scraping import names
@@ -40,6 +40,15 @@ def with_sides_exchanged(state: State) -> dict[str, Any]:
 def exchanged_slot(slot: str) -> str:
     """The name of a happening, of a source that has the sides the other way round: "g:team_a:1" is "g:team_b:1"."""
     return ":".join(OTHER.get(part, part) for part in slot.split(":"))
+
+
+def exchanged_detail(detail: Mapping[str, Any], *, has_goals: bool) -> dict[str, Any]:
+    """What an event says besides, of such a source: whose it is, and with `has_goals` the score "2-1" after it."""
+    turned = {name: OTHER.get(value, value) if isinstance(value, str) else value for name, value in detail.items()}
+    score = turned.get("score")
+    if has_goals and isinstance(score, str) and score.count("-") == 1:
+        turned["score"] = "-".join(score.split("-")[::-1])
+    return turned
 
 
 def fill_gaps(partial: State, known: State) -> dict[str, Any]:

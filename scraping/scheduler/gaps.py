@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from scraping import journal
 from scraping.models import OPEN_STATES, BreakerState, MatchRef, ScrapeTask, TaskState
@@ -14,6 +14,16 @@ from scraping.scheduler.due import POLLED
 
 # A task that did not fill the gap is not followed by another one at once, and one that failed even later.
 AGAIN_SECONDS, AFTER_FAILURE_SECONDS = 5.0, 60.0
+# A source may have numbered a ball that it never lists: what so many looks did not find is looked for less often.
+MOST_LOOKS, LOOKS_WINDOW = 10, timedelta(minutes=10)
+
+
+def _tenth_look(now: datetime) -> QuerySet[ScrapeTask]:
+    """There is one where the ref's gap was looked at often enough for now."""
+    looks = ScrapeTask.objects.filter(
+        ref=OuterRef("pk"), resource=Resource.COMMENTARY, finished_at__gt=now - LOOKS_WINDOW
+    )
+    return looks.order_by("pk")[MOST_LOOKS - 1 :]
 
 
 def open_gap_tasks(now: datetime) -> int:
@@ -29,6 +39,7 @@ def open_gap_tasks(now: datetime) -> int:
         .exclude(has_open_breaker(now))
         .exclude(source__breaker__state__in=(BreakerState.OPEN, BreakerState.HALF_OPEN))  # polls are its probes
         .exclude(Exists(open_task))
+        .exclude(Exists(_tenth_look(now)))
         .select_related("match")[:100]
     )
     return journal.open_tasks(

@@ -7,7 +7,7 @@ session, without opening the page. `attached` leaves a page that updates itself 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Protocol, runtime_checkable
@@ -154,3 +154,12 @@ class HasFixtures(Protocol):
     def fixture_plan(self, base_url: str, day: date) -> ListPlan: ...
 
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]: ...
+
+
+@runtime_checkable
+class HasMoreFixtures(Protocol):
+    """An adapter whose source lists the matches of a day on several lists, of which the first names the others."""
+
+    def more_fixtures(self, readings: Sequence[Reading], base_url: str, day: date) -> tuple[Request, ...]:
+        """What to ask after these readings; empty: that was all."""
+        ...

@@ -53,11 +53,12 @@ def fixtures(world: World, site: str, page: int) -> list[dict[str, Any]]:
 
 
 def _around(world: World, slot: Any, site: str, now: float) -> list[Match]:
-    """The last, the present and the next match of a slot."""
+    """The last, the present and the next match of a slot, as far as they have pages."""
     if slot.is_once:
         return [world.programme.match(slot, 0, site)]
     turn = world.programme.current_turn(slot, now)
-    return [world.programme.match(slot, other, site) for other in (turn - 1, turn, turn + 1) if other >= 0]
+    matches = [world.programme.match(slot, other, site) for other in (turn - 1, turn, turn + 1) if other >= 0]
+    return [match for match in matches if world.programme.find(match.number, now)]
 
 
 def _fixture(world: World, match: Match) -> dict[str, Any]:

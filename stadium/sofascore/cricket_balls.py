@@ -43,7 +43,7 @@ class IncidentBook:
     def _incident(self, ball: Ball) -> dict[str, Any]:
         innings = self.state.innings[ball.innings]
         label = _label(ball)
-        wicket = ball.wickets[0] if ball.wickets else None
+        wicket = ball.wicket or next(iter(ball.wickets), None)  # who went off hurt hides no wicket
         fields: dict[str, Any] = {
             "number": self._numbers[ball.innings],
             "over": ball.over + 1,

@@ -47,8 +47,18 @@ def test_both_sides_stand_on_the_page_of_the_match(admin_client: Client, match: 
     assert "confirmed; fewer than eleven starters are known" in shown
 
 
-def test_a_match_without_line_ups_has_none(admin_client: Client) -> None:
-    assert "lineup-side" not in page(admin_client, make_match())
+def test_the_list_names_the_team_and_says_in_words_what_is_known(admin_client: Client, match: Match) -> None:
+    shown = admin_client.get(reverse("admin:scraping_lineup_changelist")).content.decode()
+    for words in (match.team_a, match.team_b, "before the start", "confirmed", "fewer than eleven"):
+        assert words in shown
+    assert "team_b" not in shown
+
+
+def test_a_match_without_line_ups_or_an_end_says_so(admin_client: Client) -> None:
+    shown = page(admin_client, make_match())
+    assert "lineup-side" not in shown
+    assert "None have been read" in shown
+    assert "It has not ended" in shown
 
 
 @pytest.mark.requirement("EC-3")

@@ -109,6 +109,44 @@ class TestTruth:
         conflicts.note(match.pk, (), now=timezone.now())
         assert (shown(state="open"), shown(state="agreed"), shown(chosen_source__exact="crex")) == (0, 1, 1)
 
+    def test_a_row_tells_what_is_served_and_what_is_not(self, admin_client: Client, match: Match) -> None:
+        listed = admin_client.get(reverse("admin:scraping_conflict_changelist")).content.decode()
+        of_match = admin_client.get(reverse("admin:scraping_match_change", args=[match.pk])).content.decode()
+        for page in (listed, of_match):
+            assert "187 (crex)" in page
+            assert "150 (espn)" in page
+            assert "19.8 %" in page
+
+    def test_a_score_that_waits_to_be_confirmed_is_shown(self, admin_client: Client, match: Match) -> None:
+        Match.objects.update(provisional={"source": "espn", "score": "93/3"})
+        page = admin_client.get(reverse("admin:scraping_match_change", args=[match.pk])).content.decode()
+        assert "Waits to be confirmed" in page
+        assert "93/3" in page
+
+
+class TestEmptyTables:
+    @pytest.mark.parametrize(
+        ("table", "words"),
+        [
+            ("conflict", "No two sources of a match disagree"),
+            ("pairingreview", "There is nothing to decide"),
+            ("unknownvalue", "Every value that the sources sent is known"),
+            ("lineup", "from 72 hours before their start on"),
+            ("playerfigure", "when a match has ended"),
+            ("matcharchive", "No match has ended yet"),
+        ],
+    )
+    def test_say_what_would_be_in_them(self, admin_client: Client, table: str, words: str) -> None:
+        page = admin_client.get(reverse(f"admin:scraping_{table}_changelist")).content.decode()
+        assert words in page
+        assert "Show all" not in page
+
+    def test_say_that_nothing_fits_where_something_was_asked_for(self, admin_client: Client) -> None:
+        page = admin_client.get(reverse("admin:scraping_conflict_changelist"), {"q": "nobody"}).content.decode()
+        assert "No row fits the search and the filters" in page
+        assert "Show all" in page
+        assert "No two sources" not in page
+
 
 class TestAliases:
     def add(self, client: Client, alias: str, name: str = "Australia") -> str:

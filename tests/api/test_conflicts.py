@@ -107,6 +107,13 @@ class TestProvenance:
         etag = caller.get(path(match, ""))["ETag"]
         assert caller.get(path(match, ""), {"include": "provenance"}, If_None_Match=etag).status_code == 200
 
+    def test_who_said_what_may_change_where_the_match_does_not(self, caller: Caller) -> None:
+        match = told_twice()
+        etag = caller.get(path(match, ""), {"include": "provenance"})["ETag"]
+        assert caller.get(path(match, ""), {"include": "provenance"}, If_None_Match=etag).status_code == 304
+        Match.objects.filter(pk=match.pk).update(provenance={"venue": {"source": "crex"}})
+        assert caller.get(path(match, ""), {"include": "provenance"}, If_None_Match=etag).status_code == 200
+
     def test_refuses_another_word(self, caller: Caller) -> None:
         answer = caller.get(path(told_twice(), ""), {"include": "everything"})
         assert (answer.status_code, answer.json()["parameter"]) == (400, "include")

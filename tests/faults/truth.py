@@ -50,6 +50,8 @@ def _of_state(match: StoredMatch, truth: dict[str, Any]) -> list[str]:
     state = match.payload
     if not state:
         return ["was never read"]
+    if _named_first(state["teams"]) == truth["teams"]["team_b"]["name"]:  # as another site has them, which came first
+        truth = {**truth, **{name: _turned(truth[name]) for name in ("teams", "score")}}
     pairs: dict[str, tuple[Any, Any]] = {
         "status": (state["status"], truth["status"]),
         "phase": (state["phase"], PHASES.get(truth["phase"], truth["phase"])),
@@ -60,6 +62,14 @@ def _of_state(match: StoredMatch, truth: dict[str, Any]) -> list[str]:
         shown = {name: value for name, value in state["score"][side].items() if value is not None}
         pairs[f"score of {side}"] = (shown, truth["score"][side] or {})
     return [f"{what} is {ours}, in truth {real}" for what, (ours, real) in pairs.items() if ours != real]
+
+
+def _named_first(teams: dict[str, Any]) -> str:
+    return str(teams["team_a"]["name"])
+
+
+def _turned(sides: dict[str, Any]) -> dict[str, Any]:
+    return {"team_a": sides["team_b"], "team_b": sides["team_a"]}
 
 
 def _of_events(database: Database, match: StoredMatch, truth: dict[str, Any]) -> list[str]:

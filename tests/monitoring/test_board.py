@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from monitoring.board import card, score
+from monitoring.board import card, matches_on_the_board, score
 from scraping.payloads import Phase, Status
-from tests.factories import NOW, cricket_state, football_state, make_match, make_ref, make_unread_match
+from tests.factories import NOW, cricket_state, football_state, make_match, make_ref, make_source, make_unread_match
 from tests.monitoring.rows import make_watched
 from victoryline.lib.times import as_utc_iso
 
@@ -50,6 +50,13 @@ class TestCard:
         assert [team["score"] for team in shown["teams"]] == ["187/5 (20.0)", "95/3 (12.3)"]
         assert [team["is_batting"] for team in shown["teams"]] == [False, True]
         assert shown["next_update_in"] == 2.5
+
+    def test_names_all_sources_the_heaviest_first(self) -> None:
+        match = make_match(state=cricket_state())
+        make_ref(match, source=make_source("espn", name="ESPN", precedence_weight=80))
+        make_ref(match, source=make_source("crex", name="Crex", precedence_weight=100))
+        (shown,) = matches_on_the_board()
+        assert card(shown, NOW)["source"] == "Crex, ESPN"
 
     @pytest.mark.parametrize(
         ("status", "phase", "moment"),

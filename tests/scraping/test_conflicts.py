@@ -67,13 +67,26 @@ def test_agreement_costs_no_query_where_there_was_nothing_to_agree_about(
 
 
 @pytest.mark.requirement("SO-13")
-def test_is_logged_once_when_it_opens_and_once_when_it_closes(
+def test_is_logged_once_when_it_lasts_and_once_when_it_closes(
     match: Match, caplog: pytest.LogCaptureFixture, django_capture_on_commit_callbacks: Any
 ) -> None:
     with caplog.at_level(logging.INFO, "scraping.reconciliation"), django_capture_on_commit_callbacks(execute=True):
-        for found in ([runs()], [runs()], [], []):
-            conflicts.note(match.pk, found, now=later(0))
+        for second, found in ((0, [runs()]), (14, [runs()]), (15, [runs()]), (16, [runs()]), (17, []), (18, [])):
+            conflicts.note(match.pk, found, now=later(second))
     actions = [record.__dict__["action"] for record in caplog.records]
     assert actions == ["reconciliation_conflict", "reconciliation_agreement"]
     text = caplog.records[0].getMessage()
     assert all(word in text for word in ("innings.1.runs", str(match.pk), "crex says 187", "espn says 150"))
+
+
+@pytest.mark.requirement("SO-13")
+def test_a_delay_of_some_seconds_is_listed_and_not_logged(
+    match: Match, caplog: pytest.LogCaptureFixture, django_capture_on_commit_callbacks: Any
+) -> None:
+    with caplog.at_level(logging.INFO, "scraping.reconciliation"), django_capture_on_commit_callbacks(execute=True):
+        for second in range(0, 60, 6):
+            conflicts.note(match.pk, [runs()], now=later(second))
+            conflicts.note(match.pk, [runs()], now=later(second + 2))
+            conflicts.note(match.pk, [], now=later(second + 4))
+    assert Conflict.objects.filter(resolved_at__isnull=False).count() == 10
+    assert not caplog.records

@@ -34,11 +34,12 @@ from scraping.scheduler.endings import settle_ended_matches, write_match_logs
 from scraping.scrape import scrape
 from scraping.signals import match_incomplete, match_settled
 from scraping.sources import ADAPTERS
-from tests.factories import NOW, cricket_state, make_ref, make_source
+from tests.factories import NOW, cricket_state, make_match, make_ref, make_source
 from tests.scraping.attempts import Clock, attempt, stopped_clock
 from tests.scraping.builders import POLICIES, balls, chasing, engine_with, later, payload_of, read
 from tests.scraping.people import ToldAdapter, engine_telling, figures_of, rating
 from tests.scraping.rounds import finished, goals, whole
+from victoryline.lib.times import as_utc_iso
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
 
@@ -83,6 +84,15 @@ def do_all(ref: MatchRef, *, figures: bool = True, outcome: Any = None) -> list[
     return sorted(resource for _, resource in done)
 
 
+def _refusing(look: Any, match_id: int) -> Any:
+    def look_or_fail(match: Match) -> Any:
+        if match.pk == match_id:
+            raise TypeError("what is stored of it makes no sense")
+        return look(match)
+
+    return look_or_fail
+
+
 def the_match() -> Match:
     return Match.objects.get()
 
@@ -107,6 +117,24 @@ class TestLastReading:
         assert settle_ended_matches(later(9000)) == 0, "once"
         assert not ScrapeTask.objects.filter(state=TaskState.PENDING).exists()
         match_settled.disconnect(dispatch_uid="t")
+
+    def test_one_that_cannot_be_judged_does_not_cost_the_others_their_end(self, clock: Clock, caplog: Any) -> None:
+        ref = live_football(clock)
+        end(ref, clock)
+        match = the_match()
+        poison = make_match(lifecycle=MatchLifecycle.COMPLETED, completed_at=later(900))
+        Match.objects.filter(pk=poison.pk).update(final_checks={"ended_at": as_utc_iso(later(900))})
+        settle_ended_matches(clock.now)
+        assert ScrapeTask.objects.filter(ref__match=match, state=TaskState.PENDING).count() == 2
+        assert "could not be judged" in caplog.text
+
+    def test_a_hole_at_a_source_that_has_the_match_no_more_is_no_hole(self, clock: Clock) -> None:
+        ref = live_football(clock)
+        make_ref(ref.match, source="crex", events_through=3, events_seen=9, gone_at=clock.now)
+        end(ref, clock)
+        assert endings.look(ref.match).events
+        MatchRef.objects.filter(source__key="crex").update(gone_at=None)
+        assert not endings.look(ref.match).events
 
     def test_the_match_is_completed_and_its_scraper_retired(self, clock: Clock) -> None:
         ref = live_football(clock)
@@ -299,6 +327,30 @@ class TestRecord:
         assert found["scrapers"][0]["total_updates"] == 1
         assert (len(found["figures"]), found["cut_off"]) == (1, [])
         assert match_logs.content_of(row) == content
+
+    def test_a_full_disk_costs_no_readings(self, clock: Clock, settings: Any, tmp_path: Path) -> None:
+        ref = settled_match(clock)
+        write_match_logs(clock.now)
+        clock.now = later(600)
+        end(ref, clock, result="Draw 1-1 (corrected)")
+        (tmp_path / "file").write_text("in the way")
+        settings.MATCH_LOG_DIR = tmp_path / "file"
+        asked = []
+        for _ in range(5):
+            clock.forward(60)
+            assert write_match_logs(clock.now) == 0
+            asked += do_all(ref)
+        assert asked == ["figures"]
+
+    def test_one_that_cannot_be_made_leaves_a_turn_to_the_others(
+        self, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: Any
+    ) -> None:
+        settled_match(clock)
+        poison = make_match(lifecycle=MatchLifecycle.COMPLETED, completed_at=later(-9000))
+        Match.objects.filter(pk=poison.pk).update(final_checks={"checked_at": "-"}, payload={"innings": 3})
+        monkeypatch.setattr(endings, "look", _refusing(endings.look, poison.pk))
+        assert write_match_logs(clock.now) == 1
+        assert "could not be made" in caplog.text
 
     def test_is_written_once_and_anew_after_a_correction(self, clock: Clock, tmp_path: Path) -> None:
         ref = settled_match(clock)

@@ -11,10 +11,11 @@ from django.utils import timezone
 
 from scraping import journal, scrape
 from scraping.engine import Engine
-from scraping.errors import Blocked, SchemaBreak, Transient
+from scraping.errors import Blocked, Gone, SchemaBreak, Transient
+from scraping.fixtures import MOST_LISTS
 from scraping.models import Match, MatchRef, ScrapeTask, Source, TaskState
 from scraping.payloads import DiscoveredMatch, Resource, Sport, Status, Team
-from scraping.readings import Reading, ReadMode, RefInfo, Request, Site
+from scraping.readings import Document, Reading, ReadMode, RefInfo, Request, Site
 from scraping.sources import ADAPTERS
 from scraping.sources.base import ListPlan
 from scraping.sources.board import BoardAdapter
@@ -133,6 +134,48 @@ def test_a_source_without_such_lists_is_not_asked(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setitem(ADAPTERS, "crex", Plain())
     assert discover(make_source("crex")).asked == []
+
+
+def test_lists_that_the_first_one_names_are_read_too(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    def more(_: object, readings: list[Reading], base_url: str, day: date) -> tuple[Request, ...]:
+        return (Request("more", f"{base_url}/{day}-{len(readings)}"),) if len(readings) < 3 else ()
+
+    def parse(_: object, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
+        return [a_match(reading.ref.url.rpartition("/")[2])]
+
+    monkeypatch.setattr(ByDay, "more_fixtures", more, raising=False)
+    monkeypatch.setattr(ByDay, "parse_fixtures", parse)
+    discover(source)
+    assert known() == {"now"} | {f"{day}{list_}" for day in days(0, 1, 2, 3) for list_ in ("", "-1", "-2")}
+
+
+def test_one_of_them_that_is_not_there_costs_none_of_the_others(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def more(_: object, readings: list[Reading], base_url: str, day: date) -> tuple[Request, ...]:
+        return tuple(Request(f"more{n}", f"{base_url}/{n}") for n in (7, 8, 9)) if len(readings) == 1 else ()
+
+    def parse(_: object, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
+        return [a_match(name) for name, one in reading.documents.items() if one.status == 200]
+
+    def ask(self: DayReader, site: Site, plan: ListPlan, **_: Any) -> Reading:
+        if plan.requests[-1].name == "more8" or len(plan.requests) > 1:
+            raise Gone("no such list", http_status=404)
+        found = {one.name: Document(one.name, one.url, 200, "application/json", b"{}") for one in plan.requests}
+        return Reading(RefInfo("", plan.requests[0].url), ReadMode.DIRECT, timezone.now(), found)
+
+    monkeypatch.setattr(ByDay, "more_fixtures", more, raising=False)
+    monkeypatch.setattr(ByDay, "parse_fixtures", parse)
+    monkeypatch.setattr(DayReader, "planned_list", ask)
+    discover(source)
+    assert known() == {"now", "day", "more7", "more9"}
+
+
+def test_lists_that_never_end_are_given_up(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    again = (Request("more", f"{source.base_url}/again"),)
+    monkeypatch.setattr(ByDay, "more_fixtures", lambda *_: again, raising=False)
+    assert len(discover(source).asked) == 4 * MOST_LISTS
+    assert known() == {"now"}
 
 
 def test_one_list_for_all_days_is_read_once(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,7 @@ def feed(ref: MatchRef) -> list[tuple[str, str, int]]:
     return [(row.event_id, row.action, row.revision) for row in rows]
 
 
+@pytest.mark.requirement("SO-3")
 class TestFirstReading:
     def test_makes_snapshot_one_with_checksum_and_provenance(self, ref: MatchRef) -> None:
         payload = payload_of(ref)
@@ -71,6 +72,7 @@ class TestFirstReading:
         assert match.last_scraper_update == NOW
 
 
+@pytest.mark.requirement("SO-3")
 class TestUnchanged:
     def test_makes_no_snapshot_but_moves_freshness(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref))
@@ -90,6 +92,7 @@ class TestUnchanged:
 
 
 class TestChanged:
+    @pytest.mark.requirement("SO-3", "SO-4")
     def test_adds_one_to_the_sequence_and_tells_the_difference(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, chasing(95)))
         read(ref, payload_of(ref, chasing(99), at=later(3)))

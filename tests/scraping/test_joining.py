@@ -10,6 +10,7 @@ import pytest
 from monitoring.invariants import RULES
 from scraping import discover, joining, journal
 from scraping.invariants import Moment, judge
+from scraping.joining.candidates import Candidates
 from scraping.journal import NewTask
 from scraping.models import (
     Conflict,
@@ -28,7 +29,7 @@ from scraping.models import (
     TeamAlias,
 )
 from scraping.names import squeezed
-from scraping.payloads import DiscoveredMatch, Resource, Sport, Status, Team
+from scraping.payloads import DiscoveredMatch, Event, Resource, Sport, Status, Team, Teams
 from scraping.queries import find_match, page_of_events
 from scraping.reconcile import with_sides_exchanged
 from scraping.signals import matches_joined
@@ -93,6 +94,28 @@ class TestDiscovery:
         register("espn", listed("espn", "77", **other))
         assert Match.objects.count() == 2
         assert not PairingReview.objects.exists()
+
+    def test_a_match_that_was_joined_meanwhile_takes_no_more_references(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The list was compared with what was there when it began to be written."""
+        first, second = pair()
+        stale = joining.finder(make_source("sofascore"), "cricket", now=NOW)
+        stale.known = Candidates(one for one in stale.known.all if one.match_id == second.pk)
+        joining.join(first.pk, second.pk, actor="ann", now=NOW)
+        monkeypatch.setattr(joining, "finder", lambda *_, **__: stale)
+        assert register("sofascore", listed("sofascore", "S1", status=Status.LIVE, minutes=-120)) == 1
+        found = MatchRef.objects.get(source__key="sofascore").match
+        assert found.merged_into is None
+        monkeypatch.undo()
+        assert joining.sweep(now=NOW) == 1
+        assert first.refs.count() == 3
+
+    def test_nor_one_that_the_source_has_a_reference_to_meanwhile(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        register("crex", listed("crex", "C1"))
+        stale = joining.finder(make_source("espn"), "cricket", now=NOW)
+        register("espn", listed("espn", "E1"))
+        monkeypatch.setattr(joining, "finder", lambda *_, **__: stale)
+        register("espn", listed("espn", "E2"))
+        assert Match.objects.count() == 2
 
     def test_a_source_does_not_list_one_match_twice(self) -> None:
         register("crex", listed("crex", "V1"))
@@ -176,6 +199,33 @@ class TestSweep:
         assert joining.sweep(now=NOW) == 0
         assert Match.objects.filter(merged_into=None).count() == 2
 
+    def test_also_when_one_of_them_has_become_a_part_of_another(self) -> None:
+        """Three of India against Australia; a person has said of two of them that they are two."""
+        first, second = pair()
+        third = make_match(state=cricket_state())
+        make_ref(third, source="sofascore", payload=third.payload)
+        review = PairingReview.objects.create(match=third, candidate=second, score=0.9, created_at=NOW)
+        joining.keep_apart(review.pk, actor="ann", now=NOW)
+        for _ in range(2):
+            joining.sweep(now=NOW)
+        second.refresh_from_db()
+        third.refresh_from_db()
+        assert (second.merged_into, third.merged_into) == (first, None)
+        inherited = PairingReview.objects.get(match=first, candidate=third)
+        assert (inherited.state, inherited.decided_by) == (PairingState.APART, "ann")
+
+    def test_a_pair_that_cannot_be_joined_does_not_keep_the_others_apart(self, caplog: Any) -> None:
+        first, second = pair()
+        Snapshot.objects.filter(match=first).update(sequence=2)  # the place of the one that joining will write
+        Match.objects.filter(pk=second.pk).update(payload=second.payload | {"venue": "Perth"})
+        MatchRef.objects.filter(match=second).update(payload=second.payload | {"venue": "Perth"})
+        fine = [make_match(state=football_state()) for _ in range(2)]
+        for match, source in zip(fine, ("crex", "espn"), strict=True):
+            make_ref(match, source=source, payload=match.payload)
+        assert joining.sweep(now=NOW) == 1
+        assert Match.objects.get(merged_into__isnull=False).pk == fine[1].pk
+        assert "could not be joined" in caplog.text
+
     def test_an_open_question_is_answered_when_more_is_known(self) -> None:
         first, second = pair()
         PairingReview.objects.create(match=second, candidate=first, score=0.7, created_at=NOW)
@@ -204,6 +254,26 @@ class TestJoin:
         # Whoever follows the match gets what is new to it, though it was stored long ago.
         fresh, _ = page_of_events(first.pk, since=newest, limit=100)
         assert [event.slot for event in fresh] == ["b:2:12:4"]
+
+    def test_what_a_source_told_that_has_no_reference_any_more_is_kept(self) -> None:
+        first, second = pair()
+        make_event(second, source="sofascore", slot="b:2:12:1", kind="dot", runs=0)
+        joining.join(first.pk, second.pk, actor="ann", now=NOW)
+        assert MatchEvent.objects.get(match=first).is_served
+
+    def test_a_crossed_sources_next_reading_corrects_nothing(self) -> None:
+        first = make_match(state=football_state())
+        make_ref(first, source="sofascore", payload=first.payload)
+        turned = football_state(teams=Teams(team_a=football_state().teams.team_b, team_b=football_state().teams.team_a))
+        second = make_unread_match(sport="football", title="Chelsea vs Arsenal")
+        ref = make_ref(second, source="espn", captured_at=None)
+        goal = Event(id="7", kind="goal", slot="g:team_a:1", detail={"team": "team_a", "score": "1-0"})
+        read(ref, payload_of(ref, turned, events=[goal]))
+        joining.join(first.pk, second.pk, actor="ann", now=NOW)
+        ref.refresh_from_db()
+        read(ref, payload_of(ref, turned.model_copy(update={"clock": "70"}), events=[goal], at=later(2)))
+        event = MatchEvent.objects.get()
+        assert (event.slot, event.detail) == ("g:team_b:1", {"team": "team_b", "score": "0-1"})
 
     def test_the_truth_is_told_anew_from_both(self) -> None:
         first, second = pair()

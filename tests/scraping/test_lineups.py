@@ -328,6 +328,20 @@ class TestLooks:
         lineups.store(lineups_of(ref, at=last), ref_id=ref.pk, now=last)
         assert MatchRef.objects.get().lineups_at is None
 
+    @pytest.mark.parametrize("minutes", [-90, -30, -3, 10, 80 * 60])
+    def test_a_source_that_knows_another_start_is_not_asked_without_end(self, minutes: int) -> None:
+        """The match starts when the heavier source says so, and this one's line-ups are confirmed an hour before."""
+        ref = upcoming()
+        told = KICKOFF + timedelta(minutes=minutes)
+        looks, at = 0, KICKOFF - timedelta(minutes=60)
+        while at < KICKOFF:
+            if open_lineup_tasks(at):
+                looks += 1
+                ScrapeTask.objects.update(state=TaskState.SUCCESS, finished_at=at)
+                lineups.store(lineups_of(ref, at=at, kickoff=told), ref_id=ref.pk, now=at)
+            at += timedelta(minutes=1)
+        assert 1 <= looks <= 31
+
 
 @pytest.mark.requirement("FS-19")
 class TestScheduler:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from itertools import permutations
 from typing import Any
@@ -122,11 +123,19 @@ class TestWhoseWordCounts:
         merged = reconcile([view(CREX, without), view(ESPN, cricket(96))])
         assert (merged.provenance["innings"]["source"], merged.state["innings"][1]["runs"]) == ("espn", 96)
 
-    def test_the_match_keeps_its_names(self) -> None:
-        known = cricket()
-        other = cricket() | {"title": "AUS v IND", "teams": {"team_a": {"name": "IND"}, "team_b": {"name": "AUS"}}}
-        merged = reconcile([view(CREX, other), view(ESPN, cricket())], known=known)
-        assert (merged.state["teams"], merged.state["title"]) == (known["teams"], known["title"])
+    def test_names_are_the_heavier_ones_whoever_was_first(self) -> None:
+        named = {"title": "India v Australia", "teams": {"team_a": {"name": "India"}, "team_b": {"name": "Australia"}}}
+        first = {"title": "IND v AUS", "teams": {"team_a": {"name": "IND"}, "team_b": {"name": "AUS"}}}
+        merged = reconcile([view(CREX, cricket() | named), view(ESPN, cricket() | first)], known=cricket() | first)
+        assert {name: merged.state[name] for name in named} == named
+
+    def test_the_sides_stay_where_the_match_has_them(self) -> None:
+        known = cricket() | {"title": "IND v AUS", "teams": {"team_a": {"name": "IND"}, "team_b": {"name": "AUS"}}}
+        turned = {"title": "Australia v India", "teams": {"team_a": {"name": "Australia"}, "team_b": {"name": "India"}}}
+        heavy = replace(view(CREX, cricket() | turned), is_crossed=True)
+        merged = reconcile([heavy, view(ESPN, known)], known=known)
+        assert [team["name"] for team in merged.state["teams"].values()] == ["India", "Australia"]
+        assert merged.state["title"] == "IND v AUS"
 
     def test_metadata_is_merged_key_by_key(self) -> None:
         merged = reconcile(

@@ -110,6 +110,7 @@ class TestTasks:
 
 
 class TestHistory:
+    @pytest.mark.requirement("SO-3")
     def test_the_newest_snapshot_of_a_match_stays_however_old(self) -> None:
         match = make_match(sequence=3)
         for sequence in (1, 2, 3):

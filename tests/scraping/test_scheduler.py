@@ -361,6 +361,14 @@ class TestGaps:
         assert open_gap_tasks(later(again_after - 1)) == 0
         assert open_gap_tasks(later(again_after)) == 1
 
+    def test_what_is_never_found_is_looked_for_less_often(self, holed: MatchRef) -> None:
+        """A source may have numbered a ball that its list never has."""
+        looks = 0
+        for second in range(0, 1200, 20):
+            looks += open_gap_tasks(later(second))
+            ScrapeTask.objects.filter(finished_at=None).update(state=TaskState.SUCCESS, finished_at=later(second))
+        assert 11 <= looks <= 21
+
     def test_not_through_an_open_breaker(self, holed: MatchRef) -> None:
         trip(holed, until=later(60))
         assert [open_gap_tasks(NOW), open_gap_tasks(later(60))] == [0, 1]

@@ -29,6 +29,7 @@ def sync(one: SourceEntry, *, stadium: str = "", reset: bool = False) -> Source:
     return source
 
 
+@pytest.mark.requirement("SO-7")
 class TestRead:
     def test_the_projects_own_file(self) -> None:
         assert {"crex", "sofascore"} <= {one.domain_id for one in source_file.read(Path("config/sources.yaml"))}
@@ -93,6 +94,7 @@ class TestRead:
             source_file.read(tmp_path / "sources.yaml")
 
 
+@pytest.mark.requirement("SO-7")
 class TestSync:
     def test_writes_what_is_missing_with_its_watch_list(self) -> None:
         source = sync(entry(enabled=True, precedence_weight=80))

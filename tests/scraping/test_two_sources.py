@@ -6,11 +6,13 @@ from datetime import datetime
 
 import pytest
 
-from scraping import ingest
-from scraping.models import Conflict, Match, MatchLifecycle, MatchRef, Snapshot
-from scraping.payloads import Innings, MatchState, Phase, Score, SideScore, Status, Team, Teams
-from tests.factories import NOW, make_ref, make_source
-from tests.scraping.builders import chasing, cricket_state, later, payload_of, read
+from scraping import ingest, journal, unchanged
+from scraping.models import Conflict, Match, MatchEvent, MatchLifecycle, MatchRef, Snapshot, Source
+from scraping.payloads import Event, Innings, MatchState, Phase, Score, SideScore, Status, Team, Teams
+from scraping.resilience.interval import Pace
+from scraping.unchanged import for_polling
+from tests.factories import NOW, football_state, make_match, make_ref, make_source
+from tests.scraping.builders import ball, chasing, cricket_state, later, new_claim, payload_of, read
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 
@@ -97,6 +99,89 @@ class TestOneState:
         assert match.payload["score"]["team_b"]["runs"] == 130
 
 
+class TestSwitchedOff:
+    def test_what_a_source_said_last_counts_no_more(self, heavy: MatchRef, light: MatchRef) -> None:
+        """An end that only the heavier one has seen would stand for ever."""
+        tell(light, chasing(95))
+        tell(heavy, chasing(95, status=Status.COMPLETED, phase=Phase.FINISHED, result="no"), later(2))
+        Source.objects.filter(pk=heavy.source_id).update(is_enabled=False)
+        tell(light, chasing(99), later(4))
+        assert (match_of(heavy).status, runs(heavy)) == (Status.LIVE, 99)
+
+    def test_nobody_waits_for_it_when_the_others_have_the_match_no_more(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(heavy, chasing(95))
+        Source.objects.filter(pk=light.source_id).update(is_enabled=False)
+        ingest.close_gone(heavy.pk, now=later(2))
+        assert match_of(heavy).lifecycle == MatchLifecycle.COMPLETED
+
+
+class TestASecondSourceThatComesMeanwhile:
+    def test_doubles_nothing(self, heavy: MatchRef, light: MatchRef) -> None:
+        """It was found and read while the first one's reading, begun alone, was under way."""
+        known = for_polling([heavy.pk]).get()
+        known.has_other_sources = False
+        over = ball(1, slot="b:2:12:1")
+        read(light, payload_of(light, chasing(95), events=[over]))
+        with journal.finishing(new_claim(heavy), now=later(1)):
+            ours = payload_of(heavy, chasing(95), events=[over.model_copy(update={"id": "x"})], at=later(1))
+            attempt = ingest.Attempt("w-1", later(1), had_failures=False, now=later(1))
+            ingest.apply(ours, ref_id=heavy.pk, pace=Pace(), attempt=attempt, known=known)
+        assert MatchEvent.objects.filter(is_served=True).count() == 1
+
+
+class TestASecondSourceThatWasNeverRead:
+    @pytest.mark.parametrize(("read_at", "is_short"), [(None, True), (NOW, True), (later(-60), False)])
+    def test_leaves_the_first_its_short_way(self, heavy: MatchRef, read_at: datetime | None, is_short: bool) -> None:
+        make_ref(heavy.match, source="espn", captured_at=read_at)
+        known = for_polling([heavy.pk]).get()
+        assert unchanged._counts_as_before(known, later(2)) is is_short
+
+
+class TestTheOtherWayRound:
+    """A goal of the source's home side is one of the match's away side: by its name, its side and its score."""
+
+    @pytest.fixture
+    def crossed(self) -> MatchRef:
+        ref = make_ref(make_match(sport="football"), source="espnsoccer", is_crossed=True)
+        make_ref(ref.match, source="sofascore")
+        return ref
+
+    @staticmethod
+    def goal(number: int, ordinal: int | None = None) -> Event:
+        detail = {"team": "team_a", "score": "1-0"}
+        return Event(id=str(number), kind="goal", slot=f"g:team_a:{number}", ordinal=ordinal, detail=detail)
+
+    @staticmethod
+    def stored() -> list[tuple[str, str, str]]:
+        rows = MatchEvent.objects.order_by("pk")
+        return [(row.slot, row.detail["team"], row.detail["score"]) for row in rows]
+
+    def test_polled(self, crossed: MatchRef) -> None:
+        turned = Teams(team_a=football_state().teams.team_b, team_b=football_state().teams.team_a)
+        for second in (1, 2):
+            state = football_state(teams=turned, clock=str(second))
+            read(crossed, payload_of(crossed, state, events=[self.goal(1)], at=later(second)))
+        assert self.stored() == [("g:team_b:1", "team_b", "0-1")]
+
+    def test_found_later(self, crossed: MatchRef) -> None:
+        ingest.add_events([self.goal(1)], ref_id=crossed.pk, now=NOW)
+        assert self.stored() == [("g:team_b:1", "team_b", "0-1")]
+
+    def test_read_in_an_outage(self, crossed: MatchRef) -> None:
+        late = payload_of(crossed, football_state(), events=[self.goal(1)], at=later(-60))
+        attempt = ingest.Attempt("w-1", later(-60), had_failures=False, now=NOW, is_replayed=True)
+        ingest.replay(late, ref_id=crossed.pk, pace=Pace(), attempt=attempt)
+        assert self.stored() == [("g:team_b:1", "team_b", "0-1")]
+
+    def test_what_nobody_sees_is_no_news(self, heavy: MatchRef, light: MatchRef) -> None:
+        read(heavy, payload_of(heavy, chasing(95), events=[ball(1, slot="b:2:12:1")]))
+        before = match_of(heavy).sequence
+        late = payload_of(light, chasing(95), events=[ball(1, slot="b:2:12:1")], at=later(-60))
+        attempt = ingest.Attempt("w-1", later(-60), had_failures=False, now=NOW, is_replayed=True)
+        ingest.replay(late, ref_id=light.pk, pace=Pace(), attempt=attempt)
+        assert match_of(heavy).sequence == before
+
+
 @pytest.mark.requirement("BX-3")
 class TestAScoreThatGoesDown:
     def test_is_believed_at_once_when_the_other_source_says_the_same(self, heavy: MatchRef, light: MatchRef) -> None:
@@ -105,6 +190,61 @@ class TestAScoreThatGoesDown:
         assert tell(heavy, chasing(94), later(2)).is_taken
         assert runs(heavy) == 94
         assert match_of(heavy).provisional == {}
+
+    def test_is_not_confirmed_by_one_that_was_late_before(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(light, chasing(94))
+        tell(heavy, chasing(95), later(1))
+        assert not tell(heavy, chasing(94), later(2)).is_taken
+        assert runs(heavy) == 95
+
+    def test_is_confirmed_by_one_that_names_the_sides_the_other_way_round(self) -> None:
+        goals = {(2, 1): Score(team_a=SideScore(goals=2), team_b=SideScore(goals=1))}
+        goals[1, 1] = Score(team_a=SideScore(goals=1), team_b=SideScore(goals=1))
+        goals[1, 2] = Score(team_a=SideScore(goals=1), team_b=SideScore(goals=2))
+        first = make_ref(make_match(sport="football"), source="sofascore")
+        turned = Teams(team_a=football_state().teams.team_b, team_b=football_state().teams.team_a)
+        other = make_ref(first.match, source="espnsoccer")
+        tell(first, football_state(score=goals[2, 1]))
+        tell(other, football_state(score=goals[1, 2], teams=turned), later(1))
+        tell(first, football_state(score=Score(team_a=SideScore(goals=3), team_b=SideScore(goals=1))), later(2))
+        tell(other, football_state(score=Score(team_a=SideScore(goals=1), team_b=SideScore(goals=3)), teams=turned),
+             later(3))  # fmt: skip
+        tell(first, football_state(score=goals[2, 1]), later(4))
+        assert tell(other, football_state(score=goals[1, 2], teams=turned), later(5)).is_taken is False
+        assert tell(first, football_state(score=goals[2, 1]), later(6)).is_taken is False
+        assert tell(first, football_state(score=goals[2, 1]), later(7)).is_taken
+        assert tell(other, football_state(score=goals[1, 2], teams=turned), later(8)).is_taken
+
+    def test_one_that_is_never_confirmed_does_not_wait_for_ever(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(heavy, chasing(95))
+        tell(light, chasing(95), later(1))
+        tell(light, chasing(90), later(2))
+        assert match_of(heavy).provisional["source"] == "espncricinfo"
+        tell(heavy, chasing(96), later(4))
+        assert match_of(heavy).provisional["source"] == "espncricinfo", "it may be confirmed yet"
+        tell(heavy, chasing(97), later(90))
+        assert match_of(heavy).provisional == {}
+
+    def test_nor_where_its_source_has_the_match_no_more(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(heavy, chasing(95))
+        tell(light, chasing(95), later(1))
+        tell(light, chasing(90), later(2))
+        ingest.close_gone(light.pk, now=later(3))
+        assert match_of(heavy).provisional == {}
+        assert MatchRef.objects.get(pk=light.pk).suspect_checksum == ""
+
+    def test_two_that_count_the_same_do_not_take_turns(self, heavy: MatchRef) -> None:
+        """One of them is always a ball late."""
+        equal = make_ref(heavy.match, source=make_source("espn", adapter="crex", precedence_weight=100))
+        told = []
+        for second in range(0, 40, 4):
+            tell(heavy, chasing(95 + second, venue="Perth"), later(second))
+            told.append(runs(heavy))
+            before = match_of(heavy).sequence
+            tell(equal, chasing(94 + second, venue="WACA, Perth"), later(second + 2))
+            told.append(runs(heavy))
+            assert second == 0 or match_of(heavy).sequence == before
+        assert told == sorted(told)
 
     def test_waits_when_the_other_still_says_otherwise(self, heavy: MatchRef, light: MatchRef) -> None:
         tell(heavy, chasing(95))

@@ -259,6 +259,19 @@ class TestOtherAnswers:
 
         visit(scenario)
 
+    def test_every_fixture_has_a_page(self, visit: Visit) -> None:
+        """One that is listed and answers 404 would be taken for a match that was called off."""
+
+        async def scenario(visitor: Visitor) -> None:
+            await visitor.enter("crex")
+            asked = {"tl": [], "type": "all", "wise": "1", "lang": "en", "formatType": "", "page": 0}
+            keys = [item["mf"] for item in await visitor.post("/crex/fixture/getFixture", asked)]
+            assert "Q5X6" in keys
+            for key in keys:
+                assert await visitor.get(f"/crex/api/v3/getIV4?key={key}")
+
+        visit(scenario)
+
     def test_meta_data_and_toss_are_asked_by_key(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")

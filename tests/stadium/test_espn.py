@@ -216,6 +216,8 @@ class TestCricket:
     ) -> None:
         kinds: set[str] = set()
         for name in ("1239544", "1216517", "804543"):  # a declaration, two super overs, no result
+            if not (RECORDINGS / f"{name}.json").exists():
+                pytest.skip(f"the recordings have no {name}")
             (tmp_path / f"{name}.json").symlink_to(RECORDINGS / f"{name}.json")
 
         async def scenario(visitor: Visitor) -> None:

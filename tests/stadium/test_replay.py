@@ -109,7 +109,7 @@ class TestOptions:
         [
             (("--sites", "nowhere"), "--sites must be some of crex"),
             (("--sites", "crex,sofascore"), "--sites must be"),
-            (("--speed", "4001"), "--pace must be between 0 and 4000"),
+            (("--speed", "4001"), r"--pace \(or --speed\) must be between 0 and 4000"),
             (("--told", "nowhere:delay=1"), "--told must begin with one of"),
             (("--told", "crex:delay=long"), "delay must be a number"),
             (("--programme", "replays"), "programme must be demo"),

@@ -4,6 +4,10 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
+from scraping.readings import Document, Reading, ReadMode, RefInfo
+from scraping.sources.sofascore import SofascoreCricketAdapter
 from stadium.gate import fnv1a
 
 from .conftest import Visit, Visitor
@@ -200,6 +204,33 @@ class TestCricket:
             assert {str(event["id"]) for event in listed["events"]} <= {row["key"] for row in truth}
 
         visit(scenario, programme="only:sofascorecricket:2")
+
+    @pytest.mark.requirement("ZT-12")
+    def test_a_day_is_found_through_its_tournaments(self, visit: Visit) -> None:
+        """The way of the adapter: the day's tournaments, then each one's list."""
+        adapter = SofascoreCricketAdapter()
+
+        async def scenario(visitor: Visitor) -> None:
+            await self.enter(visitor)
+            today = datetime.fromtimestamp(visitor.wall.now, UTC).date()
+            readings: list[Reading] = []
+            requests = adapter.fixture_plan(self.SITE, today).requests
+            while requests:
+                at = datetime.fromtimestamp(visitor.wall.now, UTC)
+                answers = {one.name: await (await visitor.ask(one.url)).read() for one in requests}
+                found = {name: Document(name, "", 200, "application/json", body) for name, body in answers.items()}
+                readings.append(Reading(RefInfo("", ""), ReadMode.DIRECT, at, found))
+                requests = adapter.more_fixtures(readings, self.SITE, today)
+            listed = [match for one in readings for match in adapter.parse_fixtures(one, self.SITE, today)]
+            truth = {row["key"]: row for row in await visitor.get("/truth/matches")}
+            assert listed
+            for match in listed:
+                assert match.status == truth[match.source_event_id]["status"]
+                assert match.url in truth[match.source_event_id]["url"]
+            starts = {match.start_time.date() for match in listed if match.start_time}
+            assert starts == {today}
+
+        visit(scenario, programme="only:sofascorecricket:4")
 
     def test_has_the_shape_of_the_site(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:

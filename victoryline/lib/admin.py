@@ -35,6 +35,7 @@ class ConsoleAdmin(ModelAdmin):  # type: ignore[misc]  # unfold publishes no typ
     list_fullwidth = True
     compressed_fields = True
     warn_unsaved_form = True
+    none_yet = ""  # what an empty table says: why it is empty, and what would be in it
 
     def formfield_for_dbfield(self, db_field: Field[Any, Any], request: HttpRequest, **options: Any) -> Any:
         if isinstance(db_field, URLField):

@@ -55,7 +55,8 @@ def play(script: Script, folder: Path, *, say: Say) -> list[Verdict]:
     """Play all recordings at the same time, to their end. The scratch system stays in `folder`, stopped."""
     recordings = {file.stem: load(file) for file in script.files}
     with RehearsalSystem(folder, stadium=_stadium_options(script), settings=SETTINGS | script.settings) as system:
-        say(f"{len(recordings)} matches at {script.speed:g} times life; API at {system.url}, scratch in {folder}")
+        many = "1 match" if len(recordings) == 1 else f"{len(recordings)} matches"
+        say(f"{many} at {script.speed:g} times life; API at {system.url}, scratch in {folder}")
         keys = _keys(system, recordings)
         if script.mistakes:
             for site in script.sites[1:]:
@@ -104,7 +105,7 @@ def _watch(
                 return
         if time.monotonic() - told_at >= TOLD_EVERY_SECONDS:
             told_at = time.monotonic()
-            say(f"{over} of {len(keys)} matches are over, {len(right)} of them right to the last ball")
+            say(f"over: {over} of {len(keys)}, right to the last ball: {len(right)}")
         time.sleep(LOOK_EVERY_SECONDS)
 
 

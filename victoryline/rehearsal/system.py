@@ -22,7 +22,9 @@ STOP_SECONDS = 20.0
 EVENTS_A_PAGE = 100
 TIMES_ASKED = 10
 TOO_MANY_REQUESTS = 429
-SERVERS = ("DATABASE_URL", "REDIS_URL")  # a rehearsal writes into nothing but its own folder, unless it is told to
+# A rehearsal writes into nothing but its own folder, unless it is told to: not into the database of whoever starts it,
+# nor over the records of the matches there, whose numbers begin with 1 as well.
+ELSEWHERE = ("DATABASE_URL", "REDIS_URL", "MATCH_LOG_DIR", "CONFIG_FILE")
 
 
 class RehearsalError(Exception):
@@ -119,14 +121,18 @@ class RehearsalSystem:
             return False
 
     def _spawn(self, name: str, command: list[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        whole = {**os.environ, **dict.fromkeys(SERVERS, ""), **env}
         with (self.folder / f"{name}.log").open("ab") as log:
-            process = spawn(command, env=whole, cwd=PROJECT_ROOT, stdout=log, stderr=log)
+            process = spawn(command, env=environment(env), cwd=PROJECT_ROOT, stdout=log, stderr=log)
         self._processes.append(process)
         return process
 
     def _log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
+
+
+def environment(own: Mapping[str, str]) -> dict[str, str]:
+    """Ours for a process of a rehearsal: without what leads out of its folder."""
+    return {**os.environ, **dict.fromkeys(ELSEWHERE, ""), **own}
 
 
 def _ask(url: str, *, body: Any = None, token: str = "") -> Any:

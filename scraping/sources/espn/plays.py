@@ -18,7 +18,7 @@ from typing import Any
 from scraping import slots
 from scraping.errors import PayloadRejected
 from scraping.payloads import Event
-from scraping.sources import loose
+from scraping.sources import falls, loose
 from scraping.sources.balls import ball_kind
 from scraping.sources.espn.answers import PLAYS, Out, Person, Play, PlayByPlay
 from scraping.sources.schema import note, validated
@@ -84,7 +84,7 @@ def events_of(plays: Sequence[Play]) -> tuple[Event, ...]:
         found.append(_ball(play, index, has_own_extras=play.id in fine))
         if _counts(play.dismissal):
             found.append(_dismissal(play))
-    return tuple(reversed(found))
+    return tuple(reversed(falls.with_unnamed(found)))
 
 
 def _is_talk(item: Any) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from scraping import slots
 from scraping.payloads import Event, LastEvent
-from scraping.sources import loose
+from scraping.sources import falls, loose
 from scraping.sources.balls import ball_kind
 from scraping.sources.espncricinfo.balls import Delivery
 from scraping.sources.espncricinfo.schemas import Ball, Inning
@@ -27,7 +27,7 @@ def events_of(balls: Sequence[Delivery], names: Names, innings: Mapping[int, Inn
         if one.ball.over_end is not None and one.ball.over_end.is_complete is not False:
             found.append(_over_end(one))
         before = one
-    return tuple(reversed(found))
+    return tuple(reversed(falls.with_unnamed(found)))
 
 
 def last_event_of(events: Sequence[Event]) -> LastEvent | None:

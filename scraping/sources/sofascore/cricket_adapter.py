@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import date
 
 from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, Payload, Sport
@@ -20,6 +21,7 @@ from scraping.sources.sofascore import (
     listing,
     schemas,
     scorecards,
+    tournament_days,
 )
 from scraping.sources.sofascore.batting_order import innings_of, side_of
 from scraping.sources.sofascore.schemas import CricketEvent, Delivery, InningsRow
@@ -70,6 +72,16 @@ class SofascoreCricketAdapter:
 
     def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
         raise LayoutChanged("cricket has no rounds here", url=base_url)
+
+    def fixture_plan(self, base_url: str, day: date) -> ListPlan:
+        return tournament_days.plan(base_url, day, self.sport)
+
+    def more_fixtures(self, readings: Sequence[Reading], base_url: str, day: date) -> tuple[Request, ...]:
+        return tournament_days.more(readings, base_url, day, self.sport)
+
+    def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
+        with loose.rejecting_absurd_values(base_url):
+            return tournament_days.matches_of(reading, base_url, self.sport)
 
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return lineups.requests(ref, base_url)

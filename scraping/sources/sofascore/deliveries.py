@@ -11,7 +11,7 @@ from typing import Any
 
 from scraping import slots
 from scraping.payloads import Event, Innings
-from scraping.sources import loose
+from scraping.sources import falls, loose
 from scraping.sources.balls import ball_kind
 from scraping.sources.schema import note, validated
 from scraping.sources.sofascore import schemas
@@ -75,7 +75,7 @@ def events_of(balls: Sequence[Ball]) -> tuple[Event, ...]:
         events.append(_event(ball))
         if ball.is_wicket:
             events.append(_dismissal(ball))
-    return tuple(reversed(events))
+    return tuple(reversed(falls.with_unnamed(events)))
 
 
 def are_all(balls: Sequence[Ball], innings: Sequence[Innings]) -> bool:

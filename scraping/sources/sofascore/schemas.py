@@ -255,13 +255,20 @@ class ListAnswer(Answer):
     events: list[Any]
 
 
+class TournamentsAnswer(Answer):
+    """Which tournaments play on a day, one page of it."""
+
+    scheduled: list[Any]
+    hasNextPage: bool = False
+
+
 FAMILIES: Mapping[str, tuple[type[Answer], ...]] = {
     EVENT: (FootballEventAnswer, CricketEventAnswer),
     INCIDENTS: (IncidentsAnswer, DeliveriesAnswer),
     LINEUPS: (LineupsAnswer,),
     STATISTICS: (StatisticsAnswer,),
     INNINGS: (InningsAnswer,),
-    LIST: (ListAnswer,),
+    LIST: (ListAnswer, TournamentsAnswer),
 }
 
 

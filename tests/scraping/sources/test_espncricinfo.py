@@ -246,7 +246,7 @@ GOOD = {
 
 
 class TestWhateverASiteSends:
-    @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(data=spoilt(GOOD) | JSON)
     def test_it_is_a_payload_or_one_of_our_errors(self, data: Any) -> None:
         reading = read(build.document("page", pages.html(data)))

@@ -77,6 +77,12 @@ class TestBalls:
         assert dismissal.detail == {"player": "Cy Moss", "text": "c Vale b Reed", "wicket": 3}
         assert dismissal.ordinal is None
 
+    @pytest.mark.requirement("NFR-009")
+    def test_two_wickets_on_a_ball_are_two_though_one_is_named(self) -> None:
+        named, other, *_ = told(pages.wicket(2, totalInningWickets=4), pages.told(pages.ball(1)))
+        assert (named.slot, named.detail["player"]) == (slots.wicket(2, 4), "Cy Moss")
+        assert (other.id, other.slot, other.kind) == ("9001002:w2", slots.wicket(2, 3), "dismissal")
+
     @pytest.mark.parametrize(
         "changes",
         [

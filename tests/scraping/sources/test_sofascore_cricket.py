@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak, ScrapingError
 from scraping.payloads import Event, Payload, Phase, Status
 from scraping.sources import adapter_for
-from scraping.sources.base import Document, RefInfo
+from scraping.sources.base import Document, Reading, RefInfo
 from scraping.sources.sofascore import SofascoreCricketAdapter
 from stadium.cricket.script import Notice
 from stadium.programme import Match
@@ -345,6 +346,45 @@ class TestLists:
         [match] = ADAPTER.parse_list(build.reading(RefInfo("", ""), listed), "http://site.test/sofascorecricket")
         assert (match.source_event_id, match.url, match.series) == ("8001", REF.url, "Lantern Tour")
         assert [team.name for team in match.teams] == ["Orchard", "Pelican"]
+
+    def test_of_a_day_are_those_of_its_tournaments(self) -> None:
+        base, day = "https://www.sofascore.com", date(2026, 5, 3)
+        api = f"{base}/api/v1"
+
+        def read(**bodies: Any) -> Reading:
+            return build.reading(RefInfo("", ""), *(build.document(name, body) for name, body in bodies.items()))
+
+        def page(*numbers: int | None, has_next: bool = False) -> dict[str, Any]:
+            rows = [{"tournament": {"uniqueTournament": {"id": number} if number else None}} for number in numbers]
+            return {"scheduled": rows, "hasNextPage": has_next}
+
+        (first,) = ADAPTER.fixture_plan(base, day).requests
+        assert first.url == f"{api}/sport/cricket/scheduled-tournaments/2026-05-03/page/1"
+        readings = [read(tournaments=page(11, 12, has_next=True))]
+        (second,) = ADAPTER.more_fixtures(readings, base, day)
+        assert second.url == f"{api}/sport/cricket/scheduled-tournaments/2026-05-03/page/2"
+        readings.append(read(tournaments=page(12, None, *range(20, 27))))
+        lists = ADAPTER.more_fixtures(readings, base, day)
+        assert [one.url for one in lists[:2]] == [
+            f"{api}/unique-tournament/{number}/scheduled-events/2026-05-03" for number in (11, 12)
+        ]
+        assert len(lists) == 8
+        readings.append(read(**{one.name: {"events": [event(), event(), build.event()]} for one in lists}))
+        (last,) = ADAPTER.more_fixtures(readings, base, day)
+        assert last.url.endswith("unique-tournament/26/scheduled-events/2026-05-03")
+        readings.append(read(**{last.name: {"events": []}}))
+        assert ADAPTER.more_fixtures(readings, base, day) == ()
+        found = [match.source_event_id for one in readings for match in ADAPTER.parse_fixtures(one, base, day)]
+        assert found == ["8001"]
+
+    @pytest.mark.requirement("FS-2")
+    def test_of_a_day_of_another_shape_break_with_the_path(self) -> None:
+        base, day = "https://www.sofascore.com", date(2026, 5, 3)
+        page, tournament = (build.document(name, {"v2": []}) for name in ("tournaments", "fixtures:11"))
+        with pytest.raises(SchemaBreak, match=r"sofascore\.list\.v1: scheduled"):
+            ADAPTER.more_fixtures([build.reading(RefInfo("", ""), page)], base, day)
+        with pytest.raises(SchemaBreak, match=r"sofascore\.list\.v1: events"):
+            ADAPTER.parse_fixtures(build.reading(RefInfo("", ""), tournament), base, day)
 
     def test_addresses_of_football_are_not_ours(self) -> None:
         base = "https://www.sofascore.com"
