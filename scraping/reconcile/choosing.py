@@ -59,7 +59,7 @@ def reconcile(
         if field in PLAY:
             view, trust = _teller(field, chosen, ranked), trusts
         else:
-            view, trust = _first_with(field, steady), {one.source: one.confidence for one in ranked}
+            view, trust = _first_with(field, ranked, known or {}), {one.source: one.confidence for one in ranked}
         state[field] = view.state.get(field)
         if field == "title" and view.source in turned:
             state[field] = (known or {}).get(field) or state[field]
@@ -125,9 +125,12 @@ def _teller(field: str, chosen: SourceView, ranked: Sequence[SourceView]) -> Sou
     return next((view for view in alike if not is_empty(view.state.get(field))), chosen)
 
 
-def _first_with(field: str, ranked: Sequence[SourceView]) -> SourceView:
+def _first_with(field: str, ranked: Sequence[SourceView], known: State) -> SourceView:
+    """The heaviest that has it; of equals whoever says what is known, else the newest: it must not alternate."""
     having = [view for view in ranked if not is_empty(view.state.get(field))] or list(ranked)
-    return next((view for view in having if view.confidence >= REJECTED_BELOW), having[0])
+    believed = [view for view in having if view.confidence >= REJECTED_BELOW] or having
+    equals = [view for view in believed if view.weight == believed[0].weight]
+    return next((view for view in equals if view.state.get(field) == known.get(field)), equals[0])
 
 
 def _merged(ranked: Sequence[SourceView]) -> tuple[dict[str, Any], Entry]:
