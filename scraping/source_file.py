@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -110,13 +111,25 @@ def read(path: Path) -> list[SourceEntry]:
     return entries
 
 
-def sync(entries: list[SourceEntry], *, stadium_url: str, is_reset: bool, now: datetime) -> list[Source]:
-    """Write the rows that are missing. With a stadium, its address stands in for every source's."""
+def sync(
+    entries: list[SourceEntry],
+    *,
+    stadium_url: str,
+    is_reset: bool,
+    now: datetime,
+    stadium_sites: Collection[str] | None = None,
+) -> list[Source]:
+    """Write the rows that are missing. With a stadium, its address stands in for every source's.
+
+    `stadium_sites`: those that its programme has matches for, if it said so. The others would be read for nothing.
+    """
     with transaction.atomic():
-        return [_sync_one(entry, stadium_url, is_reset, now) for entry in entries]
+        return [_sync_one(entry, stadium_url, stadium_sites, is_reset, now) for entry in entries]
 
 
-def _sync_one(entry: SourceEntry, stadium_url: str, is_reset: bool, now: datetime) -> Source:
+def _sync_one(
+    entry: SourceEntry, stadium_url: str, stadium_sites: Collection[str] | None, is_reset: bool, now: datetime
+) -> Source:
     base_url = f"{stadium_url.rstrip('/')}/{entry.domain_id}" if stadium_url else entry.base_url
     source = Source.objects.filter(key=entry.domain_id).first()
     if source is None:
@@ -126,10 +139,11 @@ def _sync_one(entry: SourceEntry, stadium_url: str, is_reset: bool, now: datetim
     moves = is_reset or bool(stadium_url) or bool(source.metadata.get("is_stadium"))
     if moves:
         _move(source, base_url)
+        is_shown = not stadium_url or stadium_sites is None or entry.domain_id in stadium_sites
         is_new_here = source.metadata.get("is_stadium") is not bool(stadium_url)
-        if is_new_here or is_reset:
-            source.is_enabled = entry.in_stadium if stadium_url else entry.enabled
-        source.metadata["is_stadium"] = bool(stadium_url)
+        if is_new_here or is_reset or source.metadata.get("is_shown", True) is not is_shown:
+            source.is_enabled = entry.in_stadium and is_shown if stadium_url else entry.enabled
+        source.metadata |= {"is_stadium": bool(stadium_url), "is_shown": is_shown}
         source.allows_private_addresses = bool(stadium_url) or entry.allows_private_addresses
         source.token_url = entry.token_url_at(base_url)
         source.save(update_fields=("base_url", "is_enabled", "metadata", "allows_private_addresses", "token_url"))

@@ -39,6 +39,7 @@ async def health(request: web.Request) -> web.Response:
             "pace": world.clock.pace,
             "programme": world.config.programme,
             "seed": world.config.seed,
+            "sites": sorted({site for slot in world.programme.slots for site in slot.sites}),
         }
     )
 

@@ -12,6 +12,7 @@ from scraping import source_file
 from scraping.models import JobKind, MatchRef, ScrapeJob, Source
 from scraping.source_file import SourceEntry, SourceFileError
 from tests.factories import NOW, make_ref
+from victoryline.env import PROJECT_ROOT
 
 pytestmark = pytest.mark.django_db
 
@@ -183,3 +184,29 @@ class TestStadium:
     def test_private_addresses_are_allowed_there_only(self) -> None:
         assert sync(entry(), stadium=STADIUM).allows_private_addresses
         assert not sync(entry()).allows_private_addresses
+
+
+class TestSitesOfTheStadium:
+    """What its programme does not show would be read for nothing."""
+
+    URL = "http://127.0.0.1:9"
+
+    def sync(self, sites: list[str] | None, *, is_reset: bool = False) -> set[str]:
+        entries = source_file.read(PROJECT_ROOT / "config" / "sources.yaml")
+        found = source_file.sync(entries, stadium_url=self.URL, stadium_sites=sites, is_reset=is_reset, now=NOW)
+        return {source.key for source in found if source.is_enabled}
+
+    def test_only_what_it_shows_is_enabled(self) -> None:
+        assert self.sync(["crex", "espncricinfo"]) == {"crex", "espncricinfo"}
+
+    def test_another_programme_enables_what_it_shows(self) -> None:
+        self.sync(["crex"])
+        assert self.sync(["crex", "sofascore"]) == {"crex", "sofascore"}
+
+    def test_what_an_operator_switched_off_stays_off(self) -> None:
+        self.sync(["crex", "sofascore"])
+        Source.objects.filter(key="crex").update(is_enabled=False)
+        assert self.sync(["crex", "sofascore"]) == {"sofascore"}
+
+    def test_one_that_does_not_say_has_all(self) -> None:
+        assert {"crex", "sofascore", "espn"} <= self.sync(None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from argparse import ArgumentParser
 from typing import Any
 
@@ -10,6 +12,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from scraping import source_file, team_file
+
+STADIUM_SECONDS = 5.0
 
 
 class Command(BaseCommand):
@@ -27,8 +31,19 @@ class Command(BaseCommand):
             aliases = team_file.read(settings.BASE_DIR / "config" / "teams.yaml")
         except (source_file.SourceFileError, team_file.TeamFileError) as error:
             raise CommandError(f"Nothing was changed. {error}") from error
-        stadium = settings.CONFIG.stadium_url
-        for source in source_file.sync(entries, stadium_url=stadium, is_reset=reset, now=timezone.now()):
+        stadium, now = settings.CONFIG.stadium_url, timezone.now()
+        sites = _sites_of(stadium) if stadium else None
+        for source in source_file.sync(entries, stadium_url=stadium, stadium_sites=sites, is_reset=reset, now=now):
             state = "enabled" if source.is_enabled else "not enabled"
             self.stdout.write(f"{source.key}: {source.base_url}, {state}")
         self.stdout.write(f"{team_file.sync(aliases, is_reset=reset)} other names of teams")
+
+
+def _sites_of(stadium_url: str) -> list[str] | None:
+    """The sites that the stadium has matches for; None where it does not say."""
+    address = f"{stadium_url.rstrip('/')}/control/health"
+    try:
+        with urllib.request.urlopen(address, timeout=STADIUM_SECONDS) as answer:  # noqa: S310 - http or https, checked
+            return [str(site) for site in json.load(answer)["sites"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
