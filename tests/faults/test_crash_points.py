@@ -58,6 +58,9 @@ AFTER_COMMIT = [
 CASES = [(*case, False) for case in BEFORE_COMMIT] + [(*case, True) for case in AFTER_COMMIT]
 DEATHS = 3  # MAX_RESCUES by default
 QUICK = {"claim.after", "ingest.snapshot", "finish.effects", "finish.committed", "failure.settled", "rescue.committed"}
+MOST_IN_FAULTS = [
+    case if case[1] in QUICK else pytest.param(*case, marks=pytest.mark.faults_only) for case in CASES
+]  # every one of them in `make faults`
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def die_and_recover(ground: Ground, flow: str, point: str, *, is_done: bool) -> 
 @pytest.mark.requirement("ZT-8", "BX-13", "NFR-009")
 @pytest.mark.skipif(not are_installed(), reason="needs PostgreSQL: make test installs it")
 class TestOnPostgres:
-    @pytest.mark.parametrize(("flow", "point", "is_done"), CASES)
+    @pytest.mark.parametrize(("flow", "point", "is_done"), MOST_IN_FAULTS)
     def test_all_or_nothing(self, on_postgres: Ground, flow: str, point: str, is_done: bool, worst: Worst) -> None:
         worst("SIGKILL at a crash point", die_and_recover(on_postgres, flow, point, is_done=is_done))
 
