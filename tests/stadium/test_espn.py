@@ -211,9 +211,7 @@ class TestCricket:
 
     @pytest.mark.skipif(not RECORDINGS.is_dir(), reason="VICTORYLINE_RECORDINGS names no folder of recordings")
     @pytest.mark.requirement("SO-12", "NFR-008")
-    def test_recorded_matches_are_read_whole_with_super_overs_and_no_result(
-        self, visit: Visit, tmp_path: Path
-    ) -> None:
+    def test_recorded_matches_are_read_whole_with_super_overs_and_no_result(self, visit: Visit, tmp_path: Path) -> None:
         kinds: set[str] = set()
         for name in ("1216517", "804543"):  # two super overs, no result
             if not (RECORDINGS / f"{name}.json").exists():
