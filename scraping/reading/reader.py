@@ -27,7 +27,7 @@ from scraping.sources.base import Adapter, AsksOutright, ListPlan
 
 __all__ = ["Brought", "Reader", "Target"]
 
-MAX_EVENT_PAGES = 60
+MAX_EVENT_PAGES = 500  # a match of five days has 150 of twenty; only a list without an end has more
 GONE = (404, 410)
 EVERYTHING = re.compile("")
 
