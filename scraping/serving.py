@@ -1,7 +1,7 @@
 """Which of several sources' words on one happening consumers get.
 
 Every source's events are kept as it tells them. A happening that two of them tell has the same slot in both, and one
-row of it is served: the heaviest source's that is still heard of. Its id stays the one under which it was first
+row of it is served: the heaviest source's that has told it. Its id stays the one under which it was first
 served, whoever is believed later: a better word is an update of a known event, never a second event.
 """
 
@@ -32,8 +32,13 @@ class Teller:
     is_heard: bool
 
     @property
+    def belief(self) -> tuple[int, int]:
+        """What it has told stands against all that are believed less, also while it is silent: it may come back."""
+        return self.weight, -self.source_id
+
+    @property
     def rank(self) -> tuple[bool, int, int]:
-        return self.is_heard, self.weight, -self.source_id
+        return self.is_heard, *self.belief
 
 
 def teller(ref: MatchRef, *, now: datetime, is_speaking: bool = False) -> Teller:
@@ -49,7 +54,7 @@ def decide(rows: Sequence[MatchEvent], *, own: Teller, others: Sequence[Teller])
         return
     tellers = {one.source_id: one for one in others} | {own.source_id: own}
     told = _Told(rows[0].match_id, rows, own)
-    heavier = [one.source_id for one in others if one.rank > own.rank]
+    heavier = [one.source_id for one in others if one.belief > own.belief]
     names = [told.name_of(row) for row in rows]  # first of all: one that moves to another's slot does not become it
     standing = _standing(rows[0].match_id, {row.slot for row, name in zip(rows, names, strict=True) if name}, heavier)
     for row, name in zip(rows, names, strict=True):
@@ -149,7 +154,7 @@ def _follow(
     `heavier`: what more believed sources say of it. They may have agreed with what was served, and left it at that.
     """
     is_own = before.source_id == row.source_id
-    has_the_word = is_own or teller is None or own.rank > teller.rank
+    has_the_word = is_own or teller is None or own.belief > teller.belief
     is_overruled = any(not _says_the_same(row, one) for one in heavier)
     if not has_the_word or is_overruled or (not is_own and _says_the_same(row, before)):
         row.is_served = False
