@@ -6,7 +6,7 @@ correction that is never believed would freeze the mistake.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,15 @@ from scraping.errors import PayloadRejected
 from scraping.models import MatchRef
 from scraping.names import Aliases
 from scraping.payloads import Payload, checksum_of
-from scraping.reconcile import fill_gaps, goes_backwards, orient, shows_other_teams, standing, with_sides_exchanged
+from scraping.reconcile import (
+    SourceView,
+    fill_gaps,
+    goes_backwards,
+    orient,
+    shows_other_teams,
+    standing,
+    with_sides_exchanged,
+)
 from victoryline.lib.times import as_utc_iso
 
 BELIEVED_AFTER = 3  # readings in a row, unless another source confirms it before
@@ -85,6 +93,17 @@ def _note_provisional(ref: MatchRef, state: dict[str, Any], now: datetime) -> No
         "status": state.get("status"),
         "score": state.get("score"),
     }
+
+
+def views_of(refs: Iterable[MatchRef]) -> list[SourceView]:
+    """What these sources say, of those that have been read, as it is reconciled."""
+    return [
+        SourceView(
+            ref.source.key, ref.source.precedence_weight, ref.captured_at, ref.payload, is_crossed=ref.is_crossed
+        )
+        for ref in refs
+        if ref.captured_at is not None
+    ]
 
 
 def _oriented(ref: MatchRef) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import TypeVar
 
 from django.utils import timezone
 
@@ -13,10 +15,13 @@ from scraping.journal import Claim
 from scraping.models import MatchRef, Stage, TaskState
 from scraping.payloads import Figures, Lineups
 from scraping.reading.reader import Target
+from scraping.readings import Reading, Request
 from scraping.sights import shown
 from scraping.sources.base import HasFigures, HasLineups
 
 logger = logging.getLogger(__name__)
+
+Found = TypeVar("Found", Lineups, Figures)
 
 
 def read_lineups(claim: Claim, engine: Engine, ref: MatchRef, target: Target) -> None:
@@ -34,15 +39,10 @@ def read_lineups(claim: Claim, engine: Engine, ref: MatchRef, target: Target) ->
 
 
 def _lineups(claim: Claim, engine: Engine, target: Target) -> Lineups:
-    assert isinstance(target.adapter, HasLineups)
-    reading = engine.reader.besides(target, target.adapter.lineup_requests(target.ref, target.site.base_url))
-    engine.progress(claim, Stage.CAPTURED)
-    with shown(reading):
-        found = target.adapter.parse_lineups(reading)
-        check_same_match(found, expected_id=target.ref.source_event_id)
-    engine.progress(claim, Stage.VALIDATED)
-    unknowns.count(target.site.key, found)
-    return found
+    adapter = target.adapter
+    assert isinstance(adapter, HasLineups)
+    requests = adapter.lineup_requests(target.ref, target.site.base_url)
+    return _checked(claim, engine, target, requests, adapter.parse_lineups)
 
 
 def read_figures(claim: Claim, engine: Engine, ref: MatchRef, target: Target) -> None:
@@ -56,11 +56,20 @@ def read_figures(claim: Claim, engine: Engine, ref: MatchRef, target: Target) ->
 
 
 def _figures(claim: Claim, engine: Engine, target: Target) -> Figures:
-    assert isinstance(target.adapter, HasFigures)
-    reading = engine.reader.besides(target, target.adapter.figure_requests(target.ref, target.site.base_url))
+    adapter = target.adapter
+    assert isinstance(adapter, HasFigures)
+    requests = adapter.figure_requests(target.ref, target.site.base_url)
+    return _checked(claim, engine, target, requests, adapter.parse_figures)
+
+
+def _checked(
+    claim: Claim, engine: Engine, target: Target, requests: tuple[Request, ...], parse: Callable[[Reading], Found]
+) -> Found:
+    """Read, parsed, and surely about this match."""
+    reading = engine.reader.besides(target, requests)
     engine.progress(claim, Stage.CAPTURED)
     with shown(reading):
-        found = target.adapter.parse_figures(reading)
+        found = parse(reading)
         check_same_match(found, expected_id=target.ref.source_event_id)
     engine.progress(claim, Stage.VALIDATED)
     unknowns.count(target.site.key, found)

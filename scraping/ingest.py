@@ -24,7 +24,6 @@ from scraping.names import NO_ALIASES, Aliases
 from scraping.payloads import BREAKS, Event, Payload, Phase, Status, checksum_of
 from scraping.reconcile import (
     Reconciled,
-    SourceView,
     delta,
     reconcile,
 )
@@ -265,17 +264,7 @@ def _renew(match: Match, reconciled: Reconciled, *, has_new_events: bool, now: d
 
 def _reconciled(match: Match, ref: MatchRef, others: Sequence[MatchRef], aliases: Aliases) -> Reconciled:
     """What a source said that was switched off since counts no more: an end of the match would count for ever."""
-    views = [
-        SourceView(
-            one.source.key,
-            one.source.precedence_weight,
-            one.captured_at,
-            one.payload,
-            is_crossed=one.is_crossed,
-        )
-        for one in (ref, *(other for other in others if other.source.is_enabled))
-        if one.captured_at is not None
-    ]
+    views = believing.views_of((ref, *(other for other in others if other.source.is_enabled)))
     return reconcile(views, known=match.payload, aliases=aliases)
 
 

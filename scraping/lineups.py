@@ -7,18 +7,16 @@ constraint. Called inside the transaction that finishes the task (`journal.finis
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import orjson
 from django.conf import settings
 
 from scraping import payloads
 from scraping.models import Lineup, LineupPlayer, Match, MatchRef, PlayerFigure, SnapshotType
-from scraping.payloads import Figures, Lineups, Status
+from scraping.payloads import Figures, Lineups, Status, checksum_of
 from scraping.resilience.looks import next_look
 
 OTHER_SIDE: Mapping[str, payloads.Side] = {"team_a": "team_b", "team_b": "team_a"}
@@ -176,7 +174,7 @@ def _write_players(row: Lineup, players: Sequence[payloads.LineupPlayer]) -> Non
 
 
 def _checksum(side: payloads.Lineup) -> str:
-    return hashlib.sha256(orjson.dumps(side.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return checksum_of(side.model_dump(mode="json"))
 
 
 FigureKey = tuple[int, str, str]

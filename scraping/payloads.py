@@ -183,7 +183,7 @@ class Event(Frozen):
     def fingerprint(self) -> str:
         """Another one means that the source has corrected the event. Its time may come later; that corrects nothing."""
         said = self.model_dump(mode="json", exclude={"happened_at", "slot"})
-        return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        return checksum_of(said)
 
 
 class Integrity(Frozen):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 
-import orjson
 from django.db.models import Case, Count, Exists, F, IntegerField, Max, Min, OuterRef, Q, Subquery, Sum, When
 
 from scraping.invariants.rules import Moment, Rule
 from scraping.models import Match, MatchEvent, MatchRef, Scraper, ScrapeTask, Snapshot, TaskState
-from scraping.payloads import Resource
+from scraping.payloads import Resource, checksum_of
 
 STATE_RESOURCES = (Resource.SCORECARD, Resource.FULL)
 UNPRUNED_MINUTES = 5
@@ -55,12 +53,8 @@ def altered_payloads(moment: Moment) -> Iterator[str]:
     for pk, checksum, payload, shown in matches.values_list("pk", "checksum", "payload", "shown").iterator(200):
         if payload != shown and shown is not None:
             yield f"match {pk} serves another state than its newest snapshot"
-        elif _checksum(payload) != checksum:
+        elif checksum_of(payload) != checksum:
             yield f"match {pk} serves a state that its checksum {checksum[:8]} is not of"
-
-
-def _checksum(state: object) -> str:
-    return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def events_ahead(moment: Moment) -> Iterator[str]:

@@ -6,17 +6,15 @@ the emptied match stays as a signpost. Nothing is doubled: of a happening that b
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-import orjson
 from django.db import transaction
 from django.db.models import Case, CharField, F, Q, Value, When
 
-from scraping import conflicts, journal, lifecycle, scrapers, serving
+from scraping import believing, conflicts, journal, lifecycle, scrapers, serving
 from scraping.joining.aliases import aliases_of
 from scraping.joining.candidates import sides_of_title
 from scraping.models import (
@@ -31,8 +29,8 @@ from scraping.models import (
     Snapshot,
 )
 from scraping.names import Aliases
-from scraping.payloads import Sport
-from scraping.reconcile import SourceView, delta, exchanged_detail, exchanged_slot, orient, reconcile
+from scraping.payloads import Sport, checksum_of
+from scraping.reconcile import delta, exchanged_detail, exchanged_slot, orient, reconcile
 from scraping.signals import match_updated, matches_joined
 
 logger = logging.getLogger(__name__)
@@ -140,18 +138,12 @@ def _renew(keep: Match, aliases: Aliases, *, has_new_events: bool, now: datetime
     """What all sources say together, with a number of its own in the history of the match that stays."""
     read = list(keep.refs.exclude(captured_at=None).select_related("source"))
     refs = [ref for ref in read if ref.source.is_enabled] or read
-    views = [
-        SourceView(
-            ref.source.key, ref.source.precedence_weight, ref.captured_at, ref.payload, is_crossed=ref.is_crossed
-        )
-        for ref in refs
-        if ref.captured_at is not None
-    ]
+    views = believing.views_of(refs)
     if not views:
         return
     found = reconcile(views, known=keep.payload or None, now=now, aliases=aliases)
     conflicts.note(keep.pk, found.conflicts, now=now)
-    before, checksum = keep.payload, _checksum(found.state)
+    before, checksum = keep.payload, checksum_of(found.state)
     keep.last_scraper_update = max(view.captured_at for view in views)
     if checksum != keep.checksum or has_new_events:
         keep.sequence, keep.checksum, keep.last_changed_at = keep.sequence + 1, checksum, now
@@ -176,10 +168,6 @@ def _copy_columns(match: Match, state: dict[str, Any]) -> None:
     match.series = str((state.get("metadata") or {}).get("series") or match.series)[:200]
     if state.get("start_time"):
         match.start_time = datetime.fromisoformat(state["start_time"])
-
-
-def _checksum(state: dict[str, Any]) -> str:
-    return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def _close(keep: Match, gone: Match, *, actor: str, now: datetime) -> None:

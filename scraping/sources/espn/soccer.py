@@ -14,9 +14,10 @@ from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn import addresses, bodies, listing
 from scraping.sources.espn.soccer_answers import SOCCER, Scoreboard, SoccerEvent, SoccerSummary, SoccerVenue
 from scraping.sources.espn.soccer_details import GOALS, events_of
-from scraping.sources.espn.soccer_match import goals_of, missing_in, sides_of, state_of
+from scraping.sources.espn.soccer_match import goals_of, sides_of, state_of
 from scraping.sources.layout import Layout
 from scraping.sources.schema import noting, validated
+from scraping.sources.wanted import missing_in_football
 
 _HEADERS = {"accept": "application/json"}
 
@@ -100,7 +101,7 @@ def _payload(reading: Reading) -> Payload:
         goals = goals_of(event)
         events = events_of(details or [], sides, goals)
         state = state_of(event, events, series=series, venue=venue)
-    missing = missing_in(state, has_events=details is not None)
+    missing = missing_in_football(state, has_events=details is not None)
     told = [one.detail.get("team") for one in events if one.kind in GOALS]
     return Payload(
         source=EspnSoccerAdapter.key,

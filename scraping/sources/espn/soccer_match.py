@@ -59,21 +59,6 @@ def status_of(event: SoccerEvent) -> SoccerStatus:
     return stated
 
 
-def missing_in(state: MatchState, *, has_events: bool) -> tuple[str, ...]:
-    """Which of the seven wanted fields the source left out; a match that has not begun owes no score."""
-    has_begun = state.status in (Status.LIVE, Status.COMPLETED)
-    wanted = {
-        "teams.team_a.short_name": bool(state.teams.team_a.short_name),
-        "teams.team_b.short_name": bool(state.teams.team_b.short_name),
-        "start_time": state.start_time is not None,
-        "venue": bool(state.venue),
-        "metadata.series": bool(state.metadata.get("series")),
-        "score": state.score.team_a.goals is not None or not has_begun,
-        "events": has_events or not has_begun,
-    }
-    return tuple(name for name, is_there in wanted.items() if not is_there)
-
-
 def _team(competitor: SoccerCompetitor) -> Team:
     team = competitor.team
     return Team(name=loose.plain(team.display_name, 120), short_name=loose.plain(team.abbreviation, 24))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Figures, Integrity, Payload, Sport
 from scraping.sources import loose
-from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.layout import Layout
+from scraping.sources.base import ListPlan, Reading, RefInfo, Request
 from scraping.sources.schema import noting
 from scraping.sources.sofascore import (
     addresses,
@@ -23,45 +21,27 @@ from scraping.sources.sofascore import (
     rounds,
     schemas,
 )
-from scraping.sources.sofascore.event import check_shape, goals_of, missing_in, state_of
+from scraping.sources.sofascore.event import check_shape, goals_of, state_of
 from scraping.sources.sofascore.incidents import Incident, checked, events_of, happened
+from scraping.sources.sofascore.site import SofascoreSite
+from scraping.sources.wanted import missing_in_football
 
 
-class SofascoreAdapter:
+class SofascoreAdapter(SofascoreSite):
     """Sofascore football, as its API was in 2026."""
 
     key = "sofascore"
     sport = Sport.FOOTBALL
-    payload_schema = schemas.EVENT
-    lineup_schema = schemas.LINEUPS
     figure_schema = schemas.LINEUPS
-    events_endpoint = "incidents"
     round_fields = rounds.FIELDS
     address_example = addresses.EXAMPLE
-    layout: Layout | None = None
-    list_layout: Layout | None = None
-    prefers_attached = False
-
-    def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
-        event = rf"/api/v1/event/{re.escape(ref.source_event_id)}"
-        return (
-            Endpoint("event", re.compile(rf"{event}(?:\?|$)")),
-            Endpoint("incidents", re.compile(rf"{event}/incidents(?:\?|$)"), is_required=False),
-        )
 
     def parse(self, reading: Reading) -> Payload:
         with loose.rejecting_absurd_values(reading.ref.url), noting() as unknown:
             return _payload(reading).model_copy(update={"unknown": tuple(unknown)})
 
-    def older_events(self, reading: Reading, request: Request) -> Request | None:
-        return None  # the incidents answer always has all of them
-
     def list_plan(self, base_url: str) -> ListPlan:
         return ListPlan(url=f"{base_url.rstrip('/')}/", endpoints=listing.endpoints(self.sport))
-
-    def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        with loose.rejecting_absurd_values(base_url):
-            return listing.matches_of(reading, base_url, self.sport)
 
     def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
         return rounds.plan(base_url, asked)
@@ -77,22 +57,12 @@ class SofascoreAdapter:
         with loose.rejecting_absurd_values(base_url):
             return fixtures.matches_of(reading, base_url)
 
-    def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        return lineups.requests(ref, base_url)
-
-    def parse_lineups(self, reading: Reading) -> Lineups:
-        with loose.rejecting_absurd_values(reading.ref.url):
-            return lineups.parse(reading, self.key)
-
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return lineups.requests(ref, base_url)
 
     def parse_figures(self, reading: Reading) -> Figures:
         with loose.rejecting_absurd_values(reading.ref.url):
             return ratings.parse(reading, self.key)
-
-    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        return addresses.match_at(url, base_url, self.sport)
 
 
 def _payload(reading: Reading) -> Payload:
@@ -101,7 +71,7 @@ def _payload(reading: Reading) -> Payload:
     rows = _incidents(reading, event, goals)
     events = events_of(happened(rows or []))
     state = state_of(event, events, reading.captured_at)
-    missing = went_without + missing_in(state, has_events=rows is not None)
+    missing = went_without + missing_in_football(state, has_events=rows is not None)
     return Payload(
         source=SofascoreAdapter.key,
         payload_schema=schemas.EVENT,

@@ -7,17 +7,15 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 
 from scraping.errors import LayoutChanged
-from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Figures, Integrity, Payload, Sport
 from scraping.sources import loose
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.layout import Layout
 from scraping.sources.schema import noting
 from scraping.sources.sofascore import (
     addresses,
     answers,
     cricket_state,
     deliveries,
-    lineups,
     listing,
     schemas,
     scorecards,
@@ -25,47 +23,31 @@ from scraping.sources.sofascore import (
 )
 from scraping.sources.sofascore.batting_order import innings_of, side_of
 from scraping.sources.sofascore.schemas import CricketEvent, Delivery, InningsRow
+from scraping.sources.sofascore.site import SofascoreSite
 from scraping.sources.wanted import missing_in
 
 _WANTED = 10  # fields: those of every cricket match, and the order of its innings
 
 
-class SofascoreCricketAdapter:
+class SofascoreCricketAdapter(SofascoreSite):
     """Sofascore cricket: the same site and the same envelopes as its football, other contents."""
 
     key = "sofascorecricket"
     sport = Sport.CRICKET
-    payload_schema = schemas.EVENT
-    lineup_schema = schemas.LINEUPS
     figure_schema = schemas.INNINGS
-    events_endpoint = "incidents"
     round_fields: tuple[str, ...] = ()
     address_example = addresses.CRICKET_EXAMPLE
-    layout: Layout | None = None
-    list_layout: Layout | None = None
-    prefers_attached = False
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
-        event = rf"/api/v1/event/{re.escape(ref.source_event_id)}"
-        return (
-            Endpoint("event", re.compile(rf"{event}(?:\?|$)")),
-            Endpoint("incidents", re.compile(rf"{event}/incidents(?:\?|$)"), is_required=False),
-            Endpoint("innings", re.compile(rf"{event}/innings(?:\?|$)"), is_required=False),
-        )
+        innings = rf"/api/v1/event/{re.escape(ref.source_event_id)}/innings(?:\?|$)"
+        return (*super().endpoints(ref), Endpoint("innings", re.compile(innings), is_required=False))
 
     def parse(self, reading: Reading) -> Payload:
         with loose.rejecting_absurd_values(reading.ref.url), noting() as unknown:
             return _payload(reading).model_copy(update={"unknown": tuple(unknown)})
 
-    def older_events(self, reading: Reading, request: Request) -> Request | None:
-        return None  # the incidents answer always has all of them
-
     def list_plan(self, base_url: str) -> ListPlan:
         return ListPlan(url=f"{base_url.rstrip('/')}/cricket", endpoints=listing.endpoints(self.sport))
-
-    def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        with loose.rejecting_absurd_values(base_url):
-            return listing.matches_of(reading, base_url, self.sport)
 
     def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
         raise LayoutChanged("cricket has no rounds here", url=base_url)
@@ -83,22 +65,12 @@ class SofascoreCricketAdapter:
         with loose.rejecting_absurd_values(base_url):
             return tournament_days.matches_of(reading, base_url, self.sport)
 
-    def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        return lineups.requests(ref, base_url)
-
-    def parse_lineups(self, reading: Reading) -> Lineups:
-        with loose.rejecting_absurd_values(reading.ref.url):
-            return lineups.parse(reading, self.key)
-
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return scorecards.requests(ref, base_url)
 
     def parse_figures(self, reading: Reading) -> Figures:
         with loose.rejecting_absurd_values(reading.ref.url):
             return scorecards.parse(reading, self.key)
-
-    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        return addresses.match_at(url, base_url, self.sport)
 
 
 def _payload(reading: Reading) -> Payload:
