@@ -23,7 +23,7 @@ from scraping.reading.memory import Visited, VisitMemory
 from scraping.reading.selectors import extractor_of, is_attached
 from scraping.reading.target import Plan, Target, Way
 from scraping.reading.tokens import Tokens, with_costs_of
-from scraping.readings import PAGE, STATIC_PAGE, Reading, Request, Site
+from scraping.readings import PAGE, STATIC_PAGE, Document, Reading, Request, Site
 from scraping.sources import challenge
 from scraping.sources.base import AsksOutright, FollowsUp, HasPublicEndpoints
 from scraping.stages import reached
@@ -177,12 +177,16 @@ class Ways:
             reading = _together(reading, await self._ask(target, more)) if more else reading
         page = reading.document(PAGE)
         if page is not None:
-            try:
-                challenge.raise_if_challenge(page.text()[:CHALLENGE_BYTES], target.ref.url)
-            except Blocked as error:
-                await self._guard.sessions.refused(reading.session_id, error)
-                raise
+            await self._refuse_challenge(target, reading, page)
         return reading
+
+    async def _refuse_challenge(self, target: Target, reading: Reading, page: Document) -> None:
+        """A page that asks whether we are human is a refusal, whatever its status says; its session hears of it."""
+        try:
+            challenge.raise_if_challenge(page.text()[:CHALLENGE_BYTES], target.ref.url)
+        except Blocked as error:
+            await self._guard.sessions.refused(reading.session_id, error)
+            raise
 
     async def all_of(self, target: Target, visited: Visited) -> Reading:
         """Every endpoint, now; with the page as it was seen last."""
@@ -208,11 +212,7 @@ class Ways:
         page = reading.document(PAGE) or visited.page
         if page is None:
             raise SchemaBreak("the page could not be had without a browser", url=target.ref.url)
-        try:
-            challenge.raise_if_challenge(page.text()[:CHALLENGE_BYTES], target.ref.url)
-        except Blocked as error:
-            await self._guard.sessions.refused(reading.session_id, error)
-            raise
+        await self._refuse_challenge(target, reading, page)
         self.memory.put(target.ref_id, Visited(visited.requests, page, self._clock()))
         return reading
 

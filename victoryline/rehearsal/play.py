@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import urllib.error
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,6 @@ class Script:
     sites: tuple[str, ...] = ("crex",)
     outage_seconds: float = 0.0
     mistakes: float = 0.0  # share of balls that every site but the first tells wrongly
-    settings: dict[str, str] = field(default_factory=dict)
 
 
 def recordings_in(path: Path) -> list[Path]:
@@ -54,7 +53,7 @@ def recordings_in(path: Path) -> list[Path]:
 def play(script: Script, folder: Path, *, say: Say) -> list[Verdict]:
     """Play all recordings at the same time, to their end. The scratch system stays in `folder`, stopped."""
     recordings = {file.stem: load(file) for file in script.files}
-    with RehearsalSystem(folder, stadium=_stadium_options(script), settings=SETTINGS | script.settings) as system:
+    with RehearsalSystem(folder, stadium=_stadium_options(script), settings=SETTINGS) as system:
         many = "1 match" if len(recordings) == 1 else f"{len(recordings)} matches"
         say(f"{many} at {script.speed:g} times life; API at {system.url}, scratch in {folder}")
         keys = _keys(system, recordings)
@@ -85,14 +84,14 @@ def _watch(
     system: RehearsalSystem, script: Script, keys: dict[str, str], recordings: dict[str, Recording], say: Say
 ) -> None:
     """Until every match is over at the source and complete at the API, or time is up."""
-    told_at, settled_at, outage_at = 0.0, 0.0, 0.0
+    told_at, settled_at, had_outage = 0.0, 0.0, script.outage_seconds == 0
     right: set[str] = set()
     while True:
         system.check()
         truth = {one["recording"]: one for one in system.stadium("/truth/matches") if one.get("recording")}
         over = sum(truth[name]["status"] in ENDED for name in keys)
-        if script.outage_seconds and not outage_at and _share_played(truth) >= OUTAGE_AT:
-            outage_at = time.monotonic()
+        if not had_outage and _share_played(truth) >= OUTAGE_AT:
+            had_outage = True
             say(f"every site is away for {script.outage_seconds:g} s")
             fault = {"kind": "status", "value": 503, "seconds": script.outage_seconds}
             system.stadium("/control/faults", fault)

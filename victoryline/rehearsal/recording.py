@@ -29,7 +29,6 @@ class BallRecord:
     runs: int
     is_wicket: bool
     score: str  # of the innings after it: "96/3"
-    bowler: str = ""
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,6 @@ class InningsRecord:
     runs: int
     wickets: int
     balls: tuple[BallRecord, ...]
-    is_super_over: bool
 
 
 @dataclass(frozen=True)
@@ -51,10 +49,6 @@ class Recording:
     @property
     def balls(self) -> tuple[BallRecord, ...]:
         return tuple(ball for innings in self.innings for ball in innings.balls)
-
-    @property
-    def has_winner(self) -> bool:
-        return bool(self.outcome.get("winner") or self.outcome.get("eliminator") or self.outcome.get("bowl_out"))
 
 
 def load(path: Path) -> Recording:
@@ -73,9 +67,7 @@ def _innings(number: int, data: dict[str, Any]) -> InningsRecord:
     start = int(penalty.get("pre") or 0)
     balls = tuple(_balls(number, data.get("overs") or (), start))
     runs, wickets = map(int, balls[-1].score.split("/")) if balls else (start, 0)
-    return InningsRecord(
-        data["team"], runs + int(penalty.get("post") or 0), wickets, balls, bool(data.get("super_over"))
-    )
+    return InningsRecord(data["team"], runs + int(penalty.get("post") or 0), wickets, balls)
 
 
 def _balls(number: int, overs: Any, runs: int) -> Iterator[BallRecord]:
@@ -92,7 +84,6 @@ def _balls(number: int, overs: Any, runs: int) -> Iterator[BallRecord]:
                 runs=added,
                 is_wicket=fallen > 0,
                 score=f"{runs}/{wickets}",
-                bowler=delivery["bowler"],
             )
             extras = delivery.get("extras") or {}
             legal += not any(name in extras for name in NO_BALLS_DELIVERED)

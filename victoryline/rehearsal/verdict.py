@@ -148,12 +148,12 @@ def _judge_end(verdict: Verdict, recording: Recording, match: Mapping[str, Any])
     expected = "abandoned" if is_off else "completed"
     if match["status"] != expected:
         verdict.tell(f"the match is {match['status']}, not {expected}")
-    for word in expected_words(recording, match):
+    for word in expected_words(recording):
         if word.casefold() not in result.casefold():
             verdict.tell(f"the result is {result!r}, without {word!r}")
 
 
-def expected_words(recording: Recording, match: Mapping[str, Any]) -> list[str]:
+def expected_words(recording: Recording) -> list[str]:
     """What the sentence about the result has to say, whichever source's it is."""
     outcome = recording.outcome
     if outcome.get("result") in ("draw", "tie"):
