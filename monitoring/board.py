@@ -49,7 +49,7 @@ def _shown() -> QuerySet[Match]:
 
 
 def _live() -> Iterable[Match]:
-    return _shown().filter(status=Status.LIVE).order_by("-is_high_priority", "sport", "start_time", "pk")[:MOST_LIVE]
+    return _shown().filter(status=Status.LIVE).order_by("importance", "sport", "start_time", "pk")[:MOST_LIVE]
 
 
 def _upcoming() -> Iterable[Match]:

@@ -14,12 +14,12 @@ from typing import Any
 from django.db import DatabaseError, close_old_connections, transaction
 from django.utils import timezone
 
-from scraping import breakers, errors_log, evidence, ingest, journal, lifecycle, scrapers
+from scraping import breakers, errors_log, evidence, ingest, journal, lifecycle, pacing, scrapers
 from scraping.engine import Engine
 from scraping.errors import EgressRefused, ErrorClass, ScrapingError, StaleFence, StoreAway
 from scraping.journal import Claim, FailureNote
 from scraping.models import Breaker, BreakerState, Match, MatchRef, Source, Stage, TaskState
-from scraping.payloads import Resource, Status
+from scraping.payloads import Resource
 from scraping.resilience.breaker import OPEN, BreakerView
 from scraping.resilience.decide import (
     OUR_FAULTS,
@@ -33,7 +33,6 @@ from scraping.resilience.decide import (
     decide,
 )
 from scraping.resilience.drift import DriftPolicy
-from scraping.resilience.interval import Activity, interval_seconds
 from scraping.resilience.source_breaker import is_lost
 from scraping.sights import carried_by
 from scraping.signals import layout_lost, source_lost
@@ -121,20 +120,21 @@ def _count(
     """Scraper counters, and when the next task is due. A retry waits for a breaker that has opened."""
     scraper = scrapers.active(ref)
     errors_in_a_row = (scraper.error_count if scraper else failure.charged_attempts) + 1
-    activity = Activity(Status(ref.match.status), ref.match.start_time, errors_in_a_row=errors_in_a_row)
-    interval = max(interval_seconds(activity, engine.policies.pace, now), ref.source.min_interval_seconds)
-    next_poll_at = now + timedelta(seconds=interval)
+    pace = engine.policies.pace
     if view is None:
-        MatchRef.objects.filter(pk=ref.pk).update(next_poll_at=next_poll_at)
+        pacing.as_before(ref, ref.match, pace=pace, now=now).write_to(ref)
+        ref.save(update_fields=("next_poll_at",))
         return decision
+    planned = pacing.after_error(ref, ref.match, errors_in_a_row=errors_in_a_row, pace=pace, now=now)
+    planned.write_to(ref)
     if scraper:
-        scrapers.record_error(scraper.pk, interval=interval)
+        scrapers.record_error(scraper.pk, interval=planned.seconds)
     if view.state == OPEN and view.open_until:
         engine.let_go(ref.pk)
-        next_poll_at = max(next_poll_at, view.open_until)
+        ref.next_poll_at = max(planned.at, view.open_until)
         if isinstance(decision, Retry):
             decision = Retry(max(decision.at, view.open_until), decision.is_charged)
-    MatchRef.objects.filter(pk=ref.pk).update(next_poll_at=next_poll_at, polling_interval_seconds=interval)
+    ref.save(update_fields=pacing.COLUMNS)
     return decision
 
 

@@ -17,24 +17,23 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from scraping import believing, conflicts, errors_log, events, joining, lifecycle, scrapers, takeovers
+from scraping import believing, conflicts, errors_log, events, joining, lifecycle, pacing, scrapers, takeovers
 from scraping.events import EventChanges
 from scraping.models import Match, MatchLifecycle, MatchRef, Snapshot
 from scraping.names import NO_ALIASES, Aliases
-from scraping.payloads import BREAKS, Event, Payload, Phase, Status, checksum_of
+from scraping.payloads import Event, Payload, Phase, Status, checksum_of
 from scraping.reconcile import (
     Reconciled,
     delta,
     reconcile,
 )
-from scraping.resilience.interval import COMPLETED_SECONDS, Activity, Pace, interval_seconds
+from scraping.resilience.interval import COMPLETED_SECONDS, Pace
 from scraping.resilience.turns import is_turn
 from scraping.signals import match_updated, read_mode_changed
 from victoryline.lib.crash import crash_point
 
 logger = logging.getLogger(__name__)
 
-CHANGES_REMEMBERED = 10
 MAX_LATENCY_MS = 2**31 - 1  # what the column holds
 # fmt: off
 SCRAPED_COLUMNS = (
@@ -44,9 +43,8 @@ SCRAPED_COLUMNS = (
     "provisional",
 )
 READ_COLUMNS = (
-    "payload", "captured_at", "suspect_checksum", "events_checksum", "events_seen", "events_through", "unchanged_polls",
-    "recent_changes", "polling_interval_seconds", "next_poll_at", "read_mode", "read_mode_reason", "read_mode_since",
-    "is_crossed", "gone_at",
+    "payload", "captured_at", "suspect_checksum", "events_checksum", "events_seen", "events_through", "read_mode",
+    "read_mode_reason", "read_mode_since", "is_crossed", "gone_at", *pacing.COLUMNS,
 )
 # fmt: on
 
@@ -104,7 +102,7 @@ def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt, known:
         conflicts.note(match.pk, reconciled.conflicts, now=attempt.now)
     is_changed = _renew(match, reconciled, has_new_events=changes.served > 0, now=attempt.now)
     lifecycle.after_reading(match, status=Status(match.status), now=attempt.now)
-    _plan_next_poll(ref, match, is_changed, pace, attempt.now)
+    pacing.after_reading(ref, match, is_changed=is_changed, pace=pace, now=attempt.now).write_to(ref)
     scraper = _keep_watch(ref, match, attempt)
     crash_point("ingest.scraper")
     if is_changed:
@@ -299,17 +297,6 @@ def _note_mode(ref: MatchRef, attempt: Attempt) -> None:
     )
     if before:
         transaction.on_commit(partial(read_mode_changed.send_robust, sender=MatchRef, ref_id=ref.pk, **changed))
-
-
-def _plan_next_poll(ref: MatchRef, match: Match, is_changed: bool, pace: Pace, now: datetime) -> None:
-    ref.unchanged_polls = 0 if is_changed else ref.unchanged_polls + 1
-    ref.recent_changes = (ref.recent_changes + ("1" if is_changed else "0"))[-CHANGES_REMEMBERED:]
-    activity = Activity(
-        Status(match.status), match.start_time, match.phase in BREAKS, ref.unchanged_polls, ref.recent_changes
-    )
-    seconds = max(interval_seconds(activity, pace, now), ref.source.min_interval_seconds)
-    ref.polling_interval_seconds = seconds
-    ref.next_poll_at = now + timedelta(seconds=seconds)
 
 
 @dataclass(frozen=True)

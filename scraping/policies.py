@@ -79,6 +79,8 @@ def from_config(config: Config) -> Policies:
             config.polling_interval_seconds,
             config.break_interval_seconds,
             is_adaptive=config.enable_adaptive_polling,
+            detects_phases=config.enable_match_state_detection,
+            error_calm_seconds=config.error_calm_seconds,
         ),
         poll_group_size=config.poll_group_size,
         source_breaker=BreakerPolicy(

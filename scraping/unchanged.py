@@ -17,12 +17,12 @@ from django.db import connection, transaction
 from django.db.models import Exists, Min, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
-from scraping import breakers, scrapers
-from scraping.ingest import CHANGES_REMEMBERED
+from scraping import breakers, pacing, scrapers
 from scraping.journal import Claim
 from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef, ScraperStatus
-from scraping.payloads import BREAKS, Payload, Status
-from scraping.resilience.interval import Activity, Pace, interval_seconds
+from scraping.pacing import NextPoll
+from scraping.payloads import Payload, Status
+from scraping.resilience.interval import Pace
 from scraping.signals import match_updated
 from victoryline.lib.crash import crash_point
 
@@ -65,9 +65,11 @@ class Again:
     claim: Claim
     ref: MatchRef  # as it was when the reading began
     payload: Payload
-    recent_changes: str
-    interval_seconds: float
-    next_poll_at: datetime
+    next_poll: NextPoll
+
+    @property
+    def interval_seconds(self) -> float:
+        return self.next_poll.seconds
 
 
 def for_polling(ref_ids: Sequence[int]) -> QuerySet[MatchRef]:
@@ -108,6 +110,7 @@ def _is_well(ref: MatchRef) -> bool:
         and match.scraper_status == ScraperStatus.ACTIVE
         and match.failing_since is None
         and not ref.suspect_checksum
+        and ref.slowed_until is None  # what errors left behind is cleared by a whole reading
         and of_ref is not None
         and of_ref.state == BreakerState.CLOSED
         and of_ref.failure_count == 0
@@ -128,11 +131,7 @@ def _counts_as_before(ref: MatchRef, captured_at: datetime) -> bool:
 
 
 def again(claim: Claim, ref: MatchRef, payload: Payload, *, pace: Pace, now: datetime) -> Again:
-    match = ref.match
-    changes = (ref.recent_changes + "0")[-CHANGES_REMEMBERED:]
-    activity = Activity(Status.LIVE, match.start_time, match.phase in BREAKS, ref.unchanged_polls + 1, changes)
-    seconds = max(interval_seconds(activity, pace, now), ref.source.min_interval_seconds)
-    return Again(claim, ref, payload, changes, seconds, now + timedelta(seconds=seconds))
+    return Again(claim, ref, payload, pacing.after_reading(ref, ref.match, is_changed=False, pace=pace, now=now))
 
 
 def write(readings: Sequence[Again], *, now: datetime) -> None:
@@ -186,14 +185,16 @@ def _update_refs(readings: Sequence[Again]) -> int:
             _moment(one.ref.captured_at),
             _moment(one.payload.captured_at),
             one.interval_seconds,
-            _moment(one.next_poll_at),
-            one.recent_changes,
+            _moment(one.next_poll.at),
+            one.next_poll.history.recent_changes,
+            one.next_poll.reason,
         )
         for one in readings
     ]
     return _run(
         """UPDATE scraping_matchref SET captured_at = v.column3, polling_interval_seconds = v.column4,
-             next_poll_at = v.column5, recent_changes = v.column6, unchanged_polls = unchanged_polls + 1
+             next_poll_at = v.column5, recent_changes = v.column6, pace_reason = v.column7,
+             unchanged_polls = unchanged_polls + 1
            FROM (VALUES {rows}) AS v
            WHERE scraping_matchref.id = v.column1 AND captured_at = v.column2 AND suspect_checksum = ''""",
         rows,
@@ -230,7 +231,7 @@ def _moment(moment: datetime | None) -> Any:
 def _announce(readings: Sequence[Again]) -> None:
     for one in readings:
         ref, match = one.ref, one.ref.match
-        ref.captured_at, ref.next_poll_at = one.payload.captured_at, one.next_poll_at
+        ref.captured_at, ref.next_poll_at = one.payload.captured_at, one.next_poll.at
         ref.polling_interval_seconds = one.interval_seconds
         match.last_scraper_update = max(one.payload.captured_at, match.last_scraper_update or one.payload.captured_at)
         match_updated.send_robust(sender=Match, match_id=match.pk, sequence=match.sequence, is_changed=False, ref=ref)

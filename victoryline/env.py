@@ -16,7 +16,6 @@ __all__ = ["PROJECT_ROOT", "Config", "ConfigError", "load"]
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 DAY_SECONDS = 86_400
-ADAPTIVE = "the adaptive policy"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -359,7 +358,19 @@ class Config:
         True,
         "Notice breaks, innings changes and the end of a match.",
         yaml="scraper.adaptive.match_state",
-        planned=ADAPTIVE,
+    )
+    error_calm_seconds: int = whole(
+        300,
+        "Time without too many errors after which a match that was slowed by them is polled as before.",
+        low=1,
+        high=DAY_SECONDS,
+        yaml="scraper.adaptive.error_calm",
+    )
+    importance_file: Path | None = path(
+        None,
+        "Which matches matter more or less than others. Empty: config/importance.yaml.",
+        root=PROJECT_ROOT,
+        yaml="scraper.adaptive.importance_file",
     )
 
     # Monitoring
@@ -388,7 +399,50 @@ class Config:
         yaml="scraper.monitoring.logging.format",
         yaml_words=("scraper.monitoring.logging.structured", {"true": "json", "false": "console"}),
     )
-    sentry_dsn: str = word("", "Where alerts are sent as Sentry events.", secret=True, planned="the alert channels")
+    sentry_dsn: str = word("", "Where alerts are sent as Sentry events.", secret=True)
+
+    # Who is told of alerts
+    alert_webhook_url: str = url(
+        "Where alerts are posted as JSON. Empty: nowhere.", schemes=("http", "https"), secret=True
+    )
+    alert_webhook_secret: str = word(
+        "", "Signs what is posted (HMAC-SHA256), so that nobody can forge it.", secret=True
+    )
+    alert_email_to: tuple[str, ...] = words((), "Who gets alerts by e-mail.", yaml="alerts.email.to")
+    alert_email_from: str = word("victoryline@localhost", "Who they come from.", yaml="alerts.email.from")
+    smtp_url: str = url(
+        "The mail server: smtp://, smtps:// or smtp+starttls:// with user:password@host:port. Empty: no e-mail.",
+        schemes=("smtp", "smtps", "smtp+starttls"),
+        secret=True,
+    )
+    alert_batch_seconds: int = whole(
+        60,
+        "Warnings that come within this time are told together. Critical alerts are told at once.",
+        low=0,
+        high=3600,
+        yaml="alerts.batch_seconds",
+    )
+    alert_repeat_minutes: int = whole(
+        60,
+        "Minutes after which an alert that still stands is told again; 0: never.",
+        low=0,
+        high=10_080,
+        yaml="alerts.repeat_minutes",
+    )
+    alert_hourly_limit: int = whole(
+        30,
+        "Most messages to a channel in an hour; what is more waits, and comes as one.",
+        low=1,
+        high=10_000,
+        yaml="alerts.hourly_limit",
+    )
+    pause_alert_seconds: int = whole(
+        900,
+        "Time paused within an hour after which a live match's pauses are an alert of their own.",
+        low=1,
+        high=DAY_SECONDS,
+        yaml="alerts.pause_seconds",
+    )
 
     # Database and broker
     database_url: str = url(

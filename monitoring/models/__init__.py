@@ -1,7 +1,17 @@
 """What was seen of the system's health, and what was done about it."""
 
-from monitoring.models.alert import Alert, Severity
+from monitoring.models.alert import Alert, AlertMessage, Channel, Severity
 from monitoring.models.audit import AuditEntry, AuditOutcome
 from monitoring.models.health import Grade, GradeChange, HealthLog
 
-__all__ = ["Alert", "AuditEntry", "AuditOutcome", "Grade", "GradeChange", "HealthLog", "Severity"]
+__all__ = [
+    "Alert",
+    "AlertMessage",
+    "AuditEntry",
+    "AuditOutcome",
+    "Channel",
+    "Grade",
+    "GradeChange",
+    "HealthLog",
+    "Severity",
+]

@@ -20,6 +20,12 @@ class Alert(models.Model):
     opened_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True, blank=True)
+    told_at = models.DateTimeField(null=True, blank=True, help_text="When people were last told of it.")
+    told_count = models.PositiveIntegerField(default=0)
+    told_over_at = models.DateTimeField(null=True, blank=True, help_text="When people were told that it is over.")
+    muted_until = models.DateTimeField(null=True, blank=True, help_text="Nobody is told of it again before then.")
+    acknowledged_at = models.DateTimeField(null=True, blank=True)
+    acknowledged_by = models.CharField(max_length=150, blank=True, help_text="Who looks after it.")
 
     class Meta:
         constraints = (
@@ -31,3 +37,38 @@ class Alert(models.Model):
 
     def __str__(self) -> str:
         return self.summary
+
+
+class Channel(models.TextChoices):
+    WEBHOOK = "webhook"
+    EMAIL = "email"
+    SENTRY = "sentry"
+
+
+class AlertMessage(models.Model):
+    """One message about one or more alerts, to one channel: written before it is sent. Sole writer: alerts.outbox."""
+
+    channel = models.CharField(max_length=10, choices=Channel)
+    severity = models.CharField(max_length=10, choices=Severity)
+    subject = models.CharField(max_length=300)
+    document = models.JSONField(default=dict, help_text="The message as the webhook sends it; others are made from it.")
+    alerts = models.ManyToManyField(Alert, related_name="messages", blank=True)
+    created_at = models.DateTimeField()
+    attempts = models.PositiveSmallIntegerField(default=0)
+    next_attempt_at = models.DateTimeField()
+    sent_at = models.DateTimeField(null=True, blank=True)
+    given_up_at = models.DateTimeField(null=True, blank=True)
+    error = models.CharField(max_length=300, blank=True, help_text="Why the last attempt failed.")
+
+    class Meta:
+        indexes = (
+            models.Index(fields=("-created_at",), name="message_created"),
+            models.Index(
+                fields=("next_attempt_at",),
+                name="message_waiting",
+                condition=Q(sent_at__isnull=True, given_up_at__isnull=True),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.subject

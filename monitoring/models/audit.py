@@ -23,11 +23,19 @@ class AuditEntry(models.Model):
     target = models.CharField(max_length=200, blank=True)
     outcome = models.CharField(max_length=10, choices=AuditOutcome, default=AuditOutcome.SUCCESS)
     duration_seconds = models.FloatField(default=0.0)
+    match = models.ForeignKey("scraping.Match", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    before = models.JSONField(default=dict, blank=True, help_text="How things stood when it was done.")
+    after = models.JSONField(default=dict, blank=True, help_text="How things stood when it was judged.")
+    judged_at = models.DateTimeField(null=True, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
 
     class Meta:
         verbose_name_plural = "audit entries"
-        indexes = (models.Index(fields=("-timestamp",), name="audit_time"),)
+        indexes = (
+            models.Index(fields=("-timestamp",), name="audit_time"),
+            models.Index(fields=("match", "-timestamp"), name="audit_match_time"),
+            models.Index(fields=("timestamp",), name="audit_pending", condition=models.Q(outcome="pending")),
+        )
 
     def __str__(self) -> str:
         return f"{self.action_type} by {self.actor}"

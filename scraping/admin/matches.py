@@ -81,7 +81,7 @@ class MatchAdmin(HistoryAdmin):
         "consecutive_failure_count",
         "start_time",
     )
-    list_filter = ("status", "lifecycle", "scraper_status", "sport", "is_high_priority")
+    list_filter = ("status", "lifecycle", "scraper_status", "sport", "importance")
     search_fields = ("title", "team_a", "team_b", "series", "refs__source_event_id")
     ordering = ("-id",)
     date_hierarchy = "start_time"
@@ -122,7 +122,7 @@ class MatchAdmin(HistoryAdmin):
                     "last_changed_at",
                     "completed_at",
                     "priority",
-                    "is_high_priority",
+                    "importance",
                     "pause_until",
                     "pause_reason",
                     "consecutive_failure_count",

@@ -6,9 +6,9 @@ from scraping.models.error import ErrorGroup, Evidence, EvidenceKind, ScrapeErro
 from scraping.models.event import EventAction, MatchEvent
 from scraping.models.job import JobItem, JobKind, ScrapeJob
 from scraping.models.lineup import Lineup, LineupPlayer, PlayerFigure, SnapshotType
-from scraping.models.match import Match, MatchLifecycle, MatchRef, Priority, ScraperStatus
+from scraping.models.match import Importance, Match, MatchLifecycle, MatchRef, Priority, ScraperStatus
 from scraping.models.pairing import Conflict, MatchArchive, PairingReview, PairingState, TeamAlias, UnknownValue
-from scraping.models.process import Lease, Worker
+from scraping.models.process import Lease, OrderKind, Worker, WorkerOrder
 from scraping.models.scraper import HealthStatus, Scraper
 from scraping.models.snapshot import Snapshot
 from scraping.models.source import ReadWay, RobotsPolicy, Source
@@ -27,6 +27,7 @@ __all__ = [
     "FieldFill",
     "Forced",
     "HealthStatus",
+    "Importance",
     "JobItem",
     "JobKind",
     "Lease",
@@ -37,6 +38,7 @@ __all__ = [
     "MatchEvent",
     "MatchLifecycle",
     "MatchRef",
+    "OrderKind",
     "OutcomeBucket",
     "PairingReview",
     "PairingState",
@@ -60,4 +62,5 @@ __all__ = [
     "TeamAlias",
     "UnknownValue",
     "Worker",
+    "WorkerOrder",
 ]

@@ -24,6 +24,14 @@ class Priority(models.IntegerChoices):
     COMPLETED = 2
 
 
+class Importance(models.IntegerChoices):
+    """How much it matters that a match is fresh: how often it is read, and who waits when there is too much to do."""
+
+    HIGH = 0
+    NORMAL = 1
+    LOW = 2
+
+
 class ScraperStatus(models.TextChoices):
     """What a consumer is told about the watch over a match."""
 
@@ -58,7 +66,12 @@ class Match(models.Model):
     phase = models.CharField(max_length=20, default="scheduled")
     lifecycle = models.CharField(max_length=12, choices=MatchLifecycle, default=MatchLifecycle.DISCOVERED)
     priority = models.SmallIntegerField(choices=Priority, default=Priority.IMMINENT)
-    is_high_priority = models.BooleanField(default=False, help_text="A final, or a match that many people follow.")
+    importance = models.SmallIntegerField(
+        choices=Importance, default=Importance.NORMAL, help_text="High: a final, or a match that many people follow."
+    )
+    is_importance_fixed = models.BooleanField(
+        default=False, help_text="A person has said how important it is: the rules leave it alone."
+    )
     start_time = models.DateTimeField(null=True, blank=True)
     team_a = models.CharField(max_length=120, blank=True)
     team_b = models.CharField(max_length=120, blank=True)
@@ -73,6 +86,18 @@ class Match(models.Model):
     last_changed_at = models.DateTimeField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
     scraper_status = models.CharField(max_length=10, choices=ScraperStatus, default=ScraperStatus.UNKNOWN)
+    data_freshness_seconds = models.PositiveIntegerField(
+        default=0, help_text="The data's age when the scheduler looked last, every few seconds. For lists and reports."
+    )
+    silence_rung = models.PositiveSmallIntegerField(
+        default=0, help_text="How far the ladder for silent matches was climbed: 0 is not at all."
+    )
+    silent_since = models.DateTimeField(
+        null=True, blank=True, help_text="When it was last heard of, while it is silent."
+    )
+    frozen_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when nothing has helped: what is served is known to be old."
+    )
 
     consecutive_failure_count = models.PositiveIntegerField(default=0)
     failing_since = models.DateTimeField(null=True, blank=True)
@@ -101,6 +126,8 @@ class Match(models.Model):
             models.Index(fields=("scraper_status",), name="match_scraper_status"),
             models.Index(fields=("status", "-start_time", "id"), name="match_status_start"),
             models.Index(fields=("lifecycle", "pause_until"), name="match_lifecycle"),
+            models.Index(fields=("data_freshness_seconds",), name="match_data_freshness"),
+            models.Index(fields=("silence_rung",), name="match_silent", condition=Q(silence_rung__gt=0)),
         )
         constraints = (
             models.CheckConstraint(condition=Q(lifecycle__in=MatchLifecycle.values), name="match_lifecycle_known"),
@@ -137,6 +164,14 @@ class MatchRef(models.Model):
     polling_interval_seconds = models.FloatField(default=2.5)
     unchanged_polls = models.PositiveIntegerField(default=0)
     recent_changes = models.CharField(max_length=20, blank=True, help_text="Last polls, newest last: 1 changed, 0 not.")
+    pace_reason = models.CharField(max_length=80, blank=True, help_text="Why it is polled at this interval.")
+    error_level = models.FloatField(default=0.0, help_text="Errors that came faster than they may; drains by itself.")
+    error_level_at = models.DateTimeField(null=True, blank=True)
+    slowed_seconds = models.FloatField(default=0.0, help_text="Interval forced by errors; 0: none.")
+    slowed_until = models.DateTimeField(null=True, blank=True, help_text="When calm enough to be polled as before.")
+    called_in_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when it is watched only because another source is silent."
+    )
 
     read_mode = models.CharField(max_length=10, blank=True, help_text="How it was read last: direct, attached, visit.")
     read_mode_reason = models.CharField(max_length=200, blank=True)

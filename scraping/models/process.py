@@ -33,6 +33,38 @@ class Worker(models.Model):
         return self.worker_id
 
 
+class OrderKind(models.TextChoices):
+    FRESH_SESSION = "fresh_session"
+    RECYCLE_BROWSER = "recycle_browser"
+
+
+class WorkerOrder(models.Model):
+    """Something that a worker is asked to do to itself; its heartbeat takes it. Sole writer: orders."""
+
+    worker_id = models.CharField(max_length=80)
+    kind = models.CharField(max_length=20, choices=OrderKind)
+    source_key = models.CharField(max_length=40, blank=True, help_text="Whose session, where it is about one.")
+    reason = models.CharField(max_length=300)
+    actor = models.CharField(max_length=150)
+    asked_at = models.DateTimeField()
+    taken_at = models.DateTimeField(null=True, blank=True)
+    done_at = models.DateTimeField(null=True, blank=True)
+    outcome = models.CharField(max_length=200, blank=True, help_text="What came of it, in words.")
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("worker_id", "kind", "source_key"),
+                condition=models.Q(done_at__isnull=True),
+                name="order_one_open_of_a_kind",
+            ),
+        )
+        indexes = (models.Index(fields=("-asked_at",), name="order_asked"),)
+
+    def __str__(self) -> str:
+        return f"{self.kind} for {self.worker_id}"
+
+
 class Lease(models.Model):
     """A right that one process holds until a time, and loses by silence."""
 

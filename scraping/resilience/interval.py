@@ -1,4 +1,4 @@
-"""How soon to look at a match again."""
+"""How soon to look at a match again, and why. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from datetime import datetime
 
 from scraping.payloads import Status
 
-HIGH_ACTIVITY_SECONDS = 2.0
+HIGH, NORMAL, LOW = 0, 1, 2  # importance, as the match's column has it
+RUSH_SECONDS = 2.0
+REMEMBERED_POLLS = 10
 QUIET_IN_BREAK_POLLS = 10
 QUIET_IN_PLAY_POLLS = 40  # the source says play; a minute between two balls is no break
 COMPLETED_SECONDS = 300.0
 UPCOMING_LONGEST_SECONDS = 300.0
 UPCOMING_SHORTEST_SECONDS = 5.0
-ERROR_STEPS = ((20, 20.0), (10, 10.0), (5, 5.0))  # errors in a row, at least so many seconds
+# Of the usual interval: what matters more is read more often, and what matters less makes room for it.
+PLAY_SHARES = {HIGH: 0.8, NORMAL: 1.0, LOW: 2.0}
+BREAK_SHARES = {HIGH: 0.5, NORMAL: 1.0, LOW: 2.0}
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,8 @@ class Activity:
     is_break: bool = False  # the source says that nobody plays just now
     unchanged_polls: int = 0
     recent_changes: str = ""  # of the last ten polls: "1" changed, "0" not
-    errors_in_a_row: int = 0
+    importance: int = NORMAL
+    slowed_seconds: float = 0.0  # what its errors force, see slowing
 
 
 @dataclass(frozen=True)
@@ -33,21 +38,26 @@ class Pace:
     baseline_seconds: float = 2.5
     break_seconds: float = 30.0
     is_adaptive: bool = True
+    detects_phases: bool = True
+    error_calm_seconds: float = 300.0
 
 
-def interval_seconds(activity: Activity, pace: Pace, now: datetime) -> float:
+@dataclass(frozen=True)
+class Planned:
+    seconds: float
+    reason: str
+
+
+def plan(activity: Activity, pace: Pace, now: datetime) -> Planned:
     if activity.status in (Status.COMPLETED, Status.ABANDONED):
-        return COMPLETED_SECONDS
-    slowed = _slowed_by_errors(activity.errors_in_a_row) if pace.is_adaptive else 0.0
+        return Planned(COMPLETED_SECONDS, "it is over")
     if activity.status is Status.UPCOMING:
-        return max(slowed, _until_start(activity.start_time, now))
-    if not pace.is_adaptive:
-        return pace.baseline_seconds
-    return max(slowed, _by_activity(activity, pace))
-
-
-def _slowed_by_errors(errors: int) -> float:
-    return next((seconds for least, seconds in ERROR_STEPS if errors >= least), 0.0)
+        usual = Planned(_until_start(activity.start_time, now), "it has not begun")
+    else:
+        usual = _live(activity, pace) if pace.is_adaptive else Planned(pace.baseline_seconds, "the usual pace")
+    if pace.is_adaptive and activity.slowed_seconds > usual.seconds:
+        return Planned(activity.slowed_seconds, "slowed by errors")
+    return usual
 
 
 def _until_start(start: datetime | None, now: datetime) -> float:
@@ -58,8 +68,18 @@ def _until_start(start: datetime | None, now: datetime) -> float:
     return min(UPCOMING_LONGEST_SECONDS, max(UPCOMING_SHORTEST_SECONDS, left / 4))
 
 
-def _by_activity(activity: Activity, pace: Pace) -> float:
-    if activity.unchanged_polls >= (QUIET_IN_BREAK_POLLS if activity.is_break else QUIET_IN_PLAY_POLLS):
-        return max(pace.break_seconds, pace.baseline_seconds)
-    is_busy = len(activity.recent_changes) == 10 and activity.recent_changes.count("1") > 5
-    return min(HIGH_ACTIVITY_SECONDS, pace.baseline_seconds) if is_busy else pace.baseline_seconds
+def _live(activity: Activity, pace: Pace) -> Planned:
+    usual = pace.baseline_seconds * PLAY_SHARES[activity.importance]
+    if pace.detects_phases and activity.unchanged_polls >= _patience(activity):
+        seconds = max(pace.break_seconds * BREAK_SHARES[activity.importance], usual)
+        why = "a break" if activity.is_break else "nothing moves"
+        return Planned(seconds, f"{why}: no change in {activity.unchanged_polls} polls")
+    changed = activity.recent_changes.count("1")
+    if len(activity.recent_changes) >= REMEMBERED_POLLS and 2 * changed > REMEMBERED_POLLS:
+        return Planned(min(RUSH_SECONDS, usual), f"a rush: {changed} of {REMEMBERED_POLLS} polls brought something")
+    words = {HIGH: "an important match", NORMAL: "in play", LOW: "a match of low importance"}
+    return Planned(usual, words[activity.importance])
+
+
+def _patience(activity: Activity) -> int:
+    return QUIET_IN_BREAK_POLLS if activity.is_break else QUIET_IN_PLAY_POLLS

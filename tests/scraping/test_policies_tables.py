@@ -33,7 +33,7 @@ from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo
 from scraping.reconcile import SourceView, delta, fill_gaps, goes_backwards, is_empty, reconcile, standing
 from scraping.resilience.backoff import RetryPolicy, backoff_seconds
 from scraping.resilience.decide import MAX_FREE_ATTEMPTS, Complete, Dead, Failure, Retry, decide
-from scraping.resilience.interval import Activity, Pace, interval_seconds
+from scraping.resilience.interval import Activity, Pace, plan
 from tests.factories import NOW
 from tests.scraping.builders import later
 
@@ -236,30 +236,27 @@ class TestInterval:
             ("news in most of the last ten polls", Activity(Status.LIVE, recent_changes="1011011010"), 2),
             ("news in half of them", Activity(Status.LIVE, recent_changes="1010101010"), 2.5),
             ("too few polls to tell", Activity(Status.LIVE, recent_changes="11111"), 2.5),
-            ("four errors in a row", Activity(Status.LIVE, errors_in_a_row=4), 2.5),
-            ("five", Activity(Status.LIVE, errors_in_a_row=5), 5),
-            ("ten", Activity(Status.LIVE, errors_in_a_row=10), 10),
-            ("twenty", Activity(Status.LIVE, errors_in_a_row=20), 20),
-            ("errors in a break", Activity(Status.LIVE, is_break=True, unchanged_polls=10, errors_in_a_row=20), 30),
-            ("errors in action", Activity(Status.LIVE, recent_changes="1" * 10, errors_in_a_row=5), 5),
-            ("completed", Activity(Status.COMPLETED, errors_in_a_row=20), 300),
+            ("slowed by errors", Activity(Status.LIVE, slowed_seconds=5), 5),
+            ("errors in a break", Activity(Status.LIVE, is_break=True, unchanged_polls=10, slowed_seconds=20), 30),
+            ("errors in action", Activity(Status.LIVE, recent_changes="1" * 10, slowed_seconds=5), 5),
+            ("completed", Activity(Status.COMPLETED, slowed_seconds=20), 300),
             ("abandoned", Activity(Status.ABANDONED), 300),
             ("starts in a day", Activity(Status.UPCOMING, NOW + timedelta(days=1)), 300),
             ("starts in two minutes", Activity(Status.UPCOMING, later(120)), 30),
             ("should have started", Activity(Status.UPCOMING, later(-60)), 5),
             ("nobody knows when", Activity(Status.UPCOMING), 60),
-            ("soon, but failing", Activity(Status.UPCOMING, later(8), errors_in_a_row=20), 20),
+            ("soon, but failing", Activity(Status.UPCOMING, later(8), slowed_seconds=20), 20),
         ],
     )
     def test_follows_the_match(self, what: str, activity: Activity, seconds: float) -> None:
-        assert interval_seconds(activity, Pace(), NOW) == seconds
+        assert plan(activity, Pace(), NOW).seconds == seconds
 
     def test_can_be_switched_off(self) -> None:
         steady = Pace(is_adaptive=False)
-        assert interval_seconds(Activity(Status.LIVE, unchanged_polls=99, errors_in_a_row=99), steady, NOW) == 2.5
+        assert plan(Activity(Status.LIVE, unchanged_polls=99, slowed_seconds=20), steady, NOW).seconds == 2.5
 
     def test_action_never_slows_a_faster_pace(self) -> None:
-        assert interval_seconds(Activity(Status.LIVE, recent_changes="1" * 10), Pace(baseline_seconds=0.5), NOW) == 0.5
+        assert plan(Activity(Status.LIVE, recent_changes="1" * 10), Pace(baseline_seconds=0.5), NOW).seconds == 0.5
 
 
 class TestReconcile:

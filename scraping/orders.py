@@ -1,0 +1,63 @@
+"""What workers are asked to do to themselves: a fresh session, a fresh browser. Sole writer of orders.
+
+An order is a row, so that it outlives whoever gave it; the worker's heartbeat takes it (see heartbeat). One that nobody
+took in time, for its worker is gone, is closed by the scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.db import IntegrityError, transaction
+
+from scraping.models import OrderKind, Worker, WorkerOrder
+
+UNTAKEN_AFTER = timedelta(seconds=60)
+WORKER_IS_SILENT_AFTER = timedelta(seconds=15)
+
+
+def give(
+    kind: OrderKind, *, worker_id: str, reason: str, actor: str, now: datetime, source_key: str = ""
+) -> WorkerOrder | None:
+    """None where the same is asked of the worker already, and not done yet."""
+    try:
+        with transaction.atomic():
+            return WorkerOrder.objects.create(
+                worker_id=worker_id,
+                kind=kind,
+                source_key=source_key,
+                reason=reason[:300],
+                actor=actor[:150],
+                asked_at=now,
+            )
+    except IntegrityError:
+        return None
+
+
+def workers_at_work(now: datetime) -> list[str]:
+    alive = Worker.objects.filter(stopped_at__isnull=True, heartbeat_at__gte=now - WORKER_IS_SILENT_AFTER)
+    return list(alive.order_by("worker_id").values_list("worker_id", flat=True))
+
+
+def take(worker_id: str, *, now: datetime) -> list[WorkerOrder]:
+    """Those that this worker has not begun yet; each is given out once."""
+    waiting = WorkerOrder.objects.filter(worker_id=worker_id, taken_at__isnull=True, done_at__isnull=True)
+    taken = []
+    for order in waiting.order_by("pk"):
+        if WorkerOrder.objects.filter(pk=order.pk, taken_at__isnull=True, done_at__isnull=True).update(taken_at=now):
+            order.taken_at = now
+            taken.append(order)
+    return taken
+
+
+def done(order_ids: Iterable[int], *, outcome: str, now: datetime) -> int:
+    return WorkerOrder.objects.filter(pk__in=list(order_ids), done_at__isnull=True).update(
+        done_at=now, outcome=outcome[:200]
+    )
+
+
+def close_untaken(now: datetime) -> int:
+    """Scheduler step. An order whose worker is gone must not keep the next one from being given."""
+    late = WorkerOrder.objects.filter(done_at__isnull=True, asked_at__lt=now - UNTAKEN_AFTER)
+    return late.update(done_at=now, outcome="nobody did it in time")

@@ -1,0 +1,1 @@
+"""The ladder for live matches that have gone silent: sole writer of their rungs."""
