@@ -16,12 +16,15 @@ class DataState(StrEnum):
     FRESH = "fresh"
     AGING = "aging"
     STALE = "stale"
+    FROZEN = "frozen"
     PAUSED = "paused"
     FINAL = "final"
     UNKNOWN = "unknown"
 
 
-def data_state(*, status: Status, is_paused: bool, age_seconds: float | None, stale_after: float) -> DataState:
+def data_state(
+    *, status: Status, is_paused: bool, is_frozen: bool, age_seconds: float | None, stale_after: float
+) -> DataState:
     """A live match is fresh for ten seconds. One that hasn't begun changes seldom and is fresh until it is stale."""
     if age_seconds is None:
         return DataState.UNKNOWN
@@ -29,6 +32,8 @@ def data_state(*, status: Status, is_paused: bool, age_seconds: float | None, st
         return DataState.FINAL
     if is_paused:
         return DataState.PAUSED
+    if is_frozen:
+        return DataState.FROZEN
     if age_seconds > stale_after:
         return DataState.STALE
     return DataState.AGING if status == Status.LIVE and age_seconds > FRESH_SECONDS else DataState.FRESH
@@ -58,10 +63,20 @@ def measure(
     next_poll_at: datetime | None,
     now: datetime,
     stale_after: float,
+    frozen_at: datetime | None = None,
 ) -> Freshness:
-    """`paused_until` is None for a match that isn't paused. A clock that ran backwards makes no age negative."""
+    """`paused_until` is None for a match that isn't paused. A clock that ran backwards makes no age negative.
+
+    `frozen_at`: when all had been tried to hear of it, in vain; what was heard since is not frozen.
+    """
     age = None if scraped_at is None else max(0.0, (now - scraped_at).total_seconds())
-    state = data_state(status=status, is_paused=paused_until is not None, age_seconds=age, stale_after=stale_after)
+    state = data_state(
+        status=status,
+        is_paused=paused_until is not None,
+        is_frozen=frozen_at is not None and (scraped_at is None or scraped_at < frozen_at),
+        age_seconds=age,
+        stale_after=stale_after,
+    )
     next_at = None if state == DataState.FINAL else (paused_until or next_poll_at)
     wait = None if next_at is None else max(0.0, (next_at - now).total_seconds())
     return Freshness(state=state, scraped_at=scraped_at, age_seconds=age, next_update_in=wait)

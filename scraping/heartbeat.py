@@ -24,6 +24,7 @@ from scraping.browser.processes import TreeMemory, free_memory_bytes
 from scraping.browser.sessions import Sessions
 from scraping.engine import Engine
 from scraping.models import Worker
+from scraping.obeying import Orders
 from scraping.proxy_log import ProxyLog
 from scraping.signals import browser_replaced
 from scraping.token_watch import TokenWatch
@@ -45,6 +46,7 @@ class Heartbeat(threading.Thread):
         every_seconds: float,
         memory: MemoryGuard | None = None,
         tokens: TokenWatch | None = None,
+        orders: Orders | None = None,
     ) -> None:
         super().__init__(name="heartbeat", daemon=True)
         self._engine = engine
@@ -52,6 +54,7 @@ class Heartbeat(threading.Thread):
         self._host = sessions.host
         self._memory = memory
         self._tokens = tokens
+        self._orders = orders
         self._proxy_log = ProxyLog(sessions, worker_id=engine.worker_id)
         self._every_seconds = every_seconds
         self.pulse = Pulse()
@@ -108,10 +111,16 @@ class Heartbeat(threading.Thread):
         self._engine.traffic.refresh(now=now)
         if self._tokens is not None and not is_last:
             self._tokens.look(now=now)
+        if self._orders is not None and not is_last:
+            self._orders.look(now=now)
         while not self._launches.empty():
             launch = self._launches.get()
             browser_replaced.send_robust(
-                sender=Worker, worker_id=self._engine.worker_id, reason=launch.reason, seconds=launch.seconds
+                sender=Worker,
+                worker_id=self._engine.worker_id,
+                reason=launch.reason,
+                seconds=launch.seconds,
+                cause=launch.cause.value,
             )
 
     def _write_row(self, now: datetime, active_tasks: int, is_last: bool) -> None:

@@ -7,6 +7,7 @@ took in time, for its worker is gone, is closed by the scheduler.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
@@ -38,6 +39,23 @@ def give(
 def workers_at_work(now: datetime) -> list[str]:
     alive = Worker.objects.filter(stopped_at__isnull=True, heartbeat_at__gte=now - WORKER_IS_SILENT_AFTER)
     return list(alive.order_by("worker_id").values_list("worker_id", flat=True))
+
+
+@dataclass(frozen=True)
+class Asked:
+    workers: list[str]  # whose browsers are replaced
+    orders: list[int]  # given for it; a worker that was asked already gets none
+
+
+def recycle(worker_id: str, *, reason: str, actor: str, now: datetime) -> Asked:
+    """Ask the workers that are at work, or one of them, for a fresh browser. Visits under way are finished first."""
+    at_work = [name for name in workers_at_work(now) if worker_id in ("", name)]
+    given = [
+        order.pk
+        for name in at_work
+        if (order := give(OrderKind.RECYCLE_BROWSER, worker_id=name, reason=reason, actor=actor, now=now))
+    ]
+    return Asked(at_work, given)
 
 
 def take(worker_id: str, *, now: datetime) -> list[WorkerOrder]:

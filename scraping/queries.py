@@ -10,7 +10,7 @@ from operator import or_
 from typing import Any, Literal
 
 from django.conf import settings
-from django.db.models import OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import Count, Max, OuterRef, Prefetch, Q, QuerySet, Subquery
 
 from scraping.freshness import Freshness, measure
 from scraping.models import Conflict, Lineup, Match, MatchEvent, MatchLifecycle, MatchRef, Scraper, Snapshot
@@ -34,12 +34,27 @@ class MatchFilter:
 
 def find_match(name: str) -> Match | None:
     """A match by its number or by its key at a source (crex_13KM), with references and scrapers."""
-    if name.isascii() and name.isdigit():
-        number = int(name) if len(name) <= 19 else MAX_ID + 1
-        match = _detailed().filter(pk=number).first() if number <= MAX_ID else None
+    if not may_be_a_name(name):
+        return None
+    if name.isdigit():
+        match = _detailed().filter(pk=int(name)).first()
         # A match that turned out to be another one answers with that one, under whose number it is known from now on.
         return _detailed().filter(pk=match.merged_into_id).first() if match and match.merged_into_id else match
-    return _detailed().filter(_has_key(name)).first() if "_" in name and name.isprintable() else None
+    return _detailed().filter(_has_key(name)).first()
+
+
+def may_be_a_name(name: str) -> bool:
+    """False: no match could ever have it, so nobody need be asked."""
+    if name.isascii() and name.isdigit():
+        return len(name) <= 19 and int(name) <= MAX_ID
+    return "_" in name and name.isprintable()
+
+
+def version_of_matches() -> str:
+    """Another whenever a match or a reference has come, even one whose number is lower than the newest."""
+    refs = MatchRef.objects.aggregate(newest=Max("pk"), number=Count("pk"))
+    newest = Match.objects.aggregate(newest=Max("pk"))["newest"]
+    return f"{refs['newest'] or 0}.{refs['number']}.{newest or 0}"
 
 
 def page_of_matches(wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Match], bool]:
@@ -103,6 +118,7 @@ def freshness_of(match: Match, now: datetime) -> Freshness:
         next_poll_at=min(due, default=None),
         now=now,
         stale_after=settings.CONFIG.staleness_threshold_seconds,
+        frozen_at=match.frozen_at,
     )
 
 

@@ -33,6 +33,7 @@ from scraping.models import (
     TaskState,
     TaskTransition,
     Worker,
+    WorkerOrder,
 )
 from victoryline.lib.retention import Amount, Files, Rows, Rule
 
@@ -40,6 +41,7 @@ UNDONE_DAYS = 7  # tasks that were skipped or cancelled: nothing is to be learne
 SCRAPERS_DAYS = 7
 SESSIONS_DAYS = 7
 WORKERS_DAYS = 1
+ORDERS_DAYS = 7
 OUTCOMES_HOURS = 24  # far longer than any window that a source is judged by
 FILLS_HOURS = 72  # three times as long as the baseline that drift is measured against
 MATCHES_AT_ONCE = 20  # with all that hangs on them
@@ -100,6 +102,7 @@ def seldom() -> tuple[Rule, ...]:
         Rows("proxy-sessions", f"{SESSIONS_DAYS} days", partial(_sessions, timedelta(days=SESSIONS_DAYS))),
         _DayRule("traffic", f"{traffic.KEPT_DAYS} days, and the sum of all before"),
         Rows("workers", f"{WORKERS_DAYS} day after their last word", partial(_workers, timedelta(days=WORKERS_DAYS))),
+        Rows("worker-orders", f"{ORDERS_DAYS} days", partial(_orders, timedelta(days=ORDERS_DAYS))),
         Rows("breakers", "as long as their match or source", lambda _: _stray_breakers()),
         Rows("jobs", f"{jobs_words} after their end", partial(_jobs, jobs), batch=MATCHES_AT_ONCE),
         _MatchLogRule("match-logs", _days(config.match_log_retention_days)[1]),
@@ -117,6 +120,10 @@ def _hours(number: int) -> tuple[timedelta, str]:
 
 def _days(number: int) -> tuple[timedelta, str]:
     return timedelta(days=number), f"{number} day{'' if number == 1 else 's'}"
+
+
+def _orders(age: timedelta, now: datetime) -> QuerySet[WorkerOrder]:
+    return WorkerOrder.objects.filter(asked_at__lt=now - age)
 
 
 def _tasks(state: TaskState, age: timedelta, now: datetime) -> QuerySet[ScrapeTask]:

@@ -25,6 +25,7 @@ from scraping.browser.sessions import Sessions
 from scraping.disk import DiskGuard
 from scraping.engine import Engine
 from scraping.heartbeat import Heartbeat
+from scraping.obeying import Orders
 from scraping.outage import OutageKeeper
 from scraping.policies import Policies
 from scraping.reading.reader import Reader
@@ -138,6 +139,7 @@ class EngineParts(dramatiq.Middleware):
             every_seconds=options.heartbeat_seconds,
             memory=self._memory_guard(),
             tokens=TokenWatch(tokens, worker_id=options.worker_id, degraded_seconds=options.token_degraded_seconds),
+            orders=self._orders(),
         )
         self._heartbeat.start()
         publisher.start()
@@ -182,6 +184,12 @@ class EngineParts(dramatiq.Middleware):
             on_loop=loop_thread.loop.call_soon_threadsafe,
             min_free_bytes=self._options.min_free_memory_bytes,
         )
+
+    def _orders(self) -> Orders | None:
+        loop_thread = get_event_loop_thread()
+        if loop_thread is None or self._sessions is None:
+            return None
+        return Orders(self._sessions, worker_id=self._options.worker_id, on_loop=loop_thread.loop.call_soon_threadsafe)
 
     def _give_back(self, engine: Engine) -> None:
         """Unfinished tasks go back into the journal; if that fails, their leases run out instead."""

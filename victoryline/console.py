@@ -92,6 +92,7 @@ UNFOLD: dict[str, Any] = {
                 "Health",
                 _item("Alerts", "notifications", "monitoring.alert"),
                 _item("Workers", "memory", "scraping.worker"),
+                _item("Orders", "assignment", "scraping.workerorder"),
                 _item("Leases", "key_vertical", "scraping.lease"),
                 _item("Grades", "monitor_heart", "monitoring.gradechange"),
                 _item("Health log", "timeline", "monitoring.healthlog"),

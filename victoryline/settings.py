@@ -21,6 +21,13 @@ try:
 except env.ConfigError as error:
     sys.exit(str(error))
 
+
+def _load_config() -> env.Config:
+    return env.load(os.environ)
+
+
+LOAD_CONFIG = _load_config  # for those who take the file anew while they run: scraping.policies.reload
+
 BASE_DIR = env.PROJECT_ROOT
 VAR_DIR = CONFIG.var_dir
 VAR_DIR.mkdir(parents=True, exist_ok=True)
@@ -198,6 +205,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("scraping.scheduler.dispatch.dispatch_due", 0.0),
     ("scraping.scheduler.gaps.open_gap_tasks", 0.5),
     ("scraping.scheduler.hint.hint_due_tasks", 0.0),
+    ("scraping.scheduler.silence.watch_silence", 5.0),
     ("scraping.scheduler.restarts.replace_worn_scrapers", 5.0),
     ("scraping.scheduler.jobs.close_finished_jobs", 1.0),
     ("scraping.scheduler.lineups.open_lineup_tasks", 5.0),
@@ -214,6 +222,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("monitoring.watchdogs.drift.watch_drift", 60.0),
     ("monitoring.watchdogs.tokens.watch_tokens", 15.0),
     ("monitoring.health.history.log_health", 15.0),
+    ("monitoring.judging.judge_actions", 5.0),
     ("monitoring.health.grading.update_grade", 15.0),
     ("monitoring.watchdogs.retention.prune", 300.0),
     ("apiauth.retention.prune", 300.0),

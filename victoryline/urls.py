@@ -5,6 +5,7 @@ from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularSwaggerView
 
+from scraping.admin.recycling import recycle
 from victoryline.lib.error_pages import without_slash
 from victoryline.lib.schema_view import schema
 
@@ -14,6 +15,7 @@ handler404 = "victoryline.lib.error_pages.not_found"
 handler500 = "victoryline.lib.error_pages.server_error"
 
 urlpatterns = [
+    path("admin/recycle", recycle, name="recycle"),
     path("admin/", admin.site.urls),
     path("api", RedirectView.as_view(pattern_name="docs")),
     path("api/schema", schema, name="schema"),

@@ -20,6 +20,7 @@ from scraping import lifecycle
 from scraping.models import (
     Breaker,
     BreakerState,
+    Importance,
     Match,
     MatchLifecycle,
     ScrapeJob,
@@ -29,6 +30,7 @@ from scraping.models import (
     TaskState,
 )
 from scraping.payloads import Resource
+from scraping.resilience.ladder import Rung, threshold_seconds
 from victoryline.lib.times import as_utc_iso
 
 logger = logging.getLogger(__name__)
@@ -38,8 +40,7 @@ ENDED = (MatchLifecycle.COMPLETED, MatchLifecycle.ARCHIVED)
 
 def watch_staleness(now: datetime) -> int:
     """How many matches are stale."""
-    threshold = settings.CONFIG.staleness_threshold_seconds
-    stale = {match.pk: match for match in _watched() if _silence(match, now) >= threshold}
+    stale = {match.pk: match for match in _watched() if _silence(match, now) >= _threshold(match)}
     for match in stale.values():
         _report(match, now)
     over = open_keys(causes.STALE) - {causes.stale(pk) for pk in stale}
@@ -53,6 +54,12 @@ def _watched() -> list[Match]:
     return list(matches_to_watch().defer("payload", "provenance"))
 
 
+def _threshold(match: Match) -> float:
+    """Of what matters most, more is asked."""
+    is_important = match.importance == Importance.HIGH
+    return threshold_seconds(settings.CONFIG.staleness_threshold_seconds, is_important=is_important)
+
+
 def _silence(match: Match, now: datetime) -> float:
     return (now - (match.last_scraper_update or match.created_at)).total_seconds()
 
@@ -61,7 +68,8 @@ def _report(match: Match, now: datetime) -> None:
     url = match.refs.filter(is_watched=True).values_list("url", flat=True).first() or ""
     last = as_utc_iso(match.last_scraper_update) if match.last_scraper_update else "never"
     silence = _silence(match, now)
-    detail = {"match_id": match.pk, "url": url, "last_update": last, "silent_seconds": round(silence)}
+    tried = Rung(match.silence_rung).name.lower().replace("_", " ")
+    detail = {"match_id": match.pk, "url": url, "last_update": last, "silent_seconds": round(silence), "tried": tried}
     summary = f"{match} has had no update for {silence / 60:.0f} min"
     if raise_alert(causes.stale(match.pk), Severity.CRITICAL, summary, detail, now):
         logger.warning(

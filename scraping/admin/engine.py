@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from django.contrib import admin
+from typing import Any
+
+from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from unfold.decorators import display
 
-from scraping.models import HealthStatus, Lease, Scraper, Worker
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, megabytes
+from scraping import orders
+from scraping.models import HealthStatus, Lease, Scraper, Worker, WorkerOrder
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, megabytes, username
 
 HEALTH_COLOURS = {
     HealthStatus.HEALTHY.value: GOOD,
@@ -90,6 +93,23 @@ class WorkerAdmin(HistoryAdmin):
     list_filter = ("host",)
     search_fields = ("worker_id", "host")
     ordering = ("-heartbeat_at",)
+    actions = ("recycle_selected",)
+
+    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(request.user.has_perm("scraping.add_workerorder"))
+
+    @admin.action(description="Replace the browser by a fresh one", permissions=["operate"])
+    def recycle_selected(self, request: HttpRequest, workers: QuerySet[Worker]) -> None:
+        now, asked = timezone.now(), []
+        for name in workers.values_list("worker_id", flat=True):
+            asked += orders.recycle(name, reason="asked for in the console", actor=username(request), now=now).workers
+        if asked:
+            words = (
+                "1 worker replaces its browser" if len(asked) == 1 else f"{len(asked)} workers replace their browsers"
+            )
+            messages.success(request, f"{words} when the visits under way are done. Reads go on meanwhile.")
+        else:
+            messages.warning(request, "None of these workers is at work: nothing was done.")
 
     @admin.display(description="alive", boolean=True)
     def is_alive(self, worker: Worker) -> bool:
@@ -102,6 +122,14 @@ class WorkerAdmin(HistoryAdmin):
     @admin.display(description="peak", ordering="peak_memory_bytes")
     def peak_memory(self, worker: Worker) -> str:
         return megabytes(worker.peak_memory_bytes)
+
+
+@admin.register(WorkerOrder)
+class WorkerOrderAdmin(HistoryAdmin):
+    list_display = ("kind", "worker_id", "source_key", "reason", "actor", "asked_at", "taken_at", "done_at", "outcome")
+    list_filter = ("kind", "actor")
+    search_fields = ("worker_id", "reason")
+    ordering = ("-asked_at",)
 
 
 @admin.register(Lease)

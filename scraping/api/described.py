@@ -28,7 +28,7 @@ def _out(name: str, description: str, kind: type = str) -> OpenApiParameter:
 FRESHNESS_HEADERS = [
     _out("X-Data-Freshness", "When the source was last read successfully (ISO 8601). Absent if it never was."),
     _out("X-Data-Age-Seconds", "Seconds since then.", int),
-    _out("X-Data-State", "fresh, aging, stale, paused, final or unknown."),
+    _out("X-Data-State", "fresh, aging, stale, frozen, paused, final or unknown."),
     _out("X-Next-Update-In", "Seconds until we read the source again. Absent when we won't.", int),
     _out("X-Data-Source", "cache: our database is away, and this is what was known last. Absent otherwise."),
     _out("ETag", "Names this version of the data."),

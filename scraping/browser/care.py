@@ -23,6 +23,7 @@ class Cause(StrEnum):
     PAGES = "pages"
     AGE = "age"
     MEMORY = "memory"
+    ORDER = "order"
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,7 @@ class Session:
         self.opened_at = self.last_used_at = datetime.now(UTC)
         self.is_warm = False  # a visit has earned what direct reads need
         self.is_dropped = False  # nobody gets it any more; those who have it may finish
+        self.is_worn = False  # somebody wants another one; this one serves until that is there
         self.generation = 0  # of the browser that its context is in
         self.page_count = 0
         self.successes = self.failures = self.bytes_in = 0

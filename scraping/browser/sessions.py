@@ -119,6 +119,12 @@ class Sessions:
         self._asked_at[key] = now
         return True
 
+    def renew(self, key: str) -> None:
+        """The next visit to this source begins another session; until that has gone well, the old one serves."""
+        session = self._by_site.get(key)
+        if session is not None:
+            session.is_worn = True
+
     def drop(self, session: Session, *, cause: ScrapingError | None = None, reason: str = "") -> None:
         """Forget a session: the next one is a stranger to the source. A newer session stays."""
         if not session.is_dropped:  # many were reading through it: what it died of is told once
@@ -186,6 +192,8 @@ class Sessions:
 
     def _is_due(self, session: Session) -> bool:
         """Has it had its time? A proxy that rotates is for one visit. Pages that stay open keep their session."""
+        if session.is_worn:
+            return True
         if session.has_lasting_pages:
             return False
         if self._plan.mode is Mode.ROTATING and session.proxy is not None:

@@ -62,6 +62,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='match',
+            name='silence_rung_at',
+            field=models.DateTimeField(blank=True, help_text='When that rung was taken.', null=True),
+        ),
+        migrations.AddField(
+            model_name='match',
             name='silent_since',
             field=models.DateTimeField(blank=True, help_text='When it was last heard of, while it is silent.', null=True),
         ),

@@ -92,6 +92,7 @@ class Match(models.Model):
     silence_rung = models.PositiveSmallIntegerField(
         default=0, help_text="How far the ladder for silent matches was climbed: 0 is not at all."
     )
+    silence_rung_at = models.DateTimeField(null=True, blank=True, help_text="When that rung was taken.")
     silent_since = models.DateTimeField(
         null=True, blank=True, help_text="When it was last heard of, while it is silent."
     )

@@ -13,8 +13,8 @@ from scraping.freshness import Freshness, measure
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.payloads import Status
 
-FORMAT = 1  # of the stored document; what has another number is not read
-TIMES = ("start_time", "scraped_at", "changed_at", "pause_until")
+FORMAT = 2  # of the stored document; what has another number is not read
+TIMES = ("start_time", "scraped_at", "changed_at", "pause_until", "frozen_at")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +60,7 @@ class Known:
     scraped_at: datetime | None
     changed_at: datetime | None
     pause_until: datetime | None
+    frozen_at: datetime | None
     data_source: str
     payload: dict[str, Any] = field(repr=False)
     refs: tuple[KnownRef, ...]  # the most trusted source first
@@ -81,6 +82,7 @@ class Known:
             scraped_at=match.last_scraper_update,
             changed_at=match.last_changed_at,
             pause_until=match.pause_until,
+            frozen_at=match.frozen_at,
             data_source=getattr(match, "data_source", None) or "scraper",
             payload=match.payload,
             refs=tuple(map(KnownRef.of, match.refs.all())) if refs is None else refs,
@@ -104,6 +106,7 @@ class Known:
             next_poll_at=min(due, default=None),
             now=now,
             stale_after=settings.CONFIG.staleness_threshold_seconds,
+            frozen_at=self.frozen_at,
         )
 
 

@@ -30,11 +30,11 @@ IMPORTANT_SHARE = 0.5  # of the threshold, for matches of high importance
 class Silence:
     """A live match that is watched, at one moment."""
 
-    heard_at: datetime  # when it was last read well; when it was found, if never
     expected_at: datetime  # when it should have been heard of again
     rung: Rung = Rung.GROUND  # how far it has been climbed already
+    rung_at: datetime | None = None  # when that rung was taken
     is_important: bool = False
-    is_held_back: bool = False  # its breakers are open, no source may be asked: only time passes
+    is_held_back: bool = False  # its breakers are open, or nobody is there to ask: only time passes
 
 
 def threshold_seconds(base: float, *, is_important: bool) -> float:
@@ -42,20 +42,28 @@ def threshold_seconds(base: float, *, is_important: bool) -> float:
 
 
 def next_rung(silence: Silence, *, staleness_threshold: float, now: datetime) -> Rung:
-    """Where it should stand now: at most one rung higher than before, or back on the ground."""
+    """Where it should stand now: on the ground, where it stands, or one rung higher.
+
+    Each rung has its time to work, also where the silence is old already: after a start, or a pause.
+    """
     threshold = threshold_seconds(staleness_threshold, is_important=silence.is_important)
     late = (now - silence.expected_at).total_seconds()
-    reached = _reached(late, threshold)
-    if (now - silence.heard_at).total_seconds() >= threshold:
-        reached = Rung.FROZEN
-    if reached is Rung.GROUND:
+    if late < SHARES[Rung.HINT] * threshold:
         return Rung.GROUND
-    if silence.is_held_back:  # asking again, or otherwise, is what the breakers forbid
-        allowed = [rung for rung in (Rung.OTHER_SOURCE, Rung.FROZEN) if rung <= reached]
-        higher = [rung for rung in allowed if rung > silence.rung]
-        return higher[0] if higher else silence.rung
-    return Rung(min(reached, silence.rung + 1)) if reached > silence.rung else silence.rung
+    above = next((rung for rung in _ladder(silence) if rung > silence.rung), None)
+    if above is None or late < SHARES[above] * threshold or _stood(silence, now) < _dwell(silence, above) * threshold:
+        return silence.rung
+    return above
 
 
-def _reached(late_seconds: float, threshold: float) -> Rung:
-    return max((rung for rung, share in SHARES.items() if late_seconds >= share * threshold), default=Rung.GROUND)
+def _ladder(silence: Silence) -> tuple[Rung, ...]:
+    """To ask again, or otherwise, is what open breakers forbid."""
+    return (Rung.OTHER_SOURCE, Rung.FROZEN) if silence.is_held_back else tuple(SHARES)
+
+
+def _dwell(silence: Silence, above: Rung) -> float:
+    return SHARES[above] - SHARES[silence.rung] if silence.rung is not Rung.GROUND else 0.0
+
+
+def _stood(silence: Silence, now: datetime) -> float:
+    return (now - silence.rung_at).total_seconds() if silence.rung_at else 0.0

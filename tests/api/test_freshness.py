@@ -31,8 +31,34 @@ STALE_AFTER = 300
     ],
 )
 def test_data_state(status: str, is_paused: bool, age: float | None, expected: str) -> None:
-    found = data_state(status=Status(status), is_paused=is_paused, age_seconds=age, stale_after=STALE_AFTER)
+    found = data_state(
+        status=Status(status), is_paused=is_paused, is_frozen=False, age_seconds=age, stale_after=STALE_AFTER
+    )
     assert found == DataState(expected)
+
+
+@pytest.mark.parametrize(
+    ("frozen_before", "age", "status", "expected"),
+    [
+        pytest.param(5, 310, Status.LIVE, "frozen", id="nothing has helped"),
+        pytest.param(5, 200, Status.LIVE, "frozen", id="an important match, sooner"),
+        pytest.param(5, 3, Status.LIVE, "fresh", id="heard of since"),
+        pytest.param(5, 310, Status.COMPLETED, "final", id="over since"),
+    ],
+)
+def test_a_frozen_match_says_so_until_it_is_heard_of(
+    frozen_before: float, age: float, status: Status, expected: str
+) -> None:
+    found = measure(
+        status=status,
+        scraped_at=NOW - timedelta(seconds=age),
+        paused_until=None,
+        next_poll_at=None,
+        now=NOW,
+        stale_after=STALE_AFTER,
+        frozen_at=NOW - timedelta(seconds=frozen_before),
+    )
+    assert found.state == DataState(expected)
 
 
 def freshness(status: Status = Status.LIVE, age: float | None = 4.9, paused_for: float | None = None, due: float = 2):

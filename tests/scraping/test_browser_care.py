@@ -17,13 +17,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 from prometheus_client import REGISTRY
 
+from scraping import orders
 from scraping.browser import host as host_module
 from scraping.browser.care import CarePolicy, Cause, MemoryLimits, Relief
 from scraping.browser.memory_guard import MemoryGuard
 from scraping.browser.processes import TreeMemory, profile_of, tagged_browsers
 from scraping.errors import PageCrashed, ReadTimeout, ResourceLost
+from scraping.models import OrderKind, WorkerOrder
+from scraping.obeying import Orders
 from scraping.reading.reader import Target
 from scraping.readings import ReadMode
 from tests.scraping.hosted import (
@@ -463,3 +467,44 @@ class TestSoak:
 
 async def _task_count() -> int:
     return len(asyncio.all_tasks())
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.requirement("BX-18")
+class TestOrders:
+    """What the scheduler, or a person, asks of a worker; its heartbeat looks for it."""
+
+    @staticmethod
+    def obey(hosted: Hosted, kind: OrderKind, until: str, source_key: str = "") -> WorkerOrder:
+        ear = Orders(hosted.sessions, worker_id="w1", on_loop=hosted.loop.call_soon_threadsafe)
+        asked = {"worker_id": "w1", "reason": "a match is silent", "actor": "ada", "now": timezone.now()}
+        orders.give(kind, source_key=source_key, **asked)
+
+        def is_done() -> bool:
+            ear.look(now=timezone.now())
+            return WorkerOrder.objects.get().done_at is not None
+
+        wait_for(is_done, 30, until)
+        return WorkerOrder.objects.get()
+
+    def test_a_fresh_browser_and_reads_go_on(self, hosted: Hosted, arena: StadiumProcess) -> None:
+        crex, _ = both(arena)
+        hosted.visit(crex)
+        old = hosted.host.pid
+        order = self.obey(hosted, OrderKind.RECYCLE_BROWSER, "a fresh browser")
+        assert order.outcome == "browser 2 took its place"
+        assert await_launch(hosted, 2) is Cause.ORDER
+        assert hosted.host.pid != old
+        assert hosted.visit(crex)[0].mode is ReadMode.VISIT
+
+    def test_the_next_read_is_a_strangers_visit_that_renews_it_for_everybody(
+        self, hosted: Hosted, arena: StadiumProcess
+    ) -> None:
+        crex, _ = both(arena)
+        hosted.visit(crex)
+        before = hosted.run(hosted.sessions.get(crex.site)).session_id
+        self.obey(hosted, OrderKind.FRESH_SESSION, "the order was taken", source_key=crex.site.key)
+        assert hosted.run(hosted.sessions.get(crex.site)).session_id == before, "until another one is there, it serves"
+        first, second = (hosted.reader.scorecard(crex)[0] for _ in range(2))
+        assert (first.mode, second.mode) == (ReadMode.VISIT, ReadMode.DIRECT)
+        assert first.session_id == second.session_id != before

@@ -1,0 +1,91 @@
+"""A worker's ear for orders: taken with a heartbeat, carried out on the loop, told when they are done.
+
+The heartbeat thread asks the database, the loop thread owns browser and sessions; neither waits for the other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from scraping import orders
+from scraping.browser.care import Cause
+from scraping.browser.sessions import Sessions
+from scraping.models import OrderKind, WorkerOrder
+from scraping.signals import order_done
+
+logger = logging.getLogger(__name__)
+
+OnLoop = Callable[[Callable[[], None]], object]
+LONGEST_SECONDS = 50.0  # then it is said to have failed; the scheduler closes it a little later by itself
+
+
+@dataclass(frozen=True)
+class _Recycling:
+    order: WorkerOrder
+    generation: int  # of the browser that is to go
+
+
+class Orders:
+    """Lives on the heartbeat thread."""
+
+    def __init__(self, sessions: Sessions, *, worker_id: str, on_loop: OnLoop) -> None:
+        self._sessions = sessions
+        self._worker_id = worker_id
+        self._on_loop = on_loop
+        self._recycling: _Recycling | None = None
+
+    def look(self, *, now: datetime) -> None:
+        """Take what is asked; tell what was done since the last look."""
+        self._follow(now)
+        for order in orders.take(self._worker_id, now=now):
+            logger.info(
+                "Order taken: %s (%s, asked for by %s)",
+                order.kind.replace("_", " "),
+                order.reason,
+                order.actor,
+                extra={"action": "order_taken", "order_id": order.pk, "kind": order.kind},
+            )
+            if order.kind == OrderKind.FRESH_SESSION:
+                self._on_loop(partial(self._sessions.renew, order.source_key))
+                self._done(order, "the next visit begins another session", now)
+            else:
+                self._recycle(order, now)
+
+    def _recycle(self, order: WorkerOrder, now: datetime) -> None:
+        host = self._sessions.host
+        if host.condition is None:
+            self._done(order, "no browser was running: the next read starts one", now)
+            return
+        self._recycling = _Recycling(order, host.generation)
+        self._on_loop(partial(host.recycle, Cause.ORDER, f"{order.reason} (asked for by {order.actor})"))
+
+    def _follow(self, now: datetime) -> None:
+        asked = self._recycling
+        if asked is None:
+            return
+        if self._sessions.host.generation > asked.generation:
+            outcome = f"browser {self._sessions.host.generation} took its place"
+        elif asked.order.taken_at and (now - asked.order.taken_at).total_seconds() > LONGEST_SECONDS:
+            outcome = "the browser was not replaced in time"
+        else:
+            return
+        self._recycling = None
+        self._done(asked.order, outcome, now)
+
+    def _done(self, order: WorkerOrder, outcome: str, now: datetime) -> None:
+        orders.done([order.pk], outcome=outcome, now=now)
+        order_done.send_robust(
+            sender=WorkerOrder,
+            order_id=order.pk,
+            worker_id=order.worker_id,
+            kind=order.kind,
+            actor=order.actor,
+            reason=order.reason,
+            outcome=outcome,
+            seconds=(now - order.asked_at).total_seconds(),
+            now=now,
+        )

@@ -1,1 +1,0 @@
-"""The ladder for live matches that have gone silent: sole writer of their rungs."""

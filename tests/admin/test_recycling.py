@@ -1,0 +1,86 @@
+"""A person asks for fresh browsers: by POST, in the console, at the command line. Workers are tested elsewhere."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from scraping import orders
+from scraping.models import Worker, WorkerOrder
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("SO-15")]
+
+
+def make_worker(name: str, *, silent_seconds: float = 0.0) -> Worker:
+    at = timezone.now() - timedelta(seconds=silent_seconds)
+    return Worker.objects.create(worker_id=name, host="here", pid=1, started_at=at, heartbeat_at=at)
+
+
+class TestByPost:
+    def test_every_worker_that_is_at_work_is_asked(self, admin_client: Client) -> None:
+        make_worker("w1"), make_worker("w2"), make_worker("gone", silent_seconds=60)
+        answer = admin_client.post("/admin/recycle", {"reason": "it leaks"})
+        assert answer.status_code == 202
+        assert answer.json()["workers"] == ["w1", "w2"]
+        given = WorkerOrder.objects.order_by("pk").values_list("worker_id", "kind", "reason", "actor")
+        assert list(given) == [(name, "recycle_browser", "it leaks", "admin") for name in ("w1", "w2")]
+
+    def test_asked_twice_is_asked_once(self, admin_client: Client) -> None:
+        make_worker("w1")
+        first, second = (admin_client.post("/admin/recycle").json() for _ in range(2))
+        assert (len(first["orders"]), second["orders"], second["workers"]) == (1, [], ["w1"])
+
+    @pytest.mark.parametrize(("worker_id", "code"), [("", 409), ("w9", 404)])
+    def test_where_nobody_is_at_work_it_says_so(self, admin_client: Client, worker_id: str, code: int) -> None:
+        answer = admin_client.post("/admin/recycle", {"worker_id": worker_id})
+        assert (answer.status_code, WorkerOrder.objects.count()) == (code, 0)
+
+    def test_staff_only_with_the_right_to_and_only_by_post(self, admin_client: Client, client: Client) -> None:
+        make_worker("w1")
+        assert client.post("/admin/recycle").status_code == 403
+        person = User.objects.create_user("ada", password="x", is_staff=True)
+        client.force_login(person)
+        assert client.post("/admin/recycle").status_code == 403
+        person.user_permissions.add(Permission.objects.get(codename="add_workerorder"))
+        assert client.post("/admin/recycle").status_code == 202
+        assert admin_client.get("/admin/recycle").status_code == 405
+
+    def test_another_sites_form_is_refused(self, admin_user: User) -> None:
+        make_worker("w1")
+        browser = Client(enforce_csrf_checks=True)
+        browser.force_login(admin_user)
+        assert browser.post("/admin/recycle").status_code == 403
+        assert not WorkerOrder.objects.exists()
+
+
+def test_in_the_list_of_workers(admin_client: Client) -> None:
+    one, gone = make_worker("w1"), make_worker("gone", silent_seconds=60)
+    chosen = {"action": "recycle_selected", "_selected_action": [one.pk, gone.pk]}
+    page = admin_client.post(reverse("admin:scraping_worker_changelist"), chosen, follow=True).content.decode()
+    assert "1 worker replaces its browser" in page
+    assert WorkerOrder.objects.get().worker_id == "w1"
+
+
+class TestAtTheCommandLine:
+    def test_says_what_each_worker_did(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make_worker("w1")
+
+        def work(seconds: float) -> None:
+            taken = orders.take("w1", now=timezone.now())
+            orders.done([one.pk for one in taken], outcome="browser 2 took its place", now=timezone.now())
+
+        monkeypatch.setattr("scraping.management.commands.recycle.time.sleep", work)
+        call_command("recycle", "w1", by="ada")
+        assert "w1: browser 2 took its place" in capsys.readouterr().out
+
+    def test_nobody_there(self) -> None:
+        with pytest.raises(CommandError, match="No worker w1 is at work"):
+            call_command("recycle", "w1")

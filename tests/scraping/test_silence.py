@@ -1,0 +1,230 @@
+"""Live matches that have gone silent: each rung does something, is told, and is undone when data returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from scraping import ingest, orders, silence
+from scraping.models import Importance, Match, MatchRef, OrderKind, ScrapeTask, Source, Worker, WorkerOrder
+from scraping.resilience.ladder import Rung
+from scraping.scheduler.silence import watch_silence
+from scraping.signals import silence_climbed, silence_over
+from tests.factories import NOW, make_match, make_ref, make_scraper, make_source
+from tests.scraping.builders import POLICIES, chasing, later, open_task, payload_of
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db, pytest.mark.requirement("BX-18")]
+THRESHOLD = 300.0
+
+
+def heartbeat(name: str, at: datetime) -> None:
+    fields = {"host": "here", "pid": 1, "started_at": NOW, "heartbeat_at": at}
+    Worker.objects.update_or_create(worker_id=name, defaults=fields)
+
+
+def look(seconds: float, *workers: str) -> int:
+    for name in workers or ("w1",):
+        heartbeat(name, later(seconds))
+    return silence.look(later(seconds), staleness_threshold=THRESHOLD)
+
+
+def rung_of(match: Match) -> Rung:
+    match.refresh_from_db()
+    return Rung(match.silence_rung)
+
+
+@pytest.fixture
+def told() -> Iterator[list[dict[str, Any]]]:
+    found: list[dict[str, Any]] = []
+
+    def climbed(sender: object, **announced: Any) -> None:
+        found.append({"up": announced["rung_name"], "detail": announced["detail"]})
+
+    def over(sender: object, **announced: Any) -> None:
+        found.append({"over": announced["rung"], "seconds": announced["seconds"], "source": announced["source_key"]})
+
+    silence_climbed.connect(climbed)
+    silence_over.connect(over)
+    yield found
+    silence_climbed.disconnect(climbed)
+    silence_over.disconnect(over)
+
+
+@pytest.fixture
+def ref() -> MatchRef:
+    """A live match, read at NOW, every 2.5 seconds."""
+    match = make_match(lifecycle="ACTIVE", last_scraper_update=NOW, scraper_status="active")
+    ref = make_ref(match=match, captured_at=NOW, read_mode="direct", read_mode_since=NOW, next_poll_at=later(2.5))
+    make_scraper(ref, worker_id="w1", last_update_time=NOW)
+    return ref
+
+
+def is_heard(ref: MatchRef, at: datetime, runs: int = 99) -> None:
+    attempt = ingest.Attempt("w1", at, had_failures=False, now=at)
+    ingest.apply(payload_of(ref, chasing(runs), at=at), ref_id=ref.pk, pace=POLICIES.pace, attempt=attempt)
+
+
+class TestTheWayUp:
+    def test_all_rungs_in_their_order_each_told(self, ref: MatchRef, told: list[dict[str, Any]]) -> None:
+        for seconds in range(0, 320, 5):
+            look(seconds)
+        assert [one["up"] for one in told] == ["hint", "session", "browser", "other_source", "frozen"]
+        match = Match.objects.get()
+        assert (match.silent_since, match.frozen_at) == (NOW, later(305))
+        assert all(one["detail"]["did"] for one in told)
+
+    def test_a_match_that_is_read_is_left_alone(self, ref: MatchRef) -> None:
+        assert look(10) == 0
+        is_heard(ref, later(14))
+        assert look(25) == 0
+
+    def test_a_break_is_not_a_silence(self, ref: MatchRef) -> None:
+        MatchRef.objects.update(polling_interval_seconds=30)
+        assert look(44) == 0
+        assert look(46) == 1
+
+    def test_the_hint_makes_a_waiting_task_known_again(self, ref: MatchRef) -> None:
+        task_id = open_task(ref)
+        ScrapeTask.objects.filter(pk=task_id).update(hinted_at=later(19), run_at=NOW)
+        look(20)
+        assert ScrapeTask.objects.get().hinted_at is None
+
+    def test_the_hint_makes_a_match_due_whose_next_poll_is_far_off(self, ref: MatchRef) -> None:
+        """A clock that was set back an hour leaves such rows behind."""
+        MatchRef.objects.update(next_poll_at=later(3600))
+        look(20)
+        assert MatchRef.objects.get().next_poll_at == later(20)
+
+    def test_a_fresh_session_at_its_source_for_every_worker_and_a_fresh_start(self, ref: MatchRef) -> None:
+        look(20)
+        look(50, "w1", "w2")
+        given = WorkerOrder.objects.filter(kind=OrderKind.FRESH_SESSION)
+        assert set(given.values_list("worker_id", "source_key")) == {("w1", "crex"), ("w2", "crex")}
+        assert MatchRef.objects.get().read_mode == ""
+
+    def test_the_browser_of_the_worker_that_reads_it(self, ref: MatchRef) -> None:
+        for seconds in (20, 50, 95):
+            look(seconds, "w1", "w2")
+        recycled = WorkerOrder.objects.filter(kind=OrderKind.RECYCLE_BROWSER)
+        assert list(recycled.values_list("worker_id", flat=True)) == ["w1"]
+
+    def test_another_source_that_was_not_watched_is_called_in(self, ref: MatchRef) -> None:
+        other = make_ref(match=ref.match, source=make_source("board"), source_event_id="b1", is_watched=False)
+        for seconds in (20, 50, 95, 155):
+            look(seconds)
+        other.refresh_from_db()
+        assert (other.is_watched, other.next_poll_at, other.called_in_at) == (True, later(155), later(155))
+
+    def test_where_no_other_source_is_known_their_lists_are_looked_through(self, ref: MatchRef) -> None:
+        make_source("board", sport=ref.match.sport, last_discovery_at=NOW)
+        for seconds in (20, 50, 95, 155):
+            look(seconds)
+        assert Source.objects.get(key="board").last_discovery_at is None
+
+    def test_an_important_match_twice_as_soon(self, ref: MatchRef) -> None:
+        Match.objects.update(importance=Importance.HIGH)
+        assert look(11) == 1
+
+    def test_two_schedulers_take_a_rung_once(self, ref: MatchRef, told: list[dict[str, Any]]) -> None:
+        stale = Match.objects.prefetch_related("refs__source").get()
+        look(20)
+        found = silence.ladder.silence_of(stale, has_workers=True, now=later(20))
+        means = silence.rungs.Means(("w1",), THRESHOLD, later(20))
+        assert not silence.ladder._climb(stale, Rung.HINT, found, means)
+        assert len(told) == 1
+
+    def test_nobody_at_work_leaves_only_the_last_rungs(self, ref: MatchRef, told: list[dict[str, Any]]) -> None:
+        for seconds in range(0, 320, 5):
+            silence.look(later(seconds), staleness_threshold=THRESHOLD)
+        assert [one["up"] for one in told] == ["other_source", "frozen"]
+
+
+class TestNeverAStorm:
+    def test_forty_silent_matches_are_one_session_and_one_browser(self) -> None:
+        for number in range(40):
+            match = make_match(lifecycle="ACTIVE", last_scraper_update=NOW)
+            ref = make_ref(match=match, source_event_id=f"m{number}", captured_at=NOW)
+            make_scraper(ref, worker_id="w1")
+        for seconds in range(20, 140, 5):
+            look(seconds)
+            orders.done(
+                [order.pk for order in orders.take("w1", now=later(seconds))], outcome="did", now=later(seconds)
+            )
+        assert WorkerOrder.objects.filter(kind=OrderKind.FRESH_SESSION).count() == 1
+        assert WorkerOrder.objects.filter(kind=OrderKind.RECYCLE_BROWSER).count() == 1
+        assert set(Match.objects.values_list("silence_rung", flat=True)) == {Rung.BROWSER}
+
+    def test_the_good_day_costs_three_queries(self, django_assert_num_queries: Any) -> None:
+        for number in range(30):
+            match = make_match(lifecycle="ACTIVE", last_scraper_update=NOW)
+            make_ref(match=match, source_event_id=f"m{number}", captured_at=NOW)
+        with django_assert_num_queries(3):
+            silence.look(later(3), staleness_threshold=THRESHOLD)
+
+
+class TestTheWayBack:
+    def test_heard_of_again_all_is_undone_and_told(self, ref: MatchRef, told: list[dict[str, Any]]) -> None:
+        for seconds in range(0, 320, 5):
+            look(seconds)
+        is_heard(ref, later(321))
+        assert look(325) == 1
+        match = Match.objects.get()
+        assert (match.silence_rung, match.silent_since, match.frozen_at) == (0, None, None)
+        assert told[-1] == {"over": Rung.FROZEN, "seconds": 321.0, "source": "crex"}
+
+    def test_who_was_called_in_goes_when_the_other_speaks_again(self, ref: MatchRef) -> None:
+        other = make_ref(match=ref.match, source=make_source("board"), source_event_id="b1", is_watched=False)
+        for seconds in (20, 50, 95, 155):
+            look(seconds)
+        is_heard(other, later(157))
+        look(160)
+        assert rung_of(ref.match) is Rung.GROUND
+        other.refresh_from_db()
+        assert other.is_watched, "nobody else tells of the match yet"
+        is_heard(ref, later(200), runs=101)
+        look(205)
+        other.refresh_from_db()
+        assert (other.is_watched, other.called_in_at, other.next_poll_at) == (False, None, None)
+
+    @pytest.mark.parametrize("columns", [{"status": "completed", "lifecycle": "COMPLETED"}, {"lifecycle": "PAUSED"}])
+    def test_nobody_waits_for_it_any_more(
+        self, ref: MatchRef, told: list[dict[str, Any]], columns: dict[str, str]
+    ) -> None:
+        look(20)
+        Match.objects.update(pause_until=later(500), **columns)
+        assert look(60) == 1
+        assert rung_of(ref.match) is Rung.GROUND
+        assert told[-1]["source"] == ""
+
+    def test_after_a_pause_it_begins_below(self, ref: MatchRef) -> None:
+        look(20)
+        Match.objects.update(lifecycle="PAUSED", pause_until=later(400))
+        look(25)
+        Match.objects.update(lifecycle="ACTIVE", pause_until=None)
+        look(405)
+        assert rung_of(ref.match) is Rung.HINT
+        look(410)
+        assert rung_of(ref.match) is Rung.HINT, "each rung has its time, however old the silence"
+
+
+class TestOrders:
+    def test_one_open_order_of_a_kind(self) -> None:
+        def give() -> WorkerOrder | None:
+            return orders.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="asked", actor="ada", now=NOW)
+
+        first = give()
+        assert first is not None
+        assert give() is None
+        assert [order.pk for order in orders.take("w1", now=NOW)] == [first.pk]
+        assert orders.take("w1", now=NOW) == [], "each is given out once"
+        orders.done([first.pk], outcome="a fresh one", now=NOW)
+        assert give() is not None
+
+    def test_an_order_whose_worker_is_gone_is_closed(self) -> None:
+        orders.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="asked", actor="ada", now=NOW)
+        assert watch_silence(later(59)) == 0
+        assert watch_silence(later(61)) == 1
+        assert WorkerOrder.objects.get().outcome == "nobody did it in time"
