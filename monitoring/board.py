@@ -13,6 +13,7 @@ from django.db.models import F, Prefetch, QuerySet
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.payloads import Status
 from scraping.queries import freshness_of
+from scraping.resilience.ladder import Rung
 from victoryline.lib.times import as_utc_iso
 
 MOST_LIVE = 400
@@ -31,6 +32,13 @@ PHASES = {
     "interrupted": "Interrupted",
     "penalties": "Penalties",
     "postponed": "Postponed",
+}
+CARE = {
+    Rung.HINT: "Silent: it is asked again",
+    Rung.SESSION: "Silent: a fresh session is tried",
+    Rung.BROWSER: "Silent: a fresh browser is tried",
+    Rung.OTHER_SOURCE: "Silent: another source is asked",
+    Rung.FROZEN: "Frozen: everything was tried, people have been called",
 }
 
 
@@ -87,6 +95,7 @@ def card(match: Match, now: datetime) -> dict[str, Any]:
         "age_text": age_text(match, fresh.age_seconds),
         "paused_until": as_utc_iso(match.pause_until) if is_paused and match.pause_until else None,
         "state": fresh.state.value,
+        "care": _care(match),
         "next_update_in": _tenths(fresh.next_update_in),
         "sequence": match.sequence,
         "scraper_status": match.scraper_status,
@@ -94,6 +103,13 @@ def card(match: Match, now: datetime) -> dict[str, Any]:
         "start_time": as_utc_iso(match.start_time) if match.start_time else None,
         "updated_at": as_utc_iso(match.last_scraper_update) if match.last_scraper_update else None,
     }
+
+
+def _care(match: Match) -> str:
+    """What is being done about a silent match; nothing once it is heard of again."""
+    heard, since = match.last_scraper_update, match.silent_since
+    is_heard = heard is not None and since is not None and heard > since
+    return "" if is_heard else CARE.get(Rung(match.silence_rung), "")
 
 
 def age_text(match: Match, age: float | None) -> str:

@@ -97,6 +97,7 @@
     write(field(node, "moment"), moment(match));
     write(field(node, "event"), match.story);
     write(field(node, "source"), match.source);
+    write(field(node, "care"), match.care || "");
     field(node, "age").title = match.updated_at || "";
     const rows = node.querySelectorAll(".team");
     match.teams.forEach((team, index) => fillTeam(rows[index], team, !isNew));
