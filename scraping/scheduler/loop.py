@@ -13,7 +13,7 @@ from django.db import DatabaseError, InterfaceError, close_old_connections
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from scraping.scheduler import leader
+from scraping.scheduler import clock, leader
 from scraping.watchdog import Pulse
 from victoryline.lib.store import STORE_AWAY, first_line
 
@@ -54,6 +54,7 @@ class SchedulerLoop:
         self.pulse = Pulse()
         self._stopping = threading.Event()
         self._is_leader = False
+        self._jumps = clock.Jumps()
         self._renew_at = 0.0
         self._tell_at = 0.0
 
@@ -65,7 +66,9 @@ class SchedulerLoop:
             started = time.monotonic()
             try:
                 close_old_connections()
-                self.tick(now=timezone.now())
+                now = timezone.now()
+                self.mind_the_clock(now, time.monotonic())
+                self.tick(now=now)
             except Exception as error:  # noqa: BLE001 - no pool, no connection, no answer: the loop outlives them all
                 self._renew_at = 0.0
                 self._tell(error)
@@ -90,6 +93,17 @@ class SchedulerLoop:
         for step in self._steps:
             if step.every_seconds >= WATCHDOG_SECONDS:
                 step.due_at = time.monotonic() + SETTLING_SECONDS
+
+    def mind_the_clock(self, now: datetime, monotonic: float) -> None:
+        """A clock that was set makes everything look old, or planned for much later."""
+        jump = self._jumps.look(now, monotonic)
+        if not jump:
+            return
+        self._settle()
+        if jump < 0:
+            clock.set_back(-jump, now=now)
+        else:
+            logger.warning("The clock was set forward %.0f s", jump, extra={"action": "clock_set_forward"})
 
     def tick(self, *, now: datetime) -> int:
         """One round: how much all due steps found to do. Does nothing where another scheduler leads."""

@@ -1,0 +1,98 @@
+"""Fault 24: the machine's clock is set, an hour either way."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from scraping.models import Match, MatchRef, ScrapeTask
+from scraping.scheduler import due
+from scraping.scheduler.clock import Jumps
+from scraping.scheduler.loop import SchedulerLoop, Step
+from scraping.scheduler.rescue import rescue_expired
+from tests.factories import NOW, make_match, make_ref
+from tests.scraping.builders import claimed, later, open_task
+
+pytestmark = [pytest.mark.fault, pytest.mark.fault_number(24)]
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize(
+    ("wall", "monotonic", "jump"),
+    [
+        pytest.param(0.1, 0.1, 0, id="as it should be"),
+        pytest.param(4, 0.1, 0, id="a correction"),
+        pytest.param(60, 60, 0, id="a slow round"),
+        pytest.param(3600.1, 0.1, 3600, id="set forward"),
+        pytest.param(-3599.9, 0.1, -3600, id="set back"),
+    ],
+)
+def test_only_a_clock_that_was_set_is_a_jump(wall: float, monotonic: float, jump: float) -> None:
+    jumps = Jumps()
+    assert jumps.look(NOW, 100.0) == 0
+    assert jumps.look(later(wall), 100.0 + monotonic) == pytest.approx(jump, abs=0.01)
+
+
+def loop(*steps: Step) -> SchedulerLoop:
+    return SchedulerLoop(steps, holder="me", tick_seconds=0.01, lease_seconds=10)
+
+
+@pytest.mark.both
+@pytest.mark.django_db
+class TestAnHourBack:
+    """Everything in the database was written an hour ahead of what is now called now."""
+
+    @pytest.fixture
+    def running(self) -> SchedulerLoop:
+        leader = loop()
+        leader.mind_the_clock(NOW, 0.0)
+        assert leader.tick(now=NOW) == 0
+        return leader
+
+    def test_a_match_is_due_when_it_would_have_been(self, running: SchedulerLoop) -> None:
+        match = make_match(lifecycle="ACTIVE", last_scraper_update=NOW)
+        ref = make_ref(match=match, captured_at=NOW, next_poll_at=later(2.5))
+        running.mind_the_clock(later(-HOUR), 0.0)
+        assert list(due.due_refs(later(-HOUR + 2.6))) == [ref]
+        assert Match.objects.get().last_scraper_update == later(-HOUR), "else it would look fresh for an hour"
+
+    def test_a_task_is_due_and_hinted_when_it_would_have_been(self, running: SchedulerLoop) -> None:
+        open_task(make_ref())
+        ScrapeTask.objects.update(run_at=later(8), hinted_at=later(-1))
+        running.mind_the_clock(later(-HOUR), 0.0)
+        task = ScrapeTask.objects.get()
+        assert (task.run_at, task.hinted_at) == (later(8 - HOUR), later(-1 - HOUR))
+
+    def test_a_task_of_a_dead_worker_is_rescued_when_its_lease_would_have_ended(self, running: SchedulerLoop) -> None:
+        claimed(open_task(make_ref()))
+        running.mind_the_clock(later(-HOUR), 0.0)
+        assert rescue_expired(later(-HOUR + 16)) == 1
+
+    def test_whoever_stands_by_leads_soon(self, running: SchedulerLoop) -> None:
+        running.mind_the_clock(later(-HOUR), 0.0)
+        other = SchedulerLoop([Step("one", lambda _: 1, 0)], holder="other", tick_seconds=0.01, lease_seconds=10)
+        assert other.tick(now=later(-HOUR + 1)) == 0
+        other._renew_at = 0.0
+        assert other.tick(now=later(-HOUR + 11)) == 1
+
+    def test_what_is_past_stays_where_it_is(self, running: SchedulerLoop) -> None:
+        long_ago = NOW - timedelta(hours=5)
+        make_ref(captured_at=long_ago, next_poll_at=long_ago)
+        running.mind_the_clock(later(-HOUR), 0.0)
+        ref = MatchRef.objects.get()
+        assert (ref.captured_at, ref.next_poll_at) == (long_ago, long_ago)
+
+
+@pytest.mark.django_db
+def test_an_hour_forward_the_watchdogs_wait_and_work_goes_on() -> None:
+    worked, watched = [], []
+    leader = loop(
+        Step("work", lambda now: worked.append(now) or 1, 0), Step("watch", lambda now: watched.append(1) or 1, 5)
+    )
+    leader.mind_the_clock(NOW, 0.0)
+    leader.tick(now=NOW)
+    leader._steps[1].due_at = 0.0
+    leader.mind_the_clock(later(HOUR), 0.1)
+    leader.tick(now=later(HOUR))
+    assert (len(worked), len(watched)) == (2, 1)
