@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 
 from scraping.models import BreakerState, Importance, Match, MatchLifecycle, MatchRef
 from scraping.payloads import Status
@@ -18,15 +18,12 @@ def silent(now: datetime, threshold: float) -> list[Match]:
     """Those on the ladder, and those that may have to get on it: on a good day, nobody."""
     shortest = timedelta(seconds=SHARES[Rung.HINT] * IMPORTANT_SHARE * threshold)
     is_quiet = Q(last_scraper_update__lt=now - shortest) | Q(last_scraper_update=None, created_at__lt=now - shortest)
-    watched = MatchRef.objects.filter(is_watched=True, source__is_enabled=True)
+    watched = MatchRef.objects.filter(match=OuterRef("pk"), is_watched=True, source__is_enabled=True)
+    is_late = Q(is_quiet, Exists(watched), status=Status.LIVE, lifecycle__in=WATCHED, merged_into=None)
     found = (
-        Match.objects.filter(
-            Q(silence_rung__gt=0)
-            | Q(is_quiet, status=Status.LIVE, lifecycle__in=WATCHED, merged_into=None, refs__in=watched)
-        )
+        Match.objects.filter(Q(silence_rung__gt=0) | is_late)
         .defer("payload", "provenance")
         .prefetch_related(Prefetch("refs", queryset=_refs()))
-        .distinct()
     )
     return list(found.order_by("importance", "last_scraper_update")[:AT_ONCE])
 
