@@ -20,7 +20,7 @@ help: ## List what can be done
 run: .bootstrap-run ## Start everything: web, engine, simulated sources (PORT=8000 PACE=10)
 	@exec $(PY) manage.py run --with-parent
 
-test: .bootstrap-test ## Run all tests with private PostgreSQL and Redis (ONLY=fast|scaled|slow ARGS="-k name")
+test: .bootstrap-test ## Run all tests with private PostgreSQL and Redis (ONLY=fast|scaled|slow|alone ARGS="-k name")
 	@exec $(PY) scripts/test.py $(if $(ONLY),--only $(ONLY)) -- $(ARGS)
 
 faults: .bootstrap-test ## Break whole systems on purpose and time how they heal, about half an hour (FAULT=6)

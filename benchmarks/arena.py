@@ -8,18 +8,19 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
 
 from benchmarks.cpu import tree
 from benchmarks.errors import BenchError
-from benchmarks.progress import say
+from benchmarks.progress import say, wait_until
 from scripts.test import clean_environment
 from tests.servers import PostgresServer, RedisServer, ServerFailedError
 from tests.stadium_process import StadiumProcess
@@ -57,6 +58,19 @@ class Arena:
             for number in range(workers):
                 self._start("worker" if workers == 1 else f"worker-{number + 1}", "run_worker")
             self._start("scheduler", "run_scheduler")
+
+    def start_web(self) -> str:
+        """The web process, as `manage.py run` starts it; where it answers."""
+        from django.conf import settings
+
+        from victoryline.embedded import web_command
+
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self._spawn("web", web_command(replace(settings.CONFIG, host="127.0.0.1", port=port)))
+        wait_until(lambda: _answers(port), seconds=60, what="the web answers")
+        return f"http://127.0.0.1:{port}"
 
     def freeze(self) -> None:
         """Stop our processes and their browsers where they stand, so that they cost a peer nothing."""
@@ -108,6 +122,12 @@ class Arena:
             for one in tree(process.pid):
                 with contextlib.suppress(psutil.Error):
                     one.send_signal(number)
+
+
+def _answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
 
 
 def _part_of(process: psutil.Process, name: str) -> str:

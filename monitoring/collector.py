@@ -13,7 +13,7 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import Error, connections
-from django.db.models import Count, Min, Q, Sum
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -26,20 +26,12 @@ from prometheus_client.registry import Collector
 
 from monitoring.audit import RECOVERIES
 from monitoring.health.grading import Freshness, current_standing
+from monitoring.health_metrics import of_health
 from monitoring.models import Alert, AuditEntry, Grade, Severity
-from monitoring.queries import Shares, active_scrapers, live_ages, matches_to_watch, percentile, workers_at_work
+from monitoring.queries import failure_ratio, last_success_at, live_ages, matches_to_watch, percentile
+from monitoring.slo import rows_of
 from monitoring.source_metrics import of_sources
-from scraping.models import (
-    Breaker,
-    BreakerState,
-    MatchLifecycle,
-    MatchRef,
-    Priority,
-    ScrapeError,
-    Scraper,
-    ScrapeTask,
-    TaskState,
-)
+from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef, ScrapeError, Scraper
 from victoryline.lib import pg_wait, presence
 
 logger = logging.getLogger(__name__)
@@ -70,8 +62,8 @@ class JournalCollector(Collector):
             return []
         try:
             with pg_wait.within(presence.READ_SECONDS):
-                found = [*_of_matches(now), *_of_workers(now), *_of_the_queue(now), *_of_the_system(now)]
-                return [*found, *of_sources(now)]
+                found = [*of_health(now), *_of_matches(now), _scrapes(), *_of_the_system(now)]
+                return [*found, *of_sources(now), *_of_objectives(now)]
         except Error as error:
             presence.database.report(error)
             logger.warning("Metrics without the database: %s", error, extra={"action": "metrics_store_away"})
@@ -121,55 +113,6 @@ def _of_updates(keys: dict[int, str]) -> Iterator[Metric]:
     yield latency
 
 
-def _of_workers(now: datetime) -> Iterator[Metric]:
-    scrapers, workers = list(active_scrapers()), workers_at_work(now)
-    yield GaugeMetricFamily("active_scrapers_count", "Scrapers at work.", value=len(scrapers))
-    memory = GaugeMetricFamily("scraper_memory_bytes", "A scraper's share of its worker.", labels=["match_id"])
-    shares = Shares(workers, scrapers)
-    for scraper in scrapers:
-        memory.add_metric([scraper.ref.key], shares.memory_bytes(scraper))
-    yield memory
-    gauges = {
-        name: GaugeMetricFamily(name, text, labels=["instance"])
-        for name, text in {
-            "scraper_pids_current": "Processes of a worker and its browser.",
-            "scraper_contexts_active": "Browser contexts open.",
-            "scraper_pages_open": "Browser pages open.",
-            "scraper_browser_uptime_seconds": "Age of a worker's browser.",
-            "scraper_worker_memory_bytes": "Memory of a worker and its browser.",
-            "scraper_worker_cpu_percent": "Processor time of a worker and its browser.",
-        }.items()
-    }
-    for worker in workers:
-        started = worker.browser_started_at
-        values = (
-            worker.process_count,
-            worker.context_count,
-            worker.page_count,
-            (now - started).total_seconds() if started else 0.0,
-            worker.memory_bytes,
-            worker.cpu_percent,
-        )
-        for gauge, value in zip(gauges.values(), values, strict=True):
-            gauge.add_metric([worker.worker_id], value)
-    yield from gauges.values()
-
-
-def _of_the_queue(now: datetime) -> Iterator[Metric]:
-    depth = GaugeMetricFamily("scraper_queue_depth", "Tasks that wait.", labels=["priority"])
-    pending = ScrapeTask.objects.filter(state=TaskState.PENDING)
-    waiting = dict(pending.values_list("priority").annotate(number=Count("pk")).order_by())
-    for priority in Priority:
-        depth.add_metric([priority.label.lower()], waiting.get(priority.value, 0))
-    yield depth
-    oldest = pending.filter(run_at__lte=now).aggregate(at=Min("run_at"))["at"]
-    age = (now - oldest).total_seconds() if oldest else 0.0
-    yield GaugeMetricFamily("scraper_queue_oldest_age_seconds", "Lateness of the oldest due task.", value=age)
-    executing = ScrapeTask.objects.filter(state=TaskState.EXECUTING).count()
-    yield GaugeMetricFamily("scraper_tasks_executing", "Tasks at work.", value=executing)
-    yield _scrapes()
-
-
 def _scrapes() -> Metric:
     scrapes = CounterMetricFamily(
         "scraper_scrapes", "Attempts to read a match, by source and outcome.", labels=["domain", "status"]
@@ -205,6 +148,10 @@ def _of_the_system(now: datetime) -> Iterator[Metric]:
     for grade in Grade:
         grades.add_metric([grade.value.lower()], float(grade == standing.grade))
     yield grades
+    paused = Match.objects.paused().count()
+    yield GaugeMetricFamily("scraper_paused_matches", "Matches that are paused.", value=paused)
+    yield _failure_ratio(now)
+    yield _success_age(now)
     yield _alerts()
     yield _recycles()
 
@@ -217,6 +164,32 @@ def _quantiles(ages: list[float]) -> Iterator[Metric]:
     summary.add_sample("scraper_data_staleness_seconds_count", {}, len(ages))
     yield summary
     yield GaugeMetricFamily("scraper_live_matches", "Live matches that are watched.", value=Freshness.of(ages).count)
+
+
+def _success_age(now: datetime) -> Metric:
+    age = GaugeMetricFamily("scraper_last_success_age_seconds", "Since the last task that went well.")
+    if (at := last_success_at()) is not None:
+        age.add_metric([], (now - at).total_seconds())
+    return age
+
+
+def _failure_ratio(now: datetime) -> Metric:
+    return GaugeMetricFamily("scraper_failure_ratio", "Tasks of ten minutes that failed.", value=failure_ratio(now))
+
+
+def _of_objectives(now: datetime) -> Iterator[Metric]:
+    ratio = GaugeMetricFamily(
+        "scraper_objective_ratio", "The part of looks that were as promised.", labels=["objective", "window"]
+    )
+    target = GaugeMetricFamily("scraper_objective_target_ratio", "What was promised.", labels=["objective"])
+    looks = GaugeMetricFamily("scraper_objective_looks", "How many looks there were.", labels=["objective", "window"])
+    for window, objective in rows_of(now):
+        if objective.ratio is not None:
+            ratio.add_metric([objective.name, window], objective.ratio)
+        looks.add_metric([objective.name, window], objective.total)
+        if window == "1h":
+            target.add_metric([objective.name], objective.target)
+    yield from (ratio, target, looks)
 
 
 def _alerts() -> Metric:

@@ -7,6 +7,7 @@ class ScrapingConfig(AppConfig):
 
     def ready(self) -> None:
         from scraping import checks  # noqa: F401  (registers them)
-        from scraping.rendered import publisher
+        from scraping.rendered import absent, publisher
 
         publisher.connect()
+        absent.connect()

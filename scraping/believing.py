@@ -95,11 +95,21 @@ def _note_provisional(ref: MatchRef, state: dict[str, Any], now: datetime) -> No
     }
 
 
-def views_of(refs: Iterable[MatchRef]) -> list[SourceView]:
-    """What these sources say, of those that have been read, as it is reconciled."""
+def views_of(
+    refs: Iterable[MatchRef], *, unmoved_seconds: float | None = None, moving: MatchRef | None = None
+) -> list[SourceView]:
+    """What these sources say, of those that have been read, as it is reconciled.
+
+    `unmoved_seconds`: for how long none of them has told another play, but the one that is `moving`.
+    """
     return [
         SourceView(
-            ref.source.key, ref.source.precedence_weight, ref.captured_at, ref.payload, is_crossed=ref.is_crossed
+            ref.source.key,
+            ref.source.precedence_weight,
+            ref.captured_at,
+            ref.payload,
+            is_crossed=ref.is_crossed,
+            unmoved_seconds=None if ref is moving else unmoved_seconds,
         )
         for ref in refs
         if ref.captured_at is not None

@@ -8,7 +8,7 @@ from typing import Any
 from django.apps import AppConfig
 from django.core.checks import CheckMessage, Error, register
 
-from scraping import proxy_plan
+from scraping import importance, proxy_plan
 from scraping.browser.proxies import ProxyError
 
 
@@ -22,6 +22,22 @@ def proxies_can_be_used(app_configs: Sequence[AppConfig] | None = None, **option
                 f"A proxy cannot be used: {error}.",
                 hint="SCRAPER_PROXIES holds addresses as http://user:password@host:port#country, separated by spaces.",
                 id="scraping.E001",
+            )
+        ]
+    return []
+
+
+@register()
+def importance_can_be_judged(app_configs: Sequence[AppConfig] | None = None, **options: Any) -> list[CheckMessage]:
+    try:
+        importance.read(importance.path())
+    except importance.ImportanceFileError as error:
+        return [
+            Error(
+                f"The rules of importance cannot be used: {error}",
+                hint=f"Mend {importance.path()}, or let IMPORTANCE_FILE name another file; "
+                "config/importance.yaml, as it comes with the code, shows the form.",
+                id="scraping.E002",
             )
         ]
     return []

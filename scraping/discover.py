@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from django.db import IntegrityError, transaction
 
-from scraping import errors_log, joining
+from scraping import errors_log, importance, joining
 from scraping.errors import PayloadRejected
 from scraping.joining import Finder, Found
 from scraping.lifecycle import priority_of
@@ -106,7 +106,7 @@ def _still_free(match_id: int | None, source: Source) -> int | None:
 
 def _new_match(found: DiscoveredMatch, now: datetime) -> int:
     names = [team.name for team in found.teams] if len(found.teams) == 2 else ["", ""]
-    match = Match.objects.create(
+    match = Match(
         sport=found.sport.value,
         title=found.title or " vs ".join(filter(None, names)),
         status=found.status.value,
@@ -117,4 +117,6 @@ def _new_match(found: DiscoveredMatch, now: datetime) -> int:
         priority=priority_of(found.status, found.start_time, now),
         created_at=now,
     )
+    importance.follow(match)
+    match.save()
     return match.pk

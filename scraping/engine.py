@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from scraping import policies as steering
 from scraping.disk import DiskGuard
 from scraping.errors import NotStored
 from scraping.journal import Claim
@@ -38,6 +39,7 @@ class Engine:
         self.disk = disk
         self.reader = reader
         self.policies = policies
+        self._configured = steering.current()
         self.outcomes = Outcomes()
         self.tallies = tallies or Tallies()
         self.traffic = Traffic()
@@ -47,6 +49,14 @@ class Engine:
         self._moves: dict[tuple[int, int], int] = {}
         self._mine = threading.local()
         self._lock = threading.Lock()
+
+    def take_configuration(self) -> bool:
+        """As it is now, where its file has changed. Asked for by a match that begins anew; True if it had changed."""
+        steering.reload()
+        if steering.current() is self._configured:
+            return False
+        self.policies = self._configured = steering.current()
+        return True
 
     @property
     def takes_work(self) -> bool:

@@ -118,6 +118,9 @@ def _count(
     ref: MatchRef, failure: Failure, decision: Decision, *, view: BreakerView | None, engine: Engine, now: datetime
 ) -> Decision:
     """Scraper counters, and when the next task is due. A retry waits for a breaker that has opened."""
+    if isinstance(decision, Retry):  # no sooner than the source bears another look at the same match
+        soonest = now + timedelta(seconds=ref.source.min_interval_seconds)
+        decision = Retry(max(decision.at, soonest), decision.is_charged)
     scraper = scrapers.active(ref)
     errors_in_a_row = (scraper.error_count if scraper else failure.charged_attempts) + 1
     pace = engine.policies.pace

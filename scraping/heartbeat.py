@@ -113,6 +113,7 @@ class Heartbeat(threading.Thread):
             self._tokens.look(now=now)
         if self._orders is not None and not is_last:
             self._orders.look(now=now)
+        self._engine.take_configuration()
         while not self._launches.empty():
             launch = self._launches.get()
             browser_replaced.send_robust(

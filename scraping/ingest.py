@@ -17,18 +17,25 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from scraping import believing, conflicts, errors_log, events, joining, lifecycle, pacing, scrapers, takeovers
+from scraping import (
+    believing,
+    conflicts,
+    errors_log,
+    events,
+    importance,
+    joining,
+    lifecycle,
+    pacing,
+    scrapers,
+    takeovers,
+)
 from scraping.events import EventChanges
 from scraping.models import Match, MatchLifecycle, MatchRef, Snapshot
 from scraping.names import NO_ALIASES, Aliases
 from scraping.payloads import Event, Payload, Phase, Status, checksum_of
-from scraping.reconcile import (
-    Reconciled,
-    delta,
-    reconcile,
-)
+from scraping.reconcile import Reconciled, delta, reconcile, tells_other_play
 from scraping.resilience.interval import COMPLETED_SECONDS, Pace
-from scraping.resilience.turns import is_turn
+from scraping.resilience.turns import is_silent_turn, is_turn
 from scraping.signals import match_updated, read_mode_changed
 from victoryline.lib.crash import crash_point
 
@@ -40,7 +47,7 @@ SCRAPED_COLUMNS = (
     "sport", "title", "status", "phase", "start_time", "team_a", "team_b", "series", "sequence", "checksum", "payload",
     "provenance", "last_scraper_update", "last_changed_at", "completed_at", "lifecycle", "priority", "pause_until",
     "pause_reason", "scraper_status", "consecutive_failure_count", "failing_since", "total_scrapes",
-    "provisional",
+    "provisional", "importance",
 )
 READ_COLUMNS = (
     "payload", "captured_at", "suspect_checksum", "events_checksum", "events_seen", "events_through", "read_mode",
@@ -77,7 +84,7 @@ class Ingested:
     events: EventChanges
     next_poll_at: datetime
     is_taken: bool = True  # False: a score that went down waits to be read again
-    is_turn: bool = False  # the next innings has begun, or a break
+    is_turn: bool = False  # the next innings has begun, or a break, or the end is overdue
 
 
 def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt, known: MatchRef | None = None) -> Ingested:
@@ -96,13 +103,16 @@ def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt, known:
     was_failing = attempt.had_failures or match.failing_since is not None
     changes = _store_events(ref, payload, others, attempt.now)
     crash_point("ingest.events")
-    reconciled = _reconciled(match, ref, others, aliases)
+    reconciled = _reconciled(match, ref, others, aliases, was=before[1]["payload"], now=attempt.now)
     if others:
         match.provenance = reconciled.provenance  # also where nothing changes but what the others say
         conflicts.note(match.pk, reconciled.conflicts, now=attempt.now)
     is_changed = _renew(match, reconciled, has_new_events=changes.served > 0, now=attempt.now)
     lifecycle.after_reading(match, status=Status(match.status), now=attempt.now)
-    pacing.after_reading(ref, match, is_changed=is_changed, pace=pace, now=attempt.now).write_to(ref)
+    # What a lighter source tells changes nothing that is served, but it moves.
+    is_news = is_changed or before[1]["payload"] != ref.payload
+    planned = pacing.after_reading(ref, match, is_changed=is_news, pace=pace, now=attempt.now, state=ref.payload)
+    planned.write_to(ref)
     scraper = _keep_watch(ref, match, attempt)
     crash_point("ingest.scraper")
     if is_changed:
@@ -113,7 +123,7 @@ def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt, known:
     _save(match, ref, payload.captured_at, before)
     crash_point("ingest.ref")
     _announce_after_commit(match, is_changed, ref)
-    turned = is_changed and is_turn(before[0]["payload"], match.payload)
+    turned = pace.detects_phases and _has_turned(ref, before[0]["payload"], is_changed=is_changed)
     return Ingested(match.pk, match.sequence, is_changed, changes, ref.next_poll_at or attempt.now, is_turn=turned)
 
 
@@ -260,14 +270,30 @@ def _renew(match: Match, reconciled: Reconciled, *, has_new_events: bool, now: d
     return True
 
 
-def _reconciled(match: Match, ref: MatchRef, others: Sequence[MatchRef], aliases: Aliases) -> Reconciled:
-    """What a source said that was switched off since counts no more: an end of the match would count for ever."""
-    views = believing.views_of((ref, *(other for other in others if other.source.is_enabled)))
+def _reconciled(
+    match: Match, ref: MatchRef, others: Sequence[MatchRef], aliases: Aliases, *, was: dict[str, Any], now: datetime
+) -> Reconciled:
+    """What a source said that was switched off since counts no more: an end of the match would count for ever.
+
+    `was`: what this source told before. Where it tells another play now it moves; of the others it is known only that
+    none of them has moved since the match did.
+    """
+    refs = (ref, *(other for other in others if other.source.is_enabled))
+    still = (now - match.last_changed_at).total_seconds() if match.last_changed_at else None
+    views = believing.views_of(refs, unmoved_seconds=still, moving=ref if tells_other_play(was, ref.payload) else None)
     return reconcile(views, known=match.payload, aliases=aliases)
+
+
+def _has_turned(ref: MatchRef, before: dict[str, Any], *, is_changed: bool) -> bool:
+    """By what the match was before and is now, or by what does not move any more."""
+    if is_changed:
+        return is_turn(before, ref.match.payload)
+    return is_silent_turn(ref.payload, unchanged_polls=ref.unchanged_polls)
 
 
 def _copy_columns(match: Match, state: dict[str, Any]) -> None:
     """The fields that lists are searched and sorted by."""
+    named = importance.of_match(match)
     match.payload = state
     match.sport, match.title = state["sport"], state["title"]
     match.status, match.phase = state["status"], state["phase"]
@@ -275,6 +301,8 @@ def _copy_columns(match: Match, state: dict[str, Any]) -> None:
     match.series = str(state["metadata"].get("series") or "")[:200]
     if state["start_time"]:
         match.start_time = datetime.fromisoformat(state["start_time"])
+    if importance.of_match(match) != named:
+        importance.follow(match)
 
 
 def _note_mode(ref: MatchRef, attempt: Attempt) -> None:

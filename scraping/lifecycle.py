@@ -24,6 +24,7 @@ LEGAL: dict[str, frozenset[str]] = {
 }
 FAILURE_WINDOW = timedelta(minutes=10)
 IMMINENT = timedelta(hours=1)
+OVERDUE = timedelta(hours=6)  # what has not begun so long after its time will not begin any moment
 
 
 class NotAllowed(Exception):  # noqa: N818 - reads as what it says at every `except`
@@ -119,7 +120,7 @@ def complete_gone(match: Match, *, now: datetime) -> None:
 def priority_of(status: Status, start: datetime | None, now: datetime) -> Priority:
     if status is Status.LIVE:
         return Priority.LIVE
-    if status is Status.UPCOMING and start is not None and start - now <= IMMINENT:
+    if status is Status.UPCOMING and start is not None and -OVERDUE <= start - now <= IMMINENT:
         return Priority.IMMINENT
     return Priority.COMPLETED
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from scraping.models import Match, MatchRef
-from scraping.payloads import BREAKS, Status
+from scraping.payloads import BREAKS, Phase, Status
 from scraping.resilience import slowing
 from scraping.resilience.interval import REMEMBERED_POLLS, Activity, Pace, plan
+from scraping.resilience.phases import QUIET_IN_BREAK_POLLS
+from scraping.resilience.scores import ScoreSays, read_score
 from scraping.resilience.slowing import Slowing
+
+State = Mapping[str, Any]
 
 COLUMNS = (
     *("unchanged_polls", "recent_changes", "polling_interval_seconds", "next_poll_at", "pace_reason"),
@@ -46,13 +52,21 @@ def slowing_of(ref: MatchRef) -> Slowing:
     return Slowing(ref.error_level, ref.error_level_at, ref.slowed_seconds, ref.slowed_until)
 
 
-def after_reading(ref: MatchRef, match: Match, *, is_changed: bool, pace: Pace, now: datetime) -> NextPoll:
+def asks_for_score(unchanged_polls: int) -> bool:
+    """Does the pace depend on what the score says, after so many polls without news?"""
+    return unchanged_polls >= QUIET_IN_BREAK_POLLS
+
+
+def after_reading(
+    ref: MatchRef, match: Match, *, is_changed: bool, pace: Pace, now: datetime, state: State | None = None
+) -> NextPoll:
+    """`state`: as the source tells it; may be left out where the score is not asked for."""
     history = _History(
         0 if is_changed else ref.unchanged_polls + 1,
         (ref.recent_changes + ("1" if is_changed else "0"))[-REMEMBERED_POLLS:],
         slowing.after_success(slowing_of(ref), now=now),
     )
-    return _next(ref, match, history, pace, now)
+    return _next(ref, match, history, pace=pace, now=now, state=state)
 
 
 def after_error(ref: MatchRef, match: Match, *, errors_in_a_row: int, pace: Pace, now: datetime) -> NextPoll:
@@ -60,23 +74,30 @@ def after_error(ref: MatchRef, match: Match, *, errors_in_a_row: int, pace: Pace
     slowed = slowing.after_error(
         slowing_of(ref), errors_in_a_row=errors_in_a_row, calm_seconds=pace.error_calm_seconds, now=now
     )
-    return _next(ref, match, _History(ref.unchanged_polls, ref.recent_changes, slowed), pace, now)
+    history = _History(ref.unchanged_polls, ref.recent_changes, slowed)
+    return _next(ref, match, history, pace=pace, now=now, state=ref.payload)
 
 
 def as_before(ref: MatchRef, match: Match, *, pace: Pace, now: datetime) -> NextPoll:
     """Nothing was learnt about it: the attempt failed by our own fault."""
-    return _next(ref, match, _History(ref.unchanged_polls, ref.recent_changes, slowing_of(ref)), pace, now)
+    history = _History(ref.unchanged_polls, ref.recent_changes, slowing_of(ref))
+    return _next(ref, match, history, pace=pace, now=now, state=ref.payload)
 
 
-def _next(ref: MatchRef, match: Match, history: _History, pace: Pace, now: datetime) -> NextPoll:
+def _next(
+    ref: MatchRef, match: Match, history: _History, *, pace: Pace, now: datetime, state: State | None
+) -> NextPoll:
+    is_asked = asks_for_score(history.unchanged_polls)
     activity = Activity(
-        Status(match.status),
-        match.start_time,
-        match.phase in BREAKS,
-        history.unchanged_polls,
-        history.recent_changes,
-        match.importance,
-        history.slowing.at(now),
+        status=Status(match.status),
+        start_time=match.start_time,
+        is_break=match.phase in BREAKS,
+        unchanged_polls=history.unchanged_polls,
+        recent_changes=history.recent_changes,
+        importance=match.importance,
+        slowed_seconds=history.slowing.at(now),
+        score_says=read_score(state) if state and is_asked else ScoreSays.GOES_ON,
+        is_postponed=match.phase == Phase.POSTPONED,
     )
     planned = plan(activity, pace, now)
     seconds, reason = planned.seconds, planned.reason

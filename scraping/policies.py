@@ -1,9 +1,15 @@
-"""The numbers that steer scraping, taken once from the configuration."""
+"""The numbers that steer scraping, from the configuration: at the start, and again when its file has changed.
+
+`reload` is what a recovery begins with (US2.2): a fresh start takes what an operator has changed meanwhile. A file that
+cannot be used changes nothing: the numbers in use go on, and the log says what is wrong.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cache
+import logging
+import threading
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -15,10 +21,13 @@ from scraping.resilience.budget import BudgetPolicy
 from scraping.resilience.drift import DriftPolicy
 from scraping.resilience.interval import Pace
 from scraping.resilience.window import WindowPolicy
+from victoryline.lib.variables import ConfigError
 
 if TYPE_CHECKING:
     from victoryline.env import Config
 
+logger = logging.getLogger(__name__)
+MEGABYTE = 1024 * 1024
 
 # A source's breaker is judged by its window, never by failures in a row: those say something about one match.
 SOURCE_BREAKER = BreakerPolicy(failure_threshold=0, timeout_seconds=900.0, success_threshold=3, probes=3)
@@ -38,6 +47,7 @@ class Policies:
     retry: RetryPolicy
     breaker: BreakerPolicy
     pace: Pace
+    memory_soft_limit_bytes: float = float("inf")
     poll_group_size: int = 24
     source_breaker: BreakerPolicy = SOURCE_BREAKER
     window: WindowPolicy = field(default_factory=WindowPolicy)
@@ -53,9 +63,73 @@ class Policies:
         )
 
 
-@cache
+class _InUse:
+    """Of this process: its policies, and the state of the file that they were last taken from."""
+
+    def __init__(self) -> None:
+        self.policies: Policies | None = None
+        self.stamp: tuple[int, int, int] | None = None
+        self.lock = threading.Lock()
+
+
+_in_use = _InUse()
+
+
 def current() -> Policies:
-    return from_config(settings.CONFIG)
+    if _in_use.policies is None:
+        _in_use.policies = from_config(settings.CONFIG)
+    return _in_use.policies
+
+
+def reload() -> bool:
+    """Take the configuration anew if its file has changed; True if the numbers are others now.
+
+    One look at the file where nothing has changed: cheap enough for every recovery and every heartbeat.
+    """
+    path: Path | None = settings.CONFIG.config_file
+    if path is None:
+        return False
+    with _in_use.lock:
+        stamp = _stamp(path)
+        if stamp == _in_use.stamp:
+            return False
+        _in_use.stamp = stamp
+        return _take(path)
+
+
+def _take(path: Path) -> bool:
+    before = current()
+    try:
+        after = from_config(settings.LOAD_CONFIG())
+    except ConfigError as error:
+        logger.error(  # noqa: TRY400 - the problems are the message; where they were found helps nobody
+            "%s cannot be used: %s. Nothing has changed: the numbers in use go on. Correct the file, and it is taken",
+            path.name,
+            "; ".join(error.problems),
+            extra={"action": "configuration_refused"},
+        )
+        return False
+    changed = [one.name for one in fields(Policies) if getattr(before, one.name) != getattr(after, one.name)]
+    if not changed:
+        return False
+    _in_use.policies = after
+    logger.warning(
+        "%s was taken anew: %s", path.name, _told(before, after, changed), extra={"action": "configuration_taken"}
+    )
+    return True
+
+
+def _told(before: Policies, after: Policies, changed: list[str]) -> str:
+    return "; ".join(f"{name} {getattr(before, name)} is now {getattr(after, name)}" for name in changed)
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """Another inode, time or size: another file. Zeros for one that is gone, so that its loss is told once."""
+    try:
+        seen = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return seen.st_ino, seen.st_mtime_ns, seen.st_size
 
 
 def from_config(config: Config) -> Policies:
@@ -82,6 +156,7 @@ def from_config(config: Config) -> Policies:
             detects_phases=config.enable_match_state_detection,
             error_calm_seconds=config.error_calm_seconds,
         ),
+        memory_soft_limit_bytes=float(config.memory_soft_limit_mb * MEGABYTE),
         poll_group_size=config.poll_group_size,
         source_breaker=BreakerPolicy(
             failure_threshold=0,

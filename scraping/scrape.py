@@ -251,6 +251,9 @@ def _target(claim: Claim, engine: Engine) -> tuple[MatchRef, Target]:
 def target_of(claim: Claim, ref: MatchRef, engine: Engine) -> Target:
     """What is to be read for this task, if its breakers let it through."""
     bind(match_id=ref.key)
+    is_fresh = _begins_anew(ref)
+    if is_fresh:
+        engine.take_configuration()
     breakers.guard(claim.task_id, ref.source, ref, policies=engine.policies, now=timezone.now())
     return Target(
         ref.pk,
@@ -258,7 +261,7 @@ def target_of(claim: Claim, ref: MatchRef, engine: Engine) -> Target:
         RefInfo(ref.source_event_id, ref.url),
         adapter_for(ref.source.adapter_key),
         is_suspect=claim.charged_attempts > 0,
-        is_fresh=_begins_anew(ref),
+        is_fresh=is_fresh,
         is_quiet=ref.unchanged_polls >= QUIET_POLLS,
         timeout_factor=claim.timeout_factor,
         visits_from=engine.traffic.visits_from(ref.source_id, timezone.now()),

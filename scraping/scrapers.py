@@ -91,7 +91,16 @@ def restart(scraper: Scraper, *, reason: str, now: datetime) -> Scraper | None:
         next_poll_at=now, read_mode="", read_mode_reason=f"a fresh start: {reason}"[:200], read_mode_since=now
     )
     position = position_of(scraper.ref)
-    scraper_restarted.send_robust(sender=Scraper, match_id=scraper.ref.match_id, reason=reason, **position)
+    scraper_restarted.send_robust(
+        sender=Scraper,
+        match_id=scraper.ref.match_id,
+        reason=reason,
+        source_key=scraper.ref.source.key,
+        scraper_id=str(scraper.pk),
+        fresh_id=str(fresh.pk),
+        **position,
+        now=now,
+    )
     return fresh
 
 

@@ -22,7 +22,9 @@ from scraping.journal import Claim
 from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef, ScraperStatus
 from scraping.pacing import NextPoll
 from scraping.payloads import Payload, Status
+from scraping.reconcile import STUCK_SECONDS
 from scraping.resilience.interval import Pace
+from scraping.resilience.turns import is_silent_turn, may_be_silent_turn
 from scraping.signals import match_updated
 from victoryline.lib.crash import crash_point
 
@@ -97,7 +99,14 @@ def is_again(claim: Claim, ref: MatchRef, payload: Payload, last: Payload | None
         and payload.events == last.events
         and payload.integrity == last.integrity
         and payload.events_are_complete == last.events_are_complete
+        and not _is_turn(ref, payload)
     )
+
+
+def _is_turn(ref: MatchRef, payload: Payload) -> bool:
+    """Has it said the same so often that something has to be done about it?"""
+    number = ref.unchanged_polls + 1
+    return may_be_silent_turn(number) and is_silent_turn(payload.normalized(), unchanged_polls=number)
 
 
 def _is_well(ref: MatchRef) -> bool:
@@ -127,11 +136,16 @@ def _counts_as_before(ref: MatchRef, captured_at: datetime) -> bool:
         return False
     if oldest is None:  # no other one was ever read
         return True
+    moved_at: datetime | None = ref.match.last_changed_at
+    if moved_at is None or (captured_at - moved_at).total_seconds() >= STUCK_SECONDS:  # one of them may be left behind
+        return False
     return captured_at - min(oldest, ref.captured_at) <= SIDE_BY_SIDE
 
 
 def again(claim: Claim, ref: MatchRef, payload: Payload, *, pace: Pace, now: datetime) -> Again:
-    return Again(claim, ref, payload, pacing.after_reading(ref, ref.match, is_changed=False, pace=pace, now=now))
+    state = payload.normalized() if pacing.asks_for_score(ref.unchanged_polls + 1) else None
+    planned = pacing.after_reading(ref, ref.match, is_changed=False, pace=pace, now=now, state=state)
+    return Again(claim, ref, payload, planned)
 
 
 def write(readings: Sequence[Again], *, now: datetime) -> None:

@@ -28,6 +28,12 @@ and values that contradict each other (a soft memory limit above the hard one) s
 each variable, its value, where it came from and what is allowed. `python manage.py doctor` checks the rest: browser,
 database, broker, memory, ports.
 
+A running system takes a changed file by itself when something begins anew: a scraper is replaced, a pause ends, a match
+is read afresh. That goes for the numbers that steer reading: intervals and calm times, retries and the retry budget,
+breakers, pauses, leases, limits of age, silence and memory of a scraper, drift. All other variables, and the
+environment, are read at the start only. A file that cannot be used changes nothing: the numbers in use go on, and an
+ERROR in the log says what is wrong with it.
+
 | variable | default | allowed | in the file | meaning |
 |---|---|---|---|---|
 """

@@ -1,7 +1,8 @@
 """`make test`: all tests, on both databases where it matters, with private servers that are gone afterwards.
 
 Settings read the environment when they are imported, so each phase is a pytest process of its own:
-fast (SQLite, on all cores), scaled (tests marked `both` or `scaled`, on PostgreSQL and Redis), slow (whole systems).
+fast (SQLite, on all cores), scaled (tests marked `both` or `scaled`, on PostgreSQL and Redis), slow (browsers and whole
+systems, some beside each other), slow-alone (what is measured).
 """
 
 import argparse
@@ -23,6 +24,7 @@ sys.path.insert(0, str(ROOT))
 from scripts.requirements import RESULTS  # noqa: E402 - needs the path above
 from tests.servers import PostgresServer, RedisServer  # noqa: E402
 
+LIMIT_SECONDS = 720.0  # what continuous integration gives the whole run
 COUNT = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed)")
 NOTHING_COLLECTED = 5
 
@@ -33,16 +35,37 @@ class Phase:
     title: str
     marks: str
     options: tuple[str, ...] = ()
+    files: str = ""  # only files that name one of these marks are opened; empty: all of them
     needs_servers: bool = False
 
 
 SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile")
-MOSTLY_WAITING = ("-n", "3", "--dist", "loadfile")  # for browsers and processes to start, and for times to run out
+# For browsers and processes to start, and for times to run out. In the order of their names, which puts whole systems
+# first: a file of one long test that is begun last, because it has few tests, would keep everybody waiting.
+MOSTLY_WAITING = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
 PHASES = (
     Phase("fast", "SQLite", "not slow and not scaled", SIDE_BY_SIDE),
-    Phase("scaled", "PostgreSQL and Redis", "(both or scaled) and not faults_only", SIDE_BY_SIDE, needs_servers=True),
-    Phase("slow", "browsers and systems", "slow and not alone and not scaled and not faults_only", MOSTLY_WAITING),
-    Phase("slow-alone", "whole systems, one at a time", "slow and alone and not scaled and not faults_only"),
+    Phase(
+        "scaled",
+        "PostgreSQL and Redis",
+        "(both or scaled) and not faults_only",
+        SIDE_BY_SIDE,
+        files="both,scaled",
+        needs_servers=True,
+    ),
+    Phase(
+        "slow",
+        "browsers and systems",
+        "slow and not alone and not scaled and not faults_only",
+        MOSTLY_WAITING,
+        files="slow",
+    ),
+    Phase(
+        "slow-alone",
+        "a system that is measured, with nothing beside it",
+        "slow and alone and not scaled and not faults_only",
+        files="alone",
+    ),
 )
 
 
@@ -52,6 +75,7 @@ class Totals:
     failed: int = 0
     skipped: int = 0
     codes: list[int] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)  # by phase
 
     def add(self, summary: str, code: int) -> None:
         for number, word in COUNT.findall(summary):
@@ -66,26 +90,29 @@ class Totals:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("fast", "scaled", "slow"))
+    parser.add_argument("--only", choices=("fast", "scaled", "slow", "alone"))
     parser.add_argument("arguments", nargs="*", help="passed on to pytest")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, _leave)
     if not options.only and not options.arguments:
         RESULTS.unlink(missing_ok=True)  # a whole run starts from a clean sheet: renamed tests would stay for ever
     totals = Totals()
-    for phase in PHASES:
-        if not options.only or phase.name.startswith(options.only) or phase.name.endswith(options.only):
-            run(phase, options.arguments, totals)
+    with tempfile.TemporaryDirectory(prefix="vl-test-") as shared:
+        for phase in PHASES:
+            if not options.only or phase.name.startswith(options.only) or phase.name.endswith(options.only):
+                run(phase, options.arguments, totals, Path(shared))
+    print(f"\n{times(totals.seconds)}")
     print(f"{totals.passed} passed, {totals.failed} failed, {totals.skipped} skipped", flush=True)
     return 1 if totals.failed or any(totals.codes) else 0
 
 
-def run(phase: Phase, arguments: list[str], totals: Totals) -> None:
+def run(phase: Phase, arguments: list[str], totals: Totals, shared: Path) -> None:
+    """`shared`: a folder for what one phase makes and a later one can use."""
     print(f"\n== {phase.name}: {phase.title} ==", flush=True)
     began = time.monotonic()
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="vl-test-", ignore_cleanup_errors=True))
-        env = {**clean_environment(), "VAR_DIR": folder}
+        env = {**clean_environment(), "VAR_DIR": folder, "MIGRATED_DATABASE": str(shared / "migrated.sqlite3")}
         env |= remembered_chromium()
         if phase.needs_servers:
             env |= {
@@ -94,9 +121,10 @@ def run(phase: Phase, arguments: list[str], totals: Totals) -> None:
                 "SECRET_KEY": "for the tests only, and long enough for everyone who counts",
                 "JWT_SIGNING_KEY": "for the tests only too, and just as long as the other one is",
             }
-        code, summary = run_pytest(["-m", phase.marks, *phase.options, *arguments], env)
+        code, summary = run_pytest(["-m", phase.marks, "--marked", phase.files, *phase.options, *arguments], env)
     totals.add(summary, code)
-    print(f"   {phase.name} took {time.monotonic() - began:.0f} s", flush=True)
+    totals.seconds[phase.name] = time.monotonic() - began
+    print(f"   {phase.name} took {totals.seconds[phase.name]:.0f} s", flush=True)
 
 
 def run_pytest(arguments: list[str], env: dict[str, str]) -> tuple[int, str]:
@@ -117,12 +145,27 @@ def run_pytest(arguments: list[str], env: dict[str, str]) -> tuple[int, str]:
             process.wait()
 
 
+def times(seconds: dict[str, float]) -> str:
+    """One line: every phase and the sum; and another one when that is more than there is time for."""
+    total = sum(seconds.values())
+    line = ", ".join(f"{name} {each:.0f} s" for name, each in seconds.items()) + f"; {total:.0f} s in all"
+    if total <= LIMIT_SECONDS:
+        return line
+    return (
+        f"{line}\nWARNING: over the limit of {LIMIT_SECONDS / 60:.0f} minutes. The slowest tests are listed under each "
+        "phase: make them faster, or move what another test proves too to make faults (mark faults_only)."
+    )
+
+
 def clean_environment() -> dict[str, str]:
-    """The developer's own variables must not decide whether tests pass."""
+    """The developer's own variables must not decide whether tests pass, nor how long they take.
+
+    Without compiled files every process that the tests start compiles the whole project anew, a second each.
+    """
     from victoryline.env import Config
     from victoryline.lib.variables import table
 
-    ours = set(table(Config)) - {"CHROMIUM_PATH"}
+    ours = set(table(Config)) - {"CHROMIUM_PATH"} | {"PYTHONDONTWRITEBYTECODE"}
     return {name: value for name, value in os.environ.items() if name not in ours}
 
 

@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests import migrated
 from tests.servers import PostgresServer, RedisServer
 from tests.stadium_process import StadiumProcess
 
@@ -28,6 +30,24 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """`scaled` tests need what `make test` starts for them; alone, `pytest` says so instead of failing."""
     if item.get_closest_marker("scaled") and not (HAS_POSTGRES and HAS_REDIS):
         pytest.skip("needs PostgreSQL and Redis: make test ONLY=scaled")
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb(request: pytest.FixtureRequest, django_db_modify_db_settings: None) -> bool:
+    """pytest-django's question whether there is a database already: there is where a migrated one could be copied."""
+    return bool(request.config.getvalue("reuse_db")) or (not HAS_POSTGRES and migrated.place(_test_database()))
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> None:
+    if not HAS_POSTGRES:
+        migrated.keep(_test_database())
+
+
+def _test_database() -> Path:
+    from django.conf import settings
+
+    return Path(settings.DATABASES["default"]["TEST"]["NAME"])
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import psutil
 
+from tests import migrated
 from tests.servers import free_port
 from victoryline.env import PROJECT_ROOT
 
@@ -32,8 +33,9 @@ def wait_for(condition: Callable[[], Any], *, seconds: float, what: str) -> Any:
 class EmbeddedSystem:
     """`manage.py run`. `env` overrides the configuration; `folder` is its VAR_DIR and survives restarts."""
 
-    def __init__(self, folder: Path, **env: str) -> None:
-        self.folder, self.port = folder, free_port()
+    def __init__(self, folder: Path, *, has_tables: bool = True, **env: str) -> None:
+        """`has_tables`: its database need not be migrated, if somebody has done that in this run already."""
+        self.folder, self.port, self.has_tables = folder, free_port(), has_tables
         self.env = {"PORT": str(self.port), "PROMETHEUS_PORT": str(free_port()), "VAR_DIR": str(folder), **env}
         self.terminal = folder / "terminal"
         self.process: subprocess.Popen[bytes] | None = None
@@ -50,6 +52,8 @@ class EmbeddedSystem:
 
     def launch(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self.has_tables:
+            migrated.place(self.folder / "victoryline.sqlite3")
         with self.terminal.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "run"],

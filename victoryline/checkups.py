@@ -199,4 +199,15 @@ def _disk(config: Config) -> Iterator[Finding]:
     yield Finding("disk", verdict, f"{free} MB free in {config.var_dir}", "" if verdict == "ok" else fix)
 
 
-CHECKUPS: tuple[Checkup, ...] = (_python, _config, _chromium, _database, _broker, _memory, _ports, _disk)
+def _alerts(config: Config) -> Iterator[Finding]:
+    """Who would be told. Nothing is sent: that is `send_test_alert`."""
+    from monitoring.alerts.channels import configured
+    from monitoring.checks import doubts
+
+    for doubt in doubts(config):
+        yield Finding("alerts", "warn", doubt.msg, doubt.hint or "")
+    ways = ", ".join(channel.value for channel in configured(config))
+    yield Finding("alerts", "ok", f"told by {ways} (try: send_test_alert)" if ways else "only shown in the admin")
+
+
+CHECKUPS: tuple[Checkup, ...] = (_python, _config, _chromium, _database, _broker, _memory, _ports, _disk, _alerts)

@@ -91,6 +91,7 @@ UNFOLD: dict[str, Any] = {
             _group(
                 "Health",
                 _item("Alerts", "notifications", "monitoring.alert"),
+                _item("Messages", "outgoing_mail", "monitoring.alertmessage"),
                 _item("Workers", "memory", "scraping.worker"),
                 _item("Orders", "assignment", "scraping.workerorder"),
                 _item("Leases", "key_vertical", "scraping.lease"),

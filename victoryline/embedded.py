@@ -101,7 +101,7 @@ def _start_children(supervisor: Supervisor, config: Config) -> None:
         _sync_sources(env)
     if not supervisor.stopping:
         say("starting web and engine")
-        supervisor.start(Child("web", _web_command(config), env))
+        supervisor.start(Child("web", web_command(config), env))
         engine = python("manage.py", "run_worker", "--with-scheduler")
         supervisor.start(Child("engine", engine, env, stops_first=True))
 
@@ -115,7 +115,7 @@ def _sync_sources(env: dict[str, str]) -> None:
         sys.exit(f"The sources could not be written to the database:\n{done.stdout}{done.stderr}")
 
 
-def _web_command(config: Config) -> list[str]:
+def web_command(config: Config) -> list[str]:
     return python(
         *("-m", "granian", "--interface", "wsgi", "victoryline.wsgi:application"),
         *("--host", config.host, "--port", str(config.port)),

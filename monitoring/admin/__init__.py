@@ -1,5 +1,5 @@
 """The console for health: what was seen, what was done. Importing the module registers it."""
 
-from monitoring.admin import history
+from monitoring.admin import alerts, history, messages
 
-__all__ = ["history"]
+__all__ = ["alerts", "history", "messages"]

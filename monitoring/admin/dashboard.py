@@ -10,7 +10,10 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
+from monitoring import slo
+from monitoring.admin.grades import strip
 from monitoring.admin.history import GRADE_COLOURS
+from monitoring.admin.recoveries import of_the_last_day
 from monitoring.alerts import causes
 from monitoring.health.grading import Freshness, current_standing
 from monitoring.models import Alert
@@ -33,8 +36,23 @@ def dashboard(_: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "stalest": _stalest(now),
         "workers": _workers(now),
         "alerts": _alerts(),
+        "objectives": _objectives(now),
+        "recoveries": of_the_last_day(now),
     }
+    context["strip"] = strip(now)
     return context
+
+
+def _objectives(now: datetime) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": f"{one.name}, {window}",
+            "value": "nothing measured" if one.ratio is None else f"{one.ratio:.2%}",
+            "target": f"{one.target:.1%}",
+            "is_missed": one.is_met is False,
+        }
+        for window, one in slo.rows_of(now)
+    ]
 
 
 def _alerts() -> list[dict[str, Any]]:
@@ -68,7 +86,9 @@ def _about(alert: Alert) -> str:
         return reverse("admin:scraping_fieldfill_changelist")
     if alert.key.startswith(causes.CHANGED):
         return f"{reverse('admin:scraping_scrapeerror_changelist')}?error_class__exact=drift"
-    if alert.key == causes.NO_WORKER or alert.key.startswith(causes.MEMORY):
+    if alert.key.startswith(causes.DELIVERY):
+        return reverse("admin:monitoring_alertmessage_changelist")
+    if alert.key == causes.NO_WORKER or alert.key.startswith((causes.MEMORY, causes.QUEUE)):
         return reverse("admin:scraping_worker_changelist")
     if alert.key == causes.GRADE:
         return reverse("admin:monitoring_gradechange_changelist")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
 from unfold.decorators import display
 
-from monitoring.models import Alert, AuditEntry, AuditOutcome, Grade, GradeChange, HealthLog, Severity
+from monitoring.admin.grades import strip
+from monitoring.admin.recoveries import change_in_words
+from monitoring.models import AuditEntry, AuditOutcome, Grade, GradeChange, HealthLog
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, json_block
 
 GRADE_COLOURS = {
@@ -24,58 +31,67 @@ OUTCOME_COLOURS = {
 }
 
 
-class IsOpen(admin.SimpleListFilter):
-    title = "open"
-    parameter_name = "open"
-
-    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
-        return [("yes", "Yes"), ("no", "No")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Alert]) -> QuerySet[Alert]:
-        if self.value() in {"yes", "no"}:
-            return queryset.filter(closed_at__isnull=self.value() == "yes")
-        return queryset
-
-
-@admin.register(Alert)
-class AlertAdmin(HistoryAdmin):
-    list_display = ("shown_severity", "summary", "count", "opened_at", "last_seen_at", "closed_at")
-    list_display_links = ("summary",)
-    list_filter = (IsOpen, "severity")
-    search_fields = ("key", "summary")
-    ordering = ("-opened_at",)
-    date_hierarchy = "opened_at"
-    exclude = ("detail",)
-    readonly_fields = ("shown_detail",)
-
-    @display(  # type: ignore[untyped-decorator]
-        description="severity", label={Severity.CRITICAL.value: BAD, Severity.WARNING.value: CAREFUL}
-    )
-    def shown_severity(self, alert: Alert) -> str:
-        return alert.severity
-
-    @admin.display(description="detail")
-    def shown_detail(self, alert: Alert) -> str:
-        return json_block(alert.detail)
-
-
 @admin.register(AuditEntry)
 class AuditEntryAdmin(HistoryAdmin):
-    list_display = ("timestamp", "actor", "action_type", "target", "trigger_condition", "shown_outcome", "seconds")
-    list_filter = ("action_type", "outcome")
+    list_display = (
+        "timestamp",
+        "shown_action",
+        "shown_target",
+        "shown_outcome",
+        "change",
+        "seconds",
+        "trigger_condition",
+        "actor",
+    )
+    list_filter = ("outcome", "action_type")
+    list_select_related = ("match",)
     search_fields = ("actor", "action_type", "target", "trigger_condition")
     ordering = ("-timestamp",)
     date_hierarchy = "timestamp"
-    exclude = ("metadata",)
-    readonly_fields = ("shown_metadata",)
+    exclude = ("metadata", "before", "after", "match", "target", "outcome")
+    readonly_fields = ("shown_target", "shown_outcome", "change", "shown_before", "shown_after", "shown_metadata")
+    none_yet = "Whatever people and the system itself do to mend something is written here, with how it came out."
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
+        rows: QuerySet[AuditEntry] = super().get_queryset(request)
+        return rows.select_related("match").defer("match__payload", "match__provenance")
+
+    @admin.display(description="action", ordering="action_type")
+    def shown_action(self, entry: AuditEntry) -> str:
+        return entry.action_type.replace("_", " ")
+
+    @admin.display(description="target", ordering="target")
+    def shown_target(self, entry: AuditEntry) -> str:
+        """With a link to its match; beside it, everything else that was done for the same one."""
+        if entry.match_id is None:
+            return entry.target or "-"
+        return format_html(
+            '<a class="underline" href="{}">{}</a> <a class="underline" href="{}?match__id__exact={}">(all)</a>',
+            reverse("admin:scraping_match_change", args=[entry.match_id]),
+            entry.target or entry.match,
+            reverse("admin:monitoring_auditentry_changelist"),
+            entry.match_id,
+        )
 
     @display(description="outcome", label=OUTCOME_COLOURS)  # type: ignore[untyped-decorator]
     def shown_outcome(self, entry: AuditEntry) -> str:
         return entry.outcome
 
+    @admin.display(description="before → after")
+    def change(self, entry: AuditEntry) -> str:
+        return change_in_words(entry.before, entry.after) or "-"
+
     @admin.display(description="took", ordering="duration_seconds")
     def seconds(self, entry: AuditEntry) -> str:
         return f"{entry.duration_seconds:.1f} s" if entry.duration_seconds else "-"
+
+    @admin.display(description="before")
+    def shown_before(self, entry: AuditEntry) -> str:
+        return json_block(entry.before)
+
+    @admin.display(description="after")
+    def shown_after(self, entry: AuditEntry) -> str:
+        return json_block(entry.after)
 
     @admin.display(description="metadata")
     def shown_metadata(self, entry: AuditEntry) -> str:
@@ -89,6 +105,12 @@ class GradeChangeAdmin(HistoryAdmin):
     search_fields = ("reason",)
     ordering = ("-at",)
     date_hierarchy = "at"
+    list_before_template = "admin/monitoring/grades.html"
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        context = {**(extra_context or {}), "strip": strip(timezone.now())}
+        page: HttpResponse = super().changelist_view(request, context)
+        return page
 
     @display(description="from", label=GRADE_COLOURS)  # type: ignore[untyped-decorator]
     def shown_from(self, change: GradeChange) -> str:

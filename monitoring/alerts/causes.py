@@ -20,6 +20,12 @@ DRIFT = "drift:"
 SPARSE = "sparse:"
 TRAFFIC = "traffic:"
 INCOMPLETE = "incomplete:"
+PAUSED_LONG = "paused-long:"
+BLOCKED = "blocked:"
+DELIVERY = "delivery:"
+SPOOL = "spool"
+QUEUE = "queue"
+DATABASE = "database"
 
 
 def stale(match_id: int) -> str:
@@ -51,6 +57,21 @@ def death(*, match_id: int | None, source_key: str, job_id: int | None) -> str:
 
 def paused(match_id: int) -> str:
     return f"{PAUSED}{match_id}"
+
+
+def paused_long(match_id: int) -> str:
+    """A live match that was paused for too much of the last hour."""
+    return f"{PAUSED_LONG}{match_id}"
+
+
+def blocked(source_key: str) -> str:
+    """A source that refuses us, or shows us challenges, and goes on doing so."""
+    return f"{BLOCKED}{source_key}"
+
+
+def delivery(channel: str) -> str:
+    """A channel through which people cannot be told."""
+    return f"{DELIVERY}{channel}"
 
 
 def incomplete(match_id: int) -> str:
@@ -104,6 +125,8 @@ def public_text(key: str, summary: str) -> str:
         return "A worker is close to its memory limit"
     if key.startswith(DISK):
         return "A disk is almost full"
+    if key.startswith(DELIVERY):
+        return "Alerts do not reach people in one of the ways they should"
     endings = (
         (DEAD, "is dead"),
         (DEAD_DISCOVERY, "is dead"),

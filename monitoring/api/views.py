@@ -15,14 +15,12 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from monitoring import metrics
-from monitoring.brief import Brief
-from monitoring.health.document import health_document
+from monitoring.health import rendered
 from monitoring.health.readiness import reasons_not_ready
-from monitoring.health.summary import status_summary
-from monitoring.health.verdict import Status
+from monitoring.warm import WarmBrief, keeper
 
-_summary = Brief(lambda: status_summary(timezone.now()))
-_status_json = Brief(lambda: orjson.dumps(_summary.get()), seconds=0.5)
+_health = WarmBrief(lambda: rendered.health(is_shared=keeper.is_on), age_of=lambda answer: answer.age_seconds)
+_status = WarmBrief(lambda: rendered.status(is_shared=keeper.is_on), age_of=lambda answer: answer.age_seconds)
 
 
 @csrf_exempt
@@ -31,8 +29,8 @@ _status_json = Brief(lambda: orjson.dumps(_summary.get()), seconds=0.5)
 def health(_: HttpRequest) -> HttpResponse:
     if not settings.CONFIG.health_check_enabled:
         raise Http404
-    body, code = _health.get()
-    return _json(body, status=code)
+    answer = _health.get()
+    return _json(answer.body, status=answer.code)
 
 
 @csrf_exempt
@@ -56,7 +54,7 @@ def ready(_: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 def status(_: HttpRequest) -> HttpResponse:
-    return _json(_status_json.get())
+    return _json(_status.get().body)
 
 
 @csrf_exempt
@@ -72,7 +70,7 @@ def prometheus(_: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 def page(request: HttpRequest) -> HttpResponse:
-    summary = _summary.get()
+    summary = orjson.loads(_status.get().body)
     context = {
         "summary": summary,
         "groups": groups(summary["matches"]),
@@ -87,14 +85,6 @@ def groups(matches: list[dict[str, Any]]) -> list[dict[str, Any]]:
         {"name": name, "title": title, "matches": [match for match in matches if match["group"] == name]}
         for name, title in titles.items()
     ]
-
-
-def _rendered_health() -> tuple[bytes, int]:
-    document = health_document(timezone.now())
-    return orjson.dumps(document), 503 if document["status"] == Status.DOWN else 200
-
-
-_health = Brief(_rendered_health)
 
 
 def _json(body: bytes, status: int = 200) -> HttpResponse:

@@ -1,6 +1,6 @@
 """The JSON of GET /health, key by key as specified (DM-3), with the figures of FR-012 behind it.
 
-Everything in it comes from the database, so every web process tells the same; nine queries, whatever the number of
+Everything in it comes from the database, so every web process tells the same; ten queries, whatever the number of
 scrapers.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import Error
-from django.db.models import Count, Q
+from django.db.models import Q
 
 from monitoring.alerts import causes
 from monitoring.alerts.registry import open_keys
@@ -21,17 +21,20 @@ from monitoring.health.verdict import Signs, Status, Verdict, judge
 from monitoring.queries import (
     MEGABYTE,
     ErrorCounts,
+    LiveCounts,
+    Queue,
     Shares,
-    active_scrapers,
+    Watch,
+    active_watches,
     error_counts,
-    matches_to_watch,
+    live_counts,
     percentile,
+    queue,
     updates_last_minute,
     workers_at_work,
 )
 from scraping import traffic
-from scraping.models import Breaker, BreakerState, HealthStatus, Match, MatchLifecycle, Scraper, Snapshot, Worker
-from scraping.payloads import Status as MatchStatus
+from scraping.models import Breaker, BreakerState, HealthStatus, Scraper, Snapshot, Worker
 from victoryline.lib import pg_wait, presence
 from victoryline.lib.times import as_utc_iso
 
@@ -43,27 +46,27 @@ LATENCY_SAMPLES = 1000
 class Observed:
     """What the database says at one moment."""
 
-    scrapers: list[Scraper]
+    watches: list[Watch]
     workers: list[Worker]
     breakers: list[Breaker]
     errors: ErrorCounts
     latencies_ms: list[int]
     updates_per_minute: int
-    matches_to_watch: int
-    paused_live_matches: int
+    live: LiveCounts
+    queue: Queue
     sources_without_token: int = 0
     sources_over_budget: int = 0
 
 
 NOTHING_SEEN = Observed(
-    scrapers=[],
+    watches=[],
     workers=[],
     breakers=[],
     errors=ErrorCounts(0, 0),
     latencies_ms=[],
     updates_per_minute=0,
-    matches_to_watch=0,
-    paused_live_matches=0,
+    live=LiveCounts(0, 0, 0, {}),
+    queue=Queue({}, 0.0, 0),
 )
 
 
@@ -82,45 +85,39 @@ def health_document(now: datetime) -> dict[str, Any]:
 
 
 def observe(now: datetime) -> Observed:
-    scrapers = list(active_scrapers())
-    paused = Q(lifecycle=MatchLifecycle.PAUSED)
-    counted = Match.objects.live().aggregate(
-        to_watch=Count("pk", filter=Q(pk__in=matches_to_watch().values("pk"))), paused=Count("pk", filter=paused)
-    )
     snapshots = Snapshot.objects.filter(created_at__gt=now - LATENCY_WINDOW).order_by("-created_at")
     return Observed(
-        scrapers=scrapers,
+        watches=active_watches(),
         workers=workers_at_work(now),
         breakers=_breakers(),
         errors=error_counts(now),
         latencies_ms=list(snapshots.values_list("update_latency_ms", flat=True)[:LATENCY_SAMPLES]),
         updates_per_minute=updates_last_minute(now),
-        matches_to_watch=counted["to_watch"],
-        paused_live_matches=counted["paused"],
+        live=live_counts(),
+        queue=queue(now),
         sources_without_token=len(open_keys(causes.TOKEN)),
         sources_over_budget=traffic.spent_sources(now.astimezone(UTC).date()),
     )
 
 
-def health_of(scraper: Scraper, now: datetime) -> HealthStatus:
+def health_of(watch: Watch, now: datetime) -> HealthStatus:
     """Silence counts against the scrapers of live matches only: the others are meant to be quiet for long."""
-    threshold = settings.CONFIG.staleness_threshold_seconds
-    if scraper.ref.match.status == MatchStatus.LIVE:
+    threshold, scraper = settings.CONFIG.staleness_threshold_seconds, watch.scraper
+    if watch.is_live:
         return scraper.health_status(now, threshold)
     return scraper.health_status(scraper.last_update_time or scraper.start_time, threshold)
 
 
 def compose(seen: Observed, now: datetime) -> dict[str, Any]:
-    shares = Shares(seen.workers, seen.scrapers)
-    rows = [_scraper(scraper, shares, now) for scraper in seen.scrapers]
-    verdict = judge(_signs(seen, now))
+    shares = Shares(seen.workers, seen.watches)
+    rows = [_scraper(watch, shares, now) for watch in seen.watches]
+    verdict = verdict_on(seen, now)
     resources = _resources(seen)
-    started = min((worker.started_at for worker in seen.workers), default=now)
     return {
         "status": verdict.status.value,
         "timestamp": as_utc_iso(now),
         "active_scraper_count": len(rows),
-        "total_matches_scraping": len({scraper.ref.match_id for scraper in seen.scrapers}),
+        "total_matches_scraping": len({watch.match_id for watch in seen.watches}),
         "scrapers": rows,
         "resources": resources,
         "errors": {
@@ -133,8 +130,18 @@ def compose(seen: Observed, now: datetime) -> dict[str, Any]:
             "p95_latency_ms": round(percentile(seen.latencies_ms, 0.95)),
             "updates_per_minute": seen.updates_per_minute,
         },
-        **_figures(verdict, rows, resources["total_memory_mb"], (now - started).total_seconds()),
+        **_figures(verdict, rows, resources["total_memory_mb"], uptime_seconds(seen, now)),
+        "queue": {"depth": seen.queue.waiting, "oldest_age_seconds": round(seen.queue.oldest_age_seconds, 1)},
     }
+
+
+def verdict_on(seen: Observed, now: datetime) -> Verdict:
+    return judge(_signs(seen, now))
+
+
+def uptime_seconds(seen: Observed, now: datetime) -> float:
+    """Since the oldest worker that is at work began."""
+    return (now - min((worker.started_at for worker in seen.workers), default=now)).total_seconds()
 
 
 def _figures(
@@ -158,26 +165,27 @@ def _figures(
     }
 
 
-def _scraper(scraper: Scraper, shares: Shares, now: datetime) -> dict[str, Any]:
-    document = scraper.as_document(
+def _scraper(watch: Watch, shares: Shares, now: datetime) -> dict[str, Any]:
+    document = watch.scraper.as_document(
         now,
-        match_id=scraper.ref.key,
-        url=scraper.ref.url,
-        memory_mb=shares.memory_bytes(scraper) / MEGABYTE,
-        cpu=shares.cpu_percent(scraper),
+        match_id=watch.key,
+        url=watch.url,
+        memory_mb=shares.memory_bytes(watch.scraper) / MEGABYTE,
+        cpu=shares.cpu_percent(watch.scraper),
     )
-    return {**document, "health_status": health_of(scraper, now).value}
+    return {**document, "health_status": health_of(watch, now).value}
 
 
 def _signs(seen: Observed, now: datetime) -> Signs:
-    live = [scraper for scraper in seen.scrapers if scraper.ref.match.status == MatchStatus.LIVE]
+    live = [watch for watch in seen.watches if watch.is_live]
     return Signs(
-        matches_to_watch=seen.matches_to_watch,
+        matches_to_watch=seen.live.to_watch,
         active_scrapers=len(live),
         workers=len(seen.workers),
         errors_last_minute=seen.errors.last_minute,
-        unwell_scrapers=sum(health_of(scraper, now) != HealthStatus.HEALTHY for scraper in live),
-        paused_live_matches=seen.paused_live_matches,
+        unwell_scrapers=sum(health_of(watch, now) != HealthStatus.HEALTHY for watch in live),
+        paused_live_matches=seen.live.paused,
+        frozen_matches=seen.live.frozen,
         sources_without_token=seen.sources_without_token,
         sources_over_budget=seen.sources_over_budget,
     )
@@ -189,7 +197,7 @@ def _resources(seen: Observed) -> dict[str, float]:
     peak = max((worker.peak_memory_bytes for worker in seen.workers), default=0) / MEGABYTE
     return {
         "total_memory_mb": round(total, 1),
-        "average_memory_mb": round(total / len(seen.scrapers), 1) if seen.scrapers else 0.0,
+        "average_memory_mb": round(total / len(seen.watches), 1) if seen.watches else 0.0,
         "peak_memory_mb": round(peak, 1),
         "total_cpu_percent": round(sum(worker.cpu_percent for worker in seen.workers), 1),
     }

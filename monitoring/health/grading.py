@@ -1,7 +1,10 @@
 """The system's grade, every 15 seconds: HEALTHY, DEGRADED, FAILING, RECOVERING.
 
-`grade` is the whole machine, pure. The step keeps the standing between two intervals; a new leader starts with the
-stored grade and no calm intervals, which can only make a return to HEALTHY later, never sooner.
+`grade` is the whole machine, pure. From every grade a system that is late or silent goes straight to the grade of its
+trouble; the way back is slower: through two calm intervals, or through a recovery that was seen to work.
+How many calm intervals there were is all that a leader remembers, and only from one interval to the next: a new leader,
+and one that leads again, begins to count anew, which makes a return to HEALTHY later, never sooner. Of two leaders at
+once only one writes a change.
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
+
+from django.db import transaction
 
 from monitoring import audit
 from monitoring.alerts import causes
@@ -23,6 +28,7 @@ DEGRADED_FROM_SECONDS: Final = 60.0
 FAILING_FROM_SECONDS: Final = 120.0
 STALLED_FROM_SECONDS: Final = 90.0
 CALM_INTERVALS_TO_HEALTHY: Final = 2
+MEMORY_SECONDS: Final = 40.0  # two intervals and a little: what a leader saw before that says nothing about now
 RECOVERY_MAY_TAKE_SECONDS: Final = audit.JUDGED_AFTER.total_seconds()
 
 
@@ -64,12 +70,11 @@ def grade(previous: Standing, freshness: Freshness, stall_seconds: float, recove
         if is_being_mended and previous.grade in {Grade.FAILING, Grade.RECOVERING}:
             return Standing(Grade.RECOVERING, 0, f"recovery is under way: {trouble}")
         return Standing(Grade.FAILING, 0, trouble)
+    is_waiting = previous.grade == Grade.RECOVERING and recovery is not None and not recovery.has_succeeded
     if late := _degraded(freshness):
-        if previous.grade == Grade.RECOVERING and recovery and not recovery.has_succeeded:
-            return replace(previous, calm_intervals=0)
-        return Standing(Grade.DEGRADED, 0, late)
-    if previous.grade == Grade.HEALTHY:
-        return previous
+        return replace(previous, calm_intervals=0) if is_waiting else Standing(Grade.DEGRADED, 0, late)
+    if previous.grade == Grade.HEALTHY or (is_waiting and freshness.count):
+        return previous  # a recovery is over with the first reading after it, where there is something to read
     if previous.grade == Grade.FAILING:
         return Standing(Grade.RECOVERING, 1, "data is fresh again")
     calm = previous.calm_intervals + 1
@@ -94,27 +99,50 @@ def _degraded(freshness: Freshness) -> str:
     return f"{freshness.late} of {freshness.count} live {matches} {are} {DEGRADED_FROM_SECONDS:.0f} s old or older"
 
 
-_calm_intervals = 0
+@dataclass(frozen=True)
+class _Memory:
+    standing: Standing
+    at: datetime
+
+
+_memory: _Memory | None = None
 
 
 def update_grade(now: datetime) -> int:
     """Scheduler step: 1 when the grade has changed."""
-    global _calm_intervals  # noqa: PLW0603 the only thing the leader remembers between two intervals
-    previous = replace(stored_standing(), calm_intervals=_calm_intervals)
+    global _memory  # noqa: PLW0603 the only thing the leader remembers between two intervals
+    previous = _with_memory(stored_standing(), now)
     standing = observe(previous, now)
-    _calm_intervals = standing.calm_intervals
-    audit.judge_recoveries(standing.grade, now)
-    if standing.grade == previous.grade:
+    _memory = _Memory(standing, now)
+    if standing.grade == previous.grade or not _write_change(previous.grade, standing, now):
         return 0
-    GradeChange.objects.create(from_grade=previous.grade, to_grade=standing.grade, at=now, reason=standing.reason[:300])
     _announce(previous.grade, standing, now)
     return 1
+
+
+def _with_memory(stored: Standing, now: datetime) -> Standing:
+    known = _memory
+    if known is None or known.standing.grade != stored.grade:
+        return stored
+    is_last_interval = 0 <= (now - known.at).total_seconds() <= MEMORY_SECONDS
+    return replace(stored, calm_intervals=known.standing.calm_intervals if is_last_interval else 0)
+
+
+def _write_change(previous: Grade, standing: Standing, now: datetime) -> bool:
+    """False where another leader was faster: the change that we saw is then in its row."""
+    with transaction.atomic():
+        list(GradeChange.objects.select_for_update().order_by("-at", "-pk")[:1])  # one after the other
+        if stored_standing().grade != previous:
+            return False
+        GradeChange.objects.create(from_grade=previous, to_grade=standing.grade, at=now, reason=standing.reason[:300])
+    return True
 
 
 def current_standing(now: datetime) -> Standing:
     """For readers: a scheduler that has died cannot keep an outage from being seen, though only it ends one."""
     stored = stored_standing()
-    return observe(stored, now) if stored.grade != Grade.RECOVERING else stored
+    seen = observe(stored, now)
+    return stored if stored.grade == Grade.RECOVERING and seen.grade == Grade.HEALTHY else seen
 
 
 def stored_standing() -> Standing:

@@ -7,23 +7,23 @@ from decimal import Decimal
 
 from monitoring.health.document import health_of
 from monitoring.models import HealthLog
-from monitoring.queries import MEGABYTE, Shares, active_scrapers, workers_at_work
-from scraping.models import Scraper
+from monitoring.queries import MEGABYTE, Shares, Watch, active_watches, workers_at_work
 
 
 def log_health(now: datetime) -> int:
-    scrapers = list(active_scrapers())
-    shares = Shares(workers_at_work(now), scrapers)
-    HealthLog.objects.bulk_create([_row(scraper, shares, now) for scraper in scrapers], batch_size=500)
-    return len(scrapers)
+    watches = active_watches()
+    shares = Shares(workers_at_work(now), watches)
+    HealthLog.objects.bulk_create([_row(watch, shares, now) for watch in watches], batch_size=500)
+    return len(watches)
 
 
-def _row(scraper: Scraper, shares: Shares, now: datetime) -> HealthLog:
+def _row(watch: Watch, shares: Shares, now: datetime) -> HealthLog:
+    scraper = watch.scraper
     return HealthLog(
         scraper_id=scraper.scraper_id,
-        match_id=scraper.ref.match_id,
+        match_id=watch.match_id,
         timestamp=now,
-        health_status=health_of(scraper, now),
+        health_status=health_of(watch, now),
         error_count=scraper.error_count,
         memory_mb=_two_places(shares.memory_bytes(scraper) / MEGABYTE),
         cpu_percent=_two_places(shares.cpu_percent(scraper)),

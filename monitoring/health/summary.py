@@ -5,23 +5,34 @@ Open to everybody, so it holds nothing that helps an attacker: no addresses, pro
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.db import Error
-from django.db.models import Count, Min, Q
+from django.db.models import Count
 
 from monitoring.alerts import causes
 from monitoring.board import card, matches_on_the_board
 from monitoring.health.grading import Freshness, current_standing
 from monitoring.models import Alert, AuditEntry
-from monitoring.queries import MEGABYTE, last_success_at, live_ages, percentile, updates_last_minute, workers_at_work
-from scraping.models import Match, MatchRef, Priority, ScrapeTask, Source, TaskState
+from monitoring.queries import (
+    MEGABYTE,
+    failure_ratio,
+    last_success_at,
+    live_ages,
+    live_counts,
+    percentile,
+    queue,
+    updates_last_minute,
+    workers_at_work,
+)
+from monitoring.slo import ledger
+from monitoring.source_figures import SourceFigures, source_figures
+from scraping.models import Match, MatchRef, Source
 from victoryline.lib import pg_wait, presence
 from victoryline.lib.times import as_utc_iso
 
-FAILURE_WINDOW = timedelta(minutes=10)
 AUDIT_ENTRIES = 10
 MOST_ALERTS = 20
 MOST_PAUSED = 100
@@ -79,12 +90,15 @@ def _summary(now: datetime) -> dict[str, Any]:
         "generated_at": as_utc_iso(now),
         "freshness": _freshness(now),
         **_queue(now),
-        **_failures(now),
+        "failure_ratio": round(failure_ratio(now), 4),
         "updates_per_minute": updates_last_minute(now),
         "paused_matches": _paused(),
+        "silence": _silence(),
+        "services": _services(),
+        "objectives": {window: measured.as_document() for window, measured in ledger.windows(now).items()},
         "last_success_at": as_utc_iso(succeeded_at) if succeeded_at else None,
         "workers": _workers(now),
-        "sources": _sources(),
+        "sources": _sources(now),
         "alerts": _alerts(),
         "audit_entries": _audit(),
         "config": {name: getattr(settings.CONFIG, name) for name in SHOWN_CONFIG},
@@ -112,28 +126,24 @@ def _freshness(now: datetime) -> dict[str, Any]:
 
 
 def _queue(now: datetime) -> dict[str, Any]:
-    open_tasks = ScrapeTask.objects.filter(state__in=(TaskState.PENDING, TaskState.EXECUTING))
-    is_waiting = Q(state=TaskState.PENDING)
-    counted = open_tasks.aggregate(
-        active=Count("pk", filter=Q(state=TaskState.EXECUTING)),
-        oldest=Min("run_at", filter=is_waiting & Q(run_at__lte=now)),
-        **{priority.label.lower(): Count("pk", filter=is_waiting & Q(priority=priority)) for priority in Priority},
-    )
-    oldest = counted["oldest"]
+    found = queue(now)
     return {
-        "queue_depth": {priority.label.lower(): counted[priority.label.lower()] for priority in Priority},
-        "oldest_queued_seconds": round((now - oldest).total_seconds(), 1) if oldest else 0.0,
-        "active_tasks": counted["active"],
+        "queue_depth": found.depth,
+        "oldest_queued_seconds": round(found.oldest_age_seconds, 1),
+        "active_tasks": found.executing,
     }
 
 
-def _failures(now: datetime) -> dict[str, Any]:
-    """Tasks that ended in the last ten minutes: how many of them in failure."""
-    ended = ScrapeTask.objects.filter(
-        state__in=(TaskState.SUCCESS, TaskState.FAILED, TaskState.DEAD), finished_at__gt=now - FAILURE_WINDOW
-    )
-    counted = ended.aggregate(total=Count("pk"), failed=Count("pk", filter=~Q(state=TaskState.SUCCESS)))
-    return {"failure_ratio": round(counted["failed"] / counted["total"], 4) if counted["total"] else 0.0}
+def _silence() -> dict[str, Any]:
+    """Live matches that nothing is heard of: what was done about them last."""
+    counted = live_counts()
+    return {"frozen": counted.frozen, "by_rung": counted.silent}
+
+
+def _services() -> dict[str, bool]:
+    """Those that we lean on, and whether they answer. The database does, or this would not be said."""
+    url = settings.CONFIG.redis_url
+    return {"database": True, **({"redis": not presence.redis(url).is_away()} if url else {})}
 
 
 def _paused() -> list[dict[str, Any]]:
@@ -151,15 +161,20 @@ def _workers(now: datetime) -> list[dict[str, Any]]:
             "cpu_percent": round(worker.cpu_percent, 1),
             "active_tasks": worker.active_tasks,
             "browser_launches": worker.browser_launches,
+            "browser_uptime_seconds": round((now - (worker.browser_started_at or now)).total_seconds()),
+            "process_count": worker.process_count,
+            "context_count": worker.context_count,
+            "page_count": worker.page_count,
         }
         for number, worker in enumerate(workers_at_work(now), start=1)
     ]
 
 
-def _sources() -> list[dict[str, Any]]:
+def _sources(now: datetime) -> list[dict[str, Any]]:
     watched = dict(
         MatchRef.objects.filter(is_watched=True).values_list("source").annotate(number=Count("pk")).order_by()
     )
+    figures = source_figures(now)
     return [
         {
             "key": source.key,
@@ -168,9 +183,27 @@ def _sources() -> list[dict[str, Any]]:
             "is_enabled": source.is_enabled,
             "matches_watched": watched.get(source.pk, 0),
             "last_discovery_at": as_utc_iso(source.last_discovery_at) if source.last_discovery_at else None,
+            **_in_figures(figures.get(source.key, SourceFigures())),
         }
         for source in Source.objects.defer("metadata")
     ]
+
+
+def _in_figures(source: SourceFigures) -> dict[str, Any]:
+    return {
+        "attempts": source.attempts,
+        "successes": source.successes,
+        "failures": [
+            {"type": kind, "reason": reason, "count": number} for (kind, reason), number in source.failures.items()
+        ],
+        "bytes_in": source.cost.bytes_in,
+        "requests": source.cost.requests,
+        "requests_blocked": source.cost.requests_blocked,
+        "reads": source.reads,
+        "matches_by_read_mode": source.matches_by_read_mode,
+        "budget_used_ratio": source.budget_used_ratio,
+        "integrity_score": source.integrity_score,
+    }
 
 
 def _alerts() -> list[dict[str, Any]]:

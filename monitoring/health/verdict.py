@@ -25,6 +25,7 @@ class Signs:
     errors_last_minute: int
     unwell_scrapers: int = 0
     paused_live_matches: int = 0
+    frozen_matches: int = 0
     sources_without_token: int = 0
     sources_over_budget: int = 0
 
@@ -59,6 +60,9 @@ def _why_degraded(signs: Signs) -> tuple[str, ...]:
     if signs.unwell_scrapers:
         are = "is" if signs.unwell_scrapers == 1 else "are"
         reasons.append(f"{signs.unwell_scrapers} of {signs.active_scrapers} scrapers {are} stale or failing")
+    if signs.frozen_matches:
+        are = "is" if signs.frozen_matches == 1 else "are"
+        reasons.append(f"{_live(signs.frozen_matches)} {are} frozen: everything was tried, and nothing has helped")
     if signs.paused_live_matches:
         are = "is" if signs.paused_live_matches == 1 else "are"
         reasons.append(f"{_live(signs.paused_live_matches)} {are} paused")

@@ -7,15 +7,17 @@ from functools import partial
 
 from django.db.models import Model, QuerySet
 
-from monitoring.models import Alert, AuditEntry, GradeChange, HealthLog
+from monitoring.health.thinning import KEPT_DAYS, thinning
+from monitoring.models import Alert, AlertMessage, AuditEntry, GradeChange, HealthLog
 from victoryline.lib.retention import OldestFirst, Rows, Rule
 from victoryline.lib.retention import prune as carry_out
 
 ALERTS_DAYS = 90
 LOGS: tuple[tuple[str, type[Model], str, int], ...] = (
-    ("health-log", HealthLog, "timestamp", 2),
+    ("health-log", HealthLog, "timestamp", KEPT_DAYS),
     ("grade-changes", GradeChange, "at", 90),
     ("audit", AuditEntry, "timestamp", 365),
+    ("alert-messages", AlertMessage, "created_at", 30),
 )
 
 
@@ -23,7 +25,7 @@ def rules() -> tuple[Rule, ...]:
     logs = (
         OldestFirst(table, f"{days} days", model, column, partial(_before, days)) for table, model, column, days in LOGS
     )
-    return (*logs, Rows("alerts", f"{ALERTS_DAYS} days after they closed", _closed_alerts))
+    return (thinning, *logs, Rows("alerts", f"{ALERTS_DAYS} days after they closed", _closed_alerts))
 
 
 def prune(now: datetime) -> int:

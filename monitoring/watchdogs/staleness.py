@@ -10,13 +10,11 @@ import logging
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from django.conf import settings
-
 from monitoring.alerts import causes
 from monitoring.alerts.registry import close_alerts, open_keys, raise_alert
 from monitoring.models import Alert, Severity
 from monitoring.queries import matches_to_watch
-from scraping import lifecycle
+from scraping import lifecycle, policies
 from scraping.models import (
     Breaker,
     BreakerState,
@@ -57,7 +55,7 @@ def _watched() -> list[Match]:
 def _threshold(match: Match) -> float:
     """Of what matters most, more is asked."""
     is_important = match.importance == Importance.HIGH
-    return threshold_seconds(settings.CONFIG.staleness_threshold_seconds, is_important=is_important)
+    return threshold_seconds(policies.current().staleness_threshold_seconds, is_important=is_important)
 
 
 def _silence(match: Match, now: datetime) -> float:
@@ -70,7 +68,8 @@ def _report(match: Match, now: datetime) -> None:
     silence = _silence(match, now)
     tried = Rung(match.silence_rung).name.lower().replace("_", " ")
     detail = {"match_id": match.pk, "url": url, "last_update": last, "silent_seconds": round(silence), "tried": tried}
-    summary = f"{match} has had no update for {silence / 60:.0f} min"
+    frozen = " and is frozen: everything was tried" if match.frozen_at else ""
+    summary = f"{match} has had no update for {silence / 60:.0f} min{frozen}"
     if raise_alert(causes.stale(match.pk), Severity.CRITICAL, summary, detail, now):
         logger.warning(
             "No update of %s since %s from %s: it will be restarted",

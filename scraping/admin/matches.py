@@ -17,6 +17,7 @@ from unfold.forms import BaseDialogForm
 from scraping import lifecycle, watches
 from scraping.admin.conflicts import ConflictInline, provenance_table
 from scraping.admin.lineups import ending_block, lineups_block
+from scraping.admin.match_watch import WatchColumns
 from scraping.models import Match, MatchLifecycle, MatchRef, Source
 from victoryline.lib.admin import (
     BAD,
@@ -58,6 +59,7 @@ class RefInline(HistoryInline):
         "is_watched",
         "next_poll_at",
         "polling_interval_seconds",
+        "pace_reason",
         "read_mode",
         "read_mode_reason",
         "read_mode_since",
@@ -67,7 +69,7 @@ class RefInline(HistoryInline):
 
 
 @admin.register(Match)
-class MatchAdmin(HistoryAdmin):
+class MatchAdmin(WatchColumns, HistoryAdmin):
     list_display = (
         "title",
         "key",
@@ -77,20 +79,25 @@ class MatchAdmin(HistoryAdmin):
         "shown_lifecycle",
         "shown_scraper",
         "age",
+        "shown_importance",
+        "shown_silence",
         "sequence",
         "consecutive_failure_count",
         "start_time",
     )
-    list_filter = ("status", "lifecycle", "scraper_status", "sport", "importance")
+    list_filter = ("status", "lifecycle", "scraper_status", "sport", "importance", "is_importance_fixed")
     search_fields = ("title", "team_a", "team_b", "series", "refs__source_event_id")
     ordering = ("-id",)
     date_hierarchy = "start_time"
-    actions = ("pause_selected", "resume_selected", "watch_selected", "end_watch_of_selected")
-    actions_detail = ("pause_one", "resume_one")
+    actions = (
+        *("pause_selected", "resume_selected", "watch_selected", "end_watch_of_selected"),
+        *WatchColumns.IMPORTANCE_ACTIONS,
+    )
+    actions_detail = ("pause_one", "resume_one", "set_importance_one")
     inlines = (RefInline, ConflictInline)
     readonly_fields = (
         *("shown_payload", "shown_provenance", "age", "key", "look_further", "shown_lineups", "shown_ending"),
-        "shown_provisional",
+        *("shown_provisional", "shown_importance", "shown_silence", "shown_pace"),
     )
     fieldsets = (
         (
@@ -122,7 +129,10 @@ class MatchAdmin(HistoryAdmin):
                     "last_changed_at",
                     "completed_at",
                     "priority",
-                    "importance",
+                    "shown_importance",
+                    "shown_pace",
+                    "shown_silence",
+                    "frozen_at",
                     "pause_until",
                     "pause_reason",
                     "consecutive_failure_count",

@@ -6,8 +6,10 @@ from typing import Any, Protocol
 
 from scraping import queries
 from scraping.api import answers
+from scraping.models import Match
 from scraping.queries import MatchFilter
 from scraping.rendered import recall
+from scraping.rendered.absent import absent
 from scraping.rendered.known import Known
 from scraping.rendered.memory import memory
 
@@ -44,7 +46,9 @@ class FromDatabase:
     """Remembers what it reads, for the time when it can't."""
 
     def match(self, name: str) -> Known | None:
-        row = queries.find_match(name)
+        if not queries.may_be_a_name(name) or (not memory.knows(name) and absent.is_absent(name)):
+            return None
+        row = queries.find_match(name) or _looked_for_twice(name)
         if row is None:
             return None
         known = Known.of(row)
@@ -79,6 +83,15 @@ class FromDatabase:
         found = [answers.lineup_row(row) for row in queries.lineups_of(match_id)]
         memory.remember_page(("lineups", match_id), found)
         return found
+
+
+def _looked_for_twice(name: str) -> Match | None:
+    """There was none: look again after having noted how things stand, so that no match is taken for absent."""
+    version = absent.version()
+    row = queries.find_match(name)
+    if row is None:
+        absent.remember(name, version)
+    return row
 
 
 class LastKnown:

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db.models import F
 
+from scraping import policies
 from scraping.models import Breaker, MatchRef, Source
 from scraping.resilience.breaker import CLOSED, HALF_OPEN, OPEN, BreakerView
 from scraping.signals import breaker_closed, breaker_half_opened, breaker_opened
@@ -135,6 +136,8 @@ def _tell(row: Breaker, before: BreakerView, after: BreakerView, operator: Opera
         after.reason,
         extra={"action": EVENTS[after.state], "breaker": row.name, "match_id": match_id},
     )
+    if after.state == CLOSED:
+        policies.reload()  # whatever was wrong is over: go on with the configuration as it is now
     SIGNALS[after.state].send_robust(
         sender=Breaker,
         name=row.name,

@@ -1,10 +1,11 @@
 """One truth out of what the sources say, and the difference between two truths.
 
-Pure functions over plain JSON values: `choosing` picks each field's source, `disagreement` finds what no delay
+Pure functions over plain JSON values: `choosing` picks each field's source, `stuck` finds one that a match has
+left behind, `disagreement` finds what no delay
 explains, `sides` turns a state whose teams are the other way round, `progress` compares two states of one match.
 """
 
-from scraping.reconcile.choosing import reconcile
+from scraping.reconcile.choosing import reconcile, tells_other_play
 from scraping.reconcile.disagreement import in_words
 from scraping.reconcile.progress import delta, goes_backwards, standing
 from scraping.reconcile.sides import (
@@ -15,9 +16,11 @@ from scraping.reconcile.sides import (
     shows_other_teams,
     with_sides_exchanged,
 )
+from scraping.reconcile.stuck import STUCK_SECONDS
 from scraping.reconcile.views import FieldConflict, Reconciled, SourceView, State, is_empty
 
 __all__ = [
+    "STUCK_SECONDS",
     "FieldConflict",
     "Reconciled",
     "SourceView",
@@ -33,5 +36,6 @@ __all__ = [
     "reconcile",
     "shows_other_teams",
     "standing",
+    "tells_other_play",
     "with_sides_exchanged",
 ]

@@ -1,12 +1,14 @@
 """Whose word counts, field by field: the heavier source's, among equals the newest.
 
 What must agree with itself (score, innings, status ...) comes from one source, or an answer would tell a score of one
-and the overs of another. There a source that has fallen behind a live match is not believed, however heavy it is.
+and the overs of another. There a source that has fallen behind a live match is not believed, however heavy it is; nor
+one that the beginning or the end of the match has left behind (see stuck).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +16,7 @@ from scraping.names import NO_ALIASES, Aliases
 from scraping.reconcile import disagreement
 from scraping.reconcile.progress import goes_backwards
 from scraping.reconcile.sides import with_sides_exchanged
+from scraping.reconcile.stuck import BEGUN, told_beginning, told_end
 from scraping.reconcile.views import Reconciled, SourceView, State, is_empty
 from victoryline.lib.times import as_utc_iso
 
@@ -49,7 +52,7 @@ def reconcile(
     steady = sorted(ranked, key=lambda view: (-view.weight, view.source))
     trusts = _trusts(ranked)
     telling = [view for view in ranked if view.state.get("status")] or ranked
-    chosen = _not_taken_back(_best(telling, trusts), telling, known)
+    chosen = _chosen(telling, trusts, known or {})
     state: dict[str, Any] = {}
     provenance: dict[str, Entry] = {}
     for field in dict.fromkeys(name for view in ranked for name in view.state):
@@ -68,10 +71,15 @@ def reconcile(
     return Reconciled(state, provenance, found)
 
 
+def tells_other_play(before: State, after: State) -> bool:
+    """Does a source move: has anything of the play changed between these two states of it?"""
+    return any(before.get(field) != after.get(field) for field in PLAY)
+
+
 def _oriented(view: SourceView) -> SourceView:
     if not view.is_crossed:
         return view
-    return SourceView(view.source, view.weight, view.captured_at, with_sides_exchanged(view.state), view.confidence)
+    return replace(view, state=with_sides_exchanged(view.state), is_crossed=False)
 
 
 def _single(view: SourceView) -> Reconciled:
@@ -93,12 +101,21 @@ def _decay(view: SourceView, newest: datetime) -> float:
     return 1.0 - (1.0 - OUTDATED_CONFIDENCE) * min(1.0, max(0.0, lost))
 
 
+def _chosen(ranked: Sequence[SourceView], trusts: dict[str, float], known: State) -> SourceView:
+    """Who tells the play: the first that is believed, unless it has fallen behind what is known, or stands still."""
+    chosen = _not_taken_back(_best(ranked, trusts), ranked, known)
+    has_begun = known.get("status") in BEGUN  # then who told so has only fallen silent
+    heard = [view for view in ranked if has_begun or _counts(view, trusts)]
+    chosen = told_beginning(chosen, heard) or chosen
+    return told_end(chosen, ranked, known) or chosen
+
+
 def _best(ranked: Sequence[SourceView], trusts: dict[str, float]) -> SourceView:
     """The first that is believed. Where none is, still the first: old news is better than none."""
     return next((view for view in ranked if _counts(view, trusts)), ranked[0])
 
 
-def _not_taken_back(chosen: SourceView, ranked: Sequence[SourceView], known: State | None) -> SourceView:
+def _not_taken_back(chosen: SourceView, ranked: Sequence[SourceView], known: State) -> SourceView:
     """A source no lighter that has fallen silent is told on for a while, where the one that is heard is behind it.
 
     Else whoever is late would take back what is known to have happened, and tell it again some seconds later.

@@ -22,6 +22,7 @@ class SourceView:
     state: State
     confidence: float = 1.0  # how much the source itself is believed, 0 to 1
     is_crossed: bool = False  # it names the sides the other way round than the match does
+    unmoved_seconds: float | None = None  # for so long at least it has told the same play; None: it moves, or who knows
 
 
 @dataclass(frozen=True)

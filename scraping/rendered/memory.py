@@ -45,6 +45,9 @@ class Memory:
             while self._entries and (len(self._entries) > self._max_entries or self._bytes > self._max_bytes):
                 self._drop(next(iter(self._entries)))
 
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._entries
+
     def get(self, key: Hashable) -> bytes | None:
         with self._lock:
             text = self._entries.get(key)
@@ -100,6 +103,10 @@ class MatchMemory:
             self.store.put(("page", question), orjson.dumps(page))
         except (orjson.JSONEncodeError, ValueError):
             return
+
+    def knows(self, name: str) -> bool:
+        """A match was read here under this name or number."""
+        return ("match", int(name)) in self.store if name.isdecimal() else ("name", name) in self.store
 
     def page(self, question: Hashable) -> object | None:
         text = self.store.get(("page", question))

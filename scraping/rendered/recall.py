@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from scraping.models import MatchLifecycle
 from scraping.queries import MatchFilter
 from scraping.rendered import shared
+from scraping.rendered.absent import absent
 from scraping.rendered.known import Known
 from scraping.rendered.memory import memory
 
@@ -128,3 +129,4 @@ def forget() -> None:
     """For tests: what was fetched and what was remembered."""
     _everything.forget()
     memory.clear()
+    absent.forget()

@@ -79,6 +79,15 @@ def index() -> Index | None:
         return None
 
 
+def put_text(key: str, text: bytes, *, seconds: int) -> bool:
+    """Something small that another process may use instead of working it out, for a short time."""
+    return _store({key: text}, seconds=seconds)
+
+
+def text(key: str) -> bytes | None:
+    return _fetch([key]).get(key)
+
+
 def take_turn(name: str, seconds: float) -> bool:
     """True for one caller of all processes, once in so many seconds."""
     if _is_away():
@@ -90,11 +99,11 @@ def take_turn(name: str, seconds: float) -> bool:
         return False
 
 
-def _store(texts: dict[str, bytes]) -> bool:
+def _store(texts: dict[str, bytes], *, seconds: int = LIFETIME_SECONDS) -> bool:
     if _is_away():
         return False
     try:
-        cache.set_many(texts, timeout=LIFETIME_SECONDS)
+        cache.set_many(texts, timeout=seconds)
     except (RedisError, OSError) as error:
         _report(error)
         return False

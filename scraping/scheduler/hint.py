@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import dramatiq
-from django.db.models import Q
+from django.db.models import Q, QuerySet, Value
+from django.db.models.functions import Coalesce
 from dramatiq.errors import BrokerConnectionError
 
 from scraping import journal, policies
-from scraping.models import MatchLifecycle, ScrapeTask, TaskState
+from scraping.models import Importance, MatchLifecycle, ScrapeTask, TaskState
 from scraping.payloads import Resource
 from scraping.scheduler import retry_budget, turns
 from scraping.scheduler.conditions import has_open_breaker
@@ -59,9 +60,20 @@ def _unhinted(now: datetime, limit: int) -> list[turns.Due]:
         .exclude(has_open_breaker(now, of="ref__"))
     )
     due = let_through(due, hinted_after=again, now=now)
-    found = list(due.order_by("priority", "run_at").values_list("pk", "source_id", "resource")[:limit])
-    chosen = set(retry_budget.within(turns.take(found, hinted_after=again), now=now))
-    return [task for task in found if task[0] in chosen]
+    due = _most_urgent_first(due)
+    found = list(due.values_list("pk", "source_id", "resource")[:limit])
+    if len(found) == limit:  # those of a source that bears no more must not hide another's
+        others = due.exclude(source_id__in=turns.full_sources(hinted_after=again))
+        found = list(others.values_list("pk", "source_id", "resource")[:limit])
+    within_budget = set(retry_budget.within([task_id for task_id, _, _ in found], now=now))
+    return turns.take([task for task in found if task[0] in within_budget], hinted_after=again)
+
+
+def _most_urgent_first(due: QuerySet[ScrapeTask]) -> QuerySet[ScrapeTask]:
+    """The highest priority, in it what matters most, of that the stalest: what was never read is as old as its find."""
+    heard_at = Coalesce("ref__match__last_scraper_update", "ref__match__created_at", "run_at")
+    importance = Coalesce("ref__match__importance", Value(Importance.NORMAL.value))
+    return due.order_by("priority", importance, heard_at, "pk")
 
 
 def _groups(due: Sequence[turns.Due]) -> Iterator[list[int]]:

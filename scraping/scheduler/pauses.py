@@ -1,11 +1,14 @@
-"""Pauses end by themselves."""
+"""Pauses end by themselves, and a match that is read again begins with the configuration as it is now."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from scraping import lifecycle
+from scraping import lifecycle, policies
 
 
 def end_pauses(now: datetime) -> int:
-    return lifecycle.end_pauses(now=now)
+    ended = lifecycle.end_pauses(now=now)
+    if ended:
+        policies.reload()
+    return ended

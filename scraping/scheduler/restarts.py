@@ -1,12 +1,20 @@
-"""Scrapers that are too old, silent, or failing are replaced by fresh ones. The old ones in a quiet moment (EC-7)."""
+"""Scrapers that are too old, silent, failing or large are replaced by fresh ones; the old in a quiet moment (EC-7).
+
+Guards against a scraper that has lost its way and would never find it again. At most one restart of a scraper in the
+time after which silence counts as one: a fresh start that did not help is not repeated every few seconds.
+"""
 
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
 
 from scraping import policies, scrapers
-from scraping.models import MatchLifecycle, Scraper
+from scraping.models import MatchLifecycle, Scraper, Worker
 from scraping.payloads import BREAKS
 from scraping.policies import Policies
 
@@ -21,31 +29,68 @@ WINDOW_SHARE = 12  # of a short life, no more than this part
 
 def replace_worn_scrapers(now: datetime) -> int:
     limits = policies.current()
-    active = Scraper.objects.filter(stopped_at__isnull=True, ref__match__lifecycle=MatchLifecycle.ACTIVE)
+    active = list(_active())
+    memory = _memory_by_worker(active)
+    worn = [
+        (scraper, reason)
+        for scraper in active
+        if (reason := _reason(scraper, limits, memory.get(scraper.worker_id, 0.0), now))
+    ]
+    if not worn:
+        return 0
+    policies.reload()  # a fresh start is one with the configuration as it is now
+    spared = _replaced_lately([scraper.ref_id for scraper, _ in worn], limits, now)
     replaced = 0
-    for scraper in active.select_related("ref__match", "ref__source").defer("ref__payload", "ref__match__provenance"):
-        reason = _reason(scraper, limits, now)
-        if reason and scrapers.restart(scraper, reason=reason, now=now):
+    for scraper, reason in worn:
+        if scraper.ref_id not in spared and scrapers.restart(scraper, reason=reason, now=now):
             replaced += 1
-            position = scrapers.position_of(scraper.ref)
-            logger.warning(
-                "The scraper of %s (%s) was replaced: %s; last update %s. The next one goes on from %s",
-                scraper.ref.key,
-                scraper.ref.url,
-                reason,
-                scraper.last_update_time,
-                ", ".join(f"{name} {value}" for name, value in position.items()),
-                extra={"action": "scraper_restarted", "match_id": scraper.ref.key, "scraper_id": str(scraper.pk)},
-            )
+            _tell(scraper, reason)
     return replaced
 
 
-def _reason(scraper: Scraper, limits: Policies, now: datetime) -> str:
+def _active() -> QuerySet[Scraper]:
+    """Without the states of their matches: those are read of the few that are replaced."""
+    return (
+        Scraper.objects.filter(stopped_at__isnull=True, ref__match__lifecycle=MatchLifecycle.ACTIVE)
+        .select_related("ref__match", "ref__source")
+        .defer("ref__payload", "ref__match__payload", "ref__match__provenance", "ref__source__metadata")
+    )
+
+
+def _memory_by_worker(active: Sequence[Scraper]) -> dict[str, float]:
+    """What each scraper of a worker takes of its memory: nothing finer can be measured from outside."""
+    served = Counter(scraper.worker_id for scraper in active)
+    workers = Worker.objects.filter(worker_id__in=served, stopped_at__isnull=True)
+    return {name: size / served[name] for name, size in workers.values_list("worker_id", "memory_bytes")}
+
+
+def _replaced_lately(ref_ids: Sequence[int], limits: Policies, now: datetime) -> set[int]:
+    since = now - timedelta(seconds=limits.staleness_threshold_seconds)
+    stopped = Scraper.objects.filter(ref_id__in=ref_ids, stopped_at__gt=since)
+    return set(stopped.values_list("ref_id", flat=True))
+
+
+def _tell(scraper: Scraper, reason: str) -> None:
+    position = scrapers.position_of(scraper.ref)
+    logger.warning(
+        "The scraper of %s (%s) was replaced: %s; last update %s. The next one goes on from %s",
+        scraper.ref.key,
+        scraper.ref.url,
+        reason,
+        scraper.last_update_time,
+        ", ".join(f"{name} {value}" for name, value in position.items()),
+        extra={"action": "scraper_restarted", "match_id": scraper.ref.key, "scraper_id": str(scraper.pk)},
+    )
+
+
+def _reason(scraper: Scraper, limits: Policies, memory_bytes: float, now: datetime) -> str:
     """Why it is replaced now; empty if it is not."""
     reason = scraper.restart_reason(
         now,
         max_lifetime_seconds=limits.max_lifetime_seconds,
         staleness_threshold=limits.staleness_threshold_seconds,
+        memory_bytes=memory_bytes,
+        soft_memory_limit=limits.memory_soft_limit_bytes,
     )
     if reason:
         return reason

@@ -12,6 +12,6 @@ from monitoring.health import grading
 def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a process remembers between two requests must not reach from one test into the next."""
     forget_all()
-    monkeypatch.setattr(grading, "_calm_intervals", 0)
+    monkeypatch.setattr(grading, "_memory", None)
     yield
     forget_all()

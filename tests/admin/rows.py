@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.utils import timezone
 
 from apiauth.models import AccessLog, ApiKey, Consumer
+from monitoring.alerts import outbox
 from monitoring.alerts.registry import raise_alert
+from monitoring.alerts.telling import Rules
 from monitoring.audit import record
 from monitoring.health.history import log_health
-from monitoring.models import GradeChange, Severity
+from monitoring.models import Channel, GradeChange, Severity
+from scraping import orders
 from scraping.models import (
     Breaker,
     Conflict,
@@ -24,6 +27,7 @@ from scraping.models import (
     LineupPlayer,
     Match,
     MatchArchive,
+    OrderKind,
     OutcomeBucket,
     PairingReview,
     PlayerFigure,
@@ -77,9 +81,11 @@ def make_everything() -> None:
     _make_disagreement(match, now)
     _make_people(match, now)
     make_worker()
+    orders.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason=EVIL, actor=EVIL, now=now)
     Lease.objects.create(name="scheduler", holder="engine", expires_at=now)
     log_health(now)
     raise_alert("k", Severity.CRITICAL, EVIL, {"text": EVIL}, now)
+    outbox.queue_due([Channel.WEBHOOK], Rules(timedelta(), timedelta(), 9), base_url="", now=now)
     record(actor="Ann", action_type="retry", trigger_condition=EVIL, metadata={"text": EVIL}, now=now)
     GradeChange.objects.create(from_grade="HEALTHY", to_grade="DEGRADED", at=now, reason=EVIL)
     consumer = Consumer.objects.create(name=EVIL, created_at=now)

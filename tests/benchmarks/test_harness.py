@@ -19,6 +19,7 @@ from benchmarks.peers.visitors import PLAIN, VISITORS
 from benchmarks.registry import BENCHES, load
 from benchmarks.sides.process import Side
 from benchmarks.truth import Seen, printed_score, scores_of, wrong_ones
+from tests import migrated
 from victoryline.lib.processes import python
 
 MEASURED = {"ours": 150.0, "peers": {"scrapy-playwright": 5.0}, "ratio": 30.0, "problems": []}
@@ -74,7 +75,7 @@ class TestArguments:
         parser = argparse.ArgumentParser()
         load(name).add_arguments(parser)
         assert load(name).SUMMARY
-        length = {"recovery": "times", "soak": "minutes", "accuracy": "speed"}.get(name, "seconds")
+        length = {"recovery": "times", "soak": "minutes", "accuracy": "speed", "night": "seeds"}.get(name, "seconds")
         others = [] if name == "accuracy" else ["--matches", "5"]  # it plays what was recorded
         assert getattr(parser.parse_args([f"--{length}", "3", *others]), length) == 3
 
@@ -184,6 +185,7 @@ class TestSides:
     """The sides of the journal bench do what they say they do; how fast is for the bench."""
 
     def test_the_journals_side_opens_claims_and_finishes(self, tmp_path):
+        migrated.place(tmp_path / "var" / "victoryline.sqlite3")
         env = make_environment(tmp_path / "var", "")
         command = python("-m", "benchmarks.sides.journal", "--tasks", "60", "--threads", "2")
         with Side("ours", command, env=env, folder=tmp_path) as side:

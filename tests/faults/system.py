@@ -14,6 +14,7 @@ from typing import Self
 
 import psutil
 
+from tests import migrated
 from tests.faults.crash.process import Driver
 from tests.faults.database import PostgresDatabase, SqliteFile
 from tests.faults.witness import Witness
@@ -187,6 +188,8 @@ class System(Witness):
         return {**os.environ, **self.env, "PYTHONUNBUFFERED": "1"}
 
     def _prepare_database(self) -> None:
+        if not self.is_scaled:
+            migrated.place(self.folder / "victoryline.sqlite3")
         done = subprocess.run(
             python("-c", PREPARE),
             cwd=PROJECT_ROOT,

@@ -12,7 +12,7 @@ from tests.faults.conftest import Recovered
 from tests.faults.system import System, impatient_system
 from tests.system import wait_for
 
-pytestmark = [pytest.mark.usefixtures("calm"), pytest.mark.fault, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.usefixtures("calm"), pytest.mark.fault, pytest.mark.slow]
 
 FAULT_SECONDS = 8.0
 # More than a page of the ball feed holds: what was missed can only be had by asking for older pages.

@@ -42,7 +42,12 @@ BEFORE_COMMIT = [
     *[("silent_worker_again", "rescue.taken"), ("silent_worker_again", "rescue.told")],
     *[("job", f"job.{step}") for step in ("created", "tasks", "items", "begun")],
     *[("whole", "ingest.applied"), ("whole", "finish.effects")],
-    *[("due", "open_tasks.before"), ("by_hand", "retry.reopened"), ("discovery", "discover.match")],
+    *[
+        ("due", "open_tasks.before"),
+        ("due", "open_tasks.after"),
+        ("by_hand", "retry.reopened"),
+        ("discovery", "discover.match"),
+    ],
 ]
 AFTER_COMMIT = [
     *[
@@ -53,7 +58,7 @@ AFTER_COMMIT = [
         ("failing", "failure.committed"),
     ],
     *[("dying", "failure.committed"), ("silent_worker", "rescue.committed")],
-    *[("silent_worker_again", "rescue.committed"), ("due", "open_tasks.after")],
+    *[("silent_worker_again", "rescue.committed"), ("due", "due.committed")],
 ]
 CASES = [(*case, False) for case in BEFORE_COMMIT] + [(*case, True) for case in AFTER_COMMIT]
 DEATHS = 3  # MAX_RESCUES by default

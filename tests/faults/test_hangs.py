@@ -18,7 +18,7 @@ from tests.system import wait_for
 from victoryline.lib.processes import python
 from victoryline.process_life import CLOSING_SECONDS, ONE_SIGNAL_SECONDS
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
 STALL_SECONDS, STOP_SECONDS = 3, 12
 # The engine as it is, and beside it a thread that waits for a file to appear and then breaks something inside.

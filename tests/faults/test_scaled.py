@@ -19,7 +19,6 @@ from tests.system import wait_for
 pytestmark = [
     pytest.mark.fault,
     pytest.mark.slow,
-    pytest.mark.alone,
     pytest.mark.skipif(not are_installed(), reason="needs PostgreSQL and Redis: make test installs them"),
 ]
 

@@ -6,6 +6,7 @@ import pytest
 
 from monitoring.brief import forget_all
 from monitoring.health import document, grading, summary
+from monitoring.slo import ledger
 from victoryline.lib import presence
 
 
@@ -13,13 +14,14 @@ from victoryline.lib import presence
 def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a process remembers between two requests must not reach from one test into the next."""
     _forget()
-    monkeypatch.setattr(grading, "_calm_intervals", 0)
+    monkeypatch.setattr(grading, "_memory", None)
     yield
     _forget()
 
 
 def _forget() -> None:
     forget_all()
+    ledger.forget()
     document._last_seen.forget()
     summary._last_board.clear()
     presence.database.forget()

@@ -7,9 +7,11 @@ from datetime import timedelta
 import pytest
 
 from monitoring import audit
+from monitoring.health import grading
 from monitoring.health.grading import Freshness, Recovery, Standing, current_standing, grade, update_grade
+from monitoring.judging import judge_actions
 from monitoring.models import Alert, AuditOutcome, Grade, GradeChange
-from scraping.models import Match, TaskState
+from scraping.models import Match, MatchRef, TaskState
 from tests.factories import NOW
 from tests.monitoring.rows import make_task, make_watched
 
@@ -56,6 +58,46 @@ def test_machine(  # noqa: PLR0917 one argument a column of the table
     after = grade(Standing(previous, calm), freshness, stall, recovery)
     assert after.grade is expected
     assert after.grade is H or after.grade is previous or after.reason
+
+
+# What each grade becomes, by what is seen: the data fresh, late, or a match lost. All pairs; one calm interval before.
+AFTER = {
+    # recovery: none, begun, worked, in vain
+    (H, "fresh"): (H, H, H, H),
+    (H, "late"): (D, D, D, D),
+    (H, "lost"): (F, F, F, F),
+    (D, "fresh"): (H, H, H, H),
+    (D, "late"): (D, D, D, D),
+    (D, "lost"): (F, F, F, F),
+    (F, "fresh"): (R, R, R, R),
+    (F, "late"): (D, D, D, D),
+    (F, "lost"): (F, R, R, F),
+    (R, "fresh"): (H, R, H, R),
+    (R, "late"): (D, R, D, R),
+    (R, "lost"): (F, R, R, F),
+}
+
+
+@pytest.mark.requirement("SO-9")
+@pytest.mark.parametrize(
+    ("previous", "seen", "recovery", "expected"),
+    [
+        pytest.param(previous, seen, recovery, after, id=f"{previous.value} {seen} {name}")
+        for (previous, seen), row in AFTER.items()
+        for (name, recovery), after in zip(
+            [("none", None), ("begun", BEGUN), ("worked", WORKED), ("in vain", IN_VAIN)], row, strict=True
+        )
+    ],
+)
+def test_every_pair(previous: Grade, seen: str, recovery: Recovery | None, expected: Grade) -> None:
+    freshness = {"fresh": FRESH, "late": P95_LATE, "lost": ONE_LOST}[seen]
+    assert grade(Standing(previous, 1), freshness, 0, recovery).grade is expected
+    if seen == "lost":
+        assert grade(Standing(previous, 1), FRESH, 90, recovery).grade is expected, "a stall counts as much"
+
+
+def test_where_nothing_is_left_to_read_a_recovery_is_over() -> None:
+    assert grade(Standing(R), Freshness(), 0, BEGUN).grade is H
 
 
 def test_a_late_interval_begins_the_count_anew() -> None:
@@ -118,5 +160,53 @@ class TestStep:
         )
         make_watched(now=NOW, age=age)
         update_grade(NOW)
+        judge_actions(NOW)
         entry.refresh_from_db()
         assert entry.outcome == outcome
+
+    @pytest.mark.requirement("SO-9")
+    def test_degraded_is_over_after_two_calm_intervals(self) -> None:
+        match, ref, _ = make_watched(now=NOW, age=70)
+        assert update_grade(NOW) == 1
+        changed = []
+        for seconds in (15, 30, 45):
+            at = NOW + timedelta(seconds=seconds)
+            Match.objects.filter(pk=match.pk).update(last_scraper_update=at)
+            make_task(ref, now=at, state=TaskState.SUCCESS)
+            changed.append(update_grade(at))
+        assert changed == [0, 1, 0]
+
+    def test_a_new_leader_counts_calm_intervals_anew(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calm_since_degraded(at=15)
+        monkeypatch.setattr(grading, "_memory", None)  # what a process that has just begun to lead remembers
+        assert [self.calm_since_degraded(at=30), self.calm_since_degraded(at=45)] == [0, 1]
+
+    def test_what_a_leader_saw_long_ago_does_not_count(self) -> None:
+        self.calm_since_degraded(at=15)
+        assert [self.calm_since_degraded(at=900), self.calm_since_degraded(at=915)] == [0, 1]
+
+    @staticmethod
+    def calm_since_degraded(*, at: float) -> int:
+        if not Match.objects.exists():
+            make_watched(now=NOW, age=70)
+            update_grade(NOW)
+        now = NOW + timedelta(seconds=at)
+        Match.objects.update(last_scraper_update=now)
+        make_task(MatchRef.objects.get(), now=now, state=TaskState.SUCCESS)
+        return update_grade(now)
+
+    def test_of_two_leaders_one_writes_a_change(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        make_watched(now=NOW, age=200)
+        healthy = Standing(H)
+        assert update_grade(NOW) == 1
+        monkeypatch.setattr(grading, "_with_memory", lambda *_: healthy)  # read before the other one wrote
+        assert update_grade(NOW) == 0
+        assert GradeChange.objects.count() == 1
+
+    def test_a_reader_sees_that_a_recovery_was_in_vain(self) -> None:
+        """Though the scheduler has died meanwhile; that it is well again, only a scheduler says."""
+        match, _, _ = make_watched(now=NOW, age=200)
+        GradeChange.objects.create(from_grade=F, to_grade=R, at=NOW, reason="recovery is under way")
+        assert current_standing(NOW).grade is F
+        Match.objects.filter(pk=match.pk).update(last_scraper_update=NOW)
+        assert current_standing(NOW).grade is R

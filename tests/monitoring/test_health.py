@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from monitoring.health.document import health_document
 from monitoring.health.summary import status_summary
-from scraping.models import Breaker, BreakerState, TaskState
+from scraping.models import Breaker, BreakerState, Scraper, TaskState
 from scraping.payloads import Status
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.factories import make_snapshot
@@ -142,6 +142,14 @@ class TestStatus:
         assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
         assert "1 of 2 scrapers" in answer.json()["reason"]
 
+    @pytest.mark.requirement("US3.2", "BX-18")
+    def test_is_degraded_while_a_match_is_frozen_even_with_a_fresh_scraper(self, client: Client) -> None:
+        make_worker()
+        make_watched(frozen_at=timezone.now())
+        answer = client.get("/health").json()
+        assert answer["status"] == "degraded"
+        assert answer["reason"] == "1 live match is frozen: everything was tried, and nothing has helped"
+
     @pytest.mark.requirement("DM-3")
     def test_is_down_and_503_when_no_worker_is_alive(self, client: Client) -> None:
         make_watched()
@@ -228,12 +236,41 @@ class TestWithoutDatabase:
             assert "the database is away" in client.get("/").content.decode()
 
 
-def test_asks_few_questions_however_many_scrapers(django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
-    make_worker()
-    for _ in range(30):
-        make_watched()
-    with django_assert_max_num_queries(9):
-        health_document(timezone.now())
+@pytest.mark.requirement("US3.1", "FR-012")
+class TestWithManyScrapers:
+    @pytest.mark.parametrize("scrapers", [1, 10, 60])
+    def test_asks_ten_questions_however_many_there_are(
+        self, scrapers: int, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        make_worker()
+        for _ in range(scrapers):
+            make_watched()
+        with django_assert_num_queries(10):
+            health_document(timezone.now())
+
+    def test_tells_of_each_match_when_it_was_updated_what_it_holds_and_how_it_fails(self, client: Client) -> None:
+        now = timezone.now()
+        make_worker()
+        watched = [make_watched(now=now, age=age) for age in (1, 2, 3)]
+        Scraper.objects.filter(pk=watched[1][2].pk).update(error_count=2)
+        answer = client.get("/health").json()
+        assert (answer["status"], answer["active_scraper_count"]) == ("healthy", 3)
+        assert (answer["uptime_seconds"], answer["total_memory_mb"]) == (pytest.approx(3600, abs=5), 400)
+        assert answer["per_match_status"] == [
+            {
+                "match_id": ref.key,
+                "url": ref.url,
+                "last_update_iso8601": as_utc_iso(now - timedelta(seconds=age)),
+                "error_count": errors,
+                "memory_mb": pytest.approx(133.3),
+            }
+            for (_, ref, _), age, errors in zip(watched, (1, 2, 3), (0, 2, 0), strict=True)
+        ]
+
+    def test_tells_how_long_work_has_been_waiting(self, client: Client) -> None:
+        _, ref, _ = make_watched()
+        make_task(ref, run_at=timezone.now() - timedelta(seconds=12))
+        assert ask(client)["queue"] == {"depth": 1, "oldest_age_seconds": pytest.approx(12, abs=2)}
 
 
 def test_is_worked_out_once_a_second(client: Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 from scraping.models import Match
@@ -24,18 +24,25 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
-    """Fails the test for anything the browser complains about."""
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Playwright's loop runs in the thread that makes our rows
-    complaints: list[str] = []
-    with sync_playwright() as playwright:
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Playwright's loop runs in the thread that makes our rows
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        opened = browser.new_page()
-        opened.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
-        opened.on("pageerror", lambda error: complaints.append(str(error)))
-        yield opened
+        yield browser
         browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """Fails the test for anything the browser complains about. In a context of its own: nothing kept from another."""
+    complaints: list[str] = []
+    context = browser.new_context()
+    opened = context.new_page()
+    opened.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    yield opened
+    context.close()
     assert not [text for text in complaints if "Failed to load resource" not in text and "ERR_" not in text]
 
 
@@ -93,12 +100,13 @@ def test_fits_a_narrow_screen(live_server: LiveServer, page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
-def test_works_without_script(live_server: LiveServer, page: Page) -> None:
+def test_works_without_script(live_server: LiveServer, browser: Browser) -> None:
     make_watched()
-    context = page.context.browser.new_context(java_script_enabled=False)  # type: ignore[union-attr]
+    context = browser.new_context(java_script_enabled=False)
     plain = context.new_page()
     plain.goto(live_server.url)
     expect(plain.locator(".card .team__score").last).to_have_text("95/3")
+    context.close()
 
 
 def test_a_paused_match_says_until_when_and_how_old_it_is(live_server: LiveServer, page: Page) -> None:

@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.dispatch import Signal
+from django.utils.inspect import func_accepts_kwargs
 
 from apiauth.signals import key_revoked
 from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import Alert, AuditEntry, AuditOutcome, Severity
 from scraping import signals
+from scraping.models import Breaker
+from scraping.resilience.ladder import Rung
 from tests.factories import NOW
 from tests.monitoring.rows import make_task, make_watched
 
@@ -31,7 +34,7 @@ class TestAudit:
             (signals.scraper_restarted, {"reason": "no update"}, "scheduler", "soft_restart", AuditOutcome.PENDING),
             (signals.match_paused, {"reason": "5 failures"}, "lifecycle", "pause", AuditOutcome.SUCCESS),
             (signals.match_paused, {"reason": "x", "actor": "Ann"}, "Ann", "pause", AuditOutcome.SUCCESS),
-            (signals.match_resumed, {"reason": "over"}, "lifecycle", "resume", AuditOutcome.SUCCESS),
+            (signals.match_resumed, {"reason": "over"}, "lifecycle", "resume", AuditOutcome.PENDING),
         ],
     )
     def test_of_what_happens_to_a_match(
@@ -42,6 +45,7 @@ class TestAudit:
         entry = AuditEntry.objects.get()
         assert (entry.actor, entry.action_type, entry.outcome, entry.target) == (actor, action, outcome, match.title)
         assert entry.trigger_condition == what["reason"]
+        assert (entry.match, entry.before["lifecycle"]) == (match, "ACTIVE")
 
     def test_of_browsers_orphans_breakers_retries_and_keys(self) -> None:
         announce(signals.browser_replaced, worker_id="w1", reason="crashed", seconds=1.5)
@@ -59,6 +63,71 @@ class TestAudit:
             ("retry", "task 3"),
             ("key_revoked", "ab12"),
         ]
+
+
+@pytest.mark.requirement("BX-11")
+class TestSilence:
+    @pytest.mark.parametrize(
+        ("rung", "action"),
+        [
+            (Rung.HINT, "silence_hint"),
+            (Rung.SESSION, "silence_session"),
+            (Rung.BROWSER, "silence_browser"),
+            (Rung.OTHER_SOURCE, "silence_other_source"),
+            (Rung.FROZEN, "frozen"),
+        ],
+    )
+    def test_every_rung_is_an_action_of_its_match_that_is_judged(self, rung: Rung, action: str) -> None:
+        match, _, _ = make_watched(now=NOW, age=40, silence_rung=rung)
+        what = {"rung": int(rung), "rung_name": rung.name.lower(), "reason": "silent for 40 s"}
+        announce(signals.silence_climbed, match_id=match.pk, detail={"hinted": 1}, **what)
+        entry = AuditEntry.objects.get()
+        assert (entry.action_type, entry.match, entry.outcome) == (action, match, "pending")
+        assert (entry.before["age_s"], entry.before["rung"], entry.metadata["hinted"]) == (40.0, rung, 1)
+        assert not Alert.objects.exists(), "the staleness watchdog has the one alert of it"
+
+    def test_its_end_says_what_was_tried_and_how_long_it_took(self) -> None:
+        match, _, _ = make_watched(now=NOW, age=1)
+        for rung in (1, 2):
+            announce(signals.silence_climbed, match_id=match.pk, rung=rung, rung_name="", reason="", detail={})
+        announce(signals.silence_over, match_id=match.pk, rung=2, seconds=47.0, source_key="crex")
+        entry = AuditEntry.objects.get(action_type="silence_over")
+        assert (entry.outcome, entry.duration_seconds) == ("success", 47.0)
+        assert entry.metadata["tried"] == ["silence_hint", "silence_session"]
+        assert entry.trigger_condition == "heard of again from crex, after 47 s"
+
+    def test_a_match_that_is_gone_costs_nobody_a_commit(self) -> None:
+        announce(signals.silence_climbed, match_id=987_654, rung=1, rung_name="hint", reason="silent", detail={})
+        assert AuditEntry.objects.get().match is None
+        connection.check_constraints()
+
+
+@pytest.mark.requirement("BX-11")
+class TestOrders:
+    @pytest.mark.parametrize(
+        ("kind", "action"), [("recycle_browser", "browser_recycle"), ("fresh_session", "fresh_session")]
+    )
+    def test_one_entry_with_whose_order_it_was(self, kind: str, action: str) -> None:
+        what = {"worker_id": "w1", "kind": kind, "actor": "Ann", "reason": "it hangs", "outcome": "done"}
+        announce(signals.browser_replaced, worker_id="w1", reason="it hangs", seconds=2.0, cause="order")
+        announce(signals.order_done, order_id=5, seconds=3.5, **what)
+        entry = AuditEntry.objects.get()
+        assert (entry.action_type, entry.actor, entry.outcome) == (action, "Ann", "pending")
+        assert (entry.duration_seconds, entry.before["grade"]) == (3.5, "HEALTHY")
+
+    def test_of_what_a_person_finds_important(self) -> None:
+        match, _, _ = make_watched(now=NOW)
+        announce(signals.importance_set, match_id=match.pk, importance=0, actor="Ann")
+        entry = AuditEntry.objects.get()
+        assert (entry.actor, entry.trigger_condition, entry.match) == ("Ann", "said to be high", match)
+
+    def test_of_a_breaker_that_a_person_resets(self) -> None:
+        match, ref, _ = make_watched(now=NOW)
+        Breaker.objects.create(name="crex_1", ref=ref, last_state_change=NOW)
+        announce(signals.breaker_operated, name="crex_1", action="breaker_reset", reason="mended", actor="Ann")
+        announce(signals.breaker_operated, name="crex_1", action="breaker_force_open", reason="broken", actor="Ann")
+        rows = AuditEntry.objects.order_by("pk").values_list("action_type", "outcome", "match")
+        assert list(rows) == [("breaker_reset", "pending", match.pk), ("breaker_force_open", "success", match.pk)]
 
 
 @pytest.mark.requirement("FR-016")
@@ -98,3 +167,16 @@ def test_a_failing_note_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
     assert "Could not note note_death" in caplog.text
     assert AuditEntry.objects.count() == 0  # the connection is still good for the sender's own work
     assert connection.is_usable()
+
+
+def test_receivers_bear_what_a_sender_may_add_one_day() -> None:
+    """With DEBUG on, Django refuses to start with one that does not."""
+    ours = [
+        receiver
+        for signal in vars(signals).values()
+        if isinstance(signal, Signal)
+        for (name, _), receiver, *_ in signal.receivers
+        if str(name).startswith("monitoring.")
+    ]
+    assert ours
+    assert [one.__name__ for one in ours if not func_accepts_kwargs(one)] == []

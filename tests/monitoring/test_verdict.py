@@ -25,6 +25,7 @@ IDLE = Signs(matches_to_watch=0, active_scrapers=0, workers=0, errors_last_minut
         pytest.param(replace(CALM, unwell_scrapers=1), Status.DEGRADED, id="one scraper stale"),
         pytest.param(replace(CALM, unwell_scrapers=5), Status.DEGRADED, id="all scrapers stale"),
         pytest.param(replace(CALM, paused_live_matches=1), Status.DEGRADED, id="a live match paused"),
+        pytest.param(replace(CALM, frozen_matches=1), Status.DEGRADED, id="a live match frozen"),
         pytest.param(replace(CALM, sources_without_token=1), Status.DEGRADED, id="a source without a token"),
         pytest.param(replace(CALM, active_scrapers=0), Status.DOWN, id="matches, but no scraper"),
         pytest.param(replace(CALM, workers=0), Status.DOWN, id="scrapers, but nobody to run them"),

@@ -204,7 +204,7 @@ def test_health_rows_hold_what_was_seen_of_each_active_scraper() -> None:
 class TestRetention:
     def test_removes_what_is_outdated_and_keeps_the_rest(self) -> None:
         make_watched(now=NOW)
-        log_health(NOW - timedelta(days=3))
+        log_health(NOW - timedelta(days=8))
         log_health(NOW)
         assert retention.prune(NOW) == 1
         assert HealthLog.objects.count() == 1

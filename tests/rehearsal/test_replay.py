@@ -14,7 +14,7 @@ from tests.rehearsal.files import TEAMS, delivery, innings, match, write
 from victoryline.env import PROJECT_ROOT
 from victoryline.lib.processes import python
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.requirement("BX-19", "NFR-009", "NFR-008", "SO-13")]
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("BX-19", "NFR-009", "NFR-008", "SO-13")]
 
 HARBOUR, VALLEY = TEAMS
 REPLAY_SECONDS = 240

@@ -282,7 +282,7 @@ def test_holds_in_every_order_of_events(kind: type[BreakerMachine]) -> None:
     run_state_machine_as_test(
         kind,
         settings=settings(
-            max_examples=16,
+            max_examples=10,
             stateful_step_count=25,
             deadline=None,
             database=None,

@@ -235,7 +235,7 @@ class TestHangs:
         began = time.monotonic()
         with pytest.raises(ReadTimeout):
             hosted.reader.scorecard(target)
-        assert time.monotonic() - began < 12
+        assert time.monotonic() - began < 30  # four seconds each for what can hang, on a machine that has other work
         arena.clear()
         assert_true(hosted.reader.scorecard(target)[1], arena)
         assert len(hosted.launches) == 1  # the browser was not to blame

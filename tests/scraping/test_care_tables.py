@@ -97,6 +97,17 @@ class TestTimeouts:
         adapted = adapt(short, [0.1] * 10)
         assert (adapted.page_seconds, adapted.navigation_seconds) == (15, 12), "what was lower stays"
 
+    @pytest.mark.requirement("US5.2")
+    def test_are_stretched_by_half_once_ten_answers_took_more_than_two_seconds_on_average(self) -> None:
+        patience = Patience(BrowserOptions(executable=Path("chromium"), owner="w"))
+        for seconds in (1.0, 3.2) * 4 + (1.0,):
+            patience.note("slow", seconds)
+        before = patience.timeouts("slow")
+        assert (before.page_seconds, before.navigation_seconds, before.selector_seconds) == (30, 30, 5)
+        patience.note("slow", 3.2)
+        after = patience.timeouts("slow")
+        assert (after.page_seconds, after.navigation_seconds, after.selector_seconds) == (45, 45, 10)
+
     @pytest.mark.requirement("FR-021")
     def test_each_source_has_its_own_and_a_second_try_gets_more(self) -> None:
         patience = Patience(BrowserOptions(executable=Path("chromium"), owner="w"))

@@ -39,6 +39,7 @@ from scraping.models import (
     ScraperStatus,
     ScrapeTask,
     Snapshot,
+    Source,
     TaskState,
 )
 from scraping.payloads import Integrity, Resource, Status
@@ -97,9 +98,15 @@ class TestEachClassOfError:
     def test_is_retried_in_its_own_time(
         self, ref: MatchRef, clock: Clock, error: Exception, charged: int, waits: tuple[float, float]
     ) -> None:
+        Source.objects.update(min_interval_seconds=0)
         task = attempt(ref, clock, error)
         assert (task.state, task.attempt, task.charged_attempts) == (TaskState.PENDING, 1, charged)
         assert later(waits[0]) <= task.run_at <= later(waits[1])
+
+    @pytest.mark.parametrize("error", [AuthExpired("401", http_status=401), ResourceLost("Chromium died")])
+    def test_is_retried_no_sooner_than_its_source_allows(self, ref: MatchRef, clock: Clock, error: Exception) -> None:
+        Source.objects.update(min_interval_seconds=3)
+        assert attempt(ref, clock, error).run_at == later(3)
 
     def test_a_bug_is_dead_at_once_with_its_stack(self, ref: MatchRef, clock: Clock) -> None:
         task = attempt(ref, clock, ValueError("we were wrong"))

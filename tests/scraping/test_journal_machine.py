@@ -454,7 +454,7 @@ def test_holds_in_every_order_of_events(monkeypatch: pytest.MonkeyPatch) -> None
     run_state_machine_as_test(
         JournalMachine,
         settings=settings(
-            max_examples=20,
+            max_examples=12,
             stateful_step_count=30,
             deadline=None,
             database=None,

@@ -475,6 +475,7 @@ class TestLifecycleTable:
             ("starts within the hour", Status.UPCOMING, later(3600), Priority.IMMINENT),
             ("starts later", Status.UPCOMING, later(3601), Priority.COMPLETED),
             ("should have started", Status.UPCOMING, later(-60), Priority.IMMINENT),
+            ("should have started this morning", Status.UPCOMING, later(-6 * 3600 - 1), Priority.COMPLETED),
             ("nobody knows when", Status.UPCOMING, None, Priority.COMPLETED),
             ("over", Status.COMPLETED, later(-9000), Priority.COMPLETED),
             ("abandoned", Status.ABANDONED, later(60), Priority.COMPLETED),

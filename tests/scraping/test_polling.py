@@ -27,13 +27,14 @@ from scraping.models import (
     Source,
     TaskState,
 )
-from scraping.payloads import Payload, Resource
+from scraping.payloads import Innings, Payload, Resource
 from scraping.polling import poll
 from scraping.reading.reader import Brought, Reader, Target
 from scraping.readings import Reading, ReadMode
 from scraping.scrape import scrape
 from scraping.signals import match_updated
 from tests.factories import make_ref, make_source, make_unread_match
+from tests.scraping.attempts import stopped_clock
 from tests.scraping.builders import POLICIES, balls, chasing, payload_of
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
@@ -181,6 +182,38 @@ class TestUnchanged:
         assert (ref.unchanged_polls, ref.recent_changes) == (2, "100")
 
 
+class TestSlowedByErrors:
+    def test_goes_the_long_way_until_it_is_calm_and_the_short_one_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        with stopped_clock(monkeypatch) as clock:
+            refs = live_refs(1)
+            engine = engine_for(refs)
+            poll_all(refs, engine)
+            slowed = {"slowed_seconds": 5.0, "slowed_until": clock.now + timedelta(seconds=300), "error_level": 5.0}
+            MatchRef.objects.filter(pk=refs[0].pk).update(**slowed, error_level_at=clock.now)
+            found = []
+            for _ in range(4):
+                clock.forward(100)
+                with CaptureQueriesContext(connection) as queries:
+                    poll_all(refs, engine)
+                is_short = any("UPDATE scraping_matchref SET" in query["sql"] for query in queries)
+                found.append((is_short, MatchRef.objects.get(pk=refs[0].pk).polling_interval_seconds))
+            assert found == [(False, 5.0), (False, 5.0), (False, 2.5), (True, 2.5)]
+
+    def test_an_innings_that_is_done_is_read_as_a_whole_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        with stopped_clock(monkeypatch) as clock:
+            refs = live_refs(1)
+            engine = engine_for(refs)
+            done = Innings(number=1, team="team_a", runs=187, wickets=10, overs="18.2")
+            state = chasing(0).model_copy(update={"innings": (done,), "current_innings": 1})
+            outcomes_of(engine)[refs[0].pk] = payload_of(refs[0], state)
+            opened = []
+            for _ in range(13):
+                clock.forward(3)
+                poll_all(refs, engine)
+                opened.append(ScrapeTask.objects.filter(resource=Resource.FULL).count())
+            assert opened == [0] * 10 + [1] * 3
+
+
 class TestWhatIsNew:
     def test_is_written_whole_while_its_neighbours_are_not(self) -> None:
         refs = live_refs(3)
@@ -225,7 +258,7 @@ class TestWhatIsNew:
         for _ in range(3):
             poll_all([first, second], engine)
         match = Match.objects.get(pk=first.match_id)
-        assert (match.total_scrapes, MatchRef.objects.get(pk=second.pk).unchanged_polls) == (6, 3)
+        assert (match.total_scrapes, MatchRef.objects.get(pk=second.pk).unchanged_polls) == (6, 2)
 
 
 class TestTroubleOfOne:

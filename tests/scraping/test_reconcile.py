@@ -148,6 +148,100 @@ class TestWhoseWordCounts:
         assert merged.provenance["metadata"]["keys"] == {"series": "crex", "round": "espn"}
 
 
+class TestABeginningThatAHeavierSourceDoesNotTell:
+    """It would keep the match upcoming for ever."""
+
+    @pytest.mark.parametrize(
+        ("heavy", "late", "light", "status"),
+        [
+            pytest.param({}, -60, {}, "upcoming", id="before its start the heavier one is believed"),
+            pytest.param({}, 599, {}, "upcoming", id="and some minutes after it"),
+            pytest.param({}, 600, {}, "live", id="ten minutes after it, it is late"),
+            pytest.param({}, 600, {"status": "completed"}, "completed", id="even more so at the end"),
+            pytest.param({}, 600, {"status": "upcoming"}, "upcoming", id="nobody tells play"),
+            pytest.param({"phase": "postponed"}, 600, {}, "upcoming", id="it was put off"),
+            pytest.param({"start_time": None}, 600, {}, "upcoming", id="it says no time"),
+        ],
+    )
+    def test_is_believed_when_its_own_start_has_passed(
+        self, heavy: dict[str, Any], late: float, light: dict[str, Any], status: str
+    ) -> None:
+        start = (NOW - timedelta(seconds=late)).isoformat()
+        waiting = cricket(0, 0) | {"status": "upcoming", "phase": "scheduled", "innings": [], "start_time": start}
+        views = [view(CREX, waiting | heavy), view(ESPN, cricket(96) | {"status": "live"} | light)]
+        assert reconcile(views, known=cricket(0) | {"status": "upcoming"}).state["status"] == status
+
+    def test_comes_from_nobody_who_has_fallen_behind(self) -> None:
+        waiting = cricket(0, 0) | {"status": "upcoming", "start_time": (NOW - timedelta(hours=1)).isoformat()}
+        views = [view(CREX, waiting), view(ESPN, cricket(96) | {"status": "live"}, age=60)]
+        assert reconcile(views, known=waiting).state["status"] == "upcoming"
+        assert reconcile(views, known=cricket(96)).state["status"] == "live", "but what has begun has begun"
+
+
+class TestAnEndThatAHeavierSourceDoesNotTell:
+    """It would keep the match live for ever: nobody at that site has entered the result."""
+
+    LIVE, ENDED = {"status": "live"}, {"status": "completed", "phase": "finished", "result": "Australia won"}
+
+    @pytest.mark.parametrize(
+        ("heavy", "unmoved", "light", "status"),
+        [
+            pytest.param({}, 0, {}, "live", id="the heavier one has just moved"),
+            pytest.param({}, 599, {}, "live", id="ten minutes ago, almost"),
+            pytest.param({}, 600, {}, "completed", id="ten minutes ago"),
+            pytest.param({}, None, {}, "live", id="it moves, though the match has not for long"),
+            pytest.param({}, 600, {"status": "abandoned"}, "abandoned", id="called off"),
+            pytest.param({}, 600, {"status": "live"}, "live", id="nobody tells an end"),
+            pytest.param({"phase": "rain"}, 600, {"status": "abandoned"}, "abandoned", id="washed out"),
+            pytest.param({"phase": "drinks"}, 899, {}, "live", id="drinks explain a quarter of an hour"),
+            pytest.param({"phase": "innings_break"}, 3599, {}, "live", id="a break between innings an hour"),
+            pytest.param({"phase": "innings_break"}, 3600, {}, "completed", id="and no more than that"),
+            pytest.param({"phase": "stumps"}, 17 * 3600, {}, "live", id="stumps a whole night"),
+            pytest.param({"phase": "stumps"}, 24 * 3600, {}, "completed", id="but not another one"),
+        ],
+    )
+    def test_is_believed_when_it_stands_still(
+        self, heavy: dict[str, Any], unmoved: float | None, light: dict[str, Any], status: str
+    ) -> None:
+        stuck = view(CREX, cricket(96) | self.LIVE | heavy, unmoved_seconds=unmoved)
+        ended = view(ESPN, cricket(96) | self.ENDED | light, unmoved_seconds=unmoved)
+        merged = reconcile([stuck, ended], known=cricket(96) | self.LIVE)
+        assert merged.state["status"] == status
+
+    @pytest.mark.parametrize(("unmoved", "status"), [(3599, "live"), (3600, "completed")])
+    def test_takes_an_hour_where_it_would_take_back_runs(self, unmoved: float, status: str) -> None:
+        stuck = view(CREX, cricket(96) | self.LIVE, unmoved_seconds=unmoved)
+        ended = view(ESPN, cricket(95) | self.ENDED, unmoved_seconds=unmoved)
+        assert reconcile([stuck, ended], known=cricket(96)).state["status"] == status
+
+    @pytest.mark.parametrize(
+        ("unmoved", "status"),
+        [
+            pytest.param(0, "completed", id="the end itself was the last thing that changed"),
+            pytest.param(None, "live", id="the heavier one goes on"),
+        ],
+    )
+    def test_stands_until_the_heavier_one_moves(self, unmoved: float | None, status: str) -> None:
+        stuck = view(CREX, cricket(96) | self.LIVE, unmoved_seconds=unmoved)
+        ended = view(ESPN, cricket(96) | self.ENDED, unmoved_seconds=0)
+        assert reconcile([stuck, ended], known=cricket(96) | self.ENDED).state["status"] == status
+
+    @pytest.mark.parametrize(("third_runs", "status"), [(96, "completed"), (99, "live")])
+    def test_falls_when_a_third_source_goes_on_beyond_it(self, third_runs: int, status: str) -> None:
+        stuck = view(CREX, cricket(96) | self.LIVE, unmoved_seconds=0)
+        third = view(ESPN, cricket(third_runs) | self.LIVE, unmoved_seconds=None)
+        ended = view(SOFA, cricket(96) | self.ENDED, unmoved_seconds=0)
+        merged = reconcile([stuck, third, ended], known=cricket(96) | self.ENDED)
+        assert merged.state["status"] == status
+
+    def test_comes_whole_and_stays_in_conflict_with_who_does_not_tell_it(self) -> None:
+        stuck = view(CREX, cricket(96) | self.LIVE, unmoved_seconds=600)
+        ended = view(ESPN, cricket(96) | self.ENDED, unmoved_seconds=600)
+        merged = reconcile([stuck, ended], known=cricket(96))
+        assert {merged.provenance[field]["source"] for field in ("status", "score", "result")} == {"espn"}
+        assert [(one.field, one.other_source) for one in merged.conflicts] == [("status", "crex")]
+
+
 @pytest.mark.requirement("BX-5")
 class TestProvenance:
     def test_every_field_has_a_source_a_confidence_and_a_time(self) -> None:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.dispatch import Signal
 
 from scraping.browser.host import BrowserHost
 from scraping.browser.options import BrowserOptions
 from scraping.browser.sessions import Sessions
-from scraping.models import MatchRef, Scraper
+from scraping.models import Match, MatchRef, Scraper
 from scraping.reading.memory import Visited
 from scraping.reading.reader import Reader
 from scraping.scheduler.restarts import replace_worn_scrapers
 from scraping.scrape import target_of
 from scraping.scrapers import ensure_active
-from tests.factories import NOW, make_ref
-from tests.scraping.builders import claimed, engine_with, open_task
+from scraping.signals import scraper_restarted
+from tests.factories import NOW, make_match, make_ref, make_scraper
+from tests.monitoring.rows import MEGABYTE, make_worker
+from tests.scraping.builders import claimed, engine_with, later, open_task
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
 
@@ -42,6 +48,106 @@ def test_after_six_hours_a_fresh_one_begins_with_a_visit() -> None:
     plan = reader._ways.plan(after)
     assert (plan.visited, plan.reason) == (None, "it begins anew")
     assert reader._ways.memory.get(ref.pk) is None, "what the worn one had learnt is forgotten"
+
+
+@pytest.mark.requirement("DM-1")
+class TestReasons:
+    """Age, silence, errors, memory: DM-1's four, with the reason on the row that was stopped."""
+
+    @pytest.mark.parametrize(
+        ("fields", "reason"),
+        [
+            pytest.param({"start_time": later(-6 * 3600 - 1)}, "lifetime of 6 h is over", id="age"),
+            pytest.param({"last_update_time": later(-301)}, "no update for 301 s", id="staleness"),
+            pytest.param({"error_count": 11}, "11 errors in a row", id="errors"),
+            pytest.param({"worker_id": "large"}, "1,600 MB of memory, more than 1,536 MB", id="memory"),
+        ],
+    )
+    def test_is_kept_and_announced(self, fields: dict[str, Any], reason: str) -> None:
+        make_worker("large", now=NOW, memory_bytes=1600 * MEGABYTE)
+        worn = make_scraper(make_ref(), **{"last_update_time": NOW} | fields)
+        with announced(scraper_restarted) as told:
+            assert replace_worn_scrapers(NOW) == 1
+        stopped, fresh = Scraper.objects.get(pk=worn.pk), Scraper.objects.get(stopped_at=None)
+        assert (stopped.stopped_at, stopped.stop_reason) == (NOW, reason)
+        assert (fresh.start_time, fresh.error_count, fresh.last_update_time) == (NOW, 0, None)
+        assert [(one["reason"], one["source_key"], one["fresh_id"]) for one in told] == [
+            (reason, "crex", str(fresh.pk))
+        ]
+
+    def test_a_worker_that_is_large_for_many_is_the_workers_own_matter(self) -> None:
+        make_worker("large", now=NOW, memory_bytes=1600 * MEGABYTE)
+        for number in range(2):
+            ref = make_ref(make_match(title=str(number)), source_event_id=str(number))
+            make_scraper(ref, last_update_time=NOW, worker_id="large")
+        assert replace_worn_scrapers(NOW) == 0
+
+    def test_one_that_stays_large_is_not_replaced_again_and_again(self) -> None:
+        make_worker("large", now=NOW, memory_bytes=1600 * MEGABYTE)
+        make_scraper(make_ref(), last_update_time=NOW, worker_id="large")
+        replaced = []
+        for seconds in (0, 5, 100, 299, 301):
+            Scraper.objects.filter(stopped_at=None).update(worker_id="large", last_update_time=later(seconds))
+            replaced.append(replace_worn_scrapers(later(seconds)))
+        assert replaced == [1, 0, 0, 0, 1]
+
+    def test_nor_is_one_that_fails_at_once_again(self) -> None:
+        make_scraper(make_ref(), last_update_time=NOW, error_count=11)
+        replaced = []
+        for seconds in (0, 30, 60, 310):
+            Scraper.objects.filter(stopped_at=None).update(error_count=11, last_update_time=later(seconds))
+            replaced.append(replace_worn_scrapers(later(seconds)))
+        assert replaced == [1, 0, 0, 1]
+
+
+@pytest.mark.requirement("DM-1")
+def test_a_restart_of_one_disturbs_no_other() -> None:
+    """Their rows, their turns and what is remembered of their sessions stay as they were."""
+    refs = [
+        make_ref(
+            make_match(title=str(number)),
+            source_event_id=str(number),
+            next_poll_at=later(number),
+            read_mode="direct",
+            read_mode_since=later(-60),
+        )
+        for number in range(5)
+    ]
+    for number, ref in enumerate(refs):
+        make_scraper(ref, last_update_time=later(-301) if number == 2 else NOW, total_updates=number)
+    others = [ref.pk for ref in refs if ref != refs[2]]
+    before = rows_of(others)
+    assert replace_worn_scrapers(NOW) == 1
+    assert rows_of(others) == before
+    assert MatchRef.objects.get(pk=refs[2].pk).next_poll_at == NOW
+
+
+def rows_of(ref_ids: list[int]) -> list[Any]:
+    refs = MatchRef.objects.filter(pk__in=ref_ids).order_by("pk").values()
+    matches = Match.objects.filter(refs__in=ref_ids).order_by("pk").values()
+    return [*refs, *matches, *Scraper.objects.filter(ref_id__in=ref_ids).order_by("pk").values()]
+
+
+def test_few_queries_where_nothing_is_worn(django_assert_max_num_queries: Any) -> None:
+    for number in range(30):
+        ref = make_ref(make_match(title=str(number)), source_event_id=str(number))
+        make_scraper(ref, last_update_time=NOW)
+    with django_assert_max_num_queries(2):
+        assert replace_worn_scrapers(NOW) == 0
+
+
+@contextmanager
+def announced(signal: Signal) -> Iterator[list[dict[str, Any]]]:
+    told: list[dict[str, Any]] = []
+
+    def listen(sender: object, **what: Any) -> None:
+        told.append(what)
+
+    signal.connect(listen)
+    try:
+        yield told
+    finally:
+        signal.disconnect(listen)
 
 
 def _never_run(coroutine: object) -> object:

@@ -351,7 +351,7 @@ class TestTasksOfASourceThatIsLeftAlone:
 
     def test_another_sources_are(self, source: Source, clock: Clock, broker: StubBroker) -> None:
         self.trip(source)
-        make_ref(source="sofascore", next_poll_at=NOW)
+        make_ref(source="sofascore", next_poll_at=NOW, captured_at=later(-3))
         assert (open_due_tasks(NOW), hint_due_tasks(NOW)) == (1, 1)
 
     def test_of_three_hundred_matches_only_three_set_out_when_it_half_opens(

@@ -99,6 +99,47 @@ class TestOneState:
         assert match.payload["score"]["team_b"]["runs"] == 130
 
 
+class TestAHeavierOneThatIsStuckOnLive:
+    def end(self, ref: MatchRef, at: datetime) -> ingest.Ingested:
+        return tell(ref, chasing(188, status=Status.COMPLETED, phase=Phase.FINISHED), at)
+
+    def test_the_end_is_believed_after_ten_minutes_and_stands(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(heavy, chasing(188))
+        self.end(light, later(5))
+        found = []
+        for minute in range(1, 13):
+            tell(heavy, chasing(188), later(60 * minute))
+            self.end(light, later(60 * minute + 5))
+            found.append(match_of(heavy).status)
+        assert found == ["live"] * 9 + ["completed"] * 3
+        assert match_of(heavy).lifecycle == MatchLifecycle.COMPLETED
+        assert match_of(heavy).sequence == 3, "it does not flicker"
+
+    def test_one_that_still_moves_wins(self, heavy: MatchRef, light: MatchRef) -> None:
+        for minute in range(30):
+            tell(heavy, chasing(150 + minute), later(60 * minute))
+            tell(light, chasing(150, status=Status.COMPLETED, phase=Phase.FINISHED), later(60 * minute + 5))
+        assert match_of(heavy).status == "live"
+
+    def test_and_wins_again_when_it_goes_on(self, heavy: MatchRef, light: MatchRef) -> None:
+        tell(heavy, chasing(150))
+        self.end(light, later(5))
+        tell(heavy, chasing(150), later(700))
+        assert match_of(heavy).status == "completed"
+        tell(heavy, chasing(151), later(1000))
+        assert (match_of(heavy).status, runs(heavy)) == ("live", 151)
+        tell(heavy, chasing(151), later(1300))
+        assert match_of(heavy).status == "live"
+
+    def test_is_looked_at_though_both_say_what_they_said_before(self, heavy: MatchRef, light: MatchRef) -> None:
+        """Where both are read every few seconds, nothing else would make anybody compare them again."""
+        tell(heavy, chasing(188))
+        self.end(light, later(5))
+        Match.objects.update(last_changed_at=later(-590))
+        ref = for_polling([heavy.pk]).get()
+        assert [unchanged._counts_as_before(ref, later(seconds)) for seconds in (9, 10)] == [True, False]
+
+
 class TestSwitchedOff:
     def test_what_a_source_said_last_counts_no_more(self, heavy: MatchRef, light: MatchRef) -> None:
         """An end that only the heavier one has seen would stand for ever."""

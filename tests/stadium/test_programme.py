@@ -49,7 +49,7 @@ class TestDemo:
         assert any(600 <= match.ends_at <= 1200 for match in shown)
         assert standing(shown[2], 300) == ("live", "innings_break")
 
-    @pytest.mark.parametrize("seed", range(5))
+    @pytest.mark.parametrize("seed", range(3))
     def test_never_runs_dry(self, seed: int) -> None:
         programme = Programme("demo", seed)
         for moment in range(0, 400_000, 7_001):

@@ -42,6 +42,7 @@ class TestDoctor:
             "memory",
             "port",
             "disk",
+            "alerts",
         }
         assert "FAIL" not in found.values(), found
 

@@ -38,6 +38,7 @@ OF_TABLE = {
     "scraping.WorkerOrder": "worker-orders",
     "scraping.Breaker": "breakers", "scraping.OutcomeBucket": "outcomes", "monitoring.HealthLog": "health-log",
     "monitoring.GradeChange": "grade-changes", "monitoring.AuditEntry": "audit", "monitoring.Alert": "alerts",
+    "monitoring.AlertMessage": "alert-messages",
     "apiauth.AccessLog": "access-log",
     "scraping.FieldFill": "field-fills", "scraping.ProxySession": "proxy-sessions", "scraping.SourceDay": "traffic",
     "scraping.MatchArchive": "match-logs",

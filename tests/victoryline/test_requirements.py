@@ -31,3 +31,14 @@ class TestVerdict:
     )
     def test_follows_the_worst_result(self, outcomes, has_test, verdict):
         assert requirements.judge(outcomes, has_test=has_test) == verdict
+
+    @pytest.mark.parametrize(
+        ("name", "counts"),
+        [
+            ("tests/victoryline/test_requirements.py::TestVerdict::test_follows_the_worst_result[a-b] [SQLite]", True),
+            ("tests/victoryline/test_requirements.py::TestVerdict::test_that_was_renamed [SQLite]", False),
+            ("tests/victoryline/test_that_was_moved.py::test_it [PostgreSQL]", False),
+        ],
+    )
+    def test_leaves_out_what_tests_said_that_are_no_more(self, name, counts):
+        assert requirements.is_there(name) is counts

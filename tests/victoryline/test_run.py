@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory):
-    with EmbeddedSystem(tmp_path_factory.mktemp("run") / "var") as running:
+    with EmbeddedSystem(tmp_path_factory.mktemp("run") / "var", has_tables=False) as running:
         yield running
 
 
@@ -69,7 +69,6 @@ class TestRunning:
         wait_for(lambda: _answers(system), seconds=30, what="the web server")
 
 
-@pytest.mark.alone
 class TestStopping:
     @pytest.mark.parametrize(
         "signal_number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.faults_only)]

@@ -164,6 +164,7 @@ def a_dead_name() -> str:
 
 def due(ready: Ready) -> None:
     """The scheduler opens the tasks of all matches that are due."""
+    Source.objects.update(min_interval_seconds=0)
     MatchRef.objects.update(next_poll_at=timezone.now())
     ready()
     open_due_tasks(timezone.now())
@@ -231,7 +232,7 @@ FLOWS: dict[str, Callable[[Ready], None]] = {
 
 def recover() -> None:
     """What scheduler and worker do when they are back, without waiting for the clock: until all is read and whole."""
-    Source.objects.update(max_attempts=None)
+    Source.objects.update(max_attempts=None, min_interval_seconds=0)
     worker = engine()
     for source in Source.objects.filter(is_enabled=True, key="crex"):
         now = timezone.now()

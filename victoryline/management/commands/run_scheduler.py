@@ -7,6 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from monitoring.alerts.channels import configured
+from monitoring.alerts.courier import Couriers
 from monitoring.metrics import start_worker_metrics
 from scraping import identity
 from scraping.scheduler.loop import SchedulerLoop
@@ -31,7 +33,10 @@ class Command(BaseCommand):
         on_signals(lambda: _stop(loop, watchdog))
         watchdog.watch(Sign(loop.pulse.reads("the scheduler"), patience(settings.CONFIG).store_seconds))
         watchdog.start()
+        couriers = Couriers(configured(settings.CONFIG))
+        couriers.start()
         loop.run()
+        couriers.stop()
 
 
 def _stop(loop: SchedulerLoop, watchdog: Watchdog) -> None:

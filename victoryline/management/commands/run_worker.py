@@ -12,6 +12,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from monitoring.alerts.channels import configured
+from monitoring.alerts.courier import Couriers
 from monitoring.metrics import start_worker_metrics
 from scraping import identity, policies, proxy_plan
 from scraping.browser.care import MEGABYTE, CarePolicy, MemoryLimits
@@ -57,6 +59,8 @@ class Command(BaseCommand):
         worker.start()
         loop = make_loop(config, holder=worker_id) if with_scheduler else None
         thread = _start(loop, config, watchdog) if loop else None
+        couriers = Couriers(configured(config) if with_scheduler else {})
+        couriers.start()
         watchdog.start()
         stopping.wait()
         seconds = stop_seconds(config)
@@ -65,6 +69,7 @@ class Command(BaseCommand):
         if loop and thread:
             loop.stop()
             thread.join(timeout=ORPHAN_STOP_SECONDS)
+        couriers.stop()
         worker.stop(timeout_seconds=max(1.0, seconds - (time.monotonic() - began)))
 
 

@@ -1,0 +1,199 @@
+"""Alerts: what stands, since when, who was told, who looks after it. Nothing is edited; people take care of them."""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import F, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
+from unfold.decorators import display
+from unfold.forms import BaseDialogForm
+
+from monitoring.admin.messages import keys_of, links, page_of, state_of
+from monitoring.alerts.advice import advice
+from monitoring.alerts.registry import acknowledge, mute, unmute
+from monitoring.models import Alert, Severity
+from victoryline.lib.admin import (
+    BAD,
+    CAREFUL,
+    GOOD,
+    HistoryAdmin,
+    after_dialog,
+    asks_first,
+    json_block,
+    tell,
+    username,
+)
+
+SEVERITY_COLOURS = {Severity.CRITICAL.value: BAD, Severity.WARNING.value: CAREFUL}
+MORNING = time(6, 0)
+MOST_SHOWN = 10
+
+
+class IsOpen(admin.SimpleListFilter):
+    title = "open"
+    parameter_name = "open"
+
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
+        return [("yes", "Yes"), ("no", "No")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Alert]) -> QuerySet[Alert]:
+        if self.value() in {"yes", "no"}:
+            return queryset.filter(closed_at__isnull=self.value() == "yes")
+        return queryset
+
+
+@admin.register(Alert)
+class AlertAdmin(HistoryAdmin):
+    none_yet = "Nothing has gone wrong yet that somebody should know of."
+    list_display = ("shown_severity", "summary", "shown_state", "shown_told", "shown_care", "opened_at", "count")
+    list_display_links = ("summary",)
+    list_filter = (IsOpen, "severity")
+    search_fields = ("key", "summary", "acknowledged_by")
+    ordering = (F("closed_at").desc(nulls_first=True), "severity", "-opened_at")
+    date_hierarchy = "opened_at"
+    actions = ("acknowledge", "mute_for_an_hour", "mute_until_tomorrow", "unmute")
+    actions_detail = ("acknowledge_one", "mute_one", "unmute_one")
+    fieldsets = (
+        (None, {"fields": ("summary", "severity", "state", "what_is_safe", "what_to_do")}),
+        ("Seen", {"fields": ("key", "opened_at", "last_seen_at", "closed_at", "count", "shown_detail")}),
+        ("Told", {"fields": ("shown_told", "told_over_at", "shown_care", "shown_messages")}),
+    )
+    readonly_fields = (
+        *("state", "what_is_safe", "what_to_do", "shown_detail", "shown_told", "shown_care", "shown_messages"),
+    )
+
+    @display(description="severity", label=SEVERITY_COLOURS)  # type: ignore[untyped-decorator]
+    def shown_severity(self, alert: Alert) -> str:
+        return alert.severity
+
+    @display(description="state", label={"stands": BAD, "over": GOOD})  # type: ignore[untyped-decorator]
+    def shown_state(self, alert: Alert) -> tuple[str, str]:
+        return "stands" if alert.closed_at is None else "over", self.state(alert)
+
+    @admin.display(description="state")
+    def state(self, alert: Alert) -> str:
+        if alert.closed_at is None:
+            return f"stands for {timesince(alert.opened_at, depth=1)}"
+        return f"over after {timesince(alert.opened_at, alert.closed_at, depth=1)}"
+
+    @admin.display(description="told")
+    def shown_told(self, alert: Alert) -> str:
+        if not alert.told_count or alert.told_at is None:
+            return "nobody"
+        times = "once" if alert.told_count == 1 else f"{alert.told_count} times"
+        return f"{times}, {timesince(alert.told_at, depth=1)} ago"
+
+    @admin.display(description="looked after")
+    def shown_care(self, alert: Alert) -> str:
+        words = [f"by {alert.acknowledged_by}"] if alert.acknowledged_by else []
+        if alert.muted_until and alert.muted_until > timezone.now():
+            words.append(f"muted until {alert.muted_until:%d %b %H:%M} UTC")
+        return ", ".join(words) or "-"
+
+    @admin.display(description="what is safe")
+    def what_is_safe(self, alert: Alert) -> str:
+        return advice(alert.key).safe
+
+    @admin.display(description="what to do")
+    def what_to_do(self, alert: Alert) -> str:
+        return advice(alert.key).do
+
+    @admin.display(description="detail")
+    def shown_detail(self, alert: Alert) -> SafeString:
+        return json_block(alert.detail)
+
+    @admin.display(description="messages")
+    def shown_messages(self, alert: Alert) -> SafeString:
+        rows = alert.messages.order_by("-pk")[:MOST_SHOWN]
+        return links(
+            (page_of(row), f"{row.created_at:%d %b %H:%M:%S} by {row.channel}: {row.subject} ({state_of(row)[1]})")
+            for row in rows
+        )
+
+    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(request.user.has_perm("monitoring.change_alert"))
+
+    @admin.action(description="Acknowledge: I look after it", permissions=["operate"])
+    def acknowledge(self, request: HttpRequest, alerts: QuerySet[Alert]) -> None:
+        _acknowledge(request, keys_of(alerts))
+
+    @admin.action(description="Mute for an hour", permissions=["operate"])
+    def mute_for_an_hour(self, request: HttpRequest, alerts: QuerySet[Alert]) -> None:
+        _mute(request, keys_of(alerts), timezone.now() + timedelta(hours=1))
+
+    @admin.action(description="Mute until tomorrow, 06:00 UTC", permissions=["operate"])
+    def mute_until_tomorrow(self, request: HttpRequest, alerts: QuerySet[Alert]) -> None:
+        now = timezone.now()
+        _mute(request, keys_of(alerts), datetime.combine(now.date() + timedelta(days=1), MORNING, now.tzinfo))
+
+    @admin.action(description="Unmute", permissions=["operate"])
+    def unmute(self, request: HttpRequest, alerts: QuerySet[Alert]) -> None:
+        _unmute(request, keys_of(alerts))
+
+    @asks_first(
+        "Acknowledge",
+        icon="person_check",
+        permission="operate",
+        title="Look after this alert",
+        explanation="It is not told again while it stands; its end is. Everybody sees that you look after it.",
+        button="Acknowledge",
+    )
+    def acknowledge_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
+        _acknowledge(request, [object_id])
+        return after_dialog(request, _place(object_id))
+
+    @asks_first(
+        "Mute for an hour",
+        icon="notifications_off",
+        permission="operate",
+        title="Mute this alert for an hour",
+        explanation="Nobody is told of it until then, also when it is over and comes again. It stays in this list.",
+        button="Mute",
+    )
+    def mute_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
+        _mute(request, [object_id], timezone.now() + timedelta(hours=1))
+        return after_dialog(request, _place(object_id))
+
+    @asks_first(
+        "Unmute",
+        icon="notifications_active",
+        permission="operate",
+        title="Unmute this alert",
+        explanation="People are told of it again, at once when they do not know of it yet.",
+        button="Unmute",
+    )
+    def unmute_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
+        _unmute(request, [object_id])
+        return after_dialog(request, _place(object_id))
+
+
+def _place(object_id: int) -> str:
+    return reverse("admin:monitoring_alert_change", args=[object_id])
+
+
+def _acknowledge(request: HttpRequest, keys: list[int]) -> None:
+    done = acknowledge(keys, actor=username(request), now=timezone.now())
+    _say(request, done, len(keys), "{} looked after by you: not told again until over.")
+
+
+def _mute(request: HttpRequest, keys: list[int], until: datetime) -> None:
+    done = mute(keys, until=until, actor=username(request), now=timezone.now())
+    _say(request, done, len(keys), f"{{}} muted until {until:%d %b %H:%M} UTC.")
+
+
+def _unmute(request: HttpRequest, keys: list[int]) -> None:
+    done = unmute(keys, actor=username(request), now=timezone.now())
+    _say(request, done, len(keys), "{} no longer muted.")
+
+
+def _say(request: HttpRequest, done: int, chosen: int, words: str) -> None:
+    many = "1 alert is" if done == 1 else f"{done} alerts are"
+    left = f"{chosen - done} of them {'is' if chosen - done == 1 else 'are'} over: nothing to do."
+    tell(request, done=words.format(many) if done else "", refused=left if chosen > done else "")

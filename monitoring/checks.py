@@ -1,0 +1,52 @@
+"""What is half configured about alerts; Django says so with every command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core import checks
+from django.core.checks import CheckMessage, register
+from sentry_sdk.utils import BadDsn, Dsn
+
+
+@register()
+def people_can_be_told(app_configs: Sequence[AppConfig] | None = None, **options: Any) -> list[CheckMessage]:
+    return list(doubts(settings.CONFIG))
+
+
+def doubts(config: Any) -> Iterator[CheckMessage]:
+    if config.smtp_url and not config.alert_email_to:
+        yield checks.Warning(
+            "SMTP_URL is set and ALERT_EMAIL_TO is not: nobody gets alerts by e-mail.",
+            hint="Set ALERT_EMAIL_TO=someone@example.com,other@example.com, or leave SMTP_URL empty.",
+            id="monitoring.W001",
+        )
+    if config.alert_email_to and not config.smtp_url:
+        yield checks.Warning(
+            "ALERT_EMAIL_TO is set and SMTP_URL is not: nobody gets alerts by e-mail.",
+            hint="Set SMTP_URL=smtp+starttls://user:password@host:587, or leave ALERT_EMAIL_TO empty.",
+            id="monitoring.W002",
+        )
+    if config.alert_webhook_secret and not config.alert_webhook_url:
+        yield checks.Warning(
+            "ALERT_WEBHOOK_SECRET is set and ALERT_WEBHOOK_URL is not: nothing is posted.",
+            hint="Set ALERT_WEBHOOK_URL, or leave ALERT_WEBHOOK_SECRET empty.",
+            id="monitoring.W003",
+        )
+    if config.sentry_dsn and not _is_dsn(config.sentry_dsn):
+        yield checks.Warning(
+            "SENTRY_DSN is none: nothing is sent to Sentry.",
+            hint="It looks like https://key@host/number; copy it from the project's settings there.",
+            id="monitoring.W004",
+        )
+
+
+def _is_dsn(text: str) -> bool:
+    try:
+        Dsn(text)
+    except BadDsn:
+        return False
+    return True

@@ -1,0 +1,40 @@
+"""Says how much a match matters."""
+
+from __future__ import annotations
+
+import getpass
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from scraping import importance
+from scraping.models import Importance
+from scraping.queries import find_match
+
+AUTO = "auto"
+WORDS = {level.name.lower(): level for level in Importance}
+
+
+class Command(BaseCommand):
+    help = (
+        "Say how much a match matters: high (read more often, first when there is too much to do), normal, low, or "
+        "auto, which gives it back to the rules of config/importance.yaml."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("match", help="Its number, or its key at a source, such as crex_13KM.")
+        parser.add_argument("importance", choices=[*WORDS, AUTO])
+        parser.add_argument("--by", default="", help="Who decides; written into the audit. Default: the login name.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        match = find_match(options["match"])
+        if match is None:
+            raise CommandError(
+                f"Nothing was changed: there is no match {options['match']}. "
+                "`manage.py watch --once` lists the live ones."
+            )
+        actor = options["by"] or getpass.getuser()
+        changed = importance.set_by_hand(match.pk, WORDS.get(options["importance"]), actor=actor)
+        by = "a person's word" if changed.is_importance_fixed else "the rules"
+        self.stdout.write(f"{changed}: importance {Importance(changed.importance).label.lower()}, by {by}.")

@@ -1,0 +1,137 @@
+"""The live watch as a table, for whoever is on call: the stalest first, with how often each is read, and why."""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+import orjson
+from django.core.management.base import BaseCommand
+from django.db import close_old_connections
+from django.utils import timezone
+
+from scraping import records
+from scraping.management.tables import Cell, table
+from scraping.models import Importance
+from scraping.records import WatchRecord
+
+FRESH_SECONDS, OLD_SECONDS = 10.0, 60.0
+LONGEST_TITLE, LONGEST_REASON = 34, 40
+HEADINGS = ("MATCH", "WHAT", "PRIORITY", "MATTERS", "AGE", "EVERY", "WHY", "NEXT", "ERRORS", "SOURCES", "STATE")
+CLEAR = "\x1b[H\x1b[2J"
+
+
+class Command(BaseCommand):
+    help = "Show the watch over live matches, the stalest first; refreshed until Ctrl-C."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--once", action="store_true", help="Print it once.")
+        parser.add_argument("--json", action="store_true", help="Once, as one JSON list.")
+        parser.add_argument(
+            "--all", action="store_true", help="Also what has not begun, and what is over and still read."
+        )
+        parser.add_argument("--paused", action="store_true", help="Only what is paused.")
+        parser.add_argument("--every", type=float, default=2.0, help="Seconds between two looks. Default: 2.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["json"]:
+            found = [one.document() for one in _found(options, timezone.now())]
+            self.stdout.write(orjson.dumps(found, option=orjson.OPT_UTC_Z).decode())
+            return
+        if options["once"]:
+            self._show(options)
+            return
+        try:
+            while True:
+                self._show(options, before=CLEAR if self.stdout.isatty() else "")
+                close_old_connections()
+                time.sleep(max(0.2, options["every"]))
+        except KeyboardInterrupt:
+            return
+
+    def _show(self, options: dict[str, Any], *, before: str = "") -> None:
+        now = timezone.now()
+        found = _found(options, now)
+        lines = [summary(found, now)]
+        if found:
+            lines += table(HEADINGS, [row(one, now) for one in found], is_coloured=self.stdout.isatty())
+        self.stdout.write(before + "\n".join(lines))
+        self.stdout.flush()
+
+
+def _found(options: dict[str, Any], now: datetime) -> list[WatchRecord]:
+    if options["paused"]:
+        return records.paused(now)
+    return records.stalest_first(now) if options["all"] else records.live(now)
+
+
+def summary(found: list[WatchRecord], now: datetime) -> str:
+    if not found:
+        return (
+            f"{now:%H:%M:%S} UTC  nothing to watch: no such match is known. `manage.py watch --all` shows the others."
+        )
+    ages = [one.age_seconds for one in found if one.age_seconds is not None]
+    counted = {
+        "silent": sum(bool(one.rung) for one in found),
+        "frozen": sum(one.frozen_at is not None for one in found),
+        "paused": sum(one.is_paused for one in found),
+        "never read": sum(one.age_seconds is None for one in found),
+    }
+    words = [f"{len(found)} {'match' if len(found) == 1 else 'matches'}", f"oldest {_seconds(max(ages, default=None))}"]
+    return f"{now:%H:%M:%S} UTC  " + ", ".join([*words, *(f"{n} {name}" for name, n in counted.items() if n)])
+
+
+def row(one: WatchRecord, now: datetime) -> tuple[Cell, ...]:
+    return (
+        Cell(one.keys[0] if one.keys else str(one.match_id)),
+        Cell(_cut(one.title, LONGEST_TITLE)),
+        Cell(one.priority.name.lower()),
+        Cell(
+            one.importance.name.lower() + ("!" if one.is_importance_fixed else ""),
+            "bold" if one.importance == Importance.HIGH else "",
+        ),
+        Cell(_seconds(one.age_seconds), _age_colour(one), is_number=True),
+        Cell(_seconds(one.interval_seconds), is_number=True),
+        Cell(_cut(one.pace_reason, LONGEST_REASON)),
+        Cell(_next(one), "yellow" if one.next_poll_in is not None and one.next_poll_in < -OLD_SECONDS else "", True),
+        Cell(_errors(one), "red" if one.consecutive_failures else "", is_number=True),
+        Cell("+".join(one.sources) or "none"),
+        Cell(_state(one, now), "red" if one.frozen_at else "yellow"),
+    )
+
+
+def _age_colour(one: WatchRecord) -> str:
+    if one.age_seconds is None or one.is_paused:
+        return "yellow"
+    return "green" if one.age_seconds <= FRESH_SECONDS else "yellow" if one.age_seconds <= OLD_SECONDS else "red"
+
+
+def _next(one: WatchRecord) -> str:
+    if one.next_poll_in is None:
+        return "-"
+    return _seconds(one.next_poll_in) if one.next_poll_in >= 0 else f"late {_seconds(-one.next_poll_in)}"
+
+
+def _errors(one: WatchRecord) -> str:
+    return f"{one.consecutive_failures}" if one.errors < 1 else f"{one.consecutive_failures} +{one.errors:.0f}"
+
+
+def _state(one: WatchRecord, now: datetime) -> str:
+    if one.is_paused:
+        return f"paused until {one.pause_until:%H:%M:%S}: {_cut(one.pause_reason, LONGEST_REASON)}"
+    return one.silence(now)
+
+
+def _seconds(seconds: float | None) -> str:
+    if seconds is None:
+        return "never"
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def _cut(text: str, most: int) -> str:
+    plain = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return plain if len(plain) <= most else plain[: most - 1] + "…"

@@ -1,0 +1,124 @@
+"""What people do about alerts and messages in the admin; each is written to the audit."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from monitoring.alerts import outbox
+from monitoring.alerts.registry import close_alert, raise_alert
+from monitoring.alerts.telling import Rules
+from monitoring.models import Alert, AlertMessage, AuditEntry, Channel, Severity
+from tests.admin.test_actions import act
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both]
+RULES = Rules(timedelta(), timedelta(), 30)
+
+
+def make_alert(key: str = "stale:7", severity: Severity = Severity.CRITICAL, minutes: float = 5) -> Alert:
+    raise_alert(key, severity, f"trouble with {key}", {}, timezone.now() - timedelta(minutes=minutes))
+    return Alert.objects.get(key=key)
+
+
+def make_message() -> AlertMessage:
+    make_alert()
+    outbox.queue_due([Channel.WEBHOOK], RULES, base_url="", now=timezone.now())
+    return AlertMessage.objects.get()
+
+
+class TestAlerts:
+    def test_what_stands_comes_first_and_critical_before_warnings(self, admin_client: Client) -> None:
+        make_alert("over", minutes=1)
+        close_alert("over", timezone.now())
+        make_alert("later", Severity.WARNING, minutes=2)
+        make_alert("first", minutes=60)
+        page = admin_client.get(reverse("admin:monitoring_alert_changelist")).content.decode()
+        places = [page.index(f"trouble with {key}") for key in ("first", "later", "over")]
+        assert places == sorted(places)
+        assert "stands for 1\xa0hour" in page
+
+    def test_acknowledge_says_who_looks_after_it(self, admin_client: Client) -> None:
+        alert, over = make_alert(), make_alert("over")
+        close_alert("over", timezone.now())
+        page = act(admin_client, "monitoring_alert", "acknowledge", alert, over)
+        alert.refresh_from_db()
+        assert (alert.acknowledged_by, alert.acknowledged_at is not None) == ("admin", True)
+        assert "1 alert is looked after by you" in page
+        assert "1 of them is over: nothing to do." in page
+        assert AuditEntry.objects.filter(actor="admin", action_type="alert_acknowledged", target="stale:7").count() == 1
+
+    @pytest.mark.parametrize(("action", "hours"), [("mute_for_an_hour", (0.9, 1.1)), ("mute_until_tomorrow", (6, 30))])
+    def test_mute_and_unmute(self, admin_client: Client, action: str, hours: tuple[float, float]) -> None:
+        alert = make_alert()
+        page = act(admin_client, "monitoring_alert", action, alert)
+        alert.refresh_from_db()
+        assert alert.muted_until is not None
+        low, high = (timedelta(hours=each) for each in hours)
+        assert low < alert.muted_until - timezone.now() < high
+        assert "1 alert is muted until" in page
+        act(admin_client, "monitoring_alert", "unmute", alert)
+        alert.refresh_from_db()
+        assert alert.muted_until is None
+        assert set(AuditEntry.objects.values_list("action_type", flat=True)) == {"alert_muted", "alert_unmuted"}
+
+    def test_on_its_own_page_it_asks_first(self, admin_client: Client) -> None:
+        alert = make_alert()
+        for action in ("acknowledge_one", "mute_one"):
+            url = reverse(f"admin:monitoring_alert_{action}", args=[alert.pk])
+            assert admin_client.get(url).status_code == 200
+            alert.refresh_from_db()
+            assert action == "mute_one" or alert.acknowledged_at is None
+            assert admin_client.post(url, {"_form_submitted": "on"}).status_code == 302
+        alert.refresh_from_db()
+        assert (alert.acknowledged_by, alert.muted_until is not None) == ("admin", True)
+        admin_client.post(reverse("admin:monitoring_alert_unmute_one", args=[alert.pk]), {"_form_submitted": "on"})
+        alert.refresh_from_db()
+        assert alert.muted_until is None
+
+    def test_needs_the_permission(self, client: Client) -> None:
+        viewer = User.objects.create_user("viewer", is_staff=True)
+        viewer.user_permissions.add(Permission.objects.get(codename="view_alert"))
+        client.force_login(viewer)
+        alert = make_alert()
+        act(client, "monitoring_alert", "acknowledge", alert)
+        alert.refresh_from_db()
+        assert alert.acknowledged_at is None
+
+    def test_its_page_says_what_to_do_and_who_was_told(self, admin_client: Client) -> None:
+        message = make_message()
+        alert = Alert.objects.get()
+        page = admin_client.get(reverse("admin:monitoring_alert_change", args=[alert.pk])).content.decode()
+        assert "If it lasts, open the match" in page
+        assert reverse("admin:monitoring_alertmessage_change", args=[message.pk]) in page
+
+
+class TestMessages:
+    def test_send_again_gives_all_attempts_to_what_did_not_get_through(self, admin_client: Client) -> None:
+        message = make_message()
+        claimed = outbox.claim_next(Channel.WEBHOOK, timezone.now())
+        assert claimed is not None
+        outbox.note_failed(claimed, "answered 404", now=timezone.now(), again_after=None, is_final=True)
+        page = admin_client.get(reverse("admin:monitoring_alertmessage_changelist")).content.decode()
+        assert "given up" in page
+        assert "answered 404" in page
+        assert "1 is tried again now." in act(admin_client, "monitoring_alertmessage", "send_again", message)
+        message.refresh_from_db()
+        assert (message.given_up_at, message.attempts, message.error) == (None, 0, "")
+        assert AuditEntry.objects.get().action_type == "message_again"
+
+    def test_what_was_sent_is_left_alone(self, admin_client: Client) -> None:
+        message = make_message()
+        AlertMessage.objects.update(sent_at=timezone.now())
+        assert "1 had been sent" in act(admin_client, "monitoring_alertmessage", "send_again", message)
+        assert not AuditEntry.objects.exists()
+
+    @pytest.mark.parametrize(("state", "number"), [("waits", 1), ("sent", 0), ("given_up", 0)])
+    def test_can_be_narrowed_down(self, admin_client: Client, state: str, number: int) -> None:
+        message = make_message()
+        page = admin_client.get(reverse("admin:monitoring_alertmessage_changelist"), {"state": state}).content.decode()
+        assert (message.subject in page) is bool(number)

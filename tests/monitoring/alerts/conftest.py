@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+
+from tests.monitoring.alerts.servers import HttpTaker, SmtpTaker, make_certificate
+
+
+@pytest.fixture
+def hook() -> Iterator[HttpTaker]:
+    with HttpTaker() as taker:
+        yield taker
+
+
+@pytest.fixture
+def mailbox() -> Iterator[SmtpTaker]:
+    with SmtpTaker() as taker:
+        yield taker
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_certificate(tmp_path_factory.mktemp("tls"))
+
+
+class Configure:
+    def __init__(self, settings: Any) -> None:
+        self._settings = settings
+
+    def __call__(self, **values: Any) -> None:
+        self._settings.CONFIG = replace(self._settings.CONFIG, **values)
+
+
+@pytest.fixture
+def configure(settings: Any) -> Configure:
+    """Set variables of the configuration for one test."""
+    assert django_settings.configured
+    return Configure(settings)

@@ -1,0 +1,281 @@
+"""Each channel against a real server: what arrives, and what becomes of it when it does not."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import hmac
+import json
+import re
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from monitoring.alerts.channels import Outgoing, PutOff, Refused
+from monitoring.alerts.channels.mail import Mail
+from monitoring.alerts.channels.posting import post, seconds_of
+from monitoring.alerts.channels.sentry import Sentry
+from monitoring.alerts.channels.webhook import Webhook
+from monitoring.alerts.telling import Event
+from monitoring.alerts.wording import Told, document
+from monitoring.models import Alert, Severity
+from tests.factories import NOW
+from tests.monitoring.alerts.servers import HttpTaker, SmtpTaker
+
+
+def message(*told: Told, severity: Severity = Severity.CRITICAL, thread: tuple[str, ...] = ()) -> Outgoing:
+    body = document(
+        told or (Told(alert(), Event.RAISED),), severity=severity, is_digest=False, base_url="https://vl.test", now=NOW
+    )
+    return Outgoing(body, NOW, thread)
+
+
+def alert(key: str = "stale:7", summary: str = "India - Australia has had no update for 5 min", **more: Any) -> Alert:
+    values = {"pk": 3, "severity": "critical", "detail": {"match_id": 7}, "opened_at": NOW, "last_seen_at": NOW}
+    return Alert(key=key, summary=summary, **values | more)
+
+
+class TestWebhook:
+    def test_posts_the_document(self, hook: HttpTaker) -> None:
+        sent = message()
+        assert Webhook(hook.url).send(sent) == "answered 200"
+        (got,) = hook.got
+        assert got.path == "/hook/s3cret?x=1"
+        assert got.headers["content-type"] == "application/json"
+        assert got.headers["idempotency-key"] == sent.id
+        assert "x-victoryline-signature" not in got.headers
+        body = json.loads(got.body)
+        assert (body["version"], body["event"], body["severity"]) == (1, "raised", "critical")
+        assert body["text"].startswith("CRITICAL: India - Australia has had no update for 5 min")
+        (entry,) = body["alerts"]
+        assert (entry["key"], entry["detail"], entry["count"]) == ("stale:7", {"match_id": 7}, 1)
+        assert entry["url"] == "https://vl.test/admin/monitoring/alert/3/change/"
+
+    def test_signs_it_so_that_the_snippet_of_the_handbook_can_tell(self, hook: HttpTaker) -> None:
+        Webhook(hook.url, "k3y").send(message())
+        (got,) = hook.got
+        is_ours = snippet()["is_ours"]
+        assert is_ours(b"k3y", got.headers, got.body)
+        assert not is_ours(b"k3y", got.headers, got.body + b" ")
+        assert not is_ours(b"other", got.headers, got.body)
+        old = str(int(time.time()) - 301)
+        forged = hmac.new(b"k3y", old.encode() + b"." + got.body, hashlib.sha256).hexdigest()
+        late = {"x-victoryline-timestamp": old, "x-victoryline-signature": f"v1={forged}"}
+        assert not is_ours(b"k3y", late, got.body)
+
+    @pytest.mark.parametrize(
+        ("status", "headers", "error", "seconds"),
+        [
+            pytest.param(404, {}, Refused, None, id="not there"),
+            pytest.param(401, {}, Refused, None, id="not allowed"),
+            pytest.param(302, {"Location": "http://127.0.0.1:9/"}, Refused, None, id="sent elsewhere"),
+            pytest.param(503, {}, PutOff, None, id="out of order"),
+            pytest.param(408, {}, PutOff, None, id="too slow"),
+            pytest.param(429, {"Retry-After": "30"}, PutOff, 30, id="too many"),
+            pytest.param(503, {"Retry-After": "999999"}, PutOff, 3600, id="an hour at most"),
+        ],
+    )
+    def test_says_what_became_of_it(
+        self, hook: HttpTaker, status: int, headers: dict[str, str], error: type[Exception], seconds: float | None
+    ) -> None:
+        hook.status, hook.headers = status, headers
+        with pytest.raises(error) as raised:
+            Webhook(hook.url).send(message())
+        assert str(status) in str(raised.value)
+        assert "s3cret" not in str(raised.value)
+        assert getattr(raised.value, "seconds", None) == seconds
+        assert len(hook.got) == 1, "no redirect is followed"
+
+    def test_a_server_that_hangs_costs_seconds(self, hook: HttpTaker) -> None:
+        hook.hangs.set()
+        with pytest.raises(PutOff, match=r"did not answer within 0\.2 s"):
+            post(hook.url, b"{}", {}, timeout=0.2)
+
+    def test_nobody_there(self) -> None:
+        with pytest.raises(PutOff, match=r"127\.0\.0\.1 cannot be reached"):
+            Webhook("http://127.0.0.1:1/s3cret").send(message())
+
+    def test_its_secrets_are_not_shown(self) -> None:
+        assert "s3cret" not in repr(Webhook("http://x/s3cret", "s3cret"))
+
+
+def snippet() -> dict[str, Any]:
+    """The piece of Python in the handbook that checks a signature."""
+    text = (Path(settings.BASE_DIR) / "docs" / "operations.md").read_text(encoding="utf-8")
+    found = re.search(r"```python\n(.*?is_ours.*?)```", text, re.DOTALL)
+    assert found
+    names: dict[str, Any] = {}
+    exec(found.group(1), names)  # our own handbook
+    return names
+
+
+def test_retry_after_may_be_a_date() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    assert seconds_of("Thu, 01 Jan 2026 00:00:30 GMT", now) == 30
+    assert seconds_of("Wed, 31 Dec 2025 00:00:30 GMT", now) == 0
+    assert seconds_of("soon", now) is None
+
+
+class TestWording:
+    def test_many_of_a_kind_at_a_source_are_one_line(self) -> None:
+        told = [Told(alert(f"stale:{n}", pk=n), Event.RAISED, "stale:@Crex", "Crex") for n in range(37)]
+        body = message(*told).document
+        assert body["subject"] == "[VictoryLine] CRITICAL: 37 matches at Crex have had no update"
+        assert body["text"].splitlines()[0] == "CRITICAL: 37 matches at Crex have had no update"
+        assert len(body["alerts"]) == 37
+
+    def test_a_document_has_a_largest_size(self) -> None:
+        body = message(*[Told(alert(f"x{n}", pk=n), Event.RAISED) for n in range(400)]).document
+        assert (len(body["alerts"]), body["more"]) == (50, 350)
+        assert body["subject"].endswith("(and 399 more)")
+        assert len(body["subject"]) <= 300
+
+    def test_text_from_outside_calls_nobody_and_breaks_nothing(self) -> None:
+        evil = alert(summary="<!channel> @all\r\nBcc: you@example.com https://me:pass@host/ is dead")
+        body = message(Told(evil, Event.RAISED)).document
+        assert "<!channel>" not in body["text"]
+        assert "@all" not in body["text"]
+        assert "\n" not in body["subject"]
+        assert "pass" not in json.dumps(body)
+
+    def test_details_are_shown_without_secrets(self) -> None:
+        body = message(Told(alert(detail={"api_key": "s3cret", "url": "https://a:b@host/"}), Event.RAISED)).document
+        assert body["alerts"][0]["detail"] == {"api_key": "***", "url": "https://***:***@host/"}
+
+    def test_says_how_often_it_came(self) -> None:
+        body = message(Told(alert(), Event.AGAIN, times=4)).document
+        assert "again: India - Australia has had no update for 5 min (4 times in a day)" in body["text"]
+
+    def test_an_end(self) -> None:
+        body = message(Told(alert(closed_at=NOW), Event.OVER)).document
+        assert body["event"] == "over"
+        assert body["subject"].startswith("[VictoryLine] OVER: India - Australia")
+
+
+class TestMail:
+    def mail(self, taker: SmtpTaker, scheme: str = "smtp", login: str = "") -> Mail:
+        return Mail(f"{scheme}://{login}127.0.0.1:{taker.port}", "vl@example.com", ("ops@example.com",), timeout=2)
+
+    def test_says_what_happened_what_is_safe_and_what_to_do(self, mailbox: SmtpTaker) -> None:
+        sent = message()
+        assert self.mail(mailbox).send(sent) == "127.0.0.1 took it for 1 of 1"
+        (got,) = mailbox.got
+        assert got["Subject"] == "[VictoryLine] CRITICAL: India - Australia has had no update for 5 min"
+        assert (got["From"], got["To"], got["Importance"]) == ("vl@example.com", "ops@example.com", "high")
+        text = got.get_content()
+        assert "CRITICAL, raised: India - Australia has had no update for 5 min" in text
+        assert "What is safe: What is known of the match stays served" in text
+        assert "What to do:   If it lasts, open the match" in text
+        assert "https://vl.test/admin/monitoring/alert/3/change/" in text
+
+    def test_is_one_thread_from_the_beginning_to_the_end(self, mailbox: SmtpTaker) -> None:
+        first = message()
+        self.mail(mailbox).send(first)
+        self.mail(mailbox).send(message(Told(alert(closed_at=NOW), Event.OVER), thread=(first.id,)))
+        beginning, end = mailbox.got
+        assert end["In-Reply-To"] == beginning["Message-ID"]
+        assert end["References"] == beginning["Message-ID"]
+
+    @pytest.mark.parametrize("scheme", ["smtps", "smtp+starttls"])
+    def test_tls_with_a_certificate_that_is_trusted(
+        self, scheme: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        with SmtpTaker(certificate, scheme == "smtps", password="pa:ss") as taker:
+            self.mail(taker, scheme, "me:pa%3Ass@").send(message())
+            assert (taker.logins, taker.were_encrypted, len(taker.got)) == (["me"], [True], 1)
+
+    @pytest.mark.parametrize("scheme", ["smtps", "smtp+starttls"])
+    def test_a_certificate_that_nobody_trusts_gets_neither_message_nor_password(
+        self, scheme: str, certificate: Path
+    ) -> None:
+        with SmtpTaker(certificate, scheme == "smtps", password="pass") as taker:
+            with pytest.raises(PutOff, match=r"certificate of 127\.0\.0\.1 is not trusted"):
+                self.mail(taker, scheme, "me:pass@").send(message())
+            assert (taker.logins, taker.got) == ([], [])
+
+    def test_a_server_without_tls_is_not_told_in_the_clear(self, mailbox: SmtpTaker) -> None:
+        with pytest.raises(Refused, match="Check the scheme of SMTP_URL"):
+            self.mail(mailbox, "smtp+starttls").send(message())
+        assert not mailbox.got
+
+    def test_a_wrong_password(self, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        with (
+            SmtpTaker(certificate, True, password="right") as taker,
+            pytest.raises(Refused, match="name and password") as raised,
+        ):
+            self.mail(taker, "smtps", "me:wr0ng@").send(message())
+        assert "wr0ng" not in str(raised.value)
+
+    @pytest.mark.parametrize(
+        ("verb", "answer", "error"),
+        [
+            pytest.param("MAIL", "451 later", PutOff, id="later"),
+            pytest.param("MAIL", "552 too much", Refused, id="never"),
+            pytest.param("RCPT", "550 unknown", Refused, id="nobody of that name"),
+        ],
+    )
+    def test_says_what_became_of_it(self, mailbox: SmtpTaker, verb: str, answer: str, error: type[Exception]) -> None:
+        mailbox.answers[verb] = answer
+        with pytest.raises(error):
+            self.mail(mailbox).send(message())
+
+    def test_nobody_there(self) -> None:
+        with pytest.raises(PutOff, match="cannot be reached"):
+            Mail("smtp://127.0.0.1:1", "a@example.com", ("b@example.com",), timeout=2).send(message())
+
+
+@pytest.mark.requirement("FS-17")
+class TestSentry:
+    def events(self, hook: HttpTaker) -> list[dict[str, Any]]:
+        bodies = [gzip.decompress(got.body) if got.body[:2] == b"\x1f\x8b" else got.body for got in hook.got]
+        return [json.loads(body.splitlines()[2]) for body in bodies]
+
+    def send(self, hook: HttpTaker, *told: Told) -> str:
+        return Sentry(f"http://publickey@127.0.0.1:{hook.port}/42").send(message(*told))
+
+    def test_one_event_an_alert_with_its_key_as_fingerprint(self, hook: HttpTaker) -> None:
+        assert self.send(hook, Told(alert(), Event.RAISED), Told(alert("grade", pk=4), Event.RAISED)) == "took 2 events"
+        assert {got.path for got in hook.got} == {"/api/42/envelope/"}
+        assert "sentry_key=publickey" in hook.got[0].headers["x-sentry-auth"]
+        first, second = self.events(hook)
+        assert (first["fingerprint"], second["fingerprint"]) == (["stale:7"], ["grade"])
+        assert first["level"] == "error"
+        assert first["logentry"]["formatted"] == "India - Australia has had no update for 5 min"
+        assert not {"user", "request", "server_name", "modules"} & first.keys()
+
+    @pytest.mark.parametrize(
+        ("key", "severity", "event", "level"),
+        [
+            ("changed:crex", "critical", "schema_break", "error"),
+            ("layout:7", "critical", "schema_break", "error"),
+            ("blocked:crex", "critical", "anti_bot_challenge", "error"),
+            ("breaker:crex_source", "warning", "circuit_opened", "warning"),
+            ("sparse:crex", "warning", "data_integrity_degraded", "warning"),
+            ("drift:crex:play:venue", "warning", "data_integrity_degraded", "warning"),
+        ],
+    )
+    def test_names_its_events(self, hook: HttpTaker, key: str, severity: str, event: str, level: str) -> None:
+        self.send(hook, Told(alert(key, severity=severity), Event.RAISED))
+        (got,) = self.events(hook)
+        assert (got["tags"]["event"], got["level"]) == (event, level)
+
+    def test_many_of_a_kind_are_one_event(self, hook: HttpTaker) -> None:
+        told = [Told(alert(f"stale:{n}", pk=n), Event.RAISED, "stale:@Crex", "Crex") for n in range(9)]
+        self.send(hook, *told)
+        (got,) = self.events(hook)
+        assert got["logentry"]["formatted"] == "9 matches at Crex have had no update"
+        assert got["fingerprint"] == ["stale:@Crex"]
+
+    def test_ends_are_no_events(self, hook: HttpTaker) -> None:
+        assert self.send(hook, Told(alert(closed_at=NOW + timedelta(minutes=1)), Event.OVER)) == "took 0 events"
+        assert not hook.got
+
+    def test_what_is_no_dsn(self) -> None:
+        with pytest.raises(Refused, match="SENTRY_DSN"):
+            Sentry("nonsense").send(message())

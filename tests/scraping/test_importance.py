@@ -1,0 +1,232 @@
+"""Which matches matter: the rules, the file they are in, and a person's word, which stands above them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitoring.models import AuditEntry
+from scraping import checks, discover, importance
+from scraping.importance import NO_RULES, ImportanceFileError, Named, Rules, judge
+from scraping.models import Importance, Match, MatchLifecycle
+from scraping.payloads import DiscoveredMatch, Sport, Status, Team
+from scraping.scheduler import importance as step
+from scraping.scheduler.importance import follow_rules
+from tests.factories import NOW, cricket_state, make_match, make_ref, make_source, make_unread_match
+from tests.scraping.builders import later, payload_of, read
+
+HIGH, NORMAL, LOW = Importance.HIGH, Importance.NORMAL, Importance.LOW
+OURS = importance.read(Path("config/importance.yaml"))
+
+
+def named(title: str = "", *, sport: str = "cricket", **fields: str) -> Named:
+    return Named(sport, title, **{"team_a": "Kenya", "team_b": "Nepal", **fields})
+
+
+CASES = [
+    ("an ordinary match", named("Kenya vs Nepal, 3rd ODI", series="Nepal tour of Kenya"), NORMAL),
+    ("nothing is known", Named("cricket"), NORMAL),
+    ("a final", named("Kenya vs Nepal, Final"), HIGH),
+    ("in capitals", named("KENYA V NEPAL - FINAL"), HIGH),
+    ("the final of a series", named("Kenya vs Nepal", series="Tri-Series Final"), HIGH),
+    ("by the round alone", named("Kenya v Nepal", round="Final"), HIGH),
+    ("a semi-final", named("Kenya vs Nepal, 1st Semi-Final"), HIGH),
+    ("a semifinal in one word", named("Kenya vs Nepal, 2nd Semifinal"), HIGH),
+    ("semi finals in two", named("Kenya vs Nepal", round="Semi finals"), HIGH),
+    ("a quarter-final", named("Kenya vs Nepal, Quarter-final 3"), HIGH),
+    ("an eliminator", named("Kenya vs Nepal, Eliminator"), HIGH),
+    ("a play-off with a number", named("Kenya vs Nepal, Qualifier 2"), HIGH),
+    ("a qualifier is not a play-off", named("Kenya vs Nepal, World Cup Qualifier"), NORMAL),
+    ("a qualifier for finals day is no final", named("Kenya vs Nepal, Finals Day qualifier"), NORMAL),
+    ("the last Test is no final", named("Kenya vs Nepal, 5th and final Test"), NORMAL),
+    ("a final beside a last day", named("Kenya vs Nepal, Final, final day"), HIGH),
+    ("part of a longer word", named("Kenya vs Nepal, Finale of the Semifinalists"), NORMAL),
+    ("a team called Finalists", named("Finalists vs Nepal", team_a="Finalists"), NORMAL),
+    ("a team called Final", named("The Final FC v Youth United", team_a="The Final FC", team_b="Youth United"), NORMAL),
+    ("a final between teams called so", named("Finals XI vs Nepal, Final", team_a="Finals XI"), HIGH),
+    ("a great series", named(series="ICC Men\N{RIGHT SINGLE QUOTATION MARK}s T20 World Cup 2026"), HIGH),
+    ("a series that only sounds like one", named("Kenya vs Nepal", series="Road to ICC Champions Trophy"), NORMAL),
+    ("a popular team", named("MI vs X", team_a="Mumbai Indians"), HIGH),
+    ("the popular team's women", named("", team_a="Mumbai Indians Women"), NORMAL),
+    ("a popular team's name in another sport", named("", team_a="Liverpool"), NORMAL),
+    ("in its own sport", named("", sport="football", team_a="Chelsea", team_b="Liverpool FC"), HIGH),
+    ("with accents", named("", sport="football", series="Copa America"), HIGH),
+    ("a warm-up", named("Kenya vs Nepal, Warm-up match"), LOW),
+    ("a practice match", named("Kenya vs Nepal, practice match"), LOW),
+    ("friendlies", named("", sport="football", series="Club Friendly Games"), LOW),
+    ("a popular team's friendly", named("", sport="football", series="International Friendly", team_a="Brazil"), LOW),
+    ("youth, by the series", named("Kenya vs Nepal", series="Under-19 Asia Trophy"), LOW),
+    ("youth, by the team", named("", team_a="Kenya U19", team_b="Nepal Under-19"), LOW),
+    ("the final of a youth cup", named("Final", team_a="Kenya U19", team_b="Nepal U19"), NORMAL),
+    ("a last warm-up is no final", named("Kenya vs Nepal, final warm-up"), LOW),
+]
+
+
+@pytest.mark.requirement("FR-025")
+@pytest.mark.parametrize(("label", "match", "expected"), CASES, ids=[case[0] for case in CASES])
+def test_what_our_rules_say(label: str, match: Named, expected: Importance) -> None:
+    assert judge(match, OURS) is expected
+
+
+def test_without_rules_all_matches_are_equal() -> None:
+    assert {judge(match, NO_RULES) for _, match, _ in CASES} == {NORMAL}
+
+
+@given(
+    st.text(max_size=60), st.text(max_size=60), st.text(max_size=30), st.sampled_from(["cricket", "football", "chess"])
+)
+def test_any_text_is_judged(title: str, series: str, team: str, sport: str) -> None:
+    """Titles come from outside, and so do teams."""
+    assert judge(Named(sport, title, series, title, team, title), OURS) in Importance
+
+
+@pytest.fixture
+def rules_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The rules of this test: matches of Kenya matter."""
+    file = tmp_path / "rules.yaml"
+    file.write_text("high: {teams: {cricket: [Kenya]}}", encoding="utf-8")
+    monkeypatch.setattr(settings, "CONFIG", replace(settings.CONFIG, importance_file=file))
+    monkeypatch.setattr(importance, "_remembered", importance._Remembered())
+    monkeypatch.setattr(step, "_followed", None)
+    return file
+
+
+def change(file: Path, text: str) -> None:
+    """As an editor does; file systems count time more coarsely than tests run."""
+    before = file.stat().st_mtime
+    file.write_text(text, encoding="utf-8")
+    os.utime(file, (before + 1, before + 1))
+
+
+class TestFile:
+    @pytest.mark.parametrize(
+        ("what", "text", "says"),
+        [
+            ("a level that there is not", "higher: {}", "higher"),
+            ("a word that there is not", "high: {players: [Kohli]}", "players"),
+            ("a sport that there is not", "high: {teams: {chess: [Kenya]}}", "chess"),
+            ("words instead of a list", "high: {occasions: final}", "high.occasions"),
+            ("an empty word", "low: {occasions: ['']}", "low.occasions.0"),
+            ("no YAML", "high: [", "rules.yaml"),
+            ("a list", "- high", "rules.yaml"),
+        ],
+    )
+    def test_a_broken_one_is_an_error_with_its_place(self, rules_file: Path, what: str, text: str, says: str) -> None:
+        rules_file.write_text(text, encoding="utf-8")
+        with pytest.raises(ImportanceFileError, match=says):
+            importance.read(rules_file)
+        (error,) = checks.importance_can_be_judged()
+        assert (error.id, says in error.msg, "IMPORTANCE_FILE" in str(error.hint)) == ("scraping.E002", True, True)
+
+    def test_one_that_is_not_there_is_an_error(self, rules_file: Path) -> None:
+        rules_file.unlink()
+        assert [error.id for error in checks.importance_can_be_judged()] == ["scraping.E002"]
+        assert importance.current() == NO_RULES
+
+    def test_a_good_one_is_none(self, rules_file: Path) -> None:
+        assert checks.importance_can_be_judged() == []
+
+    def test_an_empty_one_has_no_rules(self, rules_file: Path) -> None:
+        rules_file.write_text("# later\n", encoding="utf-8")
+        assert importance.read(rules_file) == NO_RULES
+
+    def test_is_read_again_when_it_changes(self, rules_file: Path) -> None:
+        first = importance.current()
+        assert importance.current() is first
+        change(rules_file, "low: {teams: {cricket: [Kenya]}}")
+        assert importance.current() == Rules.model_validate({"low": {"teams": {"cricket": ["Kenya"]}}})
+
+    def test_one_that_breaks_leaves_the_rules_as_they_were(
+        self, rules_file: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        before = importance.current()
+        change(rules_file, "high: [")
+        assert importance.current() == before
+        assert importance.current() == before
+        assert caplog.text.count("The rules of importance cannot be read") == 1
+
+
+@pytest.mark.both
+@pytest.mark.django_db
+@pytest.mark.usefixtures("rules_file")
+@pytest.mark.requirement("FR-025")
+class TestMatches:
+    def found(self, **fields: Any) -> DiscoveredMatch:
+        values = {"teams": (Team(name="Kenya"), Team(name="Nepal")), "sport": Sport.CRICKET, "status": Status.LIVE}
+        url = "https://crex.example/m/1"
+        return DiscoveredMatch(source_event_id="1", url=url, title="Kenya v Nepal", **values | fields)
+
+    def test_one_that_is_discovered_is_judged(self) -> None:
+        discover.register(make_source(), [self.found()], now=NOW)
+        assert Match.objects.get().importance == HIGH
+
+    def test_one_that_gets_its_name_later_is_judged_then(self) -> None:
+        ref = make_ref(make_unread_match(title="TBC v TBC"), captured_at=None)
+        read(ref, payload_of(ref, cricket_state()))
+        assert Match.objects.get().importance == NORMAL
+        teams = cricket_state().teams.model_copy(update={"team_a": Team(name="Kenya")})
+        read(ref, payload_of(ref, cricket_state(teams=teams), at=later(3)))
+        assert Match.objects.get().importance == HIGH
+
+    def test_a_persons_word_stands(self) -> None:
+        ref = make_ref(make_unread_match(title="TBC v TBC"), captured_at=None)
+        importance.set_by_hand(ref.match_id, LOW, actor="ann")
+        teams = cricket_state().teams.model_copy(update={"team_a": Team(name="Kenya")})
+        read(ref, payload_of(ref, cricket_state(teams=teams)))
+        follow_rules(NOW)
+        assert (Match.objects.get().importance, Match.objects.get().team_a) == (LOW, "Kenya")
+
+    def test_it_can_be_given_back_to_the_rules(self) -> None:
+        match = make_match(team_a="Kenya", title="Kenya v Nepal")
+        importance.set_by_hand(match.pk, LOW, actor="ann")
+        importance.set_by_hand(match.pk, None, actor="ann")
+        match.refresh_from_db()
+        assert (match.importance, match.is_importance_fixed) == (HIGH, False)
+
+    def test_all_known_ones_follow_when_the_rules_change(self, rules_file: Path) -> None:
+        kenya, other = make_match(team_a="Kenya"), make_match(team_a="Nepal")
+        final = make_match(payload={"metadata": {"round_name": "Final"}}, team_a="Oman")
+        over = make_match(team_a="Kenya", lifecycle=MatchLifecycle.ARCHIVED)
+        rows = [kenya, other, final, over]
+
+        def levels() -> list[int]:
+            return [Match.objects.get(pk=row.pk).importance for row in rows]
+
+        assert (follow_rules(NOW), levels()) == (1, [HIGH, NORMAL, NORMAL, NORMAL])
+        assert follow_rules(later(5)) == 0
+        change(rules_file, "{high: {occasions: [final]}, low: {teams: {cricket: [Nepal]}}}")
+        assert (follow_rules(later(10)), levels()) == (3, [NORMAL, LOW, HIGH, NORMAL])
+
+    def test_a_tick_without_a_change_costs_no_query(self, django_assert_num_queries: Any) -> None:
+        follow_rules(NOW)
+        with django_assert_num_queries(0):
+            follow_rules(later(5))
+
+
+@pytest.mark.both
+@pytest.mark.django_db
+@pytest.mark.requirement("FR-025")
+class TestCommand:
+    def run(self, *words: str) -> str:
+        out = StringIO()
+        call_command("set_importance", *words, "--by", "ann", stdout=out)
+        return out.getvalue()
+
+    def test_by_number_and_by_key_and_back(self) -> None:
+        ref = make_ref(make_match(title="Kenya v Nepal"))
+        assert self.run(str(ref.match_id), "high") == "Kenya v Nepal: importance high, by a person's word.\n"
+        assert self.run(ref.key, "auto") == "Kenya v Nepal: importance normal, by the rules.\n"
+        assert set(AuditEntry.objects.values_list("actor", "action_type")) == {("ann", "importance")}
+
+    def test_one_that_there_is_not(self) -> None:
+        with pytest.raises(CommandError, match=r"Nothing was changed: there is no match crex_nope\."):
+            self.run("crex_nope", "high")

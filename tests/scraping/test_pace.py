@@ -1,0 +1,327 @@
+"""How often a match is read, and why: the policies as tables, and the same through the database under a clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scraping.payloads import Status
+from scraping.policies import from_config
+from scraping.resilience.interval import HIGH, LOW, NORMAL, Activity, Pace, plan
+from scraping.resilience.phases import ENDING_POLLS
+from scraping.resilience.scores import ScoreSays
+from scraping.resilience.slowing import MOST_COUNTED, NOT_SLOWED, Slowing, after_error, after_success
+from tests.factories import NOW
+from tests.scraping.builders import later
+from victoryline.env import load
+
+RUSH = "1011011010"  # six of the last ten polls brought something
+HALF = "1010101010"
+
+
+def live(**fields: Any) -> Activity:
+    return Activity(Status.LIVE, **fields)
+
+
+def starts(seconds: float, **fields: Any) -> Activity:
+    return Activity(Status.UPCOMING, later(seconds), **fields)
+
+
+class TestALiveMatch:
+    @pytest.mark.requirement("FR-022")
+    @pytest.mark.parametrize(
+        ("activity", "seconds", "reason"),
+        [
+            pytest.param(live(), 2.5, "in play", id="play"),
+            pytest.param(live(slowed_seconds=5), 5, "slowed by errors", id="after five errors"),
+            pytest.param(live(slowed_seconds=10), 10, "slowed by errors", id="after ten"),
+            pytest.param(live(slowed_seconds=20), 20, "slowed by errors", id="after twenty"),
+            pytest.param(live(recent_changes=RUSH, slowed_seconds=5), 5, "slowed by errors", id="errors in a rush"),
+        ],
+    )
+    def test_has_a_baseline_that_errors_stretch(self, activity: Activity, seconds: float, reason: str) -> None:
+        planned = plan(activity, Pace(), NOW)
+        assert (planned.seconds, planned.reason) == (seconds, reason)
+
+    @pytest.mark.requirement("US5.3", "FR-022", "FR-024")
+    @pytest.mark.parametrize(
+        ("activity", "seconds", "reason"),
+        [
+            pytest.param(live(is_break=True, unchanged_polls=9), 2.5, "in play", id="nine polls of a break"),
+            pytest.param(
+                live(is_break=True, unchanged_polls=10), 30, "a break: no change in 10 polls", id="ten of them"
+            ),
+            pytest.param(live(is_break=True, recent_changes="0" * 9 + "1"), 2.5, "in play", id="then something moves"),
+            pytest.param(
+                live(is_break=True, unchanged_polls=10, slowed_seconds=20),
+                30,
+                "a break: no change in 10 polls",
+                id="a break is slower than what its errors ask for",
+            ),
+            pytest.param(live(unchanged_polls=39), 2.5, "in play", id="a minute and a half between two balls"),
+            pytest.param(
+                live(unchanged_polls=40), 30, "nothing moves: no change in 40 polls", id="too long for play, untold"
+            ),
+            pytest.param(
+                live(unchanged_polls=10, score_says=ScoreSays.INNINGS_DONE),
+                30,
+                "between innings: no change in 10 polls",
+                id="all out, and no word of a break",
+            ),
+            pytest.param(
+                live(unchanged_polls=40, score_says=ScoreSays.MATCH_DONE),
+                2.5,
+                "its end is due: no change in 40 polls",
+                id="won, and the source has not noticed",
+            ),
+            pytest.param(
+                live(unchanged_polls=ENDING_POLLS, score_says=ScoreSays.MATCH_DONE),
+                30,
+                f"nothing moves: no change in {ENDING_POLLS} polls",
+                id="nor ten minutes later",
+            ),
+        ],
+    )
+    def test_is_read_rarely_while_nobody_plays(self, activity: Activity, seconds: float, reason: str) -> None:
+        planned = plan(activity, Pace(), NOW)
+        assert (planned.seconds, planned.reason) == (seconds, reason)
+
+    @pytest.mark.requirement("US5.4", "FR-022")
+    @pytest.mark.parametrize(
+        ("changes", "seconds", "reason"),
+        [
+            pytest.param(RUSH, 2, "a rush: 6 of 10 polls brought something", id="more than half"),
+            pytest.param("1" * 10, 2, "a rush: 10 of 10 polls brought something", id="all of them"),
+            pytest.param(HALF, 2.5, "in play", id="half of them"),
+            pytest.param("111111", 2.5, "in play", id="too few polls to tell"),
+        ],
+    )
+    def test_is_read_more_often_in_a_rush(self, changes: str, seconds: float, reason: str) -> None:
+        planned = plan(live(recent_changes=changes), Pace(), NOW)
+        assert (planned.seconds, planned.reason) == (seconds, reason)
+
+    @pytest.mark.requirement("FR-025")
+    @pytest.mark.parametrize(
+        ("fields", "by_importance"),
+        [
+            pytest.param({}, (2.0, 2.5, 5.0), id="play"),
+            pytest.param({"recent_changes": RUSH}, (2.0, 2.0, 2.0), id="a rush is no low activity"),
+            pytest.param({"is_break": True, "unchanged_polls": 10}, (15.0, 30.0, 60.0), id="a break"),
+            pytest.param({"unchanged_polls": 40}, (15.0, 30.0, 60.0), id="nothing moves"),
+            pytest.param({"slowed_seconds": 10}, (10.0, 10.0, 10.0), id="errors"),
+        ],
+    )
+    def test_that_matters_more_is_read_more_often(
+        self, fields: dict[str, Any], by_importance: tuple[float, ...]
+    ) -> None:
+        found = [plan(live(importance=one, **fields), Pace(), NOW).seconds for one in (HIGH, NORMAL, LOW)]
+        assert tuple(found) == by_importance
+
+    @pytest.mark.parametrize(
+        ("variable", "activity", "without"),
+        [
+            pytest.param("ENABLE_ADAPTIVE_POLLING", live(slowed_seconds=20), 2.5, id="errors"),
+            pytest.param("ENABLE_ADAPTIVE_POLLING", live(recent_changes=RUSH), 2.5, id="a rush"),
+            pytest.param("ENABLE_ADAPTIVE_POLLING", live(importance=LOW), 2.5, id="importance"),
+            pytest.param("ENABLE_ADAPTIVE_POLLING", live(is_break=True, unchanged_polls=10), 2.5, id="breaks too"),
+            pytest.param("ENABLE_MATCH_STATE_DETECTION", live(is_break=True, unchanged_polls=10), 2.5, id="a break"),
+            pytest.param("ENABLE_MATCH_STATE_DETECTION", live(unchanged_polls=99), 2.5, id="a silence"),
+        ],
+    )
+    def test_keeps_its_pace_where_that_is_switched_off(self, variable: str, activity: Activity, without: float) -> None:
+        on, off = (from_config(load({variable: word})).pace for word in ("true", "false"))
+        assert plan(activity, on, NOW).seconds != without
+        assert plan(activity, off, NOW).seconds == without
+
+    def test_errors_still_slow_where_only_phases_are_switched_off(self) -> None:
+        assert plan(live(unchanged_polls=99, slowed_seconds=5), Pace(detects_phases=False), NOW).seconds == 5
+
+
+class TestAMatchThatIsNotLive:
+    @pytest.mark.parametrize(
+        ("activity", "seconds", "reason"),
+        [
+            pytest.param(starts(86_400), 300, "it has not begun", id="tomorrow"),
+            pytest.param(starts(1200), 300, "it has not begun", id="in twenty minutes"),
+            pytest.param(starts(600), 150, "it has not begun", id="in ten minutes"),
+            pytest.param(starts(60), 15, "it has not begun", id="in a minute"),
+            pytest.param(starts(8), 5, "it has not begun", id="in a moment"),
+            pytest.param(starts(0), 5, "it should have begun", id="now"),
+            pytest.param(starts(-1800), 5, "it should have begun", id="half an hour ago, and nobody says so"),
+            pytest.param(starts(-3600), 10, "it should have begun", id="an hour ago"),
+            pytest.param(starts(-6 * 3600), 60, "it should have begun", id="six hours ago"),
+            pytest.param(starts(-9 * 86_400), 300, "it should have begun", id="last week"),
+            pytest.param(starts(30, is_postponed=True), 300, "it is postponed", id="put off"),
+            pytest.param(Activity(Status.UPCOMING), 60, "nobody says when it begins", id="without a time"),
+            pytest.param(starts(8, slowed_seconds=20), 20, "slowed by errors", id="soon, but failing"),
+            pytest.param(Activity(Status.COMPLETED, slowed_seconds=20), 300, "it is over", id="completed"),
+            pytest.param(Activity(Status.ABANDONED, unchanged_polls=99), 300, "it is over", id="abandoned"),
+        ],
+    )
+    def test_is_read_as_often_as_its_time_asks_for(self, activity: Activity, seconds: float, reason: str) -> None:
+        planned = plan(activity, Pace(), NOW)
+        assert (planned.seconds, planned.reason) == (seconds, reason)
+
+    @given(st.floats(0, 9e5), st.floats(0, 9e5))
+    def test_closer_is_never_rarer(self, one: float, other: float) -> None:
+        near, far = sorted((one, other))
+        assert plan(starts(near), Pace(), NOW).seconds <= plan(starts(far), Pace(), NOW).seconds
+
+    @given(st.floats(0, 9e5), st.floats(0, 9e5))
+    def test_later_than_its_start_is_never_more_often(self, one: float, other: float) -> None:
+        near, far = sorted((one, other))
+        assert plan(starts(-near), Pace(), NOW).seconds <= plan(starts(-far), Pace(), NOW).seconds
+
+
+activities = st.builds(
+    Activity,
+    status=st.sampled_from(Status),
+    start_time=st.none() | st.integers(-(10**6), 10**6).map(later),
+    is_break=st.booleans(),
+    unchanged_polls=st.integers(0, 500),
+    recent_changes=st.text("01", max_size=10),
+    importance=st.sampled_from((HIGH, NORMAL, LOW)),
+    slowed_seconds=st.sampled_from((0.0, 5.0, 10.0, 20.0)),
+    score_says=st.sampled_from(ScoreSays),
+    is_postponed=st.booleans(),
+)
+paces = st.builds(
+    Pace,
+    baseline_seconds=st.floats(0.5, 60),
+    break_seconds=st.floats(1, 600),
+    is_adaptive=st.booleans(),
+    detects_phases=st.booleans(),
+)
+
+
+@given(activities, paces)
+def test_every_plan_is_a_time_to_come_that_is_explained(activity: Activity, pace: Pace) -> None:
+    planned = plan(activity, pace, NOW)
+    assert 0 < planned.seconds <= 1200
+    assert 0 < len(planned.reason) <= 80
+
+
+@given(activities, paces, st.sampled_from((5.0, 10.0, 20.0)))
+def test_errors_make_nothing_faster(activity: Activity, pace: Pace, seconds: float) -> None:
+    calm, failing = (replace(activity, slowed_seconds=one) for one in (0.0, seconds))
+    assert plan(failing, pace, NOW).seconds >= plan(calm, pace, NOW).seconds
+
+
+CALM = 300.0
+Said = tuple[float, bool]  # seconds, is it an error
+
+
+def told(*said: Said, before: Slowing = NOT_SLOWED) -> Slowing:
+    """After polls at these moments."""
+    slowing, in_a_row = before, 0
+    for seconds, is_error in said:
+        at = later(seconds)
+        in_a_row = in_a_row + 1 if is_error else 0
+        slowing = (
+            after_error(slowing, errors_in_a_row=in_a_row, calm_seconds=CALM, now=at)
+            if is_error
+            else after_success(slowing, now=at)
+        )
+    return slowing
+
+
+def every(seconds: float, number: int, *, good_between: bool = True) -> tuple[Said, ...]:
+    """So many errors, a good answer between each two."""
+    said = [(seconds * (n + half / 2), not half) for n in range(number) for half in range(1 + good_between)]
+    return tuple(said)
+
+
+@pytest.mark.requirement("US5.1", "FR-022")
+class TestErrorsSlow:
+    @pytest.mark.parametrize(
+        ("said", "seconds"),
+        [
+            pytest.param(every(5, 4), 0, id="four errors at twelve a minute"),
+            pytest.param(every(5, 5), 5, id="five"),
+            pytest.param(every(5, 9), 5, id="nine"),
+            pytest.param(every(5, 10), 10, id="ten"),
+            pytest.param(every(5, 20), 20, id="twenty"),
+            pytest.param(every(5, 500), 20, id="no more than that"),
+            pytest.param(every(10, 5), 5, id="six a minute are too many"),
+            pytest.param(every(12, 300), 0, id="five a minute may come for an hour"),
+            pytest.param(every(60, 60), 0, id="so may one a minute"),
+            pytest.param(every(60, 4, good_between=False), 0, id="four in a row, a minute between them"),
+            pytest.param(every(60, 5, good_between=False), 5, id="five in a row count whatever their rate"),
+            pytest.param(every(60, 20, good_between=False), 20, id="and twenty"),
+        ],
+    )
+    def test_step_by_step(self, said: tuple[Said, ...], seconds: float) -> None:
+        assert told(*said).at(later(said[-1][0])) == seconds
+
+    def test_one_good_answer_resets_nothing(self) -> None:
+        slowed = told(*every(5, 10))
+        assert after_success(slowed, now=later(60)).at(later(60)) == 10
+
+    @pytest.mark.parametrize(("quiet_for", "seconds"), [(0.0, 10.0), (299.0, 10.0), (300.0, 0.0), (9000.0, 0.0)])
+    def test_for_five_calm_minutes(self, quiet_for: float, seconds: float) -> None:
+        slowed = told(*every(5, 10, good_between=False))
+        assert slowed.at(later(45 + quiet_for)) == seconds
+
+    def test_errors_that_go_on_keep_it_slow(self) -> None:
+        slowed = told(*every(5, 10, good_between=False))
+        again = told(*[(45 + seconds, True) for seconds in range(10, 290, 10)], before=slowed)
+        assert again.at(later(45 + 280 + 299)) == 20
+
+    def test_after_the_calm_nothing_is_left(self) -> None:
+        assert after_success(told(*every(5, 500)), now=later(2500 + CALM)) == NOT_SLOWED
+
+    def test_a_single_error_after_the_calm_is_like_the_first(self) -> None:
+        slowed = told(*every(5, 500), (2500 + CALM, True))
+        assert slowed == Slowing(1.0, later(2500 + CALM))
+
+    def test_what_is_left_of_a_few_errors_is_no_step(self) -> None:
+        few = told(*every(5, 4))
+        assert (few.level, few.seconds, few.until) == (4, 0, None)
+
+
+polls = st.lists(st.tuples(st.floats(0.1, 400), st.booleans()), max_size=60)
+
+
+def moments(gaps: list[Said]) -> tuple[Said, ...]:
+    at, found = 0.0, []
+    for gap, is_error in gaps:
+        at += gap
+        found.append((at, is_error))
+    return tuple(found)
+
+
+class TestWhateverComes:
+    @given(polls)
+    def test_it_is_bounded_and_a_step_has_an_end(self, gaps: list[Said]) -> None:
+        slowing = told(*moments(gaps))
+        assert 0 <= slowing.level <= MOST_COUNTED
+        assert slowing.seconds in (0, 5, 10, 20)
+        assert bool(slowing.seconds) == (slowing.until is not None)
+
+    @given(polls)
+    def test_it_ends(self, gaps: list[Said]) -> None:
+        said = moments(gaps)
+        end = (said[-1][0] if said else 0) + CALM
+        assert after_success(told(*said), now=later(end)) == NOT_SLOWED
+
+    @given(polls, st.integers(0, 60), st.floats(0.01, 0.99))
+    def test_one_more_error_makes_nothing_faster(self, gaps: list[Said], where: int, part: float) -> None:
+        """Scattered among them, none of them in a row: what counts is how close they are."""
+        errors = [(at, True) for at, _ in moments(gaps)]
+        before = errors[: where % (len(errors) + 1)]
+        after = errors[len(before) :]
+        low, high = (before[-1][0] if before else 0.0), (after[0][0] if after else 9e4)
+        more = [*before, (low + (high - low) * part, True), *after]
+        end = later(errors[-1][0]) if errors else NOW
+        assert scattered(errors).at(end) <= scattered(more).at(end)
+
+
+def scattered(said: list[Said]) -> Slowing:
+    slowing = NOT_SLOWED
+    for seconds, _ in said:
+        slowing = after_error(slowing, errors_in_a_row=1, calm_seconds=CALM, now=later(seconds))
+    return slowing

@@ -1,0 +1,270 @@
+"""The record of the watch over each match, its columns, and the table that people on call look at."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection, transaction
+from django.utils import timezone
+
+from scraping import lifecycle, records
+from scraping.management.tables import Cell, table
+from scraping.models import (
+    Importance,
+    Match,
+    MatchLifecycle,
+    MatchRef,
+    Priority,
+    ScraperStatus,
+    ScrapeTask,
+    TaskState,
+)
+from scraping.payloads import Resource, Status
+from scraping.resilience.ladder import Rung
+from scraping.scheduler.ages import write_ages
+from scraping.scheduler.due import open_due_tasks
+from tests.factories import NOW, make_match, make_ref, make_source, make_unread_match
+from tests.scraping.builders import claimed, later, payload_of, read
+
+pytestmark = [pytest.mark.both, pytest.mark.django_db]
+
+
+@pytest.mark.requirement("SO-1")
+class TestRecord:
+    def test_holds_what_is_known_of_the_watch(self) -> None:
+        match = make_match(
+            title="Kenya v Nepal",
+            last_scraper_update=later(-12),
+            priority=Priority.LIVE,
+            importance=Importance.HIGH,
+            consecutive_failure_count=3,
+            total_scrapes=40,
+            total_failures=5,
+        )
+        fields = {"next_poll_at": later(4), "polling_interval_seconds": 5.0, "pace_reason": "slowed by errors"}
+        ref = make_ref(match, **fields)
+        second = make_ref(match, source=make_source("espn", precedence_weight=10), next_poll_at=later(20))
+        (record,) = records.live(NOW)
+        assert (record.match_id, record.keys, record.sources) == (match.pk, (ref.key, second.key), ("crex", "espn"))
+        assert (record.last_update_at, record.age_seconds) == (later(-12), 12.0)
+        assert (record.priority, record.importance, record.is_paused) == (Priority.LIVE, Importance.HIGH, False)
+        assert (record.consecutive_failures, record.total_scrapes, record.total_failures) == (3, 40, 5)
+        assert (record.interval_seconds, record.pace_reason, record.next_poll_in) == (5.0, "slowed by errors", 4.0)
+        assert record.created_at == match.created_at
+
+    def test_counts_are_kept_by_reading_and_failing(self) -> None:
+        ref = make_ref(make_unread_match(), captured_at=None)
+        read(ref, payload_of(ref))
+        lifecycle.after_failed_task(ref.match_id, pause_after=5, pause_seconds=300, now=later(5))
+        (record,) = records.live(later(6))
+        assert (record.total_scrapes, record.total_failures, record.consecutive_failures) == (1, 1, 1)
+        read(ref, payload_of(ref, at=later(9)))
+        (record,) = records.live(later(9))
+        assert (record.consecutive_failures, record.age_seconds) == (0, 0.0)
+
+    def test_stalest_first_and_before_them_what_was_never_read(self) -> None:
+        ages = {age: make_match(last_scraper_update=later(-age), priority=Priority.LIVE) for age in (5, 90, 30)}
+        never = make_unread_match(priority=Priority.IMMINENT)
+        make_match(lifecycle=MatchLifecycle.ARCHIVED, last_scraper_update=later(-900))
+        found = [one.match_id for one in records.stalest_first(NOW)]
+        assert found == [never.pk, ages[90].pk, ages[30].pk, ages[5].pk]
+        found = [one.match_id for one in records.stalest_first(NOW, priority=Priority.LIVE, limit=2)]
+        assert found == [ages[90].pk, ages[30].pk]
+
+    def test_the_paused_ones_with_their_end(self) -> None:
+        make_match()
+        until = {seconds: make_match() for seconds in (300, 60)}
+        for seconds, match in until.items():
+            lifecycle.pause(match_id=match.pk, until=later(seconds), reason="rain", actor="ann", now=NOW)
+        paused = records.paused(NOW)
+        assert [one.match_id for one in paused] == [until[60].pk, until[300].pk]
+        assert (paused[0].is_paused, paused[0].pause_until, paused[0].next_poll_in) == (True, later(60), 60.0)
+        assert paused[0].pause_reason == "rain (by ann)"
+        assert records.paused_ids() == {until[60].pk, until[300].pk}
+        lifecycle.end_pauses(now=later(61))
+        assert records.paused_ids() == {until[300].pk}
+
+    def test_two_queries_for_as_many_as_there_are(self, django_assert_num_queries: Any) -> None:
+        for _ in range(5):
+            make_ref()
+        with django_assert_num_queries(2):
+            assert len(records.live(NOW)) == 5
+
+    @pytest.mark.parametrize(
+        ("rung", "seconds", "words"),
+        [
+            (Rung.GROUND, None, ""),
+            (Rung.HINT, 3, "silent: hinted again 3 s ago"),
+            (Rung.SESSION, 12, "silent: fresh session tried 12 s ago"),
+            (Rung.BROWSER, 119, "silent: fresh browser tried 119 s ago"),
+            (Rung.OTHER_SOURCE, 600, "silent: another source called in 10 min ago"),
+            (Rung.FROZEN, None, "silent: frozen"),
+        ],
+    )
+    def test_says_what_was_tried(self, rung: Rung, seconds: float | None, words: str) -> None:
+        since = None if seconds is None else later(-seconds)
+        assert records.silence_words(rung, since, since, NOW) == words
+
+
+@pytest.mark.requirement("SO-2")
+class TestRequest:
+    @pytest.mark.parametrize(
+        ("status", "starts_in", "priority"),
+        [
+            (Status.LIVE, -60, Priority.LIVE),
+            (Status.UPCOMING, 3599, Priority.IMMINENT),
+            (Status.UPCOMING, 3601, Priority.COMPLETED),
+            (Status.COMPLETED, -9000, Priority.COMPLETED),
+        ],
+    )
+    def test_has_the_priority_of_its_match(self, status: Status, starts_in: float, priority: Priority) -> None:
+        level = lifecycle.priority_of(status, later(starts_in), NOW)
+        assert (level, list(Priority)) == (priority, [0, 1, 2])
+        make_ref(make_match(priority=level), next_poll_at=NOW, captured_at=later(-3))
+        open_due_tasks(NOW)
+        task = ScrapeTask.objects.get()
+        assert (task.priority, task.resource, task.attempt) == (priority, Resource.SCORECARD, 0)
+        assert (task.run_at, task.created_at, task.state) == (NOW, NOW, TaskState.PENDING)
+
+    def test_has_an_id_of_its_own_and_counts_its_attempts(self) -> None:
+        for _ in range(3):
+            make_ref(next_poll_at=NOW, captured_at=later(-3))
+        open_due_tasks(NOW)
+        tasks = list(ScrapeTask.objects.order_by("pk"))
+        assert len({task.request_id for task in tasks}) == 3
+        assert [claimed(task.pk).attempt for task in tasks] == [1, 1, 1]
+
+
+@pytest.mark.requirement("DM-6")
+class TestAges:
+    def ages(self) -> list[int]:
+        return list(Match.objects.order_by("pk").values_list("data_freshness_seconds", flat=True))
+
+    def test_are_written_for_live_matches(self) -> None:
+        for seconds in (7.9, 0, 600):
+            make_match(last_scraper_update=later(-seconds))
+        assert write_ages(NOW) == 2
+        assert self.ages() == [7, 0, 600]
+        assert write_ages(later(5)) == 3
+        assert self.ages() == [12, 5, 605]
+
+    @pytest.mark.parametrize(
+        ("what", "fields", "age"),
+        [
+            ("paused: it ages all the same", {"lifecycle": "PAUSED", "pause_until": later(60)}, 30),
+            ("never read: as old as its discovery", {"last_scraper_update": None, "created_at": later(-50)}, 50),
+            ("a clock that ran ahead", {"last_scraper_update": later(9)}, 0),
+            ("not begun", {"status": "upcoming"}, 0),
+            ("over", {"status": "completed"}, 0),
+            ("archived", {"lifecycle": "ARCHIVED"}, 0),
+        ],
+    )
+    def test_of_others(self, what: str, fields: dict[str, Any], age: int) -> None:
+        make_match(**{"last_scraper_update": later(-30), **fields})
+        write_ages(NOW)
+        assert self.ages() == [age]
+
+    def test_two_statements_for_as_many_as_there_are(self, django_assert_num_queries: Any) -> None:
+        for _ in range(20):
+            make_match(last_scraper_update=later(-3))
+        savepoint = 2  # the test is a transaction already
+        with django_assert_num_queries(2 + savepoint):
+            assert write_ages(NOW) == 20
+
+    def test_the_status_beside_them(self) -> None:
+        """active, stale, stopped, error: each by what happened last."""
+        ref = make_ref(make_unread_match(), captured_at=None)
+        match_id = ref.match_id
+
+        def status() -> str:
+            return Match.objects.get(pk=match_id).scraper_status
+
+        assert status() == ScraperStatus.UNKNOWN
+        read(ref, payload_of(ref))
+        assert status() == ScraperStatus.ACTIVE
+        lifecycle.mark_stale(match_id=match_id, now=later(301))
+        assert status() == ScraperStatus.STALE
+        lifecycle.after_failed_task(match_id, pause_after=5, pause_seconds=300, now=later(302))
+        assert status() == ScraperStatus.ERROR
+        lifecycle.pause(match_id=match_id, until=later(600), reason="test", actor="ann", now=later(303))
+        assert status() == ScraperStatus.STOPPED
+
+
+@pytest.mark.scaled
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.requirement("DM-6")
+def test_a_match_that_is_being_written_is_left_out_and_not_waited_for() -> None:
+    held, free = (make_match(last_scraper_update=later(-9)) for _ in range(2))
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor, transaction.atomic():
+            cursor.execute("BEGIN")
+            cursor.execute("SELECT id FROM scraping_match WHERE id = %s FOR UPDATE", (held.pk,))
+            assert write_ages(NOW) == 1
+            cursor.execute("ROLLBACK")
+    finally:
+        other.close()
+    assert dict(Match.objects.values_list("pk", "data_freshness_seconds")) == {held.pk: 0, free.pk: 9}
+
+
+class TestCommand:
+    def shown(self, *words: str) -> str:
+        out = StringIO()
+        call_command("watch", *words, stdout=out)
+        return out.getvalue()
+
+    def test_the_stalest_first_aligned_and_without_colours(self) -> None:
+        now = timezone.now()
+        rows = (("Kenya v Nepal", 3, "in play"), ("Oman v Uganda, the 2nd of so many one-day matches", 400, "a break"))
+        for title, age, reason in rows:
+            match = make_match(title=title, last_scraper_update=now - timedelta(seconds=age), priority=Priority.LIVE)
+            make_ref(match, now=now, pace_reason=reason)
+        Match.objects.filter(title__startswith="Oman").update(
+            silence_rung=Rung.BROWSER, silence_rung_at=now - timedelta(seconds=240), importance=Importance.HIGH
+        )
+        text = self.shown("--once")
+        head, *lines = text.splitlines()[1:]
+        assert "\x1b" not in text
+        assert [line.index("live") for line in lines] == [head.index("PRIORITY")] * 2
+        assert [word in lines[0] for word in ("7 min", "high", "a break", "Oman v Uganda", "…")] == [True] * 5
+        assert "silent: fresh browser tried 4 min ago" in lines[0]
+        assert ["in play" in lines[1], "2.5 s" in lines[1], "crex" in lines[1]] == [True] * 3
+        assert "2 matches, oldest 7 min, 1 silent" in text.splitlines()[0]
+
+    def test_control_characters_of_a_title_do_not_reach_the_terminal(self) -> None:
+        make_ref(make_match(title="Kenya \x1b[31m v\nNepal"))
+        assert "Kenya [31m v Nepal" in self.shown("--once")
+
+    def test_as_json(self) -> None:
+        ref = make_ref(make_match(priority=Priority.LIVE))
+        (one,) = json.loads(self.shown("--json"))
+        assert (one["match_id"], one["keys"], one["priority"], one["rung"]) == (
+            ref.match_id,
+            [ref.key],
+            "live",
+            "ground",
+        )
+
+    def test_only_live_ones_unless_all_are_wanted(self) -> None:
+        make_ref(make_match(status=Status.UPCOMING))
+        assert "nothing to watch" in self.shown("--once")
+        assert "1 match" in self.shown("--once", "--all")
+
+    def test_the_paused_ones(self) -> None:
+        ref = make_ref()
+        now = timezone.now()
+        until = now + timedelta(minutes=5)
+        lifecycle.pause(match_id=ref.match_id, until=until, reason="rain", actor="ann", now=now)
+        assert f"paused until {until:%H:%M:%S}: rain (by ann)" in self.shown("--once", "--paused")
+        assert MatchRef.objects.count() == 1
+
+
+def test_a_table_is_coloured_only_where_it_is_looked_at() -> None:
+    rows = [(Cell("日本", "red"), Cell("7", is_number=True)), (Cell("ab"), Cell("12", is_number=True))]
+    assert table(("WHO", "AGE"), rows, is_coloured=False) == ["WHO   AGE", "日本    7", "ab     12"]
+    assert table(("WHO", "AGE"), rows, is_coloured=True)[1] == "\x1b[31m日本\x1b[0m    7"

@@ -1,0 +1,138 @@
+"""What an operator changes in the configuration file is taken by whatever begins anew, and by nobody before."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scraping import breakers, lifecycle, policies
+from scraping.engine import Engine
+from scraping.models import Breaker, MatchRef, ScraperStatus
+from scraping.scheduler.pauses import end_pauses
+from scraping.scheduler.restarts import replace_worn_scrapers
+from scraping.scrape import target_of
+from tests.factories import NOW, make_match, make_ref, make_scraper
+from tests.scraping.builders import ScriptedReader, claimed, later, open_task
+from victoryline import env
+
+CALM = "scraper: {lifecycle: {polling_interval: 2.5, staleness_threshold: 300}}"
+PATIENT = "scraper: {lifecycle: {polling_interval: 7, staleness_threshold: 900}}"
+BROKEN = "scraper: {lifecycle: {polling_interval: soon, stale_threshold: 9}}"
+
+
+class File:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._written = 0
+
+    def write(self, text: str) -> None:
+        """Two writes within the clock's tick are two files for whoever looks at the time only."""
+        self._written += 1
+        self.path.write_text(text)
+        os.utime(self.path, (self._written, self._written))
+
+
+@pytest.fixture
+def file(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> File:
+    file = File(tmp_path / "site.yaml")
+    file.write(CALM)
+    settings.LOAD_CONFIG = lambda: env.load({"CONFIG_FILE": str(file.path)})
+    settings.CONFIG = replace(settings.LOAD_CONFIG(), config_file=file.path)
+    monkeypatch.setattr(policies, "_in_use", policies._InUse())
+    return file
+
+
+@pytest.mark.requirement("US2.2")
+class TestReload:
+    def test_takes_a_changed_file_once(self, file: File) -> None:
+        assert policies.current().pace.baseline_seconds == 2.5
+        assert not policies.reload(), "nothing has changed"
+        file.write(PATIENT)
+        assert policies.current().pace.baseline_seconds == 2.5, "nobody has asked yet"
+        assert [policies.reload(), policies.reload()] == [True, False]
+        assert policies.current().pace.baseline_seconds == 7
+        assert policies.current().staleness_threshold_seconds == 900
+
+    def test_says_what_has_changed(self, file: File, caplog: pytest.LogCaptureFixture) -> None:
+        file.write(PATIENT)
+        policies.reload()
+        assert "site.yaml was taken anew" in caplog.text
+        assert "staleness_threshold_seconds 300 is now 900" in caplog.text
+
+    def test_a_file_that_cannot_be_used_changes_nothing(self, file: File, caplog: pytest.LogCaptureFixture) -> None:
+        file.write(BROKEN)
+        assert not policies.reload()
+        assert not policies.reload()
+        refused = [record for record in caplog.records if record.levelname == "ERROR"]
+        assert len(refused) == 1, "told once, not with every look"
+        text = refused[0].getMessage()
+        assert 'POLLING_INTERVAL_SECONDS is "soon"' in text
+        assert "scraper.lifecycle.stale_threshold (site.yaml) is not a known key" in text
+        assert "the numbers in use go on" in text
+        assert policies.current().pace.baseline_seconds == 2.5
+        file.write(PATIENT)
+        assert policies.reload()
+
+    def test_a_file_that_is_gone_changes_nothing(self, file: File, caplog: pytest.LogCaptureFixture) -> None:
+        policies.reload()
+        file.path.unlink()
+        assert [policies.reload(), policies.reload()] == [False, False]
+        assert caplog.text.count("can't be read") == 1
+        assert policies.current().pace.baseline_seconds == 2.5
+
+    def test_the_environment_still_goes_first(self, file: File, settings: Any) -> None:
+        environ = {"CONFIG_FILE": str(file.path), "POLLING_INTERVAL_SECONDS": "3"}
+        settings.LOAD_CONFIG = lambda: env.load(environ)
+        file.write(PATIENT)
+        assert policies.reload()
+        assert policies.current().pace.baseline_seconds == 3
+
+
+@pytest.mark.django_db
+@pytest.mark.requirement("US2.2")
+class TestWhoTakesIt:
+    def test_the_scheduler_when_a_pause_ends(self, file: File) -> None:
+        match = make_match()
+        lifecycle.pause(match_id=match.pk, until=later(300), reason="5 failed tasks", actor="the engine", now=NOW)
+        file.write(PATIENT)
+        assert end_pauses(later(299)) == 0
+        assert policies.current().pace.baseline_seconds == 2.5
+        assert end_pauses(later(301)) == 1
+        assert policies.current().pace.baseline_seconds == 7
+
+    def test_the_scheduler_when_a_scraper_is_replaced(self, file: File) -> None:
+        make_scraper(make_ref(), error_count=11, last_update_time=NOW)
+        file.write(PATIENT)
+        assert replace_worn_scrapers(NOW) == 1
+        assert policies.current().staleness_threshold_seconds == 900
+
+    @pytest.mark.parametrize(
+        ("status", "expected"), [(ScraperStatus.ACTIVE, 2.5), (ScraperStatus.STOPPED, 7.0)], ids=["goes on", "anew"]
+    )
+    def test_a_worker_when_a_match_begins_anew(self, file: File, status: ScraperStatus, expected: float) -> None:
+        ref = make_ref(make_match(scraper_status=status), read_mode="direct", read_mode_since=NOW - timedelta(hours=1))
+        engine = Engine(worker_id="w-1", reader=ScriptedReader(ValueError("unread")), policies=policies.current())
+        file.write(PATIENT)
+        target_of(claimed(open_task(ref)), MatchRef.objects.select_related("source", "match").get(), engine)
+        assert engine.policies.pace.baseline_seconds == expected
+
+    def test_an_engine_follows_what_another_part_of_its_process_has_taken(self, file: File) -> None:
+        engine = Engine(worker_id="w-1", reader=ScriptedReader(ValueError("unread")), policies=policies.current())
+        file.write(PATIENT)
+        policies.reload()
+        assert [engine.take_configuration(), engine.take_configuration()] == [True, False]
+        assert engine.policies.pace.baseline_seconds == 7
+
+    def test_whoever_sees_a_breaker_close(self, file: File) -> None:
+        ref = make_ref(make_match())
+        breaker = Breaker.objects.create(
+            name="crex_1", ref=ref, state="OPEN", open_until=later(60), last_state_change=NOW
+        )
+        file.write(PATIENT)
+        breakers.reset(breaker, actor="Ann", now=NOW)
+        assert policies.current().pace.baseline_seconds == 7

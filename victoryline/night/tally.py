@@ -1,0 +1,36 @@
+"""What became of a source's calls, in the buckets of its window: as the table of outcomes keeps them."""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import datetime, timedelta
+
+from scraping.resilience.window import BUCKET_SECONDS, Bucket, Window, bucket_start, summed
+from victoryline.night.moments import BEGIN
+
+BUCKET = timedelta(seconds=BUCKET_SECONDS)
+
+
+class Tally:
+    def __init__(self) -> None:
+        self._buckets: deque[Bucket] = deque()  # the last one is counted beside it, and put in when somebody looks
+        self._start = self._until = BEGIN - BUCKET
+        self._calls = self._bad = self._retries = 0
+
+    def count(self, now: datetime, *, is_bad: bool, is_retry: bool) -> None:
+        if now >= self._until:
+            self._start = bucket_start(now)
+            self._until = self._start + BUCKET
+            self._buckets.append(Bucket(self._start))
+            self._calls = self._bad = self._retries = 0
+        self._calls += 1
+        self._bad += is_bad
+        self._retries += is_retry
+
+    def window(self, now: datetime, seconds: float, *, since: datetime | None = None) -> Window:
+        start = now - timedelta(seconds=seconds)
+        if self._buckets:
+            self._buckets[-1] = Bucket(self._start, self._calls, self._bad, self._retries)
+        while len(self._buckets) > 1 and self._buckets[0].starts_at < start:
+            self._buckets.popleft()
+        return summed(self._buckets, since=max(start, since) if since else start)
