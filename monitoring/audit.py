@@ -112,5 +112,7 @@ def close(judged: Iterable[AuditEntry]) -> int:
 
 
 def last_recovery_at(since: datetime) -> datetime | None:
-    entry = AuditEntry.objects.filter(action_type__in=RECOVERIES, timestamp__gte=since).order_by("-timestamp").first()
+    """Without those that were never carried out: they could not help."""
+    done = AuditEntry.objects.exclude(outcome=AuditOutcome.FAILED, judged_at__isnull=True)
+    entry = done.filter(action_type__in=RECOVERIES, timestamp__gte=since).order_by("-timestamp").first()
     return entry.timestamp if entry else None

@@ -1,8 +1,8 @@
 """What was promised, measured: the share of time that scrapers were up, and of looks at which the data was fresh.
 
 Both come from the health log, a row a scraper and 15 seconds. Up: the scraper was not failing. In play: it was polled
-at least every five seconds; a break, a match that waits and one that is slowed down after errors are polled less often
-(the log doesn't know the phase). Fresh: the last update was less than ten seconds old.
+at least every five seconds, or only as often as its errors let it, which is no excuse for old data. Breaks and matches
+that wait have other intervals (the log doesn't know the phase). Fresh: the last update was less than ten seconds old.
 
 An hour that is over does not change any more, so its sums are kept; a look at the last day costs one query of the hour
 that runs. Whoever starts with an empty memory works the hours off a few at a time, and says how many are counted.
@@ -21,6 +21,7 @@ from django.db.models import Count, Q, QuerySet
 
 from monitoring.models import HealthLog
 from scraping.models import HealthStatus
+from scraping.resilience import slowing
 
 IN_PLAY_SECONDS = 5
 FRESH_SECONDS = 10
@@ -31,7 +32,9 @@ HOUR = timedelta(hours=1)
 LOOKS_SECONDS = 60.0  # between two looks at the log
 CATCHES_UP_SECONDS = 0.2  # that one look may spend on hours that are over
 IS_UP = ~Q(health_status=HealthStatus.FAILING)
-IS_PLAY = Q(polling_interval_seconds__lte=IN_PLAY_SECONDS)
+IS_PLAY = Q(polling_interval_seconds__lte=IN_PLAY_SECONDS) | Q(
+    polling_interval_seconds__in=[seconds for _, seconds in slowing.STEPS]
+)
 IS_FRESH = IS_PLAY & Q(last_update_age_seconds__lt=FRESH_SECONDS)
 COUNTED = {
     "looks": Count("pk"),

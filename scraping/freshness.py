@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from scraping.payloads import Status
+from scraping.resilience.interval import UPCOMING_LONGEST_SECONDS
 
 FRESH_SECONDS = 10.0
 
@@ -25,7 +26,10 @@ class DataState(StrEnum):
 def data_state(
     *, status: Status, is_paused: bool, is_frozen: bool, age_seconds: float | None, stale_after: float
 ) -> DataState:
-    """A live match is fresh for ten seconds. One that hasn't begun changes seldom and is fresh until it is stale."""
+    """A live match is fresh for ten seconds. One that hasn't begun changes seldom and is fresh until it is stale.
+
+    `stale_after`: the age at which it is, see `measure`.
+    """
     if age_seconds is None:
         return DataState.UNKNOWN
     if status in {Status.COMPLETED, Status.ABANDONED}:
@@ -67,6 +71,7 @@ def measure(
 ) -> Freshness:
     """`paused_until` is None for a match that isn't paused. A clock that ran backwards makes no age negative.
 
+    One that has not begun is read seldom, as it was planned: it is stale when it is late by `stale_after`.
     `frozen_at`: when all had been tried to hear of it, in vain; what was heard since is not frozen.
     """
     age = None if scraped_at is None else max(0.0, (now - scraped_at).total_seconds())
@@ -75,8 +80,15 @@ def measure(
         is_paused=paused_until is not None,
         is_frozen=frozen_at is not None and (scraped_at is None or scraped_at < frozen_at),
         age_seconds=age,
-        stale_after=stale_after,
+        stale_after=stale_after + _planned(status, scraped_at, next_poll_at),
     )
     next_at = None if state == DataState.FINAL else (paused_until or next_poll_at)
     wait = None if next_at is None else max(0.0, (next_at - now).total_seconds())
     return Freshness(state=state, scraped_at=scraped_at, age_seconds=age, next_update_in=wait)
+
+
+def _planned(status: Status, scraped_at: datetime | None, next_poll_at: datetime | None) -> float:
+    """For how long nobody meant to read a match that has not begun."""
+    if status != Status.UPCOMING or scraped_at is None or next_poll_at is None:
+        return 0.0
+    return min(UPCOMING_LONGEST_SECONDS, max(0.0, (next_poll_at - scraped_at).total_seconds()))

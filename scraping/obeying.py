@@ -15,7 +15,6 @@ from scraping import orders
 from scraping.browser.care import Cause
 from scraping.browser.sessions import Sessions
 from scraping.models import OrderKind, WorkerOrder
-from scraping.signals import order_done
 
 logger = logging.getLogger(__name__)
 
@@ -51,14 +50,14 @@ class Orders:
             )
             if order.kind == OrderKind.FRESH_SESSION:
                 self._on_loop(partial(self._sessions.renew, order.source_key))
-                self._done(order, "the next visit begins another session", now)
+                orders.finish(order, outcome="the next visit begins another session", now=now)
             else:
                 self._recycle(order, now)
 
     def _recycle(self, order: WorkerOrder, now: datetime) -> None:
         host = self._sessions.host
         if host.condition is None:
-            self._done(order, "no browser was running: the next read starts one", now)
+            orders.finish(order, outcome="no browser was running: the next read starts one", now=now)
             return
         self._recycling = _Recycling(order, host.generation)
         self._on_loop(partial(host.recycle, Cause.ORDER, f"{order.reason} (asked for by {order.actor})"))
@@ -67,25 +66,12 @@ class Orders:
         asked = self._recycling
         if asked is None:
             return
-        if self._sessions.host.generation > asked.generation:
+        is_replaced = self._sessions.host.generation > asked.generation
+        if is_replaced:
             outcome = f"browser {self._sessions.host.generation} took its place"
         elif asked.order.taken_at and (now - asked.order.taken_at).total_seconds() > LONGEST_SECONDS:
             outcome = "the browser was not replaced in time"
         else:
             return
         self._recycling = None
-        self._done(asked.order, outcome, now)
-
-    def _done(self, order: WorkerOrder, outcome: str, now: datetime) -> None:
-        orders.done([order.pk], outcome=outcome, now=now)
-        order_done.send_robust(
-            sender=WorkerOrder,
-            order_id=order.pk,
-            worker_id=order.worker_id,
-            kind=order.kind,
-            actor=order.actor,
-            reason=order.reason,
-            outcome=outcome,
-            seconds=(now - order.asked_at).total_seconds(),
-            now=now,
-        )
+        orders.finish(asked.order, outcome=outcome, now=now, has_failed=not is_replaced)

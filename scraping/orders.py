@@ -1,7 +1,7 @@
 """What workers are asked to do to themselves: a fresh session, a fresh browser. Sole writer of orders.
 
 An order is a row, so that it outlives whoever gave it; the worker's heartbeat takes it (see heartbeat). One that nobody
-took in time, for its worker is gone, is closed by the scheduler.
+took in time, for its worker is gone, is closed by the scheduler. Its end is announced once, whoever saw it first.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from django.db import IntegrityError, transaction
 
 from scraping.models import OrderKind, Worker, WorkerOrder
+from scraping.signals import order_done
 
 UNTAKEN_AFTER = timedelta(seconds=60)
 WORKER_IS_SILENT_AFTER = timedelta(seconds=15)
@@ -75,7 +76,26 @@ def done(order_ids: Iterable[int], *, outcome: str, now: datetime) -> int:
     )
 
 
+def finish(order: WorkerOrder, *, outcome: str, now: datetime, has_failed: bool = False) -> bool:
+    """`has_failed`: what was asked for did not come about. False where its end is known already."""
+    if not done([order.pk], outcome=outcome, now=now):
+        return False
+    order_done.send_robust(
+        sender=WorkerOrder,
+        order_id=order.pk,
+        worker_id=order.worker_id,
+        kind=order.kind,
+        actor=order.actor,
+        reason=order.reason,
+        outcome=outcome,
+        has_failed=has_failed,
+        seconds=(now - order.asked_at).total_seconds(),
+        now=now,
+    )
+    return True
+
+
 def close_untaken(now: datetime) -> int:
     """Scheduler step. An order whose worker is gone must not keep the next one from being given."""
     late = WorkerOrder.objects.filter(done_at__isnull=True, asked_at__lt=now - UNTAKEN_AFTER)
-    return late.update(done_at=now, outcome="nobody did it in time")
+    return sum(finish(order, outcome="nobody did it in time", now=now, has_failed=True) for order in late)

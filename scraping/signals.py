@@ -14,7 +14,8 @@ matches_joined(match_id, gone_id, reason, actor), matches_kept_apart(match_id, o
 match_incomplete(match_id, missing): it has ended and something of it cannot be had, until match_settled(match_id).
 silence_climbed(match_id, rung: int, rung_name: str, reason: str, detail: dict): a live match is silent, and the next
 thing was tried, until silence_over(match_id, rung: int, seconds: float, source_key: str): it was heard of again.
-order_done(order_id, worker_id, kind, actor, reason, outcome, seconds), importance_set(match_id, importance, actor).
+order_done(order_id, worker_id, kind, actor, reason, outcome, has_failed, seconds), importance_set(match_id, importance,
+actor).
 """
 
 from __future__ import annotations

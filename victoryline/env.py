@@ -416,7 +416,7 @@ class Config:
         secret=True,
     )
     alert_batch_seconds: int = whole(
-        60,
+        300,
         "Warnings that come within this time are told together. Critical alerts are told at once.",
         low=0,
         high=3600,

@@ -16,6 +16,7 @@ from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 
 from monitoring.admin.messages import keys_of, links, page_of, state_of
+from monitoring.admin.places import place_of
 from monitoring.alerts.advice import advice
 from monitoring.alerts.registry import acknowledge, mute, unmute
 from monitoring.models import Alert, Severity
@@ -61,12 +62,12 @@ class AlertAdmin(HistoryAdmin):
     actions = ("acknowledge", "mute_for_an_hour", "mute_until_tomorrow", "unmute")
     actions_detail = ("acknowledge_one", "mute_one", "unmute_one")
     fieldsets = (
-        (None, {"fields": ("summary", "severity", "state", "what_is_safe", "what_to_do")}),
+        (None, {"fields": ("summary", "severity", "state", "what_is_safe", "what_to_do", "look_here")}),
         ("Seen", {"fields": ("key", "opened_at", "last_seen_at", "closed_at", "count", "shown_detail")}),
         ("Told", {"fields": ("shown_told", "told_over_at", "shown_care", "shown_messages")}),
     )
     readonly_fields = (
-        *("state", "what_is_safe", "what_to_do", "shown_detail", "shown_told", "shown_care", "shown_messages"),
+        *("state", "what_is_safe", "what_to_do", "look_here", "shown_detail", "shown_told", "shown_care", "shown_messages"),
     )
 
     @display(description="severity", label=SEVERITY_COLOURS)  # type: ignore[untyped-decorator]
@@ -80,15 +81,15 @@ class AlertAdmin(HistoryAdmin):
     @admin.display(description="state")
     def state(self, alert: Alert) -> str:
         if alert.closed_at is None:
-            return f"stands for {timesince(alert.opened_at, depth=1)}"
-        return f"over after {timesince(alert.opened_at, alert.closed_at, depth=1)}"
+            return f"stands for {_span(alert.opened_at, timezone.now())}"
+        return f"over after {_span(alert.opened_at, alert.closed_at)}"
 
     @admin.display(description="told")
     def shown_told(self, alert: Alert) -> str:
         if not alert.told_count or alert.told_at is None:
             return "nobody"
         times = "once" if alert.told_count == 1 else f"{alert.told_count} times"
-        return f"{times}, {timesince(alert.told_at, depth=1)} ago"
+        return f"{times}, {_span(alert.told_at, timezone.now())} ago"
 
     @admin.display(description="looked after")
     def shown_care(self, alert: Alert) -> str:
@@ -104,6 +105,11 @@ class AlertAdmin(HistoryAdmin):
     @admin.display(description="what to do")
     def what_to_do(self, alert: Alert) -> str:
         return advice(alert.key).do
+
+    @admin.display(description="look here")
+    def look_here(self, alert: Alert) -> SafeString:
+        place = place_of(alert)
+        return links([(place, "where its cause is seen best")] if place != page_of(alert) else [])
 
     @admin.display(description="detail")
     def shown_detail(self, alert: Alert) -> SafeString:
@@ -172,6 +178,11 @@ class AlertAdmin(HistoryAdmin):
     def unmute_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         _unmute(request, [object_id])
         return after_dialog(request, _place(object_id))
+
+
+def _span(since: datetime, until: datetime) -> str:
+    seconds = (until - since).total_seconds()
+    return f"{max(0.0, seconds):.0f} s" if seconds < 60 else timesince(since, until, depth=1)
 
 
 def _place(object_id: int) -> str:

@@ -13,8 +13,8 @@ from django.utils import timezone
 from monitoring import slo
 from monitoring.admin.grades import strip
 from monitoring.admin.history import GRADE_COLOURS
+from monitoring.admin.places import place_of
 from monitoring.admin.recoveries import of_the_last_day
-from monitoring.alerts import causes
 from monitoring.health.grading import Freshness, current_standing
 from monitoring.models import Alert
 from monitoring.queries import MEGABYTE, live_ages, matches_to_watch, updates_last_minute, workers_at_work
@@ -63,36 +63,10 @@ def _alerts() -> list[dict[str, Any]]:
             "summary": alert.summary,
             "opened_at": alert.opened_at,
             "url": reverse("admin:monitoring_alert_change", args=[alert.pk]),
-            "about": _about(alert),
+            "about": place_of(alert),
         }
         for alert in standing[:MOST_ALERTS]
     ]
-
-
-def _about(alert: Alert) -> str:
-    """Where its cause is seen best; the alert itself when we know no better place."""
-    match_id, task_id = alert.detail.get("match_id"), alert.detail.get("task_id")
-    if match_id and alert.key.startswith(causes.DEAD):
-        return f"{reverse('admin:scraping_scrapetask_changelist')}?ref__match__id__exact={match_id}&state__exact=DEAD"
-    if match_id and alert.key.startswith((causes.ERROR_RATE, causes.LAYOUT)):
-        return f"{reverse('admin:scraping_scrapeerror_changelist')}?match__id__exact={match_id}"
-    if match_id:
-        return reverse("admin:scraping_match_change", args=[match_id])
-    if task_id:
-        return reverse("admin:scraping_scrapetask_change", args=[task_id])
-    if alert.key.startswith(causes.TRAFFIC):
-        return reverse("admin:scraping_sourceday_changelist")
-    if alert.key.startswith((causes.DRIFT, causes.SPARSE)):
-        return reverse("admin:scraping_fieldfill_changelist")
-    if alert.key.startswith(causes.CHANGED):
-        return f"{reverse('admin:scraping_scrapeerror_changelist')}?error_class__exact=drift"
-    if alert.key.startswith(causes.DELIVERY):
-        return reverse("admin:monitoring_alertmessage_changelist")
-    if alert.key == causes.NO_WORKER or alert.key.startswith((causes.MEMORY, causes.QUEUE)):
-        return reverse("admin:scraping_worker_changelist")
-    if alert.key == causes.GRADE:
-        return reverse("admin:monitoring_gradechange_changelist")
-    return reverse("admin:monitoring_alert_change", args=[alert.pk])
 
 
 def _figures(now: datetime) -> list[dict[str, Any]]:

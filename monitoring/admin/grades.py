@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from monitoring.models import Grade, GradeChange
+from scraping.models import Match
 
 SPAN = timedelta(hours=24)
 MOST_PIECES = 400  # of a wild day; what is older than these is told as one piece of the first one's grade
@@ -41,17 +42,27 @@ def pieces(changes: Sequence[tuple[datetime, str, str, str]], *, since: datetime
 def strip(now: datetime) -> dict[str, Any]:
     """What the template draws. Whoever cannot see the picture is told the same in a sentence."""
     since = now - SPAN
-    parts = pieces(_changes(since, now), since=since, until=now)
+    changes = _changes(since, now)
+    known = max(since, _known_since(changes, now))
+    parts = pieces(changes, since=known, until=now)
     return {
         "width": WIDTH,
         "height": HEIGHT,
         "since": since,
         "pieces": [_drawn(piece, since) for piece in parts],
-        "summary": summary(parts),
+        "summary": summary(parts) + (f"; known since {known:%H:%M} UTC" if parts and known > since else ""),
     }
 
 
+def _known_since(changes: Sequence[tuple[datetime, str, str, str]], now: datetime) -> datetime:
+    """Before there was a match there was nothing to judge, neither well nor badly."""
+    first = Match.objects.order_by("pk").values_list("created_at", flat=True).first() or now
+    return min(first, changes[0][0]) if changes else first
+
+
 def summary(parts: Sequence[Piece]) -> str:
+    if not parts:
+        return "nothing was judged yet"
     whole = sum(piece.seconds for piece in parts) or 1.0
     shares = {grade: sum(piece.seconds for piece in parts if piece.grade == grade) / whole for grade in Grade}
     told = [f"{grade.value} {share:.1%}" for grade, share in shares.items() if share]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest
@@ -16,6 +17,7 @@ from unfold.decorators import display
 
 from monitoring import audit
 from monitoring.alerts import outbox
+from monitoring.alerts.channels import configured
 from monitoring.models import Alert, AlertMessage
 from victoryline.lib.admin import BAD, GOOD, NEWS, HistoryAdmin, json_block, tell, username
 
@@ -62,7 +64,6 @@ class WasSent(admin.SimpleListFilter):
 
 @admin.register(AlertMessage)
 class AlertMessageAdmin(HistoryAdmin):
-    none_yet = "Nobody was told of anything yet. Set ALERT_WEBHOOK_URL, SMTP_URL with ALERT_EMAIL_TO, or SENTRY_DSN."
     list_display = ("created_at", "channel", "shown_state", "subject", "error")
     list_display_links = ("subject",)
     list_filter = (WasSent, "channel", "severity")
@@ -76,6 +77,14 @@ class AlertMessageAdmin(HistoryAdmin):
         ("Document", {"fields": ("shown_document",)}),
     )
     readonly_fields = ("state", "shown_alerts", "shown_document")
+
+    @property
+    def none_yet(self) -> str:
+        """What the empty list says: whether there is nothing to tell, or nobody to tell it to."""
+        if channels := configured(settings.CONFIG):
+            names = ", ".join(channel.label.lower() for channel in channels)
+            return f"Nothing had to be told yet. It will be by: {names}. Try it: manage.py send_test_alert."
+        return "Nobody is told of anything. Set ALERT_WEBHOOK_URL, SMTP_URL with ALERT_EMAIL_TO, or SENTRY_DSN."
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AlertMessage]:
         rows: QuerySet[AlertMessage] = super().get_queryset(request)

@@ -126,6 +126,7 @@ ADVICE: dict[str, Advice] = {
         "Workers poll on and keep what is new on disk; the API answers from what is known last, with its age.",
         "Bring the database back; everything is written by itself then. Do not remove VAR_DIR/spool.",
     ),
+    causes.TEST: Advice("Everything: nothing has happened.", "Nothing. Alerts reach you this way."),
 }
 UNKNOWN = Advice("What is known stays served, with its age.", "Open the alert in the admin.")
 

@@ -26,6 +26,7 @@ DELIVERY = "delivery:"
 SPOOL = "spool"
 QUEUE = "queue"
 DATABASE = "database"
+TEST = "test"  # of `manage.py send_test_alert`
 
 
 def stale(match_id: int) -> str:

@@ -43,15 +43,18 @@ def note_order(
     actor: str,
     reason: str = "",
     outcome: str = "",
+    has_failed: bool = False,
     seconds: float = 0.0,
     **_: Any,
 ) -> None:
+    """One that nobody carried out has failed, however well the system is; the others are judged."""
     audit.record(
         actor=actor,
         action_type=audit.BROWSER_RECYCLE if kind == OrderKind.RECYCLE_BROWSER else audit.FRESH_SESSION,
         trigger_condition=reason,
         target=worker_id,
         duration_seconds=seconds,
+        outcome=AuditOutcome.FAILED if has_failed else None,
         metadata={"order_id": order_id, "came_of_it": outcome},
         now=now,
     )

@@ -94,10 +94,28 @@ class TestAlerts:
         alert = Alert.objects.get()
         page = admin_client.get(reverse("admin:monitoring_alert_change", args=[alert.pk])).content.decode()
         assert "If it lasts, open the match" in page
+        assert "look here" in page.lower()
         assert reverse("admin:monitoring_alertmessage_change", args=[message.pk]) in page
+
+    def test_its_page_leads_to_its_match(self, admin_client: Client) -> None:
+        match, _, _ = make_watched()
+        raise_alert(f"stale:{match.pk}", Severity.CRITICAL, "silent", {"match_id": match.pk}, timezone.now())
+        alert = Alert.objects.get()
+        page = admin_client.get(reverse("admin:monitoring_alert_change", args=[alert.pk])).content.decode()
+        assert reverse("admin:scraping_match_change", args=[match.pk]) in page
+        assert "stands for 0 s" in page
 
 
 class TestMessages:
+    @pytest.mark.parametrize(
+        ("webhook", "expected"), [("", "Nobody is told of anything."), ("http://a.example/", "It will be by: webhook.")]
+    )
+    def test_an_empty_list_says_whether_anybody_would_be_told(
+        self, admin_client: Client, configure: Configure, webhook: str, expected: str
+    ) -> None:
+        configure(alert_webhook_url=webhook)
+        assert expected in admin_client.get(reverse("admin:monitoring_alertmessage_changelist")).content.decode()
+
     def test_send_again_gives_all_attempts_to_what_did_not_get_through(self, admin_client: Client) -> None:
         message = make_message()
         claimed = outbox.claim_next(Channel.WEBHOOK, timezone.now())

@@ -110,6 +110,7 @@ class TestPages:
     @pytest.mark.requirement("SO-9")
     def test_the_grades_of_the_day_are_drawn_and_told(self, admin_client: Client) -> None:
         now = timezone.now()
+        make_watched(now=now, created_at=now - timedelta(hours=30))
         GradeChange.objects.create(from_grade=H, to_grade=F, at=now - timedelta(hours=6), reason=f"late {EVIL}")
         GradeChange.objects.create(from_grade=F, to_grade=H, at=now - timedelta(hours=3), reason="fresh")
         assert [piece["grade"] for piece in strip(now)["pieces"]] == ["healthy", "failing", "healthy"]
@@ -118,3 +119,12 @@ class TestPages:
             assert 'role="img"' in page
             assert "HEALTHY 87.5%, FAILING 12.5%; 2 changes" in page
             assert EVIL not in page
+
+    def test_what_was_before_the_first_match_is_not_called_healthy(self) -> None:
+        now = timezone.now()
+        assert (strip(now)["pieces"], strip(now)["summary"]) == ([], "nothing was judged yet")
+        begun = now - timedelta(hours=6)
+        make_watched(now=now, created_at=begun)
+        drawn = strip(now)
+        assert [float(piece["width"]) for piece in drawn["pieces"]] == [pytest.approx(360, abs=1)]
+        assert drawn["summary"] == f"HEALTHY 100.0%; no changes; known since {begun:%H:%M} UTC"

@@ -90,6 +90,19 @@ class TestMeasure:
         assert freshness(status=Status.COMPLETED).next_update_in is None
 
 
+@pytest.mark.parametrize(
+    ("age", "due", "expected"),
+    [
+        pytest.param(299, 1, "fresh", id="read every five minutes, as planned"),
+        pytest.param(310, -10, "fresh", id="a little late"),
+        pytest.param(601, -301, "stale", id="late by more than the threshold"),
+        pytest.param(601, 9999, "stale", id="planned for the far future: nobody reads it"),
+    ],
+)
+def test_a_match_that_has_not_begun_is_stale_when_it_is_late(age: float, due: float, expected: str) -> None:
+    assert freshness(status=Status.UPCOMING, age=age, due=due).state == DataState(expected)
+
+
 class TestIsOlderThan:
     @pytest.mark.parametrize(
         ("found", "expected"),

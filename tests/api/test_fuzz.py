@@ -22,7 +22,7 @@ from tests.factories import make_event, make_match, make_ref
 pytestmark = [pytest.mark.slow, pytest.mark.scaled, pytest.mark.fault, pytest.mark.requirement("BX-22")]
 CHECKS = [not_a_server_error, response_schema_conformance, content_type_conformance]
 QUIET = settings(
-    max_examples=25,
+    max_examples=12,
     deadline=None,
     derandomize=True,
     database=None,

@@ -168,7 +168,7 @@ class TestHeaders:
 
 
 class TestCricketData:
-    @pytest.mark.requirement("DM-11", "FR-013")
+    @pytest.mark.requirement("DM-11", "FR-013", "US3.3")
     def test_match_info_has_its_shape_and_headers(self, caller: Caller) -> None:
         match = make_match(now=timezone.now() - timedelta(seconds=3))
         response = caller.get(f"/cricket-data/match-info/{match.pk}")

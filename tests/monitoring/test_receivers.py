@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,10 +11,11 @@ from django.dispatch import Signal
 from django.utils.inspect import func_accepts_kwargs
 
 from apiauth.signals import key_revoked
+from monitoring import audit
 from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import Alert, AuditEntry, AuditOutcome, Severity
-from scraping import signals
-from scraping.models import Breaker
+from scraping import orders, signals
+from scraping.models import Breaker, OrderKind
 from scraping.resilience.ladder import Rung
 from tests.factories import NOW
 from tests.monitoring.rows import make_task, make_watched
@@ -114,6 +116,18 @@ class TestOrders:
         entry = AuditEntry.objects.get()
         assert (entry.action_type, entry.actor, entry.outcome) == (action, "Ann", "pending")
         assert (entry.duration_seconds, entry.before["grade"]) == (3.5, "HEALTHY")
+
+    def test_one_that_nobody_carried_out_has_failed_and_is_told_once(self) -> None:
+        asked = {"worker_id": "w1", "reason": "it hangs", "actor": "Ann", "now": NOW}
+        order = orders.give(OrderKind.RECYCLE_BROWSER, **asked)
+        assert order is not None
+        late = NOW + timedelta(seconds=61)
+        assert [orders.close_untaken(late), orders.close_untaken(late)] == [1, 0]
+        assert not orders.finish(order, outcome="browser 2 took its place", now=late), "its end is known"
+        entry = AuditEntry.objects.get()
+        assert (entry.action_type, entry.actor, entry.outcome) == ("browser_recycle", "Ann", "failed")
+        assert entry.metadata["came_of_it"] == "nobody did it in time"
+        assert audit.last_recovery_at(since=NOW) is None, "nothing was done that could have helped"
 
     def test_of_what_a_person_finds_important(self) -> None:
         match, _, _ = make_watched(now=NOW)

@@ -74,6 +74,10 @@ class TestTally:
             pytest.param({"age": 10}, Tally(1, 1, 1, 0), id="ten seconds is not fresh"),
             pytest.param({"interval": 5.0}, Tally(1, 1, 1, 1), id="five seconds is play"),
             pytest.param({"interval": 30.0, "age": 25}, Tally(1, 1, 0, 0), id="a break counts for uptime only"),
+            pytest.param(
+                {"interval": 10.0, "age": 9}, Tally(1, 1, 1, 1), id="slowed by errors, and fresh all the same"
+            ),
+            pytest.param({"interval": 20.0, "age": 19}, Tally(1, 1, 1, 0), id="slowed by errors is no excuse"),
             pytest.param({"health": HealthStatus.DEGRADED}, Tally(1, 1, 1, 1), id="degraded is up"),
             pytest.param({"health": DOWN, "age": 400}, Tally(1, 0, 1, 0), id="failing"),
             pytest.param({"at": NOW - timedelta(hours=2)}, Tally(), id="before the window"),

@@ -34,8 +34,8 @@ class Alarms:
         self._open: dict[str, int] = {}
         self._fresh: dict[int, None] = {}  # those that telling has to look at
 
-    def opened(self, key: str, t: float, *, is_critical: bool) -> bool:
-        """True when it is new; a cause that lasts is one alert that is seen again."""
+    def opened(self, key: str, t: float, *, is_critical: bool, source: str = "") -> bool:
+        """True when it is new; a cause that lasts is one alert, seen again. `source`: where its match is read."""
         pk = self._open.get(key)
         if pk is not None:
             known = self.all[pk]
@@ -43,7 +43,7 @@ class Alarms:
                 self.all[pk] = replace(known, is_critical=True)
             return False
         pk = len(self.all) + 1
-        group = key.partition(":")[0]
+        group = f"{key.partition(':')[0]}@{source}" if source else key  # as the outbox groups them
         self.all[pk] = Known(pk=pk, key=key, group=group, is_critical=is_critical, opened_at=moment(t))
         self._open[key] = pk
         self._fresh[pk] = None
@@ -56,10 +56,10 @@ class Alarms:
         self.all[pk] = replace(self.all[pk], closed_at=moment(t))
         return True
 
-    def stand(self, key: str, t: float, *, is_critical: bool, if_: bool) -> None:
-        """Open while the cause stands, over when it does not."""
+    def stand(self, key: str, t: float, *, if_: bool, source: str = "") -> None:
+        """Critical, open while the cause stands, over when it does not."""
         if if_:
-            self.opened(key, t, is_critical=is_critical)
+            self.opened(key, t, is_critical=True, source=source)
         elif key in self._open:
             self.closed(key, t)
 

@@ -113,3 +113,8 @@ class Game:
     down_seconds: float = 0.0
     longest_age: float = 0.0
     log: deque[str] = field(default_factory=lambda: deque(maxlen=40))
+
+    @property
+    def home(self) -> str:
+        """The source that it is read from first."""
+        return self.watches[0].site.row.key

@@ -140,7 +140,7 @@ def _died(night: Night, game: Game, reason: str) -> None:
     night.measures.deaths += 1
     game.deaths.append(night.t)
     night.note(game, f"task dead: {reason}")
-    night.alarms.opened(f"dead:{game.match.pk}", night.t, is_critical=False)
+    night.alarms.opened(f"dead:{game.match.pk}", night.t, is_critical=False, source=game.home)
 
 
 def _after_failed_task(night: Night, game: Game) -> None:
@@ -159,7 +159,7 @@ def _after_failed_task(night: Night, game: Game) -> None:
         watch.scraper = None
     night.measures.pauses += 1
     night.note(game, "paused")
-    night.alarms.opened(f"paused:{match.pk}", night.t, is_critical=False)
+    night.alarms.opened(f"paused:{match.pk}", night.t, is_critical=False, source=game.home)
     night.at(next_round(seconds_of(match.pause_until), 1.0), _end_pause, night, game)
 
 

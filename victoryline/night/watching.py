@@ -153,15 +153,15 @@ def _watch_alerts(night: Night, game: Game) -> None:
         game.errors.popleft()
     silent = t - game.heard_at
     is_stale = is_on_watch(game) and silent >= night.policies.staleness_threshold_seconds
-    night.alarms.stand(f"stale:{pk}", t, is_critical=True, if_=is_stale)
-    night.alarms.stand(f"errors:{pk}", t, is_critical=True, if_=len(game.errors) > MOST_ERRORS_A_MINUTE)
+    night.alarms.stand(f"stale:{pk}", t, if_=is_stale, source=game.home)
+    night.alarms.stand(f"errors:{pk}", t, if_=len(game.errors) > MOST_ERRORS_A_MINUTE, source=game.home)
     if game.deaths and game.heard_at > game.deaths[-1]:
         night.alarms.closed(f"dead:{pk}", t)
 
 
 def _watch_workers(night: Night) -> None:
     has_none = not any(worker.is_alive for worker in night.world.workers)
-    night.alarms.stand("no-worker", night.t, is_critical=True, if_=has_none)
+    night.alarms.stand("no-worker", night.t, if_=has_none)
 
 
 def grade_step(night: Night) -> None:

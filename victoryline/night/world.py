@@ -78,6 +78,7 @@ def _game(index: int, script: Script, chance: random.Random) -> Game:
         title=f"{shape.name} {index + 1}",
         start_time=moment(start),
         importance=chance.choices(IMPORTANCE, MIX)[0],
+        is_importance_fixed=True,  # the rules of importance.yaml know none of these matches
         created_at=BEGIN,
     )
     match.priority = priority_of(Status.UPCOMING, match.start_time, BEGIN)

@@ -6,6 +6,7 @@ import smtplib
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
 from typing import Any
@@ -16,6 +17,8 @@ from monitoring.alerts.wording import one_line
 
 TIMEOUT_SECONDS = 10.0
 LONGEST_THREAD = 10
+LONGEST_DETAIL = 300
+UNTOLD = {"match_id", "task_id"}  # of the detail: for programs only
 DOMAIN = "victoryline.invalid"  # of message ids: they only have to differ
 PORTS = {"smtp": 25, "smtps": 465, "smtp+starttls": 587}
 
@@ -104,9 +107,26 @@ def body(document: dict[str, Any]) -> Iterator[str]:
 def _told(alert: dict[str, Any]) -> Iterator[str]:
     times = f", {alert['times']} times in a day" if alert["times"] > 1 else ""
     yield f"{alert['severity'].upper()}, {alert['event']}{times}: {alert['summary']}"
-    yield f"  Since {alert['opened_at']}" + (f", over at {alert['closed_at']}" if alert["closed_at"] else "")
+    yield f"  Since {_moment(alert['opened_at'])}" + (
+        f", over at {_moment(alert['closed_at'])}" if alert["closed_at"] else ""
+    )
+    if alert["closed_at"] is None:
+        yield from _details(alert)
     if "url" in alert:
         yield f"  {alert['url']}"
+
+
+def _details(alert: dict[str, Any]) -> Iterator[str]:
+    """What is known in a word each: where it is read, since when, what was tried."""
+    if alert["source"]:
+        yield f"  Source: {alert['source']}"
+    for name, value in alert["detail"].items():
+        if name not in UNTOLD and isinstance(value, str | int | float) and value != "":
+            yield f"  {name.replace('_', ' ').capitalize()}: {one_line(str(value))[:LONGEST_DETAIL]}"
+
+
+def _moment(iso: str) -> str:
+    return f"{datetime.fromisoformat(iso):%d %b %Y, %H:%M:%S} UTC"
 
 
 def _message_id(document_id: str) -> str:

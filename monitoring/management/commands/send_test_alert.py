@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from monitoring.alerts import causes
 from monitoring.alerts.channels import DeliveryError, Outgoing, configured
 from monitoring.alerts.telling import Event
 from monitoring.alerts.wording import Told, document
@@ -52,9 +53,9 @@ class Command(BaseCommand):
 def _message() -> Outgoing:
     now = timezone.now()
     alert = Alert(
-        key="test",
+        key=causes.TEST,
         severity=Severity.WARNING,
-        summary="This is a test: alerts reach you this way",
+        summary="This is a test, asked for with send_test_alert",
         opened_at=now,
         last_seen_at=now,
     )
