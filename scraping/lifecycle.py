@@ -192,5 +192,5 @@ def archive(*, before: datetime) -> int:
     old = Match.objects.filter(lifecycle=L.COMPLETED, completed_at__lt=before).order_by("pk")
     with transaction.atomic():
         ids = list(old.select_for_update().values_list("pk", flat=True)[:500])
-        MatchRef.objects.filter(match_id__in=ids).update(is_watched=False, next_poll_at=None)
+        MatchRef.objects.filter(match_id__in=ids).update(is_watched=False, next_poll_at=None, called_in_at=None)
         return Match.objects.filter(pk__in=ids).update(lifecycle=L.ARCHIVED)

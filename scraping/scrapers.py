@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import F
+from django.db.models import F, Q
 
 from scraping.models import MatchEvent, MatchRef, Scraper
 from scraping.signals import scraper_restarted
@@ -87,9 +87,9 @@ def restart(scraper: Scraper, *, reason: str, now: datetime) -> Scraper | None:
         return None
     fresh = ensure_active(scraper.ref, now=now)
     # No read mode: whoever reads it next begins anew, with a visit, and not with what the worn one had learnt.
-    MatchRef.objects.filter(pk=scraper.ref_id).update(
-        next_poll_at=now, read_mode="", read_mode_reason=f"a fresh start: {reason}"[:200], read_mode_since=now
-    )
+    ref = MatchRef.objects.filter(pk=scraper.ref_id)
+    ref.update(read_mode="", read_mode_reason=f"a fresh start: {reason}"[:200], read_mode_since=now)
+    ref.filter(Q(next_poll_at=None) | Q(next_poll_at__gt=now)).update(next_poll_at=now)  # who waits keeps his place
     position = position_of(scraper.ref)
     scraper_restarted.send_robust(
         sender=Scraper,

@@ -30,6 +30,7 @@ def begin(*, match_id: int, actor: str, now: datetime) -> Match:
         match = Match.objects.select_for_update().get(pk=match_id)
         refs = _refs_to_watch(match)
         waiting = [ref.pk for ref in refs if not ref.is_watched]
+        match.refs.filter(called_in_at__isnull=False).update(called_in_at=None)  # a person wants it: it stays
         if not waiting:
             return match
         if room.is_free:
@@ -112,7 +113,7 @@ def _refs_to_watch(match: Match) -> list[MatchRef]:
 
 def _end(refs: list[MatchRef], *, reason: str, begin_again_at: datetime | None, now: datetime) -> None:
     MatchRef.objects.filter(pk__in=[ref.pk for ref in refs]).update(
-        is_watched=False, next_poll_at=None, watch_at=begin_again_at
+        is_watched=False, next_poll_at=None, watch_at=begin_again_at, called_in_at=None
     )
     for ref in refs:
         scrapers.stop(ref, reason=reason, now=now)

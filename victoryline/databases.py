@@ -9,6 +9,9 @@ from victoryline.env import Config
 from victoryline.pool.limits import Limits
 
 CONNECT_SECONDS = 5
+# Our statements take milliseconds. PostgreSQL compiles those that it expects to take long, which takes a quarter of a
+# second each time: the scheduler asks such a question twice a second.
+NO_COMPILING = "-c jit=off"
 
 
 def databases(config: Config) -> dict[str, dict[str, Any]]:
@@ -43,7 +46,7 @@ def _postgresql(config: Config) -> dict[str, Any]:
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
-            "options": _server_limits(config),
+            "options": f"{_server_limits(config)} {NO_COMPILING}",
             **dict(parse_qsl(url.query)),
         },
         "POOL": Limits(

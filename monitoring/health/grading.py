@@ -30,6 +30,8 @@ STALLED_FROM_SECONDS: Final = 90.0
 CALM_INTERVALS_TO_HEALTHY: Final = 2
 MEMORY_SECONDS: Final = 40.0  # two intervals and a little: what a leader saw before that says nothing about now
 RECOVERY_MAY_TAKE_SECONDS: Final = audit.JUDGED_AFTER.total_seconds()
+# In a long outage scrapers are replaced again and again: after one recovery in vain the next is no news for a while.
+VAIN_COUNTS_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,12 @@ class Recovery:
 
     age_seconds: float
     has_succeeded: bool  # a scrape has worked since
+    vain_seconds: float | None = None  # how long ago another one was in vain; None: none was
+
+    @property
+    def is_under_way(self) -> bool:
+        is_first = self.vain_seconds is None or self.vain_seconds >= VAIN_COUNTS_SECONDS
+        return is_first and self.age_seconds < RECOVERY_MAY_TAKE_SECONDS
 
 
 @dataclass(frozen=True)
@@ -66,8 +74,7 @@ class Standing:
 def grade(previous: Standing, freshness: Freshness, stall_seconds: float, recovery: Recovery | None = None) -> Standing:
     trouble = _failing(freshness, stall_seconds)
     if trouble:
-        is_being_mended = recovery is not None and recovery.age_seconds < RECOVERY_MAY_TAKE_SECONDS
-        if is_being_mended and previous.grade in {Grade.FAILING, Grade.RECOVERING}:
+        if recovery is not None and recovery.is_under_way and previous.grade in {Grade.FAILING, Grade.RECOVERING}:
             return Standing(Grade.RECOVERING, 0, f"recovery is under way: {trouble}")
         return Standing(Grade.FAILING, 0, trouble)
     is_waiting = previous.grade == Grade.RECOVERING and recovery is not None and not recovery.has_succeeded
@@ -160,11 +167,12 @@ def observe(previous: Standing, now: datetime) -> Standing:
 def _recovery(previous: Grade, succeeded_at: datetime | None, now: datetime) -> Recovery | None:
     if previous not in {Grade.FAILING, Grade.RECOVERING}:
         return None
-    began = GradeChange.objects.filter(to_grade=Grade.FAILING).order_by("-at").values_list("at", flat=True).first()
-    acted_at = audit.last_recovery_at(since=began) if began else None
-    if acted_at is None:
+    began = GradeChange.objects.filter(to_grade=Grade.FAILING).order_by("-at", "-pk").first()
+    acted_at = audit.last_recovery_at(since=began.at) if began else None
+    if began is None or acted_at is None:
         return None
-    return Recovery((now - acted_at).total_seconds(), succeeded_at is not None and succeeded_at > acted_at)
+    vain = (now - began.at).total_seconds() if began.from_grade == Grade.RECOVERING else None
+    return Recovery((now - acted_at).total_seconds(), succeeded_at is not None and succeeded_at > acted_at, vain)
 
 
 def _announce(previous: Grade, standing: Standing, now: datetime) -> None:

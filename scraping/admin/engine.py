@@ -126,10 +126,17 @@ class WorkerAdmin(HistoryAdmin):
 
 @admin.register(WorkerOrder)
 class WorkerOrderAdmin(HistoryAdmin):
-    list_display = ("kind", "worker_id", "source_key", "reason", "actor", "asked_at", "taken_at", "done_at", "outcome")
+    list_display = ("asked_at", "kind", "source_key", "worker_id", "reason", "actor", "came_of_it")
+    none_yet = "No worker was asked for a fresh session or a fresh browser yet, neither by the scheduler nor by a person."
     list_filter = ("kind", "actor")
     search_fields = ("worker_id", "reason")
     ordering = ("-asked_at",)
+
+    @admin.display(description="what came of it")
+    def came_of_it(self, order: WorkerOrder) -> str:
+        if order.done_at:
+            return f"{order.outcome or 'done'}, after {(order.done_at - order.asked_at).total_seconds():.0f} s"
+        return "under way" if order.taken_at else "waits for its worker"
 
 
 @admin.register(Lease)

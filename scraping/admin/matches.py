@@ -41,11 +41,12 @@ LIFECYCLE_COLOURS = {
     MatchLifecycle.DISCOVERED.value: NEWS,
 }
 OF_A_MATCH = (
-    ("scrapetask", "ref__match__id__exact", "tasks"),
-    ("scrapeerror", "match__id__exact", "errors"),
-    ("matchevent", "match__id__exact", "events"),
-    ("snapshot", "match__id__exact", "snapshots"),
-    ("conflict", "match__id__exact", "conflicts"),
+    ("scraping_scrapetask", "ref__match__id__exact", "tasks"),
+    ("scraping_scrapeerror", "match__id__exact", "errors"),
+    ("monitoring_auditentry", "match__id__exact", "recoveries"),
+    ("scraping_matchevent", "match__id__exact", "events"),
+    ("scraping_snapshot", "match__id__exact", "snapshots"),
+    ("scraping_conflict", "match__id__exact", "conflicts"),
 )
 SCRAPER_COLOURS = {"active": GOOD, "stale": CAREFUL, "error": BAD}
 
@@ -73,17 +74,16 @@ class MatchAdmin(WatchColumns, HistoryAdmin):
     list_display = (
         "title",
         "key",
-        "sport",
         "status",
         "phase",
         "shown_lifecycle",
         "shown_scraper",
         "age",
-        "shown_importance",
         "shown_silence",
-        "sequence",
+        "shown_importance",
         "consecutive_failure_count",
         "start_time",
+        "sport",
     )
     list_filter = ("status", "lifecycle", "scraper_status", "sport", "importance", "is_importance_fixed")
     search_fields = ("title", "team_a", "team_b", "series", "refs__source_event_id")
@@ -167,7 +167,7 @@ class MatchAdmin(WatchColumns, HistoryAdmin):
     @admin.display(description="see its")
     def look_further(self, match: Match) -> str:
         links = [
-            (reverse(f"admin:scraping_{table}_changelist"), column, match.pk, name)
+            (reverse(f"admin:{table}_changelist"), column, match.pk, name)
             for table, column, name in OF_A_MATCH
         ]
         return format_html_join(" · ", '<a class="underline" href="{}?{}={}">{}</a>', links)

@@ -34,7 +34,7 @@ class Silence:
     rung: Rung = Rung.GROUND  # how far it has been climbed already
     rung_at: datetime | None = None  # when that rung was taken
     is_important: bool = False
-    is_held_back: bool = False  # its breakers are open, or nobody is there to ask: only time passes
+    is_held_back: bool = False  # breakers are open, it waits for its turn, or nobody is there: only time passes
 
 
 def threshold_seconds(base: float, *, is_important: bool) -> float:

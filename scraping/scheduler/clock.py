@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
+from django.db import transaction
 from django.db.models import F, Model, QuerySet
 
 from scraping.models import (
@@ -21,6 +22,7 @@ from scraping.models import (
     MatchLifecycle,
     MatchRef,
     ScrapeTask,
+    WorkerOrder,
 )
 
 logger = logging.getLogger(__name__)
@@ -44,25 +46,29 @@ class Jumps:
 
 
 def set_back(by_seconds: float, *, now: datetime) -> int:
-    """All that lies in the future is moved by as much as the clock was. How many rows that were."""
+    """All that lies in the future is moved by as much as the clock was. How many times that were.
+
+    All of it or nothing: what is moved twice is due too early. Locked as workers lock: tasks, matches, what is theirs.
+    """
     by = timedelta(seconds=by_seconds)
+    tasks = ScrapeTask.objects.filter(state__in=OPEN_STATES)
     live = Match.objects.exclude(lifecycle=MatchLifecycle.ARCHIVED)
     refs = MatchRef.objects.filter(match__in=live)
-    tasks = ScrapeTask.objects.filter(state__in=OPEN_STATES)
-    moved = sum(
-        (
-            _move(refs, "next_poll_at", by, now),
-            _move(refs, "captured_at", by, now),
-            _move(refs, "slowed_until", by, now),
-            _move(live, "last_scraper_update", by, now),
-            _move(live, "silence_rung_at", by, now),
-            _move(tasks, "run_at", by, now),
-            _move(tasks, "hinted_at", by, now),
-            _move(tasks, "lease_until", by, now),
-            _move(Breaker.objects.exclude(state=BreakerState.CLOSED), "open_until", by, now),
-            _move(Lease.objects.all(), "expires_at", by, now),
+    with transaction.atomic():
+        for rows in (tasks, live):
+            list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
+        moved = sum(
+            _move(rows, column, by, now)
+            for rows, columns in (
+                (tasks, ("run_at", "hinted_at", "lease_until")),
+                (live, ("last_scraper_update", "silence_rung_at", "silent_since", "frozen_at", "pause_until")),
+                (refs, ("next_poll_at", "captured_at", "slowed_until", "called_in_at")),
+                (Breaker.objects.exclude(state=BreakerState.CLOSED), ("open_until",)),
+                (WorkerOrder.objects.all(), ("asked_at",)),
+                (Lease.objects.all(), ("expires_at",)),
+            )
+            for column in columns
         )
-    )
     logger.warning(
         "The clock was set back %.0f s: %d times in the database were moved along. Nothing is lost; polls go on",
         by_seconds,

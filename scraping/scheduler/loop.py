@@ -55,6 +55,7 @@ class SchedulerLoop:
         self._stopping = threading.Event()
         self._is_leader = False
         self._jumps = clock.Jumps()
+        self._set_back_seconds = 0.0  # by which the database is still ahead of the clock
         self._renew_at = 0.0
         self._tell_at = 0.0
 
@@ -95,15 +96,19 @@ class SchedulerLoop:
                 step.due_at = time.monotonic() + SETTLING_SECONDS
 
     def mind_the_clock(self, now: datetime, monotonic: float) -> None:
-        """A clock that was set makes everything look old, or planned for much later."""
+        """A clock that was set makes everything look old, or planned for much later.
+
+        The leader mends it, for all; while the database is away it is still to be done.
+        """
         jump = self._jumps.look(now, monotonic)
-        if not jump:
-            return
-        self._settle()
-        if jump < 0:
-            clock.set_back(-jump, now=now)
-        else:
+        if jump:
+            self._settle()
+            self._set_back_seconds = max(0.0, self._set_back_seconds - jump) if self._is_leader else 0.0
+        if jump > 0:
             logger.warning("The clock was set forward %.0f s", jump, extra={"action": "clock_set_forward"})
+        if self._set_back_seconds:
+            clock.set_back(self._set_back_seconds, now=now)
+            self._set_back_seconds = 0.0
 
     def tick(self, *, now: datetime) -> int:
         """One round: how much all due steps found to do. Does nothing where another scheduler leads."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Prefetch, Q, QuerySet
 
-from scraping.models import BreakerState, Importance, Match, MatchLifecycle, MatchRef
-from scraping.payloads import Status
+from scraping.models import OPEN_STATES, BreakerState, Importance, Match, MatchLifecycle, MatchRef, ScrapeTask
+from scraping.payloads import Resource, Status
 from scraping.resilience.ladder import IMPORTANT_SHARE, SHARES, Rung, Silence
 
 WATCHED = (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE)
-AT_ONCE = 200
+MOST = 1000
 
 
 def silent(now: datetime, threshold: float) -> list[Match]:
@@ -19,17 +19,22 @@ def silent(now: datetime, threshold: float) -> list[Match]:
     shortest = timedelta(seconds=SHARES[Rung.HINT] * IMPORTANT_SHARE * threshold)
     is_quiet = Q(last_scraper_update__lt=now - shortest) | Q(last_scraper_update=None, created_at__lt=now - shortest)
     watched = MatchRef.objects.filter(match=OuterRef("pk"), is_watched=True, source__is_enabled=True)
-    is_late = Q(is_quiet, Exists(watched), status=Status.LIVE, lifecycle__in=WATCHED, merged_into=None)
+    is_watched = Q(Exists(watched), status=Status.LIVE, lifecycle__in=WATCHED, merged_into=None)
+    # For whoever is frozen nothing more is done until something is heard of it: hundreds of them cost nothing.
+    is_unheard = Q(last_scraper_update=None) | Q(last_scraper_update__lte=F("silent_since"))
     found = (
-        Match.objects.filter(Q(silence_rung__gt=0) | is_late)
+        Match.objects.filter(Q(silence_rung__gt=0) | (is_quiet & is_watched))
+        .exclude(is_unheard & is_watched, silence_rung=Rung.FROZEN)
         .defer("payload", "provenance")
         .prefetch_related(Prefetch("refs", queryset=_refs()))
     )
-    return list(found.order_by("importance", "last_scraper_update")[:AT_ONCE])
+    return list(found.order_by("importance", "last_scraper_update")[:MOST])
 
 
 def _refs() -> QuerySet[MatchRef]:
-    return MatchRef.objects.select_related("source__breaker", "breaker").defer("payload", "source__metadata")
+    polls = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource=Resource.SCORECARD, state__in=OPEN_STATES)
+    refs = MatchRef.objects.select_related("source__breaker", "breaker").defer("payload", "source__metadata")
+    return refs.annotate(is_being_polled=Exists(polls))
 
 
 def watched_refs(match: Match) -> list[MatchRef]:
@@ -54,8 +59,14 @@ def silence_of(match: Match, *, has_workers: bool, now: datetime) -> Silence:
         rung=Rung(match.silence_rung),
         rung_at=match.silence_rung_at,
         is_important=match.importance == Importance.HIGH,
-        is_held_back=not has_workers or all(is_barred(ref, now) for ref in refs),
+        is_held_back=not has_workers or all(is_barred(ref, now) or _waits_its_turn(ref, now) for ref in refs),
     )
+
+
+def _waits_its_turn(ref: MatchRef, now: datetime) -> bool:
+    """Due, and not asked for yet: its source bears no more just now. A session or a browser would not help."""
+    is_due = ref.next_poll_at is not None and ref.next_poll_at <= now
+    return is_due and not getattr(ref, "is_being_polled", False)
 
 
 def is_barred(ref: MatchRef, now: datetime) -> bool:

@@ -6,7 +6,9 @@ import logging
 from datetime import datetime
 from typing import Any
 
-from scraping import orders
+from django.db.models import Exists, OuterRef
+
+from scraping import orders, scrapers
 from scraping.models import Match, MatchRef
 from scraping.resilience.ladder import Rung, Silence, next_rung
 from scraping.signals import silence_climbed, silence_over
@@ -15,12 +17,16 @@ from scraping.silence.rungs import Means, act
 
 logger = logging.getLogger(__name__)
 
+AT_ONCE = 40  # each step on the ladder is a dozen statements, and polls wait for the scheduler: the rest in 5 seconds
+
 
 def look(now: datetime, *, staleness_threshold: float) -> int:
     """One look at everybody who is silent, or was: how many rungs were taken or left."""
     means = Means(tuple(orders.workers_at_work(now)), staleness_threshold, now)
     moved = 0
     for match in silent(now, staleness_threshold):
+        if moved >= AT_ONCE:
+            break
         if not is_on_watch(match) or is_heard_again(match):
             moved += _come_down(match, now)
             continue
@@ -108,17 +114,21 @@ def _speaker(match: Match) -> str:
 
 def _send_away(now: datetime) -> int:
     """Those that were called in go when one of the others has spoken again since."""
-    called = MatchRef.objects.filter(called_in_at__isnull=False).select_related("source")
+    others = MatchRef.objects.filter(
+        match=OuterRef("match"), is_watched=True, called_in_at=None, captured_at__gt=OuterRef("called_in_at")
+    )
+    called = MatchRef.objects.filter(Exists(others), called_in_at__isnull=False).select_related("source")
     sent = 0
-    for ref in called:
-        others = MatchRef.objects.filter(match_id=ref.match_id, is_watched=True, called_in_at=None)
-        if others.filter(captured_at__gt=ref.called_in_at).exists():
-            sent += MatchRef.objects.filter(pk=ref.pk, called_in_at=ref.called_in_at).update(
-                is_watched=False, next_poll_at=None, called_in_at=None
-            )
-            logger.info(
-                "%s is not asked any more: the match is heard of where it was before",
-                ref.key,
-                extra={"action": "called_in_over", "match_id": ref.key, "source": ref.source.key},
-            )
+    for ref in called.defer("payload").order_by("pk")[:AT_ONCE]:
+        if not MatchRef.objects.filter(pk=ref.pk, called_in_at=ref.called_in_at).update(
+            is_watched=False, next_poll_at=None, called_in_at=None
+        ):
+            continue
+        sent += 1
+        scrapers.stop(ref, reason="the match is heard of where it was before", now=now)
+        logger.info(
+            "%s is not asked any more: the match is heard of where it was before",
+            ref.key,
+            extra={"action": "called_in_over", "match_id": ref.key, "source": ref.source.key},
+        )
     return sent

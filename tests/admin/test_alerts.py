@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -15,6 +17,7 @@ from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.alerts.telling import Rules
 from monitoring.models import Alert, AlertMessage, AuditEntry, Channel, Severity
 from tests.admin.test_actions import act
+from tests.monitoring.rows import make_watched
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 RULES = Rules(timedelta(), timedelta(), 30)
@@ -111,9 +114,9 @@ class TestMessages:
         ("webhook", "expected"), [("", "Nobody is told of anything."), ("http://a.example/", "It will be by: webhook.")]
     )
     def test_an_empty_list_says_whether_anybody_would_be_told(
-        self, admin_client: Client, configure: Configure, webhook: str, expected: str
+        self, admin_client: Client, settings: Any, webhook: str, expected: str
     ) -> None:
-        configure(alert_webhook_url=webhook)
+        settings.CONFIG = replace(settings.CONFIG, alert_webhook_url=webhook, smtp_url="", sentry_dsn="")
         assert expected in admin_client.get(reverse("admin:monitoring_alertmessage_changelist")).content.decode()
 
     def test_send_again_gives_all_attempts_to_what_did_not_get_through(self, admin_client: Client) -> None:

@@ -23,6 +23,8 @@ ONE_LOST = Freshness(2, 4, 120, 100)
 BEGUN = Recovery(age_seconds=30, has_succeeded=False)
 WORKED = Recovery(age_seconds=30, has_succeeded=True)
 IN_VAIN = Recovery(age_seconds=130, has_succeeded=False)
+ONE_MORE = Recovery(age_seconds=30, has_succeeded=False, vain_seconds=599)
+ANOTHER = Recovery(age_seconds=30, has_succeeded=False, vain_seconds=600)
 
 
 @pytest.mark.requirement("SO-5", "SO-9")
@@ -46,6 +48,8 @@ IN_VAIN = Recovery(age_seconds=130, has_succeeded=False)
         pytest.param(F, 0, FRESH, 0, None, R, id="fresh again after failing"),
         pytest.param(F, 0, ONE_LOST, 0, BEGUN, R, id="a recovery has begun"),
         pytest.param(R, 0, ONE_LOST, 0, BEGUN, R, id="a recovery goes on"),
+        pytest.param(F, 0, ONE_LOST, 0, ONE_MORE, F, id="one more, just after one in vain"),
+        pytest.param(F, 0, ONE_LOST, 0, ANOTHER, R, id="another one, ten minutes later"),
         pytest.param(R, 0, ONE_LOST, 0, IN_VAIN, F, id="a recovery in vain"),
         pytest.param(R, 0, P95_LATE, 0, BEGUN, R, id="recovering, nothing read yet"),
         pytest.param(R, 0, P95_LATE, 0, WORKED, D, id="recovering, still late"),

@@ -118,8 +118,7 @@ class TestOrders:
         assert (entry.duration_seconds, entry.before["grade"]) == (3.5, "HEALTHY")
 
     def test_one_that_nobody_carried_out_has_failed_and_is_told_once(self) -> None:
-        asked = {"worker_id": "w1", "reason": "it hangs", "actor": "Ann", "now": NOW}
-        order = orders.give(OrderKind.RECYCLE_BROWSER, **asked)
+        order = orders.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="it hangs", actor="Ann", now=NOW)
         assert order is not None
         late = NOW + timedelta(seconds=61)
         assert [orders.close_untaken(late), orders.close_untaken(late)] == [1, 0]

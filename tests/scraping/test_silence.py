@@ -59,6 +59,7 @@ def ref() -> MatchRef:
     match = make_match(lifecycle="ACTIVE", last_scraper_update=NOW, scraper_status="active")
     ref = make_ref(match=match, captured_at=NOW, read_mode="direct", read_mode_since=NOW, next_poll_at=later(2.5))
     make_scraper(ref, worker_id="w1", last_update_time=NOW)
+    open_task(ref)
     return ref
 
 
@@ -87,13 +88,13 @@ class TestTheWayUp:
         assert look(46) == 1
 
     def test_the_hint_makes_a_waiting_task_known_again(self, ref: MatchRef) -> None:
-        task_id = open_task(ref)
-        ScrapeTask.objects.filter(pk=task_id).update(hinted_at=later(19), run_at=NOW)
+        ScrapeTask.objects.update(hinted_at=later(19), run_at=NOW)
         look(20)
         assert ScrapeTask.objects.get().hinted_at is None
 
     def test_the_hint_makes_a_match_due_whose_next_poll_is_far_off(self, ref: MatchRef) -> None:
         """A clock that was set back an hour leaves such rows behind."""
+        ScrapeTask.objects.all().delete()
         MatchRef.objects.update(next_poll_at=later(3600))
         look(20)
         assert MatchRef.objects.get().next_poll_at == later(20)
@@ -141,6 +142,15 @@ class TestTheWayUp:
             silence.look(later(seconds), staleness_threshold=THRESHOLD)
         assert [one["up"] for one in told] == ["other_source", "frozen"]
 
+    def test_who_only_waits_for_his_turn_gets_no_session_and_no_browser(
+        self, ref: MatchRef, told: list[dict[str, Any]]
+    ) -> None:
+        """Its source is asked for as much as it bears, and others were more urgent: fairness is what helps."""
+        ScrapeTask.objects.all().delete()
+        for seconds in range(5, 320, 5):
+            look(seconds)
+        assert [one["up"] for one in told] == ["other_source", "frozen"]
+
 
 class TestNeverAStorm:
     def test_forty_silent_matches_are_one_session_and_one_browser(self) -> None:
@@ -148,6 +158,7 @@ class TestNeverAStorm:
             match = make_match(lifecycle="ACTIVE", last_scraper_update=NOW)
             ref = make_ref(match=match, source_event_id=f"m{number}", captured_at=NOW)
             make_scraper(ref, worker_id="w1")
+            open_task(ref)
         for seconds in range(20, 140, 5):
             look(seconds)
             orders.done(

@@ -58,6 +58,7 @@ class Night:
         self.last_success: float | None = None
         self.standing = Standing(Grade.HEALTHY)
         self.failing_from = self.recovered_at = NEVER
+        self.has_failed_again = False  # the last recovery was in vain
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._count = count()
         self._numbers = count(1)

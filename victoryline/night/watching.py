@@ -70,8 +70,13 @@ def _silence(night: Night, game: Game) -> Silence:
         rung=game.rung,
         rung_at=moment(game.rung_at) if game.rung else None,
         is_important=game.match.importance == Importance.HIGH,
-        is_held_back=not has_workers or all(_is_barred(night, watch) for watch in watched),
+        is_held_back=not has_workers or all(_is_barred(night, one) or _waits_its_turn(night, one) for one in watched),
     )
+
+
+def _waits_its_turn(night: Night, watch: Watch) -> bool:
+    due_at = watch.ref.next_poll_at
+    return watch.task is None and due_at is not None and due_at <= night.now
 
 
 def _is_barred(night: Night, watch: Watch) -> bool:
@@ -174,20 +179,21 @@ def grade_step(night: Night) -> None:
     before = night.standing
     night.standing = grading.grade(before, grading.Freshness.of(ages), stall, _recovery(night))
     if night.standing.grade != before.grade:
-        _graded(night, night.standing)
+        _graded(night, before.grade, night.standing)
 
 
 def _recovery(night: Night) -> grading.Recovery | None:
     if night.standing.grade not in {Grade.FAILING, Grade.RECOVERING} or night.recovered_at < night.failing_from:
         return None
     has_succeeded = night.last_success is not None and night.last_success > night.recovered_at
-    return grading.Recovery(night.t - night.recovered_at, has_succeeded)
+    vain = night.t - night.failing_from if night.has_failed_again else None
+    return grading.Recovery(night.t - night.recovered_at, has_succeeded, vain)
 
 
-def _graded(night: Night, standing: grading.Standing) -> None:
+def _graded(night: Night, before: Grade, standing: grading.Standing) -> None:
     night.measures.graded(night.t, standing.grade)
     if standing.grade is Grade.FAILING:
-        night.failing_from = night.t
+        night.failing_from, night.has_failed_again = night.t, before is Grade.RECOVERING
     if standing.grade is Grade.HEALTHY:
         night.alarms.closed("grade", night.t)
     elif standing.grade is not Grade.RECOVERING:

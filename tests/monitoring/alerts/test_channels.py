@@ -16,7 +16,7 @@ import pytest
 from django.conf import settings
 
 from monitoring.alerts.channels import Outgoing, PutOff, Refused
-from monitoring.alerts.channels.mail import Mail
+from monitoring.alerts.channels.mail import Mail, body
 from monitoring.alerts.channels.posting import post, seconds_of
 from monitoring.alerts.channels.sentry import Sentry
 from monitoring.alerts.channels.webhook import Webhook
@@ -171,6 +171,17 @@ class TestMail:
         assert "What is safe: What is known of the match stays served" in text
         assert "What to do:   If it lasts, open the match" in text
         assert "https://vl.test/admin/monitoring/alert/3/change/" in text
+
+    def test_says_where_it_is_read_and_what_was_tried(self) -> None:
+        detail = {"match_id": 7, "url": "https://crex.test/m", "tried": "other source", "types": {"network": 2}}
+        told = message(Told(alert(detail=detail), Event.RAISED, source="Crex"))
+        lines = list(body(told.document))
+        assert f"  Since {NOW:%d %b %Y, %H:%M:%S} UTC" in lines
+        assert [line for line in lines if line.startswith(("  Source", "  Url", "  Tried", "  Types", "  Match"))] == [
+            "  Source: Crex",
+            "  Url: https://crex.test/m",
+            "  Tried: other source",
+        ]
 
     def test_is_one_thread_from_the_beginning_to_the_end(self, mailbox: SmtpTaker) -> None:
         first = message()
