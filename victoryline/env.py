@@ -487,6 +487,11 @@ class Config:
     allowed_hosts: tuple[str, ...] = words(
         ("127.0.0.1", "localhost", "[::1]"), "Host names the web server answers to.", yaml="web.allowed_hosts"
     )
+    public_url: str = url(
+        "Where people reach this site; links in alerts lead there. Empty: the first of ALLOWED_HOSTS, with HTTPS.",
+        schemes=("http", "https"),
+        yaml="web.public_url",
+    )
     https: bool = flag(False, "The site is served over HTTPS: secure cookies, redirect, HSTS.", yaml="web.https")
     trusted_proxies: int = whole(
         0, "Proxies in front whose forwarding headers count.", low=0, high=10, yaml="web.trusted_proxies"

@@ -32,6 +32,8 @@ def queue_messages(now: datetime) -> int:
 def base_url() -> str:
     """Where people find the admin, when the configuration says so."""
     config = settings.CONFIG
+    if config.public_url:
+        return config.public_url.rstrip("/")
     names = [name for name in config.allowed_hosts if "." in name.strip(".") and not name.startswith("127.")]
     return f"https://{names[0]}" if config.https and names else ""
 
