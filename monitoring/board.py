@@ -38,7 +38,7 @@ CARE = {
     Rung.SESSION: "Silent: a fresh session is tried",
     Rung.BROWSER: "Silent: a fresh browser is tried",
     Rung.OTHER_SOURCE: "Silent: another source is asked",
-    Rung.FROZEN: "Frozen: everything was tried, people have been called",
+    Rung.FROZEN: "Frozen: everything was tried, an alert is open",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from email.utils import parseaddr
 from typing import Any
 
 from django.apps import AppConfig
@@ -30,6 +31,12 @@ def doubts(config: Any) -> Iterator[CheckMessage]:
             hint="Set SMTP_URL=smtp+starttls://user:password@host:587, or leave ALERT_EMAIL_TO empty.",
             id="monitoring.W002",
         )
+    if wrong := [address for address in config.alert_email_to if not _is_address(address)]:
+        yield checks.Warning(
+            f"ALERT_EMAIL_TO has what is no address: {', '.join(wrong)}. A mail server may refuse all of them for it.",
+            hint="Addresses are separated by commas: ALERT_EMAIL_TO=someone@example.com,other@example.com",
+            id="monitoring.W005",
+        )
     if config.alert_webhook_secret and not config.alert_webhook_url:
         yield checks.Warning(
             "ALERT_WEBHOOK_SECRET is set and ALERT_WEBHOOK_URL is not: nothing is posted.",
@@ -42,6 +49,11 @@ def doubts(config: Any) -> Iterator[CheckMessage]:
             hint="It looks like https://key@host/number; copy it from the project's settings there.",
             id="monitoring.W004",
         )
+
+
+def _is_address(text: str) -> bool:
+    name, _, host = parseaddr(text)[1].rpartition("@")
+    return bool(name and host) and ";" not in text
 
 
 def _is_dsn(text: str) -> bool:

@@ -129,5 +129,5 @@ def of_system(now: datetime) -> SystemSeen:
 
 
 def stored_grade() -> Grade:
-    latest = GradeChange.objects.order_by("-at", "-pk").values_list("to_grade", flat=True).first()
+    latest = GradeChange.objects.order_by("-pk").values_list("to_grade", flat=True).first()
     return Grade(latest) if latest else Grade.HEALTHY

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import DatabaseError, close_old_connections, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from scraping import breakers, errors_log, evidence, ingest, journal, lifecycle, pacing, scrapers
@@ -77,8 +78,8 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
     with transaction.atomic():
         journal.keep(claim)
         crash_point("failure.kept")
-        if ref is not None:
-            Match.objects.select_for_update().get(pk=ref.match_id)
+        if ref is not None:  # as it is now: another of its tasks may have ended well meanwhile
+            ref = _locked(ref, refs)
         is_source_lost = ref is not None and _is_source_lost(claim, error, ref, engine, now)
         view = _tell_breakers(claim, failure, ref, engine, now)
         if ref is not None:
@@ -94,6 +95,11 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
         is_bad = failure.error_class in SOURCE_FAULTS
         engine.outcomes.count(claim.source_id, is_bad=is_bad, is_retry=claim.is_retry, now=now)
     _log(claim, error, decision, ref)
+
+
+def _locked(ref: MatchRef, refs: QuerySet[MatchRef]) -> MatchRef:
+    Match.objects.select_for_update().get(pk=ref.match_id)
+    return refs.get(pk=ref.pk)
 
 
 def _failure(claim: Claim, error: Exception) -> Failure:

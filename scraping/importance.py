@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import yaml
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.fields.json import KT
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -52,7 +53,7 @@ class Rules(BaseModel):
     low: Level = Level()
 
 
-NO_RULES = Rules()
+NO_RULES = Rules()  # this very object: nobody could read any
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,10 @@ def _plain(text: str) -> str:
 def read(path: Path) -> Rules:
     try:
         return Rules.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
+    except ValidationError as error:
+        wrong = [f"{'.'.join(map(str, one['loc'])) or 'all of it'}: {one['msg']}" for one in error.errors()[:5]]
+        raise ImportanceFileError(f"{path.name}: {'; '.join(wrong)}") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ImportanceFileError(f"{path.name}: {error}") from error
 
 
@@ -182,14 +186,20 @@ def of_match(match: Match) -> Named:
 
 
 def follow(match: Match) -> None:
-    """What the rules say of a match as it is called now, unless a person has said otherwise. The caller saves."""
-    if not match.is_importance_fixed:
-        match.importance = judge(of_match(match), current())
+    """What the rules say of a match as it is called now, unless a person has said otherwise. The caller saves.
+
+    Where no rules could be read since the start it stays as important as it is.
+    """
+    rules = current()
+    if not match.is_importance_fixed and rules is not NO_RULES:
+        match.importance = judge(of_match(match), rules)
 
 
 def apply_to_all() -> int:
     """Judge all matches that are still read by the rules as they are now; how many matter otherwise than before."""
     rules = current()
+    if rules is NO_RULES:
+        return 0
     matches = Match.objects.watched().filter(is_importance_fixed=False, merged_into=None)
     told = matches.annotate(of_round=KT("payload__metadata__round"), round_name=KT("payload__metadata__round_name"))
     changed: dict[Importance, list[int]] = {level: [] for level in Importance}
@@ -200,9 +210,15 @@ def apply_to_all() -> int:
             changed[now].append(pk)
     for level, ids in changed.items():
         for start in range(0, len(ids), AT_ONCE):
-            some = Match.objects.filter(pk__in=ids[start : start + AT_ONCE], is_importance_fixed=False)
-            some.update(importance=level)
+            _set(Match.objects.filter(pk__in=ids[start : start + AT_ONCE], is_importance_fixed=False), level)
     return sum(map(len, changed.values()))
+
+
+def _set(matches: QuerySet[Match], level: Importance) -> None:
+    """Locked in one order first, as every other writer of several matches does."""
+    with transaction.atomic():
+        list(matches.select_for_update().order_by("pk").values_list("pk", flat=True))
+        matches.update(importance=level)
 
 
 def set_by_hand(match_id: int, importance: Importance | None, *, actor: str) -> Match:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 MEGABYTE = 1024 * 1024
+SETTLED_SECONDS = 1.0  # since the file was written last
 
 # A source's breaker is judged by its window, never by failures in a row: those say something about one match.
 SOURCE_BREAKER = BreakerPolicy(failure_threshold=0, timeout_seconds=900.0, success_threshold=3, probes=3)
@@ -91,7 +93,7 @@ def reload() -> bool:
         return False
     with _in_use.lock:
         stamp = _stamp(path)
-        if stamp == _in_use.stamp:
+        if stamp == _in_use.stamp or _may_be_half_written(stamp):
             return False
         _in_use.stamp = stamp
         return _take(path)
@@ -130,6 +132,11 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     except OSError:
         return 0, 0, 0
     return seen.st_ino, seen.st_mtime_ns, seen.st_size
+
+
+def _may_be_half_written(stamp: tuple[int, int, int]) -> bool:
+    """Half a file may well be valid, and say less. Whoever asks next takes the whole of it."""
+    return 0 <= time.time() - stamp[1] / 1e9 < SETTLED_SECONDS
 
 
 def from_config(config: Config) -> Policies:

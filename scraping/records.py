@@ -16,6 +16,7 @@ from django.db.models import Prefetch, QuerySet
 from scraping.models import Importance, Match, MatchLifecycle, MatchRef, Priority
 from scraping.payloads import Status
 from scraping.resilience.ladder import Rung
+from scraping.resilience.slowing import Slowing
 
 TRIED = {
     Rung.HINT: "hinted again",
@@ -135,7 +136,7 @@ def _record(match: Match, refs: Iterable[MatchRef], now: datetime) -> WatchRecor
         importance=Importance(match.importance),
         is_importance_fixed=match.is_importance_fixed,
         consecutive_failures=match.consecutive_failure_count,
-        errors=sum(ref.error_level for ref in known),
+        errors=sum(_errors(ref).counted(now) for ref in known),
         is_paused=is_paused,
         pause_until=match.pause_until if is_paused else None,
         pause_reason=match.pause_reason if is_paused else "",
@@ -149,3 +150,7 @@ def _record(match: Match, refs: Iterable[MatchRef], now: datetime) -> WatchRecor
         total_failures=match.total_failures,
         created_at=match.created_at,
     )
+
+
+def _errors(ref: MatchRef) -> Slowing:
+    return Slowing(ref.error_level, ref.error_level_at, ref.slowed_seconds, ref.slowed_until)

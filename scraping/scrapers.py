@@ -79,6 +79,14 @@ def stop(ref: MatchRef, *, reason: str, now: datetime) -> int:
     return Scraper.objects.filter(ref=ref, stopped_at__isnull=True).update(stopped_at=now, stop_reason=reason[:200])
 
 
+def stop_unread(*, now: datetime) -> int:
+    """Of matches that nobody reads there any more: a reading that was under way may have started one again."""
+    read = MatchRef.objects.filter(is_watched=True, source__is_enabled=True)
+    unread = Scraper.objects.filter(stopped_at__isnull=True).exclude(ref__in=read).select_related("ref")
+    # One by one: workers count their readings for many at once.
+    return sum(stop(one.ref, reason="it is not read at this source any more", now=now) for one in unread)
+
+
 def restart(scraper: Scraper, *, reason: str, now: datetime) -> Scraper | None:
     """A fresh scraper in the place of a worn one: new id, counters from zero. None if somebody was faster."""
     if not Scraper.objects.filter(pk=scraper.pk, stopped_at__isnull=True).update(

@@ -1,7 +1,7 @@
 """Hundreds of simulated tournament nights: the real policies, made-up worlds, faults by seed. Do the rules always hold?
 
-Every fifth night is calm and every fifth one hell; every twentieth has hundreds of matches for an hour, and about one
-in seven has a source that can be asked less than it has matches.
+Every fifth night is calm and every fifth one hell; every twentieth has hundreds of matches for an hour, with the usual
+trouble and hell in turn; and about one in seven has a source that can be asked less than it has matches.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def plan_of(seed: int, matches: int = 0) -> Plan:
     if matches:
         return Plan(seed, matches, 2.5, faults, None)
     if seed % 20 == 9:
-        return Plan(seed, 100 * (1 + seed // 20 % 3), 1.0, faults, False)
+        return Plan(seed, 100 * (1 + seed // 20 % 3), 1.0, HELL if seed // 20 % 2 else USUAL, False)
     return Plan(seed, 8 + seed * 7 % 13, 2.5, faults, False if faults == CALM else None)
 
 

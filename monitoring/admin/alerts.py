@@ -67,7 +67,16 @@ class AlertAdmin(HistoryAdmin):
         ("Told", {"fields": ("shown_told", "told_over_at", "shown_care", "shown_messages")}),
     )
     readonly_fields = (
-        *("state", "what_is_safe", "what_to_do", "look_here", "shown_detail", "shown_told", "shown_care", "shown_messages"),
+        *(
+            "state",
+            "what_is_safe",
+            "what_to_do",
+            "look_here",
+            "shown_detail",
+            "shown_told",
+            "shown_care",
+            "shown_messages",
+        ),
     )
 
     @display(description="severity", label=SEVERITY_COLOURS)  # type: ignore[untyped-decorator]
@@ -87,7 +96,7 @@ class AlertAdmin(HistoryAdmin):
     @admin.display(description="told")
     def shown_told(self, alert: Alert) -> str:
         if not alert.told_count or alert.told_at is None:
-            return "nobody"
+            return "when it was over" if alert.told_over_at else "nobody"
         times = "once" if alert.told_count == 1 else f"{alert.told_count} times"
         return f"{times}, {_span(alert.told_at, timezone.now())} ago"
 

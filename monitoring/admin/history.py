@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from unfold.decorators import display
 
 from monitoring.admin.grades import strip
-from monitoring.admin.recoveries import change_in_words
+from monitoring.admin.recoveries import action_in_words, change_in_words
 from monitoring.models import AuditEntry, AuditOutcome, Grade, GradeChange, HealthLog
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, json_block
 
@@ -58,7 +58,7 @@ class AuditEntryAdmin(HistoryAdmin):
 
     @admin.display(description="action", ordering="action_type")
     def shown_action(self, entry: AuditEntry) -> str:
-        return entry.action_type.replace("_", " ")
+        return action_in_words(entry.action_type)
 
     @admin.display(description="target", ordering="target")
     def shown_target(self, entry: AuditEntry) -> str:

@@ -79,7 +79,7 @@ class AlertMessageAdmin(HistoryAdmin):
     readonly_fields = ("state", "shown_alerts", "shown_document")
 
     @property
-    def none_yet(self) -> str:
+    def none_yet(self) -> str:  # type: ignore[override]  # elsewhere it is always the same
         """What the empty list says: whether there is nothing to tell, or nobody to tell it to."""
         if channels := configured(settings.CONFIG):
             names = ", ".join(channel.label.lower() for channel in channels)

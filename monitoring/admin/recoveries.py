@@ -29,7 +29,21 @@ TOLD = {
     "open_breakers": "{} open breakers",
     "state": "task {}",
 }
+ACTION_WORDS = {
+    "silence_hint": "silent match: asked again",
+    "silence_session": "silent match: fresh session",
+    "silence_browser": "silent match: fresh browser",
+    "silence_other_source": "silent match: other source",
+    "frozen": "silent match: frozen",
+    "silence_over": "silent match: heard again",
+    "soft_restart": "scraper replaced",
+    "browser_recycle": "browser replaced",
+}
 SAID_ALWAYS = ("age_s", "grade")
+
+
+def action_in_words(code: str) -> str:
+    return ACTION_WORDS.get(code, code.replace("_", " "))
 
 
 def change_in_words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
@@ -82,7 +96,7 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     seconds = row.pop("seconds")
     return {
         **row,
-        "name": row["action_type"].replace("_", " "),
+        "name": action_in_words(row["action_type"]),
         "judged": judged,
         "rate": f"{row['success'] / judged:.0%}" if judged else "-",
         "took": f"{seconds:.1f} s" if seconds else "-",

@@ -12,6 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from django.db import close_old_connections, connection
@@ -46,7 +47,8 @@ class Courier(threading.Thread):
 
     def run(self) -> None:
         while not self._stopping.is_set():
-            close_old_connections()
+            with suppress(*STORE_AWAY):  # told by the turn that follows
+                close_old_connections()
             if not self.turn():
                 self._stopping.wait(LOOK_EVERY_SECONDS)
         connection.close()

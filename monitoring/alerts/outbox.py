@@ -16,7 +16,7 @@ from django.db.models import Count, F, Q, QuerySet
 
 from monitoring.alerts.advice import advice, family
 from monitoring.alerts.channels import Outgoing, wants
-from monitoring.alerts.telling import HOUR, Known, Parcel, Plan, Rules, plan
+from monitoring.alerts.telling import FOLLOW, HOUR, Known, Parcel, Plan, Rules, plan
 from monitoring.alerts.wording import Told, document
 from monitoring.models import Alert, AlertMessage, Channel, Severity
 from scraping.models import MatchRef
@@ -24,6 +24,7 @@ from scraping.models import MatchRef
 REMEMBERED = timedelta(hours=3)
 HELD = timedelta(seconds=120)  # longer than any channel takes
 DELAYS_SECONDS = (5, 15, 45, 120, 300, 600, 900, 1200)  # between attempts: given up after about an hour
+OWED = Q(told_count__gt=0, told_over_at__isnull=True)
 UNSENT = Q(sent_at__isnull=True, given_up_at__isnull=True)
 
 
@@ -36,7 +37,7 @@ class Claimed:
 
 def queue_due(channels: Collection[Channel], rules: Rules, *, base_url: str, now: datetime) -> int:
     """Write the messages that are due; how many. Twice at a time is once: the second waits, and finds it done."""
-    if not channels or not _plan(channels, rules, now):  # nearly always nothing: no lock is taken for that
+    if not channels or not _may_be_told(now).exists() or not _plan(channels, rules, now):  # no lock for nothing
         return 0
     with transaction.atomic():
         rows = _rows(now, is_locked=True)
@@ -51,6 +52,12 @@ def queue_due(channels: Collection[Channel], rules: Rules, *, base_url: str, now
         return written
 
 
+def _may_be_told(now: datetime) -> QuerySet[Alert]:
+    """Those that stand, or whose end is owed, or that came and went. The others only say how these are told."""
+    unseen = Q(told_count=0, severity=Severity.CRITICAL, closed_at__gt=now - REMEMBERED)
+    return Alert.objects.filter(Q(closed_at__isnull=True) | OWED | unseen)
+
+
 def _plan(
     channels: Collection[Channel],
     rules: Rules,
@@ -63,28 +70,32 @@ def _plan(
         return Plan()
     sources = _sources(rows.values()) if sources is None else sources
     critical = _told_critical(rows.values())
-    known = [_known(row, sources.get(row.pk, ""), row.pk in critical) for row in rows.values()]
+    known = [_known(row, sources.get(row.pk, ""), row.pk in critical, now) for row in rows.values()]
     return plan(known, rules, _recent(channels, now), now)
 
 
 def _rows(now: datetime, *, is_locked: bool = False) -> dict[int, Alert]:
     wanted = Q(closed_at__isnull=True) | Q(closed_at__gt=now - REMEMBERED)
-    owed = Q(told_count__gt=0, told_over_at__isnull=True)
-    alerts = Alert.objects.filter(wanted | owed).order_by("pk")
+    alerts = Alert.objects.filter(wanted | OWED).order_by("pk")
     return {alert.pk: alert for alert in (alerts.select_for_update() if is_locked else alerts)}
 
 
-def _known(alert: Alert, source: str, was_told_critical: bool) -> Known:
+def _known(alert: Alert, source: str, was_told_critical: bool, now: datetime) -> Known:
+    """By our clock: what another one wrote, that was set back since, keeps nobody waiting for an hour."""
+    opened_at, closed_at, told_at, told_over_at = (
+        at if at is None or at <= now else now - FOLLOW
+        for at in (alert.opened_at, alert.closed_at, alert.told_at, alert.told_over_at)
+    )
     return Known(
         pk=alert.pk,
         key=alert.key,
         group=_group(alert, source),
         is_critical=alert.severity == Severity.CRITICAL,
-        opened_at=alert.opened_at,
-        closed_at=alert.closed_at,
-        told_at=alert.told_at,
+        opened_at=opened_at or now,
+        closed_at=closed_at,
+        told_at=told_at,
         told_count=alert.told_count,
-        told_over_at=alert.told_over_at,
+        told_over_at=told_over_at,
         muted_until=alert.muted_until,
         is_acknowledged=alert.acknowledged_at is not None,
         was_told_critical=was_told_critical,
@@ -119,7 +130,8 @@ def _told_critical(alerts: Iterable[Alert]) -> set[int]:
 def _recent(channels: Collection[Channel], now: datetime) -> list[datetime]:
     """Of the channel that got most."""
     found: dict[str, list[datetime]] = {channel.value: [] for channel in channels}
-    for channel, at in AlertMessage.objects.filter(created_at__gt=now - HOUR).values_list("channel", "created_at"):
+    within = AlertMessage.objects.filter(created_at__gt=now - HOUR, created_at__lte=now)
+    for channel, at in within.values_list("channel", "created_at"):
         found.setdefault(channel, []).append(at)
     return max(found.values(), key=len)
 
@@ -183,7 +195,8 @@ def _times(keys: Collection[str], now: datetime) -> dict[str, int]:
 
 def claim_next(channel: Channel, now: datetime) -> Claimed | None:
     """The oldest message to a channel that is due, if nobody else was faster."""
-    waiting = AlertMessage.objects.filter(UNSENT, channel=channel, next_attempt_at__lte=now)
+    is_due = Q(next_attempt_at__lte=now) | Q(attempts=0, created_at__gt=now)  # or the clock was set back since
+    waiting = AlertMessage.objects.filter(UNSENT, is_due, channel=channel)
     row = waiting.order_by("pk").first()
     if row is None:
         return None

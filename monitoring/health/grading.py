@@ -138,7 +138,7 @@ def _with_memory(stored: Standing, now: datetime) -> Standing:
 def _write_change(previous: Grade, standing: Standing, now: datetime) -> bool:
     """False where another leader was faster: the change that we saw is then in its row."""
     with transaction.atomic():
-        list(GradeChange.objects.select_for_update().order_by("-at", "-pk")[:1])  # one after the other
+        list(GradeChange.objects.select_for_update().order_by("-pk")[:1])  # one after the other
         if stored_standing().grade != previous:
             return False
         GradeChange.objects.create(from_grade=previous, to_grade=standing.grade, at=now, reason=standing.reason[:300])
@@ -153,7 +153,7 @@ def current_standing(now: datetime) -> Standing:
 
 
 def stored_standing() -> Standing:
-    latest = GradeChange.objects.order_by("-at", "-pk").first()
+    latest = GradeChange.objects.order_by("-pk").first()  # not by its time: clocks are set back
     return Standing(Grade(latest.to_grade), 0, latest.reason) if latest else Standing(Grade.HEALTHY)
 
 
@@ -167,7 +167,7 @@ def observe(previous: Standing, now: datetime) -> Standing:
 def _recovery(previous: Grade, succeeded_at: datetime | None, now: datetime) -> Recovery | None:
     if previous not in {Grade.FAILING, Grade.RECOVERING}:
         return None
-    began = GradeChange.objects.filter(to_grade=Grade.FAILING).order_by("-at", "-pk").first()
+    began = GradeChange.objects.filter(to_grade=Grade.FAILING).order_by("-pk").first()
     acted_at = audit.last_recovery_at(since=began.at) if began else None
     if began is None or acted_at is None:
         return None

@@ -7,7 +7,7 @@ scheduler's own step; this one also ends the alerts whose match has been heard o
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 from monitoring.alerts import causes
@@ -21,6 +21,7 @@ from scraping.models import (
     Importance,
     Match,
     MatchLifecycle,
+    MatchRef,
     ScrapeJob,
     ScraperStatus,
     ScrapeTask,
@@ -39,8 +40,9 @@ ENDED = (MatchLifecycle.COMPLETED, MatchLifecycle.ARCHIVED)
 def watch_staleness(now: datetime) -> int:
     """How many matches are stale."""
     stale = {match.pk: match for match in _watched() if _silence(match, now) >= _threshold(match)}
+    urls = _urls(stale)
     for match in stale.values():
-        _report(match, now)
+        _report(match, urls.get(match.pk, ""), now)
     over = open_keys(causes.STALE) - {causes.stale(pk) for pk in stale}
     close_alerts(over, now)
     _close_deaths(now)
@@ -62,8 +64,13 @@ def _silence(match: Match, now: datetime) -> float:
     return (now - (match.last_scraper_update or match.created_at)).total_seconds()
 
 
-def _report(match: Match, now: datetime) -> None:
-    url = match.refs.filter(is_watched=True).values_list("url", flat=True).first() or ""
+def _urls(matches: Collection[int]) -> dict[int, str]:
+    """Where each of them is read: at the first of its sources. One query, for in an outage it is all of them."""
+    refs = MatchRef.objects.filter(match_id__in=matches, is_watched=True).order_by("-pk")
+    return dict(refs.values_list("match_id", "url")) if matches else {}
+
+
+def _report(match: Match, url: str, now: datetime) -> None:
     last = as_utc_iso(match.last_scraper_update) if match.last_scraper_update else "never"
     silence = _silence(match, now)
     tried = Rung(match.silence_rung).name.lower().replace("_", " ")

@@ -76,19 +76,19 @@ class WorkerAdmin(HistoryAdmin):
     list_display = (
         "worker_id",
         "is_alive",
-        "host",
-        "pid",
         "active_tasks",
         "memory",
         "peak_memory",
         "cpu_percent",
-        "process_count",
-        "context_count",
-        "page_count",
         "browser_launches",
         "started_at",
         "heartbeat_at",
         "stopped_at",
+        "process_count",
+        "context_count",
+        "page_count",
+        "host",
+        "pid",
     )
     list_filter = ("host",)
     search_fields = ("worker_id", "host")
@@ -127,7 +127,9 @@ class WorkerAdmin(HistoryAdmin):
 @admin.register(WorkerOrder)
 class WorkerOrderAdmin(HistoryAdmin):
     list_display = ("asked_at", "kind", "source_key", "worker_id", "reason", "actor", "came_of_it")
-    none_yet = "No worker was asked for a fresh session or a fresh browser yet, neither by the scheduler nor by a person."
+    none_yet = (
+        "No worker was asked for a fresh session or a fresh browser yet, neither by the scheduler nor by a person."
+    )
     list_filter = ("kind", "actor")
     search_fields = ("worker_id", "reason")
     ordering = ("-asked_at",)

@@ -166,10 +166,7 @@ class MatchAdmin(WatchColumns, HistoryAdmin):
 
     @admin.display(description="see its")
     def look_further(self, match: Match) -> str:
-        links = [
-            (reverse(f"admin:{table}_changelist"), column, match.pk, name)
-            for table, column, name in OF_A_MATCH
-        ]
+        links = [(reverse(f"admin:{table}_changelist"), column, match.pk, name) for table, column, name in OF_A_MATCH]
         return format_html_join(" · ", '<a class="underline" href="{}?{}={}">{}</a>', links)
 
     @admin.display(description="who plays")

@@ -14,7 +14,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Case, CharField, F, Q, Value, When
 
-from scraping import believing, conflicts, journal, lifecycle, scrapers, serving
+from scraping import believing, conflicts, importance, journal, lifecycle, scrapers, serving
 from scraping.joining.aliases import aliases_of
 from scraping.joining.candidates import sides_of_title
 from scraping.models import (
@@ -54,6 +54,7 @@ def join(keep_id: int, gone_id: int, *, actor: str, now: datetime, reason: str =
         _move_refs(keep, gone, is_crossed=is_crossed, now=now)
         moved = _move_events(keep, gone, is_crossed=is_crossed, now=now)
         _move_people(keep, gone, is_crossed=is_crossed)
+        _inherit_importance(keep, gone)
         _renew(keep, aliases, has_new_events=bool(moved), now=now)
         _close(keep, gone, actor=actor, now=now)
         transaction.on_commit(partial(_announce, keep, gone, actor, reason))
@@ -134,6 +135,13 @@ def _move_people(keep: Match, gone: Match, *, is_crossed: bool) -> None:
     PlayerFigure.objects.filter(match=gone).update(match=keep, side=side)
 
 
+def _inherit_importance(keep: Match, gone: Match) -> None:
+    """What a person has said of either stands."""
+    if gone.is_importance_fixed and not keep.is_importance_fixed:
+        keep.importance, keep.is_importance_fixed = gone.importance, True
+        keep.save(update_fields=("importance", "is_importance_fixed"))
+
+
 def _renew(keep: Match, aliases: Aliases, *, has_new_events: bool, now: datetime) -> None:
     """What all sources say together, with a number of its own in the history of the match that stays."""
     read = list(keep.refs.exclude(captured_at=None).select_related("source"))
@@ -168,6 +176,7 @@ def _copy_columns(match: Match, state: dict[str, Any]) -> None:
     match.series = str((state.get("metadata") or {}).get("series") or match.series)[:200]
     if state.get("start_time"):
         match.start_time = datetime.fromisoformat(state["start_time"])
+    importance.follow(match)
 
 
 def _close(keep: Match, gone: Match, *, actor: str, now: datetime) -> None:

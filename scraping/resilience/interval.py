@@ -19,7 +19,8 @@ UNKNOWN_START_SECONDS = 60.0
 LATE_PART = 1 / 360  # of the time since a start that did not come: 5 s for half an hour, a minute after six
 # Of the usual interval: what matters more is read more often, and what matters less makes room for it.
 PLAY_SHARES = {HIGH: 0.8, NORMAL: 1.0, LOW: 2.0}
-BREAK_SHARES = {HIGH: 0.5, NORMAL: 1.0, LOW: 2.0}
+# At most 45 s in a break: data that is a minute old counts as late, and the system as unwell.
+BREAK_SHARES = {HIGH: 0.5, NORMAL: 1.0, LOW: 1.5}
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,10 @@ class Slowing:
         """The seconds that errors force at this moment."""
         return self.seconds if self.until is not None and now < self.until else 0.0
 
+    def counted(self, now: datetime) -> float:
+        """The errors that count at this moment: time has taken off the others, also where nobody has written that."""
+        return _remembered(_unless_calm(self, now), now)
+
 
 NOT_SLOWED = Slowing()
 

@@ -20,6 +20,7 @@ from scraping.policies import Policies
 
 logger = logging.getLogger(__name__)
 
+AT_ONCE = 20  # after an outage all are worn, and polls wait for the scheduler: the rest in 5 seconds
 QUIET_POLLS = 12
 # So long before the end of its life a scraper is replaced as soon as nothing happens in its match: at stumps rather
 # than in the middle of an over. If something happens all the time, it is replaced when its time is up.
@@ -28,6 +29,7 @@ WINDOW_SHARE = 12  # of a short life, no more than this part
 
 
 def replace_worn_scrapers(now: datetime) -> int:
+    scrapers.stop_unread(now=now)
     limits = policies.current()
     active = list(_active())
     memory = _memory_by_worker(active)
@@ -41,8 +43,8 @@ def replace_worn_scrapers(now: datetime) -> int:
     policies.reload()  # a fresh start is one with the configuration as it is now
     spared = _replaced_lately([scraper.ref_id for scraper, _ in worn], limits, now)
     replaced = 0
-    for scraper, reason in worn:
-        if scraper.ref_id not in spared and scrapers.restart(scraper, reason=reason, now=now):
+    for scraper, reason in [one for one in worn if one[0].ref_id not in spared][:AT_ONCE]:
+        if scrapers.restart(scraper, reason=reason, now=now):
             replaced += 1
             _tell(scraper, reason)
     return replaced
@@ -54,6 +56,7 @@ def _active() -> QuerySet[Scraper]:
         Scraper.objects.filter(stopped_at__isnull=True, ref__match__lifecycle=MatchLifecycle.ACTIVE)
         .select_related("ref__match", "ref__source")
         .defer("ref__payload", "ref__match__payload", "ref__match__provenance", "ref__source__metadata")
+        .order_by("start_time")
     )
 
 

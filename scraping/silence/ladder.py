@@ -17,7 +17,7 @@ from scraping.silence.rungs import Means, act
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 40  # each step on the ladder is a dozen statements, and polls wait for the scheduler: the rest in 5 seconds
+AT_ONCE = 20  # each step on the ladder is a dozen statements, and polls wait for the scheduler: the rest in 5 seconds
 
 
 def look(now: datetime, *, staleness_threshold: float) -> int:

@@ -109,7 +109,7 @@ def _call_others(match: Match, now: datetime) -> Done:
     """Whoever else has the match is asked now; where nobody is known, the sources' lists are looked through for it."""
     others = [ref for ref in match.refs.all() if not ref.is_watched and ref.source.is_enabled and ref.gone_at is None]
     MatchRef.objects.filter(pk__in=[ref.pk for ref in others], is_watched=False).update(
-        is_watched=True, watch_at=None, next_poll_at=now, called_in_at=now
+        is_watched=True, next_poll_at=now, called_in_at=now
     )
     if others:
         names = ", ".join(sorted(ref.source.name for ref in others))

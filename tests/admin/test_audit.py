@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from monitoring import audit
 from monitoring.admin.grades import Piece, pieces, strip, summary
-from monitoring.admin.recoveries import change_in_words, of_the_last_day
+from monitoring.admin.recoveries import action_in_words, change_in_words, of_the_last_day
 from monitoring.models import AuditEntry, Grade, GradeChange
 from tests.admin.rows import EVIL
 from tests.factories import NOW
@@ -65,6 +65,13 @@ class TestStrip:
 )
 def test_before_and_after_in_words(before: dict[str, Any], after: dict[str, Any], expected: str) -> None:
     assert change_in_words(before, after) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [("silence_hint", "silent match: asked again"), ("key_issued", "key issued")]
+)
+def test_an_action_in_words(code: str, expected: str) -> None:
+    assert action_in_words(code) == expected
 
 
 @pytest.mark.django_db

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from monitoring import audit
+from monitoring import audit, standing
 from monitoring.health import grading
 from monitoring.health.grading import Freshness, Recovery, Standing, current_standing, grade, update_grade
 from monitoring.judging import judge_actions
@@ -138,6 +138,12 @@ class TestStep:
         update_grade(later + timedelta(seconds=15))
         assert list(GradeChange.objects.order_by("at").values_list("to_grade", flat=True)) == [F, R, H]
         assert Alert.objects.get(key="grade").closed_at is not None
+
+    def test_a_clock_that_was_set_back_hides_no_change(self) -> None:
+        make_watched(now=NOW, age=70)
+        GradeChange.objects.create(from_grade=H, to_grade=F, at=NOW + timedelta(hours=1), reason="by the old clock")
+        assert [update_grade(NOW), update_grade(NOW + timedelta(seconds=15))] == [1, 0]
+        assert current_standing(NOW).grade is standing.stored_grade() is D
 
     def test_a_reader_sees_an_outage_that_no_scheduler_has_written(self) -> None:
         make_watched(now=NOW, age=200)

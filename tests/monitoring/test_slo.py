@@ -158,14 +158,14 @@ class TestCommand:
         return output.getvalue(), code
 
     def test_prints_what_is_met_and_who_has_missed_it(self) -> None:
-        match, at = make_match(), timezone.now() - timedelta(minutes=1)
+        (match, ref, _), at = make_watched(), timezone.now() - timedelta(minutes=1)
         HealthLog.objects.bulk_create([look(at) for _ in range(99)] + [look(at, health=DOWN, match_id=match.pk)])
         said, code = self.run("--hours", "1")
         assert code == 1
         lines = [line.split() for line in said.splitlines()]
         assert ["all", "matches", "uptime", "99.000", "%", "99.5", "%", "100", "missed"] in lines
         assert ["all", "matches", "freshness", "100.000", "%", "99.0", "%", "100", "met"] in lines
-        assert ["match", str(match.pk), "uptime", "0.000", "%", "99.5", "%", "1", "missed"] in lines
+        assert [ref.key, "uptime", "0.000", "%", "99.5", "%", "1", "missed"] in lines
 
     def test_of_one_match(self) -> None:
         match, ref, _ = make_watched()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,13 @@ class TestStaleness:
         assert not caplog.records
         assert Alert.objects.get().count == 2
 
+    def test_an_outage_of_all_costs_one_statement_a_match(self, django_assert_max_num_queries: Any) -> None:
+        for _ in range(20):
+            make_watched(now=NOW, age=300, scraper_status="stale")
+        watch_staleness(NOW)
+        with django_assert_max_num_queries(20 + 5):
+            watch_staleness(LATER)
+
     def test_leaves_fresh_paused_and_finished_matches_alone(self) -> None:
         make_watched(now=NOW, age=299)
         make_watched(now=NOW, age=900, lifecycle="PAUSED", pause_until=LATER)
@@ -57,6 +65,10 @@ class TestStaleness:
         Match.objects.filter(pk=match.pk).update(last_scraper_update=LATER)
         watch_staleness(LATER)
         assert Alert.objects.get().closed_at == LATER
+
+
+class TestWhatIsOver:
+    """Alerts whose end nobody announces."""
 
     def test_ends_the_alert_of_a_dead_task_when_its_match_is_read_again(self) -> None:
         match, ref, _ = make_watched(now=NOW)

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.core.management.base import CommandError
 
+from monitoring.alerts import telling
+from monitoring.health import grading
+from monitoring.models import Grade
 from scraping.models import Importance
-from scraping.resilience import breaker, budget, fairness, ladder
+from scraping.resilience import breaker, budget, fairness, ladder, slowing
 from scraping.resilience.ladder import Rung
 from victoryline.night import plot, report
 from victoryline.night.engine import Story, simulate
 from victoryline.night.faults import CALM, HELL, USUAL, Fault, Kind
 from victoryline.night.invariants import CALM_FRESH_SHARE, CALM_UPTIME_SHARE
 from victoryline.night.world import Script
+
+# All sources are down for six minutes.
+DOWN = Script(
+    seed=3,
+    matches=6,
+    hours=0.75,
+    is_crowded=False,
+    given=tuple(Fault(Kind.OUTAGE, 60.0, 420.0, target=number) for number in range(4)),
+)
 
 
 def night(seed: int, faults: str = USUAL, *, matches: int = 4, hours: float = 1.2, crowded: bool = False) -> Story:
@@ -94,6 +108,40 @@ class TestRules:
         monkeypatch.setattr(ladder, "next_rung", lambda silence, **_: Rung.FROZEN)
         assert "ladder" in broken(night(1, CALM, matches=2, hours=0.3))
 
+    @pytest.mark.parametrize("highest", [Rung.GROUND, Rung.HINT, Rung.OTHER_SOURCE], ids=lambda rung: rung.name)
+    def test_see_a_ladder_that_is_not_climbed_to_its_end(self, highest: Rung, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = ladder.next_rung
+        monkeypatch.setattr(ladder, "next_rung", lambda silence, **known: min(real(silence, **known), highest))
+        hangs = tuple(Fault(Kind.HANGS, 60.0, 1100.0, target=number) for number in range(4))
+        assert "ladder" in broken(simulate(Script(seed=3, matches=3, hours=0.35, is_crowded=False, given=hangs)))
+
+    def test_see_errors_that_slow_nobody(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(slowing, "after_error", lambda before, **_: before)
+        assert "slowing" in broken(simulate(DOWN))
+
+    def test_see_a_grade_that_stays(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = grading.grade
+        stays = {Grade.FAILING, Grade.RECOVERING}
+        monkeypatch.setattr(
+            grading, "grade", lambda before, *seen: before if before.grade in stays else real(before, *seen)
+        )
+        assert "grade" in broken(simulate(DOWN))
+
+    def test_see_a_false_alarm(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(grading, "DEGRADED_FROM_SECONDS", 2.0)
+        assert "false alarm" in broken(night(1, CALM, matches=2, hours=0.2))
+
+    def test_see_a_storm_of_messages(self, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+        settings.CONFIG = replace(settings.CONFIG, alert_hourly_limit=3)
+        assert not broken(simulate(DOWN)), "what is broken below is broken on purpose"
+        monkeypatch.setattr(telling, "has_room", lambda *_, **__: True)
+        assert "alert storm" in broken(simulate(DOWN))
+
+    def test_see_what_nobody_was_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(telling, "plan", lambda *_, **__: telling.Plan())
+        hangs = tuple(Fault(Kind.HANGS, 60.0, 4300.0, target=number) for number in range(4))
+        assert "untold" in broken(simulate(Script(seed=3, matches=2, hours=1.25, is_crowded=False, given=hangs)))
+
     def test_see_a_breaker_that_sticks(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(breaker, "after_success", lambda view, *_: view)
         assert "breaker stuck" in broken(night(3, HELL))
@@ -116,6 +164,11 @@ class TestCommand:
         call_command("simulate_night", "--matches=3", "--hours=1", "--faults=calm", f"--plot={picture}", stdout=out)
         assert "Nothing was broken." in out.getvalue()
         assert picture.read_text(encoding="utf-8").startswith("<svg")
+
+    @pytest.mark.parametrize("place", ["", "nowhere/night.svg"], ids=["a folder", "no such folder"])
+    def test_says_before_the_night_that_the_picture_has_no_place(self, tmp_path: Path, place: str) -> None:
+        with pytest.raises(CommandError, match="cannot be written"):
+            call_command("simulate_night", "--matches=1000", "--hours=24", f"--plot={tmp_path / place}")
 
     def test_gives_the_figures_as_json(self) -> None:
         out = StringIO()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError
 
+from scraping import lifecycle
 from scraping.models import Match, MatchRef, ScrapeTask
-from scraping.scheduler import due
+from scraping.scheduler import clock, due
 from scraping.scheduler.clock import Jumps
 from scraping.scheduler.loop import SchedulerLoop, Step
 from scraping.scheduler.rescue import rescue_expired
@@ -36,6 +38,10 @@ def test_only_a_clock_that_was_set_is_a_jump(wall: float, monotonic: float, jump
 
 def loop(*steps: Step) -> SchedulerLoop:
     return SchedulerLoop(steps, holder="me", tick_seconds=0.01, lease_seconds=10)
+
+
+def _is_away(*_: object) -> int:
+    raise OperationalError("the database system is shutting down")
 
 
 @pytest.mark.both
@@ -75,6 +81,43 @@ class TestAnHourBack:
         assert other.tick(now=later(-HOUR + 1)) == 0
         other._renew_at = 0.0
         assert other.tick(now=later(-HOUR + 11)) == 1
+
+    def test_a_silent_match_is_heard_of_again_when_it_is(self, running: SchedulerLoop) -> None:
+        silent = {"silence_rung": 5, "silence_rung_at": NOW, "silent_since": NOW, "frozen_at": NOW}
+        make_ref(match=make_match(last_scraper_update=NOW, **silent), called_in_at=NOW)
+        running.mind_the_clock(later(-HOUR), 0.0)
+        match, then = Match.objects.get(), later(-HOUR)
+        assert (match.silence_rung_at, match.silent_since, match.frozen_at) == (then, then, then)
+        assert MatchRef.objects.get().called_in_at == then
+
+    def test_a_pause_ends_when_it_would_have_ended(self, running: SchedulerLoop) -> None:
+        make_match(lifecycle="PAUSED", pause_until=later(300))
+        running.mind_the_clock(later(-HOUR), 0.0)
+        assert lifecycle.end_pauses(now=later(-HOUR + 301)) == 1
+
+    def test_while_the_database_is_away_it_is_still_to_be_done(
+        self, running: SchedulerLoop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ref = make_ref(next_poll_at=later(2.5))
+        with monkeypatch.context() as patched:
+            patched.setattr(clock, "_move", _is_away)
+            for seconds in (0, 1):
+                with pytest.raises(OperationalError):
+                    running.mind_the_clock(later(seconds - HOUR), float(seconds))
+        running.mind_the_clock(later(2 - HOUR), 2.0)
+        running.mind_the_clock(later(3 - HOUR), 3.0)
+        ref.refresh_from_db()
+        assert ref.next_poll_at == later(2.5 - HOUR), "once, by as much as the clock"
+
+    def test_whoever_stands_by_leaves_it_to_the_leader(self, running: SchedulerLoop) -> None:
+        ref = make_ref(next_poll_at=later(300))
+        other = SchedulerLoop([], holder="other", tick_seconds=0.01, lease_seconds=10)
+        other.mind_the_clock(NOW, 0.0)
+        assert other.tick(now=NOW) == 0
+        other.mind_the_clock(later(-HOUR), 0.0)
+        running.mind_the_clock(later(-HOUR), 0.0)
+        ref.refresh_from_db()
+        assert ref.next_poll_at == later(300 - HOUR), "not twice"
 
     def test_what_is_past_stays_where_it_is(self, running: SchedulerLoop) -> None:
         long_ago = NOW - timedelta(hours=5)

@@ -582,6 +582,21 @@ class TestCommentary:
         task = attempt(ref, clock, Transient("502"), resource=Resource.COMMENTARY)
         assert (task.state, task.charged_attempts) == (TaskState.PENDING, 1)
 
+    def test_its_failure_takes_nothing_back_that_was_read_meanwhile(self, ref: MatchRef, clock: Clock) -> None:
+        """To keep its evidence takes time; the score is read beside it."""
+        attempt(ref, clock, payload_of(ref))
+        MatchRef.objects.update(unchanged_polls=39, recent_changes="0000")
+        store = failures.evidence.store
+
+        def stored(*args: Any, **more: Any) -> Any:
+            attempt(ref, clock, payload_of(ref, chasing(99), at=clock.now))
+            return store(*args, **more)
+
+        with patch.object(failures.evidence, "store", stored):
+            attempt(ref, clock, Transient("502"), resource=Resource.COMMENTARY)
+        kept = MatchRef.objects.get()
+        assert (kept.unchanged_polls, kept.recent_changes) == (0, "00001")
+
 
 class TestEngine:
     def test_the_heartbeat_sees_what_is_in_hand(self, ref: MatchRef, clock: Clock) -> None:

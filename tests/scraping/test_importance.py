@@ -126,6 +126,7 @@ class TestFile:
             importance.read(rules_file)
         (error,) = checks.importance_can_be_judged()
         assert (error.id, says in error.msg, "IMPORTANCE_FILE" in str(error.hint)) == ("scraping.E002", True, True)
+        assert "pydantic" not in error.msg
 
     def test_one_that_is_not_there_is_an_error(self, rules_file: Path) -> None:
         rules_file.unlink()
@@ -205,6 +206,15 @@ class TestMatches:
         assert follow_rules(later(5)) == 0
         change(rules_file, "{high: {occasions: [final]}, low: {teams: {cricket: [Nepal]}}}")
         assert (follow_rules(later(10)), levels()) == (3, [NORMAL, LOW, HIGH, NORMAL])
+
+    def test_a_start_with_a_broken_file_changes_nothing(self, rules_file: Path) -> None:
+        ref = make_ref(make_match(team_a="Kenya", importance=HIGH, title="Kenya v Nepal"))
+        change(rules_file, "high: [")
+        assert follow_rules(NOW) == 0
+        read(ref, payload_of(ref, cricket_state(title="Kenya v Nepal, 2nd ODI")))
+        assert Match.objects.get().importance == HIGH
+        change(rules_file, "low: {teams: {cricket: [Kenya, India]}}")
+        assert (follow_rules(later(5)), Match.objects.get().importance) == (1, LOW)
 
     def test_a_tick_without_a_change_costs_no_query(self, django_assert_num_queries: Any) -> None:
         follow_rules(NOW)

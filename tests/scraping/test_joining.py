@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from monitoring.invariants import RULES
-from scraping import discover, joining, journal
+from scraping import discover, importance, joining, journal
 from scraping.invariants import Moment, judge
 from scraping.joining.candidates import Candidates
 from scraping.journal import NewTask
 from scraping.models import (
     Conflict,
+    Importance,
     Lineup,
     Match,
     MatchEvent,
@@ -274,6 +275,13 @@ class TestJoin:
         read(ref, payload_of(ref, turned.model_copy(update={"clock": "70"}), events=[goal], at=later(2)))
         event = MatchEvent.objects.get()
         assert (event.slot, event.detail) == ("g:team_b:1", {"team": "team_b", "score": "0-1"})
+
+    def test_a_persons_word_on_the_importance_of_either_stands(self) -> None:
+        keep, gone = pair()
+        importance.set_by_hand(gone.pk, Importance.HIGH, actor="ann")
+        joined = joining.join(keep.pk, gone.pk, actor="ann", now=NOW)
+        joined.refresh_from_db()
+        assert (joined.importance, joined.is_importance_fixed) == (Importance.HIGH, True)
 
     def test_the_truth_is_told_anew_from_both(self) -> None:
         first, second = pair()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monitoring.health.grading import DEGRADED_FROM_SECONDS
 from scraping.payloads import Status
 from scraping.policies import from_config
 from scraping.resilience.interval import HIGH, LOW, NORMAL, Activity, Pace, plan
@@ -110,8 +111,8 @@ class TestALiveMatch:
         [
             pytest.param({}, (2.0, 2.5, 5.0), id="play"),
             pytest.param({"recent_changes": RUSH}, (2.0, 2.0, 2.0), id="a rush is no low activity"),
-            pytest.param({"is_break": True, "unchanged_polls": 10}, (15.0, 30.0, 60.0), id="a break"),
-            pytest.param({"unchanged_polls": 40}, (15.0, 30.0, 60.0), id="nothing moves"),
+            pytest.param({"is_break": True, "unchanged_polls": 10}, (15.0, 30.0, 45.0), id="a break"),
+            pytest.param({"unchanged_polls": 40}, (15.0, 30.0, 45.0), id="nothing moves"),
             pytest.param({"slowed_seconds": 10}, (10.0, 10.0, 10.0), id="errors"),
         ],
     )
@@ -120,6 +121,11 @@ class TestALiveMatch:
     ) -> None:
         found = [plan(live(importance=one, **fields), Pace(), NOW).seconds for one in (HIGH, NORMAL, LOW)]
         assert tuple(found) == by_importance
+
+    def test_in_a_break_is_never_so_old_that_the_system_counts_as_unwell(self) -> None:
+        for importance in (HIGH, NORMAL, LOW):
+            quiet = live(is_break=True, unchanged_polls=10, importance=importance)
+            assert plan(quiet, Pace(), NOW).seconds < DEGRADED_FROM_SECONDS - 10
 
     @pytest.mark.parametrize(
         ("variable", "activity", "without"),

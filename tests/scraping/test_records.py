@@ -67,6 +67,11 @@ class TestRecord:
         (record,) = records.live(later(9))
         assert (record.consecutive_failures, record.age_seconds) == (0, 0.0)
 
+    def test_errors_that_time_has_forgotten_are_not_shown(self) -> None:
+        """A match in which nothing moves does not write them anew."""
+        make_ref(make_match(), error_level=3.0, error_level_at=NOW)
+        assert [records.live(later(seconds))[0].errors for seconds in (0, 24, 60)] == [3.0, 1.0, 0.0]
+
     def test_stalest_first_and_before_them_what_was_never_read(self) -> None:
         ages = {age: make_match(last_scraper_update=later(-age), priority=Priority.LIVE) for age in (5, 90, 30)}
         never = make_unread_match(priority=Priority.IMMINENT)

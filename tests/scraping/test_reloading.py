@@ -85,6 +85,13 @@ class TestReload:
         assert caplog.text.count("can't be read") == 1
         assert policies.current().pace.baseline_seconds == 2.5
 
+    def test_a_file_that_is_being_written_is_taken_when_it_is_whole(self, file: File) -> None:
+        file.path.write_text("")
+        assert not policies.reload(), "nothing in it would mean: all as it is by default"
+        file.write(PATIENT)
+        assert policies.reload()
+        assert policies.current().pace.baseline_seconds == 7
+
     def test_the_environment_still_goes_first(self, file: File, settings: Any) -> None:
         environ = {"CONFIG_FILE": str(file.path), "POLLING_INTERVAL_SECONDS": "3"}
         settings.LOAD_CONFIG = lambda: env.load(environ)

@@ -17,11 +17,12 @@ from scraping.browser.sessions import Sessions
 from scraping.models import Match, MatchRef, Scraper
 from scraping.reading.memory import Visited
 from scraping.reading.reader import Reader
+from scraping.scheduler import restarts
 from scraping.scheduler.restarts import replace_worn_scrapers
 from scraping.scrape import target_of
 from scraping.scrapers import ensure_active
 from scraping.signals import scraper_restarted
-from tests.factories import NOW, make_match, make_ref, make_scraper
+from tests.factories import NOW, make_match, make_ref, make_scraper, make_source
 from tests.monitoring.rows import MEGABYTE, make_worker
 from tests.scraping.builders import claimed, engine_with, later, open_task
 
@@ -128,11 +129,30 @@ def rows_of(ref_ids: list[int]) -> list[Any]:
     return [*refs, *matches, *Scraper.objects.filter(ref_id__in=ref_ids).order_by("pk").values()]
 
 
+@pytest.mark.requirement("DM-1")
+@pytest.mark.parametrize("is_watched", [True, False], ids=["its source is switched off", "its watch has ended"])
+def test_one_that_nobody_needs_is_stopped_and_not_replaced_for_ever(is_watched: bool) -> None:
+    source = make_source("board", is_enabled=not is_watched)
+    worn = make_scraper(make_ref(source=source, is_watched=is_watched), last_update_time=later(-900))
+    assert replace_worn_scrapers(NOW) == 0
+    worn.refresh_from_db()
+    assert (worn.stopped_at, worn.stop_reason) == (NOW, "it is not read at this source any more")
+    assert Scraper.objects.count() == 1
+
+
+def test_a_crowd_is_replaced_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an outage all of them are worn at once."""
+    monkeypatch.setattr(restarts, "AT_ONCE", 2)
+    for number in range(3):
+        make_scraper(make_ref(source_event_id=f"m{number}"), start_time=later(-900), last_update_time=later(-900))
+    assert [replace_worn_scrapers(later(at)) for at in (0, 5, 10)] == [2, 1, 0]
+
+
 def test_few_queries_where_nothing_is_worn(django_assert_max_num_queries: Any) -> None:
     for number in range(30):
         ref = make_ref(make_match(title=str(number)), source_event_id=str(number))
         make_scraper(ref, last_update_time=NOW)
-    with django_assert_max_num_queries(2):
+    with django_assert_max_num_queries(3):
         assert replace_worn_scrapers(NOW) == 0
 
 

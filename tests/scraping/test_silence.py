@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scraping import ingest, orders, silence
-from scraping.models import Importance, Match, MatchRef, OrderKind, ScrapeTask, Source, Worker, WorkerOrder
+from scraping import ingest, lifecycle, orders, silence, watches
+from scraping.models import Importance, Match, MatchRef, OrderKind, Scraper, ScrapeTask, Source, Worker, WorkerOrder
 from scraping.resilience.ladder import Rung
 from scraping.scheduler.silence import watch_silence
 from scraping.signals import silence_climbed, silence_over
@@ -168,6 +168,31 @@ class TestNeverAStorm:
         assert WorkerOrder.objects.filter(kind=OrderKind.RECYCLE_BROWSER).count() == 1
         assert set(Match.objects.values_list("silence_rung", flat=True)) == {Rung.BROWSER}
 
+    def quiet(self, name: str, **fields: Any) -> Match:
+        match = make_match(lifecycle="ACTIVE", last_scraper_update=NOW, **fields)
+        open_task(make_ref(match=match, source_event_id=name, captured_at=NOW))
+        return match
+
+    def test_a_crowd_climbs_a_few_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(silence.ladder, "AT_ONCE", 2)
+        crowd = [self.quiet(f"m{number}") for number in range(3)]
+        assert [look(20), look(21), look(22)] == [2, 1, 0]
+        assert {rung_of(match) for match in crowd} == {Rung.HINT}
+
+    def test_the_frozen_stand_in_nobodys_way(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nothing is done for them until they are heard of: else a crowd of them would hide whoever comes after."""
+        monkeypatch.setattr(silence.finding, "MOST", 1)
+        frozen = {"silence_rung": Rung.FROZEN, "silence_rung_at": NOW, "silent_since": NOW, "frozen_at": NOW}
+        first, second = (self.quiet(name, importance=Importance.HIGH, **frozen) for name in ("first", "second"))
+        other = self.quiet("other")
+        look(20)
+        assert [rung_of(match) for match in (first, second, other)] == [Rung.FROZEN, Rung.FROZEN, Rung.HINT]
+        Match.objects.filter(pk=first.pk).update(last_scraper_update=later(21))
+        Match.objects.filter(pk=second.pk).update(lifecycle="PAUSED", pause_until=later(99))
+        look(25)
+        look(30)
+        assert {rung_of(match) for match in (first, second)} == {Rung.GROUND}
+
     def test_the_good_day_costs_three_queries(self, django_assert_num_queries: Any) -> None:
         for number in range(30):
             match = make_match(lifecycle="ACTIVE", last_scraper_update=NOW)
@@ -199,6 +224,36 @@ class TestTheWayBack:
         look(205)
         other.refresh_from_db()
         assert (other.is_watched, other.called_in_at, other.next_poll_at) == (False, None, None)
+        assert [scraper.ref for scraper in Scraper.objects.filter(stopped_at=None)] == [ref], "nobody reads it any more"
+
+    @pytest.mark.parametrize("is_asked_for", [True, False], ids=["a person wants it", "nobody does"])
+    def test_who_was_called_in_stays_when_a_person_asks_for_it(self, ref: MatchRef, is_asked_for: bool) -> None:
+        board = make_source("board")
+        make_ref(match=ref.match, source=board, source_event_id="b1", called_in_at=later(155), captured_at=NOW)
+        if is_asked_for:
+            watches.begin(match_id=ref.match_id, actor="ada", now=later(156))
+        is_heard(ref, later(157))
+        look(160)
+        assert MatchRef.objects.get(source=board).is_watched is is_asked_for
+
+    def test_a_watch_that_ends_leaves_nothing_behind(self, ref: MatchRef) -> None:
+        MatchRef.objects.update(called_in_at=NOW)
+        watches.end(match_id=ref.match_id, reason="enough", actor="ada", now=NOW)
+        assert MatchRef.objects.get().called_in_at is None
+        MatchRef.objects.update(called_in_at=NOW)
+        Match.objects.update(lifecycle="COMPLETED", completed_at=NOW)
+        lifecycle.archive(before=later(1))
+        assert MatchRef.objects.get().called_in_at is None
+
+    def test_a_source_that_waits_for_memory_goes_on_waiting(self, ref: MatchRef) -> None:
+        board = make_source("board")
+        make_ref(match=ref.match, source=board, source_event_id="b1", is_watched=False, watch_at=later(9000))
+        for seconds in (20, 50, 95, 155):
+            look(seconds)
+        is_heard(ref, later(160))
+        look(165)
+        other = MatchRef.objects.get(source=board)
+        assert (other.is_watched, other.watch_at) == (False, later(9000))
 
     @pytest.mark.parametrize("columns", [{"status": "completed", "lifecycle": "COMPLETED"}, {"lifecycle": "PAUSED"}])
     def test_nobody_waits_for_it_any_more(

@@ -107,6 +107,11 @@ class TestEnvironment:
     def test_relative_paths_start_at_the_project(self):
         assert load({"VAR_DIR": "elsewhere"}).var_dir == PROJECT_ROOT / "elsewhere"
 
+    @pytest.mark.parametrize("text", ["smtp://mail:99999", "smtp://mail:0", "smtp://mail:no", "smtp://"])
+    def test_an_address_whose_port_there_is_not_is_refused(self, text):
+        (problem,) = problems({"SMTP_URL": text})
+        assert problem.startswith("SMTP_URL is")
+
     @pytest.mark.requirement("FS-5")
     def test_never_prints_a_secret(self):
         (problem,) = problems({"DATABASE_URL": "mysql://someone:hunter2@db/x"})

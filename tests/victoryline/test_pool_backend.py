@@ -79,3 +79,9 @@ class TestBackend:
         with connection.cursor() as cursor:
             cursor.execute("SELECT setting::int FROM pg_settings WHERE name = 'statement_timeout'")
             assert cursor.fetchone() == (15_000,)
+
+    def test_the_server_compiles_nothing(self) -> None:
+        """It would take longer than any of our statements does."""
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW jit")
+            assert cursor.fetchone() == ("off",)

@@ -122,8 +122,8 @@ def url(
 ) -> str:
     def parse(text: str) -> str:
         parts = urlsplit(text)
-        if parts.scheme not in schemes or (host and not parts.hostname):
-            raise ValueError(text)
+        if parts.scheme not in schemes or (host and not parts.hostname) or parts.port == 0:
+            raise ValueError(text)  # as `port` itself does where it is no number from 0 to 65535
         return text
 
     kind = "a URL that begins with " + " or ".join(f"{scheme}://" for scheme in schemes)

@@ -122,7 +122,7 @@ class Night:
         self.measures.finish(self)
         self.rules.at_the_end(self)
         figures = self.measures.figures(self)
-        self.rules.judge_figures(figures, self.script, end)
+        self.rules.judge_figures(figures, self.script, end, is_crowded=self.is_crowded)
         return Story(
             self.script,
             figures,

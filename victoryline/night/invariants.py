@@ -151,12 +151,25 @@ class Rules:
         for game in night.world.games:
             if game.rung > Rung.GROUND and game.heard_at > game.silent_since:
                 self._broken(night, "ladder", f"{game.match} was heard and stands on {game.rung.name}", game)
+            self._silence(night, game)
             until = game.match.pause_until
             if game.match.lifecycle == MatchLifecycle.PAUSED and until is not None:
                 late = night.t - seconds_of(until)
                 excused = self.trouble.overlap(seconds_of(until), night.t, source=-2, after=0.0)
                 if late - excused > 5.0:
                     self._broken(night, "pause", f"{game.match} is paused {late:.0f} s longer than it should", game)
+
+    def _silence(self, night: Night, game: Game) -> None:
+        """Who is silent for longer than may be is on the ladder, and goes on climbing until he is frozen."""
+        silent = night.t - game.heard_at
+        allowed = self.policies.staleness_threshold_seconds
+        allowed += max(one.ref.polling_interval_seconds for one in game.watches)
+        if game.rung is Rung.FROZEN or silent <= allowed or not game.is_on_watch:
+            return
+        stood = night.t - game.rung_at if game.rung > Rung.GROUND else silent
+        if stood > allowed or game.rung is Rung.GROUND:
+            what = f"{game.match} is silent for {silent:.0f} s and stands on {game.rung.name}"
+            self._broken(night, "ladder", what, game)
 
     # The end
 
@@ -197,9 +210,9 @@ class Rules:
             if alert.is_critical and lasted > 3600.0 and not alert.told_count:
                 self._broken(night, "untold", f"{alert.key} stood for {lasted:.0f} s and nobody was told")
 
-    def judge_figures(self, figures: Figures, script: Script, t: float) -> None:
+    def judge_figures(self, figures: Figures, script: Script, t: float, *, is_crowded: bool) -> None:
         """The objectives, where nothing goes wrong: under faults they are reported, not asserted."""
-        if script.faults != CALM or script.is_crowded is not False:
+        if script.faults != CALM or script.given or is_crowded:
             return
         for name, share, least in (
             ("fresh", figures.fresh_share, CALM_FRESH_SHARE),
@@ -207,6 +220,8 @@ class Rules:
         ):
             if share < least:
                 self.violations.append(Violation(script.seed, t, name, f"{share:.4%} in a calm night, not {least:.1%}"))
+        if figures.alerts:
+            self.violations.append(Violation(script.seed, t, "false alarm", f"{figures.alerts} alerts in a calm night"))
 
 
 def _heard_at(watch: Watch) -> float:

@@ -20,7 +20,8 @@ GRADE_COLOURS = {"HEALTHY": "#3a8f5c", "DEGRADED": "#d9a520", "FAILING": "#b4231
 STYLE = """
 text{font:11px system-ui,sans-serif;fill:#1f2933}.t{font-size:13px;font-weight:600}.g{stroke:#d9dee4;stroke-width:.6}
 .l{fill:none;stroke-width:1.3;stroke-linejoin:round}.f{fill:#b42318;opacity:.1}.o{stroke:#b42318;stroke-dasharray:6 4}
-@media(prefers-color-scheme:dark){text{fill:#e4e7eb}.g{stroke:#3e4c59}.f{fill:#ff6b5e;opacity:.18}}
+.b{fill:#fff}
+@media(prefers-color-scheme:dark){.b{fill:#12171d}text{fill:#e4e7eb}.g{stroke:#3e4c59}.f{fill:#ff6b5e;opacity:.18}}
 """
 
 Scale = Callable[[float], float]
@@ -34,6 +35,7 @@ def svg(story: Story) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">',
         f"<style>{STYLE}</style>",
+        f'<rect class="b" width="{WIDTH}" height="{HEIGHT}"/>',  # or text for the night stands on a browser's white
         f'<text class="t" x="{LEFT}" y="20">{escape(title)}</text>',
         *_faults(story.faults, x),
         *_ages(samples, x),

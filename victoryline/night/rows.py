@@ -6,9 +6,11 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from scraping.models import Match, MatchRef, Scraper, Source
+from scraping.payloads import Status
 from scraping.resilience.breaker import BreakerView
 from scraping.resilience.fairness import Waiting
 from scraping.resilience.ladder import Rung
+from scraping.silence.finding import WATCHED
 from victoryline.night.plays import Play
 from victoryline.night.tally import Tally
 
@@ -87,6 +89,7 @@ class Watch:
     polls: int = 0
     failed_at: float = NEVER
     errors_in_a_row: int = 0
+    seen_version: int = 0  # of the match, the newest that this source has told
     is_spare: bool = False  # watched only while the other source is silent
     session: int = 0  # replaced by the ladder
 
@@ -99,7 +102,6 @@ class Game:
     play: Play
     number: int
     watches: list[Watch] = field(default_factory=list)
-    version: int = 0  # the newest that was seen
     rung: Rung = Rung.GROUND
     rung_at: float = 0.0
     silent_since: float = 0.0
@@ -118,3 +120,8 @@ class Game:
     def home(self) -> str:
         """The source that it is read from first."""
         return self.watches[0].site.row.key
+
+    @property
+    def is_on_watch(self) -> bool:
+        is_watched = any(watch.ref.is_watched for watch in self.watches)
+        return self.match.status == Status.LIVE and self.match.lifecycle in WATCHED and is_watched

@@ -28,8 +28,8 @@ def succeed(night: Night, task: Task) -> None:
     watch, game = task.watch, task.watch.game
     ref, match, now = watch.ref, game.match, night.now
     state = game.play.at(night.t - COMMIT_SECONDS)
-    is_changed = state.version > game.version
-    game.version = max(game.version, state.version)
+    is_changed = state.version > watch.seen_version  # of what this source told, whatever the others have told
+    watch.seen_version = state.version
     match.status, match.phase = state.status.value, state.phase.value
     lifecycle.after_reading(match, status=state.status, now=now)
     planned = pacing.after_reading(ref, match, is_changed=is_changed, pace=night.policies.pace, now=now)

@@ -8,7 +8,6 @@ from monitoring.health import grading
 from monitoring.models import Grade
 from monitoring.watchdogs.error_rate import MOST_ERRORS_A_MINUTE
 from scraping.models import Importance, Scraper
-from scraping.payloads import Status
 from scraping.resilience import ladder
 from scraping.resilience.ladder import Rung, Silence
 from scraping.silence.finding import WATCHED
@@ -38,19 +37,13 @@ def step(night: Night) -> None:
     night.rules.looked(night)
 
 
-def is_on_watch(game: Game) -> bool:
-    match = game.match
-    is_watched = any(watch.ref.is_watched for watch in game.watches)
-    return match.status == Status.LIVE and match.lifecycle in WATCHED and is_watched
-
-
 def _look(night: Night, game: Game) -> None:
     """As silence.look does it for one match."""
     _watch_alerts(night, game)
     is_heard = game.rung > Rung.GROUND and game.heard_at > game.silent_since
-    if game.rung > Rung.GROUND and (is_heard or not is_on_watch(game)):
+    if game.rung > Rung.GROUND and (is_heard or not game.is_on_watch):
         _come_down(night, game)
-    elif is_on_watch(game):
+    elif game.is_on_watch:
         silence = _silence(night, game)
         game.was_held_back = game.was_held_back or silence.is_held_back
         rung = ladder.next_rung(silence, staleness_threshold=night.policies.staleness_threshold_seconds, now=night.now)
@@ -157,7 +150,7 @@ def _watch_alerts(night: Night, game: Game) -> None:
     while game.errors and game.errors[0] <= t - 60.0:
         game.errors.popleft()
     silent = t - game.heard_at
-    is_stale = is_on_watch(game) and silent >= night.policies.staleness_threshold_seconds
+    is_stale = game.is_on_watch and silent >= night.policies.staleness_threshold_seconds
     night.alarms.stand(f"stale:{pk}", t, if_=is_stale, source=game.home)
     night.alarms.stand(f"errors:{pk}", t, if_=len(game.errors) > MOST_ERRORS_A_MINUTE, source=game.home)
     if game.deaths and game.heard_at > game.deaths[-1]:
@@ -174,7 +167,7 @@ def grade_step(night: Night) -> None:
     night.measures.sample(night)
     if night.scheduler_away() or night.t < night.watchdogs_from:
         return
-    ages = [max(0.0, night.t - game.heard_at) for game in night.world.games if is_on_watch(game)]
+    ages = [max(0.0, night.t - game.heard_at) for game in night.world.games if game.is_on_watch]
     stall = night.t - night.last_success if ages and night.last_success is not None else 0.0
     before = night.standing
     night.standing = grading.grade(before, grading.Freshness.of(ages), stall, _recovery(night))

@@ -36,7 +36,7 @@ class Command(BaseCommand):
 
 
 def _care(alert: Alert) -> str:
-    told = f"told {alert.told_count} times" if alert.told_count else "nobody was told"
+    told = {0: "nobody was told", 1: "told once"}.get(alert.told_count, f"told {alert.told_count} times")
     by = f", {alert.acknowledged_by} looks after it" if alert.acknowledged_by else ""
     return f" ({told}{by})"
 

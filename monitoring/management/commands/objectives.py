@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from monitoring import slo
 from monitoring.slo import Tally
+from scraping.models import Match
 from scraping.queries import find_match
 
 WORST = 10
@@ -69,4 +70,11 @@ def _worst(tallies: dict[int, Tally]) -> dict[str, Tally]:
         for match_id, tally in tallies.items()
         if any(each.is_met is False for each in slo.objectives(tally))
     ]
-    return {f"match {match_id}": tally for _, match_id, tally in sorted(missed, key=lambda row: row[:2])[:WORST]}
+    worst = sorted(missed, key=lambda row: row[:2])[:WORST]
+    known = Match.objects.prefetch_related("refs__source").in_bulk([match_id for _, match_id, _ in worst])
+    return {_name(known.get(match_id), match_id): tally for _, match_id, tally in worst}
+
+
+def _name(match: Match | None, match_id: int) -> str:
+    """As `--match` and `manage.py watch` know it."""
+    return next((ref.key for ref in match.refs.all()), f"match {match_id}") if match else f"match {match_id}"

@@ -21,7 +21,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "worker", nargs="?", default="", help="A worker's name, as the console and /health show it."
+            "worker", nargs="?", default="", help="A worker's name, as the console shows it (Health, Workers)."
         )
         parser.add_argument("--reason", default="asked for at the command line")
         parser.add_argument("--by", default="", help="Who asks; written into the audit. Default: the login name.")
@@ -30,7 +30,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, worker: str, reason: str, by: str, seconds: float, **options: Any) -> None:
         asked = orders.recycle(worker, reason=reason, actor=by or getpass.getuser(), now=timezone.now())
         if not asked.workers:
-            raise CommandError(f"No worker {worker} is at work.".replace("  ", " "))
+            others = ", ".join(orders.workers_at_work(timezone.now())) or "none. Start one: manage.py run_worker"
+            raise CommandError(f"No worker{f' {worker}' * bool(worker)} is at work. At work: {others}")
         waiting = WorkerOrder.objects.filter(worker_id__in=asked.workers, kind="recycle_browser", done_at__isnull=True)
         open_ids = set(waiting.values_list("pk", flat=True)) | set(asked.orders)
         self.stdout.write(f"Asked {', '.join(asked.workers)}.")

@@ -184,6 +184,11 @@ class TestChecks:
             pytest.param({}, [], id="nothing is configured"),
             pytest.param({"smtp_url": "smtp://h"}, ["monitoring.W001"], id="a server and nobody to write to"),
             pytest.param({"alert_email_to": ("a@example.com",)}, ["monitoring.W002"], id="somebody, and no server"),
+            pytest.param(
+                {"smtp_url": "smtp://h", "alert_email_to": ("a@example.com; b@example.com",)},
+                ["monitoring.W005"],
+                id="what is no address",
+            ),
             pytest.param({"alert_webhook_secret": "x"}, ["monitoring.W003"], id="a secret for nothing"),
             pytest.param({"sentry_dsn": "nonsense"}, ["monitoring.W004"], id="no DSN"),
             pytest.param({"sentry_dsn": "https://k@sentry.example.com/1"}, [], id="a DSN"),

@@ -95,6 +95,14 @@ class TestQueue:
         with django_assert_max_num_queries(5):  # type: ignore[attr-defined]
             assert queue(10) == 0
 
+    def test_a_clock_that_was_set_back_keeps_nobody_waiting(self) -> None:
+        first, second = (make_watched(now=NOW)[0] for _ in range(2))
+        stale(first.pk, 3600)
+        assert queue(3600) == 1
+        assert outbox.claim_next(Channel.WEBHOOK, NOW), "written by the old clock, and not sent yet"
+        stale(second.pk, 3601)
+        assert [queue(2), queue(3)] == [1, 0], "of the same kind at the same source"
+
     def test_a_source_that_fails_is_one_message(self) -> None:
         for _ in range(37):
             match, _, _ = make_watched(now=NOW)

@@ -1,6 +1,7 @@
 """`manage.py simulate_night`: a whole tournament night in seconds, with the real policies and a made-up world."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not 0 < options["matches"] <= MOST_MATCHES or not 0 < options["hours"] <= LONGEST_HOURS:
             raise CommandError(f"1 to {MOST_MATCHES} matches and up to {LONGEST_HOURS:g} hours, please")
+        _refuse_place(options["plot"])
         script = Script(
             seed=options["seed"],
             matches=options["matches"],
@@ -65,3 +67,11 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps(found) if is_json else report.comparison(found))
         if found["differences"]:
             sys.exit(1)
+
+
+def _refuse_place(picture: Path | None) -> None:
+    """Before the night begins, not after it: it may take minutes."""
+    if picture is None:
+        return
+    if picture.is_dir() or not os.access(picture if picture.exists() else picture.absolute().parent, os.W_OK):
+        raise CommandError(f"{picture} cannot be written. Name a file in a folder that is there and yours.")
