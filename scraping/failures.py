@@ -94,7 +94,7 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
     if failure.error_class not in OUR_FAULTS:
         is_bad = failure.error_class in SOURCE_FAULTS
         engine.outcomes.count(claim.source_id, is_bad=is_bad, is_retry=claim.is_retry, now=now)
-    _log(claim, error, decision, ref)
+    _log(error, decision, ref.key if ref else f"{source.key}'s list of matches")
 
 
 def _locked(ref: MatchRef, refs: QuerySet[MatchRef]) -> MatchRef:
@@ -278,8 +278,7 @@ def _report(
     )
 
 
-def _log(claim: Claim, error: Exception, decision: Decision, ref: MatchRef | None) -> None:
-    where = ref.key if ref else "a source's list of matches"
+def _log(error: Exception, decision: Decision, where: str) -> None:
     match decision:
         case Retry(at=at):
             level, then = logging.WARNING, f"next attempt at {at:%H:%M:%S} UTC"

@@ -108,6 +108,12 @@ class TestAlerts:
         assert reverse("admin:scraping_match_change", args=[match.pk]) in page
         assert "stands for 0 s" in page
 
+    def test_one_that_people_heard_of_when_it_was_over_was_told(self, admin_client: Client) -> None:
+        make_alert()
+        Alert.objects.update(told_count=1, closed_at=timezone.now(), told_over_at=timezone.now())
+        page = admin_client.get(reverse("admin:monitoring_alert_changelist")).content.decode()
+        assert "when it was over" in page
+
 
 class TestMessages:
     @pytest.mark.parametrize(

@@ -22,6 +22,19 @@ def make_worker(name: str, *, silent_seconds: float = 0.0) -> Worker:
     return Worker.objects.create(worker_id=name, host="here", pid=1, started_at=at, heartbeat_at=at)
 
 
+def test_the_list_of_orders_says_what_came_of_each(admin_client: Client) -> None:
+    make_worker("w1")
+    page = reverse("admin:scraping_workerorder_changelist")
+    assert "No worker was asked" in admin_client.get(page).content.decode()
+    now = timezone.now()
+    orders.recycle("w1", reason="it leaks", actor="ada", now=now)
+    assert "waits for its worker" in admin_client.get(page).content.decode()
+    (order,) = orders.take("w1", now=now)
+    assert "under way" in admin_client.get(page).content.decode()
+    orders.done([order.pk], outcome="browser 2 took its place", now=now + timedelta(seconds=3))
+    assert "browser 2 took its place, after 3 s" in admin_client.get(page).content.decode()
+
+
 class TestByPost:
     def test_every_worker_that_is_at_work_is_asked(self, admin_client: Client) -> None:
         make_worker("w1"), make_worker("w2"), make_worker("gone", silent_seconds=60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -73,6 +74,16 @@ class TestNight:
             if len(watch.game.watches) == 1:
                 late[watch.game.match.importance].append(watch.game.longest_age)
         assert max(late[Importance.HIGH], default=0.0) < max(late[Importance.LOW]) < 300.0
+
+    def test_both_sources_of_a_match_are_read_as_often_as_it_moves(self) -> None:
+        """As ingest has it: what one source tells is news from it, though another has told it before."""
+        polls: defaultdict[int, list[int]] = defaultdict(list)
+        for site in night(1, CALM, matches=6, hours=0.15).sources:
+            for watch in site.watches.values():
+                polls[watch.game.number] += [] if watch.is_spare else [watch.polls]
+        pairs = [sorted(both) for both in polls.values() if len(both) == 2]
+        assert pairs
+        assert all(fewer > 0.8 * more for fewer, more in pairs), pairs
 
     def test_messages_stay_within_the_limit_of_an_hour(self) -> None:
         story = night(3, HELL)
