@@ -95,8 +95,9 @@ def _start_children(supervisor: Supervisor, config: Config) -> None:
         _port_file(config).unlink(missing_ok=True)
         supervisor.start(Child("stadium", stadium_command(config)))
         env["STADIUM_URL"] = _await_stadium(supervisor, config)
-        # Breaks pass as quickly as everything else in the stadium: polling through them slows down less.
+        # Breaks, and the calm after errors, pass as quickly as everything else in the stadium.
         env["BREAK_INTERVAL_SECONDS"] = f"{max(2.5, config.break_interval_seconds / config.stadium_pace):g}"
+        env["ERROR_CALM_SECONDS"] = f"{max(10, config.error_calm_seconds / config.stadium_pace):.0f}"
     if not supervisor.stopping:
         _sync_sources(env)
     if not supervisor.stopping:

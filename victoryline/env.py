@@ -361,7 +361,7 @@ class Config:
     )
     error_calm_seconds: int = whole(
         300,
-        "Time without too many errors after which a match that was slowed by them is polled as before.",
+        "Calm time after which a match that errors slowed is polled as before. The demo divides it by its pace.",
         low=1,
         high=DAY_SECONDS,
         yaml="scraper.adaptive.error_calm",
