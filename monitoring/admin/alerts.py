@@ -11,7 +11,6 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
-from django.utils.timesince import timesince
 from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 
@@ -28,6 +27,7 @@ from victoryline.lib.admin import (
     after_dialog,
     asks_first,
     json_block,
+    span,
     tell,
     username,
 )
@@ -90,15 +90,15 @@ class AlertAdmin(HistoryAdmin):
     @admin.display(description="state")
     def state(self, alert: Alert) -> str:
         if alert.closed_at is None:
-            return f"stands for {_span(alert.opened_at, timezone.now())}"
-        return f"over after {_span(alert.opened_at, alert.closed_at)}"
+            return f"stands for {span(alert.opened_at, timezone.now())}"
+        return f"over after {span(alert.opened_at, alert.closed_at)}"
 
     @admin.display(description="told")
     def shown_told(self, alert: Alert) -> str:
         if not alert.told_count or alert.told_at is None:
             return "when it was over" if alert.told_over_at else "nobody"
         times = "once" if alert.told_count == 1 else f"{alert.told_count} times"
-        return f"{times}, {_span(alert.told_at, timezone.now())} ago"
+        return f"{times}, {span(alert.told_at, timezone.now())} ago"
 
     @admin.display(description="looked after")
     def shown_care(self, alert: Alert) -> str:
@@ -187,11 +187,6 @@ class AlertAdmin(HistoryAdmin):
     def unmute_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         _unmute(request, [object_id])
         return after_dialog(request, _place(object_id))
-
-
-def _span(since: datetime, until: datetime) -> str:
-    seconds = (until - since).total_seconds()
-    return f"{max(0.0, seconds):.0f} s" if seconds < 60 else timesince(since, until, depth=1)
 
 
 def _place(object_id: int) -> str:

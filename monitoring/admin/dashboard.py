@@ -19,6 +19,7 @@ from monitoring.health.grading import Freshness, current_standing
 from monitoring.models import Alert
 from monitoring.queries import MEGABYTE, live_ages, matches_to_watch, updates_last_minute, workers_at_work
 from scraping.models import Match, ScrapeTask, TaskState
+from victoryline.lib.admin import span
 
 STALEST = 8
 MOST_ALERTS = 6
@@ -35,7 +36,7 @@ def dashboard(_: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "figures": _figures(now),
         "stalest": _stalest(now),
         "workers": _workers(now),
-        "alerts": _alerts(),
+        "alerts": _alerts(now),
         "objectives": _objectives(now),
         "recoveries": of_the_last_day(now),
     }
@@ -55,13 +56,13 @@ def _objectives(now: datetime) -> list[dict[str, Any]]:
     ]
 
 
-def _alerts() -> list[dict[str, Any]]:
+def _alerts(now: datetime) -> list[dict[str, Any]]:
     standing = Alert.objects.filter(closed_at__isnull=True).order_by("severity", "-opened_at")
     return [
         {
             "severity": alert.severity,
             "summary": alert.summary,
-            "opened_at": alert.opened_at,
+            "age": span(alert.opened_at, now),
             "url": reverse("admin:monitoring_alert_change", args=[alert.pk]),
             "about": place_of(alert),
         }

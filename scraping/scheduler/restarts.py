@@ -80,7 +80,7 @@ def _tell(scraper: Scraper, reason: str) -> None:
         scraper.ref.key,
         scraper.ref.url,
         reason,
-        scraper.last_update_time,
+        scraper.last_update_time or "none of its own",
         ", ".join(f"{name} {value}" for name, value in position.items()),
         extra={"action": "scraper_restarted", "match_id": scraper.ref.key, "scraper_id": str(scraper.pk)},
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, TypeVar
 
 import orjson
@@ -13,6 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import action
 from unfold.forms import BaseDialogForm
@@ -137,6 +139,12 @@ def tell(request: HttpRequest, *, done: str = "", refused: str = "") -> None:
         messages.success(request, done)
     if refused:
         messages.warning(request, refused)
+
+
+def span(since: datetime, until: datetime) -> str:
+    """How long that is, in the one unit that matters."""
+    seconds = (until - since).total_seconds()
+    return f"{max(0.0, seconds):.0f} s" if seconds < 60 else timesince(since, until, depth=1)
 
 
 def username(request: HttpRequest) -> str:
