@@ -13,6 +13,7 @@ from benchmarks import gauge, pictures, results, victims
 from benchmarks.arena import Arena
 from benchmarks.benches import recovery, soak
 from benchmarks.sides import supervised
+from tests.system import wait_for
 from victoryline.supervisor import FIRST_DELAY_SECONDS, Child
 
 
@@ -24,6 +25,10 @@ def sleeper():
     def start(*words):
         process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", *words])
         started.append(process)
+        # A process that has just begun shows no words for a moment.
+        wait_for(
+            lambda: psutil.Process(process.pid).cmdline()[-len(words) or -1 :], seconds=10, what="its command line"
+        )
         return process
 
     yield start
