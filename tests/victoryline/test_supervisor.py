@@ -22,8 +22,9 @@ DRIVER = """
 import sys
 from pathlib import Path
 from victoryline.supervisor import Child, Supervisor
-var, *children = sys.argv[1:]
-with Supervisor(var_dir=Path(var), cwd=Path.cwd(), say=lambda line: print(line, flush=True), grace_seconds=2) as it:
+var, grace, *children = sys.argv[1:]
+say = lambda line: print(line, flush=True)
+with Supervisor(var_dir=Path(var), cwd=Path.cwd(), say=say, grace_seconds=float(grace)) as it:
     for number, code in enumerate(children):
         it.start(Child(f"child{number}", [sys.executable, "-c", code], stops_first="stops first" in code))
     print("started", flush=True)
@@ -53,14 +54,14 @@ def wait_for(condition: Callable[[], object], seconds: float = 10) -> None:
 
 
 class Running:
-    def __init__(self, folder: Path, *children: str) -> None:
+    def __init__(self, folder: Path, *children: str, grace: float = 2) -> None:
         self.folder = folder
         driver = folder / "driver.py"
         driver.write_text(textwrap.dedent(DRIVER))
         self.output = folder / "terminal"
         with self.output.open("wb") as terminal:
             self.process = subprocess.Popen(
-                [sys.executable, driver, folder / "var", *children],
+                [sys.executable, driver, folder / "var", str(grace), *children],
                 cwd=PROJECT_ROOT,
                 env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)},
                 stdout=terminal,
@@ -89,8 +90,8 @@ class Running:
 def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     made: list[Running] = []
 
-    def make(*children: str) -> Running:
-        made.append(Running(tmp_path, *children))
+    def make(*children: str, grace: float = 2) -> Running:
+        made.append(Running(tmp_path, *children, grace=grace))
         return made[-1]
 
     yield make
@@ -163,17 +164,15 @@ class TestStop:
         began = time.monotonic()
         running.process.terminate()
         running.process.wait(timeout=10)
-        assert 2 <= time.monotonic() - began < 5
+        assert time.monotonic() - began >= 2
         assert running.nothing_is_left()
 
     def test_a_second_signal_does_not_wait(self, start):
-        running = start(IS_DEAF)
-        began = time.monotonic()
+        running = start(IS_DEAF, grace=120)
         running.process.send_signal(signal.SIGINT)
         time.sleep(ONE_SIGNAL_SECONDS + 0.1)  # signals closer together are taken for one
         running.process.send_signal(signal.SIGINT)
-        running.process.wait(timeout=10)
-        assert time.monotonic() - began < 1.9
+        running.process.wait(timeout=30)  # far less than the grace
 
     def test_sigkill_of_the_supervisor_leaves_nothing(self, start):
         running = start(LISTENS, IS_DEAF, HAS_A_DETACHED_CHILD)
