@@ -26,15 +26,16 @@ def silent(now: datetime, threshold: float) -> list[Match]:
         Match.objects.filter(Q(silence_rung__gt=0) | (is_quiet & is_watched))
         .exclude(is_unheard & is_watched, silence_rung=Rung.FROZEN)
         .defer("payload", "provenance")
-        .prefetch_related(Prefetch("refs", queryset=_refs()))
+        .prefetch_related(Prefetch("refs", queryset=_refs(now, threshold)))
     )
     return list(found.order_by("importance", "last_scraper_update")[:MOST])
 
 
-def _refs() -> QuerySet[MatchRef]:
+def _refs(now: datetime, threshold: float) -> QuerySet[MatchRef]:
     polls = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource=Resource.SCORECARD, state__in=OPEN_STATES)
+    begun = now - timedelta(seconds=SHARES[Rung.HINT] * IMPORTANT_SHARE * threshold)
     refs = MatchRef.objects.select_related("source__breaker", "breaker").defer("payload", "source__metadata")
-    return refs.annotate(is_being_polled=Exists(polls))
+    return refs.annotate(has_had_its_turn=Exists(polls.exclude(attempt__lte=1, created_at__gt=begun)))
 
 
 def watched_refs(match: Match) -> list[MatchRef]:
@@ -64,9 +65,9 @@ def silence_of(match: Match, *, has_workers: bool, now: datetime) -> Silence:
 
 
 def _waits_its_turn(ref: MatchRef, now: datetime) -> bool:
-    """Due, and not asked for yet: its source bears no more just now. A session or a browser would not help."""
+    """Due, and not asked for yet, or only just: its source bears no more. A session or a browser would not help."""
     is_due = ref.next_poll_at is not None and ref.next_poll_at <= now
-    return is_due and not getattr(ref, "is_being_polled", False)
+    return is_due and not getattr(ref, "has_had_its_turn", False)
 
 
 def is_barred(ref: MatchRef, now: datetime) -> bool:

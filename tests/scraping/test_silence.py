@@ -151,6 +151,15 @@ class TestTheWayUp:
             look(seconds)
         assert [one["up"] for one in told] == ["other_source", "frozen"]
 
+    def test_whose_turn_has_only_just_come_is_given_the_time_to_be_read(self, ref: MatchRef) -> None:
+        ScrapeTask.objects.update(created_at=later(95), attempt=0)
+        assert look(100) == 0
+        assert look(103) == 1, "its poll has had its time"
+
+    def test_an_attempt_that_failed_was_its_turn(self, ref: MatchRef) -> None:
+        ScrapeTask.objects.update(created_at=later(90), attempt=2)
+        assert look(100) == 1
+
 
 class TestNeverAStorm:
     def test_forty_silent_matches_are_one_session_and_one_browser(self) -> None:

@@ -68,8 +68,10 @@ def _silence(night: Night, game: Game) -> Silence:
 
 
 def _waits_its_turn(night: Night, watch: Watch) -> bool:
-    due_at = watch.ref.next_poll_at
-    return watch.task is None and due_at is not None and due_at <= night.now
+    due_at, task = watch.ref.next_poll_at, watch.task
+    begun = night.t - ladder.SHARES[Rung.HINT] * ladder.IMPORTANT_SHARE * night.policies.staleness_threshold_seconds
+    has_had_its_turn = task is not None and (task.attempt > 1 or task.run_at <= begun)
+    return not has_had_its_turn and due_at is not None and due_at <= night.now
 
 
 def _is_barred(night: Night, watch: Watch) -> bool:
