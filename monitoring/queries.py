@@ -24,7 +24,6 @@ from scraping.models.match import MatchQuerySet
 from scraping.payloads import Status
 from scraping.resilience.ladder import Rung
 
-WORKER_IS_SILENT_AFTER = timedelta(seconds=15)
 FAILURE_WINDOW = timedelta(minutes=10)
 MEGABYTE = 1024 * 1024
 _COLUMNS = tuple(column.attname for column in Scraper._meta.concrete_fields)  # noqa: SLF001 - documented under this name
@@ -43,8 +42,7 @@ class Watch:
 
 
 def workers_at_work(now: datetime) -> list[Worker]:
-    alive = Worker.objects.filter(stopped_at__isnull=True, heartbeat_at__gte=now - WORKER_IS_SILENT_AFTER)
-    return list(alive.order_by("started_at"))
+    return list(Worker.objects.at_work(now).order_by("started_at"))
 
 
 def active_watches() -> list[Watch]:

@@ -16,7 +16,6 @@ from scraping.models import OrderKind, Worker, WorkerOrder
 from scraping.signals import order_done
 
 UNTAKEN_AFTER = timedelta(seconds=60)
-WORKER_IS_SILENT_AFTER = timedelta(seconds=15)
 
 
 def give(
@@ -38,8 +37,7 @@ def give(
 
 
 def workers_at_work(now: datetime) -> list[str]:
-    alive = Worker.objects.filter(stopped_at__isnull=True, heartbeat_at__gte=now - WORKER_IS_SILENT_AFTER)
-    return list(alive.order_by("worker_id").values_list("worker_id", flat=True))
+    return list(Worker.objects.at_work(now).order_by("worker_id").values_list("worker_id", flat=True))
 
 
 @dataclass(frozen=True)

@@ -48,10 +48,6 @@ class NextPoll:
         ref.slowed_seconds, ref.slowed_until = slowed.seconds, slowed.until
 
 
-def slowing_of(ref: MatchRef) -> Slowing:
-    return Slowing(ref.error_level, ref.error_level_at, ref.slowed_seconds, ref.slowed_until)
-
-
 def asks_for_score(unchanged_polls: int) -> bool:
     """Does the pace depend on what the score says, after so many polls without news?"""
     return unchanged_polls >= QUIET_IN_BREAK_POLLS
@@ -64,7 +60,7 @@ def after_reading(
     history = _History(
         0 if is_changed else ref.unchanged_polls + 1,
         (ref.recent_changes + ("1" if is_changed else "0"))[-REMEMBERED_POLLS:],
-        slowing.after_success(slowing_of(ref), now=now),
+        slowing.after_success(Slowing.of(ref), now=now),
     )
     return _next(ref, match, history, pace=pace, now=now, state=state)
 
@@ -72,7 +68,7 @@ def after_reading(
 def after_error(ref: MatchRef, match: Match, *, errors_in_a_row: int, pace: Pace, now: datetime) -> NextPoll:
     """Of the source's faults only: our own slow nobody down."""
     slowed = slowing.after_error(
-        slowing_of(ref), errors_in_a_row=errors_in_a_row, calm_seconds=pace.error_calm_seconds, now=now
+        Slowing.of(ref), errors_in_a_row=errors_in_a_row, calm_seconds=pace.error_calm_seconds, now=now
     )
     history = _History(ref.unchanged_polls, ref.recent_changes, slowed)
     return _next(ref, match, history, pace=pace, now=now, state=ref.payload)
@@ -80,7 +76,7 @@ def after_error(ref: MatchRef, match: Match, *, errors_in_a_row: int, pace: Pace
 
 def as_before(ref: MatchRef, match: Match, *, pace: Pace, now: datetime) -> NextPoll:
     """Nothing was learnt about it: the attempt failed by our own fault."""
-    history = _History(ref.unchanged_polls, ref.recent_changes, slowing_of(ref))
+    history = _History(ref.unchanged_polls, ref.recent_changes, Slowing.of(ref))
     return _next(ref, match, history, pace=pace, now=now, state=ref.payload)
 
 

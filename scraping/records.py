@@ -136,7 +136,7 @@ def _record(match: Match, refs: Iterable[MatchRef], now: datetime) -> WatchRecor
         importance=Importance(match.importance),
         is_importance_fixed=match.is_importance_fixed,
         consecutive_failures=match.consecutive_failure_count,
-        errors=sum(_errors(ref).counted(now) for ref in known),
+        errors=sum(Slowing.of(ref).counted(now) for ref in known),
         is_paused=is_paused,
         pause_until=match.pause_until if is_paused else None,
         pause_reason=match.pause_reason if is_paused else "",
@@ -150,7 +150,3 @@ def _record(match: Match, refs: Iterable[MatchRef], now: datetime) -> WatchRecor
         total_failures=match.total_failures,
         created_at=match.created_at,
     )
-
-
-def _errors(ref: MatchRef) -> Slowing:
-    return Slowing(ref.error_level, ref.error_level_at, ref.slowed_seconds, ref.slowed_until)

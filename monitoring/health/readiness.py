@@ -7,7 +7,8 @@ from datetime import datetime
 from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from monitoring.queries import WORKER_IS_SILENT_AFTER, workers_at_work
+from monitoring.queries import workers_at_work
+from scraping.models.process import SILENT_AFTER
 from victoryline.lib import pg_wait, presence
 
 
@@ -45,5 +46,5 @@ def _reasons(now: datetime) -> list[str]:
     if not _migrations.are_applied():
         return ["migrations are not applied: run manage.py migrate"]
     if not workers_at_work(now):
-        return [f"no worker has been heard of for {WORKER_IS_SILENT_AFTER.total_seconds():.0f} s"]
+        return [f"no worker has been heard of for {SILENT_AFTER.total_seconds():.0f} s"]
     return []

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.dispatch import Signal
 from django.utils import timezone
 
+from monitoring import audit
 from scraping.models import Match
 
 logger = logging.getLogger(__name__)
@@ -39,6 +40,11 @@ def listens_to(signal: Signal) -> Callable[[Listener], Listener]:
 def name_of(match_id: int | None) -> str:
     title = Match.objects.filter(pk=match_id or 0).values_list("title", flat=True).first()
     return title or f"match {match_id}"
+
+
+def record_of_match(match_id: int, **entry: Any) -> None:
+    """An audit entry about a match, under its name; `entry`: as `audit.record` has it."""
+    audit.record(target=name_of(match_id), match_id=match_id, **entry)
 
 
 def plain(values: dict[str, Any]) -> dict[str, str | int | float | bool | None]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from monitoring import audit
 from monitoring.alerts import causes
 from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import AuditOutcome, Severity
-from monitoring.receivers.listening import listens_to, name_of, plain
+from monitoring.receivers.listening import listens_to, name_of, plain, record_of_match
 from scraping import signals
 from scraping.models import Importance, ScrapeTask
 
@@ -26,12 +25,11 @@ def note_death(*, now: datetime, task_id: int, match_id: int | None, reason: str
 
 @listens_to(signals.match_paused)
 def note_pause(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **more: Any) -> None:
-    audit.record(
+    record_of_match(
+        match_id,
         actor=actor or "lifecycle",
         action_type="pause",
         trigger_condition=reason,
-        target=name_of(match_id),
-        match_id=match_id,
         now=now,
     )
     detail = {"match_id": match_id, "reason": reason, **plain(more)}
@@ -40,12 +38,11 @@ def note_pause(*, now: datetime, match_id: int, reason: str = "", actor: str = "
 
 @listens_to(signals.match_resumed)
 def note_resume(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
-    audit.record(
+    record_of_match(
+        match_id,
         actor=actor or "lifecycle",
         action_type="resume",
         trigger_condition=reason,
-        target=name_of(match_id),
-        match_id=match_id,
         now=now,
     )
     close_alert(causes.paused(match_id), now)
@@ -53,36 +50,33 @@ def note_resume(*, now: datetime, match_id: int, reason: str = "", actor: str = 
 
 @listens_to(signals.watch_began)
 def note_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
-    audit.record(
+    record_of_match(
+        match_id,
         actor=actor,
         action_type="watch",
         trigger_condition=reason,
-        target=name_of(match_id),
-        match_id=match_id,
         now=now,
     )
 
 
 @listens_to(signals.watch_ended)
 def note_end_of_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
-    audit.record(
+    record_of_match(
+        match_id,
         actor=actor,
         action_type="watch_end",
         trigger_condition=reason,
-        target=name_of(match_id),
-        match_id=match_id,
         now=now,
     )
 
 
 @listens_to(signals.watch_put_off)
 def note_refused_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
-    audit.record(
+    record_of_match(
+        match_id,
         actor=actor,
         action_type="watch",
         trigger_condition=reason,
-        target=name_of(match_id),
-        match_id=match_id,
         outcome=AuditOutcome.FAILED,
         now=now,
     )
@@ -90,12 +84,11 @@ def note_refused_watch(*, now: datetime, match_id: int, reason: str = "", actor:
 
 @listens_to(signals.matches_joined)
 def note_joining(*, now: datetime, match_id: int, gone_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
-    audit.record(
+    record_of_match(
+        match_id,
         actor=actor,
         action_type="join",
         trigger_condition=reason,
-        target=name_of(match_id),
-        match_id=match_id,
         metadata={"match_id": match_id, "gone_id": gone_id},
         now=now,
     )
@@ -104,12 +97,11 @@ def note_joining(*, now: datetime, match_id: int, gone_id: int, reason: str = ""
 
 @listens_to(signals.matches_kept_apart)
 def note_keeping_apart(*, now: datetime, match_id: int, other_id: int, actor: str = "", **_: Any) -> None:
-    audit.record(
+    record_of_match(
+        match_id,
         actor=actor,
         action_type="keep_apart",
         trigger_condition="called two matches",
-        target=name_of(match_id),
-        match_id=match_id,
         metadata={"match_id": match_id, "other_id": other_id},
         now=now,
     )
@@ -144,12 +136,11 @@ def note_importance(
     *, now: datetime, match_id: int, importance: int, actor: str = "", is_fixed: bool = True, **_: Any
 ) -> None:
     level = Importance(importance).label.lower()
-    audit.record(
+    record_of_match(
+        match_id,
         actor=actor,
         action_type="importance",
         trigger_condition=f"said to be {level}" if is_fixed else f"given back to the rules: {level}",
-        target=name_of(match_id),
-        match_id=match_id,
         metadata={"importance": importance},
         now=now,
     )

@@ -7,19 +7,18 @@ from typing import Any
 
 from monitoring import audit
 from monitoring.models import AuditOutcome
-from monitoring.receivers.listening import listens_to, name_of, plain
+from monitoring.receivers.listening import listens_to, plain, record_of_match
 from scraping import signals
 from scraping.models import ScrapeTask
 
 
 @listens_to(signals.scraper_restarted)
 def note_restart(*, now: datetime, match_id: int, reason: str = "", **more: Any) -> None:
-    audit.record(
+    record_of_match(
+        match_id,
         actor="scheduler",
         action_type=audit.SOFT_RESTART,
         trigger_condition=reason,
-        target=name_of(match_id),
-        match_id=match_id,
         metadata=plain(more),
         now=now,
     )
@@ -27,12 +26,11 @@ def note_restart(*, now: datetime, match_id: int, reason: str = "", **more: Any)
 
 @listens_to(signals.scraper_took_over)
 def note_takeover(*, now: datetime, match_id: int, reason: str = "", problems: str = "", **more: Any) -> None:
-    audit.record(
+    record_of_match(
+        match_id,
         actor="ingest",
         action_type="takeover",
         trigger_condition=reason,
-        target=name_of(match_id),
-        match_id=match_id,
         outcome=AuditOutcome.PARTIAL if problems else AuditOutcome.SUCCESS,
         metadata={"problems": problems, **plain(more)},
         now=now,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from monitoring import audit
 from monitoring.models import AuditEntry
-from monitoring.receivers.listening import listens_to, name_of, plain
+from monitoring.receivers.listening import listens_to, plain, record_of_match
 from scraping import signals
 from scraping.resilience.ladder import Rung
 
@@ -25,12 +24,11 @@ _LATE_NOTES = timedelta(seconds=30)  # a silence begins at the last reading, its
 def note_rung(
     *, now: datetime, match_id: int, rung: int, reason: str, detail: dict[str, Any] | None = None, **_: Any
 ) -> None:
-    audit.record(
+    record_of_match(
+        match_id,
         actor="scheduler",
         action_type=ACTIONS[Rung(rung)],
         trigger_condition=reason,
-        target=name_of(match_id),
-        match_id=match_id,
         metadata={"rung": rung, **plain(detail or {})},
         now=now,
     )
@@ -43,12 +41,11 @@ def note_end_of_silence(
     since = now - timedelta(seconds=seconds) - _LATE_NOTES
     tried = AuditEntry.objects.filter(match_id=match_id, action_type__in=ACTIONS.values(), timestamp__gte=since)
     words = f"heard of again from {source_key}" if source_key else "nobody waits for it any more"
-    audit.record(
+    record_of_match(
+        match_id,
         actor="scheduler",
         action_type="silence_over",
         trigger_condition=f"{words}, after {seconds:.0f} s",
-        target=name_of(match_id),
-        match_id=match_id,
         duration_seconds=seconds,
         metadata={
             "rung": rung,

@@ -113,7 +113,7 @@ class WorkerAdmin(HistoryAdmin):
 
     @admin.display(description="alive", boolean=True)
     def is_alive(self, worker: Worker) -> bool:
-        return worker.stopped_at is None and (timezone.now() - worker.heartbeat_at).total_seconds() < 15
+        return worker.is_at_work(timezone.now())
 
     @admin.display(description="memory", ordering="memory_bytes")
     def memory(self, worker: Worker) -> str:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from django.db import models
+
+SILENT_AFTER = timedelta(seconds=15)  # a worker that has written no heartbeat for so long is not at work
+
+
+class WorkerQuerySet(models.QuerySet["Worker"]):
+    def at_work(self, now: datetime) -> WorkerQuerySet:
+        return self.filter(stopped_at__isnull=True, heartbeat_at__gte=now - SILENT_AFTER)
 
 
 class Worker(models.Model):
@@ -26,11 +35,16 @@ class Worker(models.Model):
     page_count = models.PositiveIntegerField(default=0)
     active_tasks = models.PositiveIntegerField(default=0)
 
+    objects = WorkerQuerySet.as_manager()
+
     class Meta:
         indexes = (models.Index(fields=("heartbeat_at",), name="worker_heartbeat"),)
 
     def __str__(self) -> str:
         return self.worker_id
+
+    def is_at_work(self, now: datetime) -> bool:
+        return self.stopped_at is None and now - self.heartbeat_at <= SILENT_AFTER
 
 
 class OrderKind(models.TextChoices):

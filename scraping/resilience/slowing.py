@@ -10,10 +10,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Protocol
 
 FORGOTTEN_AFTER_SECONDS = 12.0  # one error in that time, five a minute, has no consequence
 STEPS = ((20, 20.0), (10, 10.0), (5, 5.0))  # errors, at least so many seconds between two polls
 MOST_COUNTED = 20.0
+
+
+class Remembered(Protocol):
+    """The columns in which it is kept."""
+
+    @property
+    def error_level(self) -> float: ...
+    @property
+    def error_level_at(self) -> datetime | None: ...
+    @property
+    def slowed_seconds(self) -> float: ...
+    @property
+    def slowed_until(self) -> datetime | None: ...
 
 
 @dataclass(frozen=True)
@@ -24,6 +38,10 @@ class Slowing:
     level_at: datetime | None = None  # when the last one came
     seconds: float = 0.0  # the interval that errors force; 0: none
     until: datetime | None = None
+
+    @classmethod
+    def of(cls, row: Remembered) -> Slowing:
+        return cls(row.error_level, row.error_level_at, row.slowed_seconds, row.slowed_until)
 
     def at(self, now: datetime) -> float:
         """The seconds that errors force at this moment."""

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from django.core.cache import cache
 from pytest_django import DjangoAssertNumQueries
 
 from scraping.api.readers import FromDatabase
 from scraping.models import MatchRef
-from scraping.rendered import recall, shared
 from scraping.rendered.absent import LIFETIME_SECONDS, VERSION_SECONDS, Absent, absent
 from tests.factories import NOW, make_match, make_ref
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("SO-11")]
-
-
-@pytest.fixture(autouse=True)
-def clean() -> Iterator[None]:
-    _forget()
-    yield
-    _forget()
-
-
-def _forget() -> None:
-    recall.forget()
-    if shared.is_shared():
-        cache.clear()
+pytestmark = [
+    pytest.mark.usefixtures("nothing_published"),
+    pytest.mark.django_db,
+    pytest.mark.both,
+    pytest.mark.requirement("SO-11"),
+]
 
 
 class Clock:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -42,7 +41,6 @@ from scraping.scrape import run
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_source
 from tests.scraping.attempts import Clock, stopped_clock
 from tests.scraping.builders import LEASE_SECONDS, POLICIES, ScriptedReader, later, open_task, payload_of
-from victoryline import broker as brokers
 
 pytestmark = [pytest.mark.django_db]
 
@@ -50,16 +48,6 @@ pytestmark = [pytest.mark.django_db]
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policies, "current", lambda: POLICIES)
-    due._given.clear()
-
-
-@pytest.fixture
-def broker() -> Iterator[StubBroker]:
-    before = dramatiq.broker.global_broker
-    installed = brokers.install("")
-    assert isinstance(installed, StubBroker)
-    yield installed
-    dramatiq.set_broker(before)
 
 
 def a_crowd(source: Source, number: int, *, interval: float, late: float = 0.0, **fields: int | str) -> list[int]:

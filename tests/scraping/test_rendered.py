@@ -24,19 +24,7 @@ from tests.servers import RedisServer
 from tests.system import wait_for
 from victoryline.lib import presence
 
-
-@pytest.fixture(autouse=True)
-def clean() -> Iterator[None]:
-    """What one test has published must not be known to the next, here or elsewhere."""
-    _forget()
-    yield
-    _forget()
-
-
-def _forget() -> None:
-    recall.forget()
-    if shared.is_shared():
-        cache.clear()
+pytestmark = pytest.mark.usefixtures("nothing_published")
 
 
 def read(match: Match) -> Known:

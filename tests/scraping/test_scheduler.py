@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -39,7 +38,6 @@ from scraping.scheduler.rescue import rescue_expired
 from scraping.scheduler.restarts import replace_worn_scrapers
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_source
 from tests.scraping.builders import POLICIES, claimed, later, new_claim, open_task
-from victoryline import broker as brokers
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
 
@@ -47,16 +45,6 @@ pytestmark = [pytest.mark.both, pytest.mark.django_db]
 @pytest.fixture(autouse=True)
 def _policies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policies, "current", lambda: POLICIES)
-
-
-@pytest.fixture
-def broker() -> Iterator[StubBroker]:
-    """The in-process broker, for the time of a test."""
-    before = dramatiq.broker.global_broker
-    installed = brokers.install("")
-    assert isinstance(installed, StubBroker)
-    yield installed
-    dramatiq.set_broker(before)
 
 
 def due_ref(**fields: Any) -> MatchRef:

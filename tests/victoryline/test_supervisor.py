@@ -164,15 +164,17 @@ class TestStop:
         began = time.monotonic()
         running.process.terminate()
         running.process.wait(timeout=10)
-        assert time.monotonic() - began >= 2
+        assert 2 <= time.monotonic() - began < 5
         assert running.nothing_is_left()
 
     def test_a_second_signal_does_not_wait(self, start):
         running = start(IS_DEAF, grace=120)
+        began = time.monotonic()
         running.process.send_signal(signal.SIGINT)
         time.sleep(ONE_SIGNAL_SECONDS + 0.1)  # signals closer together are taken for one
         running.process.send_signal(signal.SIGINT)
-        running.process.wait(timeout=30)  # far less than the grace
+        running.process.wait(timeout=60)
+        assert time.monotonic() - began < 60, "it waited for the grace"
 
     def test_sigkill_of_the_supervisor_leaves_nothing(self, start):
         running = start(LISTENS, IS_DEAF, HAS_A_DETACHED_CHILD)

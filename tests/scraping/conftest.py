@@ -1,0 +1,44 @@
+"""What several tests of the core start with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dramatiq
+import pytest
+from django.core.cache import cache
+from dramatiq.brokers.stub import StubBroker
+
+from scraping.rendered import recall, shared
+from scraping.scheduler import due
+from victoryline import broker as brokers
+
+
+@pytest.fixture(autouse=True)
+def no_places_given() -> None:
+    """What the scheduler counts from tick to tick begins anew: whose turn it is must not depend on another test."""
+    due._given.clear()
+
+
+@pytest.fixture
+def broker() -> Iterator[StubBroker]:
+    """The in-process broker, for the time of a test."""
+    before = dramatiq.broker.global_broker
+    installed = brokers.install("")
+    assert isinstance(installed, StubBroker)
+    yield installed
+    dramatiq.set_broker(before)
+
+
+@pytest.fixture
+def nothing_published() -> Iterator[None]:
+    """What one test has published must not be known to the next, here or elsewhere."""
+    _forget()
+    yield
+    _forget()
+
+
+def _forget() -> None:
+    recall.forget()
+    if shared.is_shared():
+        cache.clear()
