@@ -1,4 +1,4 @@
-"""How long the access log is kept."""
+"""How long the access log is kept, and its sums."""
 
 from __future__ import annotations
 
@@ -7,18 +7,29 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import QuerySet
 
-from apiauth.models import AccessLog
+from apiauth.models import AccessLog, UsageHour
 from victoryline.lib.retention import Rows, Rule
 from victoryline.lib.retention import prune as carry_out
 
 
 def rules() -> tuple[Rule, ...]:
-    days = settings.CONFIG.keep_access_log_days
-    return (Rows("access-log", f"{days} day{'' if days == 1 else 's'}", _old_access),)
+    config = settings.CONFIG
+    return (
+        Rows("access-log", _days(config.keep_access_log_days), _old_access),
+        Rows("usage", _days(config.keep_usage_days), _old_usage),
+    )
 
 
 def prune(now: datetime) -> int:
     return carry_out(rules(), now)
+
+
+def _days(number: int) -> str:
+    return f"{number} day{'' if number == 1 else 's'}"
+
+
+def _old_usage(now: datetime) -> QuerySet[UsageHour]:
+    return UsageHour.objects.filter(hour__lt=now - timedelta(days=settings.CONFIG.keep_usage_days)).order_by("hour")
 
 
 def _old_access(now: datetime) -> QuerySet[AccessLog]:

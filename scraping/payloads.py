@@ -33,6 +33,7 @@ class Resource(StrEnum):
     FIGURES = "figures"  # what every player did: the last thing that is read of a match
     DISCOVERY = "discovery"
     ROUND = "round"  # the list of one round's matches, for a job
+    SUBMISSION = "submission"  # nothing is read: what was sent to us over the API is written
 
 
 class Sport(StrEnum):

@@ -30,6 +30,7 @@ from scraping.models import (
     Scraper,
     ScrapeTask,
     Snapshot,
+    Submission,
     TaskState,
     TaskTransition,
     Worker,
@@ -90,6 +91,7 @@ def seldom() -> tuple[Rule, ...]:
     errors, errors_words = _days(config.keep_errors_days)
     jobs, jobs_words = _days(config.keep_dead_days)
     matches, matches_words = _days(config.keep_matches_days)
+    submissions, submissions_words = _days(config.keep_submissions_days)
     return (
         Rows("error-groups", f"{errors_words} after their last error", partial(_groups, errors)),
         Files(
@@ -105,6 +107,7 @@ def seldom() -> tuple[Rule, ...]:
         Rows("worker-orders", f"{ORDERS_DAYS} days", partial(_orders, timedelta(days=ORDERS_DAYS))),
         Rows("breakers", "as long as their match or source", lambda _: _stray_breakers()),
         Rows("jobs", f"{jobs_words} after their end", partial(_jobs, jobs), batch=MATCHES_AT_ONCE),
+        Rows("submissions", submissions_words, partial(_submissions, submissions)),
         _MatchLogRule("match-logs", _days(config.match_log_retention_days)[1]),
         _MatchRule("matches", f"{matches_words} after their end, with their events", partial(_matches, matches)),
     )
@@ -137,12 +140,18 @@ def _detach_tasks(state: TaskState, task_ids: Sequence[int]) -> None:
     items = JobItem.objects.filter(task_id__in=task_ids)
     items.filter(outcome="").update(outcome=state)
     items.update(task=None)
+    Submission.objects.filter(task_id__in=task_ids).update(task=None)
 
 
 def _snapshots(age: timedelta, now: datetime) -> QuerySet[Snapshot]:
     """The newest one is what the next is compared with, however old."""
     old = Snapshot.objects.filter(created_at__lt=now - age, sequence__lt=F("match__sequence"))
     return old.order_by("created_at")
+
+
+def _submissions(age: timedelta, now: datetime) -> QuerySet[Submission]:
+    """Also what nobody ever got to: a score that old is of no use to anybody."""
+    return Submission.objects.filter(created_at__lt=now - age).order_by("created_at")
 
 
 def _errors(age: timedelta, now: datetime) -> QuerySet[ScrapeError]:

@@ -502,12 +502,42 @@ class Config:
     jwt_signing_key: str = word(
         "", "Signs API tokens. Empty: made once and kept in VAR_DIR; required with PostgreSQL.", secret=True
     )
+    jwt_previous_keys: tuple[str, ...] = words(
+        (), "Keys that signed tokens before JWT_SIGNING_KEY did; good until those tokens have ended.", secret=True
+    )
     token_lifetime_hours: int = whole(24, "Life of an API token.", low=1, high=720, yaml="web.token_lifetime_hours")
     rate_limit_standard_per_minute: int = whole(
         100, "Requests a minute of a standard consumer.", low=1, high=1_000_000, yaml="web.rate_limits.standard"
     )
     rate_limit_premium_per_minute: int = whole(
         1000, "Requests a minute of a premium consumer.", low=1, high=1_000_000, yaml="web.rate_limits.premium"
+    )
+    rate_limit_anonymous_per_minute: int = whole(
+        60,
+        "Requests a minute to protected addresses without a valid token, by caller's address.",
+        low=1,
+        high=1_000_000,
+        yaml="web.rate_limits.anonymous",
+    )
+    rate_limit_tokens_per_minute: int = whole(
+        60, "Tokens a minute that one address may ask for.", low=1, high=1_000_000, yaml="web.rate_limits.tokens"
+    )
+    key_overlap_hours: int = whole(
+        24, "Hours that a key goes on working after it was rotated.", low=0, high=8760, yaml="web.key_overlap_hours"
+    )
+    cors_origins: tuple[str, ...] = words(
+        (),
+        "Sites whose pages may call the API from a browser, such as https://example.com; * for all.",
+        yaml="web.cors_origins",
+    )
+    request_trace: str = choice(
+        "refused",
+        "Which API requests are logged in full, without secrets: none, refused, slow (and refused), all.",
+        choices=("none", "refused", "slow", "all"),
+        yaml="web.request_trace",
+    )
+    request_slow_ms: int = whole(
+        500, "Milliseconds from which a request counts as slow.", low=1, high=600_000, yaml="web.request_slow_ms"
     )
 
     # Worker and scheduler
@@ -597,6 +627,20 @@ class Config:
     )
     keep_access_log_days: int = whole(
         30, "Days the API's access log is kept.", low=1, high=3650, yaml="retention.access_log_days"
+    )
+    keep_usage_days: int = whole(
+        400,
+        "Days the sums of each consumer's requests by the hour are kept.",
+        low=1,
+        high=3650,
+        yaml="retention.usage_days",
+    )
+    keep_submissions_days: int = whole(
+        7,
+        "Days what was sent to POST /cricket-data is kept; as long an Idempotency-Key is remembered.",
+        low=1,
+        high=3650,
+        yaml="retention.submissions_days",
     )
     keep_matches_days: int = whole(
         365,

@@ -1,6 +1,6 @@
 """Who may read our API, with what key, and what they asked."""
 
-from apiauth.models.access import AccessLog
+from apiauth.models.access import AccessLog, UsageHour
 from apiauth.models.consumer import ApiKey, Consumer, Tier
 
-__all__ = ["AccessLog", "ApiKey", "Consumer", "Tier"]
+__all__ = ["AccessLog", "ApiKey", "Consumer", "Tier", "UsageHour"]

@@ -1,4 +1,4 @@
-"""Every request to a protected endpoint, for audit and for the consumers' usage figures. Sole writer: access_log."""
+"""Every request to a protected endpoint, for audit; and its sums by the hour, which stay. Sole writer: access_writer."""
 
 from __future__ import annotations
 
@@ -7,11 +7,22 @@ from django.db import models
 
 class AccessLog(models.Model):
     consumer = models.ForeignKey("apiauth.Consumer", on_delete=models.SET_NULL, null=True, related_name="+")
+    key_prefix = models.CharField(
+        max_length=16, blank=True, default="", db_default="", help_text="Of the key that was used, valid or not."
+    )
     timestamp = models.DateTimeField()
     method = models.CharField(max_length=8)
     endpoint = models.CharField(max_length=200)
+    route = models.CharField(
+        max_length=60,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Which address it was, by its name: match, matches.",
+    )
     response_status = models.PositiveSmallIntegerField()
     data_age_seconds = models.FloatField(null=True, blank=True)
+    data_state = models.CharField(max_length=10, blank=True, default="", db_default="")
     duration_ms = models.PositiveIntegerField(default=0)
     request_id = models.CharField(max_length=64)
 
@@ -23,3 +34,28 @@ class AccessLog(models.Model):
 
     def __str__(self) -> str:
         return f"{self.method} {self.endpoint} {self.response_status}"
+
+
+class UsageHour(models.Model):
+    """What one consumer asked of one address in one hour (UTC). Kept long after the log itself is pruned."""
+
+    consumer = models.ForeignKey("apiauth.Consumer", on_delete=models.CASCADE, related_name="usage")
+    hour = models.DateTimeField(help_text="Its beginning.")
+    route = models.CharField(max_length=60, blank=True)
+    requests = models.PositiveIntegerField(default=0)
+    not_modified = models.PositiveIntegerField(default=0, help_text="Answers of 304, which cost no quota.")
+    throttled = models.PositiveIntegerField(default=0, help_text="Answers of 429.")
+    refused = models.PositiveIntegerField(default=0, help_text="Other answers of 4xx.")
+    failed = models.PositiveIntegerField(default=0, help_text="Answers of 5xx.")
+    duration_ms_total = models.PositiveBigIntegerField(default=0)
+    duration_ms_most = models.PositiveIntegerField(default=0)
+    aged = models.PositiveIntegerField(default=0, help_text="Answers that told an age.")
+    age_seconds_total = models.FloatField(default=0)
+    age_seconds_most = models.FloatField(default=0)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("consumer", "hour", "route"), name="usage_once_an_hour"),)
+        indexes = (models.Index(fields=("hour",), name="usage_hour"),)
+
+    def __str__(self) -> str:
+        return f"{self.consumer} {self.hour:%Y-%m-%d %H} {self.route}: {self.requests}"

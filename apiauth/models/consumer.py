@@ -12,6 +12,7 @@ from django.db.models import Q
 class Tier(models.TextChoices):
     STANDARD = "standard"
     PREMIUM = "premium"
+    CUSTOM = "custom"
 
 
 class Consumer(models.Model):
@@ -19,11 +20,19 @@ class Consumer(models.Model):
     name = models.CharField(max_length=120, unique=True)
     contact = models.EmailField(blank=True)
     tier = models.CharField(max_length=10, choices=Tier, default=Tier.STANDARD)
+    requests_per_minute = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Of the tier custom: how many requests a minute it may make."
+    )
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField()
 
     class Meta:
-        constraints = (models.CheckConstraint(condition=Q(tier__in=Tier.values), name="consumer_tier_known"),)
+        constraints = (
+            models.CheckConstraint(condition=Q(tier__in=Tier.values), name="consumer_tier_known"),
+            models.CheckConstraint(
+                condition=~Q(tier=Tier.CUSTOM) | Q(requests_per_minute__gte=1), name="consumer_custom_has_a_limit"
+            ),
+        )
 
     def __str__(self) -> str:
         return self.name
@@ -33,10 +42,22 @@ class ApiKey(models.Model):
     consumer = models.ForeignKey(Consumer, on_delete=models.CASCADE, related_name="keys")
     prefix = models.CharField(max_length=16, unique=True, help_text="The readable part; tells keys apart.")
     secret_hash = models.CharField(max_length=64, unique=True)
+    label = models.CharField(
+        max_length=80, blank=True, default="", db_default="", help_text="What it is for, in its owner's words."
+    )
     scopes = models.JSONField(default=list, help_text='Among "read", "ingest", "operate".')
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    revoke_reason = models.CharField(max_length=200, blank=True, default="", db_default="")
+    replaced_by = models.ForeignKey(
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The key it was rotated to.",
+    )
     last_used_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

@@ -12,6 +12,7 @@ from scraping.models.process import Lease, OrderKind, Worker, WorkerOrder
 from scraping.models.scraper import HealthStatus, Scraper
 from scraping.models.snapshot import Snapshot
 from scraping.models.source import ReadWay, RobotsPolicy, Source
+from scraping.models.submission import Submission, SubmissionState
 from scraping.models.task import OPEN_STATES, ScrapeTask, Stage, TaskState, TaskTransition
 from scraping.models.traffic import ProxySession, SourceDay
 
@@ -57,6 +58,8 @@ __all__ = [
     "Source",
     "SourceDay",
     "Stage",
+    "Submission",
+    "SubmissionState",
     "TaskState",
     "TaskTransition",
     "TeamAlias",

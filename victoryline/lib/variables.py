@@ -147,7 +147,7 @@ def path(default: T, help: str, *, root: Path, yaml: str = "") -> T:
     return declared
 
 
-def words(default: tuple[str, ...], help: str, *, yaml: str = "") -> tuple[str, ...]:
+def words(default: tuple[str, ...], help: str, *, yaml: str = "", secret: bool = False) -> tuple[str, ...]:
     declared: tuple[str, ...] = _declare(
         Variable(
             parse=lambda text: tuple(part.strip() for part in text.split(",") if part.strip()),
@@ -155,6 +155,7 @@ def words(default: tuple[str, ...], help: str, *, yaml: str = "") -> tuple[str, 
             help=help,
             default=default,
             yaml=yaml,
+            secret=secret,
         )
     )
     return declared
