@@ -19,8 +19,7 @@ from scraping.api.readers import FromDatabase, LastKnown, Reader
 from scraping.freshness import Freshness
 from scraping.models import Match
 from scraping.queries import find_match
-from scraping.rendered.known import Known
-from scraping.rendered.recall import NotKnown
+from scraping.rendered.known import Known, NotKnown
 from victoryline.lib import pg_wait, presence
 from victoryline.lib.http import has_etag
 from victoryline.lib.problems import StoreAway, TooStale

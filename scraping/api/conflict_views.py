@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from scraping.api import answers, params
+from scraping.api import answers, params, readers
 from scraping.api.base import Answer, FreshView, known_or_404, refuse_stale
 from scraping.api.conflict_documents import EXAMPLE, MatchConflicts
 from scraping.api.described import ID, described
@@ -51,7 +51,7 @@ class MatchConflictsView(FreshView):
         match = known_or_404(self.kwargs["match_id"], reader)
         freshness = match.freshness(timezone.now())
         refuse_stale(freshness, asked.get("max_age"))
-        rows = reader.conflicts(match.id, is_open_only=asked["state"] == "open")
+        rows = readers.conflicts(match, is_open_only=asked["state"] == "open")
         return Answer(
             freshness=freshness,
             etag=f'"{match.id}-{match.sequence}-{match.status}-{_version(rows)}"',

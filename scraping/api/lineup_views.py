@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from scraping.api import answers, params
+from scraping.api import answers, params, readers
 from scraping.api.base import Answer, FreshView, known_or_404, refuse_stale
 from scraping.api.described import ID, described
 from scraping.api.lineup_documents import EXAMPLE, MatchLineups
@@ -55,7 +55,7 @@ class MatchLineupsView(FreshView):
         freshness = match.freshness(timezone.now())
         refuse_stale(freshness, asked.get("max_age"))
         wanted = asked.get("snapshot_type")
-        known = reader.lineups(match.id)
+        known = readers.lineups(match)
         rows = [row for row in known if wanted in (None, row["snapshot_type"])]
         return Answer(
             freshness=freshness,

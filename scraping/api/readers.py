@@ -1,4 +1,8 @@
-"""Where answers come from: the database, and when that is away, what is known last. Both speak in the same values."""
+"""Where answers come from: the database, and when that is away, what is known last. Both speak in the same values.
+
+A reader finds matches. What hangs on a match is looked up once for each state of it (events), or ten times a second at
+most where it changes without the match (line-ups, conflicts, who said what).
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,12 @@ from scraping import queries
 from scraping.api import answers
 from scraping.models import Match
 from scraping.queries import MatchFilter
-from scraping.rendered import recall
+from scraping.rendered import pages, recall
 from scraping.rendered.absent import absent
 from scraping.rendered.known import Known
 from scraping.rendered.memory import memory
 
-Events = tuple[list[dict[str, Any]], bool]
+Row = dict[str, Any]
 
 
 class Reader(Protocol):
@@ -23,22 +27,6 @@ class Reader(Protocol):
 
     def page(self, wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Known], bool]:
         """Newest first, and whether there are more."""
-        ...
-
-    def events(self, match_id: int, *, since: int, limit: int) -> Events:
-        """Rows of the feed, as answers show them, and whether there are more."""
-        ...
-
-    def conflicts(self, match_id: int, *, is_open_only: bool) -> list[dict[str, Any]]:
-        """What the match's sources disagree about, as answers show it."""
-        ...
-
-    def provenance(self, match_id: int) -> dict[str, Any]:
-        """By field: who said it, when, and what others say."""
-        ...
-
-    def lineups(self, match_id: int) -> list[dict[str, Any]]:
-        """Who plays: one row a side, source and kind of snapshot, as answers show them."""
         ...
 
 
@@ -63,27 +51,6 @@ class FromDatabase:
         memory.remember_page(recall.list_question(wanted, before_id, limit), [[each.id for each in found], has_more])
         return found, has_more
 
-    def events(self, match_id: int, *, since: int, limit: int) -> Events:
-        rows, has_more = queries.page_of_events(match_id, since=since, limit=limit)
-        found = [answers.event_row(row) for row in rows]
-        memory.remember_page(_question(match_id, since, limit), [found, has_more])
-        return found, has_more
-
-    def conflicts(self, match_id: int, *, is_open_only: bool) -> list[dict[str, Any]]:
-        found = [answers.conflict_row(row) for row in queries.conflicts_of(match_id, is_open_only=is_open_only)]
-        memory.remember_page(("conflicts", match_id, is_open_only), found)
-        return found
-
-    def provenance(self, match_id: int) -> dict[str, Any]:
-        found = queries.provenance_of(match_id)
-        memory.remember_page(("provenance", match_id), [found])
-        return found
-
-    def lineups(self, match_id: int) -> list[dict[str, Any]]:
-        found = [answers.lineup_row(row) for row in queries.lineups_of(match_id)]
-        memory.remember_page(("lineups", match_id), found)
-        return found
-
 
 def _looked_for_twice(name: str) -> Match | None:
     """There was none: look again after having noted how things stand, so that no match is taken for absent."""
@@ -103,30 +70,49 @@ class LastKnown:
     def page(self, wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Known], bool]:
         return recall.page(wanted, before_id=before_id, limit=limit)
 
-    def events(self, match_id: int, *, since: int, limit: int) -> Events:
-        answered = memory.page(_question(match_id, since, limit))
-        if not isinstance(answered, list):
-            raise recall.NotKnown("these events")
-        return answered[0], answered[1]
 
-    def conflicts(self, match_id: int, *, is_open_only: bool) -> list[dict[str, Any]]:
-        answered = memory.page(("conflicts", match_id, is_open_only))
-        if not isinstance(answered, list):
-            raise recall.NotKnown("these conflicts")
-        return answered
+def events(match: Known, *, since: int, limit: int) -> tuple[list[Row], bool]:
+    """Rows of the feed, as answers show them, and whether there are more. A new row is a new sequence of its match."""
 
-    def provenance(self, match_id: int) -> dict[str, Any]:
-        answered = memory.page(("provenance", match_id))
-        if not isinstance(answered, list):
-            raise recall.NotKnown("this provenance")
-        return dict(answered[0])
+    def load() -> list[Any]:
+        rows, has_more = queries.page_of_events(match.id, since=since, limit=limit)
+        return [[answers.event_row(row) for row in rows], has_more]
 
-    def lineups(self, match_id: int) -> list[dict[str, Any]]:
-        answered = memory.page(("lineups", match_id))
-        if not isinstance(answered, list):
-            raise recall.NotKnown("these line-ups")
-        return answered
+    found, has_more = pages.read(("events", match.id, since, limit), match.sequence, load, what="these events")
+    return found, has_more
 
 
-def _question(match_id: int, since: int, limit: int) -> tuple[object, ...]:
-    return ("events", match_id, since, limit)
+def conflicts(match: Known, *, is_open_only: bool) -> list[Row]:
+    """What the match's sources disagree about, as answers show it."""
+
+    def load() -> list[Row]:
+        return [answers.conflict_row(row) for row in queries.conflicts_of(match.id, is_open_only=is_open_only)]
+
+    found: list[Row] = pages.read(
+        ("conflicts", match.id, is_open_only), pages.tenth_of_a_second(), load, what="these conflicts"
+    )
+    return found
+
+
+def provenance(match: Known) -> Row:
+    """By field: who said it, when, and what others say."""
+    found: Row = pages.read(
+        ("provenance", match.id),
+        pages.tenth_of_a_second(),
+        lambda: queries.provenance_of(match.id),
+        what="this provenance",
+    )
+    return found
+
+
+def lineups(match: Known) -> list[Row]:
+    """Who plays: one row a side, source and kind of snapshot, as answers show them.
+
+    They come with readings of their own, which leave the match as it is.
+    """
+
+    def load() -> list[Row]:
+        return [answers.lineup_row(row) for row in queries.lineups_of(match.id)]
+
+    found: list[Row] = pages.read(("lineups", match.id), pages.tenth_of_a_second(), load, what="these line-ups")
+    return found

@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from scraping.api import answers, params
+from scraping.api import answers, params, readers
 from scraping.api.base import Answer, FreshView, known_or_404, refuse_stale
 from scraping.api.described import EVENTS, MATCH, MATCHES
 from scraping.api.readers import Reader
@@ -51,7 +51,7 @@ class MatchView(FreshView):
         match = known_or_404(self.kwargs["match_id"], reader)
         freshness = match.freshness(timezone.now())
         refuse_stale(freshness, asked.get("max_age"))
-        more = {"provenance": reader.provenance(match.id)} if asked.get("include") else {}
+        more = {"provenance": readers.provenance(match)} if asked.get("include") else {}
         etag = answers.match_etag(match)
         return Answer(
             freshness=freshness,
@@ -72,7 +72,7 @@ class MatchEventsView(FreshView):
         match = known_or_404(self.kwargs["match_id"], reader)
         freshness = match.freshness(timezone.now())
         refuse_stale(freshness, asked.get("max_age"))
-        events, has_more = reader.events(match.id, since=asked["since"], limit=asked["limit"])
+        events, has_more = readers.events(match, since=asked["since"], limit=asked["limit"])
         last = events[-1]["id"] if events else asked["since"]
         return Answer(
             freshness=freshness,

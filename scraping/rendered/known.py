@@ -17,6 +17,10 @@ FORMAT = 2  # of the stored document; what has another number is not read
 TIMES = ("start_time", "scraped_at", "changed_at", "pause_until", "frozen_at")
 
 
+class NotKnown(Exception):  # noqa: N818 - reads as what it says at every `except`
+    """Nothing is known that would answer this."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class KnownRef:
     """The match at one source. `next_poll_at` is None where it isn't watched."""

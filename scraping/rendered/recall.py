@@ -8,17 +8,13 @@ from dataclasses import dataclass, replace
 
 from scraping.models import MatchLifecycle
 from scraping.queries import MatchFilter
-from scraping.rendered import shared
+from scraping.rendered import pages, shared
 from scraping.rendered.absent import absent
-from scraping.rendered.known import Known
+from scraping.rendered.known import Known, NotKnown
 from scraping.rendered.memory import memory
 
 RENEWED_SECONDS = 1.0
 RENEWED_FACTOR = 10  # at most a tenth of the time goes into renewing
-
-
-class NotKnown(Exception):  # noqa: N818 - reads as what it says at every `except`
-    """Nothing is known that would answer this."""
 
 
 @dataclass(frozen=True)
@@ -130,3 +126,4 @@ def forget() -> None:
     _everything.forget()
     memory.clear()
     absent.forget()
+    pages.forget()

@@ -15,7 +15,7 @@ from scraping import lifecycle, queries
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.queries import MatchFilter
 from scraping.rendered import recall, shared
-from scraping.rendered.known import Known, decode, encode
+from scraping.rendered.known import Known, NotKnown, decode, encode
 from scraping.rendered.memory import OVERHEAD_BYTES, MatchMemory, Memory, memory
 from scraping.rendered.publisher import Publisher, publisher
 from scraping.signals import match_updated
@@ -160,9 +160,9 @@ class TestFilter:
 class TestRecall:
     def test_says_so_when_it_does_not_know(self) -> None:
         for ask in (lambda: recall.match("7"), lambda: recall.match("crex_1"), lambda: recall.match("9" * 400)):
-            with pytest.raises(recall.NotKnown):
+            with pytest.raises(NotKnown):
                 ask()
-        with pytest.raises(recall.NotKnown):
+        with pytest.raises(NotKnown):
             recall.page(MatchFilter(), before_id=None, limit=50)
 
     def test_knows_what_was_remembered_and_names_the_cache_as_its_source(self) -> None:
@@ -176,7 +176,7 @@ class TestRecall:
         memory.remember_page(recall.list_question(MatchFilter(), None, 50), [[known.id], False])
         matches, has_more = recall.page(MatchFilter(), before_id=None, limit=50)
         assert ([each.id for each in matches], has_more) == ([known.id], False)
-        with pytest.raises(recall.NotKnown):  # knowing one match is not knowing the live ones
+        with pytest.raises(NotKnown):  # knowing one match is not knowing the live ones
             recall.page(MatchFilter(status="live"), before_id=None, limit=50)
 
 
@@ -242,7 +242,7 @@ class TestPublished:
         ref = make_ref()
         Publisher().sweep()
         cache.delete(f"{shared.PREFIX}{ref.match_id}")
-        with pytest.raises(recall.NotKnown):
+        with pytest.raises(NotKnown):
             recall.page(MatchFilter(), before_id=None, limit=50)
 
     def test_the_newer_of_cache_and_memory_is_told(self) -> None:
