@@ -10,7 +10,7 @@ export STADIUM_PACE := $(PACE)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test faults lint format bench requirements migrations-check deploy-check config-docs doctor screenshots clean
+.PHONY: help run test faults lint format bench requirements migrations-check deploy-check config-docs schema fuzz doctor screenshots clean
 
 help: ## List what can be done
 	@echo "VictoryLine. First time here? Type: make run"
@@ -43,6 +43,12 @@ migrations-check: .bootstrap-dev ## Fail when a model has changed without its mi
 
 config-docs: .bootstrap-dev ## Write docs/configuration.md and the example file from victoryline/env.py
 	@exec $(PY) scripts/config_docs.py
+
+schema: .bootstrap-dev ## Write docs/openapi.json, the description of the API, and say what moved
+	@exec $(PY) scripts/schema.py
+
+fuzz: .bootstrap-test ## Let schemathesis loose on a running API, all checks (SEED=7 SECONDS=300)
+	@exec $(PY) scripts/fuzz.py $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) -- $(ARGS)
 
 doctor: .bootstrap-run ## Check Python, Chromium, database, broker, memory, ports; say how to mend them
 	@exec $(PY) manage.py doctor

@@ -1,8 +1,9 @@
-"""Writes access-log rows behind the requests' backs: a bounded queue, and a thread that stores it every second.
+"""Writes the access log behind the requests' backs: a bounded queue, and a thread that stores it every second.
 
-Guards against the log slowing or breaking the API: a request only appends to a queue. While the database is away rows
-wait, up to MAX_WAITING; beyond that the oldest are dropped, counted and reported, because an API that stops to protect
-its log serves nobody. A process killed outright loses at most the last second's rows.
+Guards against the log slowing or breaking the API: a request only appends to a queue. Rows and the sums by the hour are
+one transaction: an attempt is in both or in neither. While the database is away rows wait, up to MAX_WAITING; beyond
+that the oldest are dropped, counted and reported, because an API that stops to protect its log serves nobody. A process
+killed outright loses at most the last second's rows.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from multiprocessing import util as multiprocessing_util
 from django.db import DatabaseError, close_old_connections, connection, transaction
 from prometheus_client import Counter
 
-from apiauth.models import AccessLog
+from apiauth import attempts
+from apiauth.attempts import Attempt
 from victoryline.lib import presence
 from victoryline.lib.store import STORE_AWAY
 
 logger = logging.getLogger(__name__)
 
-BATCH = 100
+BATCH = 500
 FLUSH_SECONDS = 1.0
 MAX_WAITING = 10_000
 TELL_EVERY_SECONDS = 60.0
@@ -33,62 +35,84 @@ dropped_total = Counter("api_access_log_dropped_total", "Access-log rows that co
 
 class AccessWriter:
     def __init__(self, max_waiting: int = MAX_WAITING) -> None:
-        self._waiting: deque[AccessLog] = deque()
+        self._waiting: deque[Attempt] = deque()
         self._max_waiting = max_waiting
         self._wake = threading.Event()
         self._flushing = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
         self._pid = 0
+        self._stored = 0
         self._dropped_unreported = 0
         self._tell_again_at = 0.0
 
-    def write(self, row: AccessLog) -> None:
+    def write(self, attempt: Attempt) -> None:
         """Never blocks and never raises."""
-        if len(self._waiting) >= self._max_waiting:
-            self._waiting.popleft()
-            self._drop(1)
-        self._waiting.append(row)
-        if len(self._waiting) >= BATCH:
+        waiting = self._waiting
+        if len(waiting) >= self._max_waiting:
+            self._drop_oldest()
+        waiting.append(attempt)
+        if len(waiting) == BATCH:  # beyond it the thread is awake, or there is no database to write to
             self._wake.set()
         if self._pid != os.getpid():
             self._start()
 
+    def write_at_once(self, attempt: Attempt) -> None:
+        """For tests: the row alone, in the transaction of whoever asks."""
+        attempts.insert([attempt])
+
     def flush(self) -> int:
         """Stores what waits and returns how many rows that were; keeps them while the database is away."""
-        stored = 0
         with self._flushing:
+            before = self._stored
             while batch := [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]:
                 try:
-                    stored += self._store(batch)
+                    self._store(batch)
                 except STORE_AWAY as error:
                     self._waiting.extendleft(reversed(batch))
                     presence.database.report(error)
                     self._tell_that_it_waits(error)
                     break
+            stored = self._stored - before
         self._report_drops()
         return stored
 
-    def _store(self, batch: list[AccessLog]) -> int:
+    def _store(self, batch: list[Attempt]) -> None:
+        """Empties `batch`, or leaves in it what isn't stored because the database went away."""
         try:
-            with transaction.atomic():
-                AccessLog.objects.bulk_create(batch)
-            return len(batch)
+            self._store_together(batch)
+            batch.clear()
         except STORE_AWAY:
             raise
         except DatabaseError:
-            # One bad row, such as one of a consumer deleted a moment ago, must not take its neighbours with it.
-            return sum(self._store_one(row) for row in batch)
+            # One bad row must not take its neighbours with it.
+            while batch:
+                self._store_one(batch[0])
+                del batch[0]
 
-    def _store_one(self, row: AccessLog) -> int:
+    def _store_one(self, attempt: Attempt) -> None:
+        # A consumer who was deleted a moment ago is nobody now, as in the rows that are there already.
+        for candidate in (attempt, attempt._replace(consumer=None)):
+            try:
+                self._store_together([candidate])
+                return
+            except STORE_AWAY:
+                raise
+            except DatabaseError:
+                continue
+        self._drop(1)
+
+    def _store_together(self, batch: list[Attempt]) -> None:
+        with transaction.atomic():
+            attempts.store(batch)
+        self._stored += len(batch)
+
+    def _drop_oldest(self) -> None:
         try:
-            with transaction.atomic():
-                AccessLog.objects.bulk_create([row])
-        except STORE_AWAY:
-            raise
-        except DatabaseError:
-            self._drop(1)
-            return 0
-        return 1
+            self._waiting.popleft()
+        except IndexError:  # the thread was quicker: there is room
+            return
+        self._drop(1)
 
     def _drop(self, count: int) -> None:
         dropped_total.inc(count)
@@ -111,7 +135,10 @@ class AccessWriter:
 
     def _start(self) -> None:
         """Once a process, on its first row: a thread doesn't survive a fork."""
-        self._pid = os.getpid()
+        with self._starting:
+            if self._pid == os.getpid():
+                return
+            self._pid = os.getpid()
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
         self._thread.start()
         atexit.register(self._last_flush)
@@ -132,15 +159,15 @@ class AccessWriter:
                 logger.exception("Access log could not be written", extra={"action": "access_log_failed"})
 
     def _last_flush(self) -> None:
-        if presence.database.is_away():
-            # Waiting for it would only make the end of the process late; the rows are gone either way.
-            self._drop(len(self._waiting))
-            self._report_drops()
-        elif self._waiting:
+        # Waiting for a database that is away would only make the end of the process late.
+        if self._waiting and not presence.database.is_away():
             try:
                 self.flush()
             finally:
                 connection.close()
+        self._drop(len(self._waiting))
+        self._waiting.clear()
+        self._report_drops()
 
 
 writer = AccessWriter()

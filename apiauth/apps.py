@@ -7,4 +7,4 @@ class ApiAuthConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from apiauth import schema  # noqa: F401  registers itself with drf-spectacular
+        from apiauth import checks, schema  # noqa: F401  they register themselves with Django and drf-spectacular

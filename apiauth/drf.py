@@ -1,10 +1,15 @@
-"""Authentication, permission and throttling of the API, named in settings.REST_FRAMEWORK."""
+"""Authentication, permission and throttling of the API, named in settings.REST_FRAMEWORK.
+
+Every request is counted once: against its consumer when its token is good, else against the caller's address. Where the
+caller stands is put on Django's request as `rate_limit`; the view, or whoever answers in its place, tells it.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
@@ -13,21 +18,35 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from apiauth import principals, tokens
+from apiauth.models import Tier
 from apiauth.principals import Principal
 from apiauth.rate_limit import Verdict, limiter, tier_limit
-from victoryline.lib.http import Revalidated
+from apiauth.sliding_window import Question
+from victoryline.lib.http import client_address
+from victoryline.lib.problems import StoreAway, TooManyRequests
 
 BEARER = re.compile(r"Bearer +(?P<token>[A-Za-z0-9._~+/=-]+) *", re.IGNORECASE | re.ASCII)
 REALM = 'Bearer realm="victoryline"'
-# Answers of 304 are free of quota but not of work: they have a limit too, so many times the tier's.
+# Answers that are free of quota are not free of work: they have a limit too, so many times the tier's.
 FREE_FACTOR = 10
 
 
 class BearerAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[Principal, str] | None:
-        header = request.headers.get("Authorization", "")
+        header = request.META.get("HTTP_AUTHORIZATION", "")
         if not header:
-            return None
+            return None  # the throttle counts it
+        try:
+            return self._authenticate(request, header)
+        except AuthenticationFailed:
+            count_stranger(request)
+            raise
+        except StoreAway:
+            # The token may be good. Nobody knows, so it costs nothing; only the answer says where the address stands.
+            _tell(request, limiter().peek(*_stranger(request)))
+            raise
+
+    def _authenticate(self, request: Request, header: str) -> tuple[Principal, str]:
         sent = BEARER.fullmatch(header)
         if sent is None:
             raise AuthenticationFailed("The Authorization header must read: Bearer <token>.")
@@ -59,33 +78,64 @@ class HasScope(BasePermission):
 
 
 class TierThrottle(BaseThrottle):
-    """Counts the request against its consumer's tier; an answer of 304 costs nothing."""
-
-    verdict: Verdict | None = None
+    """Counts the request against its consumer's tier. Answers of 304 cost nothing, nor does what a view gives away."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
         principal = request.user
         if not isinstance(principal, Principal):
+            count_stranger(request)
             return True
-        limit, bucket = tier_limit(principal.tier), principal.consumer_id
-        free = self._take_free(request, view, bucket, limit)
-        if free is not None:
-            self.verdict = free
-            request.rate_limit = limiter().peek(bucket, limit).rate_limit  # type: ignore[attr-defined]
-        else:
-            self.verdict = limiter().take(bucket, limit)
-            request.rate_limit = self.verdict.rate_limit  # type: ignore[attr-defined]
-        return self.verdict.is_allowed
+        limit, bucket = limit_of(principal), principal.consumer_id
+        if self._is_free(request, view, bucket, limit):
+            return True
+        verdict = limiter().take(bucket, limit)
+        _tell(request, verdict)
+        if not verdict.is_allowed:
+            raise _refusal(verdict, principal.tier, "You have")
+        return True
 
-    def _take_free(self, request: Request, view: Any, bucket: str, limit: int) -> Verdict | None:
-        """The verdict on an answer of 304; None when the request has to be paid for.
+    def _is_free(self, request: Request, view: Any, bucket: str, limit: int) -> bool:
+        """Finding out whether anything changed is the work itself, so the limit of free answers is asked first."""
+        is_given_away = not getattr(view, "costs_quota", True)
+        if not is_given_away and ("HTTP_IF_NONE_MATCH" not in request.META or not hasattr(view, "is_unchanged")):
+            return False
+        free, paid = limiter().ask(
+            Question(f"free:{bucket}", limit * FREE_FACTOR), Question(bucket, limit, is_counted=False)
+        )
+        if not free.is_allowed or not (is_given_away or view.is_unchanged(request)):
+            return False
+        _tell(request, paid)
+        return True
 
-        Finding out whether anything changed is the work itself, so the limit of free answers is asked before that.
-        """
-        if not isinstance(view, Revalidated) or not request.headers.get("If-None-Match"):
-            return None
-        free = limiter().take(f"free:{bucket}", limit * FREE_FACTOR)
-        return free if free.is_allowed and view.is_unchanged(request) else None
 
-    def wait(self) -> float | None:
-        return self.verdict.retry_after if self.verdict else None
+def limit_of(principal: Principal) -> int:
+    """Requests a minute."""
+    custom = principal.requests_per_minute if principal.tier == Tier.CUSTOM else None
+    return custom or tier_limit(principal.tier)
+
+
+def count_stranger(request: Request) -> None:
+    """Without a valid token it is the address that has a limit; beyond it nobody is told whether a token is good."""
+    verdict = limiter().take(*_stranger(request))
+    _tell(request, verdict)
+    if not verdict.is_allowed:
+        raise _refusal(verdict, "anonymous", "Your address has, without a valid token,")
+
+
+def _stranger(request: Request) -> tuple[str, int]:
+    config = settings.CONFIG
+    return f"address:{client_address(request, config.trusted_proxies)}", config.rate_limit_anonymous_per_minute
+
+
+def _tell(request: Request, verdict: Verdict) -> None:
+    request._request.rate_limit = verdict.rate_limit  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+def _refusal(verdict: Verdict, tier: str, who: str) -> TooManyRequests:
+    limit = verdict.rate_limit.limit
+    return TooManyRequests(
+        f"{who} used up the {limit} requests that fit into a minute.",
+        retry_after=verdict.retry_after,
+        limit=limit,
+        tier=tier,
+    )

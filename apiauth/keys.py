@@ -1,7 +1,10 @@
-"""API keys: issuing, checking, revoking. Sole writer of consumers and keys.
+"""API keys: issuing, checking, rotating, revoking. Sole writer of keys.
 
-A key reads `vl_<prefix>_<secret>`. The secret is 256 random bits, so nobody can guess or enumerate it and storing a
-plain SHA-256 is enough: slow hashes are for the passwords that people think up, and would cost each token 100 ms.
+A key reads `vl_<prefix>.<secret>` (older ones have an underscore for the dot, and go on working). The secret is 256
+random bits, so nobody can guess or enumerate it and storing a plain SHA-256 is enough: slow hashes are for the
+passwords that people think up, and would cost each token 100 ms.
+
+What a key may do is never changed: whoever was given it was told what it can do. Other scopes are another key.
 """
 
 from __future__ import annotations
@@ -11,55 +14,72 @@ import hmac
 import re
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
 
 from django.db import transaction
 from django.utils import timezone
 
+from apiauth import consumers, revoked
+from apiauth.errors import NotFoundError, RefusedError, UnknownScopeError
 from apiauth.models import ApiKey, Consumer, Tier
-from apiauth.signals import key_issued, key_revoked
+from apiauth.signals import key_issued, key_revoked, key_rotated
+from victoryline.lib.store import STORE_AWAY
 
 SCOPES = ("read", "ingest", "operate")
 DEMO_CONSUMER = "demo"
-KEY_FORMAT = re.compile(r"vl_(?P<prefix>[0-9a-f]{12})_(?P<secret>[A-Za-z0-9_-]{43})", re.ASCII)
+OPERATOR = "operator"
+KEY_FORMAT = re.compile(r"vl_(?P<prefix>[0-9a-f]{12})[._](?P<secret>[A-Za-z0-9_-]{43})", re.ASCII)
 NOBODY_HASH = hashlib.sha256(b"nobody").hexdigest()
+EXPIRES_SOON = timedelta(days=7)
+LONGEST_LIFE = timedelta(days=3650)
+LONGEST_LABEL = 80
+LONGEST_REASON = 200
+# Its last use is known to the minute: a busy consumer must not cost a write with each token.
+TOUCH_EVERY = timedelta(minutes=1)
 
 
-class UnknownScopeError(ValueError):
-    """A key can't be given a scope that doesn't exist."""
+class KeyState(StrEnum):
+    IN_USE = "in use"
+    EXPIRES_SOON = "expires soon"
+    ROTATED = "rotated"  # still works, until it expires
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+    INACTIVE = "consumer inactive"
 
 
 @dataclass(frozen=True)
 class IssuedKey:
     """The only moment at which the whole key is known."""
 
-    text: str
+    text: str = field(repr=False)  # a traceback must not tell it
     key: ApiKey
 
 
 def issue(
-    *, consumer_name: str, tier: Tier, scopes: Iterable[str], now: datetime, expires_at: datetime | None = None
+    *,
+    consumer_name: str,
+    tier: Tier | None = None,
+    scopes: Iterable[str],
+    now: datetime,
+    expires_at: datetime | None = None,
+    label: str = "",
+    requests_per_minute: int | None = None,
+    actor: str = OPERATOR,
 ) -> IssuedKey:
-    """A new key for the consumer, who is made, or moved to this tier, as needed."""
-    wanted = sorted(set(scopes))
-    if unknown := [scope for scope in wanted if scope not in SCOPES]:
-        raise UnknownScopeError(f"no such scope: {', '.join(unknown)}; there are {', '.join(SCOPES)}")
-    prefix, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    """A new key for the consumer, who is made, or moved to this tier, as needed. Raises RefusedError."""
+    wanted = _checked_scopes(scopes)
+    _check_life(expires_at, now)
+    _check_text("label", label, LONGEST_LABEL)
     with transaction.atomic():
-        consumer, _ = Consumer.objects.update_or_create(
-            name=consumer_name, defaults={"tier": tier}, create_defaults={"tier": tier, "created_at": now}
-        )
-        key = ApiKey.objects.create(
-            consumer=consumer,
-            prefix=prefix,
-            secret_hash=_hash(secret),
-            scopes=wanted,
-            created_at=now,
-            expires_at=expires_at,
-        )
-    key_issued.send(sender=ApiKey, prefix=prefix, consumer=consumer_name)
-    return IssuedKey(text=f"vl_{prefix}_{secret}", key=key)
+        change = consumers.Change(tier=tier, requests_per_minute=requests_per_minute)
+        consumer = consumers.ensure(consumer_name, change, now=now, actor=actor)
+        _check_active(consumer)
+        issued = _make(consumer, wanted, label=label, now=now, expires_at=expires_at)
+    key_issued.send(sender=ApiKey, prefix=issued.key.prefix, consumer=consumer.name, actor=actor, now=now)
+    return issued
 
 
 def verify(text: str, now: datetime) -> ApiKey | None:
@@ -73,6 +93,41 @@ def verify(text: str, now: datetime) -> ApiKey | None:
     return key if key and is_right and key.is_usable(now) else None
 
 
+def prefix_of(text: str) -> str:
+    """The prefix of a text that has the form of a key; else empty."""
+    parts = KEY_FORMAT.fullmatch(text)
+    return parts["prefix"] if parts else ""
+
+
+def prefix_in(text: str) -> str:
+    """The prefix, from a whole key or from what people write for it; empty where there is none."""
+    found = re.match(r"(?:vl_)?([0-9a-f]{1,16})(?:[._]|$)", text.strip(), re.ASCII)
+    return found[1] if found else ""
+
+
+def find(text: str) -> ApiKey:
+    """The key with this prefix, in whatever state. A whole key will do as well."""
+    prefix = prefix_in(text)
+    key = ApiKey.objects.select_related("consumer").filter(prefix=prefix).first() if prefix else None
+    if key is None:
+        # Whoever gave us a whole key by mistake must not read it in our answer, and then in a log.
+        raise NotFoundError.of("key", prefix or "of that form", ApiKey.objects.values_list("prefix", flat=True))
+    return key
+
+
+def state_of(key: ApiKey, now: datetime) -> KeyState:
+    if key.revoked_at is not None:
+        return KeyState.REVOKED
+    if key.expires_at is not None and key.expires_at <= now:
+        return KeyState.EXPIRED
+    if not key.consumer.is_active:
+        return KeyState.INACTIVE
+    if key.replaced_by_id is not None:
+        return KeyState.ROTATED
+    is_late = key.expires_at is not None and key.expires_at - now <= EXPIRES_SOON
+    return KeyState.EXPIRES_SOON if is_late else KeyState.IN_USE
+
+
 def others_in_use(key: ApiKey, now: datetime) -> int:
     """How many further keys its consumer can use now."""
     mates = ApiKey.objects.filter(consumer=key.consumer_id).exclude(pk=key.pk).select_related("consumer")
@@ -80,15 +135,62 @@ def others_in_use(key: ApiKey, now: datetime) -> int:
 
 
 def touch(key: ApiKey, now: datetime) -> None:
-    ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
+    """It was used. Nobody has to wait for a busy database because of that."""
+    if key.last_used_at is not None and now - key.last_used_at < TOUCH_EVERY:
+        return
+    with suppress(*STORE_AWAY):
+        ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
 
 
-def revoke(*, prefix: str, now: datetime) -> bool:
+def rotate(*, prefix: str, overlap: timedelta, now: datetime, actor: str = OPERATOR) -> IssuedKey:
+    """A new key in the place of this one, which goes on working for `overlap`, never longer than it would have.
+
+    The new one has the same consumer, scopes and label, and as long a life as this one was given. Raises RefusedError.
+    """
+    if not timedelta(0) <= overlap <= timedelta(days=365):
+        raise RefusedError("The overlap must be from 0 hours to a year.", field="overlap_hours")
+    with transaction.atomic():
+        old = find(prefix)
+        _check_rotatable(old, now)
+        life = old.expires_at - old.created_at if old.expires_at else None
+        issued = _make(
+            old.consumer, old.scopes, label=old.label, now=now, expires_at=now + life if life is not None else None
+        )
+        until = min(now + overlap, old.expires_at) if old.expires_at else now + overlap
+        still_there = ApiKey.objects.filter(pk=old.pk, revoked_at__isnull=True, replaced_by__isnull=True)
+        if not still_there.update(replaced_by=issued.key, expires_at=until):
+            raise RefusedError(f"The key {old.prefix} was rotated or revoked just now by somebody else.")
+    if until <= now:
+        revoked.note([old.prefix])
+    key_rotated.send(
+        sender=ApiKey,
+        prefix=old.prefix,
+        new_prefix=issued.key.prefix,
+        consumer=old.consumer.name,
+        until=until,
+        actor=actor,
+        now=now,
+    )
+    return issued
+
+
+def revoke(*, prefix: str, now: datetime, reason: str = "", actor: str = OPERATOR) -> bool:
     """Ends a key and, within seconds, every token made from it. False when no such key is in use."""
-    ended = ApiKey.objects.filter(prefix=prefix, revoked_at__isnull=True).update(revoked_at=now)
+    _check_text("reason", reason, LONGEST_REASON)
+    in_use = ApiKey.objects.filter(prefix=prefix, revoked_at__isnull=True)
+    ended = in_use.update(revoked_at=now, revoke_reason=reason)
     if ended:
-        key_revoked.send(sender=ApiKey, prefix=prefix)
+        revoked.note([prefix])
+        owner = ApiKey.objects.filter(prefix=prefix).values_list("consumer__name", flat=True).first()
+        key_revoked.send(sender=ApiKey, prefix=prefix, consumer=owner or "", reason=reason, actor=actor, now=now)
     return bool(ended)
+
+
+def revoke_all(consumer: Consumer, *, now: datetime, reason: str = "", actor: str = OPERATOR) -> list[str]:
+    """Ends all keys of the consumer; the prefixes of those that were not ended before."""
+    with transaction.atomic():
+        prefixes = list(consumer.keys.filter(revoked_at__isnull=True).values_list("prefix", flat=True))
+        return [prefix for prefix in prefixes if revoke(prefix=prefix, now=now, reason=reason, actor=actor)]
 
 
 def issue_demo_key() -> str:
@@ -97,8 +199,64 @@ def issue_demo_key() -> str:
     with transaction.atomic():
         for old in ApiKey.objects.filter(consumer__name=DEMO_CONSUMER, revoked_at__isnull=True):
             revoke(prefix=old.prefix, now=now)
-        issued = issue(consumer_name=DEMO_CONSUMER, tier=Tier.STANDARD, scopes=("read", "operate"), now=now)
+        Consumer.objects.filter(name=DEMO_CONSUMER).update(is_active=True)
+        issued = issue(consumer_name=DEMO_CONSUMER, scopes=("read", "operate"), now=now)
     return issued.text
+
+
+def _make(
+    consumer: Consumer, scopes: list[str], *, label: str, now: datetime, expires_at: datetime | None
+) -> IssuedKey:
+    prefix, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    key = ApiKey.objects.create(
+        consumer=consumer,
+        prefix=prefix,
+        secret_hash=_hash(secret),
+        label=label,
+        scopes=scopes,
+        created_at=now,
+        expires_at=expires_at,
+    )
+    return IssuedKey(text=f"vl_{prefix}.{secret}", key=key)
+
+
+def _checked_scopes(scopes: Iterable[str]) -> list[str]:
+    wanted = sorted(set(scopes))
+    if not wanted:
+        raise UnknownScopeError(f"A key needs at least one scope of {', '.join(SCOPES)}.", field="scopes")
+    if unknown := [scope for scope in wanted if scope not in SCOPES]:
+        raise UnknownScopeError(
+            f"There is no scope {', '.join(unknown)}; there are {', '.join(SCOPES)}.", field="scopes"
+        )
+    return wanted
+
+
+def _check_life(expires_at: datetime | None, now: datetime) -> None:
+    if expires_at is not None and not now < expires_at <= now + LONGEST_LIFE:
+        raise RefusedError("A key must expire in the future, at most ten years from now.", field="expires_at")
+
+
+def _check_text(field: str, text: str, longest: int) -> None:
+    if len(text) > longest or (text and not text.isprintable()):
+        raise RefusedError(f"The {field} must be one line of at most {longest} characters.", field=field)
+
+
+def _check_active(consumer: Consumer) -> None:
+    if not consumer.is_active:
+        raise RefusedError(
+            f"{consumer.name} is inactive, so a key would open nothing. Make it active first: "
+            f"manage.py set_consumer {consumer.name!r} --active."
+        )
+
+
+def _check_rotatable(key: ApiKey, now: datetime) -> None:
+    if key.revoked_at is not None:
+        raise RefusedError(f"The key {key.prefix} is revoked, and nothing brings it back. Issue a new one.")
+    if key.replaced_by is not None:
+        raise RefusedError(f"The key {key.prefix} was rotated already: rotate its successor {key.replaced_by.prefix}.")
+    if key.expires_at is not None and key.expires_at <= now:
+        raise RefusedError(f"The key {key.prefix} has expired. Issue a new one.")
+    _check_active(key.consumer)
 
 
 def _hash(secret: str) -> str:

@@ -11,11 +11,15 @@ from apiauth.models import AccessLog, UsageHour
 from victoryline.lib.retention import Rows, Rule
 from victoryline.lib.retention import prune as carry_out
 
+# The log grows by every request: at a thousand a second, no less than a thousand a second have to go. Nothing hangs on
+# its rows, so they go in one statement.
+BATCH = 5_000
+
 
 def rules() -> tuple[Rule, ...]:
     config = settings.CONFIG
     return (
-        Rows("access-log", _days(config.keep_access_log_days), _old_access),
+        Rows("access-log", _days(config.keep_access_log_days), _old_access, batch=BATCH, is_bare=True),
         Rows("usage", _days(config.keep_usage_days), _old_usage),
     )
 

@@ -11,10 +11,15 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
     target_class = "apiauth.drf.BearerAuthentication"
     name = "bearer"
 
+    def get_security_requirement(self, auto_schema: Any) -> dict[str, list[str]]:
+        """With the scope that the key must have."""
+        return {self.name: [getattr(auto_schema.view, "required_scope", "read")]}
+
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
         return {
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "JWT",
-            "description": "A token from POST /token/generate-token, good for 24 hours.",
+            "description": "A token from POST /token/generate-token, good for 24 hours. The words beside it are the "
+            "scopes that its key must have: read, ingest or operate.",
         }

@@ -1,8 +1,15 @@
-"""What apiauth tells the rest of the system. Arguments: key_issued(prefix, consumer), key_revoked(prefix)."""
+"""What apiauth tells the rest of the system. `actor` is who did it; `now` when.
+
+key_issued(prefix, consumer), key_rotated(prefix, new_prefix, consumer, until), key_revoked(prefix, consumer, reason),
+consumer_changed(consumer, changes: what is now what, prefixes: of its keys), signing_key_rotated(kid, old_kid, until).
+"""
 
 from __future__ import annotations
 
 from django.dispatch import Signal
 
 key_issued = Signal()
+key_rotated = Signal()
 key_revoked = Signal()
+consumer_changed = Signal()
+signing_key_rotated = Signal()

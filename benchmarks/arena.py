@@ -143,8 +143,26 @@ def _part_of(process: psutil.Process, name: str) -> str:
     return name
 
 
+@dataclass(frozen=True)
+class Ground:
+    """What every part stands on: the servers, and an environment in which their addresses are."""
+
+    env: dict[str, str]
+    folder: Path
+    servers: dict[str, int]  # name -> pid
+
+
+class PostgresWithCommitTimes(PostgresServer):
+    """Knows of every row when it was committed: `pg_xact_commit_timestamp(xmin)`."""
+
+    def command(self) -> list[str]:
+        return [*super().command(), "-c", "track_commit_timestamp=on"]
+
+
 @contextmanager
-def arena(*, database: str, programme: str, pace: float, settings: Mapping[str, str]) -> Iterator[Arena]:
+def arena(
+    *, database: str, programme: str, pace: float, settings: Mapping[str, str], has_commit_times: bool = False
+) -> Iterator[Arena]:
     """Servers and stadium run, the tables are there, Django is ready. `settings` are configuration variables."""
     program = chromium.find(chosen=None, var_dir=PROJECT_ROOT / "var", environ=os.environ)
     if chosen := os.environ.get("CHROMIUM_PATH"):
@@ -152,18 +170,27 @@ def arena(*, database: str, programme: str, pace: float, settings: Mapping[str, 
     if program is None:
         raise BenchError("no Chromium was found; `make doctor` says what to do")
     with ExitStack() as stack:
+        say(f"starting {database} and the stadium ({programme}, pace {pace:g})")
+        stadium = stack.enter_context(StadiumProcess(programme=programme, pace=pace))
+        env = {"CHROMIUM_PATH": str(program), "STADIUM_URL": stadium.url, **settings}
+        stand = stack.enter_context(ground(database=database, settings=env, has_commit_times=has_commit_times))
+        place = Arena(database, stadium, program, stand.env, stand.folder, stand.servers)
+        stack.callback(place.close)
+        yield place
+
+
+@contextmanager
+def ground(*, database: str, settings: Mapping[str, str], has_commit_times: bool = False) -> Iterator[Ground]:
+    """Servers run, the tables are there, Django is ready: for benches that need no source to read from."""
+    with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="vl-bench-"))
         stack.callback(remove_tree, folder)
-        say(f"starting {database} and the stadium ({programme}, pace {pace:g})")
-        servers, addresses = _servers(stack, database)
-        stadium = stack.enter_context(StadiumProcess(programme=programme, pace=pace))
+        servers, addresses = _servers(stack, database, PostgresWithCommitTimes if has_commit_times else PostgresServer)
         env = {
             **clean_environment(),
             **addresses,
             "VAR_DIR": str(folder / "var"),
             "TMPDIR": str(folder / "tmp"),
-            "CHROMIUM_PATH": str(program),
-            "STADIUM_URL": stadium.url,
             "ENABLE_PROMETHEUS_METRICS": "false",
             "SECRET_KEY": "for one benchmark only, and long enough for everyone who counts",
             "JWT_SIGNING_KEY": "for one benchmark only too, and just as long as the other one is",
@@ -172,17 +199,17 @@ def arena(*, database: str, programme: str, pace: float, settings: Mapping[str, 
         }
         (folder / "tmp").mkdir()
         _prepare_django(env)
-        place = Arena(database, stadium, program, env, folder, servers)
-        stack.callback(place.close)
-        yield place
+        yield Ground(env, folder, servers)
 
 
-def _servers(stack: ExitStack, database: str) -> tuple[dict[str, int], dict[str, str]]:
+def _servers(
+    stack: ExitStack, database: str, postgresql: type[PostgresServer]
+) -> tuple[dict[str, int], dict[str, str]]:
     """PostgreSQL writes durably, as in production. SQLite needs no server."""
     if database == "sqlite":
         return {}, {}
     try:
-        postgres = stack.enter_context(PostgresServer(durable=True))
+        postgres = stack.enter_context(postgresql(durable=True))
         redis = stack.enter_context(RedisServer())
     except ServerFailedError as error:
         raise BenchError(str(error)) from error

@@ -13,11 +13,13 @@ from typing import Any, Protocol, cast
 
 BENCHES = {
     "accuracy": "benchmarks.benches.accuracy",
+    "api": "benchmarks.benches.api",
     "attached": "benchmarks.benches.attached",
     "growth": "benchmarks.benches.growth",
     "health": "benchmarks.benches.health",
     "journal": "benchmarks.benches.journal",
     "live": "benchmarks.benches.live",
+    "load": "benchmarks.benches.load",
     "night": "benchmarks.benches.night",
     "polls": "benchmarks.benches.polls",
     "recovery": "benchmarks.benches.recovery",

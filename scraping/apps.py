@@ -7,7 +7,8 @@ class ScrapingConfig(AppConfig):
 
     def ready(self) -> None:
         from scraping import checks  # noqa: F401  (registers them)
-        from scraping.rendered import absent, publisher
+        from scraping.rendered import absent, follower, publisher
 
         publisher.connect()
         absent.connect()
+        follower.connect()

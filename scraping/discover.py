@@ -85,6 +85,7 @@ def _write(
                 source_event_id=found.source_event_id,
                 url=found.url,
                 is_crossed=place.is_crossed and match_id == place.match_id,
+                is_watched=not source.is_pushed,
                 next_poll_at=first_poll_at,
                 created_at=now,
             )

@@ -45,7 +45,7 @@ class Checks:
     result: bool | None
     score: bool | None
     figures: bool | None
-    events: bool
+    events: bool | None
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -54,7 +54,10 @@ class Checks:
 
 def look(match: Match) -> Checks:
     """Look at what is stored of a match, at all its sources."""
-    refs = list(match.refs.select_related("source", "match"))
+    refs = [ref for ref in match.refs.select_related("source", "match") if not ref.source.is_pushed]
+    if not refs:  # it was sent to us: what the sender did not send can be had nowhere
+        has_result = bool(match.payload.get("result"))
+        return Checks(result=has_result or None, score=_has_score(match) or None, figures=None, events=None)
     has_holes = any(ref.has_gap for ref in _telling(refs))
     if match.status != Status.COMPLETED:  # called off: there may be nothing but that
         return Checks(result=None, score=None, figures=None, events=not has_holes)

@@ -67,6 +67,7 @@ class Attempt:
     is_replayed: bool = False  # read while the database was away
     mode: str = ""  # how it was read, where that is known
     mode_reason: str = ""
+    data_source: str = "scraper"  # "manual": nobody read it, it was sent to us
 
     def latency_ms(self) -> int:
         """From the reading to this moment; asked as late as possible, for it is written before the commit."""
@@ -108,7 +109,7 @@ def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt, known:
         match.provenance = reconciled.provenance  # also where nothing changes but what the others say
         conflicts.note(match.pk, reconciled.conflicts, now=attempt.now)
     is_changed = _renew(match, reconciled, has_new_events=changes.served > 0, now=attempt.now)
-    lifecycle.after_reading(match, status=Status(match.status), now=attempt.now)
+    lifecycle.after_reading(match, status=Status(match.status), now=attempt.now, is_read=not ref.source.is_pushed)
     # What a lighter source tells changes nothing that is served, but it moves.
     is_news = is_changed or before[1]["payload"] != ref.payload
     planned = pacing.after_reading(ref, match, is_changed=is_news, pace=pace, now=attempt.now, state=ref.payload)
@@ -182,12 +183,13 @@ def close_gone(ref_id: int, *, now: datetime) -> None:
     match = ref.match
     before = match.status
     ref.gone_at, ref.suspect_checksum = ref.gone_at or now, ""
+    later = None if ref.source.is_pushed else now + timedelta(seconds=COMPLETED_SECONDS)
     if match.provisional.get("source") == ref.source.key:  # nobody will confirm it any more
         match.provisional = {}
         match.save(update_fields=("provisional",))
     telling = MatchRef.objects.filter(match=match, gone_at=None, is_watched=True, source__is_enabled=True)
     if telling.exclude(pk=ref.pk).exists():
-        ref.next_poll_at = now + timedelta(seconds=COMPLETED_SECONDS)
+        ref.next_poll_at = later
         ref.save(update_fields=("gone_at", "next_poll_at", "suspect_checksum"))
         scrapers.stop(ref, reason="the source no longer has the match, another one does", now=now)
         return
@@ -200,7 +202,7 @@ def close_gone(ref_id: int, *, now: datetime) -> None:
         match.save(update_fields=("payload", "phase", "checksum", "sequence", "last_changed_at"))
         attempt = Attempt("", ref.captured_at or now, had_failures=False, now=now)
         _write_snapshot(match, ref, None, attempt, before=old)
-    ref.next_poll_at = now + timedelta(seconds=COMPLETED_SECONDS)
+    ref.next_poll_at = later
     ref.save(update_fields=("next_poll_at", "gone_at", "suspect_checksum"))
     crash_point("gone.closed")
     _announce_after_commit(match, is_changed=match.status != before, ref=ref)
@@ -232,11 +234,11 @@ def _other_refs(ref: MatchRef) -> list[MatchRef]:
 
 
 def _ask_again_soon(ref: MatchRef, pace: Pace, now: datetime) -> Ingested:
-    seconds = max(pace.baseline_seconds / 2, ref.source.min_interval_seconds)
-    ref.next_poll_at = now + timedelta(seconds=seconds)
+    at = now + timedelta(seconds=max(pace.baseline_seconds / 2, ref.source.min_interval_seconds))
+    ref.next_poll_at = None if ref.source.is_pushed else at
     ref.save(update_fields=("suspect_checksum", "next_poll_at"))
     ref.match.save(update_fields=("provisional",))
-    return Ingested(ref.match_id, ref.match.sequence, False, EventChanges(), ref.next_poll_at, is_taken=False)
+    return Ingested(ref.match_id, ref.match.sequence, False, EventChanges(), at, is_taken=False)
 
 
 def _store_events(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], now: datetime) -> EventChanges:
@@ -336,7 +338,9 @@ class _Watch:
 
 
 def _keep_watch(ref: MatchRef, match: Match, attempt: Attempt) -> _Watch:
-    """A live match has a scraper, and its counters move; any other has none."""
+    """A live match has a scraper, and its counters move; any other has none, nor has what is sent to us."""
+    if ref.source.is_pushed:
+        return _Watch(None, was_well=True)
     if match.lifecycle != MatchLifecycle.ACTIVE or match.status != Status.LIVE:
         scrapers.stop(ref, reason=f"the match is {match.status}", now=attempt.now)
         return _Watch(None, was_well=False)
@@ -376,6 +380,7 @@ def _write_snapshot(
         created_at=attempt.now,
         scraper_id=scraper_id,
         update_latency_ms=attempt.latency_ms(),
+        data_source=attempt.data_source,
     )
 
 

@@ -81,16 +81,19 @@ def mark_stale(*, match_id: int, now: datetime) -> bool:
     )
 
 
-def after_reading(match: Match, *, status: Status, now: datetime) -> None:
+def after_reading(match: Match, *, status: Status, now: datetime, is_read: bool = True) -> None:
     """Set the lifecycle columns of a match that was just read (the caller saves).
 
-    A reading that was under way when its match was paused does not end the pause.
+    A reading that was under way when its match was paused does not end the pause. What was not read but sent to us says
+    nothing about how our own watch over the match fares.
     """
     if status in (Status.COMPLETED, Status.ABANDONED):
         _complete(match, now)
     elif match.lifecycle in (L.DISCOVERED, L.COMPLETED):
         match.lifecycle, match.completed_at = L.ACTIVE, None
     match.priority = priority_of(status, match.start_time, now)
+    if not is_read and match.lifecycle == L.ACTIVE:
+        return
     match.scraper_status = ScraperStatus.ACTIVE if match.lifecycle == L.ACTIVE else ScraperStatus.STOPPED
     match.consecutive_failure_count, match.failing_since = 0, None
 

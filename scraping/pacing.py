@@ -40,8 +40,9 @@ class NextPoll:
     history: _History
 
     def write_to(self, ref: MatchRef) -> None:
-        """The caller saves."""
-        ref.next_poll_at, ref.polling_interval_seconds, ref.pace_reason = self.at, self.seconds, self.reason[:80]
+        """The caller saves. What is sent to us has an interval but no next poll."""
+        ref.next_poll_at = None if ref.source.is_pushed else self.at
+        ref.polling_interval_seconds, ref.pace_reason = self.seconds, self.reason[:80]
         ref.unchanged_polls, ref.recent_changes = self.history.unchanged_polls, self.history.recent_changes
         slowed = self.history.slowing
         ref.error_level, ref.error_level_at = slowed.level, slowed.level_at

@@ -18,18 +18,29 @@ from scraping.payloads import Status
 
 MAX_ID = 2**63 - 1
 MOST_CONFLICTS = 200
+SERIES_LENGTH = 200  # of the column
 
 
 @dataclass(frozen=True, kw_only=True)
 class MatchFilter:
-    """Which matches to list. Archived ones only when asked for by their lifecycle."""
+    """Which matches to list. Archived ones only when asked for by their lifecycle.
 
-    status: str = ""
+    Asked of the database here and of what is in memory by `rendered.recall.is_wanted`: a new one belongs into both.
+    """
+
+    status: str = ""  # one, or several separated by commas
     sport: str = ""
     source: str = ""
     lifecycle: str = ""
-    team: str = ""
+    series: str = ""  # a part of its name
+    team: str = ""  # a part of one's name
+    start_from: datetime | None = None  # then or later
+    start_to: datetime | None = None  # before then
     updated_since: datetime | None = None
+
+    @property
+    def statuses(self) -> tuple[str, ...]:
+        return tuple(self.status.split(",")) if self.status else ()
 
 
 def find_match(name: str) -> Match | None:
@@ -66,14 +77,20 @@ def page_of_matches(wanted: MatchFilter, *, before_id: int | None, limit: int) -
     return found[:limit], len(found) > limit
 
 
-def page_of_events(match_id: int, *, since: int, limit: int) -> tuple[list[MatchEvent], bool]:
+def page_of_events(match_id: int, *, since: int, limit: int, since_sequence: int = 0) -> tuple[list[MatchEvent], bool]:
     """The match's event rows (additions, corrections, retractions) after row `since`, in the order of writing.
 
-    Of several sources' words on one happening only the one that is believed.
+    Of several sources' words on one happening only the one that is believed. `since_sequence`: only what was written
+    when the match had a higher number.
     """
-    rows = MatchEvent.objects.filter(match=match_id, pk__gt=since, is_served=True)
-    rows = rows.select_related("source").order_by("pk")
-    found = list(rows[: limit + 1])
+    rows = MatchEvent.objects.filter(match=match_id, pk__gt=since, is_served=True).select_related("source")
+    if since_sequence:
+        # Numbers never go down from row to row, so what is new is at the end: no need to go through a long match.
+        newest = list(rows.order_by("-pk")[: limit + 1])
+        if len(newest) <= limit or newest[-1].sequence <= since_sequence:
+            return [row for row in reversed(newest) if row.sequence > since_sequence], False
+        rows = rows.filter(sequence__gt=since_sequence)
+    found = list(rows.order_by("pk")[: limit + 1])
     return found[:limit], len(found) > limit
 
 
@@ -93,6 +110,12 @@ def conflicts_of(match_id: int, *, is_open_only: bool, limit: int = MOST_CONFLIC
 
 def provenance_of(match_id: int) -> dict[str, Any]:
     found = Match.objects.filter(pk=match_id).values_list("provenance", flat=True).first()
+    return found or {}
+
+
+def provisional_of(match_id: int) -> dict[str, Any]:
+    """A score that went down and is not believed yet; empty where there is none."""
+    found = Match.objects.filter(pk=match_id).values_list("provisional", flat=True).first()
     return found or {}
 
 
@@ -144,15 +167,22 @@ def _refs_with_scrapers() -> QuerySet[MatchRef]:
 
 def _filtered(wanted: MatchFilter) -> QuerySet[Match]:
     rows: QuerySet[Match] = Match.objects.all() if wanted.lifecycle else Match.objects.watched()
-    exact = {name: getattr(wanted, name) for name in ("status", "sport", "lifecycle") if getattr(wanted, name)}
+    exact = {name: getattr(wanted, name) for name in ("sport", "lifecycle") if getattr(wanted, name)}
     rows = rows.filter(merged_into=None, **exact)  # a match that became part of another one is listed as that one
+    if wanted.statuses:
+        rows = rows.filter(status__in=wanted.statuses)
     if wanted.source:
         rows = rows.filter(pk__in=MatchRef.objects.filter(source__key=wanted.source).values("match"))
     if wanted.team:
         rows = rows.filter(Q(team_a__icontains=wanted.team) | Q(team_b__icontains=wanted.team))
-    if wanted.updated_since is not None:
-        rows = rows.filter(last_changed_at__gte=wanted.updated_since)
-    return rows
+    if wanted.series:  # as it was read: what a list of matches told of one that nobody has read yet is not shown either
+        rows = rows.filter(series__icontains=wanted.series, sequence__gt=0)
+    times = {
+        "start_time__gte": wanted.start_from,
+        "start_time__lt": wanted.start_to,
+        "last_changed_at__gte": wanted.updated_since,
+    }
+    return rows.filter(**{name: moment for name, moment in times.items() if moment is not None})
 
 
 def _has_key(name: str) -> Q:

@@ -23,12 +23,22 @@ from scraping import (
     joining,
     journal,
     stages,
+    submissions,
 )
 from scraping.check import check
 from scraping.engine import Engine
 from scraping.errors import BreakerOpen, Gone, NotStored, PayloadRejected, StaleFence
 from scraping.journal import Claim
-from scraping.models import MatchLifecycle, MatchRef, ScrapeJob, ScraperStatus, Source, Stage, TaskState
+from scraping.models import (
+    MatchLifecycle,
+    MatchRef,
+    ScrapeJob,
+    ScraperStatus,
+    Source,
+    Stage,
+    SubmissionState,
+    TaskState,
+)
 from scraping.payloads import Payload, Resource
 from scraping.reading.reader import Target
 from scraping.reading.whole import read_whole
@@ -225,6 +235,37 @@ def scrape_figures(claim: Claim, engine: Engine) -> None:
     besides.read_figures(claim, engine, *_target(claim, engine))
 
 
+def take_submissions(claim: Claim, engine: Engine) -> None:
+    """Nothing is read: what was sent to us takes the way of a reading from CHECK on, in the order in which it came."""
+    assert claim.ref_id is not None
+    ref = MatchRef.objects.select_related("source").get(pk=claim.ref_id)
+    bind(match_id=ref.key)
+    engine.progress(claim, Stage.CAPTURED)
+    now = timezone.now()
+    writing = submissions.Writing(
+        claim.task_id, claim.worker_id, had_failures=claim.attempt > 1, pace=engine.policies.pace, now=now
+    )
+    with journal.finishing(claim, now=now):
+        ended = submissions.write_waiting(ref.pk, writing)
+        is_forgotten = not ended and submissions.end_forgotten(ref.pk, now=now)
+        crash_point("ingest.applied")
+    engine.progress(claim, Stage.PERSISTED)
+    if is_forgotten:
+        days = submissions.FORGOTTEN.days
+        extra = {"action": "submissions_ended", "match_id": ref.key}
+        logger.warning("Nothing was sent for %s in %d days: what is known of it is final", ref.key, days, extra=extra)
+    refused = [one for one in ended if one.state == SubmissionState.REFUSED]
+    logger.log(
+        logging.WARNING if refused else logging.DEBUG,
+        "%d submissions for %s written, %d refused%s",
+        len(ended) - len(refused),
+        ref.key,
+        len(refused),
+        f": {refused[0].reason}" if refused else "",
+        extra={"action": "submissions_written", "match_id": ref.key},
+    )
+
+
 FLOWS = {
     Resource.SCORECARD: scrape_scorecard,
     Resource.COMMENTARY: scrape_commentary,
@@ -233,6 +274,7 @@ FLOWS = {
     Resource.ROUND: scrape_round,
     Resource.LINEUPS: scrape_lineups,
     Resource.FIGURES: scrape_figures,
+    Resource.SUBMISSION: take_submissions,
 }
 
 

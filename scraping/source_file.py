@@ -14,7 +14,7 @@ from django.db import transaction
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from scraping.models import JobKind, MatchRef, ScrapeJob, Source
-from scraping.models.source import ReadWay, RobotsPolicy
+from scraping.models.source import PUSHED, ReadWay, RobotsPolicy
 from scraping.readings import split_host
 from scraping.sources import ADAPTERS, reading_problem
 
@@ -102,10 +102,11 @@ def read(path: Path) -> list[SourceEntry]:
         entries = SourceFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8"))).sources
     except (OSError, yaml.YAMLError, ValidationError) as error:
         raise SourceFileError(f"{path.name}: {error}") from error
-    unknown = [entry.adapter_key for entry in entries if entry.adapter_key not in ADAPTERS]
+    read_ones = [entry for entry in entries if entry.domain_id != PUSHED]
+    unknown = [entry.adapter_key for entry in read_ones if entry.adapter_key not in ADAPTERS]
     if unknown:
         raise SourceFileError(f"{path.name}: no adapter for {', '.join(unknown)}; there are: {', '.join(ADAPTERS)}")
-    for entry in entries:
+    for entry in read_ones:
         if problem := reading_problem(ADAPTERS[entry.adapter_key], entry.read_way, entry.selectors):
             raise SourceFileError(f"{path.name}: {entry.domain_id}: {problem}")
     return entries
@@ -136,6 +137,9 @@ def _sync_one(
         source = Source.objects.create(key=entry.domain_id, base_url=entry.base_url, **_columns(entry))
     elif is_reset:
         Source.objects.filter(pk=source.pk).update(**_columns(entry))
+    if source.is_pushed:  # no site stands behind it, so none can stand in for it, and there is nothing to watch
+        source.refresh_from_db()
+        return source
     moves = is_reset or bool(stadium_url) or bool(source.metadata.get("is_stadium"))
     if moves:
         _move(source, base_url)

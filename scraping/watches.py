@@ -10,6 +10,7 @@ from django.db.models import Q
 from scraping import admission, scrapers
 from scraping.lifecycle import NotAllowed
 from scraping.models import Match, MatchLifecycle, MatchRef
+from scraping.models.source import PUSHED
 from scraping.signals import watch_began, watch_ended, watch_put_off
 
 BATCH = 5  # at a time: what a watch takes shows only with the next heartbeats
@@ -105,7 +106,9 @@ def end_idle(*, now: datetime) -> int:
 def _refs_to_watch(match: Match) -> list[MatchRef]:
     if match.lifecycle == MatchLifecycle.ARCHIVED:
         raise NotAllowed(f"{match} is archived: nothing new is to be learnt about it")
-    refs = list(match.refs.filter(source__is_enabled=True))
+    refs = list(match.refs.filter(source__is_enabled=True).exclude(source__key=PUSHED))
+    if not refs and match.refs.filter(source__key=PUSHED).exists():
+        raise NotAllowed(f"{match} is sent in and at no source that is enabled: there is nothing to be read")
     if not refs:
         raise NotAllowed(f"{match} is known at no source that is enabled")
     return refs

@@ -25,6 +25,7 @@ HEALED_SECONDS = 300.0
 PLACES = [
     "tests/faults",
     "tests/scraping",
+    "tests/api/test_fuzz.py",
     "tests/victoryline/test_run.py",
 ]
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("victoryline", "scraping", "monitoring", "apiauth", "stadium", "scripts")
+PACKAGES = ("victoryline", "victoryline_client", "scraping", "monitoring", "apiauth", "stadium", "scripts")
 PYTHON = sys.executable
 BIN = Path(sys.executable).parent
 # What a production machine would set, so that `check --deploy` judges the settings in force there.

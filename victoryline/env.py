@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from victoryline.lib.config_reader import read
+from victoryline.lib.origins import wrong_origins
 from victoryline.lib.variables import ConfigError, choice, flag, number, path, url, whole, word, words
 
 __all__ = ["PROJECT_ROOT", "Config", "ConfigError", "load"]
@@ -706,6 +707,11 @@ def _contradictions(config: Config) -> Iterator[str]:
         )
     if config.enable_prometheus_metrics and config.port == config.prometheus_port:
         yield f"PORT and PROMETHEUS_PORT are both {config.port}: they must differ"
+    for origin in wrong_origins(config.cors_origins):
+        yield (
+            f'CORS_ORIGINS has "{origin}": an origin is scheme://host or scheme://host:port, as a browser sends it '
+            "(https://example.com), without a path and without the usual port; or * for all"
+        )
     for place, pair in enumerate(config.source_credentials.split(), start=1):
         if not all(pair.partition("=")):
             yield f"SOURCE_CREDENTIALS: entry {place} is not source=secret"

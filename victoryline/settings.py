@@ -12,7 +12,7 @@ from victoryline import console, env
 from victoryline.databases import databases
 from victoryline.lib import crash, presence
 from victoryline.lib.logs import logging_config
-from victoryline.lib.secret_files import read_or_create
+from victoryline.lib.secret_files import EmptySecretError, read_or_create
 
 django_stubs_ext.monkeypatch()
 
@@ -33,8 +33,16 @@ VAR_DIR = CONFIG.var_dir
 VAR_DIR.mkdir(parents=True, exist_ok=True)
 crash.arm(CONFIG.crash_at)
 
-SECRET_KEY = CONFIG.secret_key or read_or_create(VAR_DIR / "secret_key")
-JWT_SIGNING_KEY = CONFIG.jwt_signing_key or read_or_create(VAR_DIR / "jwt_signing_key")
+# Tokens are signed with the key of the environment; without one with the first of a file, which rotates while we run.
+JWT_SIGNING_KEY = CONFIG.jwt_signing_key
+JWT_PREVIOUS_KEYS = CONFIG.jwt_previous_keys
+JWT_SIGNING_KEY_FILE = VAR_DIR / "jwt_signing_key"
+try:
+    SECRET_KEY = CONFIG.secret_key or read_or_create(VAR_DIR / "secret_key")
+    if not JWT_SIGNING_KEY:
+        read_or_create(JWT_SIGNING_KEY_FILE)
+except EmptySecretError as error:
+    sys.exit(str(error))
 DEBUG = CONFIG.debug
 ALLOWED_HOSTS = list(CONFIG.allowed_hosts)
 
@@ -61,8 +69,12 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "victoryline.lib.request_id.RequestIdMiddleware",
-    "django_prometheus.middleware.PrometheusBeforeMiddleware",
+    "victoryline.lib.cors.CorsMiddleware",
+    "apiauth.access_log.AccessLogMiddleware",
+    "victoryline.lib.error_pages.ProblemMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "victoryline.lib.lanes.ApiLane",  # requests to the API go from here to LaneEnd
+    "django_prometheus.middleware.PrometheusBeforeMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "victoryline.lib.csp.PolicyByPlaceMiddleware",
     "victoryline.lib.error_pages.StoreAwayMiddleware",
@@ -73,8 +85,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",
-    "apiauth.access_log.AccessLogMiddleware",
-    "django_prometheus.middleware.PrometheusAfterMiddleware",
+    "victoryline.lib.lanes.PageFigures",
+    "victoryline.lib.lanes.LaneEnd",
 ]
 
 ROOT_URLCONF = "victoryline.urls"
@@ -137,6 +149,7 @@ MEDIA_ROOT = VAR_DIR / "media"
 MATCH_LOG_DIR = CONFIG.match_log_dir or VAR_DIR / "match_logs"
 
 LOGGING = logging_config(CONFIG, service="web")
+CSRF_FAILURE_VIEW = "victoryline.lib.error_pages.csrf_failure"
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
 
@@ -164,10 +177,10 @@ CONTENT_SECURITY_POLICY = {
         "form-action": ["'self'"],
     },
 }
-# unfold's Alpine evaluates the expressions in its attributes; the API page starts itself with a line of script.
+# unfold's Alpine evaluates the expressions in its attributes; Swagger UI sets styles on its elements.
 CSP_BY_PREFIX = {
     "/admin/": {"script-src": ["'self'", "'unsafe-eval'"], "style-src": ["'self'", "'unsafe-inline'"]},
-    "/api/docs": {"script-src": ["'self'", "'unsafe-inline'"], "style-src": ["'self'", "'unsafe-inline'"]},
+    "/api/docs": {"script-src": ["'self'"], "style-src": ["'self'", "'unsafe-inline'"]},
 }
 
 REST_FRAMEWORK = {
@@ -182,14 +195,28 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "VictoryLine",
-    "DESCRIPTION": "Live matches, with the age of every answer.",
-    "VERSION": "0.1.0",
+    "DESCRIPTION": (
+        "Live matches, with the age of every answer. Begin with POST /token/generate-token: it gives a token for your "
+        "API key, good for a day. Every answer about matches says how old it is (X-Data-State, X-Data-Age-Seconds); "
+        "send its ETag as If-None-Match next time, and what has not changed costs you nothing. Every refusal is a "
+        "problem document (RFC 9457) that says what to do next."
+    ),
+    "VERSION": "0.2.0",
+    "TAGS": [
+        {"name": "access", "description": "Tokens, and what is left of your limit."},
+        {"name": "matches", "description": "Every sport and source in one shape."},
+        {"name": "history", "description": "What a match was, and what changed since."},
+        {"name": "cricket-data", "description": "The older, cricket-only shape, and sending data in."},
+        {"name": "jobs", "description": "Rounds and lists of matches that are to be read. Scope operate."},
+        {"name": "operations", "description": "Which matches are read, and when not. Scope operate."},
+    ],
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
-    "SERVE_AUTHENTICATION": [],
+    "ENFORCE_NON_BLANK_FIELDS": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "victoryline.lib.schema_hooks.complete",
+    ],
 }
 ACCESS_LOG_IS_SYNCHRONOUS = False  # True in tests: written at once rather than by a thread
 PROMETHEUS_EXPORT_MIGRATIONS = False
@@ -204,6 +231,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("scraping.scheduler.watches.begin_waiting_watches", 1.0),
     ("scraping.scheduler.dispatch.dispatch_due", 0.0),
     ("scraping.scheduler.gaps.open_gap_tasks", 0.5),
+    ("scraping.scheduler.submissions.open_submission_tasks", 0.5),
     ("scraping.scheduler.hint.hint_due_tasks", 0.0),
     ("scraping.scheduler.silence.watch_silence", 5.0),
     ("scraping.scheduler.ages.write_ages", 5.0),
@@ -214,6 +242,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("scraping.scheduler.endings.settle_ended_matches", 2.0),
     ("scraping.scheduler.endings.write_match_logs", 5.0),
     ("scraping.scheduler.archive.archive_old_matches", 300.0),
+    ("scraping.scheduler.submissions.open_ending_tasks", 300.0),
     ("scraping.scheduler.retention.prune", 10.0),
     ("scraping.scheduler.retention.prune_the_rest", 300.0),
     ("scraping.scheduler.orphans.end_orphans", CONFIG.orphan_cleanup_minutes * 60.0),
@@ -233,7 +262,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("monitoring.judging.judge_actions", 5.0),
     ("monitoring.health.grading.update_grade", 15.0),
     ("monitoring.watchdogs.retention.prune", 300.0),
-    ("apiauth.retention.prune", 300.0),
+    ("apiauth.retention.prune", 15.0),
     ("victoryline.retention.prune", 300.0),
 ]
 

@@ -13,5 +13,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "victoryline.settings")
 
 application = get_wsgi_application()
 import_module(settings.ROOT_URLCONF)  # a second's work, which the first request would wait for
+
+from apiauth import principals  # noqa: E402  their tables exist only now
+from scraping.rendered.follower import follower  # noqa: E402
+
 keeper.switch_on()  # so that a probe finds its answer ready
+follower.start()  # so that no read has to ask the database
+principals.keep_renewed()  # nor any caller
 presence.database.watch()  # so that no request has to find out by waiting that it is away

@@ -1,5 +1,5 @@
 """The console for API access. Importing the module registers it."""
 
-from apiauth.admin import access
+from apiauth.admin import access, usage
 
-__all__ = ["access"]
+__all__ = ["access", "usage"]

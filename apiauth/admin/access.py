@@ -1,75 +1,199 @@
-"""Consumers are edited here; keys are only ended here (`manage.py issue_api_key` makes them, and shows them once)."""
+"""Consumers are edited here; keys are issued, rotated and revoked here, and shown once (key_pages)."""
 
 from __future__ import annotations
 
-from django.contrib import admin
-from django.db.models import QuerySet
-from django.forms import ModelForm
-from django.http import HttpRequest
-from django.utils import timezone
+from datetime import datetime
+from typing import Any
 
-from apiauth import keys
-from apiauth.models import AccessLog, ApiKey, Consumer
-from victoryline.lib.admin import ConsoleAdmin, HistoryAdmin, tell
+from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db.models import Count, Max, Q, QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.html import format_html
+from unfold.decorators import action, display
+
+from apiauth import consumers, keys
+from apiauth.admin import key_pages
+from apiauth.admin.key_forms import ConsumerForm
+from apiauth.keys import KeyState
+from apiauth.models import ApiKey, Consumer
+from apiauth.rate_limit import tier_limit
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, ConsoleAdmin, HistoryAdmin, HistoryInline, username
+
+STATE_COLOURS = {
+    KeyState.IN_USE.value: GOOD,
+    KeyState.EXPIRES_SOON.value: CAREFUL,
+    KeyState.ROTATED.value: NEWS,
+    KeyState.EXPIRED.value: BAD,
+    KeyState.REVOKED.value: BAD,
+    KeyState.INACTIVE.value: BAD,
+}
+
+
+class ShownState:
+    """A key's state, as a label."""
+
+    @display(description="state", label=STATE_COLOURS)  # type: ignore[untyped-decorator]
+    def shown_state(self, key: ApiKey) -> str:
+        return keys.state_of(key, timezone.now()).value
+
+    @admin.display(description="scopes")
+    def shown_scopes(self, key: ApiKey) -> str:
+        return ", ".join(key.scopes) or "-"
+
+
+class StateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("usable", "can be used"), ("soon", "expires within 7 days"), ("ended", "has ended")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
+        now = timezone.now()
+        has_ended = Q(revoked_at__isnull=False) | Q(expires_at__lte=now)
+        match self.value():
+            case "usable":
+                return queryset.exclude(has_ended).filter(consumer__is_active=True)
+            case "soon":
+                is_soon = Q(expires_at__lte=now + keys.EXPIRES_SOON, replaced_by__isnull=True)
+                return queryset.exclude(has_ended).filter(is_soon)
+            case "ended":
+                return queryset.filter(has_ended)
+        return queryset
+
+
+class KeyInline(ShownState, HistoryInline):
+    model = ApiKey
+    fk_name = "consumer"
+    fields = ("prefix", "label", "shown_state", "shown_scopes", "created_at", "expires_at", "last_used_at")
+    readonly_fields = fields
+    ordering = ("-created_at",)
+    verbose_name_plural = "keys"
 
 
 @admin.register(Consumer)
 class ConsumerAdmin(ConsoleAdmin):
-    list_display = ("name", "tier", "is_active", "contact", "created_at")
+    form = ConsumerForm
+    list_display = ("name", "tier", "shown_limit", "is_active", "keys_in_use", "last_used", "contact", "created_at")
     list_filter = ("tier", "is_active")
     search_fields = ("name", "contact", "consumer_id")
     ordering = ("name",)
-    fields = ("name", "contact", "tier", "is_active", "consumer_id", "created_at")
-    readonly_fields = ("consumer_id", "created_at")
+    fields = (
+        *("name", "contact", "tier", "requests_per_minute", "is_active"),
+        *("consumer_id", "created_at", "last_used", "asked"),
+    )
+    readonly_fields = ("consumer_id", "created_at", "last_used", "asked")
+    inlines = (KeyInline,)
+    actions_detail = ("issue_key",)
+    none_yet = "Nobody may read the API yet. Add a consumer, then issue a key for it."
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Consumer]:
+        rows: QuerySet[Consumer] = super().get_queryset(request)
+        is_current = Q(keys__expires_at__isnull=True) | Q(keys__expires_at__gt=timezone.now())
+        return rows.annotate(
+            usable_keys=Count("keys", filter=Q(keys__revoked_at__isnull=True) & is_current),
+            keys_last_used_at=Max("keys__last_used_at"),
+        )
+
+    @admin.display(description="requests a minute")
+    def shown_limit(self, consumer: Consumer) -> int:
+        return consumer.requests_per_minute or tier_limit(consumer.tier)
+
+    @admin.display(description="keys in use", ordering="usable_keys")
+    def keys_in_use(self, consumer: Any) -> int:
+        return int(consumer.usable_keys) if consumer.is_active else 0
+
+    @admin.display(description="last token", ordering="keys_last_used_at")
+    def last_used(self, consumer: Any) -> str:
+        moment: datetime | None = consumer.keys_last_used_at
+        return date_format(moment, "DATETIME_FORMAT") if moment else "-"
+
+    @admin.display(description="what it asked")
+    def asked(self, consumer: Consumer) -> str:
+        return format_html(
+            '<a class="underline" href="{}?consumer__id__exact={}">charts</a>, '
+            '<a class="underline" href="{}?consumer__id__exact={}">access log</a>',
+            *(reverse("admin:apiauth_usagehour_changelist"), consumer.pk),
+            *(reverse("admin:apiauth_accesslog_changelist"), consumer.pk),
+        )
+
+    def get_fields(self, request: HttpRequest, obj: Consumer | None = None) -> Any:
+        """A new one has no past yet."""
+        return self.fields if obj else self.fields[:5]
+
+    def get_inlines(self, request: HttpRequest, obj: Consumer | None = None) -> Any:
+        return self.inlines if obj else ()
 
     def save_model(self, request: HttpRequest, obj: Consumer, form: ModelForm[Consumer], change: bool) -> None:
+        now = timezone.now()
         if not change:
-            obj.created_at = timezone.now()
+            obj.created_at = now
         super().save_model(request, obj, form, change)
+        if form.changed_data:
+            changes = {name: form.cleaned_data[name] for name in form.changed_data}
+            consumers.announce(obj, changes, now=now, actor=username(request))
 
     def has_delete_permission(self, request: HttpRequest, obj: Consumer | None = None) -> bool:
         """Its access log hangs on it: make it inactive instead."""
         return False
 
+    def has_issue_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(request.user.has_perm("apiauth.add_apikey"))
+
+    @action(description="Issue a key", icon="key", permissions=["issue"])  # type: ignore[untyped-decorator]
+    def issue_key(self, request: HttpRequest, object_id: Any) -> HttpResponse:
+        return key_pages.issue_page(self, request, get_object_or_404(Consumer, pk=object_id))
+
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(HistoryAdmin):
-    list_display = ("prefix", "consumer", "scopes", "created_at", "expires_at", "last_used_at", "revoked_at")
-    list_filter = ("consumer__tier", ("revoked_at", admin.EmptyFieldListFilter))
+class ApiKeyAdmin(ShownState, HistoryAdmin):
+    list_display = (
+        *("prefix", "consumer", "label", "shown_state", "shown_scopes"),
+        *("expires_at", "last_used_at", "created_at", "revoked_at"),
+    )
+    list_filter = (StateFilter, "consumer__tier")
     list_select_related = ("consumer",)
-    search_fields = ("prefix", "consumer__name")
+    search_fields = ("prefix", "label", "consumer__name")
     ordering = ("-created_at",)
-    exclude = ("secret_hash",)
+    fields = (
+        *("prefix", "consumer", "label", "shown_state", "shown_scopes", "created_at", "expires_at", "last_used_at"),
+        *("replaced_by", "revoked_at", "revoke_reason"),
+    )
+    readonly_fields = ("shown_state", "shown_scopes")
     actions = ("revoke_selected",)
+    actions_detail = ("rotate_one", "revoke_one")
+    none_yet = "No key was issued yet. Open a consumer, and issue one for it."
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
+    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm("apiauth.change_apikey"))
 
+    def has_rotate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(request.user.has_perms(["apiauth.add_apikey", "apiauth.change_apikey"]))
+
+    @action(description="Rotate", icon="autorenew", permissions=["rotate"])  # type: ignore[untyped-decorator]
+    def rotate_one(self, request: HttpRequest, object_id: Any) -> HttpResponse:
+        return key_pages.rotate_page(self, request, _key(object_id))
+
+    @action(description="Revoke", icon="block", permissions=["operate"])  # type: ignore[untyped-decorator]
+    def revoke_one(self, request: HttpRequest, object_id: Any) -> HttpResponse:
+        key = _key(object_id)
+        page = key_pages.revoke_page(self, request, [key], is_sent=request.method == "POST")
+        return page or redirect("admin:apiauth_apikey_change", key.pk)
+
     @admin.action(description="Revoke", permissions=["operate"])
-    def revoke_selected(self, request: HttpRequest, selected: QuerySet[ApiKey]) -> None:
-        now = timezone.now()
-        prefixes = list(selected.values_list("prefix", flat=True))
-        ended = sum(keys.revoke(prefix=prefix, now=now) for prefix in prefixes)
-        tell(
-            request,
-            done=f"Revoked {ended} {'key' if ended == 1 else 'keys'}." if ended else "",
-            refused=f"{len(prefixes) - ended} had been revoked already." if ended < len(prefixes) else "",
-        )
+    def revoke_selected(self, request: HttpRequest, selected: QuerySet[ApiKey]) -> HttpResponse | None:
+        """Asks first: the list posts the choice, and the page that asks posts it again with a reason."""
+        chosen = list(selected.select_related("consumer"))
+        hidden = [("action", "revoke_selected"), ("confirmed", "yes")]
+        hidden += [(ACTION_CHECKBOX_NAME, str(key.pk)) for key in chosen]
+        return key_pages.revoke_page(self, request, chosen, is_sent="confirmed" in request.POST, hidden=hidden)
 
 
-@admin.register(AccessLog)
-class AccessLogAdmin(HistoryAdmin):
-    list_display = (
-        "timestamp",
-        "consumer",
-        "method",
-        "endpoint",
-        "response_status",
-        "data_age_seconds",
-        "duration_ms",
-        "request_id",
-    )
-    list_filter = ("response_status", "method")
-    list_select_related = ("consumer",)
-    search_fields = ("endpoint", "request_id", "consumer__name")
-    ordering = ("-id",)
+def _key(pk: Any) -> ApiKey:
+    return get_object_or_404(ApiKey.objects.select_related("consumer", "replaced_by"), pk=pk)

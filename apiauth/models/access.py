@@ -1,4 +1,4 @@
-"""Every request to a protected endpoint, for audit; and its sums by the hour, which stay. Sole writer: access_writer."""
+"""Every request to a protected address, for audit; its sums by the hour stay longer. Sole writer: access_writer."""
 
 from __future__ import annotations
 

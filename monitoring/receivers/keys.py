@@ -1,29 +1,67 @@
-"""Keys of the API."""
+"""Keys and consumers of the API, and the keys that their tokens are signed with."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from apiauth.signals import key_issued, key_revoked
+from apiauth.signals import consumer_changed, key_issued, key_revoked, key_rotated, signing_key_rotated
 from monitoring import audit
-from monitoring.receivers.listening import listens_to
+from monitoring.receivers.listening import listens_to, plain
+
+ASKED_FOR = "asked for by a person"
+OPERATOR = "operator"
 
 
 @listens_to(key_issued)
-def note_issued_key(*, now: datetime, prefix: str, consumer: str = "", actor: str = "operator", **_: Any) -> None:
-    audit.record(
-        actor=actor,
-        action_type="key_issued",
-        trigger_condition="asked for by a person",
-        target=prefix,
-        metadata={"consumer": consumer},
-        now=now,
-    )
+def note_issued_key(*, now: datetime, prefix: str, consumer: str = "", actor: str = OPERATOR, **_: Any) -> None:
+    _record("key_issued", prefix, actor, now, {"consumer": consumer})
+
+
+@listens_to(key_rotated)
+def note_rotated_key(
+    *,
+    now: datetime,
+    prefix: str,
+    new_prefix: str,
+    until: datetime,
+    consumer: str = "",
+    actor: str = OPERATOR,
+    **_: Any,
+) -> None:
+    _record("key_rotated", prefix, actor, now, {"consumer": consumer, "new_prefix": new_prefix, "works_until": until})
 
 
 @listens_to(key_revoked)
-def note_revoked_key(*, now: datetime, prefix: str, actor: str = "operator", **_: Any) -> None:
+def note_revoked_key(
+    *, now: datetime, prefix: str, consumer: str = "", reason: str = "", actor: str = OPERATOR, **_: Any
+) -> None:
+    _record("key_revoked", prefix, actor, now, {"consumer": consumer} if consumer else {}, reason=reason)
+
+
+@listens_to(consumer_changed)
+def note_changed_consumer(
+    *, now: datetime, consumer: str, changes: Mapping[str, Any], actor: str = OPERATOR, **_: Any
+) -> None:
+    _record("consumer_changed", consumer, actor, now, changes)
+
+
+@listens_to(signing_key_rotated)
+def note_rotated_signing_key(
+    *, now: datetime, kid: str, old_kid: str, until: datetime, actor: str = OPERATOR, **_: Any
+) -> None:
+    _record("signing_key_rotated", kid, actor, now, {"old_kid": old_kid, "old_verifies_until": until})
+
+
+def _record(
+    action: str, target: str, actor: str, now: datetime, metadata: Mapping[str, Any], *, reason: str = ""
+) -> None:
     audit.record(
-        actor=actor, action_type="key_revoked", trigger_condition="asked for by a person", target=prefix, now=now
+        actor=actor,
+        action_type=action,
+        trigger_condition=reason or ASKED_FOR,
+        target=target,
+        metadata=plain(dict(metadata)),
+        now=now,
     )

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from django.utils.http import http_date
+
 from scraping.freshness import DataState, Freshness
 from scraping.models import Conflict, Lineup, MatchEvent
 from scraping.payloads import Status
@@ -16,11 +18,27 @@ from victoryline.lib.times import as_utc_iso
 
 Body = dict[str, Any]
 CACHE_SECONDS = {Status.LIVE: 1, Status.UPCOMING: 10, Status.COMPLETED: 60, Status.ABANDONED: 60}
+# For how long a cache may go on with what it has while we fail. How old that is, X-Data-Freshness says.
+STALE_IF_ERROR_SECONDS = {
+    DataState.FRESH: 60,
+    DataState.AGING: 60,
+    DataState.STALE: 300,
+    DataState.FROZEN: 300,
+    DataState.PAUSED: 300,
+    DataState.FINAL: 86_400,
+    DataState.UNKNOWN: 0,
+}
 NOTHING = Freshness(state=DataState.UNKNOWN, scraped_at=None, age_seconds=None, next_update_in=None)
 
 
-def headers(freshness: Freshness, *, etag: str, cache_seconds: int) -> dict[str, str]:
-    found = {**age_headers(freshness), "Cache-Control": f"private, max-age={cache_seconds}"}
+def headers(
+    freshness: Freshness, *, etag: str, cache_seconds: int, changed_at: datetime | None = None
+) -> dict[str, str]:
+    found = age_headers(freshness)
+    spare = STALE_IF_ERROR_SECONDS[freshness.state]
+    found["Cache-Control"] = f"private, max-age={cache_seconds}, stale-if-error={spare}"
+    if changed_at is not None:
+        found["Last-Modified"] = http_date(changed_at.timestamp())
     if freshness.next_update_in is not None:
         # Never 0: a client that sleeps for as long as we say would ask without a pause while a reading is overdue.
         found["X-Next-Update-In"] = str(max(1, math.ceil(freshness.next_update_in)))
@@ -51,7 +69,8 @@ def list_etag(matches: Sequence[Known], next_cursor: str) -> str:
     return f'"{hashlib.sha256(f"{parts}|{next_cursor}".encode()).hexdigest()[:32]}"'
 
 
-def match_body(match: Known, freshness: Freshness) -> Body:
+def match_state(match: Known) -> Body:
+    """What a match is, without its age."""
     state, keys = match.payload, match.keys
     return {
         "id": match.id,
@@ -69,27 +88,30 @@ def match_body(match: Known, freshness: Freshness) -> Body:
         "result": state.get("result") or "",
         "metadata": state.get("metadata") or {},
         "sequence": match.sequence,
-        "_metadata": full_metadata(match, freshness),
     }
 
 
-def match_item(match: Known, freshness: Freshness) -> Body:
+def item_state(match: Known) -> Body:
+    """The same for a list: shorter."""
     return {
         "id": match.id,
         "keys": match.keys,
         **_identity(match),
         "start_time": _time(match.start_time),
         "sequence": match.sequence,
-        "freshness": {
-            "state": freshness.state.value,
-            "age_seconds": freshness.whole_age_seconds,
-            "scraped_at": _time(freshness.scraped_at),
-            "next_update_in": _tenths(freshness.next_update_in),
-        },
     }
 
 
-def match_info(match: Known, freshness: Freshness) -> Body:
+def item_freshness(freshness: Freshness) -> Body:
+    return {
+        "state": freshness.state.value,
+        "age_seconds": freshness.whole_age_seconds,
+        "scraped_at": _time(freshness.scraped_at),
+        "next_update_in": _tenths(freshness.next_update_in),
+    }
+
+
+def info_state(match: Known) -> Body:
     """The older surface's shape: teams as a list, names in camel case."""
     state = match.payload
     teams = state.get("teams") or {}
@@ -107,7 +129,6 @@ def match_info(match: Known, freshness: Freshness) -> Body:
         "startTime": _time(match.start_time),
         "lastEvent": _last_event(state),
         "result": state.get("result") or "",
-        "_metadata": _metadata(match, freshness),
     }
 
 
@@ -179,7 +200,7 @@ def list_metadata(matches: Sequence[Known], freshness: Freshness, now: datetime)
 
 def full_metadata(match: Known, freshness: Freshness) -> Body:
     return {
-        **_metadata(match, freshness),
+        **metadata(match, freshness),
         "state": freshness.state.value,
         "next_update_in_seconds": _tenths(freshness.next_update_in),
         "sequence": match.sequence,
@@ -190,6 +211,10 @@ def list_freshness(matches: Sequence[Known], now: datetime) -> Freshness:
     """A list is as old as its oldest live match; without a live one, as its oldest match."""
     relevant = [match for match in matches if match.status == Status.LIVE] or matches
     return max((match.freshness(now) for match in relevant), key=_age_or_zero, default=NOTHING)
+
+
+def list_changed_at(matches: Sequence[Known]) -> datetime | None:
+    return max((match.changed_at for match in matches if match.changed_at is not None), default=None)
 
 
 def _age_or_zero(freshness: Freshness) -> float:
@@ -212,7 +237,7 @@ def _identity(match: Known) -> Body:
     }
 
 
-def _metadata(match: Known, freshness: Freshness) -> Body:
+def metadata(match: Known, freshness: Freshness) -> Body:
     return {
         "scraped_at": _time(freshness.scraped_at),
         "data_age_seconds": freshness.whole_age_seconds,

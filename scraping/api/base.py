@@ -1,24 +1,28 @@
 """What every view that answers with matches does: freshness headers, conditional requests, `max_age`.
 
-The database is asked first. While it is away the same view is answered from what is known last, with its true age and
-`X-Data-Source: cache`; what is not known is a 503.
+Answers are read from the board, where this process follows what is committed; elsewhere the database is asked. While it
+is away the same view is answered from what is known last, with its true age and `X-Data-Source: cache`; what is not
+known is a 503.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from django.http import HttpResponse, HttpResponseBase
 from rest_framework.exceptions import APIException, NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from scraping.api import answers
-from scraping.api.readers import FromDatabase, LastKnown, Reader
+from scraping.api.readers import FromBoard, FromDatabase, LastKnown, Reader
 from scraping.freshness import Freshness
 from scraping.models import Match
 from scraping.queries import find_match
+from scraping.rendered.board import board
 from scraping.rendered.known import Known, NotKnown
 from victoryline.lib import pg_wait, presence
 from victoryline.lib.http import has_etag
@@ -28,6 +32,7 @@ from victoryline.lib.views import ApiView
 
 MIN_RETRY_SECONDS = 1.0
 SOURCE_HEADER = "X-Data-Source"
+JSON = "application/json"
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,8 @@ class Answer:
     freshness: Freshness
     etag: str
     cache_seconds: int
-    body: Callable[[], dict[str, Any]]
+    body: Callable[[], dict[str, Any] | bytes]
+    changed_at: datetime | None = None
 
 
 class FreshView(ApiView):
@@ -61,25 +67,32 @@ class FreshView(ApiView):
         except APIException:
             return False  # whatever is wrong comes up again, and counts, when the view itself runs
 
-    def respond(self, request: Request) -> Response:
+    def respond(self, request: Request) -> HttpResponseBase:
         found = self.answer(request)
-        headers = answers.headers(found.freshness, etag=found.etag, cache_seconds=found.cache_seconds)
+        headers = answers.headers(
+            found.freshness, etag=found.etag, cache_seconds=found.cache_seconds, changed_at=found.changed_at
+        )
         if self._is_from_cache:
             headers[SOURCE_HEADER] = "cache"
         if has_etag(request, found.etag):
             return Response(status=304, headers=headers)
-        return Response(found.body(), headers=headers)
+        body = found.body()
+        if isinstance(body, bytes):
+            return HttpResponse(body, headers=headers, content_type=JSON)
+        return Response(body, headers=headers)
 
     def _found(self, request: Request) -> Answer:
         if not presence.database.is_away():
             try:
                 with pg_wait.within(presence.READ_SECONDS):
-                    return self.find(request, FromDatabase())
+                    return self.find(request, FromBoard() if board.is_in_step else FromDatabase())
             except STORE_AWAY as error:
                 presence.database.report(error)
+            except NotKnown:
+                pass  # it went away after the match was found: once more, without it
         self._is_from_cache = True
         try:
-            return self.find(request, LastKnown())
+            return self.find(request, FromBoard() if board.is_in_step else LastKnown())
         except NotKnown as error:
             raise StoreAway.now(f"What you ask for ({error}) is not among what we know without it. ") from error
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import AwareDatetime, Field
 
 from scraping.api import examples
-from scraping.api.documents import Document, FullMetadata
+from scraping.api.documents import Document, FullMetadata, Provisional
 
 
 class ConflictRow(Document):
@@ -28,6 +28,7 @@ class ConflictRow(Document):
 
 class MatchConflicts(Document):
     conflicts: list[ConflictRow] = Field(description="The latest first.")
+    provisional: Provisional | None = Field(description="A score that went down and is not believed yet.")
     metadata_: FullMetadata = Field(alias="_metadata")
 
 
@@ -47,5 +48,6 @@ EXAMPLE: dict[str, Any] = {
             "resolved_at": None,
         }
     ],
+    "provisional": None,
     "_metadata": examples.FULL_METADATA,
 }

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from django.http import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from scraping.api import answers, params, readers
+from scraping.api import answers, history_readers, params, readers
 from scraping.api.base import Answer, FreshView, known_or_404, refuse_stale
 from scraping.api.conflict_documents import EXAMPLE, MatchConflicts
 from scraping.api.described import ID, described
@@ -33,7 +33,8 @@ CONFLICTS = described(
     "list_conflicts",
     "Read what a match's sources disagree about",
     "A field that two sources tell differently, by more than a delay would explain: runs or wickets by more than 5 %, "
-    "goals, the end of the match, the teams, the toss, the start by more than a quarter of an hour.",
+    "goals, the end of the match, the teams, the toss, the start by more than a quarter of an hour. `provisional`: a "
+    "score that a source took back, and that waits to be confirmed.",
     MatchConflicts,
     EXAMPLE,
     tag="matches",
@@ -43,7 +44,7 @@ CONFLICTS = described(
 
 class MatchConflictsView(FreshView):
     @extend_schema(**CONFLICTS)
-    def get(self, request: Request, match_id: str) -> Response:
+    def get(self, request: Request, match_id: str) -> HttpResponseBase:
         return self.respond(request)
 
     def find(self, request: Request, reader: Reader) -> Answer:
@@ -52,14 +53,21 @@ class MatchConflictsView(FreshView):
         freshness = match.freshness(timezone.now())
         refuse_stale(freshness, asked.get("max_age"))
         rows = readers.conflicts(match, is_open_only=asked["state"] == "open")
+        doubted = history_readers.provisional(match)
         return Answer(
             freshness=freshness,
-            etag=f'"{match.id}-{match.sequence}-{match.status}-{_version(rows)}"',
+            etag=f'"{match.id}-{match.sequence}-{match.status}-{_version(rows, doubted)}"',
             cache_seconds=answers.CACHE_SECONDS[Status(match.status)],
-            body=lambda: {"conflicts": rows, "_metadata": answers.full_metadata(match, freshness)},
+            body=lambda: {
+                "conflicts": rows,
+                "provisional": doubted,
+                "_metadata": answers.full_metadata(match, freshness),
+            },
         )
 
 
-def _version(rows: list[dict[str, Any]]) -> str:
+def _version(rows: list[dict[str, Any]], doubted: dict[str, Any] | None) -> str:
     parts = "|".join(f"{row['id']}-{row['times_seen']}-{row['last_seen_at']}-{row['resolved_at']}" for row in rows)
+    if doubted:
+        parts += f"|{doubted['source']}-{doubted['since']}-{doubted['readings']}"
     return hashlib.sha256(parts.encode()).hexdigest()[:16]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from django.http import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from scraping.api import answers, params
+from scraping.api import answers, params, rendering
 from scraping.api.base import Answer, FreshView, known_or_404, refuse_stale
 from scraping.api.described import LIVE_MATCHES, MATCH_INFO
 from scraping.api.readers import Reader
@@ -20,7 +20,7 @@ LIVE_LIMIT = 500
 
 class MatchInfoView(FreshView):
     @extend_schema(**MATCH_INFO)
-    def get(self, request: Request, match_id: str) -> Response:
+    def get(self, request: Request, match_id: str) -> HttpResponseBase:
         return self.respond(request)
 
     def find(self, request: Request, reader: Reader) -> Answer:
@@ -34,13 +34,14 @@ class MatchInfoView(FreshView):
             freshness=freshness,
             etag=answers.match_etag(match),
             cache_seconds=answers.CACHE_SECONDS[Status(match.status)],
-            body=lambda: answers.match_info(match, freshness),
+            changed_at=match.changed_at,
+            body=lambda: rendering.info_document(match, freshness),
         )
 
 
 class LiveMatchesView(FreshView):
     @extend_schema(**LIVE_MATCHES)
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> HttpResponseBase:
         return self.respond(request)
 
     def find(self, request: Request, reader: Reader) -> Answer:
@@ -53,8 +54,6 @@ class LiveMatchesView(FreshView):
             freshness=freshness,
             etag=answers.list_etag(matches, ""),
             cache_seconds=answers.list_cache_seconds(matches),
-            body=lambda: {
-                "matches": [answers.match_info(match, match.freshness(now)) for match in matches],
-                "_metadata": answers.list_metadata(matches, freshness, now),
-            },
+            changed_at=answers.list_changed_at(matches),
+            body=lambda: rendering.info_list(matches, freshness, now),
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 
-from scraping.api import documents, examples
+from scraping.api import documents, examples, history_problems
 from scraping.api.params import EventParams, ListParams, MatchParams, MaxAgeParams, PauseRequest
 from victoryline.lib.problem_docs import problem_responses
 
@@ -37,19 +37,24 @@ FRESHNESS_HEADERS = [
     _out("X-RateLimit-Reset", "Unix time at which the present window ends.", int),
 ]
 
+LINK = _out("Link", 'Where the first and the next page are: `<...>; rel="next"` (RFC 8288).')
+
 
 def _read(
     name: str, summary: str, description: str, body: type[documents.Document], example: Any, *, tag: str, **more: Any
 ) -> dict[str, Any]:
-    problems = problem_responses(400, 401, 403, 404, 429, 503)
+    problems = problem_responses(*sorted({400, 401, 403, 404, 429, 503, *more.get("problems", ())}))
     return {
         "operation_id": name,
         "summary": summary,
         "description": description,
         "tags": [tag],
-        "parameters": [*more.get("parameters", ()), IF_NONE_MATCH, *FRESHNESS_HEADERS],
+        "parameters": [*more.get("parameters", ()), IF_NONE_MATCH, *FRESHNESS_HEADERS, *more.get("headers", ())],
         "responses": {200: body, 304: None, **problems},
-        "examples": [OpenApiExample(name, example, response_only=True, status_codes=["200"])],
+        "examples": [
+            OpenApiExample(title, shown, response_only=True, status_codes=["200"])
+            for title, shown in {name: example, **more.get("examples", {})}.items()
+        ],
     }
 
 
@@ -68,7 +73,10 @@ def _operate(name: str, summary: str, description: str, request: Any) -> dict[st
             200: documents.LifecycleAnswer,
             **problem_responses(400, 401, 403, 404, 409, 413, 415, 429, 503),
         },
-        "examples": [OpenApiExample(name, examples.PAUSED, response_only=True, status_codes=["200"])],
+        "examples": [
+            OpenApiExample(name, examples.PAUSED, response_only=True, status_codes=["200"]),
+            *([OpenApiExample("a pause", examples.PAUSE, request_only=True)] if request else []),
+        ],
     }
 
 
@@ -80,16 +88,21 @@ MATCHES = _read(
     {"matches": [examples.ITEM], "next": None, "_metadata": examples.LIST_METADATA},
     tag="matches",
     parameters=[ListParams],
+    headers=[LINK],
 )
 MATCH = _read(
     "read_match",
     "Read a match",
     "The unified schema, the same for every sport and source, with the age of the data. A match that turned out to be "
-    "another one, known from another source, answers with that one, under its id.",
+    "another one, known from another source, answers with that one, under its id. With `as_of` or `sequence`: the "
+    "match as it was, as long as that is kept (410 `too-old` otherwise); such an answer is final and says which state "
+    "it is.",
     documents.MatchDocument,
     {**examples.MATCH, "provenance": examples.PROVENANCE},
     tag="matches",
     parameters=[ID, MatchParams],
+    problems=(history_problems.GONE,),
+    examples={"read_match_as_it_was": examples.PAST_MATCH, "read_match_in_doubt": examples.DOUBTED_MATCH},
 )
 EVENTS = _read(
     "list_events",

@@ -32,6 +32,24 @@ class FullMetadata(DataMetadata):
     sequence: int
 
 
+class PastMetadata(FullMetadata):
+    """Of a state that a match had. `scraped_at` and the age are of that state; its `state` is final."""
+
+    as_of: AwareDatetime | None = Field(description="What was asked for; null where it was asked for by its number.")
+    captured_at: AwareDatetime = Field(description="When the source was read that brought this state.")
+    created_at: AwareDatetime = Field(description="When we wrote it: from then on it was what we served.")
+
+
+class Provisional(Document):
+    """A score that went down. What is served stays as it was until this is confirmed, or told otherwise."""
+
+    source: str = Field(description="Who says so.")
+    since: AwareDatetime = Field(description="When we read it first.")
+    readings: int = Field(description="How often in a row.")
+    status: Status | None
+    score: Score | None = Field(description="The score that is not believed yet.")
+
+
 class ItemFreshness(Document):
     state: DataState
     age_seconds: int | None
@@ -100,7 +118,9 @@ class MatchDocument(Document):
     title: str
     status: Status
     phase: Phase
-    lifecycle: MatchLifecycle
+    lifecycle: MatchLifecycle | None = Field(
+        description="What we do with it now; null in a read of the past, which knows no such history."
+    )
     teams: Teams | None
     score: Score | None
     innings: list[Innings]
@@ -114,7 +134,10 @@ class MatchDocument(Document):
     metadata: dict[str, Any] = Field(description="What else a source tells: series, round, match_type, season.")
     sequence: int = Field(description="Grows by one with every change of the match.")
     provenance: dict[str, FieldProvenance] = Field(default={}, description="By field; with include=provenance only.")
-    metadata_: FullMetadata = Field(alias="_metadata")
+    provisional: Provisional | None = Field(
+        default=None, description="A score that went down and is not believed yet; with include=provisional only."
+    )
+    metadata_: FullMetadata | PastMetadata = Field(alias="_metadata")
 
 
 class EventRow(Document):

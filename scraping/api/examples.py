@@ -78,6 +78,29 @@ PROVENANCE = {
     },
     "toss": {"source": "espn", "confidence": 1.0, "timestamp": "2025-11-22T15:23:32.000Z"},
 }
+PAST_METADATA = {
+    **FULL_METADATA,
+    "state": "final",
+    "next_update_in_seconds": None,
+    "as_of": None,
+    "captured_at": "2025-11-22T15:23:47.120Z",
+    "created_at": "2025-11-22T15:23:47.130Z",
+}
+PAST_MATCH: dict[str, Any] = {
+    **MATCH,
+    "lifecycle": None,
+    "_metadata": {**PAST_METADATA, "as_of": "2025-11-22T15:24:00.000Z"},
+}
+DOUBTED_MATCH: dict[str, Any] = {
+    **MATCH,
+    "provisional": {
+        "source": "crex",
+        "since": "2025-11-22T15:23:49.000Z",
+        "readings": 1,
+        "status": "live",
+        "score": {**SCORE, "team_b": {**SCORE["team_b"], "runs": 94}},
+    },
+}
 ITEM = {
     "id": 123,
     "keys": ["crex_13KM"],
@@ -126,6 +149,7 @@ EVENT = {
     "happened_at": "2025-11-22T15:23:45.000Z",
     "created_at": "2025-11-22T15:23:47.130Z",
 }
+PAUSE = {"minutes": 10, "reason": "the source is down"}
 PAUSED = {
     "id": 123,
     "title": "India vs Australia, 3rd T20I",

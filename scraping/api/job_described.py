@@ -15,7 +15,7 @@ TAG = "jobs"
 JOB_ID = OpenApiParameter("job_id", str, OpenApiParameter.PATH, description="The job's number.")
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
-    str,
+    {"type": "string", "maxLength": KEY_LENGTH},
     OpenApiParameter.HEADER,
     description=f"Up to {KEY_LENGTH} characters of your choice. The same key again gives the same job back, for ever.",
 )

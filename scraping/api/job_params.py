@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework import serializers
 
@@ -10,13 +10,22 @@ from scraping import jobs
 from scraping.errors import ErrorClass
 from scraping.models import JobKind
 from scraping.queries import MAX_ID
+from victoryline.lib.strict import StrictSerializer
 
 KEY_LENGTH = 200
 PAGE, MAX_PAGE = 20, 100
+NEVER: dict[str, Any] = {"not": {}}  # in JSON Schema: no value will do
 
 
-class ScrapeRequest(serializers.Serializer[None]):
+class ScrapeRequest(StrictSerializer):
     """Either `source` and `round`, or `urls`."""
+
+    ways: ClassVar[dict[str, Any]] = {
+        "oneOf": [
+            {"required": ["source", "round"], "properties": {"urls": NEVER}},
+            {"required": ["urls"], "properties": {"source": NEVER, "round": NEVER, "matches": NEVER}},
+        ]
+    }
 
     source = serializers.SlugField(  # type: ignore[assignment]  # the metaclass takes it away before it hides anything
         required=False, max_length=40, help_text="The key of a source, such as sofascore."
@@ -52,8 +61,12 @@ class ScrapeRequest(serializers.Serializer[None]):
         return attrs
 
 
-class RetryRequest(serializers.Serializer[None]):
+class RetryRequest(StrictSerializer):
     """At least one of the four; together they narrow."""
+
+    ways: ClassVar[dict[str, Any]] = {
+        "anyOf": [{"required": [name]} for name in ("job", "source", "error_class", "fingerprint")]
+    }
 
     job = serializers.IntegerField(required=False, min_value=1, max_value=MAX_ID, help_text="The number of a job.")
     source = serializers.SlugField(  # type: ignore[assignment]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from django.http import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from scraping.api import answers, params, readers
 from scraping.api.base import Answer, FreshView, known_or_404, refuse_stale
@@ -46,7 +46,7 @@ LINEUPS = described(
 
 class MatchLineupsView(FreshView):
     @extend_schema(**LINEUPS)
-    def get(self, request: Request, match_id: str) -> Response:
+    def get(self, request: Request, match_id: str) -> HttpResponseBase:
         return self.respond(request)
 
     def find(self, request: Request, reader: Reader) -> Answer:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
+from datetime import UTC, date, datetime, time, timedelta
 from difflib import get_close_matches
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
@@ -14,9 +17,40 @@ from scraping.models import MatchLifecycle
 from scraping.payloads import Sport, Status
 from scraping.queries import MAX_ID, MatchFilter
 from victoryline.lib.problems import BadParameter
+from victoryline.lib.strict import StrictSerializer
 
 MAX_AGE_SECONDS = 86_400
 PAGE, MAX_PAGE = 50, 100
+MAX_SEQUENCE = 2**31 - 1  # what the column holds
+STATUSES = tuple(word.value for word in Status)
+INCLUDES = ("provenance", "provisional")
+
+
+def _words(choices: tuple[str, ...]) -> dict[str, Any]:
+    one = f"({'|'.join(choices)})"
+    return {"type": "string", "pattern": f"^{one}(,{one})*$"}
+
+
+class _Words(serializers.CharField):
+    """One word or several, separated by commas; in one order, so that the same wish is the same question."""
+
+    words: tuple[str, ...] = ()
+
+    def to_internal_value(self, data: Any) -> str:
+        given = set(super().to_internal_value(data).split(","))
+        if given - set(self.words):
+            raise serializers.ValidationError(f"Use one or more of: {', '.join(self.words)}; separated by commas.")
+        return ",".join(word for word in self.words if word in given)
+
+
+@extend_schema_field(_words(STATUSES))
+class Statuses(_Words):
+    words = STATUSES
+
+
+@extend_schema_field(_words(INCLUDES))
+class Includes(_Words):
+    words = INCLUDES
 
 
 class MaxAgeParams(serializers.Serializer[None]):
@@ -29,15 +63,25 @@ class MaxAgeParams(serializers.Serializer[None]):
 
 
 class MatchParams(MaxAgeParams):
-    include = serializers.ChoiceField(
+    include = Includes(
         required=False,
-        choices=["provenance"],
-        help_text="provenance: with each field's source, its confidence and age, and what other sources say instead.",
+        max_length=60,
+        help_text="provenance: with each field's source, its confidence and age, and what other sources say instead. "
+        "provisional: with a score that went down and is not believed yet. Both: separated by a comma.",
+    )
+    as_of = serializers.DateTimeField(
+        required=False, help_text="The match as we knew it at this time (ISO 8601), as long as we keep that."
+    )
+    sequence = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_SEQUENCE,
+        help_text="The match as it was when it had this number.",
     )
 
 
 class ListParams(MaxAgeParams):
-    status = serializers.ChoiceField(required=False, choices=[word.value for word in Status])
+    status = Statuses(required=False, help_text="upcoming, live, completed, abandoned; several separated by commas.")
     sport = serializers.ChoiceField(required=False, choices=[word.value for word in Sport])
     source = serializers.SlugField(  # type: ignore[assignment]  # the metaclass takes it away before it could hide anything
         required=False, max_length=40, help_text="The key of a source, such as crex."
@@ -45,7 +89,11 @@ class ListParams(MaxAgeParams):
     lifecycle = serializers.ChoiceField(
         required=False, choices=MatchLifecycle.values, help_text="Archived matches are listed only when asked for."
     )
+    series = serializers.CharField(required=False, max_length=120, help_text="A part of the name of its series.")
     team = serializers.CharField(required=False, max_length=120, help_text="A part of a team's name.")
+    date = serializers.DateField(required=False, help_text="Only matches that start on this day (UTC).")
+    start_from = serializers.DateTimeField(required=False, help_text="Only matches that start then or later.")
+    start_to = serializers.DateTimeField(required=False, help_text="Only matches that start before then.")
     updated_since = serializers.DateTimeField(required=False, help_text="Only matches that changed at or after this.")
     cursor = serializers.CharField(required=False, max_length=64, help_text="From `next` of the page before.")
     limit = serializers.IntegerField(required=False, default=PAGE, min_value=1, max_value=MAX_PAGE)
@@ -55,17 +103,62 @@ class EventParams(MaxAgeParams):
     since = serializers.IntegerField(
         required=False, default=0, min_value=0, max_value=MAX_ID, help_text="Rows after this id; 0: from the start."
     )
+    since_sequence = serializers.IntegerField(
+        required=False,
+        default=0,
+        min_value=0,
+        max_value=MAX_SEQUENCE,
+        help_text="Only rows that were written when the match had a higher number than this.",
+    )
     limit = serializers.IntegerField(required=False, default=PAGE, min_value=1, max_value=MAX_PAGE)
 
 
-class PauseRequest(serializers.Serializer[None]):
+class DeltaParams(MaxAgeParams):
+    since = serializers.IntegerField(
+        required=False,
+        default=0,
+        min_value=0,
+        max_value=MAX_SEQUENCE,
+        help_text="The `sequence` of the match as you have it; 0: you have nothing.",
+    )
+    limit = serializers.IntegerField(
+        required=False, default=MAX_PAGE, min_value=1, max_value=MAX_PAGE, help_text="Of rows in `events`."
+    )
+
+
+class SnapshotParams(MaxAgeParams):
+    before = serializers.IntegerField(
+        required=False, min_value=1, max_value=MAX_SEQUENCE, help_text="Only snapshots with a lower number."
+    )
+    limit = serializers.IntegerField(required=False, default=PAGE, min_value=1, max_value=MAX_PAGE)
+
+
+class PauseRequest(StrictSerializer):
     minutes = serializers.IntegerField(required=False, default=5, min_value=1, max_value=1440)
     reason = serializers.CharField(required=False, default="asked for over the API", max_length=150)
 
 
+# What was asked with the same words before has been checked already: checking takes longer than the answer does.
+_checked: dict[tuple[type, str], dict[str, Any]] = {}
+MAX_CHECKED, MAX_CHECKED_LENGTH = 2_000, 300
+
+
 def read(kind: type[serializers.Serializer[None]], request: Request) -> dict[str, Any]:
     """The request's parameters, checked; raises BadParameter for the first that can't be used."""
-    given = kind(data=request.query_params)
+    asked = kind, request.META.get("QUERY_STRING", "")
+    known = _checked.get(asked)
+    if known is None:
+        known = _check(kind, request)
+        if len(asked[1]) <= MAX_CHECKED_LENGTH:
+            if len(_checked) >= MAX_CHECKED:
+                _checked.clear()
+            _checked[asked] = known
+    return known.copy()
+
+
+def _check(kind: type[serializers.Serializer[None]], request: Request) -> dict[str, Any]:
+    # As a plain dict: of a QueryDict an empty value would be taken for a parameter that isn't there.
+    given = kind(data=request.query_params.dict())
     _refuse_unknown(request, list(given.fields))
     if not given.is_valid():
         name, messages = next(iter(given.errors.items()))
@@ -90,7 +183,17 @@ def _refuse_unknown(request: Request, known: list[str]) -> None:
 
 
 def match_filter(checked: dict[str, Any]) -> MatchFilter:
+    start_from, start_to = checked.get("start_from"), checked.get("start_to")
+    if day := checked.get("date"):
+        if start_from or start_to:
+            raise BadParameter(
+                "date", "`date` is a day from its start to its end: leave out `start_from` and `start_to`."
+            )
+        start_from, start_to = _whole_day(day)
     return MatchFilter(
+        series=checked.get("series", ""),
+        start_from=start_from,
+        start_to=start_to,
         status=checked.get("status", ""),
         sport=checked.get("sport", ""),
         source=checked.get("source", ""),
@@ -100,19 +203,37 @@ def match_filter(checked: dict[str, Any]) -> MatchFilter:
     )
 
 
-def make_cursor(last_id: int) -> str:
-    return base64.urlsafe_b64encode(f"id:{last_id}".encode()).decode().rstrip("=")
+def _whole_day(day: date) -> tuple[datetime, datetime]:
+    start = datetime.combine(day, time.min, UTC)
+    try:
+        return start, start + timedelta(days=1)
+    except OverflowError:
+        return start, datetime.max.replace(tzinfo=UTC)
 
 
-def read_cursor(text: str | None) -> int | None:
+def make_cursor(last_id: int, wanted: MatchFilter | None = None) -> str:
+    """Opaque to consumers. It knows the filters of its list: with others it would skip matches in silence."""
+    return base64.urlsafe_b64encode(f"id:{last_id}:{_mark(wanted)}".encode()).decode().rstrip("=")
+
+
+def read_cursor(text: str | None, wanted: MatchFilter | None = None) -> int | None:
     """The id that the next page begins below."""
     if text is None:
         return None
     try:
         padded = text + "=" * (-len(text) % 4)
-        kind, _, number = base64.b64decode(padded.encode(), altchars=b"-_", validate=True).decode().partition(":")
-        if kind == "id" and number.isascii() and number.isdigit() and 0 < int(number) <= MAX_ID:
-            return int(number)
+        kind, number, mark = base64.b64decode(padded.encode(), altchars=b"-_", validate=True).decode().split(":")
     except (binascii.Error, ValueError):
-        pass
-    raise BadParameter("cursor", "`cursor` is not one of ours: take it from `next` of the page before.")
+        kind = number = mark = ""
+    if kind != "id" or not (number.isascii() and number.isdigit() and 0 < int(number) <= MAX_ID):
+        raise BadParameter("cursor", "`cursor` is not one of ours: take it from `next` of the page before.")
+    if mark != _mark(wanted):
+        raise BadParameter(
+            "cursor",
+            "`cursor` belongs to a list with other filters. Use the address in `next` as it is, or begin without it.",
+        )
+    return int(number)
+
+
+def _mark(wanted: MatchFilter | None) -> str:
+    return hashlib.sha256(repr(wanted).encode("utf-8", "backslashreplace")).hexdigest()[:8]

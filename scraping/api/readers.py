@@ -1,4 +1,5 @@
-"""Where answers come from: the database, and when that is away, what is known last. Both speak in the same values.
+"""Where answers come from: the board, the database, and when that is away, what is known last. All speak in the same
+values.
 
 A reader finds matches. What hangs on a match is looked up once for each state of it (events), or ten times a second at
 most where it changes without the match (line-ups, conflicts, who said what).
@@ -6,16 +7,20 @@ most where it changes without the match (line-ups, conflicts, who said what).
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import islice
 from typing import Any, Protocol
 
 from scraping import queries
 from scraping.api import answers
-from scraping.models import Match
+from scraping.models import Match, MatchLifecycle
 from scraping.queries import MatchFilter
 from scraping.rendered import pages, recall
 from scraping.rendered.absent import absent
+from scraping.rendered.board import board
 from scraping.rendered.known import Known
 from scraping.rendered.memory import memory
+from victoryline.lib import presence
 
 Row = dict[str, Any]
 
@@ -52,6 +57,47 @@ class FromDatabase:
         return found, has_more
 
 
+class FromBoard:
+    """What this process follows. What is not on the board (archived, joined, not there) is asked for and set aside."""
+
+    def __init__(self) -> None:
+        self._is_away = presence.database.is_away()
+
+    def match(self, name: str) -> Known | None:
+        match_id = board.id_of(name)
+        known = None if match_id is None else board.get(match_id)
+        if known is None:
+            known = board.aside(name) or self._asked(name)
+        return _as_cached(known) if self._is_away and known is not None else known
+
+    def page(self, wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Known], bool]:
+        everything, is_complete = board.newest_first(), board.is_complete
+        if wanted.lifecycle == MatchLifecycle.ARCHIVED:
+            return self._behind().page(wanted, before_id=before_id, limit=limit)
+        found = list(islice((each for each in everything if _is_next(each, wanted, before_id)), limit + 1))
+        if len(found) <= limit and not is_complete:
+            return self._behind().page(wanted, before_id=before_id, limit=limit)
+        some = found[:limit]
+        return [_as_cached(each) for each in some] if self._is_away else some, len(found) > limit
+
+    def _asked(self, name: str) -> Known | None:
+        known = self._behind().match(name)
+        if known is not None and not self._is_away:
+            board.put_aside(name, known)
+        return known
+
+    def _behind(self) -> Reader:
+        return LastKnown() if self._is_away else FromDatabase()
+
+
+def _is_next(known: Known, wanted: MatchFilter, before_id: int | None) -> bool:
+    return (before_id is None or known.id < before_id) and recall.is_wanted(known, wanted)
+
+
+def _as_cached(known: Known) -> Known:
+    return replace(known, data_source="cache")
+
+
 def _looked_for_twice(name: str) -> Match | None:
     """There was none: look again after having noted how things stand, so that no match is taken for absent."""
     version = absent.version()
@@ -69,17 +115,6 @@ class LastKnown:
 
     def page(self, wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Known], bool]:
         return recall.page(wanted, before_id=before_id, limit=limit)
-
-
-def events(match: Known, *, since: int, limit: int) -> tuple[list[Row], bool]:
-    """Rows of the feed, as answers show them, and whether there are more. A new row is a new sequence of its match."""
-
-    def load() -> list[Any]:
-        rows, has_more = queries.page_of_events(match.id, since=since, limit=limit)
-        return [[answers.event_row(row) for row in rows], has_more]
-
-    found, has_more = pages.read(("events", match.id, since, limit), match.sequence, load, what="these events")
-    return found, has_more
 
 
 def conflicts(match: Known, *, is_open_only: bool) -> list[Row]:

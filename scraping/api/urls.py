@@ -2,6 +2,7 @@ from django.urls import path
 
 from scraping.api.conflict_views import MatchConflictsView
 from scraping.api.cricket_views import LiveMatchesView, MatchInfoView
+from scraping.api.history_views import MatchDeltaView, MatchSnapshotsView, MatchSnapshotView
 from scraping.api.jobs import JobListView, JobView, RetryFailedView, ScrapeView
 from scraping.api.lineup_views import MatchLineupsView
 from scraping.api.operations import PauseView, ResumeView, StopView, WatchView
@@ -11,6 +12,9 @@ urlpatterns = [
     path("api/v1/matches", MatchListView.as_view(), name="matches"),
     path("api/v1/matches/<str:match_id>", MatchView.as_view(), name="match"),
     path("api/v1/matches/<str:match_id>/events", MatchEventsView.as_view(), name="match-events"),
+    path("api/v1/matches/<str:match_id>/delta", MatchDeltaView.as_view(), name="match-delta"),
+    path("api/v1/matches/<str:match_id>/snapshots", MatchSnapshotsView.as_view(), name="match-snapshots"),
+    path("api/v1/matches/<str:match_id>/snapshots/<int:sequence>", MatchSnapshotView.as_view(), name="match-snapshot"),
     path("api/v1/matches/<str:match_id>/lineups", MatchLineupsView.as_view(), name="match-lineups"),
     path("api/v1/matches/<str:match_id>/conflicts", MatchConflictsView.as_view(), name="match-conflicts"),
     path("api/v1/matches/<str:match_id>/pause", PauseView.as_view(), name="match-pause"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.db import models
 
+PUSHED = "pushed"  # the key of the one source that is never read: its matches are sent to us, see submissions
+
 
 class RobotsPolicy(models.TextChoices):
     OBEY = "obey"
@@ -75,3 +77,8 @@ class Source(models.Model):
     @property
     def adapter_key(self) -> str:
         return self.adapter or self.key
+
+    @property
+    def is_pushed(self) -> bool:
+        """Nothing is ever read there: no lists, no polls, no line-ups."""
+        return self.key == PUSHED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -68,6 +69,15 @@ class Known:
     data_source: str
     payload: dict[str, Any] = field(repr=False)
     refs: tuple[KnownRef, ...]  # the most trusted source first
+    # What answers have made of it, kept as long as it is: none of it depends on the clock. (orjson leaves "_" out.)
+    _texts: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def text(self, name: str, make: Callable[[], bytes]) -> bytes:
+        """The part of an answer that is the same for everybody who asks, made once."""
+        held = self._texts.get(name)
+        if held is None:
+            held = self._texts[name] = make()
+        return held
 
     @classmethod
     def of(cls, match: Match, refs: tuple[KnownRef, ...] | None = None) -> Known:
@@ -123,14 +133,16 @@ def decode(text: bytes) -> Known | None:
     """None for what another version of this program has written, or somebody else."""
     try:
         document = orjson.loads(text)
-        if document["format"] != FORMAT:
-            return None
-        plain = document["match"]
-        times = {name: _time(plain[name]) for name in TIMES}
-        refs = tuple(KnownRef(**{**ref, "next_poll_at": _time(ref["next_poll_at"])}) for ref in plain["refs"])
-        return Known(**{**plain, **times, "refs": refs})
+        return from_plain(document["match"]) if document["format"] == FORMAT else None
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def from_plain(plain: dict[str, Any]) -> Known:
+    """Of what JSON made of one; raises KeyError, TypeError or ValueError for anything else."""
+    times = {name: _time(plain[name]) for name in TIMES}
+    refs = tuple(KnownRef(**{**ref, "next_poll_at": _time(ref["next_poll_at"])}) for ref in plain["refs"])
+    return Known(**{**plain, **times, "refs": refs})
 
 
 def _time(text: str | None) -> datetime | None:

@@ -1,10 +1,11 @@
-"""Puts every match that was committed into the shared cache, behind the worker's back.
+"""Tells the web processes of every match that was committed and puts it into the shared cache, behind the worker's
+back.
 
 Guards a poll against its rendering: the thread that commits only notes the match (about a microsecond). A thread of
-this module's own renders what was noted, twice a second, from the objects that ingest had in its hands, and stores all
-of it in one round trip. Once in SWEEP_SECONDS one worker of all stores every match from the database, so that a
-Redis that was emptied is full again soon, and pauses, archived matches and new ones show. What can't be stored is
-dropped: the next poll of the match brings it again.
+this module's own renders what was noted within some milliseconds, from the objects that ingest had in its hands, and
+tells and stores all of it in two round trips. Once in SWEEP_SECONDS one worker of all stores every match from the
+database, so that a Redis that was emptied is full again soon, and pauses, archived matches and new ones show. What
+can't be stored is dropped: the next poll of the match brings it again.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from prometheus_client import Counter
 
 from scraping import queries
 from scraping.models import Match, MatchRef
-from scraping.rendered import shared
+from scraping.rendered import channel, shared
+from scraping.rendered.channel import Word
 from scraping.rendered.known import Known, KnownRef
 from scraping.signals import match_paused, match_resumed, match_updated
 
 logger = logging.getLogger(__name__)
 
-EVERY_SECONDS = 0.5
+GATHER_SECONDS = 0.015  # what is committed at almost the same time goes out together
+IDLE_SECONDS = 5.0
 SWEEP_SECONDS = 30.0
 SWEPT_AT_MOST = 5_000
 MAX_NOTED = 10_000
@@ -42,6 +45,7 @@ class Publisher:
         self._refs: dict[int, tuple[float, tuple[KnownRef, ...]]] = {}
         self._rendered: dict[int, Known] = {}  # what a reading without news only makes younger
         self._lock = threading.Lock()
+        self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -57,6 +61,7 @@ class Publisher:
         thread, self._thread = self._thread, None
         if thread is not None:
             self._stopping.set()
+            self._wake.set()
             thread.join(timeout_seconds)
 
     @property
@@ -68,6 +73,7 @@ class Publisher:
         with self._lock:
             if len(self._noted) < MAX_NOTED or match_id in self._noted:
                 self._noted[match_id] = ref
+        self._wake.set()
 
     def publish(self) -> int:
         """Store what was noted; how many matches that were."""
@@ -78,7 +84,9 @@ class Publisher:
         held = [ref for ref in noted.values() if ref is not None and self._can_render(ref)]
         read = noted.keys() - {ref.match_id for ref in held}
         self._know_refs([ref.match_id for ref in held])
+        news = {ref.match_id for ref in held if "payload" not in ref.match.get_deferred_fields()} | read
         known = [*(self._render(ref) for ref in held), *(_read(list(read)) if read else ())]
+        channel.tell([Word(whole=each) if each.id in news else Word(bare=each) for each in known])
         if len(self._rendered) > MAX_NOTED:
             self._rendered.clear()
         self._rendered |= {each.id: each for each in known}
@@ -132,8 +140,11 @@ class Publisher:
 
     def _run(self) -> None:
         swept_at = 0.0
-        while not self._stopping.wait(EVERY_SECONDS):
-            self._do(self.publish)
+        while not self._stopping.is_set():
+            if self._wake.wait(IDLE_SECONDS):
+                self._stopping.wait(GATHER_SECONDS)
+                self._wake.clear()
+                self._do(self.publish)
             if time.monotonic() - swept_at >= SWEEP_SECONDS / 3:
                 swept_at = time.monotonic()
                 if shared.take_turn("sweep", SWEEP_SECONDS):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from scraping.models import MatchLifecycle
-from scraping.queries import MatchFilter
+from scraping.queries import SERIES_LENGTH, MatchFilter
 from scraping.rendered import pages, shared
 from scraping.rendered.absent import absent
 from scraping.rendered.known import Known, NotKnown
@@ -46,15 +47,32 @@ def page(wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[lis
 
 def is_wanted(known: Known, wanted: MatchFilter) -> bool:
     """What `queries.page_of_matches` asks of the database, asked of one match."""
-    team, since = wanted.team.casefold(), wanted.updated_since
     return (
         (known.lifecycle == wanted.lifecycle if wanted.lifecycle else known.lifecycle != MatchLifecycle.ARCHIVED)
-        and wanted.status in {"", known.status}
+        and (not wanted.status or known.status in wanted.statuses)
         and wanted.sport in {"", known.sport}
         and (not wanted.source or any(ref.source == wanted.source for ref in known.refs))
-        and (not team or team in known.team_a.casefold() or team in known.team_b.casefold())
-        and (since is None or (known.changed_at is not None and known.changed_at >= since))
+        and (not wanted.team or _has_part(known.team_a, wanted.team) or _has_part(known.team_b, wanted.team))
+        and (not wanted.series or _has_part(_series(known), wanted.series))
+        and _is_between(known.start_time, wanted.start_from, wanted.start_to)
+        and _is_between(known.changed_at, wanted.updated_since, None)
     )
+
+
+def _has_part(name: str, part: str) -> bool:
+    return part.casefold() in name.casefold()
+
+
+def _series(known: Known) -> str:
+    """As far as the column of the database has it."""
+    metadata = known.payload.get("metadata") or {}
+    return str(metadata.get("series") or "")[:SERIES_LENGTH]
+
+
+def _is_between(moment: datetime | None, start: datetime | None, end: datetime | None) -> bool:
+    if start is None and end is None:
+        return True
+    return moment is not None and (start is None or moment >= start) and (end is None or moment < end)
 
 
 def list_question(wanted: MatchFilter, before_id: int | None, limit: int) -> tuple[object, ...]:

@@ -8,6 +8,7 @@ from django.db.models import Exists, OuterRef
 
 from scraping import journal, policies
 from scraping.models import BreakerState, Priority, ScrapeTask, Source
+from scraping.models.source import PUSHED
 from scraping.payloads import Resource
 
 
@@ -17,7 +18,7 @@ def open_discovery_tasks(now: datetime) -> int:
         source=OuterRef("pk"), ref__isnull=True, resource=Resource.DISCOVERY, created_at__gt=since
     )
     due = Source.objects.filter(is_enabled=True).exclude(last_discovery_at__gt=since).exclude(Exists(recent))
-    due = due.exclude(breaker__state=BreakerState.OPEN)
+    due = due.exclude(breaker__state=BreakerState.OPEN).exclude(key=PUSHED)
     return journal.open_tasks(
         [journal.NewTask(source.pk, None, Resource.DISCOVERY, Priority.IMMINENT, run_at=now) for source in due], now=now
     )

@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from scraping import orders
 from scraping.models import Match, MatchRef, OrderKind, Scraper, ScrapeTask, Source, TaskState, WorkerOrder
+from scraping.models.source import PUSHED
 from scraping.payloads import Resource
 from scraping.resilience.ladder import Rung
 from scraping.silence.finding import is_barred, watched_refs
@@ -107,7 +108,7 @@ def _order(
 
 def _call_others(match: Match, now: datetime) -> Done:
     """Whoever else has the match is asked now; where nobody is known, the sources' lists are looked through for it."""
-    others = [ref for ref in match.refs.all() if not ref.is_watched and ref.source.is_enabled and ref.gone_at is None]
+    others = [ref for ref in match.refs.all() if not ref.is_watched and _can_be_asked(ref)]
     MatchRef.objects.filter(pk__in=[ref.pk for ref in others], is_watched=False).update(
         is_watched=True, next_poll_at=now, called_in_at=now
     )
@@ -120,8 +121,12 @@ def _call_others(match: Match, now: datetime) -> Done:
         MatchRef.objects.filter(pk__in=awake, next_poll_at__gt=now).update(next_poll_at=now)
         return Done("all of its sources are asked at once", {"sources": sorted(ref.source.key for ref in watched)})
     known = {ref.source_id for ref in match.refs.all()}
-    elsewhere = Source.objects.filter(is_enabled=True, sport=match.sport).exclude(pk__in=known)
+    elsewhere = Source.objects.filter(is_enabled=True, sport=match.sport).exclude(pk__in=known).exclude(key=PUSHED)
     looked = sorted(elsewhere.values_list("key", flat=True))
     elsewhere.update(last_discovery_at=None)
     words = f"it is looked for at {', '.join(looked)}" if looked else "no other source has it"
     return Done(words, {"looked_at": looked})
+
+
+def _can_be_asked(ref: MatchRef) -> bool:
+    return ref.source.is_enabled and not ref.source.is_pushed and ref.gone_at is None

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from apiauth.models import AccessLog, ApiKey, Consumer
+from apiauth.models import AccessLog, ApiKey, Consumer, UsageHour
 from monitoring.alerts import outbox
 from monitoring.alerts.registry import raise_alert
 from monitoring.alerts.telling import Rules
@@ -27,6 +27,7 @@ from scraping.models import (
     LineupPlayer,
     Match,
     MatchArchive,
+    MatchRef,
     OrderKind,
     OutcomeBucket,
     PairingReview,
@@ -34,6 +35,7 @@ from scraping.models import (
     ProxySession,
     ScrapeJob,
     SourceDay,
+    Submission,
     TaskState,
     TaskTransition,
     TeamAlias,
@@ -51,6 +53,7 @@ def make_everything() -> None:
     match, ref, _ = make_watched(title=EVIL, state=cricket_state(title=EVIL))
     make_snapshot(match, now=now, delta={"title": EVIL})
     make_event(match, now=now, description=EVIL, detail={"text": EVIL})
+    _make_submission(ref, now)
     job = ScrapeJob.objects.create(kind=JobKind.WATCH, name=EVIL, source=source, created_at=now)
     group = ErrorGroup.objects.create(
         fingerprint="f" * 64,
@@ -93,6 +96,14 @@ def make_everything() -> None:
     AccessLog.objects.create(
         consumer=consumer, timestamp=now, method="GET", endpoint="/x", response_status=200, request_id="r"
     )
+    UsageHour.objects.create(consumer=consumer, hour=now, route=EVIL, requests=3, refused=1)
+
+
+def _make_submission(ref: MatchRef, now: datetime) -> None:
+    Submission.objects.create(
+        sender="c-1", sender_name=EVIL, idempotency_key=EVIL, body_hash="0" * 64, body={"title": EVIL}, ref=ref,
+        state="refused", reason=EVIL, created_at=now,
+    )  # fmt: skip
 
 
 def _make_disagreement(match: Match, now: datetime) -> None:

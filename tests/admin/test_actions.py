@@ -1,4 +1,4 @@
-"""What operators can do: retry, pause, resume, revoke, switch a source off. Each is written to the audit."""
+"""What operators can do: retry, pause, resume, switch a source off. Each is written to the audit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from apiauth.models import ApiKey, Consumer, Tier
 from monitoring.models import AuditEntry
 from scraping.models import Match, MatchLifecycle, ScrapeTask, Source, TaskState
 from tests.factories import make_source
@@ -91,25 +90,6 @@ class TestPause:
         assert Match.objects.get().lifecycle == MatchLifecycle.ACTIVE
         admin_client.post(url, {"_form_submitted": "on", "minutes": 5, "reason": "rain"})
         assert Match.objects.get().pause_reason == "rain (by admin)"
-
-
-class TestAccess:
-    def test_revokes_keys(self, admin_client: Client) -> None:
-        now = timezone.now()
-        consumer = Consumer.objects.create(name="app", created_at=now)
-        key = ApiKey.objects.create(consumer=consumer, prefix="ab12", secret_hash="h", scopes=[], created_at=now)
-        assert "Revoked 1 key." in act(admin_client, "apiauth_apikey", "revoke_selected", key)
-        key.refresh_from_db()
-        assert key.revoked_at is not None
-        assert "1 had been revoked already" in act(admin_client, "apiauth_apikey", "revoke_selected", key)
-
-    def test_adds_and_edits_consumers(self, admin_client: Client) -> None:
-        admin_client.post(reverse("admin:apiauth_consumer_add"), {"name": "app", "tier": "standard", "is_active": "on"})
-        consumer = Consumer.objects.get()
-        url = reverse("admin:apiauth_consumer_change", args=[consumer.pk])
-        admin_client.post(url, {"name": "app", "tier": "premium", "is_active": "on"})
-        consumer.refresh_from_db()
-        assert consumer.tier == Tier.PREMIUM
 
 
 def test_switches_a_source_off(admin_client: Client) -> None:

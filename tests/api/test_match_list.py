@@ -1,18 +1,23 @@
 """GET /api/v1/matches and the cricket-only surface."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from django.utils import timezone
+from requests.utils import parse_header_links
 
 from scraping.models import MatchLifecycle
 from scraping.payloads import Sport, Team, Teams
 from tests.api_fixtures import Caller
-from tests.factories import NOW, cricket_state, make_match, make_ref, make_unread_match
+from tests.factories import NOW, cricket_state, make_match, make_ref, make_scraper, make_unread_match
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 LIST = "/api/v1/matches"
+MILLISECOND = timedelta(milliseconds=1)
+SERIES = "India tour of Australia"  # as the payload of the factories has it
+LATE_THE_DAY_BEFORE = datetime(2026, 1, 9, 23, 59, tzinfo=UTC)
 
 
 def ids(response: Any) -> list[int]:
@@ -20,15 +25,21 @@ def ids(response: Any) -> list[int]:
     return [match["id"] for match in response.json()["matches"]]
 
 
+def links_of(response: Any) -> dict[str, str]:
+    return {link["rel"]: link["url"] for link in parse_header_links(response["Link"])}
+
+
 class TestFilters:
     @pytest.fixture
     def cast(self) -> dict[str, int]:
         names = Teams(team_a=Team(name="Kenya"), team_b=Team(name="100% Nepal"))
         return {
-            "live": make_ref(make_match()).match_id,
+            "live": make_ref(make_match(series=SERIES, start_time=LATE_THE_DAY_BEFORE)).match_id,
             "football": make_ref(make_match(sport="football"), source="sofascore").match_id,
-            "done": make_match(status="completed", lifecycle=MatchLifecycle.COMPLETED).pk,
-            "kenya": make_match(state=cricket_state(teams=names), last_changed_at=NOW + timedelta(hours=1)).pk,
+            "done": make_match(status="completed", lifecycle=MatchLifecycle.COMPLETED, series=SERIES).pk,
+            "kenya": make_match(
+                state=cricket_state(teams=names), last_changed_at=NOW + timedelta(hours=1), series=SERIES
+            ).pk,
             "old": make_match(status="completed", lifecycle=MatchLifecycle.ARCHIVED).pk,
         }
 
@@ -47,7 +58,16 @@ class TestFilters:
             ({"updated_since": "2026-01-10T13:00:00Z"}, ["kenya"]),
             ({"updated_since": "2026-01-10T14:00:00+01:00"}, ["kenya"]),
             ({"status": "live", "sport": "cricket", "source": "crex"}, ["live"]),
-            ({"team": "", "status": "", "source": "crex"}, ["live"]),
+            ({"status": "completed,live"}, ["kenya", "done", "football", "live"]),
+            ({"status": "upcoming,abandoned"}, []),
+            ({"series": "TOUR of"}, ["kenya", "done", "live"]),
+            ({"series": "ashes"}, []),
+            ({"date": "2026-01-10"}, ["kenya", "done", "football"]),
+            ({"date": "2026-01-09"}, ["live"]),
+            ({"date": "9999-12-31"}, []),
+            ({"start_from": "2026-01-10T10:00:00Z"}, ["kenya", "done", "football"]),
+            ({"start_to": "2026-01-10T10:00:00Z"}, ["live"]),
+            ({"start_from": "2026-01-09T23:59:00Z", "start_to": "2026-01-09T23:59:01Z"}, ["live"]),
         ],
         ids=str,
     )
@@ -59,6 +79,14 @@ class TestFilters:
         "query",
         [
             {"status": "running"},
+            {"status": "live,running"},
+            {"status": "live,"},
+            {"status": ""},
+            {"series": "\x00"},
+            {"date": "2026-02-30"},
+            {"date": "2026-01-10T10:00:00Z"},
+            {"date": "2026-01-10", "start_from": "2026-01-10T10:00:00Z"},
+            {"start_from": "soon"},
             {"sport": "chess"},
             {"source": "a b"},
             {"source": "\x00"},
@@ -74,6 +102,7 @@ class TestFilters:
             {"cursor": "\x00"},
             {"cursor": "nonsense"},
             {"cursor": "aWQ6MA"},  # id:0
+            {"cursor": "aWQ6Nw"},  # id:7, as it was before cursors knew their filters
             {"cursor": "aWQ6OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk"},  # beyond 64 bits
             {"cursor": "x" * 65},
             {"cursor": "ü"},
@@ -106,6 +135,30 @@ class TestPages:
         address = caller.get(LIST, {"limit": 1, "team": "Ind & Aus"[:3]}).json()["next"]
         assert address.startswith("http://testserver/api/v1/matches?")
         assert "team=Ind" in address
+
+    def test_a_cursor_belongs_to_its_filters(self, caller: Caller) -> None:
+        make_match()
+        make_match()
+        cursor = parse_qs(caller.get(LIST, {"limit": 1, "status": "live"}).json()["next"].partition("?")[2])["cursor"][
+            0
+        ]
+        for same in ({"status": "live"}, {"status": "live", "limit": 7}, {"status": "live", "max_age": 86400}):
+            assert caller.get(LIST, {"cursor": cursor, **same}).status_code in {200, 503}
+        for other in ({}, {"status": "live,upcoming"}, {"status": "live", "team": "Ind"}):
+            response = caller.get(LIST, {"cursor": cursor, **other})
+            assert (response.status_code, response.json()["parameter"]) == (400, "cursor")
+            assert "other filters" in response.json()["detail"]
+
+    def test_the_link_header_leads_to_the_first_and_the_next(self, caller: Caller) -> None:
+        expected = sorted((make_match().pk for _ in range(3)), reverse=True)
+        links = links_of(caller.get(LIST, {"limit": 2, "team": "Ind"}))
+        assert links.keys() == {"first", "next"}
+        last = caller.get(links["next"])
+        assert ids(last) == expected[2:]
+        assert links_of(last).keys() == {"first"}
+        assert ids(caller.get(links_of(last)["first"])) == expected[:2]
+        etag = last["ETag"]
+        assert links_of(caller.get(links["next"], If_None_Match=etag)) == links_of(last)
 
     def test_take_two_queries_whatever_their_size(self, caller: Caller, django_assert_num_queries) -> None:
         for _ in range(5):
@@ -149,7 +202,7 @@ class TestHeaders:
         response = caller.get(LIST)
         assert 40 <= int(response["X-Data-Age-Seconds"]) < 60
         assert response["X-Data-State"] == "aging"
-        assert response["Cache-Control"] == "private, max-age=1"
+        assert response["Cache-Control"] == "private, max-age=1, stale-if-error=60"
         assert response.json()["_metadata"]["data_age_seconds"] == int(response["X-Data-Age-Seconds"])
         assert caller.get(LIST, {"max_age": 20}).status_code == 503
 
@@ -171,6 +224,7 @@ class TestCricketData:
     @pytest.mark.requirement("DM-11", "FR-013", "US3.3")
     def test_match_info_has_its_shape_and_headers(self, caller: Caller) -> None:
         match = make_match(now=timezone.now() - timedelta(seconds=3))
+        scraper = make_scraper(make_ref(match))
         response = caller.get(f"/cricket-data/match-info/{match.pk}")
         body = response.json()
         assert response["Content-Type"] == "application/json"
@@ -181,8 +235,20 @@ class TestCricketData:
         assert body["score"]["team_a"]["runs"] == 187
         assert body["status"] == "live"
         assert body["_metadata"].keys() == {"scraped_at", "data_age_seconds", "scraper_id", "source"}
-        assert body["_metadata"]["source"] == "scraper"
+        assert (body["_metadata"]["source"], body["_metadata"]["scraper_id"]) == ("scraper", str(scraper.scraper_id))
         assert body["_metadata"]["scraped_at"] == response["X-Data-Freshness"]
+        assert datetime.fromisoformat(response["X-Data-Freshness"]) - (match.last_scraper_update or NOW) < MILLISECOND
+        assert body["_metadata"]["data_age_seconds"] == int(response["X-Data-Age-Seconds"])
+
+    @pytest.mark.requirement("DM-11", "US3.3")
+    def test_the_list_tells_the_age_of_each(self, caller: Caller) -> None:
+        for age in (3, 20):
+            make_match(now=timezone.now() - timedelta(seconds=age))
+        response = caller.get("/cricket-data/live-matches")
+        ages = [match["_metadata"]["data_age_seconds"] for match in response.json()["matches"]]
+        assert 20 <= ages[0] <= 23
+        assert 3 <= ages[1] <= 6
+        assert int(response["X-Data-Age-Seconds"]) == ages[0]
 
     def test_match_info_knows_no_football(self, caller: Caller) -> None:
         match = make_match(sport="football")

@@ -1,14 +1,26 @@
 """Errors: one honest shape for programs, a plain page for people."""
 
+import html
+import io
+import json
 import logging
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import pytest
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError, connection
+from django.http import UnreadablePostError
 from django.test import Client, RequestFactory
 
 from tests.api_fixtures import Caller
-from victoryline.lib import error_pages
-from victoryline.lib.logs import NotTwice
+from victoryline.lib import error_pages, problems
+from victoryline.lib.logs import NotTwice, formatter
+from victoryline.lib.problem_kinds import KINDS
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("BX-22")]
 
@@ -17,7 +29,10 @@ class TestProblems:
     def test_have_all_members_and_are_never_cached(self, caller: Caller) -> None:
         response = caller.get("/api/v1/matches/999")
         problem = response.json()
-        assert problem.keys() == {"type", "title", "status", "detail", "instance", "request_id"}
+        assert problem.keys() == {
+            "type", "title", "status", "code", "detail", "what_to_do", "instance", "request_id",
+        }  # fmt: skip
+        assert (problem["code"], problem["type"]) == ("not-found", "/problems/not-found")
         assert problem["instance"] == "/api/v1/matches/999"
         assert response["Cache-Control"] == "no-store"
 
@@ -30,10 +45,25 @@ class TestProblems:
         assert response["Content-Type"] == "application/problem+json"
         assert response.json()["request_id"] == response["X-Request-Id"]
 
+    @pytest.mark.parametrize("path", ["/nothing", "/favicon.png", "/static/nothing.css", "/problems/nothing"])
+    def test_answer_unknown_addresses_elsewhere_to_programs(self, anonymous: Client, path: str) -> None:
+        response = anonymous.get(path, headers={"Accept": "*/*"})
+        assert (response.status_code, response["Content-Type"]) == (404, "application/problem+json")
+        assert response.json()["code"] == "not-found"
+
+    @pytest.mark.parametrize("path", ["/health", "/health/live", "/status", "/metrics"])
+    def test_answer_wrong_methods_of_what_is_open(self, anonymous: Client, path: str) -> None:
+        response = anonymous.post(path)
+        assert (response.status_code, response["Content-Type"]) == (405, "application/problem+json")
+        assert response.json()["code"] == "method-not-allowed"
+        assert response["Allow"] == "GET, HEAD"
+
     def test_answer_wrong_methods(self, caller: Caller) -> None:
         response = caller.client.delete("/api/v1/matches", headers={"Authorization": f"Bearer {caller.token}"})
         assert (response.status_code, response.json()["type"]) == (405, "/problems/method-not-allowed")
-        assert "GET" in response["Allow"]
+        assert response["Allow"] == "GET, HEAD, OPTIONS"
+        assert "DELETE" in response.json()["detail"]
+        assert "Allow" not in caller.get("/api/v1/matches")
 
     def test_are_json_whatever_the_caller_accepts(self, caller: Caller) -> None:
         assert caller.get("/api/v1/matches", Accept="text/html").status_code == 200
@@ -60,8 +90,158 @@ class TestProblems:
         assert (response.status_code, response.json()["type"]) == (500, "/problems/internal-error")
         assert "insides" not in response.content.decode()
 
-    def test_a_forged_host_is_refused_politely(self, anonymous: Client) -> None:
-        assert anonymous.get("/api/v1/matches", headers={"Host": "evil.example"}).status_code == 400
+    @pytest.mark.parametrize("host", ["evil.example", "a b", "x" * 300])
+    def test_a_forged_host_is_refused_politely(self, anonymous: Client, host: str) -> None:
+        response = anonymous.get("/api/v1/matches", headers={"Host": host})
+        assert (response.status_code, response.json()["code"]) == (400, "bad-request")
+        assert "evil" not in response.content.decode()
+
+    def test_bodies_that_are_not_json_say_what_is_read(self, operator: Caller) -> None:
+        response = operator.client.post(
+            "/api/scrape", "a=1", content_type="text/plain", headers={"Authorization": f"Bearer {operator.token}"}
+        )
+        assert (response.status_code, response.json()["code"]) == (415, "unsupported-media-type")
+        assert response.json()["detail"] == "The body is text/plain; only application/json is read here."
+
+    @pytest.mark.parametrize(
+        "refused",
+        [
+            (RequestDataTooBig, 413, "payload-too-large"),
+            (TooManyFieldsSent, 400, "bad-request"),
+            (UnreadablePostError, 400, "bad-request"),
+            (BadRequest, 400, "bad-request"),
+            (PermissionDenied, 403, "forbidden"),
+        ],
+    )
+    @pytest.mark.parametrize(
+        "where", ["scraping.api.views.MatchListView.get", "django.core.handlers.base.BaseHandler._get_response"]
+    )
+    def test_what_django_refuses_is_told_the_same_way(self, caller: Caller, monkeypatch, refused, where: str) -> None:
+        """In a view of the API, and before any view."""
+        error, status, code = refused
+        monkeypatch.setattr(where, raising(error))
+        response = caller.get("/api/v1/matches")
+        assert (response.status_code, response["Content-Type"]) == (status, "application/problem+json")
+        assert (response.json()["code"], response.json()["status"]) == (code, status)
+        assert "secret" not in response.content.decode()
+
+    def test_a_form_without_its_token_is_told_what_to_do(self) -> None:
+        strict = Client(enforce_csrf_checks=True)
+        page = strict.post("/admin/login/", {"username": "a", "password": "b"})
+        assert (page.status_code, page["Content-Type"]) == (403, "text/html; charset=utf-8")
+        assert "load the page again" in page.content.decode()
+
+    @pytest.mark.parametrize("path", ["/api/schema", "/api/docs"])
+    def test_answer_wrong_methods_of_what_has_no_forms(self, path: str) -> None:
+        response = Client(enforce_csrf_checks=True).post(path)
+        assert (response.status_code, response.json()["code"]) == (405, "method-not-allowed")
+        assert "GET" in response["Allow"]
+
+
+def raising(error: type[Exception]) -> Any:
+    def refuse(*_: object, **__: object) -> None:
+        raise error("secret insides")
+
+    return refuse
+
+
+class TestKinds:
+    """One table in the code; the docs and the pages say the same."""
+
+    def test_are_all_in_the_docs_and_no_others(self) -> None:
+        text = Path("docs/api.md").read_text()
+        rows = re.findall(r"^\| `/problems/([a-z-]+)` \| (\d+) \|", text, re.MULTILINE)
+        assert sorted((word, int(status)) for word, status in rows) == sorted(
+            (word, kind.status) for word, kind in KINDS.items()
+        )
+
+    def test_hold_every_refusal_in_the_code(self) -> None:
+        import_module("victoryline.urls")
+        unknown = {each for each in _refusals(problems.ApiProblem) if each.kind and each.kind not in KINDS}
+        assert not unknown, "add these to victoryline/lib/problem_kinds.py and docs/api.md"
+        wrong = {
+            each for each in _refusals(problems.ApiProblem) if each.kind and KINDS[each.kind].status != each.status_code
+        }
+        assert not wrong
+        unsaid = {each.status_code for each in _refusals(problems.ApiProblem)} - {
+            kind.status for kind in KINDS.values()
+        }
+        assert not unsaid
+
+    @pytest.mark.parametrize("word", KINDS)
+    def test_have_a_page_where_their_type_leads(self, anonymous: Client, word: str) -> None:
+        response = anonymous.get(f"/problems/{word}")
+        page = response.content.decode()
+        assert (response.status_code, response["Content-Type"]) == (200, "text/html; charset=utf-8")
+        assert KINDS[word].title in html.unescape(page)
+        assert f"status {KINDS[word].status}" in page
+        assert f'href="/problems/{word}"' in anonymous.get("/problems").content.decode()
+
+    def test_have_pages_without_the_database(self) -> None:
+        with connection.execute_wrapper(raising(OperationalError)):
+            assert Client().get("/problems/unavailable").status_code == 200
+
+
+def _refusals(of: type[problems.ApiProblem]) -> Iterator[type[problems.ApiProblem]]:
+    for each in of.__subclasses__():
+        yield each
+        yield from _refusals(each)
+
+
+class TestMethods:
+    def test_head_is_a_get_without_a_body(self, caller: Caller) -> None:
+        headers = {"Authorization": f"Bearer {caller.token}"}
+        full, head = caller.get("/api/v1/matches"), caller.client.head("/api/v1/matches", headers=headers)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head["ETag"] == full["ETag"]
+        missing = caller.client.head("/api/v1/matches/999", headers=headers)
+        assert (missing.status_code, missing.content) == (404, b"")
+
+    def test_options_name_what_may_be_done(self, caller: Caller) -> None:
+        response = caller.client.options("/api/v1/matches", headers={"Authorization": f"Bearer {caller.token}"})
+        assert (response.status_code, response.content) == (204, b"")
+        assert response["Allow"] == "GET, HEAD, OPTIONS"
+
+
+class TestRequestId:
+    @pytest.mark.parametrize(
+        ("path", "status"),
+        [("/health/live", 200), ("/static/victoryline/status.css", 200), ("/nothing", 404), ("/api/v1/matches", 401),
+         ("/api", 302), ("/problems", 200)],
+    )  # fmt: skip
+    def test_is_on_every_answer(self, anonymous: Client, path: str, status: int) -> None:
+        with closing(anonymous.get(path, headers={"X-Request-Id": "mine-1"})) as response:
+            assert (response.status_code, response["X-Request-Id"]) == (status, "mine-1")
+        with closing(anonymous.get(path)) as response:
+            assert re.fullmatch(r"[0-9a-f]{32}", response["X-Request-Id"])
+
+    def test_is_on_a_304_and_on_our_mistakes(self, caller: Caller, monkeypatch) -> None:
+        etag = caller.get("/api/v1/matches")["ETag"]
+        same = caller.get("/api/v1/matches", If_None_Match=etag, X_Request_Id="mine-2")
+        assert (same.status_code, same["X-Request-Id"]) == (304, "mine-2")
+        monkeypatch.setattr("scraping.api.views.MatchListView.get", raising(RuntimeError))
+        failed = caller.get("/api/v1/matches", X_Request_Id="mine-3")
+        assert (failed.status_code, failed["X-Request-Id"], failed.json()["request_id"]) == (500, "mine-3", "mine-3")
+
+    @pytest.mark.parametrize("bad", ["x" * 65, "a b", "ä", "a\nb", "<script>", ""])
+    def test_of_a_caller_is_taken_only_when_it_can_do_no_harm(self, anonymous: Client, bad: str) -> None:
+        assert anonymous.get("/health/live", headers={"X-Request-Id": bad})["X-Request-Id"] != bad
+
+    def test_is_on_every_line_that_is_logged_on_the_way(self, caller: Caller, monkeypatch) -> None:
+        written = io.StringIO()
+        handler = logging.StreamHandler(written)
+        handler.setFormatter(formatter("json"))
+        monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+
+        def talk(*_: object, **__: object) -> None:
+            logging.getLogger("scraping.api").warning("On the way")
+            raise RuntimeError
+
+        monkeypatch.setattr("scraping.api.views.MatchListView.get", talk)
+        caller.get("/api/v1/matches", X_Request_Id="mine-4")
+        lines = [json.loads(line) for line in written.getvalue().splitlines()]
+        assert {"On the way", "Internal Server Error: /api/v1/matches"} <= {line["event"] for line in lines}
+        assert {line["request_id"] for line in lines} == {"mine-4"}
 
 
 class TestParameters:
@@ -82,11 +262,14 @@ class TestParameters:
 
     def test_a_bad_choice_lists_the_good_ones(self, caller: Caller) -> None:
         detail = caller.get("/api/v1/matches", {"status": "running"}).json()["detail"]
-        assert "Use one of: upcoming, live, completed, abandoned." in detail
+        assert "upcoming, live, completed, abandoned" in detail
 
 
 class TestSlashes:
-    @pytest.mark.parametrize("path", ["/health/live/", "/api/v1/matches/", "/cricket-data/live-matches/", "/api/docs/"])
+    @pytest.mark.parametrize(
+        "path",
+        ["/health/live/", "/api/v1/matches/", "/cricket-data/live-matches/", "/api/docs/", "/problems/conflict/"],
+    )
     def test_at_the_end_are_allowed(self, caller: Caller, path: str) -> None:
         assert caller.get(path).status_code == 200
 
@@ -129,7 +312,7 @@ class TestLogLine:
 
 class TestPages:
     def test_people_get_html(self, anonymous: Client) -> None:
-        response = anonymous.get("/no/such/page")
+        response = anonymous.get("/no/such/page", headers={"Accept": "text/html,*/*;q=0.8"})
         assert response.status_code == 404
         assert response["Content-Type"].startswith("text/html")
         assert "/api/docs" in response.content.decode()

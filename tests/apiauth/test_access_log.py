@@ -1,25 +1,54 @@
 """Who asked for what, and how old the answer was."""
 
+import random
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from unittest.mock import Mock
 
+import jwt
 import pytest
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, connection
+from django.test import Client
 from django.utils import timezone
 
-from apiauth import access_writer, retention
+from apiauth import access_writer, attempts, keys, retention, tokens
 from apiauth.access_writer import AccessWriter
-from apiauth.models import AccessLog, Consumer
+from apiauth.attempts import Attempt
+from apiauth.models import AccessLog, Consumer, UsageHour
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.api_fixtures import Caller
 from tests.factories import NOW, make_match, make_ref
 
+ONE = Attempt(
+    at=NOW.timestamp(),
+    consumer=None,
+    key_prefix="",
+    method="GET",
+    path="/api/v1/matches",
+    route="matches",
+    status=200,
+    age=None,
+    state="",
+    seconds=0.0,
+    request_id="r",
+)
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("FR-028")]
 
 
 def row(**fields) -> AccessLog:
     values = {"timestamp": NOW, "method": "GET", "endpoint": "/api/v1/matches", "response_status": 200}
     return AccessLog(**values | {"request_id": "r"} | fields)
+
+
+def attempt(**fields: Any) -> Attempt:
+    return ONE._replace(**fields)
+
+
+def numbered(count: int) -> list[Attempt]:
+    """Told apart by how long they took."""
+    return [attempt(seconds=number / 1000) for number in range(count)]
 
 
 class TestRow:
@@ -33,6 +62,57 @@ class TestRow:
         assert (logged.response_status, logged.request_id) == (200, "mine-1")
         assert before <= logged.timestamp <= timezone.now()
         assert 7 <= logged.data_age_seconds < 60
+
+    def test_names_route_key_and_state(self, caller: Caller) -> None:
+        ref = make_ref(make_match(now=timezone.now()))
+        caller.get(f"/api/v1/matches/{ref.match_id}")
+        logged = AccessLog.objects.get()
+        assert (logged.route, logged.key_prefix, logged.data_state) == ("match", caller.key.prefix, "fresh")
+
+    def test_of_an_unchanged_answer_says_how_old_it_was(self, caller: Caller) -> None:
+        ref = make_ref(make_match(now=timezone.now() - timedelta(seconds=5)))
+        address = f"/api/v1/matches/{ref.match_id}"
+        caller.get(address, If_None_Match=caller.get(address)["ETag"])
+        logged = AccessLog.objects.last()
+        assert (logged.response_status, logged.data_state) == (304, "fresh")
+        assert 5 <= logged.data_age_seconds < 60
+
+    def test_is_written_when_the_view_fails(self, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("apiauth.api.usage_views.usage.days", Mock(side_effect=RuntimeError("a mistake of ours")))
+        assert caller.get("/api/v1/usage").status_code == 500
+        logged = AccessLog.objects.get()
+        assert (logged.response_status, logged.route, logged.consumer) == (500, "usage", caller.key.consumer)
+
+    def test_is_written_for_what_no_view_answers(self, caller: Caller, anonymous: Client) -> None:
+        caller.get("/api/v1/nothing")
+        anonymous.get("/api/v9/matches")
+        anonymous.get("/api/v1/matches", headers={"Host": "somebody.else.example"})
+        anonymous.post("/token/generate-token", {"api_key": "x" * 300_000}, content_type="application/json")
+        found = AccessLog.objects.order_by("pk").values_list("response_status", "route")
+        assert list(found) == [(404, ""), (404, ""), (400, ""), (413, "generate-token")]
+
+    def test_is_written_for_a_caller_beyond_the_limit(self, caller: Caller, settings) -> None:
+        settings.CONFIG = replace(settings.CONFIG, rate_limit_standard_per_minute=1)
+        caller.get("/api/v1/matches")
+        caller.get("/api/v1/matches")
+        assert list(AccessLog.objects.order_by("pk").values_list("response_status", flat=True)) == [200, 429]
+
+    def test_names_the_key_that_was_refused(self, caller: Caller, anonymous: Client) -> None:
+        now, prefix = timezone.now(), caller.key.prefix
+        forged = jwt.encode({"key": prefix}, "a signing key that is not ours, and long enough", algorithm="HS256")
+        expired = tokens.make(caller.key, now - timedelta(days=2)).text
+        keys.revoke(prefix=prefix, now=now)
+        for token in (caller.token, expired, forged, "rubbish", "a.b.c"):
+            assert anonymous.get("/api/v1/matches", headers={"Authorization": f"Bearer {token}"}).status_code == 401
+        anonymous.post("/token/generate-token", headers={"X-API-Key": caller.issued.text})
+        anonymous.post("/token/generate-token", {"api_key": caller.issued.text}, content_type="application/json")
+        logged = AccessLog.objects.order_by("pk").values_list("key_prefix", flat=True)
+        assert list(logged) == [prefix, prefix, prefix, "", "", prefix, prefix]
+
+    def test_holds_no_secret_that_was_put_into_an_address(self, caller: Caller, anonymous: Client) -> None:
+        anonymous.get(f"/api/v1/{caller.issued.text}")
+        secret = caller.issued.text[-43:]
+        assert secret not in AccessLog.objects.get().endpoint
 
     def test_is_written_for_refusals_too(self, anonymous, caller: Caller) -> None:
         anonymous.get("/api/v1/matches")
@@ -55,9 +135,9 @@ class TestRow:
 class TestWriter:
     def test_stores_what_waits_in_batches(self) -> None:
         writer = AccessWriter()
-        writer._waiting.extend(row(duration_ms=number) for number in range(250))
-        assert writer.flush() == 250
-        assert list(AccessLog.objects.order_by("pk").values_list("duration_ms", flat=True)) == list(range(250))
+        writer._waiting.extend(numbered(1250))
+        assert writer.flush() == 1250
+        assert list(AccessLog.objects.order_by("pk").values_list("duration_ms", flat=True)) == list(range(1250))
 
     @pytest.mark.fault
     @pytest.mark.parametrize(
@@ -67,9 +147,9 @@ class TestWriter:
         self, monkeypatch: pytest.MonkeyPatch, error: Exception
     ) -> None:
         writer = AccessWriter()
-        writer._waiting.extend(row(duration_ms=number) for number in range(3))
+        writer._waiting.extend(numbered(3))
         with monkeypatch.context() as away:
-            away.setattr(AccessLog.objects, "bulk_create", Mock(side_effect=error))
+            away.setattr(attempts, "insert", Mock(side_effect=error))
             assert writer.flush() == 0
         assert writer.flush() == 3
         assert list(AccessLog.objects.order_by("pk").values_list("duration_ms", flat=True)) == [0, 1, 2]
@@ -82,9 +162,9 @@ class TestWriter:
         writer = AccessWriter(max_waiting=300)
         writer._start = lambda: None
         with monkeypatch.context() as away:
-            away.setattr(AccessLog.objects, "bulk_create", Mock(side_effect=OperationalError("refused")))
-            for number in range(290):
-                writer.write(row(duration_ms=number))
+            away.setattr(attempts, "insert", Mock(side_effect=OperationalError("refused")))
+            for one in numbered(290):
+                writer.write(one)
                 writer.flush()
         assert [record.action for record in caplog.records] == ["access_log_waits"]
         assert writer.flush() == 290
@@ -93,19 +173,30 @@ class TestWriter:
     @pytest.mark.usefixtures("known_to_be_away")
     def test_at_its_end_waits_for_no_database_that_is_away(self, caplog: pytest.LogCaptureFixture) -> None:
         writer = AccessWriter()
-        writer._waiting.extend(row() for _ in range(3))
+        writer._waiting.extend(numbered(3))
         caplog.clear()
         writer._last_flush()
         assert AccessLog.objects.count() == 0
         assert [(record.action, record.dropped_count) for record in caplog.records] == [("access_log_dropped", 3)]
 
     @pytest.mark.fault
+    def test_at_its_end_says_what_a_database_that_has_just_left_cost(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        writer = AccessWriter()
+        writer._waiting.extend(numbered(3))
+        monkeypatch.setattr(access_writer, "connection", Mock())  # it belongs to the test
+        monkeypatch.setattr(attempts, "insert", Mock(side_effect=OperationalError("refused")))
+        writer._last_flush()
+        assert [record.action for record in caplog.records] == ["access_log_waits", "access_log_dropped"]
+
+    @pytest.mark.fault
     def test_drops_the_oldest_beyond_the_bound_and_counts_them(self, caplog: pytest.LogCaptureFixture) -> None:
         before = access_writer.dropped_total._value.get()
         writer = AccessWriter(max_waiting=5)
         writer._start = lambda: None  # the thread would write behind the test's transaction
-        for number in range(8):
-            writer.write(row(duration_ms=number))
+        for one in numbered(8):
+            writer.write(one)
         assert writer.flush() == 5
         assert AccessLog.objects.order_by("pk").first().duration_ms == 3
         assert access_writer.dropped_total._value.get() - before == 3
@@ -113,9 +204,124 @@ class TestWriter:
 
     def test_one_bad_row_does_not_take_its_neighbours_with_it(self) -> None:
         writer = AccessWriter()
-        writer._waiting.extend([row(), row(response_status=None), row()])
+        writer._waiting.extend([attempt(), attempt(status=None), attempt()])
         assert writer.flush() == 2
         assert AccessLog.objects.count() == 2
+
+    @pytest.mark.django_db(transaction=True)
+    def test_of_a_consumer_that_is_gone_is_nobodys(self) -> None:
+        writer = AccessWriter()
+        writer._waiting.extend([attempt(), attempt(consumer=987_654)])
+        assert writer.flush() == 2
+        assert list(AccessLog.objects.values_list("consumer", flat=True)) == [None, None]
+        assert not UsageHour.objects.exists()
+
+
+class TestSums:
+    """Of each hour, consumer and route, in the transaction of the rows themselves."""
+
+    def mixed(self, consumers: list[int], count: int) -> list[Attempt]:
+        draw = random.Random(7)
+        return [
+            attempt(
+                at=(NOW + timedelta(minutes=draw.randrange(200))).timestamp(),
+                consumer=draw.choice([*consumers, None]),
+                route=draw.choice(["match", "matches", ""]),
+                status=draw.choice([200, 200, 304, 400, 404, 429, 500, 503]),
+                age=draw.choice([None, "3", "11", "rubbish"]),
+                seconds=draw.random() / 10,
+            )
+            for _ in range(count)
+        ]
+
+    def test_agree_with_the_rows(self, caller: Caller, operator: Caller) -> None:
+        for batch in (700, 300):  # the second adds to what is there
+            writer = AccessWriter()
+            writer._waiting.extend(self.mixed([caller.key.consumer_id, operator.key.consumer_id], batch))
+            assert writer.flush() == batch
+        assert sums_of_rows() == sums_of_hours()
+        assert sum(found[0] for found in sums_of_hours().values()) > 600
+
+    @pytest.mark.fault
+    def test_count_nothing_twice_when_the_database_leaves_in_the_middle_of_a_bad_batch(
+        self, caller: Caller, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The bad row makes the batch go row by row; then the third row meets no database."""
+        writer, insert, calls = AccessWriter(), attempts.insert, []
+
+        def leaves(batch: list[Attempt]) -> None:
+            calls.append(batch)
+            if len(calls) == 4:
+                raise OperationalError("server closed the connection")
+            insert(batch)
+
+        mine = attempt(consumer=caller.key.consumer_id)
+        writer._waiting.extend([mine, mine, mine, attempt(status=None), mine])
+        monkeypatch.setattr(attempts, "insert", leaves)
+        assert writer.flush() == 2
+        assert writer.flush() == 2
+        assert AccessLog.objects.count() == 4
+        assert UsageHour.objects.get().requests == 4
+
+    @pytest.mark.django_db(transaction=True)
+    def test_of_several_processes_are_added_to_each_other(self, caller: Caller) -> None:
+        def write(_: int) -> int:
+            writer = AccessWriter()
+            writer._waiting.extend(self.mixed([caller.key.consumer_id], 150))
+            try:
+                return writer.flush()
+            finally:
+                connection.close()
+
+        with ThreadPoolExecutor(4) as writers:
+            assert list(writers.map(write, range(4))) == [150] * 4
+        assert sums_of_rows() == sums_of_hours()
+
+    def test_are_kept_longer_than_the_rows_and_not_for_ever(self, caller: Caller) -> None:
+        for days in (0, 31, 399, 401):
+            UsageHour.objects.create(consumer=caller.key.consumer, hour=NOW - timedelta(days=days), route="match")
+        assert retention.prune(NOW) == 1
+
+
+def sums_of_rows() -> dict[Any, tuple[Any, ...]]:
+    """As anybody would count them who has only the log."""
+    grouped: dict[Any, list[AccessLog]] = {}
+    for one in AccessLog.objects.exclude(consumer=None):
+        hour = one.timestamp.replace(minute=0, second=0, microsecond=0)
+        grouped.setdefault((one.consumer_id, hour, one.route), []).append(one)
+    return {key: counted(rows) for key, rows in grouped.items()}
+
+
+def counted(rows: list[AccessLog]) -> tuple[Any, ...]:
+    statuses = [one.response_status for one in rows]
+    ages = [one.data_age_seconds for one in rows if one.data_age_seconds is not None]
+    took = [one.duration_ms for one in rows]
+    return (
+        len(rows),
+        statuses.count(304),
+        statuses.count(429),
+        statuses.count(400) + statuses.count(404),
+        statuses.count(500) + statuses.count(503),
+        sum(took),
+        max(took),
+        len(ages),
+        round(sum(ages)),
+        max(ages, default=0),
+    )
+
+
+def sums_of_hours() -> dict[Any, tuple[Any, ...]]:
+    columns = (
+        "requests", "not_modified", "throttled", "refused", "failed", "duration_ms_total", "duration_ms_most", "aged",
+    )  # fmt: skip
+    return {
+        (row.consumer_id, row.hour, row.route): (
+            *(getattr(row, name) for name in columns),
+            round(row.age_seconds_total),
+            row.age_seconds_most,
+        )
+        for row in UsageHour.objects.all()
+    }
 
 
 class TestThread:
@@ -135,7 +341,7 @@ class TestRetention:
         assert AccessLog.objects.count() == 2
 
     def test_removes_a_little_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("victoryline.lib.retention.BATCH", 2)
+        monkeypatch.setattr(retention, "BATCH", 2)
         monkeypatch.setattr("victoryline.lib.retention.MOST_BATCHES", 2)
         AccessLog.objects.bulk_create(row(timestamp=NOW - timedelta(days=40)) for _ in range(5))
         assert retention.prune(NOW) == 4

@@ -1,16 +1,21 @@
-"""Limits by tier, and what happens to them when Redis is away."""
+"""Limits by tier and by address, what is free of them, and what happens to them when Redis is away."""
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
+import redis
+from django.test import Client
+from django.utils import timezone
 
-from apiauth import rate_limit
-from apiauth.models import Tier
-from apiauth.rate_limit import Limiter, Window
+from apiauth import keys, rate_limit
+from apiauth.models import Consumer, Tier
+from apiauth.rate_limit import Limiter
 from tests.api_fixtures import Caller
 from tests.servers import RedisServer, free_port
 from tests.system import wait_for
@@ -21,59 +26,24 @@ LIST = "/api/v1/matches"
 
 @pytest.fixture
 def small_limits(settings: Any) -> None:
-    settings.CONFIG = replace(settings.CONFIG, rate_limit_standard_per_minute=3, rate_limit_premium_per_minute=6)
-
-
-class TestWindow:
-    @pytest.mark.parametrize(
-        ("window", "limit", "used", "wait"),
-        [
-            pytest.param(Window(0, 0, 0, 0, 60), 10, 0, 0, id="nothing yet"),
-            pytest.param(Window(0, 0, 9, 100, 60), 10, 9, 0, id="room for one"),
-            pytest.param(
-                Window(0, 0, 10, 100, 60), 10, 10, 40.01, id="full: until this window becomes the previous one"
-            ),
-            pytest.param(Window(10, 30, 5, 90, 60), 10, 10, 0.01, id="half of the previous still counts"),
-            pytest.param(Window(10, 45, 5, 105, 60), 10, 12, 15.01, id="more of it still counts"),
-        ],
+    settings.CONFIG = replace(
+        settings.CONFIG,
+        rate_limit_standard_per_minute=3,
+        rate_limit_premium_per_minute=6,
+        rate_limit_anonymous_per_minute=4,
     )
-    def test_counts_the_part_of_the_last_minute(self, window: Window, limit: int, used: int, wait: float) -> None:
-        assert window.used() == used
-        assert window.seconds_until_room(limit) == pytest.approx(wait)
-
-    @pytest.mark.requirement("FR-027")
-    def test_lets_nobody_double_the_limit_at_the_edge_of_two_windows(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A fixed window would grant 100 in its last second and 100 more in the next."""
-        clock = SimpleNamespace(now=1_700_000_099.0)  # one second before a minute of the clock ends
-        monkeypatch.setattr("limits.storage.memory.time.time", lambda: clock.now)
-        limiter = Limiter("")
-        granted = sum(limiter.take("acme", 100).is_allowed for _ in range(150))
-        clock.now += 2
-        granted += sum(limiter.take("acme", 100).is_allowed for _ in range(150))
-        assert 100 <= granted <= 103
-
-    def test_the_promised_wait_is_enough_and_not_too_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        clock = SimpleNamespace(now=1_700_000_071.5)
-        monkeypatch.setattr("limits.storage.memory.time.time", lambda: clock.now)
-        limiter = Limiter("")
-        while limiter.take("acme", 10).is_allowed:
-            clock.now += 0.5
-        wait = limiter.peek("acme", 10).retry_after
-        clock.now += wait - 0.5
-        assert not limiter.peek("acme", 10).is_allowed
-        clock.now += 0.5
-        assert limiter.take("acme", 10).is_allowed
 
 
-class TestMemory:
-    def test_clears_old_counters_without_a_thread_for_every_hit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        limiter = Limiter("")
-        limiter._memory.timer.join()
-        start = Mock()
-        monkeypatch.setattr("limits.storage.memory.threading.Timer.start", start)
-        for _ in range(50):
-            limiter.take("acme", 100)
-        assert start.call_count == 1
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Of the counters in memory."""
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(rate_limit.limiter()._memory, "_clock", lambda: clock.now)
+    return clock
+
+
+def standing(response: Any) -> tuple[int, str, str]:
+    return response.status_code, response["X-RateLimit-Limit"], response["X-RateLimit-Remaining"]
 
 
 @pytest.mark.django_db
@@ -93,8 +63,10 @@ class TestTiers:
         assert 1 <= int(refusal["Retry-After"]) <= 121
         assert int(refusal["X-RateLimit-Reset"]) >= int(time.time())
         problem = refusal.json()
-        assert problem["type"] == "/problems/too-many-requests"
+        assert (problem["type"], problem["code"]) == ("/problems/too-many-requests", "too-many-requests")
         assert problem["retry_after"] == int(refusal["Retry-After"])
+        assert (problem["limit"], problem["tier"]) == (3, "standard")
+        assert "Wait" in problem["what_to_do"]
 
     @pytest.mark.usefixtures("small_limits")
     def test_are_counted_by_consumer_and_not_by_token(self, caller: Caller) -> None:
@@ -103,6 +75,121 @@ class TestTiers:
         assert Caller(name="acme").get(LIST).status_code == 429
         assert Caller(name="somebody else").get(LIST).status_code == 200
         assert Caller(name="better paying", tier=Tier.PREMIUM).get(LIST)["X-RateLimit-Remaining"] == "5"
+
+    @pytest.mark.usefixtures("small_limits")
+    def test_may_be_made_to_measure(self, caller: Caller) -> None:
+        Consumer.objects.filter(pk=caller.key.consumer_id).update(tier=Tier.CUSTOM, requests_per_minute=2)
+        assert [standing(caller.get(LIST)) for _ in range(3)] == [(200, "2", "1"), (200, "2", "0"), (429, "2", "0")]
+        assert caller.get(LIST).json()["tier"] == "custom"
+
+
+@pytest.mark.django_db
+@pytest.mark.requirement("FR-027")
+class TestRetryAfter:
+    @pytest.mark.usefixtures("small_limits")
+    def test_asking_again_after_it_succeeds_and_before_it_does_not(
+        self, caller: Caller, clock: SimpleNamespace
+    ) -> None:
+        for wait in (0, 7, 20, 41, 3):  # wherever in a window
+            clock.now += wait
+            while (refusal := caller.get(LIST)).status_code == 200:
+                pass
+            clock.now += int(refusal["Retry-After"]) - 1.1
+            assert caller.get(LIST).status_code == 429
+            clock.now += 1.1
+            assert caller.get(LIST).status_code == 200
+
+
+@pytest.mark.django_db
+@pytest.mark.requirement("FR-027")
+class TestEveryAnswer:
+    """Of a protected address says where the caller stands, whatever else it says."""
+
+    @pytest.mark.parametrize(
+        ("status", "ask"),
+        [
+            pytest.param(200, lambda c: c.get(LIST), id="200"),
+            pytest.param(304, lambda c: c.get(LIST, If_None_Match=c.get(LIST)["ETag"]), id="304"),
+            pytest.param(400, lambda c: c.get(f"{LIST}?limit=x"), id="400"),
+            pytest.param(403, lambda c: c.post("/api/scrape/retry-failed"), id="403"),
+            pytest.param(404, lambda c: c.get(f"{LIST}/999"), id="404"),
+            pytest.param(405, lambda c: c.client.delete(LIST, headers=c._headers({})), id="405"),
+            pytest.param(204, lambda c: c.client.options(LIST, headers=c._headers({})), id="OPTIONS"),
+            pytest.param(200, lambda c: c.client.head(LIST, headers=c._headers({})), id="HEAD"),
+        ],
+    )
+    def test_of_a_consumer(self, caller: Caller, status: int, ask: Callable[[Caller], Any]) -> None:
+        response = ask(caller)
+        assert (response.status_code, response["X-RateLimit-Limit"]) == (status, "100")
+        assert response["X-RateLimit-Remaining"] == "99"
+        assert time.time() < int(response["X-RateLimit-Reset"]) <= time.time() + 61
+
+    @pytest.mark.parametrize(("status", "kind"), [(415, "text/plain"), (400, "application/json")])
+    def test_of_one_whose_body_is_wrong(self, operator: Caller, status: int, kind: str) -> None:
+        sent = operator.client.post("/api/scrape", "{", content_type=kind, headers=operator._headers({}))
+        assert standing(sent) == (status, "1000", "999")
+
+    def test_of_one_whose_body_is_too_large(self, operator: Caller) -> None:
+        body = b" " * (256 * 1024 + 1)
+        sent = operator.client.post("/api/scrape", body, content_type="application/json", headers=operator._headers({}))
+        assert standing(sent) == (413, "1000", "999")
+
+    def test_of_our_own_mistakes(self, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+        def broken(*_: object, **__: object) -> None:
+            raise RuntimeError
+
+        monkeypatch.setattr("scraping.api.views.MatchListView.get", broken)
+        assert standing(caller.get(LIST)) == (500, "100", "99")
+
+    @pytest.mark.parametrize("header", ["", "Bearer x.y.z", "Basic abc"])
+    def test_of_a_stranger(self, anonymous: Client, header: str) -> None:
+        response = anonymous.get(LIST, headers={"Authorization": header} if header else {})
+        assert standing(response) == (401, "60", "59")
+
+
+@pytest.mark.django_db
+@pytest.mark.both
+@pytest.mark.requirement("FR-027")
+@pytest.mark.usefixtures("small_limits")
+class TestStrangers:
+    def test_are_limited_by_address(self, anonymous: Client) -> None:
+        statuses = [anonymous.get(LIST, REMOTE_ADDR="192.0.2.1").status_code for _ in range(5)]
+        assert statuses == [401, 401, 401, 401, 429]
+        refusal = anonymous.get(LIST, REMOTE_ADDR="192.0.2.1")
+        assert refusal.json()["tier"] == "anonymous"
+        assert 1 <= int(refusal["Retry-After"]) <= 121
+        assert anonymous.get(LIST, REMOTE_ADDR="192.0.2.2").status_code == 401
+
+    def test_cannot_try_tokens_without_end(self, anonymous: Client) -> None:
+        statuses = [
+            anonymous.get(LIST, headers={"Authorization": f"Bearer a.b.{attempt}"}).status_code for attempt in range(6)
+        ]
+        assert statuses == [401, 401, 401, 401, 429, 429]
+
+    def test_do_not_get_in_the_way_of_a_consumer_at_their_address(self, anonymous: Client, caller: Caller) -> None:
+        while anonymous.get(LIST).status_code == 401:
+            pass
+        assert caller.get(LIST).status_code == 200
+
+    @pytest.mark.parametrize("proxies", [0, 1])
+    def test_gain_nothing_by_forging_where_they_come_from(self, anonymous: Client, settings: Any, proxies: int) -> None:
+        """Without a proxy the header means nothing; behind one, only what that one has added."""
+        settings.CONFIG = replace(settings.CONFIG, trusted_proxies=proxies)
+        statuses = [
+            anonymous.get(LIST, headers={"X-Forwarded-For": f"203.0.113.{attempt}, 192.0.2.7"}).status_code
+            for attempt in range(5)
+        ]
+        assert statuses == [401, 401, 401, 401, 429]
+
+    def test_with_a_revoked_key_are_strangers(self, caller: Caller, anonymous: Client) -> None:
+        keys.revoke(prefix=caller.key.prefix, now=timezone.now())
+        assert [caller.get(LIST).status_code for _ in range(5)] == [401, 401, 401, 401, 429]
+
+    @pytest.mark.parametrize("path", ["/health/live", "/api/schema", "/problems"])
+    def test_may_read_what_is_open(self, anonymous: Client, path: str) -> None:
+        while anonymous.get(LIST).status_code == 401:
+            pass
+        assert anonymous.get(path).status_code == 200
 
 
 @pytest.mark.django_db
@@ -114,8 +201,8 @@ class TestFreeAnswers:
         assert set(answers) == {304}
         look_up = Mock()
         monkeypatch.setattr("scraping.queries.page_of_matches", look_up)
-        rate_limit.limiter().take(caller.key.consumer.consumer_id, 3)
-        rate_limit.limiter().take(caller.key.consumer.consumer_id, 3)
+        rate_limit.limiter().take(str(caller.key.consumer.consumer_id), 3)
+        rate_limit.limiter().take(str(caller.key.consumer.consumer_id), 3)
         assert caller.get(LIST, If_None_Match=etag).status_code == 429
         look_up.assert_not_called()
 
@@ -125,6 +212,24 @@ class TestFreeAnswers:
         answers = [caller.get(LIST, If_None_Match=etag) for _ in range(33)]
         assert [answer.status_code for answer in answers[29:]] == [304, 304, 304, 429]
         assert [answer["X-RateLimit-Remaining"] for answer in answers[29:]] == ["2", "1", "0", "0"]
+
+    @pytest.mark.requirement("FR-027")
+    @pytest.mark.usefixtures("small_limits")
+    def test_of_usage_cost_nothing_and_say_what_the_headers_say(self, caller: Caller) -> None:
+        caller.get(LIST)
+        for _ in range(5):
+            response = caller.get("/api/v1/usage")
+            told = response.json()["limits"]
+            assert standing(response) == (200, "3", "2")
+            assert (told["per_minute"], told["remaining"]) == (3, 2)
+        while caller.get(LIST).status_code == 200:
+            pass
+        assert standing(caller.get("/api/v1/usage")) == (200, "3", "0")  # also when nothing is left
+
+    @pytest.mark.usefixtures("small_limits")
+    def test_of_usage_have_a_far_limit(self, caller: Caller) -> None:
+        statuses = [caller.get("/api/v1/usage").status_code for _ in range(34)]
+        assert statuses == [200] * 33 + [429]  # ten times the limit for nothing, then three that are paid for
 
 
 class TestRedisAway:
@@ -142,24 +247,44 @@ class TestRedisAway:
         assert [record.action for record in caplog.records] == ["redis_away"]
 
     @pytest.mark.fault
+    @pytest.mark.django_db
+    @pytest.mark.usefixtures("small_limits")
+    def test_every_address_answers_as_ever(
+        self, caller: Caller, anonymous: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        away = Limiter(f"redis://127.0.0.1:{free_port()}/0")
+        for place in ("apiauth.drf.limiter", "apiauth.api.guards.limiter"):
+            monkeypatch.setattr(place, lambda: away)
+        assert [caller.get(LIST).status_code for _ in range(4)] == [200, 200, 200, 429]
+        assert caller.get(LIST)["X-RateLimit-Limit"] == "3"
+        assert [anonymous.get(LIST).status_code for _ in range(5)] == [401, 401, 401, 401, 429]
+        asked = {"api_key": caller.issued.text}
+        assert anonymous.post("/token/generate-token", asked, content_type="application/json").status_code == 200
+
+    @pytest.mark.fault
+    @pytest.mark.fault_number(9)
     @pytest.mark.scaled
-    def test_a_frozen_redis_costs_a_quarter_of_a_second_once(self, redis_server: RedisServer, fallbacks) -> None:
+    @pytest.mark.requirement("FR-027")
+    @pytest.mark.parametrize("how", ["stopped", "frozen", "full"])
+    def test_costs_a_quarter_of_a_second_once_and_no_error(
+        self, redis_server: RedisServer, fallbacks: Callable[[], float], how: str
+    ) -> None:
         limiter = Limiter(redis_server.url)
-        assert limiter.take("acme", 100).rate_limit.remaining == 99
-        redis_server.pause()
-        try:
+        bucket = f"acme {how}"
+        assert limiter.take(bucket, 30).rate_limit.remaining == 29
+        before = fallbacks()
+        with out_of_order(redis_server, how):
             began = time.monotonic()
-            assert all(limiter.take("acme", 100).is_allowed for _ in range(20))
-            assert time.monotonic() - began < 2
+            assert all(limiter.take(bucket, 30).is_allowed for _ in range(20))
+            assert time.monotonic() - began < presence.REDIS_TIMEOUT_SECONDS + 0.75
             began = time.monotonic()
-            assert all(limiter.take("acme", 100).is_allowed for _ in range(20))
+            verdicts = [limiter.take(bucket, 30).is_allowed for _ in range(20)]
             assert time.monotonic() - began < presence.REDIS_TIMEOUT_SECONDS  # nobody asks Redis meanwhile
-            assert fallbacks() == 40
-        finally:
-            redis_server.resume()
+            assert verdicts == [True] * 10 + [False] * 10  # limited all the same
+            assert fallbacks() - before == 40
         wait_for(lambda: not presence.redis(redis_server.url).is_away(), seconds=10, what="Redis is found back")
-        assert limiter.take("acme", 100).is_allowed
-        assert fallbacks() == 40
+        assert limiter.take(bucket, 30).is_allowed
+        assert fallbacks() - before == 40
 
     @pytest.mark.scaled
     @pytest.mark.requirement("FR-027")
@@ -169,3 +294,30 @@ class TestRedisAway:
         assert other.take("shared", 2).is_allowed
         assert not one.take("shared", 2).is_allowed
         assert 1 <= one.peek("shared", 2).retry_after <= 61
+
+
+@contextmanager
+def out_of_order(server: RedisServer, how: str) -> Iterator[None]:
+    match how:
+        case "stopped":
+            server.stop()
+        case "frozen":
+            server.pause()
+        case "full":
+            set_memory(server, "1")
+    try:
+        yield
+    finally:
+        match how:
+            case "stopped":
+                server.start()
+            case "frozen":
+                server.resume()
+            case "full":
+                set_memory(server, "0")
+
+
+def set_memory(server: RedisServer, limit: str) -> None:
+    with redis.Redis.from_url(server.url) as client:
+        client.config_set("maxmemory-policy", "noeviction")
+        client.config_set("maxmemory", limit)

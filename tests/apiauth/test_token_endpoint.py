@@ -1,12 +1,20 @@
 """POST /token/generate-token."""
 
+from dataclasses import replace
+
 import pytest
+from django.db import OperationalError, connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apiauth import keys
-from apiauth.models import AccessLog
+from apiauth.api import guards
+from apiauth.models import AccessLog, ApiKey
+from tests.absence import known_to_be_away
 from tests.api_fixtures import Caller
+
+__all__ = ["known_to_be_away"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("FR-026")]
 PATH = "/token/generate-token"
@@ -29,8 +37,11 @@ class TestGenerateToken:
         caller.key.refresh_from_db()
         assert caller.key.last_used_at is not None
 
-    def test_takes_the_key_from_a_header(self, anonymous: Client, caller: Caller) -> None:
-        assert anonymous.post(PATH, headers={"X-API-Key": caller.issued.text}).status_code == 200
+    @pytest.mark.parametrize("kind", ["", "application/json", "application/x-www-form-urlencoded"])
+    def test_takes_the_key_from_a_header_without_a_body(self, anonymous: Client, caller: Caller, kind: str) -> None:
+        """curl -X POST and its -d '' name different kinds of nothing."""
+        headers = {"X-API-Key": caller.issued.text}
+        assert anonymous.generic("POST", PATH, content_type=kind, headers=headers).status_code == 200
 
     @pytest.mark.parametrize("key", ["", "nonsense", "vl_0_0", "\x00", "ü", "x" * 201, None, 7, [], {"a": 1}])
     def test_refuses_what_is_not_a_key(self, anonymous: Client, key: object) -> None:
@@ -65,6 +76,23 @@ class TestGenerateToken:
         assert response.status_code == status
         assert response.json()["type"].startswith("/problems/")
 
+    def test_gives_a_token_though_its_last_use_cannot_be_written(
+        self, anonymous: Client, caller: Caller, monkeypatch
+    ) -> None:
+        def busy(*_: object, **__: object) -> int:
+            raise OperationalError("database is locked")
+
+        monkeypatch.setattr(type(ApiKey.objects.all()), "update", busy)
+        assert ask(anonymous, caller.issued.text).status_code == 200
+
+    def test_says_when_it_can_be_asked_again_while_the_database_is_away(
+        self, anonymous: Client, caller: Caller, known_to_be_away
+    ) -> None:
+        response = ask(anonymous, caller.issued.text)
+        assert response.status_code == 503
+        assert int(response["Retry-After"]) >= 1
+        assert response["X-RateLimit-Limit"]
+
     def test_writes_the_access_log(self, anonymous: Client, caller: Caller) -> None:
         ask(anonymous, "nonsense")
         ask(anonymous, caller.issued.text)
@@ -73,11 +101,53 @@ class TestGenerateToken:
         assert (granted.response_status, granted.consumer) == (200, caller.key.consumer)
 
 
+class TestLimit:
+    @pytest.fixture(autouse=True)
+    def few(self, settings) -> None:
+        settings.CONFIG = replace(settings.CONFIG, rate_limit_tokens_per_minute=5)
+
+    def test_counts_every_attempt_of_an_address(self, anonymous: Client, caller: Caller) -> None:
+        answers = [ask(anonymous, caller.issued.text) for _ in range(4)]
+        assert [answer["X-RateLimit-Remaining"] for answer in answers] == ["4", "3", "2", "1"]
+        assert answers[0]["X-RateLimit-Limit"] == "5"
+        assert answers[0]["X-RateLimit-Reset"]
+        assert anonymous.post(PATH, b"{", content_type="application/json").status_code == 400
+        refused = ask(anonymous, caller.issued.text)
+        assert refused.status_code == 429
+        assert "asked for 5 tokens within a minute" in refused.json()["detail"]
+        assert 1 <= int(refused["Retry-After"]) <= 61
+        assert refused["X-RateLimit-Remaining"] == "0"
+        assert refused["Cache-Control"] == "no-store"
+        assert refused["Content-Type"] == "application/problem+json"
+        assert ask(anonymous, caller.issued.text, REMOTE_ADDR="203.0.113.9").status_code == 200
+
+    def test_counts_by_the_address_that_the_trusted_proxy_saw(
+        self, settings, anonymous: Client, caller: Caller
+    ) -> None:
+        settings.CONFIG = replace(settings.CONFIG, trusted_proxies=1)
+        statuses = [
+            ask(
+                anonymous,
+                caller.issued.text,
+                headers={"X-Forwarded-For": f"198.51.100.{number}, 203.0.113.{number % 2}"},
+            ).status_code
+            for number in range(12)
+        ]
+        assert statuses == [200] * 10 + [429] * 2
+
+    def test_of_one_consumer_is_not_anothers(self, anonymous: Client, caller: Caller) -> None:
+        """The token endpoint costs no quota of the API."""
+        for _ in range(5):
+            ask(anonymous, caller.issued.text)
+        assert caller.get("/api/v1/matches")["X-RateLimit-Remaining"] == "99"
+
+
 class TestGuessing:
     def test_is_stopped_after_ten_wrong_keys_from_an_address(self, anonymous: Client, caller: Caller) -> None:
         assert {ask(anonymous, "nonsense").status_code for _ in range(10)} == {401}
         stopped = ask(anonymous, "nonsense")
         assert stopped.status_code == 429
+        assert "10 wrong keys within a minute. Check the key, and try again in" in stopped.json()["detail"]
         assert 1 <= int(stopped["Retry-After"]) <= 61
         assert ask(anonymous, caller.issued.text).status_code == 429
         assert ask(anonymous, caller.issued.text, REMOTE_ADDR="203.0.113.9").status_code == 200
@@ -88,6 +158,31 @@ class TestGuessing:
             for number in range(12)
         ]
         assert answers[-1] == 429
+
+    def test_of_one_key_from_many_addresses_is_slowed_but_its_owner_is_not(
+        self, anonymous: Client, caller: Caller, monkeypatch, caplog
+    ) -> None:
+        monkeypatch.setattr(guards, "FAILURES_OF_A_KEY_PER_MINUTE", 12)
+        wrong = f"vl_{caller.key.prefix}.{'A' * 43}"
+        statuses = [ask(anonymous, wrong, REMOTE_ADDR=f"203.0.113.{number}").status_code for number in range(14)]
+        assert statuses == [401] * 12 + [429] * 2
+        slowed = ask(anonymous, wrong, REMOTE_ADDR="203.0.113.99")
+        assert 1 <= int(slowed["Retry-After"]) <= 61
+        assert ask(anonymous, caller.issued.text, REMOTE_ADDR="203.0.113.100").status_code == 200
+        assert caplog.text.count(f"guesses at the key {caller.key.prefix}") == 1
+        assert "A" * 43 not in caplog.text
+
+    def test_looks_the_same_whether_there_is_such_a_key_or_not(self, anonymous: Client, caller: Caller) -> None:
+        answers = [
+            ask(anonymous, f"vl_{prefix}.{'A' * 43}", REMOTE_ADDR="203.0.113.7")
+            for prefix in (caller.key.prefix, "0" * 12)
+        ]
+        known, unknown = ({**answer.json(), "request_id": ""} for answer in answers)
+        assert known == unknown
+        with CaptureQueriesContext(connection) as asked:
+            for prefix in (caller.key.prefix, "0" * 12):
+                keys.verify(f"vl_{prefix}.{'A' * 43}", timezone.now())
+        assert len(asked) == 2
 
     def test_right_keys_are_not_counted(self, anonymous: Client, caller: Caller) -> None:
         assert {ask(anonymous, caller.issued.text).status_code for _ in range(15)} == {200}

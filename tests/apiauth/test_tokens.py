@@ -1,5 +1,9 @@
 """Which tokens are accepted, over HTTP as a caller sees it."""
 
+import base64
+import hashlib
+import hmac
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -10,22 +14,35 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from apiauth import keys, principals, tokens
+from apiauth import keys, principals, signing, tokens
 from apiauth.models import Consumer
 from tests.api_fixtures import Caller
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("FR-026")]
 LIST = "/api/v1/matches"
+REQUIRED = ("exp", "iat", "aud", "iss", "sub", "jti", "key")
 
 
 def claims_of(caller: Caller) -> dict[str, Any]:
     return jwt.decode(caller.token, options={"verify_signature": False})
 
 
-def forge(caller: Caller, sign: str | None = None, algorithm: str = "HS256", without: str = "", **changes: Any) -> str:
+def forge(
+    caller: Caller,
+    *,
+    sign: str | None = None,
+    algorithm: str = "HS256",
+    without: str = "",
+    kid: str | None = None,
+    long: bool = False,
+    **changes: Any,
+) -> str:
+    """As the caller's token, but for this; HS512 wants a longer key than ours is."""
     claims = claims_of(caller) | changes
     claims.pop(without, None)
-    return jwt.encode(claims, django_settings.JWT_SIGNING_KEY if sign is None else sign, algorithm=algorithm)
+    signs = signing.ring().signs
+    text = (signs.text if sign is None else sign) * (3 if long else 1)
+    return jwt.encode(claims, text, algorithm=algorithm, headers={"kid": signs.id if kid is None else kid})
 
 
 def refused(response: Any) -> bool:
@@ -45,6 +62,17 @@ class TestWhatATokenSays:
         assert claims["consumer_id"] == str(caller.key.consumer.consumer_id)
         assert (claims["key"], claims["tier"], claims["scopes"]) == (caller.key.prefix, "standard", ["read"])
         assert claims["jti"]
+        assert jwt.get_unverified_header(caller.token) == {
+            "alg": "HS256",
+            "typ": "JWT",
+            "kid": signing.ring().signs.id,
+        }
+
+    def test_carries_no_secret(self, caller: Caller) -> None:
+        told = str(claims_of(caller)) + str(jwt.get_unverified_header(caller.token))
+        assert caller.issued.text.partition(".")[2] not in told
+        assert caller.key.secret_hash not in told
+        assert signing.ring().signs.text not in told
 
     def test_never_outlives_its_key(self, caller: Caller) -> None:
         now = timezone.now()
@@ -52,7 +80,7 @@ class TestWhatATokenSays:
         assert tokens.make(caller.key, now).expires_at == caller.key.expires_at
 
     def test_is_not_signed_with_the_key_of_sessions(self, caller: Caller) -> None:
-        assert django_settings.JWT_SIGNING_KEY != django_settings.SECRET_KEY
+        assert signing.ring().signs.text != django_settings.SECRET_KEY
 
 
 class TestRefusals:
@@ -67,37 +95,66 @@ class TestRefusals:
         assert refused(anonymous.get(LIST, headers={"Authorization": header}))
 
     @pytest.mark.parametrize(
-        "changes",
+        ("changes", "why"),
         [
-            {"exp": 1_700_000_000},
-            {"aud": "somebody-else"},
-            {"iss": "somebody-else"},
-            {"key": "000000000000"},
-            {"key": "\x00"},
-            {"key": 7},
-            {"key": {"a": "b"}},
-            {"iat": 99_999_999_999},
-            {"nbf": 99_999_999_999},
-            {"exp": "soon"},
-            *({"without": claim} for claim in ("exp", "iat", "aud", "iss", "sub", "jti", "key")),
+            ({"exp": 1_700_000_000}, "has expired"),
+            ({"aud": "somebody-else"}, "for another service"),
+            ({"aud": ["somebody-else"]}, "for another service"),
+            ({"iss": "somebody-else"}, "by another service"),
+            ({"key": "000000000000"}, "revoked or expired"),
+            ({"key": "\x00"}, "not one of ours"),
+            ({"key": 7}, "not one of ours"),
+            ({"key": {"a": "b"}}, "not one of ours"),
+            ({"iat": 99_999_999_999}, "not valid yet"),
+            ({"nbf": 99_999_999_999}, "not valid yet"),
+            ({"exp": "soon"}, "not one of ours"),
+            ({"sub": 7}, "not one of ours"),
+            ({"jti": 7}, "not one of ours"),
+            *(({"without": claim}, "lacks something") for claim in REQUIRED),
+            ({"sign": "another key that is just as long as the right one would be"}, "signature is not ours"),
+            ({"kid": "0123abcd"}, "not in use here, or no longer"),
+            ({"kid": ""}, "not in use here, or no longer"),
+            ({"sign": "", "algorithm": "none"}, "not signed the way ours are"),
+            ({"algorithm": "HS512", "long": True}, "not signed the way ours are"),
         ],
         ids=str,
     )
-    def test_of_wrong_and_missing_claims(self, caller: Caller, changes: dict[str, Any]) -> None:
+    def test_say_what_is_wrong_and_what_to_do(self, caller: Caller, changes: dict[str, Any], why: str) -> None:
         caller.token = forge(caller, **changes)
-        assert refused(caller.get(LIST))
+        response = caller.get(LIST)
+        assert refused(response)
+        assert why in response.json()["detail"]
+        assert (
+            "Get a new one at POST /token/generate-token" in response.json()["detail"]
+            or "Ask for" in response.json()["detail"]
+        )
 
-    def test_of_another_signature(self, caller: Caller) -> None:
-        caller.token = forge(caller, sign="another key that is just as long as the right one would be")
-        assert refused(caller.get(LIST))
+    @pytest.mark.filterwarnings("ignore::jwt.warnings.InsecureKeyLengthWarning")
+    def test_of_a_token_signed_with_the_other_kind_of_key(self, caller: Caller) -> None:
+        """RS256 named in the header, the signature an HMAC by what would be the public key: the old confusion."""
+        public = signing.ring().signs.text
+        header, body, _ = forge(caller).split(".")
+        header = base64.urlsafe_b64encode(json.dumps({"alg": "RS256", "typ": "JWT"}).encode()).rstrip(b"=").decode()
+        mac = hmac.new(public.encode(), f"{header}.{body}".encode(), hashlib.sha256).digest()
+        caller.token = f"{header}.{body}.{base64.urlsafe_b64encode(mac).rstrip(b'=').decode()}"
+        response = caller.get(LIST)
+        assert refused(response)
+        assert "not signed the way ours are" in response.json()["detail"]
 
-    def test_of_the_algorithm_none(self, caller: Caller) -> None:
-        caller.token = forge(caller, sign="", algorithm="none")
-        assert refused(caller.get(LIST))
+    def test_of_a_token_whose_claims_were_altered(self, caller: Caller) -> None:
+        assert caller.get(LIST).status_code == 200
+        header, _, signature = caller.token.split(".")
+        claims = claims_of(caller) | {"scopes": ["operate"], "exp": 99_999_999_999}
+        body = base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=").decode()
+        caller.token = f"{header}.{body}.{signature}"
+        response = caller.get(LIST)
+        assert refused(response)
+        assert "altered" in response.json()["detail"]
 
-    def test_of_another_algorithm(self, caller: Caller) -> None:
-        # HS512 wants a longer key than ours might be; only the refusal matters here.
-        caller.token = forge(caller, sign=django_settings.JWT_SIGNING_KEY * 3, algorithm="HS512")
+    @pytest.mark.parametrize("kid", [7, None, ["a"], {"a": "b"}])
+    def test_of_a_key_id_that_is_none(self, caller: Caller, kid: object) -> None:
+        header = base64.urlsafe_b64encode(json.dumps({"alg": "HS256", "kid": kid}).encode()).rstrip(b"=").decode()
+        caller.token = f"{header}.{caller.token.partition('.')[2]}"
         assert refused(caller.get(LIST))
 
     def test_of_a_revoked_key_at_once(self, caller: Caller) -> None:
@@ -125,7 +182,61 @@ class TestMemory:
             caller.get(LIST)
         assert not [query for query in asked if "apiauth_apikey" in query["sql"]]
 
+    def test_checks_a_signature_once_and_the_expiry_always(self, caller: Caller, monkeypatch) -> None:
+        tokens.forget()
+        checked: list[str] = []
+        decode = tokens._decoded
+        monkeypatch.setattr(tokens, "_decoded", lambda text, key: checked.append(text) or decode(text, key))
+        assert {tokens.read(caller.token) for _ in range(3)} == {caller.key.prefix}
+        assert checked == [caller.token]
+        end = claims_of(caller)["exp"] + tokens.CLOCK_LEEWAY_SECONDS
+        monkeypatch.setattr("apiauth.tokens.time.time", lambda: end - 0.1)
+        assert tokens.read(caller.token) == caller.key.prefix
+        assert len(checked) == 1
+        monkeypatch.setattr("apiauth.tokens.time.time", lambda: end)
+        tokens.read(caller.token)  # to PyJWT, whose clock is another, it is good still
+        assert len(checked) == 2
+
+    def test_forgets_tokens_when_the_signing_keys_change(self, caller: Caller, monkeypatch) -> None:
+        assert tokens.read(caller.token)
+        other = signing.Ring(
+            (signing.SigningKey("other", "another key that is just as long as the right one would be"),)
+        )
+        monkeypatch.setattr(signing, "ring", lambda look_now=False: other)
+        with pytest.raises(tokens.BadTokenError):
+            tokens.read(caller.token)
+
+    def test_is_bounded(self, caller: Caller, monkeypatch) -> None:
+        tokens.forget()
+        monkeypatch.setattr(tokens, "MEMORY_ENTRIES", 3)
+        now = timezone.now()
+        for _ in range(5):
+            tokens.read(tokens.make(caller.key, now).text)
+        assert len(tokens._memory._known) == 3
+
     def test_takes_scopes_from_the_database_and_not_from_the_token(self, caller: Caller) -> None:
         caller.token = forge(caller, scopes=["read", "operate"], tier="premium")
         assert caller.post(f"{LIST}/1/pause").status_code == 403
         assert caller.get(LIST)["X-RateLimit-Limit"] == "100"
+
+
+class TestRotation:
+    def test_ends_the_tokens_of_the_old_key_with_it(self, caller: Caller) -> None:
+        """The token was made for a day, before anybody thought of rotating its key."""
+        now = timezone.now()
+        new = keys.rotate(prefix=caller.key.prefix, overlap=timedelta(hours=1), now=now)
+        assert caller.get(LIST).status_code == 200
+        principal = principals.find(caller.key.prefix)
+        assert principal is not None
+        assert principal.may_enter(now + timedelta(minutes=59))
+        assert not principal.may_enter(now + timedelta(hours=1))
+        type(caller.key).objects.filter(pk=caller.key.pk).update(expires_at=now)
+        principals.forget()
+        assert refused(caller.get(LIST))
+        caller.token = tokens.make(new.key, now).text
+        assert caller.get(LIST).status_code == 200
+
+    def test_without_overlap_ends_them_at_once(self, caller: Caller) -> None:
+        assert caller.get(LIST).status_code == 200
+        keys.rotate(prefix=caller.key.prefix, overlap=timedelta(0), now=timezone.now())
+        assert refused(caller.get(LIST))

@@ -75,7 +75,9 @@ class TestArguments:
         parser = argparse.ArgumentParser()
         load(name).add_arguments(parser)
         assert load(name).SUMMARY
-        length = {"recovery": "times", "soak": "minutes", "accuracy": "speed", "night": "seeds"}.get(name, "seconds")
+        length = {"recovery": "times", "soak": "minutes", "load": "minutes", "accuracy": "speed", "night": "seeds"}.get(
+            name, "seconds"
+        )
         others = [] if name == "accuracy" else ["--matches", "5"]  # it plays what was recorded
         assert getattr(parser.parse_args([f"--{length}", "3", *others]), length) == 3
 

@@ -194,7 +194,7 @@ class TestSitesOfTheStadium:
     def sync(self, sites: list[str] | None, *, is_reset: bool = False) -> set[str]:
         entries = source_file.read(PROJECT_ROOT / "config" / "sources.yaml")
         found = source_file.sync(entries, stadium_url=self.URL, stadium_sites=sites, is_reset=is_reset, now=NOW)
-        return {source.key for source in found if source.is_enabled}
+        return {source.key for source in found if source.is_enabled and not source.is_pushed}
 
     def test_only_what_it_shows_is_enabled(self) -> None:
         assert self.sync(["crex", "espncricinfo"]) == {"crex", "espncricinfo"}
@@ -210,3 +210,32 @@ class TestSitesOfTheStadium:
 
     def test_one_that_does_not_say_has_all(self) -> None:
         assert {"crex", "sofascore", "espn"} <= self.sync(None)
+
+
+class TestWhatIsSentIn:
+    """The one source without a site: it has no adapter, no address that moves, and nothing to be watched."""
+
+    def test_is_there_and_enabled_with_or_without_a_stadium(self) -> None:
+        for stadium in ("", STADIUM):
+            source = sync(self.own_entry(), stadium=stadium)
+            assert (source.is_pushed, source.is_enabled) == (True, True)
+            assert source.base_url == "https://sent-in.invalid"
+        assert not ScrapeJob.objects.filter(kind=JobKind.WATCH).exists()
+
+    def test_is_believed_less_than_any_site_that_is_read(self) -> None:
+        others = [one for one in self.entries() if one.domain_id != "pushed"]
+        assert 0 < self.own_entry().precedence_weight < min(one.precedence_weight for one in others)
+
+    def test_stays_switched_off_where_an_operator_did_that(self) -> None:
+        sync(self.own_entry())
+        Source.objects.update(is_enabled=False)
+        assert not sync(self.own_entry()).is_enabled
+        assert sync(self.own_entry(), reset=True).is_enabled
+
+    @staticmethod
+    def entries() -> list[SourceEntry]:
+        return source_file.read(PROJECT_ROOT / "config" / "sources.yaml")
+
+    def own_entry(self) -> SourceEntry:
+        (found,) = [one for one in self.entries() if one.domain_id == "pushed"]
+        return found

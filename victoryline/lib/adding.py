@@ -15,13 +15,25 @@ ROWS_AT_ONCE = 200
 
 
 def add_up(
-    model: type[Model], *, by: Sequence[str], sums: Sequence[str], rows: Mapping[tuple[Any, ...], Sequence[int]]
+    model: type[Model],
+    *,
+    by: Sequence[str],
+    sums: Sequence[str],
+    rows: Mapping[tuple[Any, ...], Sequence[float]],
+    most: Sequence[str] = (),
 ) -> int:
-    """Add to the rows that `by` tells apart (a unique key of the model) the numbers of `sums`; how many rows."""
-    fields = [_field(model, name) for name in (*by, *sums)]
+    """Add to the rows that `by` tells apart (a unique key of the model) the numbers of `sums`; how many rows.
+
+    Of those of `most`, which come after them, the larger one stays.
+    """
+    fields = [_field(model, name) for name in (*by, *sums, *most)]
     table = f'"{model._meta.db_table}"'  # noqa: SLF001 - it is public, for all its name
     columns = [f'"{field.column}"' for field in fields]
-    added = ", ".join(f"{column} = {table}.{column} + excluded.{column}" for column in columns[len(by) :])
+    first_most = len(by) + len(sums)
+    added = ", ".join(
+        [f"{column} = {table}.{column} + excluded.{column}" for column in columns[len(by) : first_most]]
+        + [_larger(table, column) for column in columns[first_most:]]
+    )
     for part in _parts(sorted(rows)):
         values = ", ".join(f"({', '.join(['%s'] * len(fields))})" for _ in part)
         statement = (
@@ -31,6 +43,11 @@ def add_up(
         with connection.cursor() as cursor:
             cursor.execute(statement, [value for key in part for value in _prepared(fields, (*key, *rows[key]))])
     return len(rows)
+
+
+def _larger(table: str, column: str) -> str:
+    """In words that both databases know: GREATEST is PostgreSQL's alone."""
+    return f"{column} = CASE WHEN excluded.{column} > {table}.{column} THEN excluded.{column} ELSE {table}.{column} END"
 
 
 def _field(model: type[Model], name: str) -> Field[Any, Any]:

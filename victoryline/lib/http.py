@@ -6,16 +6,17 @@ Nothing here may import rest_framework.views: that module loads the classes name
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple
 
 from django.http import HttpRequest
 from django.utils.http import parse_etags
 from rest_framework.request import Request
 
+# What lives under these addresses is for programs: errors are problem documents, pages of other sites may be let in.
+API_PREFIXES = ("/api/", "/cricket-data", "/token/", "/health", "/status", "/metrics")
 
-@dataclass(frozen=True)
-class RateLimit:
+
+class RateLimit(NamedTuple):
     """Where a consumer stands. `reset_at` is a Unix time."""
 
     limit: int
@@ -28,13 +29,6 @@ class RateLimit:
             "X-RateLimit-Remaining": str(self.remaining),
             "X-RateLimit-Reset": str(self.reset_at),
         }
-
-
-@runtime_checkable
-class Revalidated(Protocol):
-    """A view that can tell cheaply that the caller has the present answer already; such an answer costs no quota."""
-
-    def is_unchanged(self, request: Request) -> bool: ...
 
 
 def has_etag(request: HttpRequest | Request, etag: str) -> bool:

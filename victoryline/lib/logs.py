@@ -21,6 +21,7 @@ from victoryline.env import Config
 from victoryline.lib.redaction import redact
 
 FIRST_KEYS = ("ts", "level", "service", "logger", "event", "action")
+MANY_LINES = ("exception", "stack", "stack_trace")
 _process: dict[str, Any] = {}
 
 
@@ -94,7 +95,8 @@ def formatter(format: str) -> logging.Formatter:
     if format == "json":
         ending += [_explain_exception, _redact, _order, structlog.processors.JSONRenderer(serializer=_dumps)]
     else:
-        ending += [_redact, structlog.dev.ConsoleRenderer(colors=False, event_key="event", timestamp_key="ts")]
+        for_people = structlog.dev.ConsoleRenderer(colors=False, event_key="event", timestamp_key="ts")
+        ending += [_redact, _on_one_line, for_people]
     return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=_before(foreign=True), processors=ending)
 
 
@@ -148,6 +150,14 @@ def _explain_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict
 
 def _redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     return {key: redact(key, value) for key, value in event.items()}
+
+
+def _on_one_line(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Text of strangers must not begin a line of its own, nor paint the terminal. (JSON escapes both anyway.)"""
+    for name, value in event.items():
+        if isinstance(value, str) and name not in MANY_LINES and not value.isprintable():
+            event[name] = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in value)
+    return event
 
 
 def _order(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

@@ -1,6 +1,7 @@
 """Errors of the API in one shape: RFC 9457 problem documents, each with what happened and what to do next.
 
-`type` is a relative reference such as /problems/not-found; docs/api.md explains each of them.
+`type` is a relative reference such as /problems/not-found, and a page there explains it; `code` is its last word alone,
+for programs. The kinds are a table: `problem_kinds`.
 """
 
 from __future__ import annotations
@@ -10,35 +11,20 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, UnreadablePostError
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 
 from victoryline.lib import presence
-from victoryline.lib.request_id import request_id_of
+from victoryline.lib.problem_kinds import KINDS, of_status
+from victoryline.lib.request_id import printable, request_id_of
 
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5
-
-# status: (type, title)
-KINDS: dict[int, tuple[str, str]] = {
-    400: ("bad-request", "The request is not understood"),
-    401: ("unauthorized", "A valid token is needed"),
-    403: ("forbidden", "The token does not allow this"),
-    404: ("not-found", "There is no such thing here"),
-    405: ("method-not-allowed", "This address does not take that method"),
-    406: ("not-acceptable", "The wanted format is not offered"),
-    409: ("conflict", "The present state does not allow this"),
-    413: ("payload-too-large", "The body is too large"),
-    415: ("unsupported-media-type", "The body is in a format that is not read here"),
-    429: ("too-many-requests", "The limit of requests is reached"),
-    500: ("internal-error", "Something went wrong on our side"),
-    503: ("unavailable", "The answer is not available now"),
-}
 
 
 class ApiProblem(exceptions.APIException):
@@ -76,6 +62,10 @@ class PayloadTooLarge(ApiProblem):
     status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
 
 
+class TooManyRequests(ApiProblem):
+    status_code = status.HTTP_429_TOO_MANY_REQUESTS
+
+
 class TooStale(ApiProblem):
     status_code = status.HTTP_503_SERVICE_UNAVAILABLE
     kind = "too-stale"
@@ -98,22 +88,18 @@ class StoreAway(ApiProblem):
         )
 
 
-TITLES = {
-    "bad-parameter": "A parameter has a value that can't be used",
-    "too-stale": "The data is older than you accept",
-    "insufficient-memory": "Insufficient memory resources",
-}
-
-
 def document(
-    request: HttpRequest, code: int, detail: str, *, kind: str = "", extensions: Mapping[str, Any] | None = None
+    request: HttpRequest, status: int, detail: str, *, kind: str = "", extensions: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    word, title = KINDS.get(code, KINDS[500] if code >= 500 else KINDS[400])
+    word = kind or of_status(status)
+    known = KINDS[word if word in KINDS else of_status(status)]
     return {
-        "type": f"/problems/{kind or word}",
-        "title": TITLES.get(kind, title),
-        "status": code,
+        "type": f"/problems/{word}",
+        "title": known.title,
+        "status": status,
+        "code": word,
         "detail": detail,
+        "what_to_do": known.advice,
         "instance": request.path,
         "request_id": request_id_of(request),
         **(extensions or {}),
@@ -134,9 +120,8 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response 
         extensions["retry_after"] = retry_after
     if challenge := getattr(problem, "auth_header", ""):
         headers["WWW-Authenticate"] = challenge
-    body = document(
-        request, problem.status_code, _sentence(problem), kind=getattr(problem, "kind", ""), extensions=extensions
-    )
+    sentence = _sentence(problem, request)
+    body = document(request, problem.status_code, sentence, kind=getattr(problem, "kind", ""), extensions=extensions)
     return Response(body, status=problem.status_code, headers=headers, content_type=MEDIA_TYPE)
 
 
@@ -148,6 +133,10 @@ def _as_api_exception(error: Exception) -> exceptions.APIException | None:
             return exceptions.NotFound("There is nothing at this address. The addresses are listed at /api/docs.")
         case PermissionDenied():
             return exceptions.PermissionDenied()
+        case RequestDataTooBig():
+            return PayloadTooLarge("The body is larger than we read.")
+        case BadRequest() | SuspiciousOperation() | UnreadablePostError():
+            return exceptions.ParseError("The request can't be read. Check its address, headers and body.")
         case OperationalError() | InterfaceError():
             presence.database.report(error)
             logger.warning("The database can't be reached: %s", error, extra={"action": "api_store_away"})
@@ -161,7 +150,7 @@ def _retry_after(problem: exceptions.APIException) -> int | None:
     return None if wait is None else max(1, math.ceil(wait))
 
 
-def _sentence(problem: exceptions.APIException) -> str:
+def _sentence(problem: exceptions.APIException, request: HttpRequest) -> str:
     match problem:
         case exceptions.NotAuthenticated():
             return "Send a token: `Authorization: Bearer <token>`. POST /token/generate-token gives one for an API key."
@@ -169,6 +158,12 @@ def _sentence(problem: exceptions.APIException) -> str:
             return f"You have used up your requests for now. Try again in {_retry_after(problem) or 60} s."
         case exceptions.ValidationError():
             return "Some values can't be used; `invalid` names each of them."
+        case exceptions.MethodNotAllowed():
+            method = printable(request.method or "", 20)
+            return f"This address does not take {method}; the header `Allow` says what it takes."
+        case exceptions.UnsupportedMediaType():
+            sent = printable(request.META.get("CONTENT_TYPE", ""), 100)
+            return f"The body is {sent or 'of no named type'}; only application/json is read here."
     return str(problem.detail)
 
 

@@ -20,7 +20,7 @@ LOOKS: tuple[Look, ...] = (
         r"\g<scheme>***:***@",
     ),
     (re.compile(r"\b(?P<kind>bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE), r"\g<kind> ***"),
-    (re.compile(r"\bvl_[0-9a-f]{12}_[A-Za-z0-9_-]{43}"), HIDDEN),  # our own API keys
+    (re.compile(r"\bvl_[0-9a-f]{12}[._][A-Za-z0-9_-]{8,256}"), HIDDEN),  # our own API keys, of both forms
     (re.compile(r"\beyJ[A-Za-z0-9_-]{8,4096}\.[A-Za-z0-9_-]{1,8192}\.[A-Za-z0-9_-]*"), HIDDEN),
     (
         re.compile(

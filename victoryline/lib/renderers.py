@@ -13,9 +13,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-from victoryline.lib.problems import PayloadTooLarge
-
-MAX_BODY_BYTES = 256 * 1024
+from victoryline.lib import bodies
 
 
 class OrjsonRenderer(BaseRenderer):
@@ -40,13 +38,14 @@ class OrjsonParser(BaseParser):
     """Rejects what Python's own parser would choke on: bottomless nesting, lone surrogates, endless bodies."""
 
     media_type = "application/json"
+    most_bytes = bodies.MAX_BODY_BYTES
 
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        body = stream.read(MAX_BODY_BYTES + 1)
-        if len(body) > MAX_BODY_BYTES:
-            raise PayloadTooLarge(f"The body may hold {MAX_BODY_BYTES // 1024} KB at most.")
+        request: Request | None = (parser_context or {}).get("request")
+        declared = str(request.META.get("CONTENT_LENGTH") or "") if request is not None else ""
+        body = bodies.read(stream, declared, most=self.most_bytes)
         try:
             return orjson.loads(body)
         except orjson.JSONDecodeError as error:

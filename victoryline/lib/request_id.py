@@ -1,13 +1,14 @@
 """One id for a request: on its answer, in its log lines, in its problem document, in the access log.
 
-Every refusal and failure has one line in the log, so that whoever is told an id finds what it stands for.
+Every refusal and failure has one line in the log, so that whoever is told an id finds what it stands for: this one, or
+where requests are traced, the longer one of the trace.
 """
 
 from __future__ import annotations
 
 import logging
+import random
 import re
-import uuid
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
@@ -17,6 +18,7 @@ from victoryline.lib.logs import bound
 logger = logging.getLogger("victoryline.requests")
 
 HEADER = "X-Request-Id"
+_random = random.Random()  # noqa: S311  an id has to be unlike all others, not a secret; the kernel is asked for secrets
 # A caller's own id is welcome when it can do no harm in a log line, a header or a column.
 SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -29,7 +31,7 @@ class RequestIdMiddleware:
         request_id = request_id_of(request)
         with bound(request_id=request_id):
             response = self.get_response(request)
-            if response.status_code >= 400:
+            if response.status_code >= 400 and not getattr(request, "is_traced", False):
                 _note(request, response.status_code)
         response.headers[HEADER] = request_id
         return response
@@ -66,6 +68,6 @@ def request_id_of(request: HttpRequest) -> str:
     known: str | None = getattr(request, "request_id", None)
     if known is None:
         offered = request.headers.get(HEADER, "")
-        known = offered if SANE.fullmatch(offered) else uuid.uuid4().hex
+        known = offered if SANE.fullmatch(offered) else f"{_random.getrandbits(128):032x}"
         request.request_id = known  # type: ignore[attr-defined]
     return known

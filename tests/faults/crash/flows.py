@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import Count, F, Q, Sum
 from django.utils import timezone
 
-from scraping import identity, jobs, journal, policies
+from scraping import identity, jobs, journal, policies, submissions
 from scraping.engine import Engine
 from scraping.errors import Gone, Transient
 from scraping.models import (
@@ -29,16 +29,20 @@ from scraping.models import (
     ScrapeTask,
     Snapshot,
     Source,
+    Submission,
+    SubmissionState,
     TaskState,
     TaskTransition,
 )
-from scraping.payloads import Resource
+from scraping.payloads import Innings, Resource, Status, Team, Teams
 from scraping.polling import poll
 from scraping.reading.reader import Reader
 from scraping.resilience.backoff import RetryPolicy
 from scraping.scheduler.due import open_due_tasks
 from scraping.scheduler.rescue import rescue_expired
+from scraping.scheduler.submissions import open_submission_tasks
 from scraping.scrape import scrape
+from scraping.sent import SentEvent, SentMatch
 from tests.faults.crash.plain_reader import PlainReader
 
 Ready = Callable[[], None]
@@ -208,6 +212,38 @@ def whole(ready: Ready) -> None:
     scrape(task.pk, worker)
 
 
+def submitting(ready: Ready) -> None:
+    """A partner's post, written down."""
+    ready()
+    submit(timezone.now().isoformat())
+
+
+def submitted(ready: Ready) -> None:
+    """Two that wait are put into their match by one task."""
+    for number in range(2):
+        submit(f"{timezone.now().isoformat()} {number}")
+    open_submission_tasks(timezone.now())
+    task = ScrapeTask.objects.get(resource=Resource.SUBMISSION, state__in=OPEN_STATES)
+    worker = engine()
+    ready()
+    scrape(task.pk, worker)
+
+
+def submit(key: str) -> None:
+    """A run and a ball more than before, each time."""
+    runs, now = Submission.objects.count() + 1, timezone.now()
+    body = SentMatch(
+        match_id="ken-nep",
+        captured_at=now,
+        status=Status.LIVE,
+        teams=Teams(team_a=Team(name="Kenya"), team_b=Team(name="Nepal")),
+        innings=(Innings(number=1, team="team_a", runs=runs, wickets=0, overs=f"{runs // 6}.{runs % 6}"),),
+        events=(SentEvent(id=f"1-{runs}", kind="runs", runs=1),),
+    )
+    sender = submissions.Sender("partner", "Partner")
+    submissions.accept([body], sender=sender, key=key, body_hash=key[:64], now=now)
+
+
 FLOWS: dict[str, Callable[[Ready], None]] = {
     flow.__name__: flow
     for flow in (
@@ -225,6 +261,8 @@ FLOWS: dict[str, Callable[[Ready], None]] = {
             discovery,
             job,
             whole,
+            submitting,
+            submitted,
         ),
     )
 }
@@ -243,6 +281,7 @@ def recover() -> None:
         Breaker.objects.update(open_until=timezone.now())
         MatchRef.objects.update(next_poll_at=timezone.now())
         open_due_tasks(timezone.now())
+        open_submission_tasks(timezone.now())
         for ref in MatchRef.objects.filter(events_through__lt=F("events_seen")):
             open_task(ref, Resource.COMMENTARY)
         ScrapeTask.objects.filter(state=TaskState.PENDING).update(run_at=timezone.now())
@@ -272,8 +311,10 @@ def traces() -> dict[str, Any]:
             Scraper,
             ScrapeJob,
             JobItem,
+            Submission,
         )
     }
+    counted["submitted"] = Submission.objects.exclude(state=SubmissionState.ACCEPTED).count()
     counted |= Match.objects.aggregate(
         sequences=Sum("sequence"),
         scrapes=Sum("total_scrapes"),

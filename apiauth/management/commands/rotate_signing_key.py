@@ -1,0 +1,58 @@
+"""Lets a new key sign the tokens; the tokens of the old one stay good until they end."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from apiauth import signing
+from apiauth.management import words
+
+BY_HAND = """\
+The signing key comes from the environment (JWT_SIGNING_KEY), so it is rotated there. Nothing was changed. With several
+web processes, in three steps, so that none of them meets a token that it can't check:
+  1. Everywhere: JWT_PREVIOUS_KEYS={new}{more}
+     and restart. The new key verifies now; the old one still signs.
+  2. Everywhere: JWT_SIGNING_KEY={new}
+     JWT_PREVIOUS_KEYS=<the old JWT_SIGNING_KEY>{more}
+     and restart. The new key signs.
+  3. After {hours} hours, when the last token of the old key has ended: take the old key out of JWT_PREVIOUS_KEYS.
+Has the old key leaked, do step 2 alone, without the old key: all tokens end, consumers get new ones with their keys.
+The key above is new and was stored nowhere; keep it as you keep your other secrets."""
+
+
+class Command(BaseCommand):
+    help = "Let a new key sign the API's tokens. No token ends before its time, and nothing has to be restarted."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--end-tokens",
+            action="store_true",
+            help="For a key that has leaked: the old ones verify nothing any more, so every token ends now.",
+        )
+        words.add_actor(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        hours = settings.CONFIG.token_lifetime_hours
+        if signing.is_from_environment():
+            more = ",<what stands there now>" if settings.JWT_PREVIOUS_KEYS else ""
+            self.stdout.write(BY_HAND.format(new=signing.new_key(), more=more, hours=hours))
+            return
+        try:
+            ends = options["end_tokens"]
+            ring = signing.rotate_file(timezone.now(), keeps_old=not ends, actor=words.actor_of(options))
+        except (OSError, ValueError) as error:
+            raise CommandError(f"Nothing was changed: {error}") from error
+        fate = (
+            f"Tokens of {ring.keys[1].id} stay good until they end, {hours} hours at most."
+            if len(ring.keys) > 1
+            else "All tokens made before have ended; consumers get new ones with their keys."
+        )
+        self.stdout.write(
+            f"Tokens are signed with the key {ring.signs.id} from now on; web processes notice within a second. {fate} "
+            f"Kept in {settings.JWT_SIGNING_KEY_FILE}: {len(ring.keys)} of them."
+        )

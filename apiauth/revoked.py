@@ -1,0 +1,72 @@
+"""Keys that ended a moment ago, noted in Redis for those who can't ask the database.
+
+Guards against a key that was revoked just before the database went away, or while only this process can't reach it:
+what is remembered of the key would be good for ten minutes more. Nothing here raises: the database is the truth, this
+is a note beside it, and without Redis there is no note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from django.conf import settings
+from redis import Redis
+from redis.exceptions import RedisError
+
+from victoryline.lib import presence
+
+# Longer than anybody trusts what it remembers of a key (principals.AWAY_SECONDS).
+LIFETIME_SECONDS = 3600
+NAME = "victoryline:revoked:"
+
+
+def note(prefixes: Iterable[str]) -> bool:
+    """Whether it is written down where all can see it."""
+    names = [NAME + prefix for prefix in prefixes]
+    if not names or _is_away():
+        return False
+    try:
+        pipeline = _client(settings.CONFIG.redis_url).pipeline(transaction=False)
+        for name in names:
+            pipeline.set(name, 1, ex=LIFETIME_SECONDS)
+        pipeline.execute()
+    except (RedisError, OSError) as error:
+        _report(error)
+        return False
+    return True
+
+
+def take_back(prefixes: Iterable[str]) -> None:
+    """Its consumer is active again."""
+    names = [NAME + prefix for prefix in prefixes]
+    if not names or _is_away():
+        return
+    try:
+        _client(settings.CONFIG.redis_url).delete(*names)
+    except (RedisError, OSError) as error:
+        _report(error)
+
+
+def is_noted(prefix: str) -> bool:
+    if _is_away():
+        return False
+    try:
+        return bool(_client(settings.CONFIG.redis_url).exists(NAME + prefix))
+    except (RedisError, OSError) as error:
+        _report(error)
+        return False
+
+
+@cache
+def _client(url: str) -> Redis:
+    return Redis.from_url(url, **presence.BOUNDED)
+
+
+def _is_away() -> bool:
+    url = settings.CONFIG.redis_url
+    return not url or presence.redis(url).is_away()
+
+
+def _report(error: Exception) -> None:
+    presence.redis(settings.CONFIG.redis_url).report(error)

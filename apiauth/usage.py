@@ -1,0 +1,116 @@
+"""What consumers asked of us, from the sums by the hour: for themselves, for the admin's charts, for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, TypeVar
+
+from django.db.models import Max, QuerySet, Sum
+from django.db.models.functions import TruncDay
+
+from apiauth.models import UsageHour
+
+Key = TypeVar("Key")
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+DAYS_TOLD = 30
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The columns of UsageHour, added up."""
+
+    requests: int = 0
+    not_modified: int = 0
+    throttled: int = 0
+    refused: int = 0
+    failed: int = 0
+    duration_ms_total: int = 0
+    duration_ms_most: int = 0
+    aged: int = 0
+    age_seconds_total: float = 0.0
+    age_seconds_most: float = 0.0
+
+    @property
+    def answered(self) -> int:
+        """Requests that were given what they asked for, in full."""
+        return self.requests - self.not_modified - self.throttled - self.refused - self.failed
+
+    @property
+    def mean_ms(self) -> float | None:
+        return self.duration_ms_total / self.requests if self.requests else None
+
+    @property
+    def mean_age_seconds(self) -> float | None:
+        return self.age_seconds_total / self.aged if self.aged else None
+
+    @property
+    def most_age_seconds(self) -> float | None:
+        return self.age_seconds_most if self.aged else None
+
+
+NOTHING = Sums()
+COLUMNS = tuple(field.name for field in fields(Sums))
+ADDED: dict[str, Any] = {
+    f"all_{name}": (Max if name.endswith("_most") else Sum)(name) for name in COLUMNS
+}  # not under the columns' own names: an aggregate may not hide a field
+
+
+def hours(since: datetime, until: datetime, *, consumer: int | None = None) -> dict[datetime, Sums]:
+    """By the hour (UTC), those in which something was asked; `since` is the beginning of one."""
+    return _grouped(_rows(since, until, consumer), "hour")
+
+
+def days(since: datetime, until: datetime, *, consumer: int | None = None) -> dict[date, Sums]:
+    rows = _rows(since, until, consumer).annotate(day=TruncDay("hour", tzinfo=UTC))
+    return {day.date(): sums for day, sums in _grouped(rows, "day").items()}
+
+
+def routes(since: datetime, until: datetime, *, consumer: int | None = None) -> dict[str, Sums]:
+    """By the name of the address, the most asked first."""
+    return _by_requests(_grouped(_rows(since, until, consumer), "route"))
+
+
+def consumers(since: datetime, until: datetime) -> dict[str, Sums]:
+    """By the consumer's name, the busiest first."""
+    return _by_requests(_grouped(_rows(since, until, None), "consumer__name"))
+
+
+def total(since: datetime, until: datetime, *, consumer: int | None = None) -> Sums:
+    found = _rows(since, until, consumer).aggregate(**ADDED)
+    return Sums(*(found[f"all_{name}"] or 0 for name in COLUMNS))
+
+
+def added(several: Sequence[Sums]) -> Sums:
+    """As if they were one."""
+    columns = {name: [getattr(sums, name) for sums in several] for name in COLUMNS}
+    return Sums(
+        **{name: (max(found, default=0) if name.endswith("_most") else sum(found)) for name, found in columns.items()}
+    )
+
+
+def hour_of(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def day_of(moment: datetime) -> datetime:
+    return hour_of(moment).replace(hour=0)
+
+
+def month_of(moment: datetime) -> datetime:
+    return day_of(moment).replace(day=1)
+
+
+def _rows(since: datetime, until: datetime, consumer: int | None) -> QuerySet[UsageHour]:
+    rows = UsageHour.objects.filter(hour__gte=since, hour__lte=until)
+    return rows if consumer is None else rows.filter(consumer=consumer)
+
+
+def _grouped(rows: QuerySet[UsageHour], by: str) -> dict[Any, Sums]:
+    found = rows.order_by(by).values_list(by).annotate(**ADDED)
+    return {key: Sums(*sums) for key, *sums in found}
+
+
+def _by_requests(found: dict[Key, Sums]) -> dict[Key, Sums]:
+    return dict(sorted(found.items(), key=lambda item: -item[1].requests))

@@ -1,0 +1,19 @@
+"""A yardstick: Django with nothing in it. One view, no middleware, the same text for everybody."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.core.wsgi import get_wsgi_application
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+
+TEXT = b'{"id": 1, "filler": "' + b"x" * 1000 + b'"}'  # about as long as a match
+
+
+def answer(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(TEXT, content_type="application/json")
+
+
+urlpatterns = [path("bare", answer)]
+settings.configure(DEBUG=False, ALLOWED_HOSTS=["127.0.0.1"], ROOT_URLCONF=__name__, SECRET_KEY="nothing is signed")  # noqa: S106
+application = get_wsgi_application()

@@ -1,0 +1,97 @@
+"""A web server as a bench sees it: the server software, processes and threads that ours has, with any application."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+from benchmarks.cpu import CpuMark, tree
+from benchmarks.errors import BenchError
+from benchmarks.progress import wait_until
+from benchmarks.sides import wire
+from tests.servers import free_port
+from victoryline.env import PROJECT_ROOT, load
+from victoryline.lib.processes import end_group, spawn
+
+OURS = "victoryline.wsgi:application"
+START_SECONDS = 60.0
+STOP_SECONDS = 15.0
+
+
+class Web:
+    def __init__(self, name: str, application: str, *, env: Mapping[str, str], folder: Path, ready: str) -> None:
+        """`ready` is an address that it answers with 200 once it is up."""
+        self.name, self.port = name, free_port()
+        self._application, self._env, self._folder, self._ready = application, dict(env), folder, ready
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return "127.0.0.1", self.port
+
+    def command(self) -> list[str]:
+        """As `manage.py run` starts ours, to the last option; only the application may be another."""
+        from victoryline.embedded import web_command
+
+        words = web_command(load({"PORT": str(self.port), "HOST": "127.0.0.1"}))
+        if OURS not in words:
+            raise BenchError(f"{OURS} is no longer what the web process serves: {' '.join(words)}")
+        return [self._application if word == OURS else word for word in words]
+
+    def __enter__(self) -> Self:
+        with self.log.open("ab") as log:
+            self.process = spawn(self.command(), env=self._env, cwd=PROJECT_ROOT, stdout=log, stderr=log)
+        try:
+            wait_until(self._is_up, seconds=START_SECONDS, what=f"{self.name} answers")
+        except BenchError as error:
+            self.close()
+            raise BenchError(f"{error}\n{self.log.read_text(errors='replace')[-3000:]}") from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def log(self) -> Path:
+        return self._folder / f"{self.name}.log"
+
+    def close(self) -> None:
+        """In good order: what it has not written yet, it writes now."""
+        process, self.process = self.process, None
+        if process is not None:
+            self._signal(process, signal.SIGCONT)
+            process.terminate()
+            end_group(process, grace_seconds=STOP_SECONDS)
+
+    def freeze(self) -> None:
+        """Stop it where it stands: while others take their turn it costs them nothing."""
+        if self.process is not None:
+            self._signal(self.process, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        if self.process is not None:
+            self._signal(self.process, signal.SIGCONT)
+
+    def pids(self) -> list[psutil.Process]:
+        return tree(self.process.pid) if self.process is not None else []
+
+    def mark(self, others: Mapping[str, int]) -> CpuMark:
+        return CpuMark.of({"server": self.pids(), **{name: tree(pid) for name, pid in others.items()}})
+
+    def _is_up(self) -> bool:
+        if self.process is not None and self.process.poll() is not None:
+            raise BenchError(f"{self.name} ended with {self.process.returncode}")
+        with contextlib.suppress(OSError):
+            return wire.ask_once(self.address, wire.request("127.0.0.1", self._ready)).status < 500
+        return False
+
+    def _signal(self, process: subprocess.Popen[bytes], number: int) -> None:
+        for one in tree(process.pid):
+            with contextlib.suppress(psutil.Error):
+                one.send_signal(number)

@@ -1,0 +1,89 @@
+"""Refusals of reads into the past: what is no longer kept, what is not there yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from rest_framework import status
+
+from scraping.rendered.known import Known
+from victoryline.lib.problems import ApiProblem, BadParameter, Conflict
+
+GONE = status.HTTP_410_GONE
+
+
+class TooOld(ApiProblem):
+    status_code = GONE
+    kind = "too-old"
+
+
+class DeltaOverflow(ApiProblem):
+    status_code = GONE
+    kind = "delta-overflow"
+
+
+class NoSuchSequence(ApiProblem):
+    status_code = status.HTTP_404_NOT_FOUND
+
+
+Oldest = tuple[int, str] | None
+
+
+def too_old(match: Known, oldest: Oldest) -> TooOld:
+    return TooOld(
+        f"{_kept_words(oldest)} Ask for one of those, or read the match as it is: /api/v1/matches/{match.id}.",
+        **_limits(match, oldest),
+    )
+
+
+def overflow(match: Known, since: int, oldest: Oldest) -> DeltaOverflow:
+    return DeltaOverflow(
+        f"The match as it was at {since} is gone. {_kept_words(oldest)} Read the match whole, "
+        f"/api/v1/matches/{match.id}, and go on from its sequence.",
+        **_limits(match, oldest),
+    )
+
+
+def became_another(match: Known, name: str) -> DeltaOverflow:
+    return DeltaOverflow(
+        f"Match {name} turned out to be match {match.id}, which counts its own states. Read that one whole, "
+        f"/api/v1/matches/{match.id}, and go on from its sequence.",
+        match_id=match.id,
+        newest_sequence=match.sequence,
+    )
+
+
+def not_yet(match: Known, sequence: int) -> NoSuchSequence:
+    return NoSuchSequence(
+        f"The match has not come to {sequence} yet: it is at {match.sequence}.", newest_sequence=match.sequence
+    )
+
+
+def ahead(match: Known, since: int) -> Conflict:
+    """Not a 400: for a moment another process may have seen a commit that this one has not."""
+    return Conflict(
+        f"The match is at {match.sequence}, you say that you have {since}. Ask again in a second; if it stays so, read "
+        f"the match whole, /api/v1/matches/{match.id}, and go on from its sequence.",
+        retry_after=1,
+        newest_sequence=match.sequence,
+    )
+
+
+def in_the_future() -> BadParameter:
+    return BadParameter("as_of", "`as_of` is in the future. Leave it out for the match as it is now.")
+
+
+def _kept_words(oldest: Oldest) -> str:
+    hours = settings.CONFIG.keep_snapshots_hours
+    if oldest is None:
+        return f"No earlier state of this match is kept (we keep them for {hours} hours)."
+    return f"We keep states for {hours} hours; the oldest of this match is {oldest[0]}, of {oldest[1]}."
+
+
+def _limits(match: Known, oldest: Oldest) -> dict[str, Any]:
+    return {
+        "oldest_sequence": oldest[0] if oldest else None,
+        "oldest_at": oldest[1] if oldest else None,
+        "newest_sequence": match.sequence,
+    }

@@ -1,0 +1,77 @@
+"""What a match was before. Every state that it had is a snapshot, written once and kept for KEEP_SNAPSHOTS_HOURS.
+
+Here are the reads over them, and the difference between two states, which is all that a consumer needs who has one of
+them already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+
+from scraping.models import Snapshot
+
+MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Fields on the first level: what has another value, whole, and what is there no more."""
+
+    changed: dict[str, Any]
+    removed: list[str]
+
+    def applied_to(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """What a consumer does with it."""
+        kept = {name: value for name, value in state.items() if name not in self.removed}
+        return kept | self.changed
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
+    changed = {name: value for name, value in after.items() if name not in before or not _is_same(before[name], value)}
+    return Difference(changed, [name for name in before if name not in after])
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """As JSON has it: to Python 1, 1.0 and True are equal."""
+    return one == other and orjson.dumps(one, option=orjson.OPT_SORT_KEYS) == orjson.dumps(
+        other, option=orjson.OPT_SORT_KEYS
+    )
+
+
+def at_sequence(match_id: int, sequence: int) -> Snapshot | None:
+    """The state that the match had with this number."""
+    return Snapshot.objects.filter(match=match_id, sequence__lte=sequence).order_by("-sequence").first()
+
+
+def at_time(match_id: int, moment: datetime) -> Snapshot | None:
+    """The state that was served at this time: it counts when we wrote it, not when the source was read.
+
+    To the millisecond, as all our answers tell times: who asks for the time that a state shows, gets that state.
+    """
+    after = moment.replace(microsecond=moment.microsecond // 1000 * 1000) + MILLISECOND
+    return Snapshot.objects.filter(match=match_id, created_at__lt=after).order_by("-sequence").first()
+
+
+def oldest_kept(match_id: int) -> tuple[int, datetime] | None:
+    """The number of the oldest state that is still there, and when it was written."""
+    rows = Snapshot.objects.filter(match=match_id).order_by("sequence")
+    return rows.values_list("sequence", "created_at").first()
+
+
+def page_of_snapshots(match_id: int, *, before: int | None, limit: int) -> tuple[list[Snapshot], bool]:
+    """Newest first, without what they hold, and whether there are more."""
+    rows = Snapshot.objects.filter(match=match_id).defer("payload", "provenance").order_by("-sequence")
+    if before is not None:
+        rows = rows.filter(sequence__lt=before)
+    found = list(rows[: limit + 1])
+    return found[:limit], len(found) > limit
+
+
+def changed_fields(snapshot: Snapshot) -> list[str]:
+    """The names of the fields in which it differs from the one before."""
+    return sorted(name for name in snapshot.delta if not name.startswith("_"))

@@ -1,0 +1,140 @@
+"""Finds out from the database which matches differ from what the board holds, and takes them.
+
+A look compares marks: a handful of columns for each match, without payloads. What was only read again, without news,
+gets its new times; what has changed is read whole. `hot` matches are those that are being read now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
+from scraping import queries
+from scraping.models import Match, MatchLifecycle, MatchRef
+from scraping.rendered.board import Board
+from scraping.rendered.known import Known, KnownRef
+
+HELD_AT_MOST = 5_000
+AT_ONCE = 500
+HOT = (MatchLifecycle.ACTIVE, MatchLifecycle.PAUSED)
+COLUMNS = (
+    "pk", "sequence", "last_scraper_update", "lifecycle", "status", "phase", "title", "last_changed_at", "pause_until",
+    "frozen_at", "start_time",
+)  # fmt: skip
+Mark = tuple[Any, ...]
+
+
+def look(board: Board) -> int:
+    """Compare every match that isn't archived; how many differed."""
+    rows = Match.objects.watched().filter(merged_into=None).order_by("-pk").values_list(*COLUMNS)
+    marks = {row[0]: row[1:] for row in rows[: HELD_AT_MOST + 1]}
+    board.is_complete = len(marks) <= HELD_AT_MOST
+    if not board.is_complete:
+        marks.pop(min(marks))
+    found = _take(board, marks)
+    board.drop(board.ids() - marks.keys())
+    found += _take_plans(board)
+    board.stay_in_step()
+    return found
+
+
+def look_at_hot(board: Board) -> int:
+    """Compare those that are read at the moment, and those that were a moment ago."""
+    rows = Match.objects.filter(lifecycle__in=HOT, merged_into=None).values_list(*COLUMNS)
+    marks = {row[0]: row[1:] for row in rows}
+    left = [each.id for each in board.newest_first() if each.lifecycle in HOT and each.id not in marks]
+    found = _take(board, marks)
+    if left:
+        take(board, left)
+    board.stay_in_step()
+    return found + len(left)
+
+
+def take(board: Board, match_ids: Sequence[int]) -> None:
+    """Read these whole. What is archived, or has become another match, is no longer held."""
+    for start in range(0, len(match_ids), AT_ONCE):
+        some = match_ids[start : start + AT_ONCE]
+        rows = [row for row in queries.known_matches(ids=some) if not row.merged_into_id]
+        held = [row for row in rows if row.lifecycle != MatchLifecycle.ARCHIVED]
+        for row in held:
+            board.put(Known.of(row), is_from_database=True)
+        gone = set(some) - {row.pk for row in held}
+        if gone:
+            board.drop(gone)
+
+
+def has_moved(last: int | None) -> tuple[bool, int | None]:
+    """Has anybody else committed anything since `last`? SQLite tells for next to nothing; others must be asked."""
+    if connection.vendor != "sqlite":
+        return True, None
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA data_version")
+        version = int(cursor.fetchone()[0])
+    return version != last, version
+
+
+def _take(board: Board, marks: dict[int, Mark]) -> int:
+    changed, read_again = [], {}
+    for match_id, mark in marks.items():
+        held = board.get(match_id)
+        mine = None if held is None else _mark_of(held)
+        if mine is None or mine[0] != mark[0] or mine[2:] != mark[2:]:
+            changed.append(match_id)
+        elif mine[1] != mark[1]:
+            read_again[match_id] = mark[1]
+    if changed:
+        take(board, changed)
+    if read_again:
+        _renew(board, read_again)
+    return len(changed) + len(read_again)
+
+
+def _renew(board: Board, read_at: dict[int, datetime]) -> None:
+    refs = _refs_of(read_at)
+    for match_id, moment in read_at.items():
+        held = board.get(match_id)
+        if held is not None:
+            board.put(replace(held, scraped_at=moment, refs=refs.get(match_id, held.refs)), is_from_database=True)
+
+
+def _take_plans(board: Board) -> int:
+    """Plans change without a reading: a failed one moves the next, a watch begins or ends."""
+    rows = MatchRef.objects.filter(match__in=_watched()).values_list("match_id", "next_poll_at", "is_watched")
+    planned: dict[int, set[datetime | None]] = {}
+    for match_id, next_poll_at, is_watched in rows:
+        planned.setdefault(match_id, set()).add(next_poll_at if is_watched else None)
+    stale = [each.id for each in board.newest_first() if planned.get(each.id, set()) != _plans_of(each)]
+    refs = _refs_of(stale)
+    for match_id in stale:
+        held = board.get(match_id)
+        if held is not None:
+            board.put(replace(held, refs=refs.get(match_id, ())), is_from_database=True)
+    return len(stale)
+
+
+def _watched() -> Any:
+    return Match.objects.watched().filter(merged_into=None).values("pk")
+
+
+def _plans_of(known: Known) -> set[datetime | None]:
+    return {ref.next_poll_at for ref in known.refs}
+
+
+def _refs_of(match_ids: Iterable[int]) -> dict[int, tuple[KnownRef, ...]]:
+    found: dict[int, list[KnownRef]] = {}
+    wanted = list(match_ids)
+    for start in range(0, len(wanted), AT_ONCE):
+        for ref in queries.refs_of(wanted[start : start + AT_ONCE]):
+            found.setdefault(ref.match_id, []).append(KnownRef.of(ref))
+    return {match_id: tuple(refs) for match_id, refs in found.items()}
+
+
+def _mark_of(known: Known) -> Mark:
+    return (
+        known.sequence, known.scraped_at, known.lifecycle, known.status, known.phase, known.title, known.changed_at,
+        known.pause_until, known.frozen_at, known.start_time,
+    )  # fmt: skip

@@ -1,0 +1,63 @@
+"""`make schema`: writes docs/openapi.json, the API's description, and says what moved since it was written last."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "victoryline.settings")
+
+from scripts.schema_changes import changes  # noqa: E402 - needs the path above
+
+DOCUMENT = ROOT / "docs" / "openapi.json"
+
+
+def described() -> dict[str, Any]:
+    """As /api/schema serves it. Needs Django to be set up."""
+    from victoryline.lib.schema_view import document
+
+    found: dict[str, Any] = json.loads(document())
+    return found
+
+
+def text(description: dict[str, Any]) -> str:
+    """The same for the same description, and a line for each thing, so that a diff shows what moved."""
+    return json.dumps(description, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def written() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(DOCUMENT.read_text(encoding="utf-8")) if DOCUMENT.exists() else {}
+    return found
+
+
+def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """For people; empty when nothing moved."""
+    found = changes(old, new)
+    if not found:
+        return ""
+    breaking = sum(each.is_breaking for each in found)
+    head = f"The API's description moved ({len(found)} changes, {breaking} of them break who uses it):"
+    todo = "If that is meant: run `make schema`, note it in CHANGELOG.md, and commit docs/openapi.json with the change."
+    if breaking:
+        todo += " Breaking changes need a new VERSION in SPECTACULAR_SETTINGS and a word to every consumer."
+    return "\n".join([head, *(f"  {each}" for each in found), todo])
+
+
+def main() -> None:
+    import django
+
+    django.setup()
+    old, new = written(), described()
+    DOCUMENT.write_text(text(new), encoding="utf-8")
+    sys.stdout.write(
+        f"wrote {DOCUMENT.relative_to(ROOT)}: {len(new['paths'])} paths, version {new['info']['version']}\n"
+    )
+    if old and (moved := difference(old, new)):
+        sys.stdout.write(f"{moved}\n")
+
+
+if __name__ == "__main__":
+    main()

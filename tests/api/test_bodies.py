@@ -1,0 +1,77 @@
+"""Bodies: never more than is taken, whatever the caller says about their length, and read when they come in chunks."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+
+from tests.api_fixtures import Caller
+from victoryline.lib.bodies import MAX_BODY_BYTES
+
+pytestmark = [pytest.mark.django_db, pytest.mark.requirement("BX-22")]
+
+ADDRESS = "/api/scrape/retry-failed"
+GOOD = json.dumps({"dry_run": True, "error_class": "transient"}).encode()
+
+
+class Drip(io.BytesIO):
+    """Gives a body in small pieces, as a network does, and notes how much was taken from it."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(min(size if size is not None and size >= 0 else 1000, 1000))
+
+
+def send(caller: Caller, body: io.BytesIO, **environ: Any) -> HttpResponse:
+    return caller.client.generic(
+        "POST",
+        ADDRESS,
+        headers={"Authorization": f"Bearer {caller.token}"},
+        **{"CONTENT_TYPE": "application/json", "wsgi.input": body, "wsgi.input_terminated": True, **environ},
+    )
+
+
+def in_chunks(caller: Caller, body: io.BytesIO) -> HttpResponse:
+    return send(caller, body, HTTP_TRANSFER_ENCODING="chunked")
+
+
+class TestInChunks:
+    def test_are_read(self, operator: Caller) -> None:
+        assert in_chunks(operator, Drip(GOOD)).status_code == 200
+        wrong = in_chunks(operator, Drip(b'{"dry_run": "perhaps"}'))
+        assert (wrong.status_code, list(wrong.json()["invalid"])) == (400, ["dry_run"])
+
+    def test_are_refused_when_they_are_not_json(self, operator: Caller) -> None:
+        assert in_chunks(operator, Drip(b"{")).status_code == 400
+
+    def test_are_refused_when_they_do_not_end(self, operator: Caller) -> None:
+        body = Drip(b" " * (MAX_BODY_BYTES * 4))
+        response = in_chunks(operator, body)
+        assert (response.status_code, response.json()["code"]) == (413, "payload-too-large")
+        assert body.tell() == MAX_BODY_BYTES + 1  # no more was read than shows that it is too much
+        assert response["X-RateLimit-Remaining"] == "999"
+
+    def test_of_strangers_are_not_read_at_all(self, operator: Caller) -> None:
+        operator.token = "a.b.c"
+        body = Drip(GOOD)
+        assert in_chunks(operator, body).status_code == 401
+        assert body.tell() == 0
+
+
+class TestDeclaredLength:
+    def test_too_large_is_refused_unread(self, operator: Caller) -> None:
+        body = Drip(GOOD)
+        response = send(operator, body, CONTENT_LENGTH=str(MAX_BODY_BYTES + 1))
+        assert (response.status_code, body.tell()) == (413, 0)
+
+    def test_at_the_limit_is_read(self, operator: Caller) -> None:
+        body = GOOD.ljust(MAX_BODY_BYTES)
+        assert send(operator, Drip(body), CONTENT_LENGTH=str(len(body))).status_code == 200
+
+    @pytest.mark.parametrize("declared", ["5", "-1", "x", "1e3"])
+    def test_that_lies_is_never_our_mistake(self, operator: Caller, declared: str) -> None:
+        assert send(operator, Drip(GOOD), CONTENT_LENGTH=declared).status_code in {200, 400}
+
+    def test_longer_than_what_came_is_what_came(self, operator: Caller) -> None:
+        assert send(operator, Drip(GOOD), CONTENT_LENGTH="1000").status_code == 200

@@ -1,0 +1,147 @@
+"""Pages of other sites may call the API only where the configuration names them, and never the console."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+
+from apiauth.rate_limit import limiter
+from tests.api_fixtures import Caller
+from victoryline import env
+from victoryline.lib import origins
+
+LIST = "/api/v1/matches"
+SITE, OTHER = "https://scores.example", "https://evil.example"
+ASKS = {"Origin": SITE, "Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "authorization"}
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def allow(settings: Any) -> Callable[..., None]:
+    """Middleware is made with the client's first request, so callers come after it."""
+
+    def allow(*sites: str) -> None:
+        settings.CONFIG = replace(settings.CONFIG, cors_origins=sites)
+
+    return allow
+
+
+def told(response: HttpResponse) -> dict[str, str]:
+    return {name: value for name, value in response.headers.items() if name.startswith("Access-Control-")}
+
+
+class TestWithoutSites:
+    def test_nothing_is_said_at_all(self, caller: Caller) -> None:
+        response = caller.get(LIST, Origin=SITE)
+        assert told(response) == {}
+        assert "Origin" not in response["Vary"]
+        assert told(caller.client.options(LIST, headers=ASKS)) == {}
+
+
+class TestPreflight:
+    @pytest.mark.parametrize("path", [LIST, f"{LIST}/1/events", "/cricket-data", "/token/generate-token", "/api/v1/x"])
+    def test_needs_no_token_and_costs_nothing(self, allow: Callable[..., None], anonymous: Client, path: str) -> None:
+        allow(SITE)
+        before = limiter().peek("address:127.0.0.1", 60).rate_limit.remaining
+        response = anonymous.options(path, headers=ASKS)
+        assert (response.status_code, response.content) == (204, b"")
+        assert response["Access-Control-Allow-Origin"] == SITE
+        assert response["Access-Control-Allow-Methods"] == "GET, HEAD, POST, OPTIONS"
+        wanted = {"Authorization", "Content-Type", "If-None-Match", "Idempotency-Key", "X-API-Key", "X-Request-Id"}
+        assert wanted <= set(response["Access-Control-Allow-Headers"].split(", "))
+        assert int(response["Access-Control-Max-Age"]) >= 600
+        assert "Access-Control-Allow-Credentials" not in response
+        assert response["X-Request-Id"]
+        assert limiter().peek("address:127.0.0.1", 60).rate_limit.remaining == before
+
+    def test_of_another_site_is_told_nothing(self, allow: Callable[..., None], anonymous: Client) -> None:
+        allow(SITE)
+        response = anonymous.options(LIST, headers={**ASKS, "Origin": OTHER})
+        assert (response.status_code, told(response)) == (204, {})
+
+    def test_an_options_that_is_none_is_answered_by_the_address_itself(
+        self, allow: Callable[..., None], anonymous: Client
+    ) -> None:
+        allow(SITE)
+        assert anonymous.options(LIST, headers={"Origin": SITE}).status_code == 401
+
+
+class TestAnswers:
+    def test_may_be_read_with_all_our_headers(self, allow: Callable[..., None], caller: Caller) -> None:
+        allow("https://first.example", SITE)
+        response = caller.get(LIST, Origin=SITE)
+        assert response["Access-Control-Allow-Origin"] == SITE
+        assert "Origin" in response["Vary"]
+        shown = set(response["Access-Control-Expose-Headers"].split(", "))
+        ours = {name for name in response.headers if name.startswith("X-") and "-Options" not in name}
+        assert ours <= shown
+        assert {"ETag", "Last-Modified", "Link", "Location", "Retry-After", "X-Next-Update-In"} <= shown
+        assert "Access-Control-Allow-Credentials" not in response
+
+    @pytest.mark.parametrize("origin", [OTHER, "null", f"{SITE}.evil.example", "http://scores.example", f"{SITE}:8443"])
+    def test_are_not_for_other_sites(self, allow: Callable[..., None], caller: Caller, origin: str) -> None:
+        allow(SITE)
+        response = caller.get(LIST, Origin=origin)
+        assert (response.status_code, told(response)) == (200, {})
+        assert "Origin" in response["Vary"]
+
+    def test_are_for_everybody_with_a_star(self, allow: Callable[..., None], caller: Caller) -> None:
+        allow("*")
+        response = caller.get(LIST, Origin=OTHER)
+        assert response["Access-Control-Allow-Origin"] == "*"
+        assert "Origin" not in response["Vary"]
+
+    @pytest.mark.parametrize(
+        ("path", "status"), [(LIST, 401), ("/api/v1/nothing", 404), ("/health/nothing", 404), ("/metrics/x", 404)]
+    )
+    def test_may_be_read_when_they_are_refusals(
+        self, allow: Callable[..., None], anonymous: Client, path: str, status: int
+    ) -> None:
+        allow(SITE)
+        response = anonymous.get(path, headers={"Origin": SITE})
+        assert (response.status_code, response["Access-Control-Allow-Origin"]) == (status, SITE)
+
+    def test_may_be_read_when_we_have_failed(
+        self, allow: Callable[..., None], caller: Caller, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(*_: object, **__: object) -> None:
+            raise RuntimeError
+
+        monkeypatch.setattr("scraping.api.views.MatchListView.get", broken)
+        allow(SITE)
+        response = caller.get(LIST, Origin=SITE)
+        assert (response.status_code, response["Access-Control-Allow-Origin"]) == (500, SITE)
+
+    @pytest.mark.parametrize("path", ["/admin/", "/admin/login/", "/"])
+    @pytest.mark.parametrize("site", ["*", SITE])
+    def test_of_pages_for_people_are_never_for_other_sites(
+        self, allow: Callable[..., None], anonymous: Client, path: str, site: str
+    ) -> None:
+        allow(site)
+        assert told(anonymous.get(path, headers={"Origin": SITE})) == {}
+        assert told(anonymous.options(path, headers=ASKS)) == {}
+
+
+class TestConfiguration:
+    @pytest.mark.parametrize(
+        "origin",
+        [
+            "example.com", "https://example.com/", "https://example.com/path", "ftp://example.com", "null",
+            "https://*.example.com", "https://user@example.com", "https://example.com:443", "http://example.com:x",
+            "https://", "https://example.com?x", "https://exa mple.com", "https://example.com:",
+        ],
+    )  # fmt: skip
+    def test_names_an_origin_that_no_browser_sends(self, origin: str) -> None:
+        with pytest.raises(env.ConfigError, match=r"CORS_ORIGINS has .* an origin is scheme://host"):
+            env.load({"CORS_ORIGINS": f"{SITE},{origin}"})
+
+    @pytest.mark.parametrize(
+        "origin", ["*", "https://example.com", "http://localhost:3000", "https://Example.com:8443", "http://[::1]:8080"]
+    )
+    def test_takes_those_that_they_do_send(self, origin: str) -> None:
+        assert env.load({"CORS_ORIGINS": origin}).cors_origins == (origin,)
+        assert list(origins.wrong_origins([origin])) == []

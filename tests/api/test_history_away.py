@@ -1,0 +1,96 @@
+"""The past while the database is away: what somebody has asked for before, or an honest 503."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+from django.utils import timezone
+
+from apiauth.access_log import writer
+from scraping import history, queries
+from scraping.models import MatchRef
+from tests.api_fixtures import Caller
+from tests.factories import make_ref, make_unread_match
+from tests.scraping.builders import balls, chasing, payload_of, read
+
+pytestmark = [pytest.mark.django_db, pytest.mark.fault, pytest.mark.requirement("EC-2")]
+ADDRESSES = ["/delta?since=1", "?sequence=1", "/snapshots", "/snapshots/1", "/events?since_sequence=1"]
+
+
+@pytest.fixture
+def away(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextManager[None]]:
+    settings.ACCESS_LOG_IS_SYNCHRONOUS = False
+    monkeypatch.setattr(writer, "write", lambda _: None)
+
+    def refuse(*_: Any) -> None:
+        raise OperationalError("connection refused")
+
+    return lambda: connection.execute_wrapper(refuse)
+
+
+@pytest.fixture
+def match() -> str:
+    ref: MatchRef = make_ref(make_unread_match(), captured_at=None)
+    began = timezone.now() - timedelta(seconds=30)
+    for number in (1, 2):
+        at = began + timedelta(seconds=10 * number)
+        read(ref, payload_of(ref, chasing(90 + number), at=at, events=balls(number)))
+    return f"/api/v1/matches/{ref.match_id}"
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_what_was_asked_for_before_is_answered(caller: Caller, match: str, away: Any, address: str) -> None:
+    before = caller.get(match + address)
+    with away():
+        after = caller.get(match + address)
+    assert (after.status_code, after["ETag"]) == (200, before["ETag"])
+    told, known = after.json(), before.json()
+    told.pop("_metadata")
+    known.pop("_metadata")
+    assert told == known
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_what_is_not_known_is_a_503(caller: Caller, match: str, away: Any, address: str) -> None:
+    caller.get(match)
+    with away():
+        response = caller.get(match + address)
+    assert (response.status_code, response.json()["type"]) == (503, "/problems/unavailable")
+    assert int(response["Retry-After"]) >= 1
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_database_that_goes_away_in_the_middle_is_a_503(
+    caller: Caller, match: str, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OperationalError("connection refused")
+
+    for module, name in ((history, "oldest_kept"), (history, "page_of_snapshots"), (queries, "page_of_events")):
+        monkeypatch.setattr(module, name, refuse)
+    assert caller.get(match + address).status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [("/lineups", "lineups_of"), ("/conflicts", "conflicts_of"), ("?include=provenance", "provenance_of")],
+)
+def test_so_is_one_that_goes_away_after_the_match_was_found(
+    caller: Caller, match: str, monkeypatch: pytest.MonkeyPatch, address: str, name: str
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(queries, name, refuse)
+    assert caller.get(match + address).status_code == 503
+
+
+def test_a_delta_of_nothing_needs_no_database(caller: Caller, match: str, away: Any) -> None:
+    sequence = caller.get(match).json()["sequence"]
+    with away():
+        assert caller.get(f"{match}/delta?since={sequence}").json()["_diff_type"] == "none"

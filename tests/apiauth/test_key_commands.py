@@ -1,0 +1,208 @@
+"""The commands about keys and consumers: what they print, what they refuse and why."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import OperationalError
+from django.utils import timezone
+
+from apiauth import keys
+from apiauth.models import ApiKey, Consumer
+from monitoring.models import AuditEntry
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("FR-026")]
+
+
+def run(*words: str) -> str:
+    out = StringIO()
+    call_command(*words, stdout=out)
+    return out.getvalue()
+
+
+def issue(name: str = "acme", **fields: object) -> keys.IssuedKey:
+    return keys.issue(**({"consumer_name": name, "scopes": ["read"], "now": timezone.now()} | fields))
+
+
+class TestIssue:
+    def test_prints_a_key_that_works_and_says_it_is_not_shown_again(self) -> None:
+        told = run(
+            "issue_api_key", "acme", "--tier", "premium", "--scope", "read", "--scope", "operate", "--label", "app"
+        )
+        key = keys.verify(told.split()[0], timezone.now())
+        assert key is not None
+        assert (key.consumer.tier, key.scopes, key.label) == ("premium", ["operate", "read"], "app")
+        assert "not shown again" in told
+        assert "/token/generate-token" in told
+
+    def test_keeps_the_tier_of_a_consumer_unless_another_is_named(self) -> None:
+        run("issue_api_key", "acme", "--tier", "custom", "--requests-per-minute", "250")
+        run("issue_api_key", "acme")
+        assert Consumer.objects.get().requests_per_minute == 250
+
+    def test_tells_of_the_consumers_other_keys(self) -> None:
+        assert "other key" not in run("issue_api_key", "acme")
+        assert "acme has 1 other key," in run("issue_api_key", "acme")
+
+    def test_prints_json(self) -> None:
+        printed = json.loads(run("issue_api_key", "acme", "--json", "--expires-days", "2"))
+        assert printed["scopes"] == ["read"]
+        assert printed["expires_at"]
+        assert keys.verify(printed["api_key"], timezone.now()) is not None
+
+    @pytest.mark.parametrize("moment", ["2036-01-31", "2036-01-31T00:00:00Z", "2036-01-31T02:00:00+02:00"])
+    def test_takes_the_moment_at_which_it_expires(self, moment: str) -> None:
+        run("issue_api_key", "acme", "--expires-at", moment)
+        assert f"{ApiKey.objects.get().expires_at:%Y-%m-%d %H:%M}" == "2036-01-31 00:00"
+
+    @pytest.mark.parametrize(
+        ("words", "why"),
+        [
+            (["acme", "--expires-in-days", "0"], "from 1 to 3650"),
+            (["acme", "--expires-at", "soon"], "must be a time such as"),
+            (["acme", "--expires-at", "2036-13-45"], "must be a time such as"),
+            (["acme", "--expires-at", "2020-01-01"], "in the future"),
+            (["acme", "--tier", "custom"], "custom needs its requests a minute"),
+            (["acme", "--requests-per-minute", "5"], "for the tier custom only"),
+            (["acme", "--label", "x" * 81], "label"),
+            ([""], "name must have"),
+            (["x" * 121], "name must have"),
+        ],
+    )
+    def test_says_why_it_refuses(self, words: list[str], why: str) -> None:
+        with pytest.raises(CommandError, match=why):
+            run("issue_api_key", *words)
+        assert not ApiKey.objects.exists()
+
+
+class TestList:
+    def test_shows_whose_they_are_and_how_they_stand_but_no_secret(self) -> None:
+        now = timezone.now()
+        soon = issue(expires_at=now + timedelta(days=3, hours=1), label="app")
+        ended, rotated = issue("beta"), issue("gamma", tier="custom", requests_per_minute=250)
+        keys.revoke(prefix=ended.key.prefix, now=now)
+        new = keys.rotate(prefix=rotated.key.prefix, overlap=timedelta(hours=5), now=now)
+        told = run("list_api_keys")
+        assert "expires in 3 days" in told
+        assert f"rotated to {new.key.prefix}" in told
+        assert "custom 250/min" in told
+        assert ended.key.prefix not in told
+        everything = run("list_api_keys", "--all") + run("list_api_keys", "--all", "--json")
+        assert "revoked" in everything
+        for each in (soon, ended, rotated, new):
+            assert each.key.prefix in everything
+            assert each.text.partition(".")[2] not in everything
+            assert each.key.secret_hash not in everything
+
+    def test_prints_json_of_one_consumer(self) -> None:
+        issue("beta")
+        prefix = issue().key.prefix
+        printed = json.loads(run("list_api_keys", "--consumer", "acme", "--json"))
+        assert [(each["prefix"], each["state"]) for each in printed] == [(prefix, "in use")]
+
+    def test_says_so_when_there_is_none(self) -> None:
+        assert "There is no key in use" in run("list_api_keys")
+
+
+class TestRotate:
+    def test_prints_the_new_key_and_until_when_the_old_one_works(self, settings) -> None:
+        old = issue()
+        told = run("rotate_api_key", f"vl_{old.key.prefix}")
+        new = keys.verify(told.split()[0], timezone.now())
+        old.key.refresh_from_db()
+        assert new == old.key.replaced_by
+        hours = timedelta(hours=settings.CONFIG.key_overlap_hours)
+        assert timedelta(0) <= old.key.created_at + hours + timedelta(seconds=60) - old.key.expires_at < hours
+        assert f"The old key {old.key.prefix} and its tokens work until" in told
+
+    def test_takes_an_overlap_and_prints_json(self) -> None:
+        old = issue()
+        printed = json.loads(run("rotate_api_key", old.text, "--overlap-hours", "0.5", "--json"))
+        assert printed["replaces"]["prefix"] == old.key.prefix
+        assert keys.verify(printed["api_key"], timezone.now()) is not None
+
+    def test_says_why_it_refuses_and_never_repeats_a_secret(self) -> None:
+        old = issue()
+        run("rotate_api_key", old.key.prefix)
+        with pytest.raises(CommandError, match="rotated already"):
+            run("rotate_api_key", old.key.prefix)
+        with pytest.raises(CommandError) as refused:
+            run("rotate_api_key", "vl_000000000000.verysecret")
+        assert "verysecret" not in str(refused.value)
+
+
+class TestRevoke:
+    def test_ends_a_key_once_with_a_reason(self) -> None:
+        issued = issue()
+        run("revoke_api_key", issued.key.prefix, "--reason", "it leaked", "--by", "anna")
+        assert keys.verify(issued.text, timezone.now()) is None
+        with pytest.raises(CommandError, match="revoked already"):
+            run("revoke_api_key", issued.key.prefix)
+        entry = AuditEntry.objects.get(action_type="key_revoked")
+        assert (entry.actor, entry.target, entry.trigger_condition) == ("anna", issued.key.prefix, "it leaked")
+
+    def test_ends_all_keys_of_a_consumer(self) -> None:
+        mine, others = [issue(), issue()], issue("beta")
+        told = run("revoke_api_key", "--consumer", "acme")
+        assert all(each.key.prefix in told for each in mine)
+        assert [bool(keys.verify(each.text, timezone.now())) for each in (*mine, others)] == [False, False, True]
+        with pytest.raises(CommandError, match="no key that is not revoked already"):
+            run("revoke_api_key", "--consumer", "acme")
+
+    def test_names_what_is_near_what_is_not_there(self) -> None:
+        issued = issue("acme corporation")
+        with pytest.raises(CommandError, match="Did you mean acme corporation"):
+            run("revoke_api_key", "--consumer", "acme corporatoin")
+        with pytest.raises(CommandError, match=f"Did you mean {issued.key.prefix}"):
+            run("revoke_api_key", issued.key.prefix[:-1])
+        with pytest.raises(CommandError):
+            run("revoke_api_key")
+
+    def test_says_what_holds_while_the_database_is_away(self, monkeypatch) -> None:
+        def away(text: str) -> ApiKey:
+            raise OperationalError("connection refused\nat length")
+
+        monkeypatch.setattr(keys, "find", away)
+        with pytest.raises(CommandError, match=r"can't be reached \(connection refused\)"):
+            run("revoke_api_key", "0123456789ab")
+
+
+class TestSetConsumer:
+    def test_changes_tier_limit_and_entry(self) -> None:
+        issued = issue()
+        assert "250 requests a minute" in run(
+            "set_consumer", "acme", "--tier", "custom", "--requests-per-minute", "250", "--by", "anna"
+        )
+        assert "is shut out" in run("set_consumer", "acme", "--inactive")
+        assert keys.verify(issued.text, timezone.now()) is None
+        assert "may enter" in run("set_consumer", "acme", "--active", "--contact", "ops@example.com")
+        assert keys.verify(issued.text, timezone.now()) is not None
+        entries = AuditEntry.objects.filter(action_type="consumer_changed").order_by("pk")
+        assert [entry.metadata for entry in entries] == [
+            {"tier": "custom", "requests_per_minute": 250},
+            {"is_active": False},
+            {"is_active": True, "contact": "ops@example.com"},
+        ]
+        assert entries[0].actor == "anna"
+
+    @pytest.mark.parametrize(
+        ("words", "why"),
+        [
+            (["acme"], "Nothing to change"),
+            (["acme", "--tier", "custom"], "custom needs its requests a minute"),
+            (["acme", "--requests-per-minute", "5"], "for the tier custom only"),
+            (["acme", "--contact", "nobody"], "mail address"),
+            (["acne", "--inactive"], "Did you mean acme"),
+            (["\x00", "--inactive"], "There is no consumer"),
+        ],
+    )
+    def test_says_why_it_refuses(self, words: list[str], why: str) -> None:
+        issue()
+        with pytest.raises(CommandError, match=why):
+            run("set_consumer", *words)
+        consumer = Consumer.objects.get()
+        assert (consumer.tier, consumer.is_active, consumer.contact) == ("standard", True, "")

@@ -1,0 +1,241 @@
+"""Who a token speaks for: a key that ended, or a consumer that was shut out, opens nothing within 5 s, anywhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from types import ModuleType
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from apiauth import consumers, keys, principals, revoked
+from apiauth.models import ApiKey, Tier
+from apiauth.signals import consumer_changed, key_revoked, key_rotated
+from tests.absence import known_to_be_away
+from victoryline.lib import presence
+
+__all__ = ["known_to_be_away"]
+pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("FR-026")]
+
+WATCHER = """
+import sys, time, django
+from django.conf import settings
+settings.DATABASES["default"]["NAME"] = sys.argv[1]
+django.setup()
+from django.utils import timezone
+from apiauth import principals
+
+def may_enter():
+    found = principals.find(sys.argv[2])
+    return found is not None and found.may_enter(timezone.now())
+
+assert may_enter()
+print("in", flush=True)
+while may_enter():
+    time.sleep(0.02)
+print("out", flush=True)
+"""
+
+
+@pytest.fixture
+def key() -> keys.IssuedKey:
+    principals.forget()
+    return keys.issue(consumer_name="acme", scopes=["read"], now=timezone.now())
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[ModuleType]:
+    """The memory of another process: nobody tells it what is done here."""
+    spec = importlib.util.spec_from_file_location("apiauth_principals_elsewhere", principals.__file__)
+    assert spec is not None
+    other = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = other
+    spec.loader.exec_module(other)  # type: ignore[union-attr]
+    for signal in (key_revoked, key_rotated):
+        assert signal.disconnect(other.forget)
+    assert consumer_changed.disconnect(other.forget_all_of)
+    yield other
+    del sys.modules[spec.name]
+
+
+def may_enter(where: Any, prefix: str) -> bool:
+    found = where.find(prefix)
+    return found is not None and found.may_enter(timezone.now())
+
+
+def pass_time(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    later = time.monotonic() + seconds
+    monkeypatch.setattr("apiauth.principals.time.monotonic", lambda: later)
+
+
+ENDINGS = {
+    "revoked": lambda key: keys.revoke(prefix=key.prefix, now=timezone.now()),
+    "rotated without overlap": lambda key: keys.rotate(prefix=key.prefix, overlap=timedelta(0), now=timezone.now()),
+    "consumer shut out": lambda key: consumers.change(
+        key.consumer, consumers.Change(is_active=False), now=timezone.now(), actor="anna"
+    ),
+    "all of the consumer's": lambda key: keys.revoke_all(key.consumer, now=timezone.now()),
+}
+
+
+class TestWithinFiveSeconds:
+    @pytest.mark.parametrize("how", ENDINGS)
+    def test_here_at_once_and_elsewhere_when_its_memory_is_over(
+        self, key: keys.IssuedKey, elsewhere: ModuleType, monkeypatch: pytest.MonkeyPatch, how: str
+    ) -> None:
+        prefix = key.key.prefix
+        assert may_enter(principals, prefix)
+        assert may_enter(elsewhere, prefix)
+        ENDINGS[how](key.key)
+        assert not may_enter(principals, prefix)
+        assert may_enter(elsewhere, prefix)  # nobody told it: this is what the memory costs
+        assert elsewhere.MEMORY_SECONDS < 5
+        pass_time(monkeypatch, elsewhere.MEMORY_SECONDS)
+        assert not may_enter(elsewhere, prefix)
+
+    def test_another_limit_reaches_the_next_request(self, key: keys.IssuedKey) -> None:
+        assert principals.find(key.key.prefix).requests_per_minute is None
+        wanted = consumers.Change(tier=Tier.CUSTOM, requests_per_minute=250)
+        consumers.change(key.key.consumer, wanted, now=timezone.now(), actor="anna")
+        found = principals.find(key.key.prefix)
+        assert (found.tier, found.requests_per_minute) == ("custom", 250)
+
+    @pytest.mark.slow
+    @pytest.mark.django_db(transaction=True)
+    def test_in_another_process(self, key: keys.IssuedKey) -> None:
+        command = [sys.executable, "-c", WATCHER, str(connection.settings_dict["NAME"]), key.key.prefix]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watcher:
+            try:
+                assert watcher.stdout.readline() == "in\n"
+                keys.revoke(prefix=key.key.prefix, now=timezone.now())
+                began = time.monotonic()
+                assert watcher.stdout.readline() == "out\n"
+                assert time.monotonic() - began < 5
+            finally:
+                watcher.kill()
+
+
+class TestWhileTheDatabaseIsAway:
+    def test_what_is_known_stays_good_for_ten_minutes(
+        self, key: keys.IssuedKey, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert may_enter(principals, key.key.prefix)
+        request.getfixturevalue("known_to_be_away")
+        pass_time(monkeypatch, principals.AWAY_SECONDS - 1)
+        assert may_enter(principals, key.key.prefix)
+        pass_time(monkeypatch, principals.AWAY_SECONDS)
+        with pytest.raises(principals.StoreAway):
+            principals.find(key.key.prefix)
+
+    @pytest.mark.scaled
+    @pytest.mark.parametrize("how", ENDINGS)
+    def test_a_key_that_ended_is_known_through_redis(
+        self,
+        key: keys.IssuedKey,
+        elsewhere: ModuleType,
+        request: pytest.FixtureRequest,
+        monkeypatch: pytest.MonkeyPatch,
+        how: str,
+    ) -> None:
+        assert may_enter(elsewhere, key.key.prefix)
+        ENDINGS[how](key.key)
+        request.getfixturevalue("known_to_be_away")
+        pass_time(monkeypatch, elsewhere.MEMORY_SECONDS)
+        assert not may_enter(elsewhere, key.key.prefix)
+
+    @pytest.mark.scaled
+    def test_a_consumer_that_was_let_in_again_may_enter(
+        self,
+        key: keys.IssuedKey,
+        elsewhere: ModuleType,
+        request: pytest.FixtureRequest,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        assert may_enter(elsewhere, key.key.prefix)
+        for is_active in (False, True):
+            change = consumers.Change(is_active=is_active)
+            consumers.change(key.key.consumer, change, now=timezone.now(), actor="anna")
+        request.getfixturevalue("known_to_be_away")
+        pass_time(monkeypatch, elsewhere.MEMORY_SECONDS)
+        assert may_enter(elsewhere, key.key.prefix)
+
+    @pytest.mark.scaled
+    def test_the_note_outlives_the_memory_and_then_goes(self, key: keys.IssuedKey) -> None:
+        keys.revoke(prefix=key.key.prefix, now=timezone.now())
+        client = revoked._client(settings.CONFIG.redis_url)
+        left = client.ttl(revoked.NAME + key.key.prefix)
+        assert principals.AWAY_SECONDS < left <= revoked.LIFETIME_SECONDS
+
+    @pytest.mark.scaled
+    def test_a_note_is_nothing_while_the_database_answers(self, key: keys.IssuedKey) -> None:
+        revoked.note([key.key.prefix])
+        assert may_enter(principals, key.key.prefix)
+
+
+class TestWithoutRedis:
+    @pytest.fixture(autouse=True)
+    def nobody_listens(self, settings: Any) -> Iterator[None]:
+        """A Redis that isn't there: what raises is caught, and asked again only by `presence`."""
+        settings.CONFIG = replace(settings.CONFIG, redis_url="redis://127.0.0.1:1/0")
+        away = presence.redis(settings.CONFIG.redis_url)
+        away._pid = 0
+        yield
+        away.forget()
+
+    def test_nothing_is_noted_and_nobody_is_hurt(self, key: keys.IssuedKey) -> None:
+        assert revoked.note(["0123456789ab"]) is False
+        assert revoked.is_noted("0123456789ab") is False
+        revoked.take_back(["0123456789ab"])
+        assert keys.revoke(prefix=key.key.prefix, now=timezone.now())
+        assert not may_enter(principals, key.key.prefix)
+
+
+@pytest.mark.django_db
+class TestRenewing:
+    """The thread of a web process looks at the keys in use, so that requests need not."""
+
+    def test_asks_once_for_all_that_were_used(self, django_assert_num_queries: Any) -> None:
+        issued = [keys.issue(consumer_name=f"c{n}", tier=None, scopes=("read",), now=timezone.now()) for n in range(5)]
+        for one in issued:
+            principals.find(one.key.prefix)
+        with django_assert_num_queries(1):
+            assert principals.renew() == 5
+        with django_assert_num_queries(0):
+            assert principals.renew() == 0  # nobody has asked since
+            assert all(principals.find(one.key.prefix) for one in issued)
+
+    def test_sees_what_has_changed(self, key: keys.IssuedKey) -> None:
+        principals.find(key.key.prefix)
+        ApiKey.objects.filter(pk=key.key.pk).update(revoked_at=timezone.now())  # by another process
+        principals.renew()
+        found = principals.find(key.key.prefix)
+        assert found is not None
+        assert not found.is_active
+
+    def test_never_brings_back_what_was_forgotten_while_it_looked(
+        self, key: keys.IssuedKey, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        prefix, load = key.key.prefix, principals._load
+        principals.find(prefix)
+
+        def revoked_meanwhile(prefixes: Any) -> Any:
+            found = load(prefixes)
+            monkeypatch.setattr(principals, "_load", load)
+            keys.revoke(prefix=prefix, now=timezone.now())
+            principals.find(prefix)
+            return found
+
+        monkeypatch.setattr(principals, "_load", revoked_meanwhile)
+        principals.renew()
+        found = principals.find(prefix)
+        assert found is not None
+        assert not found.is_active

@@ -1,0 +1,195 @@
+"""The counters behind the limits: one rule, in memory and in Redis, held against a plain model of it."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apiauth import sliding_window
+from apiauth.sliding_window import KEY_PREFIX, MemoryWindows, Question, RedisWindows, Window
+from tests.servers import RedisServer
+
+LENGTH = 60.0
+# (seconds of waiting, requests then): bursts, trickles and long silences.
+TIMELINE = st.lists(
+    st.tuples(st.floats(0, 150, allow_nan=False), st.integers(1, 30)), min_size=1, max_size=25
+)  # fmt: skip
+
+
+MILLISECONDS = st.one_of(st.integers(0, 5_000), st.integers(0, 150_000), st.just(60_000), st.just(120_000))
+
+
+def new_memory(start: float = 1000.0) -> tuple[MemoryWindows, SimpleNamespace]:
+    clock = SimpleNamespace(now=start)
+    return MemoryWindows(length=LENGTH, clock=lambda: clock.now), clock
+
+
+def take(windows: MemoryWindows | RedisWindows, bucket: str = "acme", limit: int = 10) -> bool:
+    return windows.ask([Question(bucket, limit)])[0].had_room
+
+
+class TestWindow:
+    @pytest.mark.parametrize(
+        ("window", "limit", "used", "wait"),
+        [
+            pytest.param(Window(0, 0, 0, 60), 10, 0, 0, id="nothing yet"),
+            pytest.param(Window(0, 9, 20, 60), 10, 9, 0, id="room for one"),
+            pytest.param(Window(0, 10, 20, 60), 10, 10, 40.01, id="full: until this window becomes the previous one"),
+            pytest.param(Window(10, 5, 30, 60), 10, 10, 0.01, id="half of the previous still counts"),
+            pytest.param(Window(10, 5, 15, 60), 10, 12, 15.01, id="more of it still counts"),
+            pytest.param(Window(0, 100, 0, 60), 10, 100, 114.01, id="the limit was lowered"),
+        ],
+    )
+    def test_counts_the_part_of_the_last_minute(self, window: Window, limit: int, used: int, wait: float) -> None:
+        assert window.used() == used
+        assert window.seconds_until_room(limit) == pytest.approx(wait)
+
+
+@pytest.mark.requirement("FR-027")
+class TestAgainstAPlainModel:
+    @settings(max_examples=60, deadline=None)
+    @given(timeline=TIMELINE, limit=st.integers(1, 20))
+    def test_no_stretch_of_time_gets_more_than_the_limit_and_a_steady_callers_share(
+        self, timeline: list[tuple[float, int]], limit: int
+    ) -> None:
+        """The approximation's bound: limit + limit x t / 60 in any t seconds up to a minute; never two bursts."""
+        memory, clock = new_memory()
+        granted: list[float] = []
+        for wait, requests in timeline:
+            clock.now += wait
+            granted += [clock.now for _ in range(requests) if take(memory, limit=limit)]
+        for at, first in enumerate(granted):
+            for count, last in enumerate(granted[at:], start=1):
+                if last - first <= LENGTH:
+                    assert count <= limit + math.ceil(limit * (last - first) / LENGTH) + 1e-9
+
+    @settings(max_examples=60, deadline=None)
+    @given(timeline=TIMELINE, limit=st.integers(1, 20))
+    def test_whoever_waits_as_long_as_told_is_let_in_and_not_much_earlier(
+        self, timeline: list[tuple[float, int]], limit: int
+    ) -> None:
+        memory, clock = new_memory()
+        for wait, requests in timeline:
+            clock.now += wait
+            for _ in range(requests):
+                take(memory, limit=limit)
+        [count] = memory.ask([Question("acme", limit, is_counted=False)])
+        told = count.window.seconds_until_room(limit)
+        assert (told == 0) == count.had_room
+        if told > 0.02:
+            clock.now += told - 0.02
+            assert not memory.ask([Question("acme", limit, is_counted=False)])[0].had_room
+            clock.now += 0.02
+            assert take(memory, limit=limit)
+
+    @settings(max_examples=30, deadline=None)
+    @given(limit=st.integers(1, 60))
+    def test_a_steady_caller_just_below_the_limit_is_never_refused(self, limit: int) -> None:
+        memory, clock = new_memory()
+        for _ in range(limit * 3):
+            clock.now += LENGTH / limit * 1.02
+            assert take(memory, limit=limit)
+
+    def test_two_bursts_at_the_edge_of_two_windows_are_one(self) -> None:
+        """A fixed window would grant 100 in its last second and 100 more in the next."""
+        memory, clock = new_memory()
+        granted = int(take(memory, limit=100))
+        clock.now += 59
+        granted += sum(take(memory, limit=100) for _ in range(150))
+        clock.now += 2
+        granted += sum(take(memory, limit=100) for _ in range(150))
+        assert 100 <= granted <= 103
+
+
+class TestMemory:
+    def test_looking_counts_nothing_and_keeps_nothing(self) -> None:
+        memory, _ = new_memory()
+        for _ in range(3):
+            [count] = memory.ask([Question("acme", 1, is_counted=False)])
+            assert (count.had_room, count.window.used()) == (True, 0)
+        assert memory._buckets == {}
+
+    def test_forgets_whoever_has_not_asked_for_two_windows(self) -> None:
+        memory, clock = new_memory()
+        for name in range(100):
+            take(memory, f"caller {name}")
+        clock.now += 2 * LENGTH
+        take(memory, "another")
+        assert list(memory._buckets) == ["another"]
+
+    def test_many_addresses_do_not_fill_it_without_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sliding_window, "MAX_BUCKETS", 50)
+        memory, _ = new_memory()
+        for name in range(200):
+            take(memory, f"caller {name}")
+        assert len(memory._buckets) == 50
+        assert "caller 199" in memory._buckets
+
+    def test_a_clock_that_is_set_back_gives_nothing_away(self) -> None:
+        memory, clock = new_memory()
+        while take(memory):
+            pass
+        clock.now -= 3600
+        assert not take(memory)
+        clock.now += LENGTH + 1
+        assert take(memory)
+
+
+@pytest.mark.scaled
+@pytest.mark.requirement("FR-027")
+class TestRedis:
+    def test_decides_as_the_memory_does(self, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The script as it is, but for its clock, which stands in a list of Redis."""
+        ours = "redis.call('TIME')"
+        assert sliding_window.SCRIPT.count(ours) == 1
+        script = sliding_window.SCRIPT.replace(ours, "redis.call('LRANGE', 'clock', 0, 1)")
+        monkeypatch.setattr(sliding_window, "SCRIPT", script)
+        redis = RedisWindows(redis_server.url, length=LENGTH)
+
+        @settings(max_examples=40, deadline=None)
+        @given(timeline=st.lists(st.tuples(MILLISECONDS, st.integers(1, 8)), max_size=15), limit=st.integers(1, 12))
+        def agree(timeline: list[tuple[int, int]], limit: int) -> None:
+            redis.reset()
+            clock = SimpleNamespace(now=1_700_000_000_000)  # milliseconds: whole numbers, so no rounding differs
+            memory = MemoryWindows(length=LENGTH * 1000, clock=lambda: clock.now)
+            for wait, requests in timeline:
+                clock.now += wait
+                redis._client.delete("clock")
+                redis._client.rpush("clock", clock.now // 1000, clock.now % 1000 * 1000)
+                for turn in range(requests):
+                    asked = [Question("acme", limit, is_counted=turn != 1)]
+                    [told], [expected] = redis.ask(asked), memory.ask(asked)
+                    assert (told.had_room, *told.window[:2]) == (expected.had_room, *expected.window[:2])
+                    assert round(told.window.elapsed * 1000) == expected.window.elapsed
+
+        agree()
+
+    def test_asks_all_questions_in_one_round_trip(self, redis_server: RedisServer) -> None:
+        redis = RedisWindows(redis_server.url)
+        redis.reset()
+        take(redis)
+        before = redis._client.info("commandstats")
+        first, second = redis.ask([Question("free:acme", 100), Question("acme", 10, is_counted=False)])
+        after = redis._client.info("commandstats")
+        assert (first.window.used(), second.window.used()) == (1, 1)
+        assert after["cmdstat_evalsha"]["calls"] - before["cmdstat_evalsha"]["calls"] == 1
+
+    def test_keeps_no_counter_longer_than_it_matters(self, redis_server: RedisServer) -> None:
+        redis = RedisWindows(redis_server.url)
+        redis.reset()
+        take(redis)
+        assert 119_000 < redis._client.pttl(f"{KEY_PREFIX}acme") <= 120_000
+
+    @pytest.mark.fault
+    def test_a_forgotten_script_and_a_restart_cost_nobody_anything(self, redis_server: RedisServer) -> None:
+        redis = RedisWindows(redis_server.url)
+        assert take(redis)
+        redis._client.script_flush()
+        assert take(redis)
+        redis_server.stop()
+        redis_server.start()
+        assert take(redis)

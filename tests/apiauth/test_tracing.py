@@ -1,0 +1,131 @@
+"""One line with all about a request, when it is wanted, and never a secret in it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apiauth import tracing
+from tests.api_fixtures import Caller
+from tests.factories import make_match, make_ref
+
+pytestmark = [pytest.mark.django_db, pytest.mark.requirement("NFR-020")]
+
+
+@pytest.fixture
+def traced(caplog: pytest.LogCaptureFixture, settings: Any) -> Any:
+    """Set how much is told, and read what was."""
+    caplog.set_level(logging.INFO, "victoryline.requests")
+
+    class Traced:
+        def __call__(self) -> list[Any]:
+            return [each for each in caplog.records if getattr(each, "action", "") == "request_traced"]
+
+        def level(self, trace: str, slow_ms: int = 500) -> None:
+            settings.CONFIG = replace(settings.CONFIG, request_trace=trace, request_slow_ms=slow_ms)
+
+    return Traced()
+
+
+class TestLevels:
+    @pytest.mark.parametrize(
+        ("level", "slow_ms", "paths"),
+        [
+            ("none", 1, []),
+            ("refused", 1, ["/api/v1/nothing"]),
+            ("slow", 600_000, ["/api/v1/nothing"]),
+            ("slow", 0, ["/api/v1/matches", "/api/v1/nothing"]),
+            ("all", 600_000, ["/api/v1/matches", "/api/v1/nothing"]),
+        ],
+    )
+    def test_say_which_requests_are_told(
+        self, caller: Caller, traced: Any, level: str, slow_ms: int, paths: list[str]
+    ) -> None:
+        traced.level(level, slow_ms)
+        caller.get("/api/v1/matches")
+        caller.get("/api/v1/nothing")
+        caller.client.get("/health/live")
+        assert [line.path for line in traced()] == paths
+
+    @pytest.mark.parametrize(
+        ("who", "value", "count"), [("operator", "1", 1), ("operator", "0", 0), ("caller", "1", 0)]
+    )
+    def test_a_caller_who_may_operate_has_one_request_told(
+        self, request: pytest.FixtureRequest, traced: Any, who: str, value: str, count: int
+    ) -> None:
+        traced.level("none")
+        asks: Caller = request.getfixturevalue(who)
+        asks.get("/api/v1/matches", X_Debug_Trace=value)
+        assert len(traced()) == count
+
+
+class TestLine:
+    def test_has_all_about_request_and_answer(self, caller: Caller, traced: Any) -> None:
+        traced.level("all")
+        ref = make_ref(make_match())
+        answer = caller.get(f"/api/v1/matches/{ref.match_id}", {"include": "provenance"}, X_Request_Id="mine")
+        (line,) = traced()
+        assert (line.request_id, line.method, line.status, line.route) == ("mine", "GET", 200, "match")
+        assert (line.consumer_id, line.key_prefix) == (caller.key.consumer_id, caller.key.prefix)
+        assert line.query == "include=provenance"
+        assert line.response_bytes == len(answer.content)
+        assert (line.data_state, str(int(line.data_age_seconds))) == (
+            answer["X-Data-State"],
+            answer["X-Data-Age-Seconds"],
+        )
+        assert line.response_headers["ETag"] == answer["ETag"]
+        assert line.ms >= 0
+
+    def test_names_the_problem(self, anonymous: Client, traced: Any) -> None:
+        traced.level("refused")
+        anonymous.get("/api/v1/matches")
+        (line,) = traced()
+        assert (line.status, line.problem) == (401, "unauthorized")
+
+    def test_is_the_only_one_of_a_refused_request(
+        self, anonymous: Client, traced: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        traced.level("refused")
+        anonymous.get("/api/v1/matches")
+        assert len([each for each in caplog.records if each.name == "victoryline.requests"]) == 1
+
+    def test_of_our_own_failure_is_a_warning(self, caller: Caller, traced: Any, monkeypatch: Any) -> None:
+        monkeypatch.setattr("apiauth.api.usage_views._looked_up", lambda *_: 1 / 0)
+        traced.level("refused")
+        caller.get("/api/v1/usage")
+        (line,) = traced()
+        assert (line.status, line.levelname, line.problem) == (500, "WARNING", "internal-error")
+
+    def test_has_no_secret_in_it(self, caller: Caller, traced: Any) -> None:
+        traced.level("all")
+        secret = "s3cr3t-" + "x" * 20
+        caller.client.cookies["sessionid"] = secret
+        query = {"api_key": caller.issued.text, "access_token": secret, "password": secret}
+        caller.get("/api/v1/matches", query, X_API_Key=caller.issued.text, Proxy_Authorization=f"Basic {secret}")
+        body = {"api_key": caller.issued.text}
+        caller.client.post("/token/generate-token", body, content_type="application/json")
+        told = json.dumps([vars(line) for line in traced()], default=str)
+        assert len(traced()) == 2
+        for hidden in (secret, caller.token, caller.issued.text[-43:]):
+            assert hidden not in told
+        assert caller.key.prefix in told
+
+    def test_survives_whatever_is_sent(self, anonymous: Client, traced: Any) -> None:
+        traced.level("all")
+        anonymous.get("/api/v1/matches?" + "a=%00%ED%A0%80&" * 200, headers={"X-Odd": "\x07" * 3000})
+        (line,) = traced()
+        assert json.dumps(line.query).isascii()
+        assert len(line.request_headers["X-Odd"]) <= tracing.LONGEST_VALUE
+
+    def test_costs_no_answer_when_it_can_not_be_written(
+        self, caller: Caller, traced: Any, monkeypatch: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        monkeypatch.setattr(tracing, "_query", lambda _: 1 / 0)
+        traced.level("all")
+        assert caller.get("/api/v1/matches").status_code == 200
+        assert "trace_failed" in [getattr(each, "action", "") for each in caplog.records]

@@ -1,0 +1,350 @@
+"""The board: what is held, what replaces what, and how it is kept in step with the database."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.conf import LazySettings
+from django.db import connection
+
+from scraping import lifecycle, queries
+from scraping.models import Match, MatchLifecycle, MatchRef
+from scraping.rendered import channel, looking
+from scraping.rendered.board import EARLIER_KEPT, IN_STEP_SECONDS, Board
+from scraping.rendered.channel import Word
+from scraping.rendered.follower import Follower
+from scraping.rendered.known import Known
+from scraping.rendered.publisher import Publisher
+from tests.factories import NOW, make_match, make_ref, make_snapshot
+from tests.servers import RedisServer
+from tests.system import wait_for
+from victoryline.lib import presence
+
+LATER = NOW + timedelta(seconds=3)
+
+
+def known_of(match: Match) -> Known:
+    (row,) = queries.known_matches(ids=[match.pk])
+    return Known.of(row)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.django_db
+class TestBoard:
+    @pytest.fixture
+    def known(self) -> Known:
+        return known_of(make_ref().match)
+
+    def test_finds_by_number_and_by_every_key(self, known: Known) -> None:
+        held = Board()
+        held.put(known)
+        assert [held.id_of(name) for name in (str(known.id), *known.keys, "crex_none")] == [known.id, known.id, None]
+        assert held.get(known.id) == known
+        assert held.newest_first() == (known,)
+
+    def test_what_is_older_replaces_nothing(self, known: Known) -> None:
+        held = Board()
+        assert held.put(replace(known, sequence=3))
+        assert not held.put(replace(known, sequence=2, scraped_at=LATER))
+        assert not held.put(replace(known, sequence=2), is_from_database=True)
+        assert held.get(known.id).sequence == 3
+
+    def test_a_pause_moves_no_number_and_counts_when_the_database_says_so(self, known: Known) -> None:
+        held = Board()
+        held.put(known)
+        paused = replace(known, lifecycle=MatchLifecycle.PAUSED)
+        assert not held.put(paused)  # a worker's word may be from before the pause, or after it
+        assert held.put(paused, is_from_database=True)
+        assert not held.put(known)
+        assert held.get(known.id).lifecycle == MatchLifecycle.PAUSED
+
+    def test_a_reading_without_news_brings_new_times_and_keeps_the_rest(self, known: Known) -> None:
+        held = Board()
+        held.put(known)
+        assert held.renew(replace(known, payload={}, scraped_at=LATER))
+        assert (held.get(known.id).scraped_at, held.get(known.id).payload) == (LATER, known.payload)
+        assert held.renew(replace(known, payload={}, scraped_at=NOW))
+        assert held.get(known.id).scraped_at == LATER
+
+    def test_a_reading_of_what_we_do_not_hold_has_to_be_looked_up(self, known: Known) -> None:
+        held = Board()
+        assert not held.renew(known)
+        held.put(known)
+        assert not held.renew(replace(known, sequence=2, payload={}))
+        held.put(replace(known, sequence=3))
+        assert held.renew(replace(known, sequence=2, payload={}))  # older than what we hold: nothing to look up
+
+    def test_names_follow_their_match(self, known: Known) -> None:
+        held = Board()
+        held.put(known)
+        moved = replace(known.refs[0], event_id="elsewhere")
+        held.put(replace(known, refs=(moved,)), is_from_database=True)
+        assert (held.id_of(known.keys[0]), held.id_of(moved.key)) == (None, known.id)
+        held.drop([known.id])
+        assert (held.id_of(moved.key), held.get(known.id), len(held)) == (None, None, 0)
+
+    def test_keeps_the_last_few_states(self, known: Known) -> None:
+        held = Board()
+        for sequence in range(1, 9):
+            held.put(replace(known, sequence=sequence, title=str(sequence)))
+            held.renew(replace(known, sequence=sequence, scraped_at=NOW + timedelta(seconds=sequence), payload={}))
+        kept = [each for each in range(10) if held.earlier(known.id, each)]
+        assert kept == list(range(9 - EARLIER_KEPT, 9))
+        assert held.earlier(known.id, 5).title == "5"
+
+    def test_is_in_step_only_for_seconds(self) -> None:
+        clock = Clock()
+        held = Board(clock)
+        assert (held.is_in_step, held.was_filled) == (False, False)
+        held.stay_in_step()
+        assert held.is_in_step
+        clock.now += IN_STEP_SECONDS
+        assert (held.is_in_step, held.was_filled) == (False, True)
+
+    def test_what_is_aside_is_forgotten_soon_and_when_matches_come_and_go(self, known: Known) -> None:
+        clock = Clock()
+        held = Board(clock)
+        held.put_aside("7", known)
+        assert held.aside("7") == known
+        clock.now += 5.0
+        assert held.aside("7") is None
+        held.put_aside("7", known)
+        held.put(replace(known, id=99))
+        assert held.aside("7") is None
+
+    def test_readers_and_writers_do_not_disturb_each_other(self, known: Known) -> None:
+        held, errors = Board(), []
+
+        def write(start: int) -> None:
+            for number in range(300):
+                held.put(replace(known, id=start + number % 20, sequence=number))
+                if number % 30 == 0:
+                    held.drop([start + 1])
+
+        def read() -> None:
+            try:
+                for _ in range(600):
+                    ids = [each.id for each in held.newest_first()]
+                    assert ids == sorted(ids, reverse=True)
+            except (AssertionError, RuntimeError, KeyError) as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=write, args=(start,)) for start in (0, 10, 100)]
+        threads += [threading.Thread(target=read) for _ in range(3)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert not errors
+
+
+@pytest.mark.django_db
+@pytest.mark.both
+class TestLooking:
+    def test_takes_everything_that_is_not_archived(self) -> None:
+        refs = [make_ref() for _ in range(3)]
+        make_ref(make_match(lifecycle=MatchLifecycle.ARCHIVED))
+        became, held = make_match(merged_into=refs[0].match), Board()
+        assert looking.look(held) == 3
+        assert held.ids() == {ref.match_id for ref in refs}
+        assert became.pk not in held.ids()
+        assert held.is_complete
+        assert held.is_in_step
+        assert all(held.get(ref.match_id) == known_of(ref.match) for ref in refs)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"sequence": 9, "title": "A new title"},
+            {"lifecycle": MatchLifecycle.PAUSED, "pause_until": LATER},
+            {"frozen_at": LATER},
+            {"status": "completed"},
+            {"phase": "tea"},
+            {"start_time": LATER},
+            {"last_changed_at": LATER},
+            {"last_scraper_update": LATER},
+        ],
+    )
+    @pytest.mark.parametrize("is_hot", [True, False])
+    def test_sees_every_change(self, change: dict[str, object], is_hot: bool) -> None:
+        ref, held = make_ref(), Board()
+        looking.look(held)
+        Match.objects.filter(pk=ref.match_id).update(**change)
+        assert (looking.look_at_hot if is_hot else looking.look)(held) == 1
+        assert held.get(ref.match_id) == known_of(ref.match)
+        assert (looking.look_at_hot if is_hot else looking.look)(held) == 0
+
+    def test_sees_plans_that_change_without_a_reading(self) -> None:
+        ref, held = make_ref(), Board()
+        looking.look(held)
+        for change in ({"next_poll_at": LATER}, {"is_watched": False}):
+            MatchRef.objects.filter(pk=ref.pk).update(**change)
+            assert looking.look(held) == 1
+            assert held.get(ref.match_id) == known_of(ref.match)
+
+    def test_what_leaves_goes(self) -> None:
+        refs, held = [make_ref() for _ in range(3)], Board()
+        looking.look(held)
+        Match.objects.filter(pk=refs[0].match_id).update(lifecycle=MatchLifecycle.ARCHIVED)
+        looking.look_at_hot(held)
+        assert held.ids() == {ref.match_id for ref in refs[1:]}
+        Match.objects.filter(pk=refs[1].match_id).update(merged_into=refs[2].match_id)
+        looking.look_at_hot(held)
+        assert held.ids() == {refs[2].match_id}
+        Match.objects.filter(pk=refs[1].match_id).delete()
+        Match.objects.filter(pk=refs[2].match_id).delete()
+        looking.look(held)
+        assert held.ids() == set()
+
+    def test_a_look_at_what_has_not_moved_reads_no_payload(self, django_assert_num_queries) -> None:
+        for _ in range(20):
+            make_ref()
+        held = Board()
+        looking.look(held)
+        with django_assert_num_queries(2) as asked:
+            looking.look(held)
+        assert not any("payload" in each["sql"] for each in asked.captured_queries)
+
+    def test_holds_the_newest_of_very_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(looking, "HELD_AT_MOST", 3)
+        ids = sorted(make_ref().match_id for _ in range(5))
+        held = Board()
+        looking.look(held)
+        assert (held.ids(), held.is_complete) == (set(ids[2:]), False)
+
+
+@pytest.mark.django_db
+class TestWords:
+    def test_are_the_same_after_the_way(self) -> None:
+        known = known_of(make_ref().match)
+        bare = replace(known, payload={})
+        words = [Word(whole=known), Word(bare=known), Word(look_at=7)]
+        assert channel.read(channel._text(words)) == [Word(whole=known), Word(bare=bare), Word(look_at=7)]
+
+    @pytest.mark.parametrize("text", [b"", b"{", b"null", b"[1]", b'[{"whole": {}}]', b'[{"other": 1}]', b'["x"]'])
+    def test_of_strangers_are_left_out(self, text: bytes) -> None:
+        assert channel.read(text) == []
+
+    def test_what_json_cannot_hold_is_left_out_alone(self) -> None:
+        known = known_of(make_ref().match)
+        odd = Word(whole=replace(known, payload={"title": "\ud800"}))
+        assert channel.read(channel._text([odd, Word(look_at=7)])) == [Word(look_at=7)]
+
+
+@pytest.fixture
+def following(settings: LazySettings) -> Iterator[Follower]:
+    """A follower with a board of its own, at work."""
+    own = Follower(Board())
+    own.start()
+    try:
+        wait_for(lambda: own.board.is_in_step, seconds=10, what="the board is filled")
+        yield own
+    finally:
+        own.stop()
+
+
+def seconds_until_seen(own: Follower, match: Match, sequence: int) -> float:
+    began = time.monotonic()
+    while (held := own.board.get(match.pk)) is None or held.sequence != sequence:
+        assert time.monotonic() - began < 5, "the board does not show it"
+        time.sleep(0.002)
+    return time.monotonic() - began
+
+
+def change(match: Match, sequence: int) -> None:
+    Match.objects.filter(pk=match.pk).update(sequence=sequence, last_changed_at=NOW, title=f"state {sequence}")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.both
+class TestFollowing:
+    def test_a_commit_of_another_process_shows_soon(self, following: Follower) -> None:
+        """Without anybody who tells. How soon is measured by the bench `load`; here, that it is no slow look."""
+        ref = make_ref()
+        change(ref.match, 2)
+        seconds_until_seen(following, ref.match, 2)
+        if following.hearing.is_good:
+            return
+        waits = []
+        for sequence in range(3, 8):
+            change(ref.match, sequence)
+            waits.append(seconds_until_seen(following, ref.match, sequence))
+        assert min(waits) < 0.5
+
+    def test_what_this_process_does_shows_at_once(self, following: Follower) -> None:
+        ref = make_ref()
+        wait_for(lambda: following.board.get(ref.match_id), seconds=5, what="the match is there")
+        lifecycle.pause(match_id=ref.match_id, until=NOW + timedelta(days=9999), reason="x", actor="y", now=NOW)
+        following.look_again_at(ref.match_id)
+        held = following.board.get(ref.match_id)
+        assert held is None or held.lifecycle == MatchLifecycle.PAUSED
+        wait_for(
+            lambda: (held := following.board.get(ref.match_id)) and held.lifecycle == MatchLifecycle.PAUSED,
+            seconds=5,
+            what="the pause shows",
+        )
+
+    def test_stays_what_it_was_while_the_database_is_away(
+        self, following: Follower, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ref = make_ref()
+        wait_for(lambda: following.board.get(ref.match_id), seconds=5, what="the match is there")
+        monkeypatch.setattr(presence.database, "is_away", lambda: True)
+        following.board.stay_in_step(0.2)
+        wait_for(lambda: following._try(is_whole=True) is False, seconds=1, what="it does not look")
+        assert following.board.is_in_step
+        assert following.board.get(ref.match_id) is not None
+
+
+@pytest.mark.scaled
+@pytest.mark.django_db(transaction=True)
+class TestHearing:
+    def test_a_published_commit_is_heard_before_anybody_looks(self, following: Follower) -> None:
+        ref = make_ref()
+        make_snapshot(ref.match)
+        wait_for(lambda: following.hearing.is_good, seconds=5, what="it listens")
+        wait_for(lambda: following.board.get(ref.match_id), seconds=5, what="the match is there")
+        own, waits = Publisher(), []
+        for sequence in range(2, 7):
+            change(ref.match, sequence)
+            own.note(ref.match_id, MatchRef.objects.select_related("match", "source").get(pk=ref.pk))
+            own.publish()
+            waits.append(seconds_until_seen(following, ref.match, sequence))
+        assert min(waits) < 0.5
+        assert following.board.get(ref.match_id).title == "state 6"
+
+    def test_a_frozen_redis_is_found_out_and_the_database_is_looked_at(
+        self, redis_server: RedisServer, settings: LazySettings
+    ) -> None:
+        settings.CONFIG = replace(settings.CONFIG, redis_url=redis_server.url)
+        own = Follower(Board())
+        own.start()
+        try:
+            wait_for(lambda: own.hearing.is_good and own.board.is_in_step, seconds=10, what="it listens")
+            ref = make_ref()
+            wait_for(lambda: own.board.get(ref.match_id), seconds=5, what="the match is there")
+            redis_server.pause()
+            wait_for(lambda: not own.hearing.is_good, seconds=5, what="the silence is noticed")
+            waits = []
+            for sequence in range(2, 7):
+                change(ref.match, sequence)
+                waits.append(seconds_until_seen(own, ref.match, sequence))
+            assert min(waits) < 0.5
+            redis_server.resume()
+            wait_for(lambda: own.hearing.is_good, seconds=10, what="it listens again")
+        finally:
+            redis_server.resume()
+            own.stop()
+        assert connection.vendor == "postgresql"

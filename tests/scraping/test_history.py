@@ -1,0 +1,75 @@
+"""The difference between two states of a match: whoever applies it has the other state, exactly."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scraping.history import difference
+from scraping.payloads import MatchState
+
+pytestmark = pytest.mark.requirement("SO-4")
+NAMES = st.sampled_from([*MatchState.model_fields, "weather", ""])
+SCALARS = (
+    st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-2, 2).map(lambda n: round(n, 1)) | st.text(max_size=3)
+)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+)
+STATES = st.dictionaries(NAMES, VALUES, max_size=8)
+
+
+def as_json(value: Any) -> bytes:
+    """To Python 1, 1.0 and True are equal; to whoever reads JSON they are not."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+@settings(max_examples=60)
+@given(STATES, STATES)
+def test_leads_from_any_state_to_any_other(before: dict[str, Any], after: dict[str, Any]) -> None:
+    assert as_json(difference(before, after).applied_to(before)) == as_json(after)
+
+
+@settings(max_examples=60)
+@given(STATES, STATES)
+def test_names_nothing_that_is_the_same(before: dict[str, Any], after: dict[str, Any]) -> None:
+    found = difference(before, after)
+    assert not any(name in before and as_json(before[name]) == as_json(found.changed[name]) for name in found.changed)
+    assert set(found.removed) == before.keys() - after.keys()
+
+
+@settings(max_examples=60)
+@given(STATES)
+def test_of_a_state_and_itself_is_nothing(state: dict[str, Any]) -> None:
+    found = difference(state, dict(reversed(state.items())))
+    assert (found.changed, found.removed) == ({}, [])
+
+
+@settings(max_examples=30)
+@given(st.lists(STATES, min_size=2, max_size=5))
+def test_step_by_step_leads_where_one_leap_does(states: list[dict[str, Any]]) -> None:
+    held = states[0]
+    for before, after in pairwise(states):
+        held = difference(before, after).applied_to(held)
+    assert as_json(held) == as_json(difference(states[0], states[-1]).applied_to(states[0]))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changed", "removed"),
+    [
+        ({"a": 1}, {"a": 1}, {}, []),
+        ({"a": 1}, {"a": True}, {"a": True}, []),
+        ({}, {"a": None}, {"a": None}, []),
+        ({"a": None}, {}, {}, ["a"]),
+        ({"a": {"x": 1, "y": 2}}, {"a": {"y": 2}}, {"a": {"y": 2}}, []),
+    ],
+    ids=["same", "another kind of one", "null is a value", "gone", "a field is sent whole"],
+)
+def test_of_small_states(before: Any, after: Any, changed: Any, removed: Any) -> None:
+    found = difference(before, after)
+    assert (as_json(found.changed), found.removed) == (as_json(changed), removed)

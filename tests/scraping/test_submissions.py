@@ -1,0 +1,437 @@
+"""What was sent in becomes part of its match: in order, once, by the rules that hold for readings."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import OperationalError
+from django.utils import timezone
+
+from monitoring.queries import live_ages, matches_to_watch
+from scraping import endings, ingest, journal, lifecycle, policies, scrapers, silence, submissions, watches
+from scraping.errors import StaleFence
+from scraping.freshness import DataState
+from scraping.models import (
+    Match,
+    MatchEvent,
+    MatchLifecycle,
+    MatchRef,
+    Scraper,
+    ScraperStatus,
+    ScrapeTask,
+    Snapshot,
+    Source,
+    Submission,
+    SubmissionState,
+    TaskState,
+)
+from scraping.payloads import Resource, Status
+from scraping.queries import find_match, freshness_of
+from scraping.resilience.ladder import Rung
+from scraping.scheduler.discovery import open_discovery_tasks
+from scraping.scheduler.due import open_due_tasks
+from scraping.scheduler.endings import settle_ended_matches
+from scraping.scheduler.gaps import open_gap_tasks
+from scraping.scheduler.hint import _groups
+from scraping.scheduler.lineups import open_lineup_tasks
+from scraping.scheduler.loop import load_steps
+from scraping.scheduler.submissions import open_ending_tasks, open_submission_tasks
+from scraping.scrape import scrape
+from scraping.sent import SentMatch
+from scraping.silence.rungs import Means, act
+from tests.factories import cricket_state, make_match, make_ref
+from tests.scraping.builders import POLICIES, payload_of, read
+from tests.scraping.sending import ball, claim, earlier, engine, open_tasks, pushed_source, sent, work
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both]
+PARTNER = submissions.Sender("consumer-1", "Partner")
+
+
+@pytest.fixture(autouse=True)
+def source(monkeypatch: pytest.MonkeyPatch) -> Source:
+    monkeypatch.setattr(policies, "current", lambda: POLICIES)
+    return pushed_source()
+
+
+def send(runs: int = 91, *, now: datetime | None = None, **fields: Any) -> Submission:
+    body = SentMatch.model_validate(sent(runs, **fields))
+    now, count = now or timezone.now(), Submission.objects.count()
+    accepted = submissions.accept([body], sender=PARTNER, key=f"k{count}", body_hash="0" * 64, now=now)
+    return accepted.submissions[0]
+
+
+def again(one: Submission) -> Submission:
+    one.refresh_from_db()
+    return one
+
+
+def the_match() -> Match:
+    return Match.objects.get()
+
+
+def runs_of(match: Match) -> int:
+    told: int = match.payload["score"]["team_a"]["runs"]
+    return told
+
+
+class TestOpening:
+    @pytest.mark.requirement("ZT-1")
+    def test_one_task_a_match_however_much_waits_for_it(self) -> None:
+        for runs in (91, 92, 93):
+            send(runs)
+        send(5, match_id="other", teams={"team_a": {"name": "Kenya"}, "team_b": {"name": "Nepal"}})
+        assert open_submission_tasks(timezone.now()) == 2
+        assert open_submission_tasks(timezone.now()) == 0
+        tasks = ScrapeTask.objects.all()
+        assert {(task.resource, task.state, task.priority) for task in tasks} == {(Resource.SUBMISSION, "PENDING", 0)}
+
+    def test_nothing_waits_so_nothing_is_opened(self) -> None:
+        assert open_submission_tasks(timezone.now()) == 0
+        send()
+        work()
+        assert open_submission_tasks(timezone.now()) == 0
+
+    def test_a_paused_match_is_left_alone_until_its_pause_ends(self) -> None:
+        match = send().ref.match
+        lifecycle.pause(
+            match_id=match.pk,
+            until=timezone.now() + timedelta(hours=1),
+            reason="quiet",
+            actor="ann",
+            now=timezone.now(),
+        )
+        assert open_submission_tasks(timezone.now()) == 0
+        lifecycle.resume(match_id=match.pk, actor="ann", now=timezone.now())
+        assert open_submission_tasks(timezone.now()) == 1
+
+    def test_a_source_that_is_switched_off_opens_none(self, source: Source) -> None:
+        send()
+        Source.objects.filter(pk=source.pk).update(is_enabled=False)
+        assert open_submission_tasks(timezone.now()) == 0
+
+    def test_after_a_death_it_waits_a_while(self) -> None:
+        """One that has killed three workers must not have the next one at once, nor be forgotten."""
+        now = timezone.now()
+        ref = send().ref
+        task_id = journal.open_new(
+            [journal.NewTask(ref.source_id, ref.pk, Resource.SUBMISSION, 0, run_at=now)], now=now
+        )[0].task_id
+        ScrapeTask.objects.filter(pk=task_id).update(state=TaskState.DEAD, finished_at=now, reason="killed")
+        assert open_submission_tasks(now + timedelta(minutes=4)) == 0
+        assert open_submission_tasks(now + timedelta(minutes=6)) == 1
+
+    def test_is_a_step_of_the_scheduler_twice_a_second(self) -> None:
+        steps = dict(settings.SCHEDULER_STEPS)
+        assert steps["scraping.scheduler.submissions.open_submission_tasks"] == 0.5
+        assert "open_submission_tasks" in {step.name for step in load_steps(settings.SCHEDULER_STEPS)}
+
+    def test_no_browser_group_takes_them_along(self) -> None:
+        due = [(1, 7, Resource.SCORECARD.value), (2, 7, Resource.SUBMISSION.value), (3, 7, Resource.SCORECARD.value)]
+        assert [2] in list(_groups(due))
+
+
+class TestTaking:
+    def test_in_the_order_in_which_it_came_and_all_in_one_task(self) -> None:
+        sent_ones = [send(runs, at=earlier(30 - runs % 90)) for runs in (91, 92, 95)]
+        assert work() == 1
+        assert [again(one).state for one in sent_ones] == [SubmissionState.DONE] * 3
+        assert [one.result["sequence"] for one in sent_ones] == [1, 2, 3]
+        assert [shot.payload["score"]["team_a"]["runs"] for shot in Snapshot.objects.order_by("sequence")] == [
+            91,
+            92,
+            95,
+        ]
+        task = ScrapeTask.objects.get()
+        assert task.state == TaskState.SUCCESS
+        assert {one.task_id for one in sent_ones} == {task.pk}
+
+    def test_nothing_is_read_and_nobody_watches(self) -> None:
+        send(events=[ball(1)])
+        work()
+        ref = MatchRef.objects.get()
+        assert (ref.is_watched, ref.next_poll_at, ref.read_mode) == (False, None, "")
+        assert not Scraper.objects.exists()
+        assert Snapshot.objects.get().data_source == "manual"
+        assert the_match().lifecycle == MatchLifecycle.ACTIVE
+
+    def test_the_age_counts_from_the_senders_reading(self) -> None:
+        at = earlier(40)
+        send(at=at)
+        work()
+        assert the_match().last_scraper_update == at
+
+    def test_events_are_added_corrected_and_taken_back(self) -> None:
+        send(at=earlier(30), events=[ball(1), ball(2), ball(3)], events_are_complete=True)
+        send(at=earlier(20), events=[ball(1), ball(2, runs=4, kind="four"), ball(3)], events_are_complete=True)
+        last = send(at=earlier(10), events=[ball(1), ball(2, runs=4, kind="four")], events_are_complete=True)
+        work()
+        actions = MatchEvent.objects.order_by("pk").values_list("event_id", "action")
+        assert list(actions) == [
+            ("1-1", "add"), ("1-2", "add"), ("1-3", "add"), ("1-2", "update"), ("1-3", "retract")
+        ]  # fmt: skip
+        assert again(last).result["events"] == {"added": 0, "updated": 0, "retracted": 1}
+
+    def test_what_is_older_than_what_is_known_adds_its_events_only(self) -> None:
+        send(95, at=earlier(10), events=[ball(3)])
+        late = send(91, at=earlier(20), events=[ball(2), ball(3, runs=6)])
+        work()
+        assert runs_of(the_match()) == 95
+        assert set(MatchEvent.objects.values_list("event_id", "runs")) == {("1-3", 1), ("1-2", 1)}
+        assert again(late).state == SubmissionState.DONE
+        assert late.reason == submissions.OLD
+        assert (late.result["is_taken"], late.result["sequence"]) == (False, 2)
+
+    def test_two_of_the_same_moment_are_both_taken(self) -> None:
+        """Many senders' clocks have no fractions of a second: what comes later is the later one."""
+        at = earlier(10)
+        send(91, at=at)
+        send(92, at=at)
+        work()
+        assert runs_of(the_match()) == 92
+
+    def test_a_score_that_goes_down_waits_until_it_is_sent_three_times(self) -> None:
+        send(95, at=earlier(40))
+        lower = [send(91, at=earlier(30 - number)) for number in range(3)]
+        work()
+        assert [again(one).result["is_taken"] for one in lower] == [False, False, True]
+        assert [one.reason for one in lower] == [submissions.PROVISIONAL] * 2 + [""]
+        assert runs_of(the_match()) == 91
+        assert MatchRef.objects.get().next_poll_at is None
+
+    def test_more_than_one_task_takes_at_once_is_left_for_the_next(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(submissions, "AT_ONCE", 2)
+        for runs in (91, 92, 93):
+            send(runs)
+        assert work() == 1
+        assert Submission.objects.filter(state=SubmissionState.ACCEPTED).count() == 1
+        assert work() == 1
+        assert runs_of(the_match()) == 93
+
+    def test_heavier_sources_are_believed_where_they_tell_the_same_match(self) -> None:
+        now = timezone.now()
+        crex = make_ref(make_match(state=cricket_state(start_time=now), start_time=now, now=now), now=now)
+        read(crex, payload_of(crex, cricket_state(venue="Eden Gardens", start_time=now), at=now))
+        one = send(start_time=now.isoformat(), venue="Lord's", innings=[], now=now, at=now)
+        work()
+        assert again(one).ref.match_id == crex.match_id
+        crex.match.refresh_from_db()
+        assert crex.match.payload["venue"] == "Eden Gardens"
+        crex.refresh_from_db()
+        assert crex.next_poll_at is not None, "our own watch goes on"
+
+
+class TestRefusing:
+    def test_another_match_under_the_same_id(self) -> None:
+        send(at=earlier(9))
+        wrong = send(teams={"team_a": {"name": "Kenya"}, "team_b": {"name": "Nepal"}})
+        right = send(95)
+        work()
+        assert (again(wrong).state, again(right).state) == (SubmissionState.REFUSED, SubmissionState.DONE)
+        assert "you had told of India and Australia" in wrong.reason
+        assert (runs_of(the_match()), the_match().team_a) == (95, "India")
+
+    def test_teams_may_be_named_before_the_start(self) -> None:
+        send(status="upcoming", innings=[], teams={"team_a": {"name": "TBC"}, "team_b": {"name": "TBD"}}, at=earlier(9))
+        send()
+        work()
+        assert the_match().team_a == "India"
+
+    def test_a_team_may_be_spelt_in_another_way(self) -> None:
+        send(at=earlier(9))
+        send(95, teams={"team_a": {"name": "IND"}, "team_b": {"name": "Australia Men"}})
+        work()
+        assert runs_of(the_match()) == 95
+
+    def test_half_a_list_of_events_is_not_believed(self) -> None:
+        send(at=earlier(9), events=[ball(number) for number in range(1, 13)], events_are_complete=True)
+        half = send(93, events=[ball(1)], events_are_complete=True)
+        work()
+        assert again(half).state == SubmissionState.REFUSED
+        assert "11 of 12 known events are missing" in half.reason
+        assert runs_of(the_match()) == 91
+        assert MatchEvent.objects.count() == 12
+
+    def test_a_match_that_is_archived(self) -> None:
+        send(at=earlier(9))
+        work()
+        Match.objects.update(lifecycle=MatchLifecycle.ARCHIVED)
+        late = send(95)
+        work()
+        assert again(late).state == SubmissionState.REFUSED
+        assert "archived" in late.reason
+
+    def test_one_that_nobody_can_write_keeps_none_waiting(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        apply = ingest.apply
+
+        def breaks(payload: Any, **more: Any) -> Any:
+            done = apply(payload, **more)
+            if payload.state.innings[0].runs == 92:
+                raise ZeroDivisionError("a bug of ours")
+            return done
+
+        monkeypatch.setattr(ingest, "apply", breaks)
+        ones = [send(runs) for runs in (91, 92, 93)]
+        work()
+        assert [again(one).state for one in ones] == ["done", "refused", "done"]
+        assert ones[1].reason == submissions.OUR_FAULT
+        assert [one.result.get("sequence") for one in ones] == [1, None, 2], "half of it was taken back"
+        assert "a bug of ours" in caplog.text
+
+
+@pytest.mark.requirement("BX-13")
+class TestOnce:
+    def test_a_worker_that_lost_its_task_writes_nothing(self) -> None:
+        one = send()
+        open_submission_tasks(timezone.now())
+        (task_id,) = open_tasks()
+        late = claim(task_id, worker_id="w-slow")
+        ScrapeTask.objects.update(state=TaskState.PENDING)  # its lease ran out
+        scrape(task_id, engine(worker_id="w-quick"))
+        with pytest.raises(StaleFence), journal.finishing(late, now=timezone.now()):
+            pytest.fail("the effects of a stale claim are never begun")
+        assert again(one).state == SubmissionState.DONE
+        assert Snapshot.objects.count() == 1
+
+    def test_a_hint_that_comes_twice_does_nothing_the_second_time(self) -> None:
+        send()
+        open_submission_tasks(timezone.now())
+        (task_id,) = open_tasks()
+        for _ in range(3):
+            scrape(task_id, engine())
+        assert (Snapshot.objects.count(), the_match().total_scrapes) == (1, 1)
+
+    def test_a_database_that_goes_away_in_between_leaves_it_as_it_was(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        ones = [send(91), send(92)]
+        monkeypatch.setattr("scraping.failures.close_old_connections", lambda: None)
+        replay, calls = ingest.apply, []
+
+        def away(payload: Any, **more: Any) -> Any:
+            calls.append(payload)
+            if len(calls) == 2:
+                raise OperationalError("server closed the connection unexpectedly")
+            return replay(payload, **more)
+
+        monkeypatch.setattr(ingest, "apply", away)
+        work()
+        assert [again(one).state for one in ones] == ["accepted"] * 2
+        assert not Snapshot.objects.exists()
+        task = ScrapeTask.objects.get()
+        assert (task.state, task.charged_attempts, task.error_class) == (TaskState.PENDING, 0, "store")
+        assert MatchRef.objects.get().next_poll_at is None
+        ScrapeTask.objects.update(run_at=timezone.now())
+        work()
+        assert [again(one).state for one in ones] == ["done"] * 2
+        assert the_match().sequence == 2
+
+
+class TestNobodyElseIsDisturbed:
+    """A match that is known from submissions only: its age is told, and nothing else is done about it."""
+
+    @pytest.fixture
+    def match(self) -> Match:
+        send(at=earlier(1), start_time=earlier(3600).isoformat())
+        work()
+        return the_match()
+
+    def test_it_is_never_polled_looked_for_or_asked_for_line_ups(self, match: Match) -> None:
+        later = timezone.now() + timedelta(hours=1)
+        MatchRef.objects.update(events_seen=9)
+        for step in (open_due_tasks, open_discovery_tasks, open_gap_tasks, open_lineup_tasks):
+            assert step(later) == 0
+        assert ScrapeTask.objects.count() == 1
+
+    def test_it_grows_old_and_stale_and_nobody_is_alarmed(self, match: Match) -> None:
+        found = find_match(str(match.pk))
+        assert found is not None
+        now = timezone.now()
+        states = [freshness_of(found, now + timedelta(seconds=seconds)).state for seconds in (0, 60, 600)]
+        assert states == [DataState.FRESH, DataState.AGING, DataState.STALE]
+        assert not matches_to_watch().exists()
+        assert live_ages(now + timedelta(hours=1)) == []
+        assert silence.look(now + timedelta(hours=1), staleness_threshold=300) == 0
+        match.refresh_from_db()
+        assert match.silence_rung == Rung.GROUND
+
+    def test_nobody_can_watch_what_cannot_be_read(self, match: Match) -> None:
+        with pytest.raises(lifecycle.NotAllowed, match="is sent in"):
+            watches.begin(match_id=match.pk, actor="ann", now=timezone.now())
+        assert not MatchRef.objects.filter(is_watched=True).exists()
+
+    def test_a_silent_source_is_not_replaced_by_it(self, match: Match) -> None:
+        make_ref(match)
+        done = act(match, Rung.OTHER_SOURCE, Means(("w-1",), 300.0, timezone.now()))
+        assert (done.words, done.detail) == ("no other source has it", {"looked_at": []})
+        assert not MatchRef.objects.filter(source__key="pushed", is_watched=True).exists()
+
+    def test_nobody_looks_there_for_a_silent_match_of_another_source(self, source: Source) -> None:
+        match = make_ref(make_match()).match
+        Source.objects.filter(pk=source.pk).update(last_discovery_at=timezone.now())
+        assert act(match, Rung.OTHER_SOURCE, Means((), 300.0, timezone.now())).detail == {"looked_at": []}
+        source.refresh_from_db()
+        assert source.last_discovery_at is not None
+
+    def test_the_standing_of_our_own_watch_is_not_its_affair(self, match: Match) -> None:
+        make_ref(match)
+        Match.objects.update(scraper_status=ScraperStatus.STALE, consecutive_failure_count=3, failing_since=earlier(60))
+        send(95)
+        work()
+        match.refresh_from_db()
+        assert (match.scraper_status, match.consecutive_failure_count) == (ScraperStatus.STALE, 3)
+        assert scrapers.stop_unread(now=timezone.now()) == 0
+
+    def test_its_end_is_settled_with_what_was_sent(self, match: Match, caplog: pytest.LogCaptureFixture) -> None:
+        send(180, overs="20.0", status="completed", result="India won")
+        work()
+        assert the_match().lifecycle == MatchLifecycle.COMPLETED
+        settle_ended_matches(timezone.now())
+        match = the_match()
+        assert match.final_sync_at is not None
+        assert endings.look(match).missing == ()
+        assert (match.final_checks["result"], match.final_checks["events"]) == (True, None)
+        assert "still no" not in caplog.text
+        found = find_match(str(match.pk))
+        assert found is not None
+        assert freshness_of(found, timezone.now() + timedelta(days=1)).state == DataState.FINAL
+
+    def test_one_that_its_sender_has_forgotten_is_not_live_for_ever(self, match: Match) -> None:
+        assert open_ending_tasks(timezone.now() + timedelta(days=2)) == 0
+        MatchRef.objects.update(captured_at=earlier(4 * 86_400))
+        assert open_ending_tasks(timezone.now()) == 1
+        work()
+        match.refresh_from_db()
+        assert (match.status, match.lifecycle) == (Status.COMPLETED, MatchLifecycle.COMPLETED)
+        assert (match.sequence, Snapshot.objects.count()) == (2, 2)
+        assert MatchRef.objects.get().next_poll_at is None
+        assert open_ending_tasks(timezone.now()) == 0
+        send(95)
+        work()
+        match.refresh_from_db()
+        assert (match.status, match.lifecycle) == (Status.LIVE, MatchLifecycle.ACTIVE), "it was not over after all"
+
+    def test_one_that_was_sent_again_meanwhile_goes_on(self, match: Match) -> None:
+        MatchRef.objects.update(captured_at=earlier(4 * 86_400))
+        open_ending_tasks(timezone.now())
+        send(95)
+        work()
+        assert the_match().status == Status.LIVE
+
+    def test_one_that_is_told_elsewhere_too_stays_live_there(self, match: Match) -> None:
+        make_ref(match)
+        MatchRef.objects.filter(source__key="pushed").update(captured_at=earlier(4 * 86_400))
+        assert open_ending_tasks(timezone.now()) == 1
+        work()
+        assert the_match().status == Status.LIVE
+        assert open_ending_tasks(timezone.now()) == 0
+
+    def test_an_end_without_a_result_is_nobodys_alarm(self, match: Match, caplog: pytest.LogCaptureFixture) -> None:
+        send(180, overs="20.0", status="completed")
+        work()
+        settle_ended_matches(timezone.now())
+        assert the_match().final_sync_at is not None
+        assert the_match().status == Status.COMPLETED
+        assert "still no" not in caplog.text
