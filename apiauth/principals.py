@@ -151,6 +151,7 @@ def forget(prefix: str = "", **_: object) -> None:
             _memory.pop(prefix, None)
         else:
             _memory.clear()
+            _asked.clear()
 
 
 @receiver(consumer_changed)
