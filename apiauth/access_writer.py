@@ -3,7 +3,7 @@
 Guards against the log slowing or breaking the API: a request only appends to a queue. Rows and the sums by the hour are
 one transaction: an attempt is in both or in neither. While the database is away rows wait, up to MAX_WAITING; beyond
 that the oldest are dropped, counted and reported, because an API that stops to protect its log serves nobody. A process
-killed outright loses at most the last second's rows.
+that ends meanwhile leaves them on disk for the next one; one that is killed loses at most the last second's rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from multiprocessing import util as multiprocessing_util
 from django.db import DatabaseError, close_old_connections, connection, transaction
 from prometheus_client import Counter
 
-from apiauth import attempts
+from apiauth import access_leftovers, attempts
 from apiauth.attempts import Attempt
 from victoryline.lib import presence
 from victoryline.lib.store import STORE_AWAY
@@ -45,6 +45,7 @@ class AccessWriter:
         self._stored = 0
         self._dropped_unreported = 0
         self._tell_again_at = 0.0
+        self._has_taken_up = False
 
     def write(self, attempt: Attempt) -> None:
         """Never blocks and never raises."""
@@ -73,6 +74,9 @@ class AccessWriter:
                     presence.database.report(error)
                     self._tell_that_it_waits(error)
                     break
+                except Exception:
+                    self._drop(len(batch))  # a mistake of ours, which the thread tells: not without a number
+                    raise
             stored = self._stored - before
         self._report_drops()
         return stored
@@ -149,14 +153,32 @@ class AccessWriter:
         while True:
             self._wake.wait(FLUSH_SECONDS)
             self._wake.clear()
-            if not self._waiting or presence.database.is_away():
+            if presence.database.is_away() or (self._has_taken_up and not self._waiting):
                 continue
             try:
                 close_old_connections()
+                self.take_up()
                 self.flush()
                 close_old_connections()
             except Exception:
                 logger.exception("Access log could not be written", extra={"action": "access_log_failed"})
+
+    def take_up(self) -> None:
+        """Once a process: what others had to leave behind. While the database is away it is left where it is."""
+        if self._has_taken_up:
+            return
+        try:
+            count = access_leftovers.take_up(self._store)
+        except STORE_AWAY as error:
+            presence.database.report(error)
+            return
+        self._has_taken_up = True
+        if count:
+            logger.info(
+                "Access log took up %d rows that an earlier process could not write",
+                count,
+                extra={"action": "access_log_taken_up", "taken_up": count},
+            )
 
     def _last_flush(self) -> None:
         # Waiting for a database that is away would only make the end of the process late.
@@ -165,8 +187,9 @@ class AccessWriter:
                 self.flush()
             finally:
                 connection.close()
-        self._drop(len(self._waiting))
+        left = list(self._waiting)
         self._waiting.clear()
+        self._drop(len(left) - access_leftovers.keep(left))
         self._report_drops()
 
 

@@ -109,9 +109,14 @@ def find(text: str) -> ApiKey:
     """The key with this prefix, in whatever state. A whole key will do as well."""
     prefix = prefix_in(text)
     key = ApiKey.objects.select_related("consumer").filter(prefix=prefix).first() if prefix else None
-    if key is None:
+    if not prefix:
         # Whoever gave us a whole key by mistake must not read it in our answer, and then in a log.
-        raise NotFoundError.of("key", prefix or "of that form", ApiKey.objects.values_list("prefix", flat=True))
+        raise NotFoundError(
+            "That is not the prefix of a key, which has 12 letters and digits and stands between `vl_` and the dot. "
+            "manage.py list_api_keys --all shows those there are."
+        )
+    if key is None:
+        raise NotFoundError.of("key", prefix, ApiKey.objects.values_list("prefix", flat=True))
     return key
 
 

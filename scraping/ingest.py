@@ -382,6 +382,7 @@ def _write_snapshot(
         update_latency_ms=attempt.latency_ms(),
         data_source=attempt.data_source,
     )
+    match.data_source = attempt.data_source  # type: ignore[attr-defined]  # as `queries` have it: it is told with the match
 
 
 def _columns_of(row: Match | MatchRef, names: Sequence[str]) -> dict[str, Any]:

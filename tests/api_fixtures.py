@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from apiauth import keys, principals, rate_limit, tokens
+from apiauth import keys, principals, rate_limit, tokens, tracing
 from apiauth.models import Tier
 from scraping.rendered import recall
 from victoryline.lib import presence
@@ -50,6 +50,7 @@ def _forget() -> None:
     principals.forget()
     recall.forget()
     presence.database.forget()
+    tracing.forget()
     limiter = rate_limit.limiter()
     limiter._memory.reset()
     if limiter._redis is not None:

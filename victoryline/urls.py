@@ -8,6 +8,7 @@ from scraping.admin.recycling import recycle
 from victoryline.lib import problem_pages
 from victoryline.lib.error_pages import without_slash
 from victoryline.lib.schema_view import docs, schema
+from victoryline.lib.unknown import UnknownAddressView
 
 handler400 = "victoryline.lib.error_pages.bad_request"
 handler403 = "victoryline.lib.error_pages.forbidden"
@@ -28,4 +29,5 @@ urlpatterns = [
     path("", include("scraping.api.submission_urls")),
     path("", include("monitoring.api.urls")),
     re_path(r"^(?P<address>(?:api|cricket-data|token|health|status|metrics|problems)(?:/.*)?)/$", without_slash),
+    re_path(r"^(?:api|cricket-data|token)/", UnknownAddressView.as_view()),
 ]

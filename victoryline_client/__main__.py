@@ -20,8 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = vars(parser.parse_args(arguments))
     url, key = server_of(options)
     if not url or not key:
-        missing = " and ".join(name for name, value in (("an address", url), ("a key", key)) if not value)
-        return _fail(f"{missing.capitalize()} is missing: set {URL} and {KEY}, or give --url and --key.")
+        missing = [name for name, value in (("the address", url), ("the key", key)) if not value]
+        what = f"{' and '.join(missing).capitalize()} {'is' if len(missing) == 1 else 'are'} missing"
+        return _fail(f"{what}: set {URL} and {KEY}, or give --url and --key.")
     try:
         with Client(url, key) as client:
             run(client, Wishes.of(options), sys.stdout)

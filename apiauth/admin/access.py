@@ -71,10 +71,17 @@ class StateFilter(admin.SimpleListFilter):
 class KeyInline(ShownState, HistoryInline):
     model = ApiKey
     fk_name = "consumer"
-    fields = ("prefix", "label", "shown_state", "shown_scopes", "created_at", "expires_at", "last_used_at")
+    fields = ("to_key", "label", "shown_state", "shown_scopes", "created_at", "expires_at", "last_used_at")
     readonly_fields = fields
     ordering = ("-created_at",)
     verbose_name_plural = "keys"
+
+    @admin.display(description="prefix")
+    def to_key(self, key: ApiKey) -> str:
+        """Rotating and revoking are there; unfold's own link shows only under a mouse."""
+        return format_html(
+            '<a class="underline" href="{}">{}</a>', reverse("admin:apiauth_apikey_change", args=[key.pk]), key.prefix
+        )
 
 
 @admin.register(Consumer)

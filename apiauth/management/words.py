@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import CommandError
+from django.db import ProgrammingError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
@@ -21,6 +23,10 @@ from victoryline.lib.store import STORE_AWAY, first_line
 from victoryline.lib.times import as_utc_iso
 
 MOST_DAYS = 3650
+NO_TABLES = (
+    "The database has not the tables that this needs ({}). Nothing was changed. Is it the right one (DATABASE_URL, "
+    "VAR_DIR)? If so: manage.py migrate makes them; `make run` does that by itself."
+)
 
 
 def add_actor(parser: ArgumentParser) -> None:
@@ -38,7 +44,11 @@ def refusals_told() -> Iterator[None]:
         yield
     except RefusedError as refusal:
         raise CommandError(str(refusal)) from refusal
+    except ProgrammingError as error:
+        raise CommandError(NO_TABLES.format(first_line(error))) from error
     except STORE_AWAY as error:
+        if "no such table" in str(error):  # what PostgreSQL calls a mistake in the program, SQLite calls operational
+            raise CommandError(NO_TABLES.format(first_line(error))) from error
         raise CommandError(
             f"The database can't be reached ({first_line(error)}). Nothing was changed; try again when it is back."
         ) from error
@@ -82,13 +92,23 @@ def as_document(key: ApiKey) -> dict[str, Any]:
 
 
 def as_text(issued: IssuedKey) -> str:
-    key, config = issued.key, settings.CONFIG
-    site = config.public_url.rstrip("/") or f"http://{config.host}:{config.port}"
+    key = issued.key
     ends = f"; expires {as_utc_iso(key.expires_at)}" if key.expires_at else ""
     return (
         f"{issued.text}\n\n"
         f"This is the key of {key.consumer.name} ({key.consumer.tier}; {', '.join(key.scopes)}{ends}). Keep it now: it "
         f"is not shown again.\n"
-        f"To get a token: curl -X POST {site}/token/generate-token -H 'X-API-Key: <the key>'\n"
+        f"To get a token: curl -X POST {_site()}/token/generate-token -H 'X-API-Key: <the key>'\n"
         f"To end it: manage.py revoke_api_key {key.prefix}"
     )
+
+
+def _site() -> str:
+    """Where consumers find us: as configured, else where `make run` last listened on this machine."""
+    config = settings.CONFIG
+    if config.public_url:
+        return config.public_url.rstrip("/")
+    try:
+        return str(json.loads((settings.VAR_DIR / "demo.json").read_text(encoding="utf-8"))["url"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"http://{config.host}:{config.port}"

@@ -61,12 +61,22 @@ def match_etag(match: Known) -> str:
 
     A match that was never read has no number yet, so nothing to compare.
     """
-    return f'"{match.id}-{match.sequence}-{match.status}-{match.lifecycle}"' if match.sequence else ""
+    return f'"{_version(match)}"' if match.sequence else ""
 
 
 def list_etag(matches: Sequence[Known], next_cursor: str) -> str:
-    parts = "|".join(f"{match.id}-{match.sequence}-{match.status}-{match.lifecycle}" for match in matches)
+    parts = "|".join(map(_version, matches))
     return f'"{hashlib.sha256(f"{parts}|{next_cursor}".encode()).hexdigest()[:32]}"'
+
+
+def _version(match: Known) -> str:
+    """What is shown of it and has no number of its own (the names it goes by at sources, above all) is counted in."""
+    rest = match.text("version", lambda: _hash_of((match.keys, match.title, match.phase, _time(match.start_time))))
+    return f"{match.id}-{match.sequence}-{match.status}-{match.lifecycle}-{rest.decode()}"
+
+
+def _hash_of(facts: tuple[object, ...]) -> bytes:
+    return hashlib.blake2b(repr(facts).encode(errors="backslashreplace"), digest_size=6).hexdigest().encode()
 
 
 def match_state(match: Known) -> Body:
@@ -195,14 +205,13 @@ def list_metadata(matches: Sequence[Known], freshness: Freshness, now: datetime)
         "state": freshness.state.value,
         "scraped_at": _time(freshness.scraped_at),
         "data_age_seconds": freshness.whole_age_seconds,
+        "next_update_in_seconds": _tenths(freshness.next_update_in),
     }
 
 
 def full_metadata(match: Known, freshness: Freshness) -> Body:
     return {
         **metadata(match, freshness),
-        "state": freshness.state.value,
-        "next_update_in_seconds": _tenths(freshness.next_update_in),
         "sequence": match.sequence,
     }
 
@@ -243,6 +252,8 @@ def metadata(match: Known, freshness: Freshness) -> Body:
         "data_age_seconds": freshness.whole_age_seconds,
         "scraper_id": next((ref.scraper_id for ref in match.refs if ref.scraper_id), None),
         "source": match.data_source,
+        "state": freshness.state.value,
+        "next_update_in_seconds": _tenths(freshness.next_update_in),
     }
 
 

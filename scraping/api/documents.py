@@ -24,11 +24,11 @@ class DataMetadata(Document):
     data_age_seconds: int | None
     scraper_id: UUID | None
     source: str = Field(description="How the data came in: scraper, cache or manual.")
+    state: DataState
+    next_update_in_seconds: float | None
 
 
 class FullMetadata(DataMetadata):
-    state: DataState
-    next_update_in_seconds: float | None
     sequence: int
 
 
@@ -78,6 +78,7 @@ class ListMetadata(Document):
     state: DataState
     scraped_at: AwareDatetime | None
     data_age_seconds: int | None = Field(description="Of the oldest live match in the answer.")
+    next_update_in_seconds: float | None = Field(description="Of the same match.")
 
 
 class MatchList(Document):

@@ -26,14 +26,17 @@ METADATA: dict[str, Any] = {
     "data_age_seconds": 3,
     "scraper_id": "0b6f9bd6-65d2-44cc-9d0f-6cbe9c1d8a55",
     "source": "scraper",
+    "state": "fresh",
+    "next_update_in_seconds": 1.4,
 }
-FULL_METADATA = {**METADATA, "state": "fresh", "next_update_in_seconds": 1.4, "sequence": 212}
+FULL_METADATA = {**METADATA, "sequence": 212}
 LIST_METADATA = {
     "generated_at": "2025-11-22T15:23:50.300Z",
     "count": 1,
     "state": "fresh",
     "scraped_at": "2025-11-22T15:23:47.120Z",
     "data_age_seconds": 3,
+    "next_update_in_seconds": 1.4,
 }
 _GAME = {
     "sport": "cricket",

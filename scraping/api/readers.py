@@ -67,7 +67,7 @@ class FromBoard:
         match_id = board.id_of(name)
         known = None if match_id is None else board.get(match_id)
         if known is None:
-            known = board.aside(name) or self._asked(name)
+            known = self._beside(name)
         return _as_cached(known) if self._is_away and known is not None else known
 
     def page(self, wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Known], bool]:
@@ -79,6 +79,11 @@ class FromBoard:
             return self._behind().page(wanted, before_id=before_id, limit=limit)
         some = found[:limit]
         return [_as_cached(each) for each in some] if self._is_away else some, len(found) > limit
+
+    def _beside(self, name: str) -> Known | None:
+        """What it has become may be on the board, and go on there."""
+        known = board.aside(name) or self._asked(name)
+        return None if known is None else board.get(known.id) or known
 
     def _asked(self, name: str) -> Known | None:
         known = self._behind().match(name)

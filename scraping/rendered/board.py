@@ -12,12 +12,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from scraping.rendered.known import Known
+from scraping.rendered.known import Known, KnownRef
 
 IN_STEP_SECONDS = 5.0  # what nobody has compared with the database for so long may be anything
 ASIDE_SECONDS = 5.0
 MAX_ASIDE = 1_000
-EARLIER_KEPT = 5  # states of a match, the newest among them
 
 
 class Board:
@@ -26,14 +25,14 @@ class Board:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._known: dict[int, Known] = {}
+        self._placed_at: dict[int, float] = {}
         self._names: dict[str, int] = {}
-        self._earlier: dict[int, OrderedDict[int, Known]] = {}
         self._newest_first: tuple[Known, ...] | None = None
         self._aside: OrderedDict[str, tuple[float, Known]] = OrderedDict()
         self._in_step_until = float("-inf")
-        self._changes = 0
         self._lock = threading.Lock()
         self.is_complete = False
+        self.floor = 0  # matches with a lower number are not held: there are too many
 
     def __len__(self) -> int:
         return len(self._known)
@@ -46,6 +45,9 @@ class Board:
     def was_filled(self) -> bool:
         """It has held everything once: what it holds now is what is known last."""
         return self._in_step_until != float("-inf")
+
+    def now(self) -> float:
+        return self._clock()
 
     def stay_in_step(self, seconds: float = IN_STEP_SECONDS) -> None:
         """It was compared with the database just now."""
@@ -68,37 +70,42 @@ class Board:
                 self._newest_first = held
         return held
 
-    def earlier(self, match_id: int, sequence: int) -> Known | None:
-        """A state of the match that this process has seen, if it is among the last few."""
-        states = self._earlier.get(match_id)
-        return None if states is None else states.get(sequence)
+    def put(self, known: Known, *, read_at: float | None = None) -> bool:
+        """Take it, unless what is held is newer. `read_at`: the database was asked for it then (by our clock).
 
-    def put(self, known: Known, *, is_from_database: bool = False) -> bool:
-        """Take it, unless what is held is newer. What the database says counts also where no number has moved."""
+        What the database says counts also where no number has moved, or where numbers went down (it was restored): only
+        what has come since it was asked is newer.
+        """
         with self._lock:
             held = self._known.get(known.id)
-            if held is not None and _is_older(known, held, is_from_database=is_from_database):
+            if held is None and known.id < self.floor:
                 return False
+            if held is not None and self._is_older(known, held, read_at):
+                return False
+            if held is not None and read_at is None:
+                known = replace(known, refs=_with_plans(known, held))
             self._place(known, held)
             return True
 
     def renew(self, bare: Known) -> bool:
-        """The match was read again without news; `bare` comes without its payload. False: it isn't known like that."""
+        """The match was read again without news; `bare` comes without its payload. False: it isn't known like that.
+
+        Only its times are news. Whoever read it may not know yet that it was paused meanwhile.
+        """
         with self._lock:
             held = self._known.get(bare.id)
             if held is None or held.sequence != bare.sequence:
-                return held is not None and held.sequence > bare.sequence
-            if not _is_older(bare, held, is_from_database=False):
-                self._place(replace(bare, payload=held.payload, data_source=held.data_source), held)
+                return bare.id < self.floor if held is None else held.sequence > bare.sequence
+            if not self._is_older(bare, held, None):
+                self._place(replace(held, scraped_at=bare.scraped_at, refs=_with_plans(bare, held)), held)
             return True
 
     def drop(self, match_ids: Iterable[int]) -> None:
         with self._lock:
-            for match_id in match_ids:
-                held = self._known.pop(match_id, None)
-                self._earlier.pop(match_id, None)
-                if held is not None:
-                    self._unname(held)
+            dropped = [self._known.pop(match_id, None) for match_id in match_ids]
+            if any(dropped):  # another match may have the names of one that is gone
+                self._names = {key: each.id for each in self._known.values() for key in each.keys}
+                self._placed_at = {match_id: self._placed_at[match_id] for match_id in self._known}
             self._newest_first = None
             self._aside.clear()
 
@@ -121,24 +128,25 @@ class Board:
     def clear(self) -> None:
         """For tests: as if nobody had ever followed anything."""
         with self._lock:
-            self._known, self._names, self._earlier, self._newest_first = {}, {}, {}, None
+            self._known, self._names, self._placed_at, self._newest_first = {}, {}, {}, None
             self._aside.clear()
-            self._in_step_until, self.is_complete = float("-inf"), False
+            self._in_step_until, self.is_complete, self.floor = float("-inf"), False, 0
 
     def _place(self, known: Known, held: Known | None) -> None:
-        self._known[known.id] = known
+        self._known[known.id], self._placed_at[known.id] = known, self._clock()
         if held is None or held.keys != known.keys:
             if held is not None:
                 self._unname(held)
             for key in known.keys:
                 self._names[key] = known.id
             self._aside.clear()
-        if held is None or held.sequence != known.sequence:
-            states = self._earlier.setdefault(known.id, OrderedDict())
-            states[known.sequence] = known
-            while len(states) > EARLIER_KEPT:
-                states.popitem(last=False)
         self._newest_first = None
+
+    def _is_older(self, known: Known, held: Known, read_at: float | None) -> bool:
+        """Workers' words may overtake each other, and a pause leaves no number behind: the database says so."""
+        if read_at is None:
+            return known.version <= held.version
+        return known.version < held.version and self._placed_at[known.id] >= read_at
 
     def _unname(self, known: Known) -> None:
         for key in known.keys:
@@ -146,9 +154,23 @@ class Board:
                 del self._names[key]
 
 
-def _is_older(known: Known, held: Known, *, is_from_database: bool) -> bool:
-    """Workers' words may overtake each other, and a pause leaves no number behind: it is the database that says so."""
-    return known.version < held.version if is_from_database else known.version <= held.version
+def _with_plans(told: Known, held: Known) -> tuple[KnownRef, ...]:
+    """Who has read it at one source remembers the others from a while ago. So which sources it has, and what their
+    plans are where what is told of them has passed already, is taken from what we held: that came from the database."""
+    if not held.refs:
+        return told.refs
+    refs = {ref.key: ref for ref in told.refs if not _has_passed(ref, told)}
+    return tuple(_planned(ref, refs.get(ref.key)) for ref in held.refs)
+
+
+def _planned(held: KnownRef, told: KnownRef | None) -> KnownRef:
+    if told is None:
+        return held
+    return replace(held, next_poll_at=told.next_poll_at, scraper_id=told.scraper_id or held.scraper_id)
+
+
+def _has_passed(ref: KnownRef, told: Known) -> bool:
+    return ref.next_poll_at is not None and told.scraped_at is not None and ref.next_poll_at < told.scraped_at
 
 
 board = Board()

@@ -15,7 +15,7 @@ import orjson
 from django.conf import settings
 from redis import Redis
 from redis.client import PubSub
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from scraping.rendered.known import Known, from_plain
 from victoryline.lib import presence
@@ -33,9 +33,15 @@ class Word:
     look_at: int | None = None
 
 
+def is_away() -> bool:
+    """A Redis that is full takes nothing more in, but it still carries messages."""
+    there = presence.redis(settings.CONFIG.redis_url)
+    return there.is_away() and not isinstance(there.error, ResponseError)
+
+
 def tell(words: Sequence[Word]) -> bool:
     """Never raises. False: nobody has heard it."""
-    if not settings.CONFIG.redis_url or presence.redis(settings.CONFIG.redis_url).is_away():
+    if not settings.CONFIG.redis_url or is_away():
         return False
     try:
         for start in range(0, len(words), MAX_WORDS):

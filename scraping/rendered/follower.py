@@ -13,6 +13,7 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from contextlib import suppress
 
 from django.conf import settings
@@ -21,7 +22,7 @@ from django.db.utils import Error
 from redis.client import PubSub
 from redis.exceptions import RedisError
 
-from scraping.models import Match
+from scraping.models import Match, MatchLifecycle
 from scraping.rendered import channel, looking
 from scraping.rendered.board import IN_STEP_SECONDS, Board, board
 from scraping.rendered.channel import Word
@@ -37,6 +38,7 @@ SLOWEST_SHARE = 5  # looking may take one part of so many of the time
 HEAR_SECONDS = 0.5
 SILENT_SECONDS = 2.0
 STOP_SECONDS = 2.0
+MAX_UNKNOWN = 10_000  # the next look at all of them finds the rest
 
 
 class Hearing:
@@ -46,7 +48,7 @@ class Hearing:
         self._board, self._ask_to_look = to, ask_to_look
         self._heard_at = float("-inf")
         self._asked_at = float("-inf")
-        self.unknown: list[int] = []  # matches that were spoken of and that we must look up
+        self.unknown: deque[int] = deque(maxlen=MAX_UNKNOWN)  # matches that were spoken of and that we must look up
 
     @property
     def is_good(self) -> bool:
@@ -56,14 +58,17 @@ class Hearing:
         while not stopping.is_set():
             listener = self._begin()
             if listener is not None:
-                self._listen(listener, stopping)
+                try:
+                    self._listen(listener, stopping)
+                except Exception:  # a word that nobody foresaw must not end the thread
+                    logger.exception("What was told of a match could not be taken", extra={"action": "hear_failed"})
                 with suppress(RedisError, OSError):
                     listener.close()
             self._heard_at = float("-inf")
             stopping.wait(HEAR_SECONDS)
 
     def _begin(self) -> PubSub | None:
-        if presence.redis(settings.CONFIG.redis_url).is_away():
+        if channel.is_away():
             return None
         try:
             return channel.subscribe()
@@ -95,7 +100,9 @@ class Hearing:
                 self._note(word)
 
     def _note(self, word: Word) -> None:
-        if word.whole is not None:
+        if word.whole is not None and word.whole.lifecycle == MatchLifecycle.ARCHIVED:
+            self._look_up(word.whole.id)  # such are not held
+        elif word.whole is not None:
             self._board.put(word.whole)
         elif word.bare is not None and not self._board.renew(word.bare):
             self._look_up(word.bare.id)
@@ -155,13 +162,12 @@ class Follower:
     def look(self, *, is_whole: bool) -> None:
         """Raises what the database raises."""
         with pg_wait.within(presence.READ_SECONDS):
+            unknown = self.hearing.unknown
+            if some := {unknown.popleft() for _ in range(len(unknown))}:
+                looking.take(self.board, sorted(some))
             if is_whole:
                 looking.look(self.board)
-                return
-            unknown, self.hearing.unknown = self.hearing.unknown, []
-            if unknown:
-                looking.take(self.board, sorted(set(unknown)))
-            if not self.hearing.is_good:
+            elif not self.hearing.is_good:
                 self._look_quickly()
 
     def _look_quickly(self) -> None:
@@ -176,13 +182,15 @@ class Follower:
             is_whole = began - whole_at >= LOOK_SECONDS or not self.board.is_in_step
             if self._try(is_whole=is_whole) and is_whole:
                 whole_at = began
-            took = time.monotonic() - began
-            self._wait(LOOK_SECONDS if self.hearing.is_good else QUICK_SECONDS, took)
+            self._wake.wait(self.pause_after(time.monotonic() - began))
+            self._wake.clear()
         connection.close()
 
-    def _wait(self, seconds: float, took: float) -> None:
-        self._wake.wait(max(seconds, SLOWEST_SHARE * took))
-        self._wake.clear()
+    def pause_after(self, took: float) -> float:
+        """How long to rest after a look. A long one (the first of very many matches, a database that froze) does not
+        earn a long rest: the board would be out of step before its end."""
+        usual = LOOK_SECONDS if self.hearing.is_good else QUICK_SECONDS
+        return min(LOOK_SECONDS, max(usual, SLOWEST_SHARE * took))
 
     def _try(self, *, is_whole: bool) -> bool:
         """A database that is away, or a bug here, must not end the thread."""

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
+from django.db.models import QuerySet
 
 from scraping import queries
 from scraping.models import Match, MatchLifecycle, MatchRef
@@ -26,17 +27,20 @@ COLUMNS = (
     "frozen_at", "start_time",
 )  # fmt: skip
 Mark = tuple[Any, ...]
+Plan = tuple[str, str, datetime | None]
 
 
 def look(board: Board) -> int:
     """Compare every match that isn't archived; how many differed."""
+    before, read_at = board.ids(), board.now()  # what is told of after this is not gone because we haven't seen it
     rows = Match.objects.watched().filter(merged_into=None).order_by("-pk").values_list(*COLUMNS)
     marks = {row[0]: row[1:] for row in rows[: HELD_AT_MOST + 1]}
     board.is_complete = len(marks) <= HELD_AT_MOST
     if not board.is_complete:
         marks.pop(min(marks))
-    found = _take(board, marks)
-    board.drop(board.ids() - marks.keys())
+    board.floor = 0 if board.is_complete else min(marks)
+    found = _take(board, marks, read_at)
+    board.drop(before - marks.keys())
     found += _take_plans(board)
     board.stay_in_step()
     return found
@@ -44,10 +48,11 @@ def look(board: Board) -> int:
 
 def look_at_hot(board: Board) -> int:
     """Compare those that are read at the moment, and those that were a moment ago."""
-    rows = Match.objects.filter(lifecycle__in=HOT, merged_into=None).values_list(*COLUMNS)
+    read_at = board.now()
+    rows = Match.objects.filter(lifecycle__in=HOT, merged_into=None, pk__gte=board.floor).values_list(*COLUMNS)
     marks = {row[0]: row[1:] for row in rows}
     left = [each.id for each in board.newest_first() if each.lifecycle in HOT and each.id not in marks]
-    found = _take(board, marks)
+    found = _take(board, marks, read_at)
     if left:
         take(board, left)
     board.stay_in_step()
@@ -57,11 +62,11 @@ def look_at_hot(board: Board) -> int:
 def take(board: Board, match_ids: Sequence[int]) -> None:
     """Read these whole. What is archived, or has become another match, is no longer held."""
     for start in range(0, len(match_ids), AT_ONCE):
-        some = match_ids[start : start + AT_ONCE]
+        some, read_at = match_ids[start : start + AT_ONCE], board.now()
         rows = [row for row in queries.known_matches(ids=some) if not row.merged_into_id]
         held = [row for row in rows if row.lifecycle != MatchLifecycle.ARCHIVED]
         for row in held:
-            board.put(Known.of(row), is_from_database=True)
+            board.put(Known.of(row), read_at=read_at)
         gone = set(some) - {row.pk for row in held}
         if gone:
             board.drop(gone)
@@ -77,7 +82,7 @@ def has_moved(last: int | None) -> tuple[bool, int | None]:
     return version != last, version
 
 
-def _take(board: Board, marks: dict[int, Mark]) -> int:
+def _take(board: Board, marks: dict[int, Mark], read_at: float) -> int:
     changed, read_again = [], {}
     for match_id, mark in marks.items():
         held = board.get(match_id)
@@ -89,39 +94,39 @@ def _take(board: Board, marks: dict[int, Mark]) -> int:
     if changed:
         take(board, changed)
     if read_again:
-        _renew(board, read_again)
+        _renew(board, read_again, read_at)
     return len(changed) + len(read_again)
 
 
-def _renew(board: Board, read_at: dict[int, datetime]) -> None:
-    refs = _refs_of(read_at)
-    for match_id, moment in read_at.items():
+def _renew(board: Board, scraped_at: dict[int, datetime], read_at: float) -> None:
+    refs = _refs_of(scraped_at)
+    for match_id, moment in scraped_at.items():
         held = board.get(match_id)
         if held is not None:
-            board.put(replace(held, scraped_at=moment, refs=refs.get(match_id, held.refs)), is_from_database=True)
+            board.put(replace(held, scraped_at=moment, refs=refs.get(match_id, held.refs)), read_at=read_at)
 
 
 def _take_plans(board: Board) -> int:
-    """Plans change without a reading: a failed one moves the next, a watch begins or ends."""
-    rows = MatchRef.objects.filter(match__in=_watched()).values_list("match_id", "next_poll_at", "is_watched")
-    planned: dict[int, set[datetime | None]] = {}
-    for match_id, next_poll_at, is_watched in rows:
-        planned.setdefault(match_id, set()).add(next_poll_at if is_watched else None)
+    """Plans and names change without a reading: a failed one moves the next, a source turns out to have it, too."""
+    columns = ("match_id", "source__key", "source_event_id", "next_poll_at", "is_watched")
+    read_at, planned = board.now(), dict[int, set[Plan]]()
+    for match_id, source, event_id, next_poll_at, is_watched in _refs_of_watched().values_list(*columns):
+        planned.setdefault(match_id, set()).add((source, event_id, next_poll_at if is_watched else None))
     stale = [each.id for each in board.newest_first() if planned.get(each.id, set()) != _plans_of(each)]
     refs = _refs_of(stale)
     for match_id in stale:
         held = board.get(match_id)
         if held is not None:
-            board.put(replace(held, refs=refs.get(match_id, ())), is_from_database=True)
+            board.put(replace(held, refs=refs.get(match_id, ())), read_at=read_at)
     return len(stale)
 
 
-def _watched() -> Any:
-    return Match.objects.watched().filter(merged_into=None).values("pk")
+def _refs_of_watched() -> QuerySet[MatchRef]:
+    return MatchRef.objects.filter(match__in=Match.objects.watched().filter(merged_into=None).values("pk"))
 
 
-def _plans_of(known: Known) -> set[datetime | None]:
-    return {ref.next_poll_at for ref in known.refs}
+def _plans_of(known: Known) -> set[Plan]:
+    return {(ref.source, ref.event_id, ref.next_poll_at) for ref in known.refs}
 
 
 def _refs_of(match_ids: Iterable[int]) -> dict[int, tuple[KnownRef, ...]]:

@@ -34,6 +34,7 @@ IDLE_SECONDS = 5.0
 SWEEP_SECONDS = 30.0
 SWEPT_AT_MOST = 5_000
 MAX_NOTED = 10_000
+MAX_RENDERED = 2_000
 REFS_KEPT_SECONDS = 60.0
 NO_REFS: tuple[float, tuple[KnownRef, ...]] = (float("-inf"), ())
 published_total = Counter("victoryline_matches_published_total", "Matches put into the shared cache.")
@@ -87,12 +88,18 @@ class Publisher:
         news = {ref.match_id for ref in held if "payload" not in ref.match.get_deferred_fields()} | read
         known = [*(self._render(ref) for ref in held), *(_read(list(read)) if read else ())]
         channel.tell([Word(whole=each) if each.id in news else Word(bare=each) for each in known])
-        if len(self._rendered) > MAX_NOTED:
-            self._rendered.clear()
-        self._rendered |= {each.id: each for each in known}
+        self._keep(known)
         stored = shared.put(known)
         published_total.inc(stored)
         return stored
+
+    def _keep(self, known: Iterable[Known]) -> None:
+        """Whole matches take room: those that were not read for the longest time go first."""
+        for each in known:
+            self._rendered.pop(each.id, None)
+            self._rendered[each.id] = each
+        while len(self._rendered) > MAX_RENDERED:
+            del self._rendered[next(iter(self._rendered))]
 
     def sweep(self) -> int:
         """Store every match that isn't archived, and the index of them."""
@@ -106,8 +113,9 @@ class Publisher:
         return stored
 
     def _can_render(self, ref: MatchRef) -> bool:
-        """Is all of the match in our hands? A reading without news comes without its payload."""
-        if "payload" not in ref.match.get_deferred_fields():
+        """Is all of the match in our hands? A reading without news comes without its payload, nor does it know by which
+        way its state came in."""
+        if hasattr(ref.match, "data_source"):
             return True
         known = self._rendered.get(ref.match_id)
         return known is not None and known.sequence == ref.match.sequence
@@ -122,8 +130,21 @@ class Publisher:
         else:
             refs[place] = replace(refs[place], next_poll_at=mine.next_poll_at)
         if "payload" in ref.match.get_deferred_fields():
-            return replace(self._rendered[ref.match_id], scraped_at=ref.match.last_scraper_update, refs=tuple(refs))
-        return Known.of(ref.match, tuple(refs))
+            return self._younger(ref.match, tuple(refs))
+        if hasattr(ref.match, "data_source"):
+            return Known.of(ref.match, tuple(refs))
+        return replace(Known.of(ref.match, tuple(refs)), data_source=self._rendered[ref.match_id].data_source)
+
+    def _younger(self, match: Match, refs: tuple[KnownRef, ...]) -> Known:
+        """As it was rendered last, for what was read again; a pause may have come or gone since."""
+        return replace(
+            self._rendered[match.pk],
+            scraped_at=match.last_scraper_update,
+            lifecycle=match.lifecycle,
+            pause_until=match.pause_until,
+            frozen_at=match.frozen_at,
+            refs=refs,
+        )
 
     def _know_refs(self, match_ids: Iterable[int]) -> None:
         at = time.monotonic()

@@ -197,6 +197,11 @@ class TestLists:
         assert issued.key.prefix in own
         assert issued.key.secret_hash not in own
 
+    def test_of_a_consumer_lead_to_its_keys(self, admin_client: Client, issued: keys.IssuedKey) -> None:
+        shown = admin_client.get(reverse("admin:apiauth_consumer_change", args=[issued.key.consumer_id]))
+        to_key = reverse("admin:apiauth_apikey_change", args=[issued.key.pk])
+        assert f'href="{to_key}">{issued.key.prefix}</a>' in shown.content.decode()
+
 
 class TestConsumers:
     def save(self, client: Client, consumer: Consumer | None = None, **fields: object) -> HttpResponse:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from apiauth import access_log
 from scraping.models import Match, MatchLifecycle
 from scraping.rendered.board import board
 from scraping.rendered.follower import follower
@@ -35,9 +36,9 @@ READS = (
 
 
 @pytest.fixture
-def followed(settings: LazySettings) -> Iterator[None]:
+def followed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """This process follows what is committed, as a web process does."""
-    settings.ACCESS_LOG_IS_SYNCHRONOUS = False  # its writing is not the request's doing
+    monkeypatch.setattr(access_log, "note", lambda attempt: None)  # its writing is not the request's doing
     board.clear()
     follower.start()
     wait_for(lambda: board.is_in_step, seconds=10, what="the board is filled")
@@ -91,6 +92,15 @@ class TestReads:
         answer = caller.get(f"/api/v1/matches/{match.pk}", If_None_Match=etag)
         assert (answer.status_code, answer.json()["title"]) == (200, "Something has happened")
 
+    def test_have_another_etag_where_only_its_names_have_changed(self, caller: Caller) -> None:
+        match = live_match()
+        places = (f"/api/v1/matches/{match.pk}", "/api/v1/matches")
+        etags = [caller.get(place)["ETag"] for place in places]
+        make_ref(match)
+        wait_for(lambda: len(board.get(match.pk).keys) == 2, seconds=5, what="the board shows it")
+        for place, etag in zip(places, etags, strict=True):
+            assert caller.get(place, If_None_Match=etag).status_code == 200
+
     def test_show_what_was_done_by_the_same_caller_a_moment_ago(self) -> None:
         match, operator = live_match(), Caller(name="operator", scopes=("read", "operate"))
         for word, lifecycle in (("pause", "PAUSED"), ("resume", "ACTIVE")) * 3:
@@ -110,6 +120,8 @@ class TestReads:
         gone = make_match(merged_into=match)
         assert caller.get(f"/api/v1/matches/{gone.pk}").json()["id"] == match.pk
         assert asked(caller, f"/api/v1/matches/{gone.pk}")[1] == []
+        board.put(replace(board.get(match.pk), sequence=9, title="It goes on"))
+        assert caller.get(f"/api/v1/matches/{gone.pk}").json()["title"] == "It goes on"
 
     def test_of_nobody_are_not_found(self, caller: Caller) -> None:
         live_match()

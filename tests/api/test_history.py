@@ -272,6 +272,7 @@ class TestAsOf:
         assert response.json()["sequence"] == 4
         assert "max-age=86400" not in response["Cache-Control"]
 
+    @pytest.mark.requirement("BX-5")
     def test_brings_who_said_it_then(self, short: Past) -> None:
         found = short.get(sequence=2, include="provenance").json()["provenance"]["score"]
         assert (found["source"], datetime.fromisoformat(found["timestamp"])) == ("crex", short.read_at(2))
@@ -311,6 +312,7 @@ class TestAsOf:
 
 
 @pytest.mark.requirement("SO-3")
+@pytest.mark.requirement("SO-3", "BX-4")
 class TestSnapshots:
     def test_are_listed_newest_first_with_what_changed(self, short: Past) -> None:
         rows = short.get("/snapshots").json()["snapshots"]
@@ -369,6 +371,7 @@ class TestSnapshots:
         assert short.caller.get(address, If_None_Match=etag).status_code == 200
 
 
+@pytest.mark.requirement("BX-3", "BX-4")
 class TestEventsSinceASequence:
     def test_are_those_written_later(self, short: Past) -> None:
         for since, limit, expected, has_more in (

@@ -1,6 +1,8 @@
 """GET /api/v1/matches/{id} and its events."""
 
-from datetime import timedelta
+import math
+import re
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -162,6 +164,43 @@ class TestHeaders:
         assert caller.get(path(match), X_Request_Id="trace-7.a_B")["X-Request-Id"] == "trace-7.a_B"
         for bad in ("x" * 65, "a b", "a\u00fc", "<script>"):
             assert caller.get(path(match), X_Request_Id=bad)["X-Request-Id"] != bad
+
+
+EVERY_PLACE = (
+    "/api/v1/matches",
+    "/api/v1/matches/{id}",
+    "/api/v1/matches/{id}/delta?since=0",
+    "/api/v1/matches/{id}/events",
+    "/api/v1/matches/{id}/snapshots",
+    "/api/v1/matches/{id}/lineups",
+    "/api/v1/matches/{id}/conflicts",
+    "/cricket-data/match-info/{id}",
+    "/cricket-data/live-matches",
+)
+
+
+@pytest.mark.requirement("FR-013", "US3.3", "BX-1", "BX-2")
+@pytest.mark.parametrize("place", EVERY_PLACE)
+def test_every_answer_with_match_data_keeps_the_contract(caller: Caller, place: str) -> None:
+    """Time, age, state, next update; a strong ETag that costs nothing; refused where it is older than is wanted."""
+    address = place.format(id=read_ago(30).pk)
+    response = caller.get(address)
+    age, told = int(response["X-Data-Age-Seconds"]), response.json()["_metadata"]
+    assert 30 <= age < 90
+    assert datetime.fromisoformat(response["X-Data-Freshness"]) == datetime.fromisoformat(told["scraped_at"])
+    assert abs(age - told["data_age_seconds"]) <= 1
+    assert response["X-Data-State"] == told["state"] == "aging"
+    assert int(response["X-Next-Update-In"]) == max(1, math.ceil(told["next_update_in_seconds"]))
+    assert re.fullmatch(r'"[\x21\x23-\x7e]+"', response["ETag"])
+    assert response["Cache-Control"] == "private, max-age=1, stale-if-error=60"
+    unchanged = caller.get(address, If_None_Match=response["ETag"])
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
+    assert unchanged["X-RateLimit-Remaining"] == response["X-RateLimit-Remaining"] == "99"
+    assert int(unchanged["X-Data-Age-Seconds"]) >= age
+    refused = caller.get(address, {"max_age": 5, **({"since": 0} if "delta" in place else {})})
+    assert (refused.status_code, refused.json()["code"]) == (503, "too-stale")
+    assert int(refused["Retry-After"]) >= 1
+    assert int(refused["X-Data-Age-Seconds"]) >= age
 
 
 class TestNames:

@@ -234,7 +234,9 @@ class TestCricketData:
         assert [team["name"] for team in body["teams"]] == ["India", "Australia"]
         assert body["score"]["team_a"]["runs"] == 187
         assert body["status"] == "live"
-        assert body["_metadata"].keys() == {"scraped_at", "data_age_seconds", "scraper_id", "source"}
+        assert body["_metadata"].keys() == {
+            "scraped_at", "data_age_seconds", "scraper_id", "source", "state", "next_update_in_seconds",
+        }  # fmt: skip
         assert (body["_metadata"]["source"], body["_metadata"]["scraper_id"]) == ("scraper", str(scraper.scraper_id))
         assert body["_metadata"]["scraped_at"] == response["X-Data-Freshness"]
         assert datetime.fromisoformat(response["X-Data-Freshness"]) - (match.last_scraper_update or NOW) < MILLISECOND

@@ -65,6 +65,10 @@ class TestProblems:
         assert "DELETE" in response.json()["detail"]
         assert "Allow" not in caller.get("/api/v1/matches")
 
+    def test_name_a_wrong_method_before_a_scope_that_would_not_help(self, caller: Caller) -> None:
+        response = caller.get("/cricket-data")
+        assert (response.status_code, response["Allow"]) == (405, "POST, OPTIONS")
+
     def test_are_json_whatever_the_caller_accepts(self, caller: Caller) -> None:
         assert caller.get("/api/v1/matches", Accept="text/html").status_code == 200
         assert caller.get("/api/v1/matches/999", Accept="image/png").status_code == 404
@@ -292,6 +296,12 @@ class TestLogLine:
         [line] = [record for record in caplog.records if record.name == "victoryline.requests"]
         assert (line.request_id, line.method, line.path) == ("find-me", "GET", "/api/v1/matches/999")
         assert (line.status, line.levelname, line.consumer_id) == (404, "INFO", caller.key.consumer_id)
+
+    def test_of_a_wrong_host_is_no_error_of_ours(self, anonymous: Client, caplog) -> None:
+        assert anonymous.get("/api/v1/matches", headers={"Host": "scan.example"}).status_code == 400
+        [line] = [record for record in caplog.records if record.name == "django.security.DisallowedHost"]
+        assert (line.levelname, line.exc_info) == ("INFO", None)
+        assert "scan.example" in line.getMessage()
 
     def test_of_our_failures_is_a_warning(self, caller: Caller, caplog, monkeypatch) -> None:
         def away(*args, **kwargs):

@@ -4,6 +4,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -13,7 +14,7 @@ from django.db import InterfaceError, OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
-from apiauth import access_writer, attempts, keys, retention, tokens
+from apiauth import access_leftovers, access_writer, attempts, keys, retention, tokens
 from apiauth.access_writer import AccessWriter
 from apiauth.attempts import Attempt
 from apiauth.models import AccessLog, Consumer, UsageHour
@@ -90,6 +91,7 @@ class TestRow:
         anonymous.post("/token/generate-token", {"api_key": "x" * 300_000}, content_type="application/json")
         found = AccessLog.objects.order_by("pk").values_list("response_status", "route")
         assert list(found) == [(404, ""), (404, ""), (400, ""), (413, "generate-token")]
+        assert [each.consumer for each in AccessLog.objects.order_by("pk")[:2]] == [caller.key.consumer, None]
 
     def test_is_written_for_a_caller_beyond_the_limit(self, caller: Caller, settings) -> None:
         settings.CONFIG = replace(settings.CONFIG, rate_limit_standard_per_minute=1)
@@ -171,24 +173,64 @@ class TestWriter:
 
     @pytest.mark.fault
     @pytest.mark.usefixtures("known_to_be_away")
-    def test_at_its_end_waits_for_no_database_that_is_away(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_at_its_end_leaves_what_a_database_that_is_away_cannot_take_to_the_next(
+        self, settings: Any, tmp_path: Path
+    ) -> None:
+        settings.VAR_DIR, before = tmp_path, access_writer.dropped_total._value.get()
+        writer, sent = AccessWriter(), numbered(access_leftovers.ROWS_A_FILE + 3)
+        writer._waiting.extend([*sent[:-1], sent[-1]._replace(path="/api/v1/\udcff")])
+        writer._last_flush()
+        assert (AccessLog.objects.count(), access_writer.dropped_total._value.get()) == (0, before)
+        for _ in range(3):  # the next one, another one, and the same again
+            following = AccessWriter()
+            following.take_up()
+            following.take_up()
+        assert list(AccessLog.objects.order_by("pk").values_list("duration_ms", flat=True)) == list(range(len(sent)))
+        assert list((tmp_path / access_leftovers.FOLDER).iterdir()) == []
+
+    @pytest.mark.fault
+    def test_what_was_left_stays_until_the_database_takes_it(
+        self, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.VAR_DIR, folder = tmp_path, tmp_path / access_leftovers.FOLDER
+        assert access_leftovers.keep(numbered(3)) == 3
+        (folder / "0.json").write_text("half of a")
+        writer = AccessWriter()
+        with monkeypatch.context() as patched:
+            patched.setattr(attempts, "insert", Mock(side_effect=OperationalError("refused")))
+            patched.setattr(access_writer.presence.database, "report", Mock())
+            writer.take_up()
+        assert AccessLog.objects.count() == 0
+        writer.take_up()
+        assert AccessLog.objects.count() == 3
+        assert [each.name for each in folder.iterdir()] == ["0.bad"]
+
+    @pytest.mark.fault
+    @pytest.mark.usefixtures("known_to_be_away")
+    def test_at_its_end_says_what_a_disk_that_takes_nothing_cost(
+        self, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        settings.VAR_DIR = tmp_path / "not a folder"
+        settings.VAR_DIR.write_text("")
         writer = AccessWriter()
         writer._waiting.extend(numbered(3))
         caplog.clear()
         writer._last_flush()
-        assert AccessLog.objects.count() == 0
-        assert [(record.action, record.dropped_count) for record in caplog.records] == [("access_log_dropped", 3)]
+        assert [record.action for record in caplog.records] == ["access_log_not_kept", "access_log_dropped"]
+        assert caplog.records[-1].dropped_count == 3
 
     @pytest.mark.fault
-    def test_at_its_end_says_what_a_database_that_has_just_left_cost(
-        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    def test_at_its_end_keeps_what_a_database_that_has_just_left_did_not_take(
+        self, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
+        settings.VAR_DIR = tmp_path
         writer = AccessWriter()
         writer._waiting.extend(numbered(3))
         monkeypatch.setattr(access_writer, "connection", Mock())  # it belongs to the test
         monkeypatch.setattr(attempts, "insert", Mock(side_effect=OperationalError("refused")))
         writer._last_flush()
-        assert [record.action for record in caplog.records] == ["access_log_waits", "access_log_dropped"]
+        assert [record.action for record in caplog.records] == ["access_log_waits"]
+        assert len(list((tmp_path / access_leftovers.FOLDER).iterdir())) == 1
 
     @pytest.mark.fault
     def test_drops_the_oldest_beyond_the_bound_and_counts_them(self, caplog: pytest.LogCaptureFixture) -> None:
@@ -201,6 +243,14 @@ class TestWriter:
         assert AccessLog.objects.order_by("pk").first().duration_ms == 3
         assert access_writer.dropped_total._value.get() - before == 3
         assert [record.action for record in caplog.records] == ["access_log_dropped"]
+
+    def test_what_a_mistake_of_ours_costs_is_counted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        before, writer = access_writer.dropped_total._value.get(), AccessWriter()
+        writer._waiting.extend(numbered(3))
+        monkeypatch.setattr(attempts, "insert", Mock(side_effect=RuntimeError("a mistake of ours")))
+        with pytest.raises(RuntimeError):
+            writer.flush()
+        assert access_writer.dropped_total._value.get() - before == 3
 
     def test_one_bad_row_does_not_take_its_neighbours_with_it(self) -> None:
         writer = AccessWriter()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError
+from django.db import OperationalError, ProgrammingError
 from django.utils import timezone
 
 from apiauth import keys
@@ -47,6 +49,12 @@ class TestIssue:
     def test_tells_of_the_consumers_other_keys(self) -> None:
         assert "other key" not in run("issue_api_key", "acme")
         assert "acme has 1 other key," in run("issue_api_key", "acme")
+
+    def test_tells_where_the_system_of_this_machine_listens(self, settings, tmp_path) -> None:
+        settings.VAR_DIR = tmp_path
+        settings.CONFIG = replace(settings.CONFIG, public_url="")
+        (tmp_path / "demo.json").write_text('{"url": "http://127.0.0.1:8123"}')
+        assert "curl -X POST http://127.0.0.1:8123/token/generate-token" in run("issue_api_key", "acme")
 
     def test_prints_json(self) -> None:
         printed = json.loads(run("issue_api_key", "acme", "--json", "--expires-days", "2"))
@@ -134,6 +142,11 @@ class TestRotate:
             run("rotate_api_key", "vl_000000000000.verysecret")
         assert "verysecret" not in str(refused.value)
 
+    def test_says_what_a_prefix_is_to_whoever_gives_something_else(self) -> None:
+        with pytest.raises(CommandError, match=r"not the prefix of a key.*between `vl_` and the dot") as refused:
+            run("rotate_api_key", "verysecret")
+        assert "verysecret" not in str(refused.value)
+
 
 class TestRevoke:
     def test_ends_a_key_once_with_a_reason(self) -> None:
@@ -169,6 +182,14 @@ class TestRevoke:
         monkeypatch.setattr(keys, "find", away)
         with pytest.raises(CommandError, match=r"can't be reached \(connection refused\)"):
             run("revoke_api_key", "0123456789ab")
+
+    @pytest.mark.parametrize(
+        "error", [OperationalError("no such table: apiauth_apikey"), ProgrammingError('relation "x" does not exist')]
+    )
+    def test_sends_whoever_has_no_tables_to_migrate(self, monkeypatch, error: Exception) -> None:
+        monkeypatch.setattr(keys, "issue", Mock(side_effect=error))
+        with pytest.raises(CommandError, match=r"Nothing was changed.*manage\.py migrate"):
+            run("issue_api_key", "acme")
 
 
 class TestSetConsumer:

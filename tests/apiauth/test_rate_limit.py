@@ -113,6 +113,8 @@ class TestEveryAnswer:
             pytest.param(400, lambda c: c.get(f"{LIST}?limit=x"), id="400"),
             pytest.param(403, lambda c: c.post("/api/scrape/retry-failed"), id="403"),
             pytest.param(404, lambda c: c.get(f"{LIST}/999"), id="404"),
+            pytest.param(404, lambda c: c.get("/api/v1/nothing"), id="an address that there is not"),
+            pytest.param(404, lambda c: c.post("/cricket-data/nothing/"), id="another one, with a slash"),
             pytest.param(405, lambda c: c.client.delete(LIST, headers=c._headers({})), id="405"),
             pytest.param(204, lambda c: c.client.options(LIST, headers=c._headers({})), id="OPTIONS"),
             pytest.param(200, lambda c: c.client.head(LIST, headers=c._headers({})), id="HEAD"),
@@ -160,6 +162,12 @@ class TestStrangers:
         assert 1 <= int(refusal["Retry-After"]) <= 121
         assert anonymous.get(LIST, REMOTE_ADDR="192.0.2.2").status_code == 401
 
+    @pytest.mark.parametrize("header", [{}, {"Authorization": "Bearer a.b.c"}])
+    def test_cannot_try_addresses_without_end(self, anonymous: Client, header: dict[str, str]) -> None:
+        answers = [anonymous.get(f"/api/v1/nothing-{attempt}", headers=header) for attempt in range(5)]
+        assert [each.status_code for each in answers] == [404, 404, 404, 404, 429]
+        assert [each["X-RateLimit-Remaining"] for each in answers] == ["3", "2", "1", "0", "0"]
+
     def test_cannot_try_tokens_without_end(self, anonymous: Client) -> None:
         statuses = [
             anonymous.get(LIST, headers={"Authorization": f"Bearer a.b.{attempt}"}).status_code for attempt in range(6)
@@ -175,8 +183,9 @@ class TestStrangers:
     def test_gain_nothing_by_forging_where_they_come_from(self, anonymous: Client, settings: Any, proxies: int) -> None:
         """Without a proxy the header means nothing; behind one, only what that one has added."""
         settings.CONFIG = replace(settings.CONFIG, trusted_proxies=proxies)
+        added = ", 192.0.2.7" * proxies
         statuses = [
-            anonymous.get(LIST, headers={"X-Forwarded-For": f"203.0.113.{attempt}, 192.0.2.7"}).status_code
+            anonymous.get(LIST, headers={"X-Forwarded-For": f"203.0.113.{attempt}{added}"}).status_code
             for attempt in range(5)
         ]
         assert statuses == [401, 401, 401, 401, 429]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from apiauth import tracing
+from apiauth import principals, tracing
 from tests.api_fixtures import Caller
 from tests.factories import make_match, make_ref
 
@@ -63,6 +65,19 @@ class TestLevels:
         asks.get("/api/v1/matches", X_Debug_Trace=value)
         assert len(traced()) == count
 
+    def test_of_what_is_throttled_one_tells_of_many(
+        self, caller: Caller, traced: Any, monkeypatch: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        traced.level("refused")
+        caller.key.consumer.tier, caller.key.consumer.requests_per_minute = "custom", 1
+        caller.key.consumer.save()
+        principals.forget()
+        assert [caller.get("/api/v1/matches").status_code for _ in range(5)] == [200, 429, 429, 429, 429]
+        assert len([each for each in caplog.records if each.name == "victoryline.requests"]) == 1
+        monkeypatch.setattr(tracing, "HUSH_SECONDS", 0)
+        caller.get("/api/v1/matches")
+        assert [vars(line).get("left_out") for line in traced()] == [None, 3]
+
 
 class TestLine:
     def test_has_all_about_request_and_answer(self, caller: Caller, traced: Any) -> None:
@@ -84,8 +99,10 @@ class TestLine:
     def test_names_the_problem(self, anonymous: Client, traced: Any) -> None:
         traced.level("refused")
         anonymous.get("/api/v1/matches")
-        (line,) = traced()
-        assert (line.status, line.problem) == (401, "unauthorized")
+        anonymous.post("/token/generate-token", {"api_key": "vl_x"}, content_type="application/json")
+        lines = traced()
+        assert [(line.status, line.problem) for line in lines] == [(401, "unauthorized")] * 2
+        assert [line.request_bytes for line in lines] == [0, 19]
 
     def test_is_the_only_one_of_a_refused_request(
         self, anonymous: Client, traced: Any, caplog: pytest.LogCaptureFixture
@@ -100,6 +117,16 @@ class TestLine:
         caller.get("/api/v1/usage")
         (line,) = traced()
         assert (line.status, line.levelname, line.problem) == (500, "WARNING", "internal-error")
+
+    @pytest.mark.parametrize("level", ["refused", "none"])
+    def test_of_data_that_is_older_than_was_wished_for_is_no_warning(
+        self, caller: Caller, traced: Any, caplog: pytest.LogCaptureFixture, monkeypatch: Any, level: str
+    ) -> None:
+        traced.level(level)
+        ref = make_ref(make_match(now=timezone.now() - timedelta(seconds=5)))
+        assert caller.get(f"/api/v1/matches/{ref.match_id}", {"max_age": 1})["X-Data-State"] == "fresh"
+        (line,) = [each for each in caplog.records if each.name == "victoryline.requests"]
+        assert (line.levelname, vars(line)["status"]) == ("INFO", 503)
 
     def test_has_no_secret_in_it(self, caller: Caller, traced: Any) -> None:
         traced.level("all")

@@ -178,6 +178,14 @@ class TestCommand:
         assert "Nothing was asked" in self.run("acme")
         assert "Nothing was asked" in self.run()
 
+    def test_says_so_when_the_database_is_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def away(*_: object) -> None:
+            raise OperationalError("connection refused")
+
+        monkeypatch.setattr(usage, "consumers", away)
+        with pytest.raises(CommandError, match=r"can't be reached \(connection refused\)"):
+            self.run()
+
 
 class TestSums:
     def test_are_added_as_if_they_were_one(self) -> None:

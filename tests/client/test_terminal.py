@@ -26,6 +26,7 @@ from tests.client.conftest import MakeClient
 from tests.client.test_following import Play, steps
 from tests.factories import make_match, make_ref, make_unread_match
 from victoryline.env import PROJECT_ROOT
+from victoryline_client.__main__ import main
 from victoryline_client.terminal import CannotFollow, Wishes, run
 
 pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=False)
@@ -188,6 +189,12 @@ class TestCommand:
             self.follow("1", "--url", proxy.url, "--key", "vl_wrong")
         with pytest.raises(CommandError, match="is no address of a server"):
             self.follow("1", "--url", "scores", "--key", key)
+
+    @pytest.mark.parametrize(("key", "words"), [("", "The address and the key are"), ("vl_x", "The address is")])
+    def test_elsewhere_says_what_is_missing(self, monkeypatch: Any, capsys: Any, key: str, words: str) -> None:
+        monkeypatch.setenv("VICTORYLINE_API_KEY", key)
+        assert main(["follow"]) == 1
+        assert capsys.readouterr().err.startswith(f"{words} missing: set VICTORYLINE_URL and VICTORYLINE_API_KEY")
 
 
 class Terminal:

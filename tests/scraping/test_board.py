@@ -11,13 +11,15 @@ from datetime import timedelta
 import pytest
 from django.conf import LazySettings
 from django.db import connection
+from redis import Redis
+from redis.exceptions import OutOfMemoryError
 
 from scraping import lifecycle, queries
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.rendered import channel, looking
-from scraping.rendered.board import EARLIER_KEPT, IN_STEP_SECONDS, Board
+from scraping.rendered.board import IN_STEP_SECONDS, Board
 from scraping.rendered.channel import Word
-from scraping.rendered.follower import Follower
+from scraping.rendered.follower import LOOK_SECONDS, QUICK_SECONDS, Follower, Hearing
 from scraping.rendered.known import Known
 from scraping.rendered.publisher import Publisher
 from tests.factories import NOW, make_match, make_ref, make_snapshot
@@ -26,6 +28,7 @@ from tests.system import wait_for
 from victoryline.lib import presence
 
 LATER = NOW + timedelta(seconds=3)
+BEFORE = float("-inf")  # the database was asked before anything was held
 
 
 def known_of(match: Match) -> Known:
@@ -58,7 +61,7 @@ class TestBoard:
         held = Board()
         assert held.put(replace(known, sequence=3))
         assert not held.put(replace(known, sequence=2, scraped_at=LATER))
-        assert not held.put(replace(known, sequence=2), is_from_database=True)
+        assert not held.put(replace(known, sequence=2), read_at=BEFORE)
         assert held.get(known.id).sequence == 3
 
     def test_a_pause_moves_no_number_and_counts_when_the_database_says_so(self, known: Known) -> None:
@@ -66,7 +69,7 @@ class TestBoard:
         held.put(known)
         paused = replace(known, lifecycle=MatchLifecycle.PAUSED)
         assert not held.put(paused)  # a worker's word may be from before the pause, or after it
-        assert held.put(paused, is_from_database=True)
+        assert held.put(paused, read_at=BEFORE)
         assert not held.put(known)
         assert held.get(known.id).lifecycle == MatchLifecycle.PAUSED
 
@@ -86,23 +89,44 @@ class TestBoard:
         held.put(replace(known, sequence=3))
         assert held.renew(replace(known, sequence=2, payload={}))  # older than what we hold: nothing to look up
 
+    def test_a_reader_who_does_not_know_of_the_pause_does_not_end_it(self, known: Known) -> None:
+        held = Board()
+        held.put(replace(known, lifecycle=MatchLifecycle.PAUSED, pause_until=LATER))
+        assert held.renew(replace(known, payload={}, scraped_at=LATER))
+        seen = held.get(known.id)
+        assert (seen.lifecycle, seen.pause_until, seen.scraped_at) == (MatchLifecycle.PAUSED, LATER, LATER)
+
+    def test_a_database_that_was_restored_is_believed(self, known: Known) -> None:
+        held = Board()
+        held.put(replace(known, sequence=9))
+        assert held.put(replace(known, sequence=2), read_at=held.now() + 1)
+        assert held.get(known.id).sequence == 2
+
+    def test_who_reads_one_source_is_not_believed_about_the_others(self, known: Known) -> None:
+        other = replace(known.refs[0], source="other", next_poll_at=LATER + timedelta(seconds=9))
+        held = Board()
+        held.put(replace(known, refs=(*known.refs, other)))
+        mine = replace(known.refs[0], next_poll_at=LATER + timedelta(seconds=1))
+        told = (mine, replace(other, next_poll_at=NOW))
+        held.renew(replace(known, payload={}, scraped_at=LATER, refs=told))
+        assert held.get(known.id).refs == (mine, other)
+        held.put(replace(known, sequence=5, scraped_at=LATER, refs=told))
+        assert held.get(known.id).refs == (mine, other)
+        held.put(replace(known, sequence=6, refs=(mine,)))  # it has not heard of the other one yet
+        assert held.id_of(other.key) == known.id
+
     def test_names_follow_their_match(self, known: Known) -> None:
         held = Board()
         held.put(known)
         moved = replace(known.refs[0], event_id="elsewhere")
-        held.put(replace(known, refs=(moved,)), is_from_database=True)
+        held.put(replace(known, refs=(moved,)), read_at=BEFORE)
         assert (held.id_of(known.keys[0]), held.id_of(moved.key)) == (None, known.id)
         held.drop([known.id])
         assert (held.id_of(moved.key), held.get(known.id), len(held)) == (None, None, 0)
-
-    def test_keeps_the_last_few_states(self, known: Known) -> None:
-        held = Board()
-        for sequence in range(1, 9):
-            held.put(replace(known, sequence=sequence, title=str(sequence)))
-            held.renew(replace(known, sequence=sequence, scraped_at=NOW + timedelta(seconds=sequence), payload={}))
-        kept = [each for each in range(10) if held.earlier(known.id, each)]
-        assert kept == list(range(9 - EARLIER_KEPT, 9))
-        assert held.earlier(known.id, 5).title == "5"
+        held.put(known)
+        held.put(replace(known, id=known.id + 1))  # a late word of a match that became this one
+        held.drop([known.id + 1])
+        assert held.id_of(known.keys[0]) == known.id
 
     def test_is_in_step_only_for_seconds(self) -> None:
         clock = Clock()
@@ -223,6 +247,35 @@ class TestLooking:
         held = Board()
         looking.look(held)
         assert (held.ids(), held.is_complete) == (set(ids[2:]), False)
+        older = known_of(Match.objects.get(pk=ids[0]))
+        assert not held.put(older)
+        assert held.renew(older)  # nobody has to look it up, either
+        looking.take(held, ids)
+        looking.look_at_hot(held)
+        assert held.ids() == set(ids[2:])
+        Match.objects.filter(pk__in=ids[3:]).update(lifecycle=MatchLifecycle.ARCHIVED)
+        looking.look(held)
+        assert (held.ids(), held.is_complete) == (set(ids[:3]), True)
+
+    def test_sees_another_name(self) -> None:
+        ref, held = make_ref(is_watched=False, next_poll_at=None), Board()
+        looking.look(held)
+        make_ref(ref.match, is_watched=False, next_poll_at=None)
+        looking.look(held)
+        assert held.get(ref.match_id) == known_of(ref.match)
+        assert len(held.get(ref.match_id).keys) == 2
+
+    def test_what_is_told_of_during_a_look_is_not_taken_for_gone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        held, new, take = Board(), known_of(make_ref().match), looking._take
+        Match.objects.filter(pk=new.id).update(lifecycle=MatchLifecycle.ARCHIVED)  # as if it weren't there yet
+
+        def told_meanwhile(board: Board, *args: object) -> int:
+            board.put(new)
+            return take(board, *args)
+
+        monkeypatch.setattr(looking, "_take", told_meanwhile)
+        looking.look(held)
+        assert held.ids() == {new.id}
 
 
 @pytest.mark.django_db
@@ -236,6 +289,12 @@ class TestWords:
     @pytest.mark.parametrize("text", [b"", b"{", b"null", b"[1]", b'[{"whole": {}}]', b'[{"other": 1}]', b'["x"]'])
     def test_of_strangers_are_left_out(self, text: bytes) -> None:
         assert channel.read(text) == []
+
+    def test_of_what_is_archived_lead_to_a_look(self) -> None:
+        held, wake = Board(), threading.Event()
+        hearing, known = Hearing(held, ask_to_look=wake), known_of(make_ref().match)
+        hearing._note(Word(whole=replace(known, lifecycle=MatchLifecycle.ARCHIVED)))
+        assert (held.ids(), list(hearing.unknown), wake.is_set()) == (set(), [known.id], True)
 
     def test_what_json_cannot_hold_is_left_out_alone(self) -> None:
         known = known_of(make_ref().match)
@@ -265,6 +324,13 @@ def seconds_until_seen(own: Follower, match: Match, sequence: int) -> float:
 
 def change(match: Match, sequence: int) -> None:
     Match.objects.filter(pk=match.pk).update(sequence=sequence, last_changed_at=NOW, title=f"state {sequence}")
+
+
+def test_a_long_look_does_not_earn_a_rest_in_which_the_board_falls_out_of_step() -> None:
+    own = Follower(Board())
+    assert own.pause_after(0.001) == QUICK_SECONDS
+    assert own.pause_after(0.02) == pytest.approx(0.1)
+    assert own.pause_after(3.0) == LOOK_SECONDS < IN_STEP_SECONDS - 3.0
 
 
 @pytest.mark.django_db(transaction=True)
@@ -324,6 +390,25 @@ class TestHearing:
             waits.append(seconds_until_seen(following, ref.match, sequence))
         assert min(waits) < 0.5
         assert following.board.get(ref.match_id).title == "state 6"
+
+    def test_a_full_redis_still_tells(self, redis_server: RedisServer, settings: LazySettings) -> None:
+        settings.CONFIG = replace(settings.CONFIG, redis_url=redis_server.url)
+        there = presence.redis(redis_server.url)
+        with Redis.from_url(redis_server.url) as client:
+            client.config_set("maxmemory-policy", "noeviction")
+            client.config_set("maxmemory", "1")
+            own = Follower(Board())
+            try:
+                there.report(OutOfMemoryError("full"))
+                assert there.is_away()
+                own.start()
+                wait_for(lambda: own.hearing.is_good and own.board.is_in_step, seconds=10, what="it listens")
+                known = known_of(make_ref().match)
+                assert channel.tell([Word(whole=replace(known, id=known.id + 7))])
+                wait_for(lambda: own.board.get(known.id + 7), seconds=0.9, what="it is heard")
+            finally:
+                own.stop()
+                client.config_set("maxmemory", "0")
 
     def test_a_frozen_redis_is_found_out_and_the_database_is_looked_at(
         self, redis_server: RedisServer, settings: LazySettings

@@ -14,6 +14,7 @@ from django.core.cache import cache
 from scraping import lifecycle, queries
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.queries import MatchFilter
+from scraping.rendered import publisher as publisher_module
 from scraping.rendered import recall, shared
 from scraping.rendered.known import Known, NotKnown, decode, encode
 from scraping.rendered.memory import OVERHEAD_BYTES, MatchMemory, Memory, memory
@@ -191,6 +192,7 @@ class TestPublished:
         own.sweep()
         fresh = MatchRef.objects.select_related("source", "match").get(pk=ref.pk)
         fresh.match.sequence, fresh.next_poll_at = 2, NOW + timedelta(seconds=9)
+        fresh.match.data_source = "scraper"  # as ingest tells it
         own.note(ref.match_id, fresh)
         assert own.publish() == 1
         found = shared.match(ref.match_id)
@@ -201,6 +203,8 @@ class TestPublished:
 
     def test_costs_two_questions_for_matches_never_seen_and_then_none(self, django_assert_num_queries) -> None:
         refs = [MatchRef.objects.select_related("source", "match").get(pk=make_ref().pk) for _ in range(20)]
+        for ref in refs:
+            ref.match.data_source = "scraper"  # as ingest tells it
         own = Publisher()
         with django_assert_num_queries(1):
             for ref in refs:
@@ -300,6 +304,15 @@ class TestRedisAway:
                 assert shared.put([known]) == 0
             finally:
                 client.config_set("maxmemory", "0")
+
+
+@pytest.mark.django_db
+def test_what_is_rendered_is_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publisher_module, "MAX_RENDERED", 2)
+    one, own = read(make_ref().match), Publisher()
+    for number in (1, 2, 1, 3):
+        own._keep([replace(one, id=number)])
+    assert list(own._rendered) == [1, 3]
 
 
 def test_a_note_costs_next_to_nothing_and_is_bounded() -> None:

@@ -30,6 +30,7 @@ from scraping.models import (
 )
 from scraping.payloads import Resource, Status
 from scraping.queries import find_match, freshness_of
+from scraping.rendered.publisher import Publisher
 from scraping.resilience.ladder import Rung
 from scraping.scheduler.discovery import open_discovery_tasks
 from scraping.scheduler.due import open_due_tasks
@@ -41,6 +42,7 @@ from scraping.scheduler.loop import load_steps
 from scraping.scheduler.submissions import open_ending_tasks, open_submission_tasks
 from scraping.scrape import scrape
 from scraping.sent import SentMatch
+from scraping.signals import match_updated
 from scraping.silence.rungs import Means, act
 from tests.factories import cricket_state, make_match, make_ref
 from tests.scraping.builders import POLICIES, payload_of, read
@@ -156,6 +158,24 @@ class TestTaking:
         assert not Scraper.objects.exists()
         assert Snapshot.objects.get().data_source == "manual"
         assert the_match().lifecycle == MatchLifecycle.ACTIVE
+
+    def test_web_processes_are_told_that_nobody_read_it(self, django_capture_on_commit_callbacks: Any) -> None:
+        told: list[MatchRef] = []
+
+        def note(ref: MatchRef, **_: object) -> None:
+            told.append(ref)
+
+        match_updated.connect(note)
+        with django_capture_on_commit_callbacks(execute=True):
+            send()
+            work()
+        match_updated.disconnect(note)
+        own, again = Publisher(), MatchRef.objects.select_related("match", "source").get()
+        assert own._can_render(told[0])
+        assert own._render(told[0]).data_source == "manual"
+        assert not own._can_render(again)  # a reading without news does not know
+        own._rendered[again.match_id] = own._render(told[0])
+        assert own._render(again).data_source == "manual"
 
     def test_the_age_counts_from_the_senders_reading(self) -> None:
         at = earlier(40)

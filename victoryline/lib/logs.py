@@ -68,7 +68,10 @@ def build(*, level: str, format: str, service: str) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "filters": {"once": {"()": "victoryline.lib.logs.NotTwice"}},
+        "filters": {
+            "once": {"()": "victoryline.lib.logs.NotTwice"},
+            "strangers": {"()": "victoryline.lib.logs.StrangersHosts"},
+        },
         "formatters": {"line": {"()": "victoryline.lib.logs.formatter", "format": format}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "stream": "ext://sys.stderr", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
@@ -77,6 +80,7 @@ def build(*, level: str, format: str, service: str) -> dict[str, Any]:
             "django": quiet,
             "django.server": quiet,
             "django.request": {"filters": ["once"], "propagate": True},
+            "django.security.DisallowedHost": {"filters": ["strangers"], "propagate": True},
             "dramatiq": quiet,
             "asyncio": {**quiet, "level": "WARNING"},
         },
@@ -88,6 +92,14 @@ class NotTwice(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         return bool(record.exc_info) or not hasattr(record, "status_code")
+
+
+class StrangersHosts(logging.Filter):
+    """Whoever scans the net with names that are not ours makes no errors of ours: a line without a traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.levelno, record.levelname, record.exc_info = logging.INFO, "INFO", None
+        return True
 
 
 def formatter(format: str) -> logging.Formatter:

@@ -77,6 +77,11 @@ class Presence:
             return None
         return self._away_since or datetime.now(UTC)
 
+    @property
+    def error(self) -> BaseException | None:
+        """What was raised when it was found away."""
+        return self._error
+
     def reason(self) -> str:
         """What was raised when it was found away, by its name."""
         return type(self._error).__name__ if self._error else "no answer"
@@ -139,9 +144,9 @@ class Presence:
 
     def _leave(self, error: BaseException) -> None:
         with self._lock:
-            is_news = self._away_since is None
+            is_news, self._error = self._away_since is None, error  # of a full one that freezes, the latter counts
             if is_news:
-                self._away_since, self._error = datetime.now(UTC), error
+                self._away_since = datetime.now(UTC)
         if is_news:
             logger.warning(
                 "%s is away (%s): until it is back %s",

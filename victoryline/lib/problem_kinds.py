@@ -31,7 +31,8 @@ KINDS: dict[str, Kind] = {
         401,
         "A valid token is needed",
         "There was no token, or it has expired, is not one of ours, or its key is revoked.",
-        "Get a token with POST /token/generate-token and send it as `Authorization: Bearer <token>`.",
+        "Get a token with POST /token/generate-token and send it as `Authorization: Bearer <token>`. If the key "
+        "itself is refused, ask the operator for another.",
     ),
     "forbidden": Kind(
         403,

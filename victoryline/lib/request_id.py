@@ -32,16 +32,22 @@ class RequestIdMiddleware:
         with bound(request_id=request_id):
             response = self.get_response(request)
             if response.status_code >= 400 and not getattr(request, "is_traced", False):
-                _note(request, response.status_code)
+                _note(request, response)
         response.headers[HEADER] = request_id
         return response
 
 
-def _note(request: HttpRequest, status: int) -> None:
+def is_our_failure(response: HttpResponseBase) -> bool:
+    """A refusal that says how old the data is was asked for (`max_age`): nobody has to be woken for it."""
+    return response.status_code >= 500 and "X-Data-State" not in response.headers
+
+
+def _note(request: HttpRequest, response: HttpResponseBase) -> None:
+    status = response.status_code
     consumer: int | None = getattr(request, "api_consumer", None)
     method, path = printable(request.method or "", 8), printable(request.path, 200)
     logger.log(
-        logging.WARNING if status >= 500 else logging.INFO,
+        logging.WARNING if is_our_failure(response) else logging.INFO,
         "%s %s was answered with %d",
         method,
         path,

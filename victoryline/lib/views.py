@@ -71,7 +71,8 @@ class ApiView(APIView):
         """Counts first: a refusal for want of a scope costs quota as well, and its answer says how much is left."""
         for throttle in _tools(type(self)).throttles:  # type: ignore[arg-type]  # a class is hashable
             throttle.allow_request(request, self)  # raises
-        super().check_permissions(request)
+        if hasattr(self, (request.method or "").lower()):  # no scope makes a method that isn't there: that is a 405
+            super().check_permissions(request)
 
     def check_throttles(self, request: Request) -> None:
         """Done already."""

@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from apiauth import usage
+from apiauth.management import words
 from apiauth.models import Consumer
 from apiauth.usage import Sums
 
@@ -34,12 +35,14 @@ class Command(BaseCommand):
         now = timezone.now()
         since = usage.day_of(now) - timedelta(days=max(1, options["days"]) - 1)
         name = options["consumer"]
-        found = _of_one(_consumer(name), since, now) if name else {"consumers": usage.consumers(since, now)}
+        with words.refusals_told():
+            found = _of_one(_consumer(name), since, now) if name else {"consumers": usage.consumers(since, now)}
         if options["json"]:
             self.stdout.write(orjson.dumps(_document(name, since, found), option=orjson.OPT_NON_STR_KEYS).decode())
             return
         until = f"{since:%Y-%m-%d} to {now:%Y-%m-%d %H:%M} UTC"
-        self.stdout.write(f"{name or 'All consumers'}, {(now - since).days + 1} days: {until}")
+        days = (now - since).days + 1
+        self.stdout.write(f"{name or 'All consumers'}, {days} {'day' if days == 1 else 'days'}: {until}")
         if not any(found.values()):
             self.stdout.write("Nothing was asked in this time. Sums are written a second or two after the requests.")
             return
