@@ -72,7 +72,7 @@ class FromBoard:
 
     def page(self, wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Known], bool]:
         everything, is_complete = board.newest_first(), board.is_complete
-        if wanted.lifecycle == MatchLifecycle.ARCHIVED:
+        if wanted.lifecycle == MatchLifecycle.ARCHIVED or (board.is_expecting and not self._is_away):
             return self._behind().page(wanted, before_id=before_id, limit=limit)
         found = list(islice((each for each in everything if _is_next(each, wanted, before_id)), limit + 1))
         if len(found) <= limit and not is_complete:
@@ -86,8 +86,9 @@ class FromBoard:
         return None if known is None else board.get(known.id) or known
 
     def _asked(self, name: str) -> Known | None:
-        known = self._behind().match(name)
-        if known is not None and not self._is_away:
+        known, match_id = self._behind().match(name), board.id_of(name)
+        is_held = match_id is not None and board.holds(match_id)  # and only waits to be looked up
+        if known is not None and not self._is_away and not is_held:
             board.put_aside(name, known)
         return known
 

@@ -26,6 +26,7 @@ class Board:
         self._clock = clock
         self._known: dict[int, Known] = {}
         self._placed_at: dict[int, float] = {}
+        self._expected: dict[int, float] = {}  # since when what is held is known to be old
         self._names: dict[str, int] = {}
         self._newest_first: tuple[Known, ...] | None = None
         self._aside: OrderedDict[str, tuple[float, Known]] = OrderedDict()
@@ -54,7 +55,22 @@ class Board:
         self._in_step_until = self._clock() + seconds
 
     def get(self, match_id: int) -> Known | None:
-        return self._known.get(match_id)
+        """None also for one that is known to have changed, until we have it: whoever wants it now asks the database."""
+        return None if match_id in self._expected else self._known.get(match_id)
+
+    def holds(self, match_id: int) -> bool:
+        return match_id in self._known
+
+    @property
+    def is_expecting(self) -> bool:
+        return bool(self._expected)
+
+    def expect(self, match_ids: Iterable[int]) -> None:
+        """Something was done to these: only what the database is asked for from now on counts."""
+        with self._lock:
+            now = self._clock()
+            self._expected |= {match_id: now for match_id in match_ids if match_id in self._known}
+            self._aside.clear()
 
     def id_of(self, name: str) -> int | None:
         """By the match's number or its key at a source."""
@@ -78,7 +94,7 @@ class Board:
         """
         with self._lock:
             held = self._known.get(known.id)
-            if held is None and known.id < self.floor:
+            if (held is None and known.id < self.floor) or not self._is_expected(known.id, read_at):
                 return False
             if held is not None and self._is_older(known, held, read_at):
                 return False
@@ -94,6 +110,8 @@ class Board:
         """
         with self._lock:
             held = self._known.get(bare.id)
+            if bare.id in self._expected:
+                return True  # it is being looked up already
             if held is None or held.sequence != bare.sequence:
                 return bare.id < self.floor if held is None else held.sequence > bare.sequence
             if not self._is_older(bare, held, None):
@@ -102,7 +120,10 @@ class Board:
 
     def drop(self, match_ids: Iterable[int]) -> None:
         with self._lock:
-            dropped = [self._known.pop(match_id, None) for match_id in match_ids]
+            gone = list(match_ids)
+            dropped = [self._known.pop(match_id, None) for match_id in gone]
+            for match_id in gone:
+                self._expected.pop(match_id, None)
             if any(dropped):  # another match may have the names of one that is gone
                 self._names = {key: each.id for each in self._known.values() for key in each.keys}
                 self._placed_at = {match_id: self._placed_at[match_id] for match_id in self._known}
@@ -130,9 +151,16 @@ class Board:
         with self._lock:
             self._known, self._names, self._placed_at, self._newest_first = {}, {}, {}, None
             self._aside.clear()
+            self._expected.clear()
             self._in_step_until, self.is_complete, self.floor = float("-inf"), False, 0
 
+    def _is_expected(self, match_id: int, read_at: float | None) -> bool:
+        """Is it from after what was done to the match, if anything was?"""
+        since = self._expected.get(match_id)
+        return since is None or (read_at is not None and read_at >= since)
+
     def _place(self, known: Known, held: Known | None) -> None:
+        self._expected.pop(known.id, None)
         self._known[known.id], self._placed_at[known.id] = known, self._clock()
         if held is None or held.keys != known.keys:
             if held is not None:

@@ -154,7 +154,7 @@ class Follower:
     def look_again_at(self, *match_ids: int) -> None:
         """This process has done something to these: its own next answer shows it, those of others in a moment."""
         if self.is_running:
-            self.board.drop(match_ids)
+            self.board.expect(match_ids)
             self.hearing.unknown.extend(match_ids)
             self._wake.set()
         channel.tell([Word(look_at=match_id) for match_id in match_ids])

@@ -20,7 +20,7 @@ from monitoring.models import AuditEntry
 from tests.admin.rows import EVIL
 from tests.admin.test_actions import act
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("FR-026")]
+pytestmark = [pytest.mark.django_db, pytest.mark.requirement("FR-026")]
 
 KEY = re.compile(r"vl_[0-9a-f]{12}\.[A-Za-z0-9_-]{43}")
 NO_INLINES = {"keys-TOTAL_FORMS": 0, "keys-INITIAL_FORMS": 0}

@@ -17,7 +17,7 @@ from scraping.models import ScrapeTask, TaskState
 from tests.admin.rows import EVIL, make_everything
 from tests.monitoring.rows import make_error, make_task, make_watched
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both]
+pytestmark = pytest.mark.django_db
 OURS = [model for app in ("scraping", "monitoring", "apiauth") for model in apps.get_app_config(app).get_models()]
 EDITABLE = {"source", "consumer", "teamalias"}
 

@@ -106,6 +106,8 @@ class TestReads:
         for word, lifecycle in (("pause", "PAUSED"), ("resume", "ACTIVE")) * 3:
             assert operator.post(f"/api/v1/matches/{match.pk}/{word}").status_code == 200
             assert operator.get(f"/api/v1/matches/{match.pk}").json()["lifecycle"] == lifecycle
+            (listed,) = operator.get("/api/v1/matches").json()["matches"]
+            assert listed["lifecycle"] == lifecycle
 
     def test_of_an_archived_match_ask_once_in_a_while(self, caller: Caller) -> None:
         match = make_match(lifecycle=MatchLifecycle.ARCHIVED, status="completed", now=timezone.now())

@@ -37,7 +37,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 @pytest.mark.requirement("FR-026")
 def test_no_request_finds_us_wrong(running: Target, tmp_path: Path) -> None:
-    outcome = fuzz(running, tmp_path, seed=SEED, examples=6)
+    """Without what is sent in: to cover its body takes a minute by itself, which `make fuzz` has."""
+    outcome = fuzz(running, tmp_path, seed=SEED, examples=4, more=("--exclude-operation-id", "submit_match"))
     assert outcome.is_clean, outcome.said[-20_000:]
     for phase in PHASES:
         assert re.search(rf"✅ +{phase}", outcome.said, re.IGNORECASE), f"{phase} did not run:\n{outcome.said[-3000:]}"

@@ -22,7 +22,7 @@ from tests.factories import (
     make_unread_match,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both]
+pytestmark = pytest.mark.django_db
 
 
 def path(match: Match, rest: str = "") -> str:

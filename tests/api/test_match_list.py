@@ -13,7 +13,7 @@ from scraping.payloads import Sport, Team, Teams
 from tests.api_fixtures import Caller
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_scraper, make_unread_match
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both]
+pytestmark = pytest.mark.django_db
 LIST = "/api/v1/matches"
 MILLISECOND = timedelta(milliseconds=1)
 SERIES = "India tour of Australia"  # as the payload of the factories has it

@@ -17,7 +17,7 @@ from apiauth import keys
 from apiauth.models import ApiKey, Consumer
 from monitoring.models import AuditEntry
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("FR-026")]
+pytestmark = [pytest.mark.django_db, pytest.mark.requirement("FR-026")]
 
 
 def run(*words: str) -> str:

@@ -18,7 +18,7 @@ from apiauth import keys, principals, signing, tokens
 from apiauth.models import Consumer
 from tests.api_fixtures import Caller
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("FR-026")]
+pytestmark = [pytest.mark.django_db, pytest.mark.requirement("FR-026")]
 LIST = "/api/v1/matches"
 REQUIRED = ("exp", "iat", "aud", "iss", "sub", "jti", "key")
 

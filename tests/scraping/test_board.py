@@ -115,6 +115,23 @@ class TestBoard:
         held.put(replace(known, sequence=6, refs=(mine,)))  # it has not heard of the other one yet
         assert held.id_of(other.key) == known.id
 
+    def test_after_something_was_done_only_a_later_look_counts(self, known: Known) -> None:
+        clock = Clock()
+        held = Board(clock)
+        held.put(known)
+        clock.now = 1.0
+        held.expect([known.id, 999])
+        assert (held.get(known.id), held.is_expecting, held.newest_first()) == (None, True, (known,))
+        assert not held.put(replace(known, sequence=9))  # a worker's word, perhaps from before
+        assert not held.put(replace(known, sequence=9), read_at=0.5)  # a look that had begun before
+        assert held.renew(replace(known, payload={}, scraped_at=LATER))
+        assert held.get(known.id) is None
+        assert held.put(replace(known, lifecycle=MatchLifecycle.PAUSED), read_at=1.0)
+        assert (held.get(known.id).lifecycle, held.is_expecting) == (MatchLifecycle.PAUSED, False)
+        held.expect([known.id])
+        held.drop([known.id])
+        assert not held.is_expecting
+
     def test_names_follow_their_match(self, known: Known) -> None:
         held = Board()
         held.put(known)
