@@ -79,10 +79,11 @@ class Line:
         self.socket.settimeout(None)  # with one, every call would look first whether it may go on
         self.tag: Any = None
         self.asked_at = 0.0
+        self.is_asked = False
         self._received = b""
 
     def ask(self, question: bytes, *, tag: Any = None) -> None:
-        self.tag, self.asked_at, self._received = tag, time.perf_counter(), b""
+        self.tag, self.asked_at, self.is_asked, self._received = tag, time.perf_counter(), True, b""
         self.socket.sendall(question)  # a question is small: it fits into the socket's buffer
 
     def take(self) -> Answer | None:
@@ -111,21 +112,28 @@ class Lines:
         return line
 
     def drop(self, line: Line) -> None:
+        if line in self.free:
+            self.free.remove(line)
         self._epoll.unregister(line.socket.fileno())
         del self._lines[line.socket.fileno()]
         line.socket.close()
 
     def answers(self, timeout_seconds: float) -> Iterator[tuple[Line, Answer | OSError]]:
-        """Whoever has an answer by now, waiting for the first; an error is an answer too, and its line is gone."""
+        """Whoever has an answer by now, waiting for the first; an error is an answer too, and its line is gone.
+
+        A line that nobody has asked anything may be hung up by the server at any time: that is no answer.
+        """
         for number, _ in self._epoll.poll(max(0.0, timeout_seconds)):
             line = self._lines[number]
             try:
                 answer = line.take()
             except OSError as error:
                 self.drop(line)
-                yield line, error
+                if line.is_asked:
+                    yield line, error
                 continue
             if answer is not None:
+                line.is_asked = False
                 yield line, answer
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import threading
 import time
 from collections import Counter
@@ -106,6 +107,22 @@ class TestWire:
         answer = wire.Answer(200, b'HTTP/1.1 200 OK\r\netag: "7"\r\nX-Data-Age-Seconds: 3', b"")
         assert (answer.header("ETag"), answer.header("x-data-age-seconds"), answer.header("Age")) == ('"7"', "3", "")
         assert answer.headers() == {"etag": '"7"', "x-data-age-seconds": "3"}
+
+
+class TestLines:
+    def test_one_that_is_hung_up_while_it_is_idle_is_no_answer_and_is_not_used_again(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            lines = wire.Lines(server.getsockname(), 2)
+            ends = [server.accept()[0] for _ in range(2)]
+            ends[0].close()
+            assert list(lines.answers(1.0)) == []
+            assert len(lines.free) == 1
+            lines.free.pop().ask(b"GET / HTTP/1.1\r\n\r\n")
+            ends[1].recv(100)
+            ends[1].close()
+            ((_, answer),) = lines.answers(1.0)
+            assert isinstance(answer, OSError)
+            lines.close()
 
 
 class TestCaller:
