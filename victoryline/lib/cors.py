@@ -3,8 +3,8 @@
 Never with credentials: who calls is known by the token in `Authorization`, which no browser sends on its own. So a `*`
 gives away nothing but what is open anyway, and the console (/admin) is left out altogether.
 
-Ours and not django-cors-headers: that one looks at every request's address with a regular expression, adds `Vary` by
-parsing it anew, answers a preflight with 200 and a body's type, and has switches for what must never be on here.
+Our own page of code and not django-cors-headers: there is nothing to configure but the origins, and credentials can't
+be switched on by mistake.
 """
 
 from __future__ import annotations
