@@ -39,7 +39,7 @@ class Phase:
     needs_servers: bool = False
 
 
-SIDE_BY_SIDE = ("-n", "3", "--dist", "loadfile")  # on two cores: while one waits for its database, another computes
+SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile")
 # For browsers and processes to start, and for times to run out. In the order of their names, which puts whole systems
 # first: a file of one long test that is begun last, because it has few tests, would keep everybody waiting.
 MOSTLY_WAITING = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")

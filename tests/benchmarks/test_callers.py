@@ -145,7 +145,7 @@ class TestCaller:
         asking = caller.Caller(self.orders(one, is_conditional=True))
         asking.run()
         # The first answers of all connections may be under way at once, before any ETag is known.
-        assert asking.seen.measured.keys() == {"304"}
+        assert asking.seen.measured["304"] > 0
         assert asking.seen.statuses["304"] == sum(etag == '"5"' for _, _, etag in one.asked)
 
     def test_a_connection_that_is_cut_is_counted_and_replaced(self, site):
