@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from scripts import schema as script
 from tests.api_fixtures import Caller
 from tests.factories import make_event, make_match, make_ref, make_scraper, make_source, make_unread_match
 from tests.scraping.rounds import url_of
+from victoryline.lib import schema_view
 from victoryline.lib.problems import MEDIA_TYPE
 from victoryline.lib.schema_hooks import operations_of
 from victoryline.lib.schema_links import LINKS
@@ -164,6 +166,13 @@ class TestPages:
         assert page.status_code == 200
         assert b"swagger-ui" in page.content
         assert b"cdn.jsdelivr" not in page.content
+
+    def test_many_may_ask_at_once_for_what_was_never_made(self) -> None:
+        """Two makers would disturb each other: the first readers of the page got a 500."""
+        schema_view._document.cache_clear()
+        with ThreadPoolExecutor(4) as crowd:
+            made = [each.result() for each in [crowd.submit(schema_view.document) for _ in range(4)]]
+        assert len(set(made)) == 1
 
 
 @pytest.mark.django_db

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 
 from django.http import HttpRequest, HttpResponse
@@ -9,6 +10,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer
+
+_being_made = threading.Lock()
 
 
 @require_safe
@@ -22,8 +25,14 @@ def docs(request: HttpRequest) -> HttpResponse:
     return render(request, "api_docs.html")
 
 
-@cache
 def document() -> bytes:
+    """One at a time: drf-spectacular keeps its place in what all threads share, and two disturb each other."""
+    with _being_made:
+        return _document()
+
+
+@cache
+def _document() -> bytes:
     described = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     rendered: bytes = OpenApiJsonRenderer().render(described)
     return rendered
