@@ -1,5 +1,10 @@
 """The web process: API, admin, status page, health."""
 
+from victoryline.lib import stop_signals
+
+stop_signals.mind()  # before the seconds that loading takes
+
+# ruff: noqa: E402 - the order is the point
 import os
 from importlib import import_module
 
@@ -14,8 +19,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "victoryline.settings")
 application = get_wsgi_application()
 import_module(settings.ROOT_URLCONF)  # a second's work, which the first request would wait for
 
-from apiauth import principals  # noqa: E402  their tables exist only now
-from scraping.rendered.follower import follower  # noqa: E402
+from apiauth import principals  # their tables exist only now
+from scraping.rendered.follower import follower
 
 keeper.switch_on()  # so that a probe finds its answer ready
 follower.start()  # so that no read has to ask the database
