@@ -375,7 +375,7 @@ class TestThroughRealProxies:
             assert which(browser_worker.run(sessions.get(source)), local_proxies) == 0
             with pytest.raises(ReadTimeout):
                 browser_worker.run(poll())
-        assert browser_worker.run(poll(1.0)) == 1
+        assert browser_worker.run(poll(5.0)) == 1  # the other proxy answers, on a busy machine too
 
     @pytest.mark.faults_only
     def test_a_rotating_proxy_is_another_one_with_every_visit(
