@@ -75,7 +75,7 @@ class FreshView(ApiView):
         if self._is_from_cache:
             headers[SOURCE_HEADER] = "cache"
         if has_etag(request, found.etag):
-            return Response(status=304, headers=headers)
+            return _nothing_new(headers)
         body = found.body()
         if isinstance(body, bytes):
             return HttpResponse(body, headers=headers, content_type=JSON)
@@ -95,6 +95,13 @@ class FreshView(ApiView):
             return self.find(request, FromBoard() if board.is_in_step else LastKnown())
         except NotKnown as error:
             raise StoreAway.now(f"What you ask for ({error}) is not among what we know without it. ") from error
+
+
+def _nothing_new(headers: dict[str, str]) -> HttpResponse:
+    """Plain, for there is nothing to render: what is asked most often should cost the least."""
+    answer = HttpResponse(status=304, headers=headers)
+    del answer.headers["Content-Type"]
+    return answer
 
 
 def match_or_404(name: str) -> Match:
