@@ -124,3 +124,17 @@ class TestSecrets:
         except ValueError:
             logger.exception("Failed with password=%s", SECRET, extra={"headers": {"Authorization": SECRET}})
         assert SECRET not in json.dumps(lines)
+
+    def test_do_not_get_into_a_traceback_for_people(self):
+        """Neither in its message nor as the value of a variable on the way."""
+
+        def check(given: str) -> None:
+            raise ValueError(f"proxy http://u:{given}@p:1 refused")
+
+        with pytest.raises(ValueError, match="proxy") as raised:
+            check(SECRET)
+        record = logging.makeLogRecord({"msg": "Failed", "exc_info": raised._excinfo})
+        shown = logs.formatter("console").format(record)  # outside of any `except`, as a late report is
+        assert "ValueError: proxy http://***:***@p:1 refused" in shown
+        assert "in check" in shown
+        assert SECRET not in shown

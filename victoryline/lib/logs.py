@@ -107,8 +107,11 @@ def formatter(format: str) -> logging.Formatter:
     if format == "json":
         ending += [_explain_exception, _redact, _order, structlog.processors.JSONRenderer(serializer=_dumps)]
     else:
-        for_people = structlog.dev.ConsoleRenderer(colors=False, event_key="event", timestamp_key="ts")
-        ending += [_redact, _on_one_line, for_people]
+        # Its own tracebacks show the variables of every frame, keys and tokens among them, past the redaction.
+        for_people = structlog.dev.ConsoleRenderer(
+            colors=False, event_key="event", timestamp_key="ts", exception_formatter=structlog.dev.plain_traceback
+        )
+        ending += [_write_out_exception, _redact, _on_one_line, for_people]
     return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=_before(foreign=True), processors=ending)
 
 
@@ -147,11 +150,24 @@ def _add_level(_: WrappedLogger, method: str, event: EventDict) -> EventDict:
     return event
 
 
-def _explain_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+def _taken_exception(event: EventDict) -> BaseException | None:
+    """What a line was written about, however it was handed over; no longer in the event."""
     info = event.pop("exc_info", None)
     if info is True:
         info = sys.exc_info()
-    error = info if isinstance(info, BaseException) else info[1] if isinstance(info, tuple) else None
+    return info if isinstance(info, BaseException) else info[1] if isinstance(info, tuple) else None
+
+
+def _write_out_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """As text, so that it is searched for secrets like any other."""
+    error = _taken_exception(event)
+    if error is not None:
+        event["exception"] = "".join(traceback.format_exception(error)).rstrip()
+    return event
+
+
+def _explain_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    error = _taken_exception(event)
     if error is not None:
         event.setdefault("error_type", type(error).__name__)
         event.setdefault("error_message", str(error))
