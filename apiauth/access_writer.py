@@ -21,7 +21,7 @@ from prometheus_client import Counter
 
 from apiauth import access_leftovers, attempts
 from apiauth.attempts import Attempt
-from victoryline.lib import presence
+from victoryline.lib import pg_wait, presence
 from victoryline.lib.store import STORE_AWAY
 
 logger = logging.getLogger(__name__)
@@ -30,12 +30,15 @@ BATCH = 500
 FLUSH_SECONDS = 1.0
 MAX_WAITING = 10_000
 TELL_EVERY_SECONDS = 60.0
+# At the end of a process, for each answer of the database. Whoever ends us kills us a few seconds later.
+LAST_SECONDS = 2.0
 dropped_total = Counter("api_access_log_dropped_total", "Access-log rows that could not be kept.")
 
 
 class AccessWriter:
     def __init__(self, max_waiting: int = MAX_WAITING) -> None:
         self._waiting: deque[Attempt] = deque()
+        self._in_hand: list[Attempt] = []  # on its way into the database
         self._max_waiting = max_waiting
         self._wake = threading.Event()
         self._flushing = threading.Lock()
@@ -66,20 +69,26 @@ class AccessWriter:
         """Stores what waits and returns how many rows that were; keeps them while the database is away."""
         with self._flushing:
             before = self._stored
-            while batch := [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]:
-                try:
-                    self._store(batch)
-                except STORE_AWAY as error:
-                    self._waiting.extendleft(reversed(batch))
-                    presence.database.report(error)
-                    self._tell_that_it_waits(error)
-                    break
-                except Exception:
-                    self._drop(len(batch))  # a mistake of ours, which the thread tells: not without a number
-                    raise
+            self._flush()
             stored = self._stored - before
         self._report_drops()
         return stored
+
+    def _flush(self) -> None:
+        while batch := [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]:
+            self._in_hand = batch
+            try:
+                self._store(batch)
+            except STORE_AWAY as error:
+                self._waiting.extendleft(reversed(batch))
+                self._in_hand = []
+                presence.database.report(error)
+                self._tell_that_it_waits(error)
+                break
+            except Exception:
+                self._in_hand = []
+                self._drop(len(batch))  # a mistake of ours, which the thread tells: not without a number
+                raise
 
     def _store(self, batch: list[Attempt]) -> None:
         """Empties `batch`, or leaves in it what isn't stored because the database went away."""
@@ -181,16 +190,29 @@ class AccessWriter:
             )
 
     def _last_flush(self) -> None:
-        # Waiting for a database that is away would only make the end of the process late.
-        if self._waiting and not presence.database.is_away():
-            try:
-                self.flush()
-            finally:
-                connection.close()
-        left = list(self._waiting)
-        self._waiting.clear()
-        self._drop(len(left) - access_leftovers.keep(left))
-        self._report_drops()
+        """Nothing is lost: what can't be written now is left on disk, also what the thread has in hand."""
+        is_ours = self._flushing.acquire(timeout=LAST_SECONDS)
+        try:
+            # Waiting for a database that is away would only make the end of the process late.
+            if is_ours and self._waiting and not presence.database.is_away():
+                self._flush_for_the_last_time()
+            left = [*self._in_hand, *self._waiting]
+            self._in_hand = []
+            self._waiting.clear()
+            self._drop(len(left) - access_leftovers.keep(left))
+            self._report_drops()
+        finally:
+            if is_ours:
+                self._flushing.release()
+
+    def _flush_for_the_last_time(self) -> None:
+        try:
+            with pg_wait.within(LAST_SECONDS):
+                self._flush()
+        except Exception:
+            logger.exception("Access log could not be written", extra={"action": "access_log_failed"})
+        finally:
+            connection.close()
 
 
 writer = AccessWriter()

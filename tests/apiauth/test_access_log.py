@@ -1,6 +1,7 @@
 """Who asked for what, and how old the answer was."""
 
 import random
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -21,6 +22,7 @@ from apiauth.models import AccessLog, Consumer, UsageHour
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.api_fixtures import Caller
 from tests.factories import NOW, make_match, make_ref
+from victoryline.lib import pg_wait
 
 ONE = Attempt(
     at=NOW.timestamp(),
@@ -231,6 +233,61 @@ class TestWriter:
         writer._last_flush()
         assert [record.action for record in caplog.records] == ["access_log_waits"]
         assert len(list((tmp_path / access_leftovers.FOLDER).iterdir())) == 1
+
+    @pytest.mark.fault
+    def test_at_its_end_leaves_to_the_next_what_a_database_that_is_frozen_has_in_hand(
+        self, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.VAR_DIR = tmp_path
+        monkeypatch.setattr(access_writer, "LAST_SECONDS", 0.01)
+        writer, is_at_it, thaws = AccessWriter(), threading.Event(), threading.Event()
+
+        def freeze(batch: list[Attempt]) -> None:
+            is_at_it.set()
+            assert thaws.wait(30)
+
+        monkeypatch.setattr(writer, "_store_together", freeze)
+        writer._waiting.extend(numbered(2))
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(writer.flush)
+            assert is_at_it.wait(30)
+            writer._waiting.append(numbered(3)[2])
+            writer._last_flush()
+            thaws.set()
+        found: list[Attempt] = []
+        assert access_leftovers.take_up(found.extend) == 3
+        assert found == numbered(3)
+
+    def test_at_its_end_waits_for_what_its_thread_is_writing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        writer, is_at_it, goes_on = AccessWriter(), threading.Event(), threading.Event()
+        stored: list[Attempt] = []
+
+        def store(batch: list[Attempt]) -> None:
+            is_at_it.set()
+            assert goes_on.wait(30)
+            stored.extend(batch)
+
+        monkeypatch.setattr(writer, "_store_together", store)
+        writer._waiting.extend(numbered(2))
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(writer.flush)
+            assert is_at_it.wait(30)
+            lock = writer._flushing
+            writer._flushing = Mock(release=lock.release)
+            writer._flushing.acquire = lambda timeout: goes_on.set() or lock.acquire(timeout=30)
+            writer._last_flush()
+            written_when_it_ended = list(stored)
+            goes_on.set()
+        assert written_when_it_ended == numbered(2)
+
+    @pytest.mark.fault
+    def test_at_its_end_waits_for_an_answer_no_longer_than_it_has(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        writer, waits = AccessWriter(), Mock()
+        monkeypatch.setattr(writer, "_store_together", lambda _: waits(pg_wait._thread.seconds))
+        monkeypatch.setattr(access_writer, "connection", Mock())  # it belongs to the test
+        writer._waiting.extend(numbered(1))
+        writer._last_flush()
+        waits.assert_called_once_with(access_writer.LAST_SECONDS)
 
     @pytest.mark.fault
     def test_drops_the_oldest_beyond_the_bound_and_counts_them(self, caplog: pytest.LogCaptureFixture) -> None:
