@@ -19,6 +19,7 @@ from django.conf import settings
 
 from apiauth.attempts import Attempt
 from victoryline.lib.secret_files import write_private
+from victoryline.lib.store import STORE_AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ def keep(rows: Sequence[Attempt]) -> int:
 
 
 def take_up(store: Callable[[list[Attempt]], None]) -> int:
-    """Hand what lies there to `store`, oldest first; how many rows that were. Raises what `store` raises."""
+    """Hand what lies there to `store`, oldest first; how many rows that were. Raises while the database is away."""
     return sum(_take(path, store) for path in sorted(_folder().glob("*.json")))
 
 
@@ -57,16 +58,27 @@ def _take(path: Path, store: Callable[[list[Attempt]], None]) -> int:
                 path.unlink()
     except OSError:  # another process is at it, or was quicker
         return 0
+    except STORE_AWAY:
+        raise
+    except Exception as error:  # noqa: BLE001 - one that can't be stored must not keep what is new from being stored
+        _set_aside(path, error)
+        return 0
     return count
 
 
 def _rows(path: Path, text: str) -> list[Attempt]:
     try:
         return [Attempt(*row) for row in json.loads(text)]
-    except (ValueError, TypeError):
-        logger.exception("%s can't be read; it is set aside", path, extra={"action": "access_log_unreadable"})
-        path.replace(path.with_suffix(".bad"))
+    except (ValueError, TypeError) as error:
+        _set_aside(path, error)
         return []
+
+
+def _set_aside(path: Path, error: Exception) -> None:
+    logger.error(
+        "%s can't be taken up; it is set aside", path, exc_info=error, extra={"action": "access_log_unreadable"}
+    )
+    path.replace(path.with_suffix(".bad"))
 
 
 def _folder() -> Path:

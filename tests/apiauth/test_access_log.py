@@ -1,5 +1,6 @@
 """Who asked for what, and how old the answer was."""
 
+import json
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -197,6 +198,7 @@ class TestWriter:
         settings.VAR_DIR, folder = tmp_path, tmp_path / access_leftovers.FOLDER
         assert access_leftovers.keep(numbered(3)) == 3
         (folder / "0.json").write_text("half of a")
+        (folder / "1.json").write_text(json.dumps([list(attempt(at="another version's"))]))
         writer = AccessWriter()
         with monkeypatch.context() as patched:
             patched.setattr(attempts, "insert", Mock(side_effect=OperationalError("refused")))
@@ -205,7 +207,7 @@ class TestWriter:
         assert AccessLog.objects.count() == 0
         writer.take_up()
         assert AccessLog.objects.count() == 3
-        assert [each.name for each in folder.iterdir()] == ["0.bad"]
+        assert sorted(each.name for each in folder.iterdir()) == ["0.bad", "1.bad"]
 
     @pytest.mark.fault
     @pytest.mark.usefixtures("known_to_be_away")
