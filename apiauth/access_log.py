@@ -23,8 +23,8 @@ from apiauth.attempts import LONGEST_PATH, Attempt
 from apiauth.principals import Principal
 from victoryline.lib.request_id import request_id_of
 
-LOGGED_PREFIXES = ("/api/", "/cricket-data", "/token/")
-OPEN_PREFIXES = ("/api/schema", "/api/docs")
+LOGGED_PREFIXES = ("/api/", "/cricket-data", "/token")
+OPEN = ("/api/schema", "/api/docs")
 PREFIX = re.compile(r"(?:vl_)?(?P<prefix>[0-9a-f]{12})(?:[._]|$)", re.ASCII)
 LONGEST_TOKEN = 4096
 
@@ -46,7 +46,7 @@ class AccessLogMiddleware:
 
 
 def is_logged(path: str) -> bool:
-    return path.startswith(LOGGED_PREFIXES) and not path.startswith(OPEN_PREFIXES)
+    return path.startswith(LOGGED_PREFIXES) and path.rstrip("/") not in OPEN
 
 
 def note(attempt: Attempt) -> None:

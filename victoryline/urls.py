@@ -29,5 +29,5 @@ urlpatterns = [
     path("", include("scraping.api.submission_urls")),
     path("", include("monitoring.api.urls")),
     re_path(r"^(?P<address>(?:api|cricket-data|token|health|status|metrics|problems)(?:/.*)?)/$", without_slash),
-    re_path(r"^(?:api|cricket-data|token)/", UnknownAddressView.as_view()),
+    re_path(r"^(?:api/|cricket-data|token)", UnknownAddressView.as_view()),
 ]

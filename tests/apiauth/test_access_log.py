@@ -96,6 +96,11 @@ class TestRow:
         assert list(found) == [(404, ""), (404, ""), (400, ""), (413, "generate-token")]
         assert [each.consumer for each in AccessLog.objects.order_by("pk")[:2]] == [caller.key.consumer, None]
 
+    @pytest.mark.parametrize("path", ["/api/docs/nothing", "/api/schema2", "/token", "/token/", "/cricket-data2"])
+    def test_is_written_for_what_only_begins_like_an_address_of_ours(self, caller: Caller, path: str) -> None:
+        assert caller.get(path).status_code == 404
+        assert AccessLog.objects.get().consumer == caller.key.consumer
+
     def test_is_written_for_a_caller_beyond_the_limit(self, caller: Caller, settings) -> None:
         settings.CONFIG = replace(settings.CONFIG, rate_limit_standard_per_minute=1)
         caller.get("/api/v1/matches")
@@ -127,8 +132,9 @@ class TestRow:
         assert (nobody.response_status, nobody.consumer) == (401, None)
         assert (locked_out.response_status, locked_out.consumer) == (401, caller.key.consumer)
 
-    def test_is_not_written_for_open_pages(self, anonymous) -> None:
-        anonymous.get("/api/schema")
+    @pytest.mark.parametrize("path", ["/api/schema", "/api/docs", "/api/docs/"])
+    def test_is_not_written_for_open_pages(self, anonymous, path: str) -> None:
+        assert anonymous.get(path).status_code == 200
         assert not AccessLog.objects.exists()
 
     @pytest.mark.parametrize("path", ["/api/v1/matches/%00", "/api/v1/matches/%ED%A0%80", "/api/v1/" + "x" * 3000])

@@ -115,6 +115,8 @@ class TestEveryAnswer:
             pytest.param(404, lambda c: c.get(f"{LIST}/999"), id="404"),
             pytest.param(404, lambda c: c.get("/api/v1/nothing"), id="an address that there is not"),
             pytest.param(404, lambda c: c.post("/cricket-data/nothing/"), id="another one, with a slash"),
+            pytest.param(404, lambda c: c.get("/cricket-data2"), id="one that goes on differently"),
+            pytest.param(404, lambda c: c.get("/token/"), id="a folder"),
             pytest.param(405, lambda c: c.client.delete(LIST, headers=c._headers({})), id="405"),
             pytest.param(204, lambda c: c.client.options(LIST, headers=c._headers({})), id="OPTIONS"),
             pytest.param(200, lambda c: c.client.head(LIST, headers=c._headers({})), id="HEAD"),
