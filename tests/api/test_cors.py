@@ -105,6 +105,13 @@ class TestAnswers:
         response = anonymous.get(path, headers={"Origin": SITE})
         assert (response.status_code, response["Access-Control-Allow-Origin"]) == (status, SITE)
 
+    def test_may_be_read_with_what_a_refusal_says_to_look_at(self, allow: Callable[..., None], caller: Caller) -> None:
+        """`what_to_do` of a 405 names `Allow`; docs/api.md counts ages up to `Date`."""
+        allow(SITE)
+        response = caller.client.delete(LIST, headers=caller._headers({"Origin": SITE}))
+        assert (response.status_code, response["Allow"]) == (405, "GET, HEAD, OPTIONS")
+        assert {"Allow", "Date"} <= set(response["Access-Control-Expose-Headers"].split(", "))
+
     def test_may_be_read_when_we_have_failed(
         self, allow: Callable[..., None], caller: Caller, monkeypatch: pytest.MonkeyPatch
     ) -> None:

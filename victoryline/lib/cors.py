@@ -25,9 +25,9 @@ ASKED_WITH = (
     "X-Request-Id", "X-Debug-Trace",
 )  # fmt: skip
 ANSWERED_WITH = (
-    "ETag", "Last-Modified", "Link", "Location", "Retry-After", "WWW-Authenticate", "X-Data-Age-Seconds",
-    "X-Data-Freshness", "X-Data-Source", "X-Data-State", "X-Next-Update-In", "X-RateLimit-Limit",
-    "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Request-Id",
+    "Allow", "Date", "ETag", "Last-Modified", "Link", "Location", "Retry-After", "WWW-Authenticate",
+    "X-Data-Age-Seconds", "X-Data-Freshness", "X-Data-Source", "X-Data-State", "X-Next-Update-In",
+    "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Request-Id",
 )  # fmt: skip
 PREFLIGHT = {
     "Access-Control-Allow-Methods": METHODS,
