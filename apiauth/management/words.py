@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from apiauth.errors import RefusedError
-from apiauth.keys import IssuedKey, state_of
+from apiauth.keys import OPERATOR, IssuedKey, state_of
 from apiauth.models import ApiKey
 from victoryline.lib.store import STORE_AWAY, first_line
 from victoryline.lib.times import as_utc_iso
@@ -34,7 +34,10 @@ def add_actor(parser: ArgumentParser) -> None:
 
 
 def actor_of(options: dict[str, Any]) -> str:
-    return str(options["by"] or getpass.getuser())
+    try:
+        return str(options["by"] or getpass.getuser())
+    except (KeyError, OSError):  # a container whose user has a number and no name
+        return OPERATOR
 
 
 @contextmanager

@@ -46,6 +46,13 @@ class TestIssue:
         run("issue_api_key", "acme")
         assert Consumer.objects.get().requests_per_minute == 250
 
+    @pytest.mark.parametrize("error", [KeyError("getpwuid(): uid not found: 12345"), OSError("No username set")])
+    def test_works_for_a_user_without_a_name(self, monkeypatch, error: Exception) -> None:
+        """Containers run under any number."""
+        monkeypatch.setattr("getpass.getuser", Mock(side_effect=error))
+        run("issue_api_key", "acme")
+        assert AuditEntry.objects.get(action_type="key_issued").actor == "operator"
+
     def test_tells_of_the_consumers_other_keys(self) -> None:
         assert "other key" not in run("issue_api_key", "acme")
         assert "acme has 1 other key," in run("issue_api_key", "acme")
