@@ -149,6 +149,13 @@ class TestRotate:
             run("rotate_api_key", "vl_000000000000.verysecret")
         assert "verysecret" not in str(refused.value)
 
+    @pytest.mark.parametrize("hours", ["nan", "inf", "1e300", "-1", "9000"])
+    def test_says_which_overlap_there_can_be(self, hours: str) -> None:
+        old = issue()
+        with pytest.raises(CommandError, match="overlap"):
+            run("rotate_api_key", old.key.prefix, f"--overlap-hours={hours}")
+        assert ApiKey.objects.count() == 1
+
     def test_says_what_a_prefix_is_to_whoever_gives_something_else(self) -> None:
         with pytest.raises(CommandError, match=r"not the prefix of a key.*between `vl_` and the dot") as refused:
             run("rotate_api_key", "verysecret")

@@ -174,6 +174,11 @@ class TestCommand:
         with pytest.raises(CommandError, match=r"no consumer nobody.*acme"):
             self.run("nobody")
 
+    @pytest.mark.parametrize("days", ["0", "-3", "3651", "99999999999"])
+    def test_says_how_far_back_it_can_look(self, days: str) -> None:
+        with pytest.raises(CommandError, match=rf"--days is {days}; it must be from 1 to 3650"):
+            self.run(f"--days={days}")
+
     def test_says_that_nothing_was_asked(self, caller: Caller) -> None:
         assert "Nothing was asked" in self.run("acme")
         assert "Nothing was asked" in self.run()

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from apiauth import keys
@@ -31,11 +31,15 @@ class Command(BaseCommand):
         hours = options["overlap_hours"]
         if hours is None:
             hours = settings.CONFIG.key_overlap_hours
+        try:
+            overlap = timedelta(hours=hours)
+        except (ValueError, OverflowError) as error:  # nan; more than there is time
+            raise CommandError(f"--overlap-hours is {hours:g}; it must be from 0 to 8760") from error
         with words.refusals_told():
             old = keys.find(options["prefix"])
             issued = keys.rotate(
                 prefix=old.prefix,
-                overlap=timedelta(hours=hours),
+                overlap=overlap,
                 now=timezone.now(),
                 actor=words.actor_of(options),
             )

@@ -21,6 +21,7 @@ LINE = "{:32} {:>10} {:>10} {:>10} {:>9} {:>8} {:>10} {:>9} {:>10} {:>9}"
 HEADINGS = (
     "requests", "answered", "unchanged", "throttled", "refused", "failed", "mean ms", "mean age", "oldest",
 )  # fmt: skip
+MOST_DAYS = 3650  # KEEP_USAGE_DAYS allows no more
 
 
 class Command(BaseCommand):
@@ -33,7 +34,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()
-        since = usage.day_of(now) - timedelta(days=max(1, options["days"]) - 1)
+        if not 1 <= options["days"] <= MOST_DAYS:
+            raise CommandError(f"--days is {options['days']}; it must be from 1 to {MOST_DAYS}")
+        since = usage.day_of(now) - timedelta(days=options["days"] - 1)
         name = options["consumer"]
         with words.refusals_told():
             found = _of_one(_consumer(name), since, now) if name else {"consumers": usage.consumers(since, now)}
