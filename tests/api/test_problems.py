@@ -98,6 +98,7 @@ class TestProblems:
     def test_a_forged_host_is_refused_politely(self, anonymous: Client, host: str) -> None:
         response = anonymous.get("/api/v1/matches", headers={"Host": host})
         assert (response.status_code, response.json()["code"]) == (400, "bad-request")
+        assert "`Host` names no site that is served here" in response.json()["detail"]
         assert "evil" not in response.content.decode()
 
     def test_bodies_that_are_not_json_say_what_is_read(self, operator: Caller) -> None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 
 import orjson
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import DisallowedHost, RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, UnreadablePostError
 from django.template import loader
 from django.urls import resolve
@@ -39,9 +39,15 @@ DETAILS = {
 }
 
 PAGE_TITLES = {403: "This is not allowed"}  # people have no token in hand
+WRONG_HOST = (
+    "The header `Host` names no site that is served here. Ask under the name that you were given; whoever runs this "
+    "site lists its names in ALLOWED_HOSTS."
+)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if isinstance(exception, DisallowedHost):
+        return answer(request, 400, WRONG_HOST)
     return answer(request, 413 if isinstance(exception, RequestDataTooBig) else 400)
 
 
