@@ -102,10 +102,8 @@ class TierThrottle(BaseThrottle):
         free, paid = limiter().ask(
             Question(f"free:{bucket}", limit * FREE_FACTOR), Question(bucket, limit, is_counted=False)
         )
-        if not free.is_allowed or not (is_given_away or view.is_unchanged(request)):
-            return False
-        _tell(request, paid)
-        return True
+        _tell(request, paid)  # before the view looks: also a mistake of ours says where the caller stands
+        return free.is_allowed and (is_given_away or view.is_unchanged(request))
 
 
 def limit_of(principal: Principal) -> int:

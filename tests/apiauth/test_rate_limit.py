@@ -142,8 +142,9 @@ class TestEveryAnswer:
         def broken(*_: object, **__: object) -> None:
             raise RuntimeError
 
-        monkeypatch.setattr("scraping.api.views.MatchListView.get", broken)
+        monkeypatch.setattr("scraping.api.views.MatchListView.find", broken)
         assert standing(caller.get(LIST)) == (500, "100", "99")
+        assert standing(caller.get(LIST, If_None_Match='"x"')) == (500, "100", "99")
 
     @pytest.mark.parametrize("header", ["", "Bearer x.y.z", "Basic abc"])
     def test_of_a_stranger(self, anonymous: Client, header: str) -> None:
