@@ -54,13 +54,19 @@ def failure(request: Request, prefix: str) -> Exception:
     if of_key is not None and not of_key.is_allowed:
         return _refusal(of_key, "The key is wrong, and this key was tried with too many wrong secrets just now.")
     if of_key is not None and not of_key.rate_limit.remaining:
+        _warn(prefix)
+    return AuthenticationFailed("The API key is unknown, revoked or expired. Check it, or ask for a new one.")
+
+
+def _warn(prefix: str) -> None:
+    """Once a minute: whoever goes on uses up what comes back, again and again."""
+    if limiter().take(f"guess-told:{prefix}", 1).is_allowed:
         logger.warning(
             "Somebody guesses at the key %s: %s wrong secrets within a minute",
             prefix,
             FAILURES_OF_A_KEY_PER_MINUTE,
             extra={"action": "key_guessed", "prefix": prefix},
         )
-    return AuthenticationFailed("The API key is unknown, revoked or expired. Check it, or ask for a new one.")
 
 
 def _refusal(verdict: Verdict, what: str) -> TooManyRequests:

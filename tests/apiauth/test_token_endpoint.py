@@ -1,6 +1,7 @@
 """POST /token/generate-token."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from django.db import OperationalError, connection
@@ -11,6 +12,7 @@ from django.utils import timezone
 from apiauth import keys
 from apiauth.api import guards
 from apiauth.models import AccessLog, ApiKey
+from apiauth.rate_limit import Limiter
 from tests.absence import known_to_be_away
 from tests.api_fixtures import Caller
 
@@ -171,6 +173,18 @@ class TestGuessing:
         assert ask(anonymous, caller.issued.text, REMOTE_ADDR="203.0.113.100").status_code == 200
         assert caplog.text.count(f"guesses at the key {caller.key.prefix}") == 1
         assert "A" * 43 not in caplog.text
+
+    def test_that_goes_on_is_told_once_a_minute(
+        self, anonymous: Client, caller: Caller, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        clock, counters = SimpleNamespace(now=1000.0), Limiter("")
+        monkeypatch.setattr(counters._memory, "_clock", lambda: clock.now)
+        monkeypatch.setattr(guards, "limiter", lambda: counters)
+        monkeypatch.setattr(guards, "FAILURES_OF_A_KEY_PER_MINUTE", 6)
+        for number in range(150):
+            ask(anonymous, f"vl_{caller.key.prefix}.{'A' * 43}", REMOTE_ADDR=f"203.0.113.{number}")
+            clock.now += 2
+        assert caplog.text.count(f"guesses at the key {caller.key.prefix}") == 5
 
     def test_looks_the_same_whether_there_is_such_a_key_or_not(self, anonymous: Client, caller: Caller) -> None:
         answers = [
