@@ -9,8 +9,8 @@ from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import Count, Max, Q, QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -155,7 +155,8 @@ class ConsumerAdmin(ConsoleAdmin):
 
     @action(description="Issue a key", icon="key", permissions=["issue"])  # type: ignore[untyped-decorator]
     def issue_key(self, request: HttpRequest, object_id: Any) -> HttpResponse:
-        return key_pages.issue_page(self, request, get_object_or_404(Consumer, pk=object_id))
+        consumer: Consumer = _found(self, request, object_id)
+        return key_pages.issue_page(self, request, consumer)
 
 
 @admin.register(ApiKey)
@@ -185,11 +186,11 @@ class ApiKeyAdmin(ShownState, HistoryAdmin):
 
     @action(description="Rotate", icon="autorenew", permissions=["rotate"])  # type: ignore[untyped-decorator]
     def rotate_one(self, request: HttpRequest, object_id: Any) -> HttpResponse:
-        return key_pages.rotate_page(self, request, _key(object_id))
+        return key_pages.rotate_page(self, request, _found(self, request, object_id))
 
     @action(description="Revoke", icon="block", permissions=["operate"])  # type: ignore[untyped-decorator]
     def revoke_one(self, request: HttpRequest, object_id: Any) -> HttpResponse:
-        key = _key(object_id)
+        key: ApiKey = _found(self, request, object_id)
         page = key_pages.revoke_page(self, request, [key], is_sent=request.method == "POST")
         return page or redirect("admin:apiauth_apikey_change", key.pk)
 
@@ -202,5 +203,9 @@ class ApiKeyAdmin(ShownState, HistoryAdmin):
         return key_pages.revoke_page(self, request, chosen, is_sent="confirmed" in request.POST, hidden=hidden)
 
 
-def _key(pk: Any) -> ApiKey:
-    return get_object_or_404(ApiKey.objects.select_related("consumer", "replaced_by"), pk=pk)
+def _found(model_admin: Any, request: HttpRequest, object_id: Any) -> Any:
+    """The row of a page; an address that somebody made up is a 404, number or not."""
+    row = model_admin.get_object(request, object_id)
+    if row is None:
+        raise Http404
+    return row

@@ -178,6 +178,13 @@ class TestRevoke:
         assert issued.key.revoked_at is None
 
 
+@pytest.mark.parametrize("number", ["99", "x", "9" * 30, "9" * 5000])
+@pytest.mark.parametrize("name", ["consumer_issue_key", "apikey_rotate_one", "apikey_revoke_one"])
+def test_a_page_of_nothing_is_not_found(admin_client: Client, name: str, number: str) -> None:
+    url = reverse(f"admin:apiauth_{name}", args=[number])
+    assert [admin_client.get(url).status_code, admin_client.post(url, {"reason": "x"}).status_code] == [404, 404]
+
+
 class TestLists:
     def test_show_state_limit_and_last_use(self, admin_client: Client, issued: keys.IssuedKey) -> None:
         soon = timezone.now() + timedelta(days=6)
