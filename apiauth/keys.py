@@ -26,11 +26,11 @@ from apiauth import consumers, revoked
 from apiauth.errors import NotFoundError, RefusedError, UnknownScopeError
 from apiauth.models import ApiKey, Consumer, Tier
 from apiauth.signals import key_issued, key_revoked, key_rotated
+from victoryline.lib.operators import SOMEBODY
 from victoryline.lib.store import STORE_AWAY
 
 SCOPES = ("read", "ingest", "operate")
 DEMO_CONSUMER = "demo"
-OPERATOR = "operator"
 KEY_FORMAT = re.compile(r"vl_(?P<prefix>[0-9a-f]{12})[._](?P<secret>[A-Za-z0-9_-]{43})", re.ASCII)
 NOBODY_HASH = hashlib.sha256(b"nobody").hexdigest()
 EXPIRES_SOON = timedelta(days=7)
@@ -67,7 +67,7 @@ def issue(
     expires_at: datetime | None = None,
     label: str = "",
     requests_per_minute: int | None = None,
-    actor: str = OPERATOR,
+    actor: str = SOMEBODY,
 ) -> IssuedKey:
     """A new key for the consumer, who is made, or moved to this tier, as needed. Raises RefusedError."""
     wanted = _checked_scopes(scopes)
@@ -147,7 +147,7 @@ def touch(key: ApiKey, now: datetime) -> None:
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
 
 
-def rotate(*, prefix: str, overlap: timedelta, now: datetime, actor: str = OPERATOR) -> IssuedKey:
+def rotate(*, prefix: str, overlap: timedelta, now: datetime, actor: str = SOMEBODY) -> IssuedKey:
     """A new key in the place of this one, which goes on working for `overlap`, never longer than it would have.
 
     The new one has the same consumer, scopes and label, and as long a life as this one was given. Raises RefusedError.
@@ -179,7 +179,7 @@ def rotate(*, prefix: str, overlap: timedelta, now: datetime, actor: str = OPERA
     return issued
 
 
-def revoke(*, prefix: str, now: datetime, reason: str = "", actor: str = OPERATOR) -> bool:
+def revoke(*, prefix: str, now: datetime, reason: str = "", actor: str = SOMEBODY) -> bool:
     """Ends a key and, within seconds, every token made from it. False when no such key is in use."""
     _check_text("reason", reason, LONGEST_REASON)
     in_use = ApiKey.objects.filter(prefix=prefix, revoked_at__isnull=True)
@@ -191,7 +191,7 @@ def revoke(*, prefix: str, now: datetime, reason: str = "", actor: str = OPERATO
     return bool(ended)
 
 
-def revoke_all(consumer: Consumer, *, now: datetime, reason: str = "", actor: str = OPERATOR) -> list[str]:
+def revoke_all(consumer: Consumer, *, now: datetime, reason: str = "", actor: str = SOMEBODY) -> list[str]:
     """Ends all keys of the consumer; the prefixes of those that were not ended before."""
     with transaction.atomic():
         prefixes = list(consumer.keys.filter(revoked_at__isnull=True).values_list("prefix", flat=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -17,8 +16,9 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from apiauth.errors import RefusedError
-from apiauth.keys import OPERATOR, IssuedKey, state_of
+from apiauth.keys import IssuedKey, state_of
 from apiauth.models import ApiKey
+from victoryline.lib.operators import name_of
 from victoryline.lib.store import STORE_AWAY, first_line
 from victoryline.lib.times import as_utc_iso
 
@@ -34,10 +34,7 @@ def add_actor(parser: ArgumentParser) -> None:
 
 
 def actor_of(options: dict[str, Any]) -> str:
-    try:
-        return str(options["by"] or getpass.getuser())
-    except (KeyError, OSError):  # a container whose user has a number and no name
-        return OPERATOR
+    return name_of(options["by"])
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from argparse import ArgumentParser
 from typing import Any
 
@@ -11,6 +10,7 @@ from django.utils import timezone
 
 from scraping import breakers
 from scraping.models import Breaker, BreakerState, Forced
+from victoryline.lib.operators import name_of
 
 NAME_HELP = "A breaker (crex_source, crex_13KM_scraper), or the key of a source (crex) or of a match (crex_13KM)."
 
@@ -39,7 +39,7 @@ class Command(BaseCommand):
             self._list(is_all=options["all"])
             return
         try:
-            row = self._operate(verb, by or getpass.getuser(), options)
+            row = self._operate(verb, name_of(by), options)
         except breakers.NotPossible as refusal:
             raise CommandError(f"Nothing was changed: {refusal}") from refusal
         row.refresh_from_db()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import time
 from argparse import ArgumentParser
 from typing import Any
@@ -12,6 +11,7 @@ from django.utils import timezone
 
 from scraping import orders
 from scraping.models import WorkerOrder
+from victoryline.lib.operators import name_of
 
 LOOK_SECONDS = 0.5
 
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--seconds", type=float, default=60.0, help="How long to wait for it.")
 
     def handle(self, *args: Any, worker: str, reason: str, by: str, seconds: float, **options: Any) -> None:
-        asked = orders.recycle(worker, reason=reason, actor=by or getpass.getuser(), now=timezone.now())
+        asked = orders.recycle(worker, reason=reason, actor=name_of(by), now=timezone.now())
         if not asked.workers:
             others = ", ".join(orders.workers_at_work(timezone.now())) or "none. Start one: manage.py run_worker"
             raise CommandError(f"No worker{f' {worker}' * bool(worker)} is at work. At work: {others}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from argparse import ArgumentParser
 from typing import Any
 
@@ -11,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from scraping import importance
 from scraping.models import Importance
 from scraping.queries import find_match
+from victoryline.lib.operators import name_of
 
 AUTO = "auto"
 WORDS = {level.name.lower(): level for level in Importance}
@@ -34,7 +34,7 @@ class Command(BaseCommand):
                 f"Nothing was changed: there is no match {options['match']}. "
                 "`manage.py watch --once` lists the live ones."
             )
-        actor = options["by"] or getpass.getuser()
+        actor = name_of(options["by"])
         changed = importance.set_by_hand(match.pk, WORDS.get(options["importance"]), actor=actor)
         by = "a person's word" if changed.is_importance_fixed else "the rules"
         self.stdout.write(f"{changed}: importance {Importance(changed.importance).label.lower()}, by {by}.")

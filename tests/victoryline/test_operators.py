@@ -1,0 +1,28 @@
+import ast
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from victoryline.env import PROJECT_ROOT
+from victoryline.lib.operators import SOMEBODY, name_of
+
+COMMANDS = sorted(PROJECT_ROOT.glob("*/management/**/*.py"))
+
+
+class TestNameOf:
+    def test_who_is_named_counts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("getpass.getuser", lambda: "root")
+        assert (name_of("ann"), name_of(None), name_of("")) == ("ann", "root", "root")
+
+    @pytest.mark.parametrize("error", [KeyError("getpwuid(): uid not found: 12345"), OSError("No username set")])
+    def test_a_user_without_a_name_is_somebody(self, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+        """Containers run under any number."""
+        monkeypatch.setattr("getpass.getuser", Mock(side_effect=error))
+        assert name_of(None) == SOMEBODY
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
+def test_no_command_asks_the_machine_itself(path: Path) -> None:
+    imported = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import)]
+    assert "getpass" not in {alias.name for node in imported for alias in node.names}
