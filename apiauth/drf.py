@@ -67,14 +67,15 @@ class BearerAuthentication(BaseAuthentication):
 
 
 class HasScope(BasePermission):
-    """The caller's key must allow what the view names as its `required_scope` ("read" where it names none)."""
+    """The caller's key must allow what the view names as its `required_scope`: "read" where it doesn't say, nothing
+    where that is empty."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         if not isinstance(request.user, Principal):
             return False
         scope = getattr(view, "required_scope", "read")
         self.message = f'This needs a key with the scope "{scope}"; yours doesn\'t have it.'
-        return scope in request.user.scopes
+        return not scope or scope in request.user.scopes
 
 
 class TierThrottle(BaseThrottle):

@@ -13,7 +13,8 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
     def get_security_requirement(self, auto_schema: Any) -> dict[str, list[str]]:
         """With the scope that the key must have."""
-        return {self.name: [getattr(auto_schema.view, "required_scope", "read")]}
+        scope = getattr(auto_schema.view, "required_scope", "read")
+        return {self.name: [scope] if scope else []}
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
         return {
@@ -21,5 +22,5 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
             "scheme": "bearer",
             "bearerFormat": "JWT",
             "description": "A token from POST /token/generate-token, good for 24 hours. The words beside it are the "
-            "scopes that its key must have: read, ingest or operate.",
+            "scopes that its key must have: read, ingest or operate; where there is none, any key will do.",
         }

@@ -72,10 +72,21 @@ def _operation(pair: _Pair, name: str, old: Node, new: Node) -> Iterator[Change]
     if old.get("operationId") != new.get("operationId"):
         yield Change(name, f"operationId was {old.get('operationId')}, is {new.get('operationId')}", is_breaking=True)
     if old.get("security") != new.get("security"):
-        yield Change(name, f"security was {old.get('security')}, is {new.get('security')}", is_breaking=True)
+        said = f"security was {old.get('security')}, is {new.get('security')}"
+        yield Change(name, said, is_breaking=not _asks_for_less(old.get("security"), new.get("security")))
     yield from _parameters(pair, name, old, new)
     yield from _body(pair, f"{name} body", old.get("requestBody"), new.get("requestBody"))
     yield from _answers(pair, name, old.get("responses", {}), new.get("responses", {}))
+
+
+def _asks_for_less(old: Any, new: Any) -> bool:
+    """Whoever was let in is let in still: by the same scheme, with scopes among those that were needed."""
+    if not isinstance(old, list) or not isinstance(new, list) or len(old) != len(new):
+        return False
+    return all(
+        was.keys() == now.keys() and all(set(now[name]) <= set(was[name]) for name in now)
+        for was, now in zip(old, new, strict=True)
+    )
 
 
 def _parameters(pair: _Pair, name: str, old: Node, new: Node) -> Iterator[Change]:

@@ -36,6 +36,7 @@ _memory: OrderedDict[str, tuple[float, dict[str, Any]]] = OrderedDict()
 
 
 class Usage(ApiView):
+    required_scope = ""  # whoever has a limit may know it
     costs_quota = False
     needs_database = False
 
@@ -47,7 +48,7 @@ class Usage(ApiView):
             "days. Costs no quota."
         ),
         tags=["access"],
-        responses={200: UsageAnswer, **problem_responses(400, 401, 403, 429)},
+        responses={200: UsageAnswer, **problem_responses(400, 401, 429)},
         examples=[OpenApiExample("usage", EXAMPLE, response_only=True, status_codes=["200"])],
     )
     def get(self, request: Request) -> Response:

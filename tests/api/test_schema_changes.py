@@ -93,6 +93,7 @@ HARMLESS: dict[str, Move] = {
     "a new parameter": lambda new: get(new)["parameters"].append(
         {"in": "query", "name": "day", "schema": {"type": "string"}}
     ),
+    "security was": lambda new: get(new).update(security=[{"bearer": []}]),
     "maximum was 100, is 200": lambda new: get(new)["parameters"][0]["schema"].update(maximum=200),
     "new among its values: c": lambda new: get(new)["parameters"][1]["schema"].update(enum=["a", "b", "c"]),
     "a new answer": lambda new: get(new)["responses"].update({"304": {}}),

@@ -50,8 +50,9 @@ def match_id() -> str:
 
 
 def scope_of(name: str) -> str:
-    ((scope,),) = (each["bearer"] for each in OPERATIONS[name][2]["security"])
-    return str(scope)
+    """Empty where any key will do."""
+    (scopes,) = (each["bearer"] for each in OPERATIONS[name][2]["security"])
+    return str(scopes[0]) if scopes else ""
 
 
 def ask(client: Client, name: str, match_id: str, token: str = "", *, body: Any = None, query: str = "") -> Any:
@@ -145,7 +146,7 @@ class TestFunctions:
         for scope in SCOPES:
             caller = Caller(name=scope, scopes=(scope,))
             answer = ask(caller.client, name, match_id, caller.token)
-            if scope == scope_of(name):
+            if scope_of(name) in ("", scope):
                 assert answer.status_code not in (401, 403), answer.content
                 assert answer.status_code < 500
             else:

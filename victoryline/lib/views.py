@@ -35,7 +35,8 @@ def _tools(view: type[APIView]) -> _Tools:
 
 
 class ApiView(APIView):
-    """`required_scope` is what the caller's key must allow; the permission class of the settings reads it.
+    """`required_scope` is what the caller's key must allow (empty: any key will do); the permission class of the
+    settings reads it.
 
     A view that `needs_database` is refused at once while that is known to be away, instead of after a wait for it. One
     that is not marked `costs_quota` is answered without a count, up to a far limit. A view with a method
