@@ -59,7 +59,9 @@ class BearerAuthentication(BaseAuthentication):
             # Before the door: the access log shows who knocked, let in or not.
             request._request.api_consumer = principal.consumer_pk  # type: ignore[attr-defined]  # noqa: SLF001
         if principal is None or not principal.may_enter(timezone.now()):
-            raise AuthenticationFailed("The key behind this token is revoked or expired. Ask for a new key.")
+            raise AuthenticationFailed(
+                "The key behind this token is revoked or expired, or your access was ended. Ask for a new key."
+            )
         return principal, prefix
 
     def authenticate_header(self, request: Request) -> str:
