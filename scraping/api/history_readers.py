@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -79,16 +79,26 @@ def snapshots(match: Known, *, before: int | None, limit: int) -> tuple[list[Row
     return found, has_more
 
 
-def events(match: Known, *, since: int, since_sequence: int, limit: int) -> tuple[list[Row], bool]:
-    """Rows of the feed, as answers show them, and whether there are more. A new row is a new sequence of its match."""
+@dataclass(frozen=True)
+class Feed:
+    """Rows of a match's feed, as answers show them. `last`: the row to go on after."""
+
+    rows: list[Row]
+    has_more: bool
+    last: int
+    sequence: int  # up to here they are complete: while the database is away they may be older than the match
+
+
+def events(match: Known, *, since: int, since_sequence: int, limit: int) -> Feed:
+    """A new row is a new sequence of its match, so one look serves all who ask until then."""
 
     def load() -> list[Any]:
         rows, more = queries.page_of_events(match.id, since=since, since_sequence=since_sequence, limit=limit)
-        return [[answers.event_row(row) for row in rows], more]
+        last = rows[-1].pk if rows else since
+        return [[answers.event_row(row) for row in rows], more, last, match.sequence]
 
     question = ("events-of", match.id, since, since_sequence, limit)
-    found, has_more = _read(question, match.sequence, load, what="these events")
-    return found, has_more
+    return Feed(*_read(question, match.sequence, load, what="these events"))
 
 
 def provisional(match: Known) -> Row | None:

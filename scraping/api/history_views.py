@@ -21,7 +21,7 @@ from scraping.api.readers import Reader
 from scraping.freshness import DataState, Freshness
 from scraping.payloads import Status
 from scraping.rendered.known import Known
-from victoryline.lib.problems import BadParameter
+from victoryline.lib.problems import BadParameter, StoreAway
 from victoryline.lib.times import as_utc_iso
 
 PAST_CACHE_SECONDS = 86_400  # what was, stays as it was
@@ -195,9 +195,11 @@ def _state_had(before: Known) -> dict[str, Any]:
 def _events_since(match: Known, since: int, limit: int) -> tuple[list[dict[str, Any]], bool]:
     if since == match.sequence:
         return [], False
-    events, has_more = readers.events(match, since=0, since_sequence=since, limit=limit)
-    told = [row for row in events if row["sequence"] <= match.sequence]
-    return told, has_more and len(told) == len(events)  # what came a moment ago belongs to the next delta
+    feed = readers.events(match, since=0, since_sequence=since, limit=limit)
+    if feed.sequence < match.sequence:  # the rows in between would be in no later delta either
+        raise StoreAway.now("What you ask for (the events since then) is not among what we know without it. ")
+    told = [row for row in feed.rows if row["sequence"] <= match.sequence]
+    return told, feed.has_more and len(told) == len(feed.rows)  # what came a moment ago belongs to the next delta
 
 
 def _kind(match: Known, since: int) -> str:

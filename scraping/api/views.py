@@ -75,20 +75,20 @@ class MatchEventsView(FreshView):
         match = known_or_404(self.kwargs["match_id"], reader)
         freshness = match.freshness(timezone.now())
         refuse_stale(freshness, asked.get("max_age"))
-        events, has_more = history_readers.events(
+        feed = history_readers.events(
             match, since=asked["since"], since_sequence=asked["since_sequence"], limit=asked["limit"]
         )
-        last = events[-1]["id"] if events else asked["since"]
         return Answer(
             freshness=freshness,
-            etag=f'"{match.id}-{match.sequence}-{match.status}-{last}{"+" if has_more else ""}"',
+            etag=f'"{match.id}-{feed.sequence}-{match.status}-{feed.last}{"+" if feed.has_more else ""}"',
             cache_seconds=answers.CACHE_SECONDS[Status(match.status)],
             changed_at=match.changed_at,
             body=lambda: {
-                "events": events,
-                "next_since": last,
-                "has_more": has_more,
-                "_metadata": answers.full_metadata(match, freshness),
+                "events": feed.rows,
+                "next_since": feed.last,
+                "has_more": feed.has_more,
+                # Of the rows, not of the match: whoever has this number lacks no row up to it.
+                "_metadata": {**answers.full_metadata(match, freshness), "sequence": feed.sequence},
             },
         )
 
