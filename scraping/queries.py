@@ -94,6 +94,14 @@ def page_of_events(match_id: int, *, since: int, limit: int, since_sequence: int
     return found[:limit], len(found) > limit
 
 
+def last_event_until(match_id: int, sequence: int) -> int:
+    """The last row that was written when the match had this number or a lower one; 0 if there is none."""
+    if not sequence:
+        return 0
+    rows = MatchEvent.objects.filter(match=match_id, is_served=True, sequence__lte=sequence)
+    return rows.order_by("-pk").values_list("pk", flat=True).first() or 0
+
+
 def lineups_of(match_id: int) -> list[Lineup]:
     """Before the start first, the most trusted source first, with the players in the source's order."""
     rows = Lineup.objects.filter(match=match_id).select_related("source").prefetch_related("players")

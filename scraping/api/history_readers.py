@@ -94,7 +94,7 @@ def events(match: Known, *, since: int, since_sequence: int, limit: int) -> Feed
 
     def load() -> list[Any]:
         rows, more = queries.page_of_events(match.id, since=since, since_sequence=since_sequence, limit=limit)
-        last = rows[-1].pk if rows else since
+        last = rows[-1].pk if rows else max(since, queries.last_event_until(match.id, since_sequence))
         return [[answers.event_row(row) for row in rows], more, last, match.sequence]
 
     question = ("events-of", match.id, since, since_sequence, limit)

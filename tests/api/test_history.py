@@ -393,6 +393,15 @@ class TestEventsSinceASequence:
         assert [row["event_id"] for row in first["events"] + rest["events"]] == ["2-2", "2-3", "2-4"]
         assert not rest["has_more"]
 
+    def test_where_there_are_none_go_on_from_there_and_not_from_the_start(self, short: Past) -> None:
+        last = short.get("/events").json()["next_since"]
+        for since in ({"since_sequence": 4}, {"since_sequence": 4, "since": last}, {"since_sequence": 99}):
+            none = short.get("/events", **since).json()
+            assert (none["events"], none["next_since"]) == ([], last)
+        read(short.ref, payload_of(short.ref, chasing(150), at=short.read_at(5), events=balls(5)))
+        rows = short.get("/events", since=none["next_since"]).json()["events"]
+        assert [row["event_id"] for row in rows] == ["2-5"]
+
 
 class TestHead:
     def test_is_answered_like_get_without_a_body(self, short: Past) -> None:
