@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, Field, StringConstraints, field_validator
+from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, field_validator
 
 from scraping import slots
 from scraping.payloads import (
@@ -50,6 +50,17 @@ Facts = Annotated[
     dict[Annotated[str, StringConstraints(min_length=1, max_length=40)], Note | Number | Real | None],
     Field(max_length=30),
 ]
+YEARS = range(1900, 2200)
+
+
+def _in_reach(moment: datetime) -> datetime:
+    """The first and the last hours that a calendar has can't be told in UTC: such a match could not be served."""
+    if moment.year not in YEARS:
+        raise ValueError(f"must be a time between {YEARS.start} and {YEARS.stop}")
+    return moment
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_in_reach)]
 PHASES = {
     Status.UPCOMING: Phase.SCHEDULED,
     Status.LIVE: Phase.PLAY,
@@ -81,7 +92,7 @@ class SentEvent(Frozen):
     runs: int | None = Field(default=None, ge=-1000, le=1000)
     is_critical: bool = True
     description: Text = ""
-    happened_at: AwareDatetime | None = None
+    happened_at: Moment | None = None
     detail: Notes = Field(default_factory=dict)
 
     def event(self) -> Event:
@@ -110,7 +121,7 @@ class SentMatch(Frozen):
     score: Score | None = Field(default=None, description="Left out: each side's latest innings.")
     toss: Toss | None = None
     venue: Text = ""
-    start_time: AwareDatetime | None = None
+    start_time: Moment | None = None
     last_event: LastEvent | None = None
     result: Text = ""
     metadata: Facts = Field(default_factory=dict)
@@ -127,6 +138,13 @@ class SentMatch(Frozen):
         if [one.number for one in innings] != list(range(1, len(innings) + 1)):
             raise ValueError("must be numbered 1, 2, 3 ... in the order in which they are played")
         return innings
+
+    @field_validator("last_event")
+    @classmethod
+    def _told_in_reach(cls, told: LastEvent | None) -> LastEvent | None:
+        if told is not None and told.timestamp is not None:
+            _in_reach(told.timestamp)
+        return told
 
     def state(self) -> MatchState:
         teams = self.teams
