@@ -32,11 +32,15 @@ NOTHING = Freshness(state=DataState.UNKNOWN, scraped_at=None, age_seconds=None, 
 
 
 def headers(
-    freshness: Freshness, *, etag: str, cache_seconds: int, changed_at: datetime | None = None
+    freshness: Freshness,
+    *,
+    etag: str,
+    cache_seconds: int,
+    changed_at: datetime | None = None,
+    good_for: float | None = None,
 ) -> dict[str, str]:
     found = age_headers(freshness)
-    spare = STALE_IF_ERROR_SECONDS[freshness.state]
-    found["Cache-Control"] = f"private, max-age={cache_seconds}, stale-if-error={spare}"
+    found["Cache-Control"] = _cache_control(freshness.state, cache_seconds, good_for)
     if changed_at is not None:
         found["Last-Modified"] = http_date(changed_at.timestamp())
     if freshness.next_update_in is not None:
@@ -45,6 +49,15 @@ def headers(
     if etag:
         found["ETag"] = etag
     return found
+
+
+def _cache_control(state: DataState, cache_seconds: int, good_for: float | None) -> str:
+    """`good_for`: the caller's `max_age` ends there. A cache that goes on longer would give what we refuse with 503."""
+    spare = STALE_IF_ERROR_SECONDS[state]
+    if good_for is not None:
+        cache_seconds = min(cache_seconds, int(good_for))
+        spare = min(spare, int(good_for) - cache_seconds)
+    return f"private, max-age={cache_seconds}, stale-if-error={spare}"
 
 
 def age_headers(freshness: Freshness) -> dict[str, str]:

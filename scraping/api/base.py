@@ -19,7 +19,7 @@ from rest_framework.response import Response
 
 from scraping.api import answers
 from scraping.api.readers import FromBoard, FromDatabase, LastKnown, Reader
-from scraping.freshness import Freshness
+from scraping.freshness import DataState, Freshness
 from scraping.models import Match
 from scraping.queries import find_match
 from scraping.rendered.board import board
@@ -44,6 +44,7 @@ class Answer:
     cache_seconds: int
     body: Callable[[], dict[str, Any] | bytes]
     changed_at: datetime | None = None
+    good_for: float | None = None  # seconds until it is older than the caller accepts
 
 
 class FreshView(ApiView):
@@ -70,7 +71,11 @@ class FreshView(ApiView):
     def respond(self, request: Request) -> HttpResponseBase:
         found = self.answer(request)
         headers = answers.headers(
-            found.freshness, etag=found.etag, cache_seconds=found.cache_seconds, changed_at=found.changed_at
+            found.freshness,
+            etag=found.etag,
+            cache_seconds=found.cache_seconds,
+            changed_at=found.changed_at,
+            good_for=found.good_for,
         )
         if self._is_from_cache:
             headers[SOURCE_HEADER] = "cache"
@@ -122,9 +127,12 @@ def _no_such_match(name: str) -> NotFound:
     return NotFound(f"No match is known as {name[:100]}. GET /api/v1/matches lists those that are.")
 
 
-def refuse_stale(freshness: Freshness, max_age: int | None) -> None:
-    if max_age is None or not freshness.is_older_than(max_age):
-        return
+def refuse_stale(freshness: Freshness, max_age: int | None) -> float | None:
+    """For how many seconds more it is good enough for the caller; None: for ever. Raises TooStale."""
+    if max_age is None or freshness.state == DataState.FINAL:
+        return None
+    if freshness.age_seconds is not None and not freshness.is_older_than(max_age):
+        return max_age - freshness.age_seconds
     age = freshness.whole_age_seconds
     has_age = "was never read" if age is None else f"is {age} s old"
     raise TooStale(

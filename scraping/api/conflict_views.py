@@ -51,11 +51,12 @@ class MatchConflictsView(FreshView):
         asked = params.read(ConflictParams, request)
         match = known_or_404(self.kwargs["match_id"], reader)
         freshness = match.freshness(timezone.now())
-        refuse_stale(freshness, asked.get("max_age"))
+        good_for = refuse_stale(freshness, asked.get("max_age"))
         rows = readers.conflicts(match, is_open_only=asked["state"] == "open")
         doubted = history_readers.provisional(match)
         return Answer(
             freshness=freshness,
+            good_for=good_for,
             etag=f'"{match.id}-{match.sequence}-{match.status}-{_version(rows, doubted)}"',
             cache_seconds=answers.CACHE_SECONDS[Status(match.status)],
             body=lambda: {

@@ -29,9 +29,10 @@ class MatchInfoView(FreshView):
         if match.sport != Sport.CRICKET:
             raise NotFound(f"Match {match.id} is {match.sport}, not cricket. Read it at /api/v1/matches/{match.id}.")
         freshness = match.freshness(timezone.now())
-        refuse_stale(freshness, asked.get("max_age"))
+        good_for = refuse_stale(freshness, asked.get("max_age"))
         return Answer(
             freshness=freshness,
+            good_for=good_for,
             etag=answers.match_etag(match),
             cache_seconds=answers.CACHE_SECONDS[Status(match.status)],
             changed_at=match.changed_at,
@@ -49,9 +50,10 @@ class LiveMatchesView(FreshView):
         live = MatchFilter(status=Status.LIVE, sport=Sport.CRICKET)
         matches, _ = reader.page(live, before_id=None, limit=LIVE_LIMIT)
         freshness = answers.list_freshness(matches, now)
-        refuse_stale(freshness, asked.get("max_age") if matches else None)
+        good_for = refuse_stale(freshness, asked.get("max_age") if matches else None)
         return Answer(
             freshness=freshness,
+            good_for=good_for,
             etag=answers.list_etag(matches, ""),
             cache_seconds=answers.list_cache_seconds(matches),
             changed_at=answers.list_changed_at(matches),

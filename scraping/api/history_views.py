@@ -36,7 +36,7 @@ class MatchDeltaView(FreshView):
         asked = params.read(params.DeltaParams, request)
         match = known_or_404(self.kwargs["match_id"], reader)
         freshness = match.freshness(timezone.now())
-        refuse_stale(freshness, asked.get("max_age"))
+        good_for = refuse_stale(freshness, asked.get("max_age"))
         since, limit = asked["since"], asked["limit"]
         if since and _is_another(match, self.kwargs["match_id"]):
             raise history_problems.became_another(match, self.kwargs["match_id"])
@@ -44,6 +44,7 @@ class MatchDeltaView(FreshView):
         events, has_more = _events_since(match, since, limit)
         return Answer(
             freshness=freshness,
+            good_for=good_for,
             etag=f'"{match.id}-{since}-{match.sequence}-{match.status}-{limit}-delta"',
             cache_seconds=answers.CACHE_SECONDS[Status(match.status)],
             changed_at=match.changed_at,
@@ -72,7 +73,7 @@ class MatchSnapshotsView(LinkedView):
         asked = params.read(params.SnapshotParams, request)
         match = known_or_404(self.kwargs["match_id"], reader)
         freshness = match.freshness(timezone.now())
-        refuse_stale(freshness, asked.get("max_age"))
+        good_for = refuse_stale(freshness, asked.get("max_age"))
         rows, has_more = readers.snapshots(match, before=asked.get("before"), limit=asked["limit"])
         next_page = self.link(
             first=address(request, before=None),
@@ -80,6 +81,7 @@ class MatchSnapshotsView(LinkedView):
         )
         return Answer(
             freshness=freshness,
+            good_for=good_for,
             etag=f'"{match.id}-{match.status}-{_mark(rows)}{"+" if has_more else ""}"',
             cache_seconds=answers.CACHE_SECONDS[Status(match.status)],
             changed_at=match.changed_at,

@@ -53,12 +53,13 @@ class MatchLineupsView(FreshView):
         asked = params.read(LineupParams, request)
         match = known_or_404(self.kwargs["match_id"], reader)
         freshness = match.freshness(timezone.now())
-        refuse_stale(freshness, asked.get("max_age"))
+        good_for = refuse_stale(freshness, asked.get("max_age"))
         wanted = asked.get("snapshot_type")
         known = readers.lineups(match)
         rows = [row for row in known if wanted in (None, row["snapshot_type"])]
         return Answer(
             freshness=freshness,
+            good_for=good_for,
             etag=_etag(match, rows),
             cache_seconds=answers.CACHE_SECONDS[Status(match.status)],
             body=lambda: {

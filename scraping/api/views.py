@@ -29,11 +29,12 @@ class MatchListView(LinkedView):
         before = params.read_cursor(asked.get("cursor"), wanted)
         matches, has_more = reader.page(wanted, before_id=before, limit=asked["limit"])
         freshness = answers.list_freshness(matches, now)
-        refuse_stale(freshness, asked.get("max_age") if matches else None)
+        good_for = refuse_stale(freshness, asked.get("max_age") if matches else None)
         cursor = params.make_cursor(matches[-1].id, wanted) if has_more else ""
         next_page = self.link(first=address(request, cursor=None), next=cursor and address(request, cursor=cursor))
         return Answer(
             freshness=freshness,
+            good_for=good_for,
             etag=answers.list_etag(matches, cursor),
             cache_seconds=answers.list_cache_seconds(matches),
             changed_at=answers.list_changed_at(matches),
@@ -52,11 +53,12 @@ class MatchView(FreshView):
         if {"as_of", "sequence"} & asked.keys():
             return history_views.past(match, asked, now=timezone.now())
         freshness = match.freshness(timezone.now())
-        refuse_stale(freshness, asked.get("max_age"))
+        good_for = refuse_stale(freshness, asked.get("max_age"))
         more = _included(match, asked.get("include", ""))
         etag = answers.match_etag(match)
         return Answer(
             freshness=freshness,
+            good_for=good_for,
             # Who said what, and what is doubted, may change where the match does not.
             etag=f'{etag[:-1]}-{checksum_of(more)[:16]}"' if etag and more else etag,
             cache_seconds=answers.CACHE_SECONDS[Status(match.status)],
@@ -74,12 +76,13 @@ class MatchEventsView(FreshView):
         asked = params.read(params.EventParams, request)
         match = known_or_404(self.kwargs["match_id"], reader)
         freshness = match.freshness(timezone.now())
-        refuse_stale(freshness, asked.get("max_age"))
+        good_for = refuse_stale(freshness, asked.get("max_age"))
         feed = history_readers.events(
             match, since=asked["since"], since_sequence=asked["since_sequence"], limit=asked["limit"]
         )
         return Answer(
             freshness=freshness,
+            good_for=good_for,
             etag=f'"{match.id}-{feed.sequence}-{match.status}-{feed.last}{"+" if feed.has_more else ""}"',
             cache_seconds=answers.CACHE_SECONDS[Status(match.status)],
             changed_at=match.changed_at,

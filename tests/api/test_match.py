@@ -203,6 +203,17 @@ def test_every_answer_with_match_data_keeps_the_contract(caller: Caller, place: 
     assert int(refused["X-Data-Age-Seconds"]) >= age
 
 
+@pytest.mark.requirement("BX-1")
+@pytest.mark.parametrize("place", EVERY_PLACE)
+def test_max_age_ends_what_a_cache_may_go_on_with(caller: Caller, place: str) -> None:
+    """Else it would answer our next 503 with what it has, as if that were young enough."""
+    address, since = place.format(id=read_ago(20).pk), {"since": 0} if "delta" in place else {}
+    for max_age, longest in ((20 + 9, 9), (20 + 30, 30), (86_400, 61)):
+        kept = caller.get(address, {"max_age": max_age, **since})["Cache-Control"]
+        assert sum(map(int, re.findall(r"=(\d+)", kept))) <= longest, kept
+    assert kept == "private, max-age=1, stale-if-error=60"
+
+
 class TestNames:
     def test_a_key_at_a_source_works_as_an_id(self, caller: Caller) -> None:
         match = read_ago(1)
