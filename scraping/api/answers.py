@@ -230,9 +230,14 @@ def full_metadata(match: Known, freshness: Freshness) -> Body:
 
 
 def list_freshness(matches: Sequence[Known], now: datetime) -> Freshness:
-    """A list is as old as its oldest live match; without a live one, as its oldest match."""
-    relevant = [match for match in matches if match.status == Status.LIVE] or matches
-    return max((match.freshness(now) for match in relevant), key=_age_or_zero, default=NOTHING)
+    """A list is as old as its oldest live match; without a live one, as the oldest that is not over yet."""
+    return max((match.freshness(now) for match in _telling(matches)), key=_age_or_zero, default=NOTHING)
+
+
+def _telling(matches: Sequence[Known]) -> Sequence[Known]:
+    """Those that a list's age is told by. What is over is never too old, so it speaks only where all of them are."""
+    live = [match for match in matches if match.status == Status.LIVE]
+    return live or [match for match in matches if match.status == Status.UPCOMING and match.scraped_at] or matches
 
 
 def list_changed_at(matches: Sequence[Known]) -> datetime | None:

@@ -206,6 +206,20 @@ class TestHeaders:
         assert response.json()["_metadata"]["data_age_seconds"] == int(response["X-Data-Age-Seconds"])
         assert caller.get(LIST, {"max_age": 20}).status_code == 503
 
+    @pytest.mark.requirement("BX-1")
+    def test_are_not_those_of_a_match_that_is_over_while_another_is_to_come(self, caller: Caller) -> None:
+        now = timezone.now()
+        make_match(now=now - timedelta(seconds=9000), status="completed")
+        make_unread_match()
+        final = caller.get(LIST, {"max_age": 60})
+        assert (final.status_code, final["X-Data-State"]) == (200, "final")
+        make_match(now=now - timedelta(seconds=2000), status="upcoming")
+        response = caller.get(LIST)
+        assert 2000 <= int(response["X-Data-Age-Seconds"]) < 2060
+        assert response["X-Data-State"] == "stale"
+        assert response["Cache-Control"] == "private, max-age=10, stale-if-error=300"
+        assert caller.get(LIST, {"max_age": 60}).status_code == 503
+
     def test_of_an_empty_list_say_unknown(self, caller: Caller) -> None:
         response = caller.get(LIST, {"max_age": 1})
         assert response.status_code == 200
