@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -232,6 +233,14 @@ def full_metadata(match: Known, freshness: Freshness) -> Body:
 def list_freshness(matches: Sequence[Known], now: datetime) -> Freshness:
     """A list is as old as its oldest live match; without a live one, as the oldest that is not over yet."""
     return max((match.freshness(now) for match in _telling(matches)), key=_age_or_zero, default=NOTHING)
+
+
+def with_next_update(oldest: Freshness, matches: Sequence[Known], now: datetime) -> Freshness:
+    """A list has news when any of its matches is read again: one that is paused till tomorrow is no reason to wait."""
+    going_on = (match for match in matches if match.status in {Status.LIVE, Status.UPCOMING})
+    planned = [at for match in going_on if (at := match.paused_until or match.next_poll_at) is not None]
+    wait = max(0.0, (min(planned) - now).total_seconds()) if planned else None
+    return replace(oldest, next_update_in=wait)
 
 
 def _telling(matches: Sequence[Known]) -> Sequence[Known]:

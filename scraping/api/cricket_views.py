@@ -49,8 +49,9 @@ class LiveMatchesView(FreshView):
         now, asked = timezone.now(), params.read(params.MaxAgeParams, request)
         live = MatchFilter(status=Status.LIVE, sport=Sport.CRICKET)
         matches, _ = reader.page(live, before_id=None, limit=LIVE_LIMIT)
-        freshness = answers.list_freshness(matches, now)
-        good_for = refuse_stale(freshness, asked.get("max_age") if matches else None)
+        oldest = answers.list_freshness(matches, now)
+        good_for = refuse_stale(oldest, asked.get("max_age") if matches else None)
+        freshness = answers.with_next_update(oldest, matches, now)
         return Answer(
             freshness=freshness,
             good_for=good_for,

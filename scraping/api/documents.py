@@ -78,7 +78,7 @@ class ListMetadata(Document):
     state: DataState
     scraped_at: AwareDatetime | None
     data_age_seconds: int | None = Field(description="Of the oldest live match in the answer.")
-    next_update_in_seconds: float | None = Field(description="Of the same match.")
+    next_update_in_seconds: float | None = Field(description="Until the first of them is read again.")
 
 
 class MatchList(Document):

@@ -28,8 +28,9 @@ class MatchListView(LinkedView):
         wanted = params.match_filter(asked)
         before = params.read_cursor(asked.get("cursor"), wanted)
         matches, has_more = reader.page(wanted, before_id=before, limit=asked["limit"])
-        freshness = answers.list_freshness(matches, now)
-        good_for = refuse_stale(freshness, asked.get("max_age") if matches else None)
+        oldest = answers.list_freshness(matches, now)
+        good_for = refuse_stale(oldest, asked.get("max_age") if matches else None)
+        freshness = answers.with_next_update(oldest, matches, now)
         cursor = params.make_cursor(matches[-1].id, wanted) if has_more else ""
         next_page = self.link(first=address(request, cursor=None), next=cursor and address(request, cursor=cursor))
         return Answer(

@@ -111,13 +111,20 @@ class Known:
         """The higher, the newer."""
         return self.sequence, self.scraped_at.timestamp() if self.scraped_at else 0.0
 
+    @property
+    def paused_until(self) -> datetime | None:
+        return self.pause_until if self.lifecycle == MatchLifecycle.PAUSED else None
+
+    @property
+    def next_poll_at(self) -> datetime | None:
+        return min((ref.next_poll_at for ref in self.refs if ref.next_poll_at is not None), default=None)
+
     def freshness(self, now: datetime) -> Freshness:
-        due = [ref.next_poll_at for ref in self.refs if ref.next_poll_at is not None]
         return measure(
             status=Status(self.status),
             scraped_at=self.scraped_at,
-            paused_until=self.pause_until if self.lifecycle == MatchLifecycle.PAUSED else None,
-            next_poll_at=min(due, default=None),
+            paused_until=self.paused_until,
+            next_poll_at=self.next_poll_at,
             now=now,
             stale_after=settings.CONFIG.staleness_threshold_seconds,
             frozen_at=self.frozen_at,

@@ -220,6 +220,20 @@ class TestHeaders:
         assert response["Cache-Control"] == "private, max-age=10, stale-if-error=300"
         assert caller.get(LIST, {"max_age": 60}).status_code == 503
 
+    @pytest.mark.requirement("BX-2")
+    @pytest.mark.parametrize("address", [LIST, "/cricket-data/live-matches"])
+    def test_tell_when_the_first_of_them_is_read_again(self, caller: Caller, address: str) -> None:
+        now, tomorrow = timezone.now(), timezone.now() + timedelta(days=1)
+        paused = make_match(now=now - timedelta(hours=1), lifecycle=MatchLifecycle.PAUSED, pause_until=tomorrow)
+        make_ref(paused, next_poll_at=now)
+        make_ref(make_match(now=now), next_poll_at=now + timedelta(seconds=30))
+        response = caller.get(address)
+        assert (response["X-Data-State"], int(response["X-Data-Age-Seconds"]) >= 3600) == ("paused", True)
+        assert 1 <= int(response["X-Next-Update-In"]) <= 30
+        assert response.json()["_metadata"]["next_update_in_seconds"] <= 30
+        refused = caller.get(address, {"max_age": 60})
+        assert (refused.status_code, int(refused["Retry-After"]) > 3600) == (503, True)
+
     def test_of_an_empty_list_say_unknown(self, caller: Caller) -> None:
         response = caller.get(LIST, {"max_age": 1})
         assert response.status_code == 200
