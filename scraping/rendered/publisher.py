@@ -72,7 +72,9 @@ class Publisher:
     def note(self, match_id: int, ref: MatchRef | None = None) -> None:
         """The match was read or has changed. `ref` has it in its hands; without one it is looked up in its turn."""
         with self._lock:
-            if len(self._noted) < MAX_NOTED or match_id in self._noted:
+            if match_id in self._noted:
+                self._noted[match_id] = _later(self._noted[match_id], ref)
+            elif len(self._noted) < MAX_NOTED:
                 self._noted[match_id] = ref
         self._wake.set()
 
@@ -183,6 +185,16 @@ class Publisher:
             logger.exception("Matches could not be rendered", extra={"action": "publish_failed"})
         finally:
             close_old_connections()
+
+
+def _later(noted: MatchRef | None, ref: MatchRef | None) -> MatchRef | None:
+    """Of two words on one match the one that knows all of it; None: it has to be looked up.
+
+    A source whose reading had no news may be written after another one's that had, and still hold the match as it was.
+    """
+    if noted is None or ref is None or ref.match.sequence < noted.match.sequence:
+        return None
+    return ref
 
 
 def _read(match_ids: list[int]) -> list[Known]:

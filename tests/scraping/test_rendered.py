@@ -11,11 +11,12 @@ from datetime import timedelta
 import pytest
 from django.core.cache import cache
 
-from scraping import lifecycle, queries
+from scraping import lifecycle, queries, unchanged
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.queries import MatchFilter
 from scraping.rendered import publisher as publisher_module
 from scraping.rendered import recall, shared
+from scraping.rendered.channel import Word
 from scraping.rendered.known import Known, NotKnown, decode, encode
 from scraping.rendered.memory import OVERHEAD_BYTES, MatchMemory, Memory, memory
 from scraping.rendered.publisher import Publisher, publisher
@@ -313,6 +314,42 @@ def test_what_is_rendered_is_kept_within_bounds(monkeypatch: pytest.MonkeyPatch)
     for number in (1, 2, 1, 3):
         own._keep([replace(one, id=number)])
     assert list(own._rendered) == [1, 3]
+
+
+@pytest.mark.django_db
+class TestTwoWordsOnOneMatch:
+    """Noted at almost the same time, so that they go out together."""
+
+    @pytest.fixture
+    def told(self, monkeypatch: pytest.MonkeyPatch) -> list[Word]:
+        words: list[Word] = []
+        monkeypatch.setattr(publisher_module.channel, "tell", words.extend)
+        monkeypatch.setattr(publisher_module.shared, "put", len)
+        return words
+
+    def test_news_are_not_lost_to_a_reading_that_had_none(self, told: list[Word]) -> None:
+        """Of another source, begun before the news were written, and written after them."""
+        ref, own = make_ref(), Publisher()
+        own._keep([read(ref.match)])
+        again = unchanged.for_polling([make_ref(ref.match, source="other").pk]).get()
+        Match.objects.filter(pk=ref.match_id).update(sequence=2, title="a wicket")
+        news = MatchRef.objects.select_related("source", "match").get(pk=ref.pk)
+        news.match.data_source = "scraper"  # as ingest tells it
+        own.note(ref.match_id, news)
+        own.note(ref.match_id, again)
+        own.publish()
+        assert [(word.whole.sequence, word.whole.title) for word in told if word.whole] == [(2, "a wicket")]
+
+    def test_what_is_to_be_looked_up_is_looked_up(self, told: list[Word]) -> None:
+        ref, own = make_ref(), Publisher()
+        own._keep([read(ref.match)])
+        before = unchanged.for_polling([ref.pk]).get()
+        until = NOW + timedelta(hours=1)
+        Match.objects.filter(pk=ref.match_id).update(lifecycle=MatchLifecycle.PAUSED, pause_until=until)
+        own.note(ref.match_id)
+        own.note(ref.match_id, before)
+        own.publish()
+        assert [word.whole.lifecycle for word in told if word.whole] == [MatchLifecycle.PAUSED]
 
 
 def test_a_note_costs_next_to_nothing_and_is_bounded() -> None:
