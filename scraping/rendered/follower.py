@@ -17,7 +17,7 @@ from collections import deque
 from contextlib import suppress
 
 from django.conf import settings
-from django.db import close_old_connections, connection
+from django.db import close_old_connections, connection, transaction
 from django.db.utils import Error
 from redis.client import PubSub
 from redis.exceptions import RedisError
@@ -219,7 +219,9 @@ follower = Follower()
 
 
 def _note(sender: object, match_id: int = 0, gone_id: int = 0, **_: object) -> None:
-    follower.look_again_at(*(each for each in (match_id, gone_id) if each))
+    """After the transaction that it was done in: whoever looks before sees the match as it was, and leaves it so."""
+    touched = [each for each in (match_id, gone_id) if each]
+    transaction.on_commit(lambda: follower.look_again_at(*touched), robust=True)
 
 
 def connect() -> None:

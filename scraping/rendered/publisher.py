@@ -15,8 +15,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
-from django.db import close_old_connections
+from django.db import close_old_connections, transaction
 from django.db.utils import Error
 from prometheus_client import Counter
 
@@ -205,8 +206,9 @@ publisher = Publisher()
 
 
 def _note_reading(sender: object, match_id: int, ref: MatchRef | None = None, **_: object) -> None:
+    """The engine pauses a match in the transaction of its last failure: who looks before that is over sees no pause."""
     if publisher.is_running:
-        publisher.note(match_id, ref)
+        transaction.on_commit(partial(publisher.note, match_id, ref), robust=True)
 
 
 def connect() -> None:

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 from django.conf import LazySettings
-from django.db import connection
+from django.db import connection, transaction
 from redis import Redis
 from redis.exceptions import OutOfMemoryError
 
@@ -21,7 +21,7 @@ from scraping.rendered.board import IN_STEP_SECONDS, Board
 from scraping.rendered.channel import Word
 from scraping.rendered.follower import LOOK_SECONDS, QUICK_SECONDS, Follower, Hearing
 from scraping.rendered.known import Known
-from scraping.rendered.publisher import Publisher
+from scraping.rendered.publisher import Publisher, publisher
 from tests.factories import NOW, make_match, make_ref, make_snapshot
 from tests.servers import RedisServer
 from tests.system import wait_for
@@ -378,6 +378,17 @@ class TestFollowing:
             seconds=5,
             what="the pause shows",
         )
+
+    def test_what_the_engine_does_is_told_when_it_is_committed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It pauses a match inside the transaction of the failure that was one too many."""
+        ref, told, published = make_ref(), list[Word](), list[int]()
+        monkeypatch.setattr(channel, "tell", told.extend)
+        monkeypatch.setattr(publisher, "_thread", threading.current_thread())
+        monkeypatch.setattr(publisher, "note", lambda match_id, _: published.append(match_id))
+        with transaction.atomic():
+            assert lifecycle.after_failed_task(ref.match_id, pause_after=1, pause_seconds=60, now=NOW)
+            assert (told, published) == ([], [])
+        assert (told, published) == ([Word(look_at=ref.match_id)], [ref.match_id])
 
     def test_stays_what_it_was_while_the_database_is_away(
         self, following: Follower, monkeypatch: pytest.MonkeyPatch
