@@ -1,7 +1,8 @@
 """Finds out from the database which matches differ from what the board holds, and takes them.
 
 A look compares marks: a handful of columns for each match, without payloads. What was only read again, without news,
-gets its new times; what has changed is read whole. `hot` matches are those that are being read now.
+gets its new times; what has changed is read whole. `hot` matches are those that are being read now, or may be
+corrected: after its end a match is read once more as a whole.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from scraping.rendered.known import Known, KnownRef
 
 HELD_AT_MOST = 5_000
 AT_ONCE = 500
-HOT = (MatchLifecycle.ACTIVE, MatchLifecycle.PAUSED)
+HOT = (MatchLifecycle.ACTIVE, MatchLifecycle.PAUSED, MatchLifecycle.COMPLETED)
 COLUMNS = (
     "pk", "sequence", "last_scraper_update", "lifecycle", "status", "phase", "title", "last_changed_at", "pause_until",
     "frozen_at", "start_time",
@@ -47,7 +48,7 @@ def look(board: Board) -> int:
 
 
 def look_at_hot(board: Board) -> int:
-    """Compare those that are read at the moment, and those that were a moment ago."""
+    """Compare those that are read, and those that were a moment ago: all but what is to come and nobody has read."""
     read_at = board.now()
     rows = Match.objects.filter(lifecycle__in=HOT, merged_into=None, pk__gte=board.floor).values_list(*COLUMNS)
     marks = {row[0]: row[1:] for row in rows}

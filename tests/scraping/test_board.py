@@ -227,6 +227,13 @@ class TestLooking:
         assert held.get(ref.match_id) == known_of(ref.match)
         assert (looking.look_at_hot if is_hot else looking.look)(held) == 0
 
+    def test_a_quick_look_sees_what_is_corrected_after_the_end(self) -> None:
+        ref, held = make_ref(make_match(status="completed", lifecycle=MatchLifecycle.COMPLETED)), Board()
+        looking.look(held)
+        Match.objects.filter(pk=ref.match_id).update(sequence=2, last_changed_at=LATER)
+        assert looking.look_at_hot(held) == 1
+        assert held.get(ref.match_id).sequence == 2
+
     def test_sees_plans_that_change_without_a_reading(self) -> None:
         ref, held = make_ref(), Board()
         looking.look(held)
