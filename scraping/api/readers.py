@@ -86,11 +86,15 @@ class FromBoard:
         return None if known is None else board.get(known.id) or known
 
     def _asked(self, name: str) -> Known | None:
-        known, match_id = self._behind().match(name), board.id_of(name)
-        is_held = match_id is not None and board.holds(match_id)  # and only waits to be looked up
-        if known is not None and not self._is_away and not is_held:
+        known = self._behind().match(name)
+        if known is not None and not self._is_away and self._may_wait(name, known):
             board.put_aside(name, known)
         return known
+
+    def _may_wait(self, name: str, known: Known) -> bool:
+        """It is archived, or is on the board under another name. One that is there and only waits to be looked up, or
+        is in play and not held because there are so many, is asked for each time: an answer is not seconds late."""
+        return known.lifecycle == MatchLifecycle.ARCHIVED or (board.holds(known.id) and board.id_of(name) != known.id)
 
     def _behind(self) -> Reader:
         return LastKnown() if self._is_away else FromDatabase()

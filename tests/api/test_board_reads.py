@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from apiauth import access_log
 from scraping.models import Match, MatchLifecycle
+from scraping.rendered import looking
 from scraping.rendered.board import board
 from scraping.rendered.follower import follower
 from tests.api_fixtures import Caller
@@ -116,6 +117,18 @@ class TestReads:
         answer, first = asked(caller, f"/api/v1/matches/{match.pk}")
         _, second = asked(caller, f"/api/v1/matches/{match.pk}")
         assert (answer.status_code, bool(first), second) == (200, True, [])
+
+    def test_of_a_match_that_is_not_held_show_a_commit_too(
+        self, caller: Caller, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(looking, "HELD_AT_MOST", 1)
+        older = make_match(now=timezone.now())
+        make_ref(older)
+        live_match()
+        wait_for(lambda: not board.holds(older.pk), seconds=5, what="only the newest is held")
+        assert caller.get(f"/api/v1/matches/{older.pk}").json()["sequence"] == 1
+        Match.objects.filter(pk=older.pk).update(sequence=2)
+        assert caller.get(f"/api/v1/matches/{older.pk}").json()["sequence"] == 2
 
     def test_of_an_old_number_lead_to_what_it_became(self, caller: Caller) -> None:
         match = live_match()
