@@ -70,7 +70,7 @@ def version_of_matches() -> str:
 
 def page_of_matches(wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Match], bool]:
     """Newest first, at most `limit` of them, and whether there are more."""
-    rows = _filtered(wanted).order_by("-pk").prefetch_related(_refs()).defer("provenance")
+    rows = _with_details(_filtered(wanted)).order_by("-pk").defer("provenance")
     if before_id is not None:
         rows = rows.filter(pk__lt=before_id)
     found = list(rows[: limit + 1])
@@ -159,8 +159,13 @@ def keys_of(match: Match) -> list[str]:
 
 
 def _detailed() -> QuerySet[Match]:
+    return _with_details(Match.objects.all())
+
+
+def _with_details(matches: QuerySet[Match]) -> QuerySet[Match]:
+    """With all that an answer tells of them: by which way their state came in, and their references."""
     latest = Snapshot.objects.filter(match=OuterRef("pk"), sequence=OuterRef("sequence"))
-    return Match.objects.annotate(data_source=Subquery(latest.values("data_source")[:1])).prefetch_related(_refs())
+    return matches.annotate(data_source=Subquery(latest.values("data_source")[:1])).prefetch_related(_refs())
 
 
 def _refs() -> Prefetch[Literal["refs"]]:

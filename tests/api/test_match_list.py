@@ -11,7 +11,7 @@ from requests.utils import parse_header_links
 from scraping.models import MatchLifecycle
 from scraping.payloads import Sport, Team, Teams
 from tests.api_fixtures import Caller
-from tests.factories import NOW, cricket_state, make_match, make_ref, make_scraper, make_unread_match
+from tests.factories import NOW, cricket_state, make_match, make_ref, make_scraper, make_snapshot, make_unread_match
 
 pytestmark = pytest.mark.django_db
 LIST = "/api/v1/matches"
@@ -279,6 +279,14 @@ class TestCricketData:
         assert 20 <= ages[0] <= 23
         assert 3 <= ages[1] <= 6
         assert int(response["X-Data-Age-Seconds"]) == ages[0]
+
+    @pytest.mark.requirement("DM-11")
+    def test_both_tell_by_which_way_the_data_came_in(self, caller: Caller) -> None:
+        match = make_match()
+        make_snapshot(match, data_source="manual")
+        alone = caller.get(f"/cricket-data/match-info/{match.pk}").json()
+        (listed,) = caller.get("/cricket-data/live-matches").json()["matches"]
+        assert [each["_metadata"]["source"] for each in (alone, listed)] == ["manual", "manual"]
 
     def test_match_info_knows_no_football(self, caller: Caller) -> None:
         match = make_match(sport="football")
