@@ -84,9 +84,13 @@ def list_etag(matches: Sequence[Known], next_cursor: str) -> str:
 
 
 def _version(match: Known) -> str:
-    """What is shown of it and has no number of its own (the names it goes by at sources, above all) is counted in."""
-    rest = match.text("version", lambda: _hash_of((match.keys, match.title, match.phase, _time(match.start_time))))
-    return f"{match.id}-{match.sequence}-{match.status}-{match.lifecycle}-{rest.decode()}"
+    return f"{match.id}-{match.sequence}-{match.status}-{match.lifecycle}-{unnumbered(match)}"
+
+
+def unnumbered(match: Known) -> str:
+    """Of what is shown of a match and has no number of its own: the names it goes by at sources, above all."""
+    made = match.text("version", lambda: _hash_of((match.keys, match.title, match.phase, _time(match.start_time))))
+    return made.decode()
 
 
 def _hash_of(facts: tuple[object, ...]) -> bytes:

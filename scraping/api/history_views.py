@@ -128,7 +128,7 @@ def past(match: Known, asked: dict[str, Any], *, now: datetime) -> Answer:
     is_closed = moment is None or row["sequence"] < match.sequence
     return Answer(
         freshness=freshness,
-        etag=f'"{match.id}-{row["sequence"]}-as-of{"-provenance" if more else ""}"',
+        etag=f'"{match.id}-{row["sequence"]}-as-of-{answers.unnumbered(was)}{"-provenance" if more else ""}"',
         cache_seconds=PAST_CACHE_SECONDS if is_closed else answers.CACHE_SECONDS[Status(match.status)],
         changed_at=was.changed_at,
         body=lambda: {

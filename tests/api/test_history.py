@@ -267,6 +267,18 @@ class TestAsOf:
         read(short.ref, payload_of(short.ref, chasing(170), at=short.read_at(6)))
         assert short.caller.get(address, If_None_Match=first["ETag"]).status_code == 304
 
+    def test_has_another_etag_where_it_shows_something_else_all_the_same(self, short: Past) -> None:
+        """Names, and a start that the state did not tell, are the present ones."""
+        address = f"/api/v1/matches/{short.ref.match_id}?sequence=1"
+        for change in (
+            lambda: make_ref(short.ref.match, source="espn"),
+            lambda: Match.objects.update(start_time=timezone.now()),
+        ):
+            before = short.caller.get(address)
+            change()
+            after = short.caller.get(address, If_None_Match=before["ETag"])
+            assert (after.status_code, after["ETag"] != before["ETag"]) == (200, True)
+
     def test_the_present_may_still_change_so_it_is_not_kept_for_long(self, short: Past) -> None:
         response = short.get(as_of=timezone.now().isoformat())
         assert response.json()["sequence"] == 4
