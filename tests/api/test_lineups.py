@@ -83,6 +83,16 @@ class TestManners:
         pages.forget()  # a tenth of a second later
         assert caller.get(path(ref), If_None_Match=etag).status_code == 200
 
+    def test_what_was_not_asked_for_may_change_the_answer(self, caller: Caller) -> None:
+        ref, now = upcoming(), timezone.now()
+        before = caller.get(path(ref), {"snapshot_type": "post_match"})
+        lineups.store(lineups_of(ref, side_of("team_b"), at=now), ref_id=ref.pk, now=now)
+        pages.forget()  # a tenth of a second later
+        address = f"{path(ref)}?snapshot_type=post_match"
+        after = caller.get(address, If_None_Match=before["ETag"])
+        assert (before.json()["xi_missing"]["team_b"], after.status_code) == (True, 200)
+        assert after.json()["xi_missing"]["team_b"] is False
+
     @pytest.mark.parametrize("asked", [{"snapshot_type": "live"}, {"type": "pre_match"}])
     def test_refuses_what_it_does_not_know(self, caller: Caller, asked: dict[str, Any]) -> None:
         assert caller.get(path(upcoming()), asked).status_code == 400
