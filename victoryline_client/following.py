@@ -132,12 +132,14 @@ class Follower:
         before = self._document or {}
         document = {name: value for name, value in answer.data.items() if name not in ABOUT_THE_ANSWER}
         after, sequence = self._after, int(document["sequence"])
-        if before and document["id"] == before["id"]:
-            if sequence < self._sequence and self._times_ahead < TIMES_AHEAD:
-                raise _behind(f"the match is at {sequence}, and was at {self._sequence}.")
-        elif before:
+        if before and document["id"] != before["id"]:
             logger.info("Match %s is match %s by now: its feed begins anew", before["id"], document["id"])
             after = 0
+        elif sequence < self._sequence:
+            if self._times_ahead < TIMES_AHEAD:
+                raise _behind(f"the match is at {sequence}, and was at {self._sequence}.")
+            logger.info("Match %s has another history by now: its feed begins anew", document["id"])
+            after = 0  # numbers of rows that are gone may have been given to others
         rows = self._rows(after, sequence)
         return self._become(
             document,

@@ -239,6 +239,17 @@ class TestWhole:
         Match.objects.update(sequence=first.sequence - 1)
         assert next(changes).sequence == first.sequence - 1
 
+    def test_its_feed_begins_anew_for_numbers_are_given_twice(self, client: Client, play: Play) -> None:
+        play.bowl(2)
+        changes = client.follow(play.ref.match_id)
+        next(changes)
+        lost = MatchEvent.objects.order_by("pk").last()
+        MatchEvent.objects.filter(pk=lost.pk).update(event_id="2-99", sequence=lost.sequence - 1)  # as if written anew
+        Match.objects.update(sequence=lost.sequence - 1)
+        again = next(changes)
+        assert [row["id"] for row in again.events] == rows_of(play.ref.match_id)
+        assert (again.events[-1]["event_id"], again.next_since) == ("2-99", lost.pk)
+
 
 @pytest.mark.requirement("BX-2")
 class TestPace:
