@@ -24,6 +24,9 @@ PAGE, MAX_PAGE = 50, 100
 MAX_SEQUENCE = 2**31 - 1  # what the column holds
 STATUSES = tuple(word.value for word in Status)
 INCLUDES = ("provenance", "provisional")
+# A change bears the time at which it began to be written, and shows a moment later. Whoever asks for what has changed
+# since the last answer must get also what was being written then.
+BEING_WRITTEN = timedelta(seconds=5)
 
 
 def _words(choices: tuple[str, ...]) -> dict[str, Any]:
@@ -94,7 +97,9 @@ class ListParams(MaxAgeParams):
     date = serializers.DateField(required=False, help_text="Only matches that start on this day (UTC).")
     start_from = serializers.DateTimeField(required=False, help_text="Only matches that start then or later.")
     start_to = serializers.DateTimeField(required=False, help_text="Only matches that start before then.")
-    updated_since = serializers.DateTimeField(required=False, help_text="Only matches that changed at or after this.")
+    updated_since = serializers.DateTimeField(
+        required=False, help_text="Only matches that changed at or after this, or in the 5 seconds before."
+    )
     cursor = serializers.CharField(required=False, max_length=64, help_text="From `next` of the page before.")
     limit = serializers.IntegerField(required=False, default=PAGE, min_value=1, max_value=MAX_PAGE)
 
@@ -199,8 +204,15 @@ def match_filter(checked: dict[str, Any]) -> MatchFilter:
         source=checked.get("source", ""),
         lifecycle=checked.get("lifecycle", ""),
         team=checked.get("team", ""),
-        updated_since=checked.get("updated_since"),
+        updated_since=_before_writing(checked.get("updated_since")),
     )
+
+
+def _before_writing(moment: datetime | None) -> datetime | None:
+    try:
+        return None if moment is None else moment - BEING_WRITTEN
+    except OverflowError:
+        return moment
 
 
 def _whole_day(day: date) -> tuple[datetime, datetime]:

@@ -74,6 +74,15 @@ class TestFilters:
     def test_choose(self, caller: Caller, cast: dict[str, int], query: dict[str, str], expected: list[str]) -> None:
         assert ids(caller.get(LIST, query)) == [cast[name] for name in expected]
 
+    def test_what_was_being_written_while_we_answered_comes_with_the_next_answer(self, caller: Caller) -> None:
+        began = timezone.now()
+        asked = caller.get(LIST).json()["_metadata"]["generated_at"]
+        match = make_match(last_changed_at=began)  # committed only now
+        assert ids(caller.get(LIST, {"updated_since": asked})) == [match.pk]
+        later = (began + timedelta(seconds=6)).isoformat()
+        assert ids(caller.get(LIST, {"updated_since": later})) == []
+        assert ids(caller.get(LIST, {"updated_since": "0001-01-01T00:00:00Z"})) == [match.pk]
+
     @pytest.mark.requirement("BX-22")
     @pytest.mark.parametrize(
         "query",
