@@ -141,7 +141,7 @@ def refs_of(match_ids: Sequence[int]) -> list[MatchRef]:
 
 def freshness_of(match: Match, now: datetime) -> Freshness:
     """Of a match read by one of the functions above, which bring its references along."""
-    due = [ref.next_poll_at for ref in match.refs.all() if ref.is_watched and ref.next_poll_at is not None]
+    due = [ref.planned_at for ref in match.refs.all() if ref.planned_at is not None]
     return measure(
         status=Status(match.status),
         scraped_at=match.last_scraper_update,

@@ -217,5 +217,10 @@ class MatchRef(models.Model):
         return f"{self.source.key}_{self.source_event_id}"
 
     @property
+    def planned_at(self) -> datetime | None:
+        """When it is read next; None where nobody will. A source that is switched off keeps its plans for later."""
+        return self.next_poll_at if self.is_watched and self.source.is_enabled else None
+
+    @property
     def has_gap(self) -> bool:
         return self.events_through < self.events_seen

@@ -24,7 +24,7 @@ class NotKnown(Exception):  # noqa: N818 - reads as what it says at every `excep
 
 @dataclass(frozen=True, kw_only=True)
 class KnownRef:
-    """The match at one source. `next_poll_at` is None where it isn't watched."""
+    """The match at one source. `next_poll_at` is None where it isn't read."""
 
     source: str
     event_id: str
@@ -45,7 +45,7 @@ class KnownRef:
         return cls(
             source=ref.source.key,
             event_id=ref.source_event_id,
-            next_poll_at=ref.next_poll_at if ref.is_watched else None,
+            next_poll_at=ref.planned_at,
             scraper_id=None if scraper_id is None else str(scraper_id),
         )
 

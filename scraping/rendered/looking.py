@@ -109,10 +109,10 @@ def _renew(board: Board, scraped_at: dict[int, datetime], read_at: float) -> Non
 
 def _take_plans(board: Board) -> int:
     """Plans and names change without a reading: a failed one moves the next, a source turns out to have it, too."""
-    columns = ("match_id", "source__key", "source_event_id", "next_poll_at", "is_watched")
+    columns = ("match_id", "source__key", "source_event_id", "next_poll_at", "is_watched", "source__is_enabled")
     read_at, planned = board.now(), dict[int, set[Plan]]()
-    for match_id, source, event_id, next_poll_at, is_watched in _refs_of_watched().values_list(*columns):
-        planned.setdefault(match_id, set()).add((source, event_id, next_poll_at if is_watched else None))
+    for match_id, source, event_id, at, is_watched, is_enabled in _refs_of_watched().values_list(*columns):
+        planned.setdefault(match_id, set()).add((source, event_id, at if is_watched and is_enabled else None))
     stale = [each.id for each in board.newest_first() if planned.get(each.id, set()) != _plans_of(each)]
     refs = _refs_of(stale)
     for match_id in stale:

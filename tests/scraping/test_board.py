@@ -15,7 +15,7 @@ from redis import Redis
 from redis.exceptions import OutOfMemoryError
 
 from scraping import lifecycle, queries
-from scraping.models import Match, MatchLifecycle, MatchRef
+from scraping.models import Match, MatchLifecycle, MatchRef, Source
 from scraping.rendered import channel, looking
 from scraping.rendered.board import IN_STEP_SECONDS, Board
 from scraping.rendered.channel import Word
@@ -241,6 +241,18 @@ class TestLooking:
             MatchRef.objects.filter(pk=ref.pk).update(**change)
             assert looking.look(held) == 1
             assert held.get(ref.match_id) == known_of(ref.match)
+
+    @pytest.mark.requirement("BX-2")
+    def test_sees_that_a_source_is_switched_off(self) -> None:
+        """Nobody reads it then, whatever was planned: a consumer who is told so does not ask every second."""
+        ref, held = make_ref(), Board()
+        looking.look(held)
+        assert held.get(ref.match_id).freshness(NOW).next_update_in == 2.5
+        Source.objects.update(is_enabled=False)
+        assert looking.look(held) == 1
+        assert held.get(ref.match_id) == known_of(ref.match)
+        assert held.get(ref.match_id).freshness(NOW).next_update_in is None
+        assert looking.look(held) == 0
 
     def test_what_leaves_goes(self) -> None:
         refs, held = [make_ref() for _ in range(3)], Board()
