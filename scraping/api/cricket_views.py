@@ -14,8 +14,9 @@ from scraping.api.described import LIVE_MATCHES, MATCH_INFO
 from scraping.api.readers import Reader
 from scraping.payloads import Sport, Status
 from scraping.queries import MatchFilter
+from scraping.rendered.looking import HELD_AT_MOST
 
-LIVE_LIMIT = 500
+LIVE_LIMIT = HELD_AT_MOST  # all there are: this list has no pages, so what is left out nobody could ask for
 
 
 class MatchInfoView(FreshView):

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 from requests.utils import parse_header_links
 
-from scraping.models import MatchLifecycle
+from scraping.models import Match, MatchLifecycle
 from scraping.payloads import Sport, Team, Teams
 from tests.api_fixtures import Caller
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_scraper, make_snapshot, make_unread_match
@@ -314,6 +314,12 @@ class TestCricketData:
         body = caller.get("/cricket-data/live-matches").json()
         assert [match["matchId"] for match in body["matches"]] == [live.pk]
         assert live.sport == Sport.CRICKET
+
+    def test_live_matches_are_all_of_them(self, caller: Caller) -> None:
+        one = make_match()
+        plain = {name: getattr(one, name) for name in ("sport", "title", "status", "lifecycle", "created_at")}
+        Match.objects.bulk_create(Match(**plain) for _ in range(500))
+        assert len(caller.get("/cricket-data/live-matches").json()["matches"]) == 501
 
     @pytest.mark.requirement("FR-026")
     @pytest.mark.parametrize("address", ["match-info/1", "live-matches"])
