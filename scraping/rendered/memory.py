@@ -77,7 +77,9 @@ class MatchMemory:
         """Never raises: what can't be written down isn't remembered."""
         at = known.scraped_at.timestamp() if known.scraped_at else 0.0
         seen = self._seen.get(known.id)
-        if seen and seen[:2] == (known.sequence, known.lifecycle) and at - seen[2] < RENEWED_AFTER.total_seconds():
+        is_young = seen is not None and at - seen[2] < RENEWED_AFTER.total_seconds()
+        is_same = seen is not None and seen[:2] == (known.sequence, known.lifecycle)
+        if is_same and is_young and ("match", known.id) in self.store:  # it may have had to go meanwhile
             return
         try:
             text = encode(known)

@@ -116,6 +116,14 @@ class TestMatchMemory:
         assert held.match(known.id).title == "read again"
         assert held.id_of(known.keys[0]) == known.id
 
+    def test_what_had_to_go_is_remembered_when_it_is_read_again(self) -> None:
+        held, known = MatchMemory(Memory(max_entries=2)), read(make_ref().match)
+        for each in (known, replace(known, id=known.id + 1, refs=()), replace(known, id=known.id + 2, refs=())):
+            held.remember(each)
+        assert held.match(known.id) is None
+        held.remember(known)
+        assert held.match(known.id) == known
+
     def test_what_json_cannot_hold_is_not_remembered_and_hurts_nobody(self) -> None:
         held, known = MatchMemory(), read(make_ref().match)
         held.remember(replace(known, payload={"title": "\ud800", "number": 2**80}))
