@@ -49,6 +49,7 @@ class Hearing:
         self._heard_at = float("-inf")
         self._asked_at = float("-inf")
         self.unknown: deque[int] = deque(maxlen=MAX_UNKNOWN)  # matches that were spoken of and that we must look up
+        self.may_have_missed = False  # what was said before we listened
 
     @property
     def is_good(self) -> bool:
@@ -94,7 +95,8 @@ class Hearing:
     def _take(self, message: dict[str, object]) -> None:
         data = message["data"]
         if message["type"] == "subscribe":
-            self._ask_to_look.set()  # what was said before we listened
+            self.may_have_missed = True
+            self._ask_to_look.set()
         elif message["type"] == "message" and isinstance(data, bytes):
             for word in channel.read(data):
                 self._note(word)
@@ -166,6 +168,7 @@ class Follower:
             if some := {unknown.popleft() for _ in range(len(unknown))}:
                 looking.take(self.board, sorted(some))
             if is_whole:
+                self.hearing.may_have_missed = False
                 looking.look(self.board)
             elif not self.hearing.is_good:
                 self._look_quickly()
@@ -179,12 +182,16 @@ class Follower:
         whole_at = float("-inf")
         while not self._stopping.is_set():
             began = time.monotonic()
-            is_whole = began - whole_at >= LOOK_SECONDS or not self.board.is_in_step
+            is_whole = self.wants_everything(began - whole_at)
             if self._try(is_whole=is_whole) and is_whole:
                 whole_at = began
             self._wake.wait(self.pause_after(time.monotonic() - began))
             self._wake.clear()
         connection.close()
+
+    def wants_everything(self, since: float) -> bool:
+        """Is the next look to be one at all matches? `since`: seconds from the last such look."""
+        return since >= LOOK_SECONDS or not self.board.is_in_step or self.hearing.may_have_missed
 
     def pause_after(self, took: float) -> float:
         """How long to rest after a look. A long one (the first of very many matches, a database that froze) does not

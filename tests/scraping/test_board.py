@@ -369,6 +369,19 @@ def test_a_long_look_does_not_earn_a_rest_in_which_the_board_falls_out_of_step()
     assert own.pause_after(3.0) == LOOK_SECONDS < IN_STEP_SECONDS - 3.0
 
 
+@pytest.mark.django_db
+def test_who_begins_to_listen_looks_for_what_was_said_before() -> None:
+    own, ref = Follower(Board()), make_ref()
+    own.look(is_whole=True)
+    assert not own.wants_everything(0.1)
+    change(ref.match, 2)
+    own.hearing._take({"type": "subscribe", "data": 1})
+    assert own.wants_everything(0.1)
+    own.look(is_whole=own.wants_everything(0.1))
+    assert own.board.get(ref.match_id).sequence == 2
+    assert not own.wants_everything(0.1)
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.both
 class TestFollowing:
