@@ -87,13 +87,13 @@ class Follower:
             return self._whole()
         try:
             answer = self._client.delta(self._match_id, self._sequence, patience=ONCE)
+            if not self._has_turned(answer):
+                return self._step(answer)
         except Conflict as error:
             self._wait_for_the_server(error)
-            return self._whole()
         except (Gone, BadRequest) as error:
             logger.info("The match is read whole again: %s", error)
-            return self._whole()
-        return self._whole() if self._has_turned(answer) else self._step(answer)
+        return self._whole()
 
     def troubled(self, error: ClientError) -> Change:
         return Change(
@@ -140,7 +140,11 @@ class Follower:
                 raise _behind(f"the match is at {sequence}, and was at {self._sequence}.")
             logger.info("Match %s has another history by now: its feed begins anew", document["id"])
             after = 0  # numbers of rows that are gone may have been given to others
-        rows = self._rows(after, sequence)
+        try:
+            rows = self._rows(after, sequence)
+        except Gone as error:  # `after` is of a match that has become this one
+            logger.info("The feed begins anew: %s", error)
+            after, rows = 0, self._rows(0, sequence)
         return self._become(
             document,
             answer.freshness,

@@ -54,6 +54,16 @@ def became_another(match: Known, name: str) -> DeltaOverflow:
     )
 
 
+def has_another_feed(match: Known, name: str) -> DeltaOverflow:
+    """What both of them told has another id there: whoever went on would have it twice, and lack what came before."""
+    return DeltaOverflow(
+        f"Match {name} turned out to be match {match.id}, which has a feed of its own. Begin with that one from the "
+        f"start, /api/v1/matches/{match.id}/events.",
+        match_id=match.id,
+        newest_sequence=match.sequence,
+    )
+
+
 def not_yet(match: Known, sequence: int) -> NoSuchSequence:
     return NoSuchSequence(
         f"The match has not come to {sequence} yet: it is at {match.sequence}.", newest_sequence=match.sequence

@@ -38,7 +38,7 @@ class MatchDeltaView(FreshView):
         freshness = match.freshness(timezone.now())
         good_for = refuse_stale(freshness, asked.get("max_age"))
         since, limit = asked["since"], asked["limit"]
-        if since and _is_another(match, self.kwargs["match_id"]):
+        if since and is_another(match, self.kwargs["match_id"]):
             raise history_problems.became_another(match, self.kwargs["match_id"])
         found = _difference(match, since)
         events, has_more = _events_since(match, since, limit)
@@ -166,7 +166,7 @@ def _at_time(match: Known, moment: datetime) -> dict[str, Any]:
         raise history_problems.too_old(match, readers.oldest(match)) from None
 
 
-def _is_another(match: Known, name: str) -> bool:
+def is_another(match: Known, name: str) -> bool:
     """Asked for by the number of a match that turned out to be this one, which counts its own states."""
     return name.isdecimal() and int(name) != match.id
 

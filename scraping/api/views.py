@@ -9,7 +9,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
-from scraping.api import answers, history_readers, history_views, params, readers, rendering
+from scraping.api import answers, history_problems, history_readers, history_views, params, readers, rendering
 from scraping.api.base import Answer, FreshView, known_or_404, refuse_stale
 from scraping.api.described import EVENTS, MATCH, MATCHES
 from scraping.api.linking import LinkedView, address
@@ -78,6 +78,8 @@ class MatchEventsView(FreshView):
         match = known_or_404(self.kwargs["match_id"], reader)
         freshness = match.freshness(timezone.now())
         good_for = refuse_stale(freshness, asked.get("max_age"))
+        if (asked["since"] or asked["since_sequence"]) and history_views.is_another(match, self.kwargs["match_id"]):
+            raise history_problems.has_another_feed(match, self.kwargs["match_id"])
         feed = history_readers.events(
             match, since=asked["since"], since_sequence=asked["since_sequence"], limit=asked["limit"]
         )

@@ -191,6 +191,14 @@ class TestDelta:
         whole = short.caller.get(f"/api/v1/matches/{gone.pk}/delta").json()
         assert (whole["id"], whole["_diff_type"]) == (short.ref.match_id, "initial")
 
+    @pytest.mark.parametrize("place", [{"since": 1}, {"since_sequence": 2}])
+    def test_so_does_the_feed_for_its_rows_have_other_ids_there(self, short: Past, place: dict[str, int]) -> None:
+        gone = make_match(sequence=2, merged_into_id=short.ref.match_id)
+        response = short.caller.get(f"/api/v1/matches/{gone.pk}/events", place)
+        assert (response.status_code, response.json()["match_id"]) == (410, short.ref.match_id)
+        assert len(short.caller.get(f"/api/v1/matches/{gone.pk}/events").json()["events"]) == 4
+        assert short.get("/events", **place).status_code == 200
+
     def test_has_the_freshness_of_the_match_and_takes_max_age(self, short: Past) -> None:
         response = short.get("/delta", since=4)
         assert response["X-Data-Freshness"] == short.documents[4]["_metadata"]["scraped_at"]

@@ -198,6 +198,18 @@ class TestWhole:
         assert change.document == document_of(client, keep)
         assert [row["id"] for row in change.events] == rows_of(keep)
 
+    def test_who_was_away_meanwhile_begins_its_feed_anew(self, client: Client, play: Play) -> None:
+        """What both matches told has another id there: nothing is doubled or lost for who forgets what it had."""
+        other = Play(make_ref(make_match(now=timezone.now()), source="espn"))
+        other.bowl(4)
+        play.bowl(2)
+        keep, gone = other.ref.match_id, play.ref.match_id
+        saved = next(client.follow(gone)).next_since
+        joining.join(keep, gone, actor="me", now=timezone.now())
+        again = next(client.follow(gone, after=saved))
+        assert again.document["id"] == keep
+        assert [row["id"] for row in again.events] == rows_of(keep)
+
     def test_a_process_that_is_a_moment_behind_is_waited_for(
         self, client: Client, proxy: ChaosProxy, waits: list[float], play: Play
     ) -> None:
