@@ -52,9 +52,13 @@ def at_time(match_id: int, moment: datetime) -> Snapshot | None:
     """The state that was served at this time: it counts when we wrote it, not when the source was read.
 
     To the millisecond, as all our answers tell times: who asks for the time that a state shows, gets that state.
+    Workers' clocks differ a little, so a state may bear an earlier time than the one before it: that was there first.
     """
     after = moment.replace(microsecond=moment.microsecond // 1000 * 1000) + MILLISECOND
-    return Snapshot.objects.filter(match=match_id, created_at__lt=after).order_by("-sequence").first()
+    rows = Snapshot.objects.filter(match=match_id)
+    later = rows.filter(created_at__gte=after).order_by("sequence").values_list("sequence", flat=True).first()
+    before = rows.filter(created_at__lt=after)
+    return (before if later is None else before.filter(sequence__lt=later)).order_by("-sequence").first()
 
 
 def oldest_kept(match_id: int) -> tuple[int, datetime] | None:

@@ -247,6 +247,16 @@ class TestAsOf:
         assert short.get(as_of=shown).json()["sequence"] == 3
         assert short.get(as_of=(short.read_at(3) + timedelta(milliseconds=122)).isoformat()).json()["sequence"] == 2
 
+    @pytest.mark.both
+    def test_a_worker_whose_clock_is_behind_does_not_change_what_was(self, short: Past) -> None:
+        """Its state was written after the one before it, whatever its clock says."""
+        moment = short.read_at(3) + WRITTEN - timedelta(seconds=1)
+        before = short.get(as_of=moment.isoformat()).json()
+        Snapshot.objects.filter(sequence=4).update(created_at=short.read_at(3) + WRITTEN - timedelta(seconds=2))
+        pages.forget()
+        again = short.get(as_of=moment.isoformat()).json()
+        assert (before["sequence"], again["sequence"]) == (2, 2)
+
     def test_says_which_state_it_is_and_that_it_stays(self, short: Past) -> None:
         moment = short.read_at(3) + WRITTEN + timedelta(seconds=1)
         response = short.get(as_of=moment.isoformat())
