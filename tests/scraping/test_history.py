@@ -29,13 +29,13 @@ def as_json(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(STATES, STATES)
 def test_leads_from_any_state_to_any_other(before: dict[str, Any], after: dict[str, Any]) -> None:
     assert as_json(difference(before, after).applied_to(before)) == as_json(after)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(STATES, STATES)
 def test_names_nothing_that_is_the_same(before: dict[str, Any], after: dict[str, Any]) -> None:
     found = difference(before, after)
@@ -43,14 +43,14 @@ def test_names_nothing_that_is_the_same(before: dict[str, Any], after: dict[str,
     assert set(found.removed) == before.keys() - after.keys()
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(STATES)
 def test_of_a_state_and_itself_is_nothing(state: dict[str, Any]) -> None:
     found = difference(state, dict(reversed(state.items())))
     assert (found.changed, found.removed) == ({}, [])
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(STATES, min_size=2, max_size=5))
 def test_step_by_step_leads_where_one_leap_does(states: list[dict[str, Any]]) -> None:
     held = states[0]
