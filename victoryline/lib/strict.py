@@ -12,7 +12,9 @@ from rest_framework import serializers
 
 NOT_HERE = "There is no such field here. There are: {fields}."
 OF_ANOTHER_TYPE = "Send {wanted} here, not {given}."
-NOT_BLANK = r"^[^\x00]*\S[^\x00]*$"  # spaces at the ends don't count, and NUL can't be stored
+# Spaces at the ends don't count, NUL can't be stored. (`\S` would take it; and JavaScript's `\s`, by which many read
+# the description, lacks some that Python strips.)
+NOT_BLANK = r"^[^\x00]*[^\s\x00\x1c-\x1f\x85][^\x00]*$"
 # What a field takes in JSON, in our words.
 KINDS: tuple[tuple[type[serializers.Field[Any, Any, Any, Any]], str], ...] = (
     (serializers.BooleanField, "true or false"),
