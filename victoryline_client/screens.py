@@ -176,11 +176,9 @@ class LiveScreen(PlainScreen):
     def _draw(self) -> None:
         if self._latest is None or not self._latest.document:
             return
-        line = words.status_words(self._latest.document, self._latest.freshness)
-        if self._latest.trouble is not None:
-            line = f"no answer · {line}"
-        width = max(20, shutil.get_terminal_size().columns - 1)
-        text = line if len(line) <= width else line[: width - 1] + "…"
+        before = "no answer · " if self._latest.trouble is not None else ""
+        width = max(20, shutil.get_terminal_size().columns - 1) - len(before)
+        text = before + words.status_line(self._latest.document, self._latest.freshness, width)
         is_bad = self._latest.trouble is not None or bool(self._latest.freshness.warning)
         self._out.write(ERASE + self._marked(text, YELLOW if is_bad else BOLD))
         self._out.flush()

@@ -19,18 +19,19 @@ def title_words(document: Mapping[str, Any]) -> str:
     return " · ".join(text for text in map(clean, parts) if text)
 
 
-def score_words(document: Mapping[str, Any]) -> str:
-    """India 187/5 (20.0) v Australia 95/3 (12.3); Arsenal 2 v Chelsea 1, 67'."""
+def score_words(document: Mapping[str, Any], *, is_short: bool = False) -> str:
+    """India 187/5 (20.0) v Australia 95/3 (12.3); Arsenal 2 v Chelsea 1, 67'. Short: with IND and AUS."""
     teams, score = document.get("teams") or {}, document.get("score") or {}
     if not any(teams.get(side) for side in SIDES):
         return clean(document.get("title")) or "a match without a name"
-    words = " v ".join(_side(teams.get(side) or {}, score.get(side) or {}) for side in SIDES)
+    words = " v ".join(_side(teams.get(side) or {}, score.get(side) or {}, is_short=is_short) for side in SIDES)
     clock = clean(document.get("clock"), 12)
     return f"{words}, {clock}'" if clock.replace("+", "").isdigit() else words
 
 
-def _side(team: Mapping[str, Any], score: Mapping[str, Any]) -> str:
-    name = clean(team.get("name") or team.get("short_name") or "?", 40)
+def _side(team: Mapping[str, Any], score: Mapping[str, Any], *, is_short: bool) -> str:
+    names = [team.get("name"), team.get("short_name")]
+    name = clean(next(filter(None, reversed(names) if is_short else names), "?"), 40)
     if score.get("goals") is not None:
         shootout = f" ({score['penalties']} pens)" if score.get("penalties") is not None else ""
         return f"{name} {clean(score['goals'])}{clean(shootout)}"
@@ -75,6 +76,17 @@ def freshness_words(freshness: Freshness) -> str:
 
 def status_words(document: Mapping[str, Any], freshness: Freshness) -> str:
     return f"{score_words(document)} · {standing_words(document)} · {freshness_words(freshness)}"
+
+
+def status_line(document: Mapping[str, Any], freshness: Freshness, width: int) -> str:
+    """The same on one line. Where that is narrow all else gives way: no score without its age."""
+    score, standing, fresh = score_words(document, is_short=True), standing_words(document), freshness_words(freshness)
+    age = fresh if freshness.is_final else f"{clean(freshness.state)}, {age_words(freshness.age_now())}"
+    for line in (status_words(document, freshness), f"{score} · {standing} · {fresh}", f"{score} · {fresh}"):
+        if len(line) <= width:
+            return line
+    room = max(0, width - len(f" · {age}"))
+    return f"{score if len(score) <= room else score[: max(0, room - 1)] + '…'} · {age}"[-width:]
 
 
 def place_in_match(row: Mapping[str, Any]) -> tuple[int, tuple[int, ...], int]:

@@ -19,6 +19,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from scraping.api import examples
 from scraping.models import Match, MatchRef
 from scraping.payloads import Status
 from tests.client.chaos import ChaosProxy
@@ -26,7 +27,9 @@ from tests.client.conftest import MakeClient
 from tests.client.test_following import Play, steps
 from tests.factories import make_match, make_ref, make_unread_match
 from victoryline.env import PROJECT_ROOT
+from victoryline_client import Change, Freshness, Unreachable
 from victoryline_client.__main__ import main
+from victoryline_client.screens import LiveScreen
 from victoryline_client.terminal import CannotFollow, Wishes, run
 
 pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=False)
@@ -237,6 +240,20 @@ def terminal(proxy: ChaosProxy, key: str, play: Play) -> Iterator[Terminal]:
     opened = Terminal(proxy, key, str(play.ref.match_id))
     yield opened
     opened.close()
+
+
+@pytest.mark.parametrize("trouble", [None, Unreachable("gone")])
+def test_a_narrow_terminal_shows_the_age_too(monkeypatch: pytest.MonkeyPatch, trouble: Unreachable | None) -> None:
+    monkeypatch.setenv("COLUMNS", "44")
+    out = io.StringIO()
+    fresh = Freshness(state="fresh", age_seconds=3, asked_at=0.0, clock=lambda: 0.0)
+    LiveScreen(out, is_coloured=False).show(
+        Change(document=examples.MATCH, freshness=fresh, changed={}, trouble=trouble)
+    )
+    line = out.getvalue().rpartition("\x1b[K")[2]
+    assert line.endswith("· fresh, 3 s old")
+    assert line.startswith("no answer · IND 187/5" if trouble else "IND 187/5 (20.0)")
+    assert len(line) <= 43
 
 
 @pytest.mark.slow

@@ -175,6 +175,21 @@ class TestWords:
         final = Freshness(state="final", age_seconds=90000)
         assert words.status_words(over, final).endswith("· completed: India won by 12 runs · final")
 
+    @pytest.mark.parametrize(
+        ("width", "expected"),
+        [
+            (99, "India 187/5 (20.0) v Australia 95/3 (12.3) · live · fresh, 3 s old, next in 2 s"),
+            (72, "IND 187/5 (20.0) v AUS 95/3 (12.3) · live · fresh, 3 s old, next in 2 s"),
+            (66, "IND 187/5 (20.0) v AUS 95/3 (12.3) · fresh, 3 s old, next in 2 s"),
+            (51, "IND 187/5 (20.0) v AUS 95/3 (12.3) · fresh, 3 s old"),
+            (43, "IND 187/5 (20.0) v AUS 95… · fresh, 3 s old"),
+            (20, "IN… · fresh, 3 s old"),
+            (8, " 3 s old"),
+        ],
+    )
+    def test_a_narrow_line_keeps_the_age(self, width: int, expected: str) -> None:
+        assert words.status_line(examples.MATCH, FRESH, width) == expected
+
     def test_a_match_that_nobody_has_read(self) -> None:
         unread = {"title": "Kenya vs Nepal", "status": "upcoming", "phase": "scheduled", "teams": None, "score": None}
         assert words.status_words(unread, Freshness()) == "Kenya vs Nepal · upcoming · unknown, never read"
