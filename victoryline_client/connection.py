@@ -97,7 +97,8 @@ class Connections:
 
     def _unreachable(self, method: str, target: str, error: BaseException) -> Unreachable:
         words = clean(error) or "it closed the connection"
-        return Unreachable(f"{self.host} did not answer {method} {target.partition('?')[0]}: {words}")
+        where = self.host if self.port is None else f"{self.host}:{self.port}"
+        return Unreachable(f"{where} did not answer {method} {target.partition('?')[0]}: {words}")
 
     def _read(self, response: http.client.HTTPResponse) -> bytes:
         """The timeout of a socket is for a silence: an answer that drips is ended by its own time."""

@@ -121,9 +121,12 @@ BY_STATUS: dict[int, type[Problem]] = {
 PASSING = (Unreachable, RateLimited, Unavailable, ServerFault)
 
 
-def problem_of(status: int, headers: Mapping[str, str], body: bytes) -> Problem:
-    """The error that an answer stands for. Whoever stands between may answer without a problem document."""
+def problem_of(status: int, headers: Mapping[str, str], body: bytes) -> ClientError:
+    """The error that an answer stands for. Whoever stands between may answer without a problem document; their 404
+    says nothing about a match: the address is wrong, or a balancer has no server to pass us on to just now."""
     told = _document(body)
+    if status == 404 and not told.get("type"):
+        return Unreachable("The answer is a 404, but none of VictoryLine's: is its address right?")
     kind = str(told.get("type") or "about:blank")
     code = str(told.get("code") or kind.rstrip("/").rpartition("/")[2])
     return _class_of(status, kind, code)(

@@ -146,6 +146,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, "text/html", b"<html>Please sign in to the airport's network</html>")
         elif fault == "json":
             self._send(200, "application/json", b'{"login": "please", "_metadata": 7}')
+        elif fault == "nowhere":
+            self._send(404, "text/html", b"<html>default backend - 404</html>")
         elif fault == "redirect":
             self._send(302, "text/plain", b"", Location="http://127.0.0.1:9/elsewhere")
         elif fault == "hang":

@@ -327,6 +327,13 @@ class TestTrouble:
         next(changes)
         assert 17 <= waits[-1] <= 18
 
+    def test_a_balancer_without_servers_does_not_end_it(self, client: Client, proxy: ChaosProxy, play: Play) -> None:
+        changes = client.follow(play.ref.match_id, every_look=True)
+        next(changes)
+        proxy.faults.append("nowhere")
+        assert isinstance(next(changes).trouble, Unreachable)
+        assert next(changes).trouble is None
+
     def test_what_waiting_does_not_help_is_raised(self, make_client: MakeClient, play: Play) -> None:
         with pytest.raises(NotFound):
             next(make_client().follow("no_such"))

@@ -33,6 +33,7 @@ from victoryline_client import (
     words,
 )
 from victoryline_client.answers import freshness_of
+from victoryline_client.connection import Connections
 from victoryline_client.errors import clean, problem_of, retry_after_of
 from victoryline_client.patience import after_failure, until_next_look
 
@@ -77,6 +78,10 @@ class TestProblems:
         problem = problem_of(502, {"x-request-id": "r2"}, body)
         assert isinstance(problem, Unavailable)
         assert (problem.request_id, problem.retry_after) == ("r2", None)
+
+    def test_a_404_of_somebody_else_says_nothing_about_a_match(self) -> None:
+        for body in (b"", b"<html>default backend - 404</html>", b'{"error": "no route"}'):
+            assert isinstance(problem_of(404, {}, body), Unreachable)
 
     @pytest.mark.parametrize(
         ("header", "told", "expected"),
@@ -246,6 +251,10 @@ class TestAddress:
     def test_what_is_no_address_is_refused_at_once(self, url: str) -> None:
         with pytest.raises(ValueError, match="address"):
             Client(url, "key")
+
+    def test_nobody_at_a_port_is_told_with_the_port(self) -> None:
+        with pytest.raises(Unreachable, match=r"^127\.0\.0\.1:9 did not answer GET /x: "):
+            Connections("http://127.0.0.1:9", timeout=2).ask("GET", "/x?a=b", {})
 
     def test_a_key_in_the_clear_is_warned_about(self, caplog: pytest.LogCaptureFixture) -> None:
         Client("http://scores.example.com", "vl_secret")
