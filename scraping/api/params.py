@@ -165,6 +165,7 @@ def _check(kind: type[serializers.Serializer[None]], request: Request) -> dict[s
     # As a plain dict: of a QueryDict an empty value would be taken for a parameter that isn't there.
     given = kind(data=request.query_params.dict())
     _refuse_unknown(request, list(given.fields))
+    _refuse_repeated(request)
     if not given.is_valid():
         name, messages = next(iter(given.errors.items()))
         said = " ".join(str(message) for message in messages)
@@ -184,6 +185,16 @@ def _refuse_unknown(request: Request, known: list[str]) -> None:
             hint = f" Did you mean `{near[0]}`?" if near else ""
             raise BadParameter(
                 name[:100], f"`{name[:100]}` is not a parameter here.{hint} There are: {', '.join(known)}."
+            )
+
+
+def _refuse_repeated(request: Request) -> None:
+    """Nor a filter that is there twice as if only its last word had been said."""
+    for name, values in request.query_params.lists():
+        if len(values) > 1:
+            raise BadParameter(
+                name,
+                f"`{name}` is there {len(values)} times: say it once, with commas where it takes several words.",
             )
 
 

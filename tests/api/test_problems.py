@@ -265,6 +265,15 @@ class TestParameters:
         response = caller.get(path + ("&" if "?" in path else "?") + "zzz=1")
         assert (response.status_code, response.json()["parameter"]) == (400, "zzz")
 
+    @pytest.mark.parametrize(
+        "path", ["/api/v1/matches?status=live&status=upcoming", "/api/v1/matches/1?max_age=5&max_age=9"]
+    )
+    def test_one_that_is_there_twice_is_not_taken_for_its_last_word(self, caller: Caller, path: str) -> None:
+        name = path.partition("?")[2].partition("=")[0]
+        response = caller.get(path)
+        assert (response.status_code, response.json()["parameter"]) == (400, name)
+        assert "2 times" in response.json()["detail"]
+
     def test_a_bad_choice_lists_the_good_ones(self, caller: Caller) -> None:
         detail = caller.get("/api/v1/matches", {"status": "running"}).json()["detail"]
         assert "upcoming, live, completed, abandoned" in detail
