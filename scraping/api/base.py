@@ -7,6 +7,7 @@ known is a 503.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -134,11 +135,18 @@ def refuse_stale(freshness: Freshness, max_age: int | None) -> float | None:
     if freshness.age_seconds is not None and not freshness.is_older_than(max_age):
         return max_age - freshness.age_seconds
     age = freshness.whole_age_seconds
-    has_age = "was never read" if age is None else f"is {age} s old"
     raise TooStale(
-        f"The data {has_age} and you accept {max_age} s. Ask again after Retry-After, or with a larger max_age.",
+        f"The data {_has_age(freshness.age_seconds, max_age)} and you accept {max_age} s. Ask again after Retry-After, or with a larger max_age.",
         retry_after=max(MIN_RETRY_SECONDS, freshness.next_update_in or MIN_RETRY_SECONDS),
         headers=answers.age_headers(freshness),
         data_age_seconds=age,
         state=freshness.state.value,
     )
+
+
+def _has_age(age: float | None, max_age: int) -> str:
+    """In whole seconds, rounded down as everywhere; never the number that would have been young enough."""
+    if age is None:
+        return "was never read"
+    whole = math.floor(age)
+    return f"is {whole} s old" if whole > max_age else f"is {math.ceil(age * 10) / 10:.1f} s old"

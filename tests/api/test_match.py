@@ -10,6 +10,8 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.http import http_date
 
+from scraping.api.base import refuse_stale
+from scraping.freshness import DataState, Freshness
 from scraping.models import EventAction, Match, MatchLifecycle
 from tests.api_fixtures import Caller
 from tests.factories import (
@@ -21,6 +23,7 @@ from tests.factories import (
     make_snapshot,
     make_unread_match,
 )
+from victoryline.lib.problems import TooStale
 
 pytestmark = pytest.mark.django_db
 
@@ -310,6 +313,16 @@ class TestMaxAge:
         assert 1 <= int(response["Retry-After"]) <= 3
         assert problem["data_age_seconds"] >= 30
         assert caller.get(path(match), {"max_age": 60}).status_code == 200
+
+    @pytest.mark.parametrize(
+        ("age", "max_age", "said"),
+        [(2.34, 2, "is 2.4 s"), (0.01, 0, "is 0.1 s"), (9.9, 2, "is 9 s"), (None, 5, "was never")],
+    )
+    def test_never_says_that_it_is_as_young_as_was_asked_for(self, age: float | None, max_age: int, said: str) -> None:
+        old = Freshness(state=DataState.FRESH, scraped_at=None, age_seconds=age, next_update_in=1.0)
+        with pytest.raises(TooStale) as refusal:
+            refuse_stale(old, max_age)
+        assert f"The data {said}" in str(refusal.value.detail)
 
     def test_never_refuses_what_is_final(self, caller: Caller) -> None:
         assert caller.get(path(read_ago(5000, status="completed")), {"max_age": 5}).status_code == 200
