@@ -37,6 +37,7 @@ MEMORY_ENTRIES = 10_000
 PREFIX = re.compile(r"[0-9a-f]{12}", re.ASCII)
 GET_ONE = "Get a new one at POST /token/generate-token."
 NOT_OURS = f"The token is not one of ours. {GET_ONE}"
+A_KEY = "This is an API key, not a token. POST /token/generate-token gives a token for it; send that one."
 
 # What PyJWT found, the most particular first, and what we say about it.
 REASONS: tuple[tuple[type[Exception], str], ...] = (
@@ -88,6 +89,8 @@ def read(text: str) -> str:
     """The prefix of the key that the token was made from; raises BadTokenError."""
     if len(text) > MAX_TOKEN_LENGTH:
         raise BadTokenError(NOT_OURS)
+    if text.startswith("vl_"):
+        raise BadTokenError(A_KEY)
     ring = signing.ring()
     mark = hashlib.sha256(text.encode(errors="surrogatepass")).digest()
     prefix = _memory.recall(mark, ring)

@@ -94,6 +94,14 @@ class TestRefusals:
     def test_of_a_malformed_header(self, anonymous, header: str) -> None:
         assert refused(anonymous.get(LIST, headers={"Authorization": header}))
 
+    def test_of_a_key_in_a_tokens_place_say_where_to_get_one(self, caller: Caller) -> None:
+        caller.token = caller.issued.text
+        response = caller.get(LIST)
+        assert refused(response)
+        assert "is an API key" in response.json()["detail"]
+        assert "/token/generate-token" in response.json()["detail"]
+        assert caller.issued.text not in response.content.decode()
+
     @pytest.mark.parametrize(
         ("changes", "why"),
         [
