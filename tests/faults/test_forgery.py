@@ -186,6 +186,8 @@ class TestForwardingHeaders:
         )
         assert answer.status_code == 400
         assert EVIL not in answer.content.decode()
+        assert "header `Host`" in answer.json()["detail"]
+        assert "ALLOWED_HOSTS" in answer.json()["detail"]
 
     def test_move_no_limit(self, caller: Caller) -> None:
         """The count is the consumer's, wherever the requests say that they come from."""
