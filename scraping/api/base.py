@@ -136,7 +136,8 @@ def refuse_stale(freshness: Freshness, max_age: int | None) -> float | None:
         return max_age - freshness.age_seconds
     age = freshness.whole_age_seconds
     raise TooStale(
-        f"The data {_has_age(freshness.age_seconds, max_age)} and you accept {max_age} s. Ask again after Retry-After, or with a larger max_age.",
+        f"The data {_has_age(freshness.age_seconds, max_age)} and you accept {max_age} s. "
+        "Ask again after Retry-After, or with a larger max_age.",
         retry_after=max(MIN_RETRY_SECONDS, freshness.next_update_in or MIN_RETRY_SECONDS),
         headers=answers.age_headers(freshness),
         data_age_seconds=age,
