@@ -31,7 +31,7 @@ from victoryline.lib.problems import StoreAway, TooStale
 from victoryline.lib.store import STORE_AWAY
 from victoryline.lib.views import ApiView
 
-MIN_RETRY_SECONDS = 1.0
+MIN_RETRY_SECONDS, UNPLANNED_RETRY_SECONDS = 1.0, 10.0
 SOURCE_HEADER = "X-Data-Source"
 JSON = "application/json"
 
@@ -138,11 +138,16 @@ def refuse_stale(freshness: Freshness, max_age: int | None) -> float | None:
     raise TooStale(
         f"The data {_has_age(freshness.age_seconds, max_age)} and you accept {max_age} s. "
         "Ask again after Retry-After, or with a larger max_age.",
-        retry_after=max(MIN_RETRY_SECONDS, freshness.next_update_in or MIN_RETRY_SECONDS),
+        retry_after=_time_to_come_back(freshness.next_update_in),
         headers=answers.age_headers(freshness),
         data_age_seconds=age,
         state=freshness.state.value,
     )
+
+
+def _time_to_come_back(next_update_in: float | None) -> float:
+    """When it is read again. What nobody reads (it is sent in, or was stopped) is no reason to ask every second."""
+    return UNPLANNED_RETRY_SECONDS if next_update_in is None else max(MIN_RETRY_SECONDS, next_update_in)
 
 
 def _has_age(age: float | None, max_age: int) -> str:

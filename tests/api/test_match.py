@@ -324,6 +324,13 @@ class TestMaxAge:
             refuse_stale(old, max_age)
         assert f"The data {said}" in str(refusal.value.detail)
 
+    @pytest.mark.parametrize(("next_in", "wait"), [(None, 10), (0.0, 1), (0.4, 1), (3.5, 3.5), (600.0, 600)])
+    def test_says_when_it_is_read_again(self, next_in: float | None, wait: float) -> None:
+        old = Freshness(state=DataState.STALE, scraped_at=None, age_seconds=900.0, next_update_in=next_in)
+        with pytest.raises(TooStale) as refusal:
+            refuse_stale(old, 5)
+        assert refusal.value.retry_after == wait
+
     def test_never_refuses_what_is_final(self, caller: Caller) -> None:
         assert caller.get(path(read_ago(5000, status="completed")), {"max_age": 5}).status_code == 200
 
