@@ -10,6 +10,7 @@ from datetime import datetime
 
 import orjson
 import pydantic
+from pydantic_core import ErrorDetails
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
@@ -54,8 +55,21 @@ def _parsed(raw: bytes, *, is_batch: bool) -> Sequence[SentMatch]:
             return SentMatches.model_validate_json(raw, strict=True).matches
         return [SentMatch.model_validate_json(raw, strict=True)]
     except pydantic.ValidationError as error:
-        _refuse([(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_context=False)])
+        _refuse([(one["loc"], _words(one)) for one in error.errors(include_url=False)])
         raise  # there is always something to name
+
+
+def _words(one: ErrorDetails) -> str:
+    """As the checker has them, but where it speaks of its own insides."""
+    told = one.get("ctx", {})
+    match one["type"]:
+        case "extra_forbidden":
+            return "There is no such field here."
+        case "too_long":
+            return f"At most {told['max_length']} are taken at once, and these are {told['actual_length']}."
+        case "too_short":
+            return f"At least {told['min_length']} is needed."
+    return one["msg"]
 
 
 def _unfit(place: Path, match: SentMatch, now: datetime) -> list[tuple[Path, str]]:

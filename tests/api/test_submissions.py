@@ -151,6 +151,17 @@ class TestRefusal:
         assert not Submission.objects.exists()
         assert not MatchRef.objects.exists()
 
+    @pytest.mark.parametrize(
+        ("body", "path", "words"),
+        [
+            ({"matches": [sent()] * 51}, "matches", "At most 50 are taken at once, and these are 51."),
+            ({"matches": []}, "matches", "At least 1 is needed."),
+            ({**sent(), "colour": "red"}, "colour", "There is no such field here."),
+        ],
+    )
+    def test_says_it_in_words_of_the_api(self, sender: Caller, body: Any, path: str, words: str) -> None:
+        assert sender.post(ADDRESS, body).json()["invalid"] == {path: [words]}
+
     def test_a_clock_that_is_a_little_ahead_is_no_fault(self, sender: Caller) -> None:
         assert sender.post(ADDRESS, sent(at=timezone.now() + timedelta(seconds=30))).status_code == 202
         work()
