@@ -172,6 +172,8 @@ def _check(kind: type[serializers.Serializer[None]], request: Request) -> dict[s
         field = given.fields.get(name)
         if isinstance(field, serializers.ChoiceField):
             said += f" Use one of: {', '.join(field.choices)}."
+        if isinstance(field, serializers.DateTimeField) and " " in request.query_params[name]:
+            said += " A plus sign is written %2B in an address."
         raise BadParameter(str(name), f"`{name}` can't be used: {said}")
     checked: dict[str, Any] = given.validated_data
     return checked

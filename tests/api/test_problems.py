@@ -274,6 +274,12 @@ class TestParameters:
         assert (response.status_code, response.json()["parameter"]) == (400, name)
         assert "2 times" in response.json()["detail"]
 
+    def test_a_time_that_has_lost_its_plus_is_told_so(self, caller: Caller) -> None:
+        detail = caller.get("/api/v1/matches?updated_since=2026-11-17T03:04:30+02:00").json()["detail"]
+        assert "A plus sign is written %2B" in detail
+        assert "%2B" not in caller.get("/api/v1/matches?updated_since=yesterday").json()["detail"]
+        assert caller.get("/api/v1/matches?updated_since=2026-11-17T03:04:30%2B02:00").status_code == 200
+
     def test_a_bad_choice_lists_the_good_ones(self, caller: Caller) -> None:
         detail = caller.get("/api/v1/matches", {"status": "running"}).json()["detail"]
         assert "upcoming, live, completed, abandoned" in detail
