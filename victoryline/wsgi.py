@@ -13,10 +13,11 @@ from django.core.wsgi import get_wsgi_application
 
 from monitoring.warm import keeper
 from victoryline.lib import presence
+from victoryline.lib.body_gate import Gate
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "victoryline.settings")
 
-application = get_wsgi_application()
+application = Gate(get_wsgi_application())
 import_module(settings.ROOT_URLCONF)  # a second's work, which the first request would wait for
 
 from apiauth import principals  # their tables exist only now

@@ -2,12 +2,15 @@
 
 import io
 import json
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.http import HttpResponse
 
 from tests.api_fixtures import Caller
+from victoryline.lib import body_gate
 from victoryline.lib.bodies import MAX_BODY_BYTES
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("BX-22")]
@@ -23,7 +26,7 @@ class Drip(io.BytesIO):
         return super().read(min(size if size is not None and size >= 0 else 1000, 1000))
 
 
-def send(caller: Caller, body: io.BytesIO, **environ: Any) -> HttpResponse:
+def send(caller: Caller, body: Any, **environ: Any) -> HttpResponse:
     return caller.client.generic(
         "POST",
         ADDRESS,
@@ -75,3 +78,45 @@ class TestDeclaredLength:
 
     def test_longer_than_what_came_is_what_came(self, operator: Caller) -> None:
         assert send(operator, Drip(GOOD), CONTENT_LENGTH="1000").status_code == 200
+
+
+class Stuck(io.BytesIO):
+    """A body whose end does not come until somebody says so."""
+
+    def __init__(self, ends: threading.Event) -> None:
+        super().__init__()
+        self.ends, self.is_waited_for = ends, threading.Event()
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.is_waited_for.set()
+        self.ends.wait(20)
+        return b""
+
+
+class TestThatDoNotArrive:
+    @pytest.fixture
+    def stuck(self) -> Iterator[None]:
+        """As many as may be waited for."""
+        ends = threading.Event()
+        bodies = [Stuck(ends) for _ in range(body_gate.MOST_AT_ONCE)]
+        readers = [threading.Thread(target=body_gate.GatedBody(body).read) for body in bodies]
+        for reader, body in zip(readers, bodies, strict=True):
+            reader.start()
+            assert body.is_waited_for.wait(10)
+        yield
+        ends.set()
+        for reader in readers:
+            reader.join(10)
+
+    @pytest.mark.usefixtures("stuck")
+    @pytest.mark.parametrize("how", [{"CONTENT_LENGTH": str(len(GOOD))}, {"HTTP_TRANSFER_ENCODING": "chunked"}])
+    def test_take_no_more_threads_than_some(self, operator: Caller, how: dict[str, str]) -> None:
+        response = send(operator, body_gate.GatedBody(io.BytesIO(GOOD)), **how)
+        assert (response.status_code, response.json()["detail"]) == (503, body_gate.CROWDED)
+        assert int(response["Retry-After"]) >= 1
+        assert operator.get("/api/v1/matches").status_code == 200
+
+    def test_everybody_is_gated(self) -> None:
+        seen: dict[str, Any] = {"wsgi.input": io.BytesIO(b"abc\nd")}
+        body_gate.Gate(lambda environ, _: [environ["wsgi.input"].readline(), environ["wsgi.input"].read(1)])(seen, None)
+        assert isinstance(seen["wsgi.input"], body_gate.GatedBody)

@@ -17,7 +17,7 @@ from django.urls import resolve
 from django.views.decorators.common import no_append_slash
 from django.views.decorators.csrf import csrf_exempt
 
-from victoryline.lib import presence, problems
+from victoryline.lib import body_gate, presence, problems
 from victoryline.lib.http import API_PREFIXES, RateLimit
 from victoryline.lib.problem_kinds import KINDS, of_status
 from victoryline.lib.request_id import request_id_of
@@ -65,6 +65,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if isinstance(error, STORE_AWAY):
         presence.database.report(error)
         return answer(request, 503)
+    if body_gate.is_crowded(error):
+        return answer(request, 503, body_gate.CROWDED)
     if isinstance(error, UnreadablePostError):  # the caller has gone in the middle of its body
         return answer(request, 400)
     return answer(request, 500)

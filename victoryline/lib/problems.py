@@ -17,7 +17,7 @@ from django.http import Http404, HttpRequest, UnreadablePostError
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 
-from victoryline.lib import presence
+from victoryline.lib import body_gate, presence
 from victoryline.lib.problem_kinds import KINDS, of_status
 from victoryline.lib.request_id import printable, request_id_of
 
@@ -74,6 +74,10 @@ class TooStale(ApiProblem):
 class NoMemory(ApiProblem):
     status_code = status.HTTP_503_SERVICE_UNAVAILABLE
     kind = "insufficient-memory"
+
+
+class Unavailable(ApiProblem):
+    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
 
 
 class StoreAway(ApiProblem):
@@ -135,6 +139,8 @@ def _as_api_exception(error: Exception) -> exceptions.APIException | None:
             return exceptions.PermissionDenied()
         case RequestDataTooBig():
             return PayloadTooLarge("The body is larger than we read.")
+        case _ if body_gate.is_crowded(error):
+            return Unavailable(body_gate.CROWDED, retry_after=RETRY_SECONDS)
         case BadRequest() | SuspiciousOperation() | UnreadablePostError():
             return exceptions.ParseError("The request can't be read. Check its address, headers and body.")
         case OperationalError() | InterfaceError():
