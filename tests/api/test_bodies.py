@@ -4,6 +4,7 @@ import io
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -93,28 +94,59 @@ class Stuck(io.BytesIO):
         return b""
 
 
-class TestThatDoNotArrive:
-    @pytest.fixture
-    def stuck(self) -> Iterator[None]:
-        """As many as may be waited for."""
-        ends = threading.Event()
-        bodies = [Stuck(ends) for _ in range(body_gate.MOST_AT_ONCE)]
-        readers = [threading.Thread(target=body_gate.GatedBody(body).read) for body in bodies]
-        for reader, body in zip(readers, bodies, strict=True):
-            reader.start()
-            assert body.is_waited_for.wait(10)
+def gated(body: io.BytesIO, address: str) -> body_gate.GatedBody:
+    return body_gate.GatedBody(body, {"REMOTE_ADDR": address})
+
+
+@contextmanager
+def held(*addresses: str) -> Iterator[None]:
+    """Bodies from these addresses are waited for."""
+    ends = threading.Event()
+    bodies = [Stuck(ends) for _ in addresses]
+    readers = [
+        threading.Thread(target=gated(body, address).read) for body, address in zip(bodies, addresses, strict=True)
+    ]
+    for reader, body in zip(readers, bodies, strict=True):
+        reader.start()
+        assert body.is_waited_for.wait(10)
+    try:
         yield
+    finally:
         ends.set()
         for reader in readers:
             reader.join(10)
 
-    @pytest.mark.usefixtures("stuck")
+
+class TestThatDoNotArrive:
+    @pytest.fixture(autouse=True)
+    def places(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(body_gate, "places", body_gate.Places())
+
     @pytest.mark.parametrize("how", [{"CONTENT_LENGTH": str(len(GOOD))}, {"HTTP_TRANSFER_ENCODING": "chunked"}])
     def test_take_no_more_threads_than_some(self, operator: Caller, how: dict[str, str]) -> None:
-        response = send(operator, body_gate.GatedBody(io.BytesIO(GOOD)), **how)
+        with held("192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.2"):
+            self.is_turned_away(operator, how)
+        assert send(operator, gated(io.BytesIO(GOOD), "192.0.2.3"), **how).status_code == 200
+
+    def is_turned_away(self, operator: Caller, how: dict[str, str]) -> None:
+        response = send(operator, gated(io.BytesIO(GOOD), "192.0.2.3"), **how)
         assert (response.status_code, response.json()["detail"]) == (503, body_gate.CROWDED)
         assert int(response["Retry-After"]) >= 1
         assert operator.get("/api/v1/matches").status_code == 200
+
+    def test_of_one_address_leave_places_for_others(self) -> None:
+        with held(*["192.0.2.1"] * body_gate.MOST_OF_ONE):
+            with pytest.raises(body_gate.Crowded):
+                gated(io.BytesIO(GOOD), "192.0.2.1").read()
+            assert gated(io.BytesIO(GOOD), "192.0.2.2").read() == GOOD
+
+    def test_are_told_of_once_a_minute_with_who_it_is(self, caplog: pytest.LogCaptureFixture) -> None:
+        with held("192.0.2.1", "192.0.2.1"):
+            for _ in range(3):
+                with pytest.raises(body_gate.Crowded):
+                    gated(io.BytesIO(GOOD), "192.0.2.1").read()
+        (line,) = [record for record in caplog.records if record.__dict__.get("action") == "bodies_stuck"]
+        assert line.__dict__["held_by"] == {"192.0.2.1": 2}
 
     def test_everybody_is_gated(self) -> None:
         seen: dict[str, Any] = {"wsgi.input": io.BytesIO(b"abc\nd")}

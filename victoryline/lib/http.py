@@ -6,7 +6,8 @@ Nothing here may import rest_framework.views: that module loads the classes name
 from __future__ import annotations
 
 import ipaddress
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest
 from django.utils.http import parse_etags
@@ -40,14 +41,18 @@ def has_etag(request: HttpRequest | Request, etag: str) -> bool:
 
 
 def client_address(request: HttpRequest | Request, trusted_proxies: int) -> str:
+    return address_in(request.META, trusted_proxies)
+
+
+def address_in(meta: Mapping[str, Any], trusted_proxies: int) -> str:
     """The caller's address as the outermost proxy that we trust saw it; an IPv6 caller is its /64.
 
     Whatever stands further left in X-Forwarded-For was written by the caller and counts for nothing. Without an address
     (a unix socket, rubbish in the header) everybody concerned shares one name, so forging a header gains nothing.
     """
-    direct = str(request.META.get("REMOTE_ADDR") or "")
+    direct = str(meta.get("REMOTE_ADDR") or "")
     if trusted_proxies:
-        hops = str(request.META.get("HTTP_X_FORWARDED_FOR") or "").split(",")
+        hops = str(meta.get("HTTP_X_FORWARDED_FOR") or "").split(",")
         if len(hops) >= trusted_proxies:
             return _normal(hops[-trusted_proxies]) or _normal(direct) or "unknown"
     return _normal(direct) or "unknown"
