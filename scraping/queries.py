@@ -94,6 +94,11 @@ def page_of_events(match_id: int, *, since: int, limit: int, since_sequence: int
     return found[:limit], len(found) > limit
 
 
+def newest_event(match_id: int) -> int:
+    """Its last row, served or not: whoever has a higher number has it from elsewhere. 0 if there is none."""
+    return MatchEvent.objects.filter(match=match_id).order_by("-pk").values_list("pk", flat=True).first() or 0
+
+
 def last_event_until(match_id: int, sequence: int) -> int:
     """The last row that was written when the match had this number or a lower one; 0 if there is none."""
     if not sequence:

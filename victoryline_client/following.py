@@ -142,7 +142,9 @@ class Follower:
             after = 0  # numbers of rows that are gone may have been given to others
         try:
             rows = self._rows(after, sequence)
-        except Gone as error:  # `after` is of a match that has become this one
+        except (Gone, Conflict) as error:  # `after` is of a match that has become this one, or of what was lost there
+            if isinstance(error, Conflict):
+                self._wait_for_the_server(error)
             logger.info("The feed begins anew: %s", error)
             after, rows = 0, self._rows(0, sequence)
         return self._become(

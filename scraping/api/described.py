@@ -109,12 +109,13 @@ EVENTS = _read(
     "Follow a match's events",
     "Balls, wickets, goals and corrections to them, in the order we learnt of them. An update or retraction is a row "
     "with the event_id of what it corrects. Under the number of a match that turned out to be another one only "
-    "`since=0` is answered, with the feed of that one; anything else is a 410 `delta-overflow`: begin anew.",
+    "`since=0` is answered, with the feed of that one; anything else is a 410 `delta-overflow`: begin anew. A number "
+    "that no row has come to yet is a 409, as in a delta.",
     documents.EventFeed,
     {"events": [examples.EVENT], "next_since": 9001, "has_more": False, "_metadata": examples.FULL_METADATA},
     tag="matches",
     parameters=[ID, EventParams],
-    problems=(history_problems.GONE,),
+    problems=(409, history_problems.GONE),
 )
 MATCH_INFO = _read(
     "read_match_info",

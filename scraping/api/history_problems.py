@@ -80,6 +80,16 @@ def ahead(match: Known, since: int) -> Conflict:
     )
 
 
+def ahead_in_feed(match: Known, since: int) -> Conflict:
+    """Rows that were given out and are not there: the database was restored, and what is new has other numbers."""
+    return Conflict(
+        f"No row of this match has a number as high as {since}. Ask again in a second; if it stays so, what you had "
+        "from us is lost here: begin anew with `since=0`.",
+        retry_after=1,
+        newest_sequence=match.sequence,
+    )
+
+
 def in_the_future() -> BadParameter:
     return BadParameter("as_of", "`as_of` is in the future. Leave it out for the match as it is now.")
 

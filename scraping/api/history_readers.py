@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from scraping import history, queries
-from scraping.api import answers
+from scraping.api import answers, history_problems
 from scraping.api.history_problems import Oldest
 from scraping.models import Snapshot
 from scraping.payloads import MatchState
@@ -94,6 +94,8 @@ def events(match: Known, *, since: int, since_sequence: int, limit: int) -> Feed
 
     def load() -> list[Any]:
         rows, more = queries.page_of_events(match.id, since=since, since_sequence=since_sequence, limit=limit)
+        if not rows and since and 0 < queries.newest_event(match.id) < since:
+            raise history_problems.ahead_in_feed(match, since)
         last = rows[-1].pk if rows else max(since, queries.last_event_until(match.id, since_sequence))
         return [[answers.event_row(row) for row in rows], more, last, match.sequence]
 

@@ -80,6 +80,8 @@ class MatchEventsView(FreshView):
         good_for = refuse_stale(freshness, asked.get("max_age"))
         if (asked["since"] or asked["since_sequence"]) and history_views.is_another(match, self.kwargs["match_id"]):
             raise history_problems.has_another_feed(match, self.kwargs["match_id"])
+        if asked["since_sequence"] > match.sequence:
+            raise history_problems.ahead(match, asked["since_sequence"])
         feed = history_readers.events(
             match, since=asked["since"], since_sequence=asked["since_sequence"], limit=asked["limit"]
         )

@@ -20,7 +20,7 @@ from tests.client.conftest import MakeClient
 from tests.factories import make_match, make_ref
 from tests.scraping.builders import ball, chasing, payload_of, read
 from victoryline_client import Answer, Change, Client, NotFound, Unauthorized, Unreachable
-from victoryline_client.following import follow
+from victoryline_client.following import TIMES_AHEAD, follow
 from victoryline_client.patience import LONGEST_LOOK
 
 pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=False)
@@ -250,6 +250,15 @@ class TestWhole:
         first = next(changes)
         Match.objects.update(sequence=first.sequence - 1)
         assert next(changes).sequence == first.sequence - 1
+
+    def test_a_place_in_a_feed_that_was_lost_is_given_up_in_the_end(
+        self, make_client: MakeClient, waits: list[float], play: Play
+    ) -> None:
+        play.bowl(2)
+        saved = rows_of(play.ref.match_id)[-1] + 1000
+        first = next(make_client().follow(play.ref.match_id, after=saved))
+        assert [row["id"] for row in first.events] == rows_of(play.ref.match_id)
+        assert len(waits) == TIMES_AHEAD - 1
 
     def test_its_feed_begins_anew_for_numbers_are_given_twice(self, client: Client, play: Play) -> None:
         play.bowl(2)
