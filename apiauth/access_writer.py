@@ -65,6 +65,11 @@ class AccessWriter:
         """For tests: the row alone, in the transaction of whoever asks."""
         attempts.insert([attempt])
 
+    def forget(self) -> None:
+        """For tests: what waits is nobody's."""
+        self._waiting.clear()
+        self._dropped_unreported = 0
+
     def flush(self) -> int:
         """Stores what waits and returns how many rows that were; keeps them while the database is away."""
         with self._flushing:

@@ -205,7 +205,7 @@ def issue_demo_key() -> str:
         for old in ApiKey.objects.filter(consumer__name=DEMO_CONSUMER, revoked_at__isnull=True):
             revoke(prefix=old.prefix, now=now)
         Consumer.objects.filter(name=DEMO_CONSUMER).update(is_active=True)
-        issued = issue(consumer_name=DEMO_CONSUMER, scopes=("read", "operate"), now=now)
+        issued = issue(consumer_name=DEMO_CONSUMER, scopes=SCOPES, now=now)
     return issued.text
 
 

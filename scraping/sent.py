@@ -6,11 +6,12 @@ The sender names the match by an id of its own, tells when it read what it sends
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, field_validator
+from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, ValidationInfo, field_validator
 
 from scraping import slots
 from scraping.payloads import (
@@ -138,6 +139,29 @@ class SentMatch(Frozen):
         if [one.number for one in innings] != list(range(1, len(innings) + 1)):
             raise ValueError("must be numbered 1, 2, 3 ... in the order in which they are played")
         return innings
+
+    @field_validator("teams")
+    @classmethod
+    def _are_two(cls, teams: Teams) -> Teams:
+        if teams.team_a.name.casefold() == teams.team_b.name.casefold():
+            raise ValueError("must be two: nobody plays against itself")
+        return teams
+
+    @field_validator("current_innings")
+    @classmethod
+    def _is_played(cls, number: int | None, info: ValidationInfo) -> int | None:
+        innings = info.data.get("innings")  # not there where it is wrong itself
+        if number is not None and innings and number > len(innings):
+            raise ValueError(f"must be one of `innings`, which end with {len(innings)}")
+        return number
+
+    @field_validator("events")
+    @classmethod
+    def _have_names_of_their_own(cls, events: tuple[SentEvent, ...]) -> tuple[SentEvent, ...]:
+        (often,) = Counter(one.id for one in events).most_common(1) or [("", 0)]
+        if often[1] > 1:
+            raise ValueError(f"must have an id of their own each, and {often[0]!r} is there {often[1]} times")
+        return events
 
     @field_validator("last_event")
     @classmethod

@@ -32,6 +32,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("needs PostgreSQL and Redis: make test ONLY=scaled")
 
 
+def pytest_unconfigure() -> None:
+    """Requests of tests without a database leave rows that the end of the process would try to write."""
+    from apiauth.access_writer import writer
+
+    writer.forget()
+
+
 @pytest.fixture(scope="session")
 def django_db_keepdb(request: pytest.FixtureRequest, django_db_modify_db_settings: None) -> bool:
     """pytest-django's question whether there is a database already: there is where a migrated one could be copied."""

@@ -117,6 +117,9 @@ BAD: list[tuple[Any, str]] = [
     (sent(status="over"), "status"),
     (sent(teams={"team_a": {"name": "India"}}), "teams.team_b"),
     (sent(teams={"team_a": {"name": " "}, "team_b": {"name": "B"}}), "teams.team_a.name"),
+    (sent(teams={"team_a": {"name": "India"}, "team_b": {"name": "INDIA "}}), "teams"),
+    (sent(current_innings=2), "current_innings"),
+    (sent(events=[ball(1), ball(2, id="1-1")]), "events"),
     (sent(runs=-1), "innings.0.runs"),
     (sent("91"), "innings.0.runs"),  # type: ignore[arg-type]
     (sent(overs="11"), "innings.0.overs"),

@@ -52,12 +52,6 @@ KINDS: dict[str, Kind] = {
         "The address exists, the method is not for it.",
         "Use one of the methods in the header `Allow`.",
     ),
-    "not-acceptable": Kind(
-        406,
-        "The wanted format is not offered",
-        "The answer can't be given in a format that your header `Accept` names.",
-        "Send `Accept: application/json`, or no such header.",
-    ),
     "conflict": Kind(
         409,
         "The present state does not allow this",
