@@ -78,9 +78,9 @@ def match_etag(match: Known) -> str:
     return f'"{_version(match)}"' if match.sequence else ""
 
 
-def list_etag(matches: Sequence[Known], next_cursor: str) -> str:
+def list_etag(matches: Sequence[Known], rest: str) -> str:
     parts = "|".join(map(_version, matches))
-    return f'"{hashlib.sha256(f"{parts}|{next_cursor}".encode()).hexdigest()[:32]}"'
+    return f'"{hashlib.sha256(f"{parts}|{rest}".encode()).hexdigest()[:32]}"'
 
 
 def _version(match: Known) -> str:
@@ -216,10 +216,23 @@ def conflict_row(conflict: Conflict) -> Body:
     }
 
 
-def list_metadata(matches: Sequence[Known], freshness: Freshness, now: datetime) -> Body:
+def without_silent_senders(found: Sequence[Known], max_age: int | None, now: datetime) -> tuple[Sequence[Known], int]:
+    """What is only sent to us, and older than the caller accepts, is left out; and how many were.
+
+    A sender who stops would otherwise keep every list from everybody who says `max_age`. Our own readings are our own
+    fault: a list of those is refused as a whole.
+    """
+    if max_age is None:
+        return found, 0
+    kept = [match for match in found if not (match.is_sent_in and match.freshness(now).is_older_than(max_age))]
+    return kept, len(found) - len(kept)
+
+
+def list_metadata(matches: Sequence[Known], freshness: Freshness, now: datetime, left_out: int = 0) -> Body:
     return {
         "generated_at": as_utc_iso(now),
         "count": len(matches),
+        "left_out": left_out,
         "state": freshness.state.value,
         "scraped_at": _time(freshness.scraped_at),
         "data_age_seconds": freshness.whole_age_seconds,

@@ -49,15 +49,16 @@ class LiveMatchesView(FreshView):
     def find(self, request: Request, reader: Reader) -> Answer:
         now, asked = timezone.now(), params.read(params.MaxAgeParams, request)
         live = MatchFilter(status=Status.LIVE, sport=Sport.CRICKET)
-        matches, _ = reader.page(live, before_id=None, limit=LIVE_LIMIT)
+        found, _ = reader.page(live, before_id=None, limit=LIVE_LIMIT)
+        matches, left_out = answers.without_silent_senders(found, asked.get("max_age"), now)
         oldest = answers.list_freshness(matches, now)
         good_for = refuse_stale(oldest, asked.get("max_age") if matches else None)
         freshness = answers.with_next_update(oldest, matches, now)
         return Answer(
             freshness=freshness,
             good_for=good_for,
-            etag=answers.list_etag(matches, ""),
+            etag=answers.list_etag(matches, f"{left_out}"),
             cache_seconds=answers.list_cache_seconds(matches),
             changed_at=answers.list_changed_at(matches),
-            body=lambda: rendering.info_list(matches, freshness, now),
+            body=lambda: rendering.info_list(matches, freshness, now, left_out=left_out),
         )

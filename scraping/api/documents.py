@@ -75,6 +75,7 @@ class MatchItem(Document):
 class ListMetadata(Document):
     generated_at: AwareDatetime
     count: int
+    left_out: int = Field(description="Sent in to us by somebody else, and older than your `max_age`.")
     state: DataState
     scraped_at: AwareDatetime | None
     data_age_seconds: int | None = Field(description="Of the oldest live match in the answer.")

@@ -33,6 +33,7 @@ FULL_METADATA = {**METADATA, "sequence": 212}
 LIST_METADATA = {
     "generated_at": "2025-11-22T15:23:50.300Z",
     "count": 1,
+    "left_out": 0,
     "state": "fresh",
     "scraped_at": "2025-11-22T15:23:47.120Z",
     "data_age_seconds": 3,

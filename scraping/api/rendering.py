@@ -19,8 +19,10 @@ def match_document(match: Known, freshness: Freshness, more: dict[str, Any]) -> 
     return _joined(state, {"_metadata": answers.full_metadata(match, freshness), **more})
 
 
-def match_list(matches: Sequence[Known], freshness: Freshness, now: datetime, *, next_page: str | None) -> bytes:
-    rest = {"next": next_page, "_metadata": answers.list_metadata(matches, freshness, now)}
+def match_list(
+    matches: Sequence[Known], freshness: Freshness, now: datetime, *, left_out: int, next_page: str | None
+) -> bytes:
+    rest = {"next": next_page, "_metadata": answers.list_metadata(matches, freshness, now, left_out)}
     return _listed([_item(match, now) for match in matches], rest)
 
 
@@ -29,8 +31,8 @@ def info_document(match: Known, freshness: Freshness) -> bytes:
     return _joined(state, {"_metadata": answers.metadata(match, freshness)})
 
 
-def info_list(matches: Sequence[Known], freshness: Freshness, now: datetime) -> bytes:
-    rest = {"_metadata": answers.list_metadata(matches, freshness, now)}
+def info_list(matches: Sequence[Known], freshness: Freshness, now: datetime, *, left_out: int) -> bytes:
+    rest = {"_metadata": answers.list_metadata(matches, freshness, now, left_out)}
     return _listed([info_document(match, match.freshness(now)) for match in matches], rest)
 
 

@@ -27,19 +27,20 @@ class MatchListView(LinkedView):
         now, asked = timezone.now(), params.read(params.ListParams, request)
         wanted = params.match_filter(asked)
         before = params.read_cursor(asked.get("cursor"), wanted)
-        matches, has_more = reader.page(wanted, before_id=before, limit=asked["limit"])
+        found, has_more = reader.page(wanted, before_id=before, limit=asked["limit"])
+        matches, left_out = answers.without_silent_senders(found, asked.get("max_age"), now)
         oldest = answers.list_freshness(matches, now)
         good_for = refuse_stale(oldest, asked.get("max_age") if matches else None)
         freshness = answers.with_next_update(oldest, matches, now)
-        cursor = params.make_cursor(matches[-1].id, wanted) if has_more else ""
+        cursor = params.make_cursor(found[-1].id, wanted) if has_more else ""
         next_page = self.link(first=address(request, cursor=None), next=cursor and address(request, cursor=cursor))
         return Answer(
             freshness=freshness,
             good_for=good_for,
-            etag=answers.list_etag(matches, cursor),
+            etag=answers.list_etag(matches, f"{cursor}|{left_out}"),
             cache_seconds=answers.list_cache_seconds(matches),
             changed_at=answers.list_changed_at(matches),
-            body=lambda: rendering.match_list(matches, freshness, now, next_page=next_page),
+            body=lambda: rendering.match_list(matches, freshness, now, left_out=left_out, next_page=next_page),
         )
 
 

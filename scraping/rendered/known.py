@@ -12,6 +12,7 @@ from django.conf import settings
 
 from scraping.freshness import Freshness, measure
 from scraping.models import Match, MatchLifecycle, MatchRef
+from scraping.models.source import PUSHED
 from scraping.payloads import Status
 
 FORMAT = 2  # of the stored document; what has another number is not read
@@ -110,6 +111,11 @@ class Known:
     def version(self) -> tuple[int, float]:
         """The higher, the newer."""
         return self.sequence, self.scraped_at.timestamp() if self.scraped_at else 0.0
+
+    @property
+    def is_sent_in(self) -> bool:
+        """Nobody reads it: it is known from what a consumer sends to us, and from nowhere else."""
+        return bool(self.refs) and all(ref.source == PUSHED for ref in self.refs)
 
     @property
     def paused_until(self) -> datetime | None:

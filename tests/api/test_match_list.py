@@ -9,6 +9,7 @@ from django.utils import timezone
 from requests.utils import parse_header_links
 
 from scraping.models import Match, MatchLifecycle
+from scraping.models.source import PUSHED
 from scraping.payloads import Sport, Team, Teams
 from tests.api_fixtures import Caller
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_scraper, make_snapshot, make_unread_match
@@ -242,6 +243,31 @@ class TestHeaders:
         assert response.json()["_metadata"]["next_update_in_seconds"] <= 30
         refused = caller.get(address, {"max_age": 60})
         assert (refused.status_code, int(refused["Retry-After"]) > 3600) == (503, True)
+
+    @pytest.mark.requirement("BX-1")
+    @pytest.mark.parametrize("address", [LIST, "/cricket-data/live-matches"])
+    def test_a_sender_who_stopped_keeps_no_list_from_anybody(self, caller: Caller, address: str) -> None:
+        now = timezone.now()
+        make_ref(make_match(now=now), now=now)
+        long_ago = now - timedelta(hours=1)
+        silent = make_ref(make_match(now=long_ago), source=PUSHED, now=long_ago)
+        told = caller.get(address)
+        assert (len(told.json()["matches"]), told.json()["_metadata"]["left_out"]) == (2, 0)
+        young = caller.get(address, {"max_age": 60})
+        assert (young.status_code, int(young["X-Data-Age-Seconds"]) < 60) == (200, True)
+        assert (len(young.json()["matches"]), young.json()["_metadata"]["left_out"]) == (1, 1)
+        assert young["ETag"] != told["ETag"]
+        make_ref(silent.match, now=long_ago)  # one that we read, too, is our own fault
+        assert caller.get(address, {"max_age": 60}).status_code == 503
+
+    def test_a_page_goes_on_behind_what_is_left_out(self, caller: Caller) -> None:
+        now, long_ago = timezone.now(), timezone.now() - timedelta(hours=1)
+        first = make_ref(make_match(now=now), now=now)
+        make_ref(make_match(now=long_ago), source=PUSHED, now=long_ago)
+        page = caller.get(LIST, {"max_age": 60, "limit": 1})
+        assert (ids(page), page.json()["_metadata"]["left_out"]) == ([], 1)
+        cursor = parse_qs(page.json()["next"].partition("?")[2])["cursor"][0]
+        assert ids(caller.get(LIST, {"max_age": 60, "limit": 1, "cursor": cursor})) == [first.match_id]
 
     def test_of_an_empty_list_say_unknown(self, caller: Caller) -> None:
         response = caller.get(LIST, {"max_age": 1})
