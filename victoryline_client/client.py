@@ -251,8 +251,8 @@ class Client:
     def _ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None, token: str) -> Raw:
         return self._connections.ask(method, target, {**HEADERS, **headers, "Authorization": f"Bearer {token}"}, body)
 
-    def _post_for_token(self, path: str, body: bytes) -> Raw:
-        return self._connections.ask("POST", path, {**HEADERS, **JSON}, body)
+    def _post_for_token(self, path: str, headers: Mapping[str, str]) -> Raw:
+        return self._connections.ask("POST", path, {**HEADERS, **headers}, b"")
 
 
 def _path(match_id: MatchId, *more: str | int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from victoryline_client.connection import Raw
 from victoryline_client.errors import PASSING, ClientError, Unreachable, problem_of
@@ -13,13 +13,15 @@ PATH = "/token/generate-token"
 RENEW_AT = 0.9  # of a token's life: a new one is asked for while the old one is still good
 TRY_AGAIN_SECONDS = 30.0
 
-Post = Callable[[str, bytes], Raw]
+Post = Callable[[str, Mapping[str, str]], Raw]  # with these headers, and no body that could get stuck on the way
 Clock = Callable[[], float]
 
 
 class Tokens:
     def __init__(self, api_key: str, post: Post, clock: Clock) -> None:
-        self._api_key, self._post, self._clock = api_key, post, clock
+        self._api_key, self._post, self._clock = api_key.strip(), post, clock  # files end with a line's end
+        if not (self._api_key.isascii() and self._api_key.isprintable()):
+            raise ValueError("The API key has characters that no key has: was something else pasted?")
         self._token = ""
         self._renew_at = self._ends_at = 0.0
         self._lock = threading.Lock()
@@ -50,7 +52,7 @@ class Tokens:
 
     def _fetch(self) -> None:
         asked_at = self._clock()
-        raw = self._post(PATH, json.dumps({"api_key": self._api_key}).encode())
+        raw = self._post(PATH, {"X-API-Key": self._api_key})
         if raw.status != 200:
             raise problem_of(raw.status, raw.headers, raw.body)
         try:

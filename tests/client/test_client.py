@@ -86,6 +86,14 @@ class TestToken:
         assert len(proxy.seen) == 1
         assert "wrongsecret" not in caplog.text + str(refused.value)
 
+    def test_a_key_from_a_file_may_end_with_its_line(self, make_client: MakeClient, key: str, ref: MatchRef) -> None:
+        assert make_client(key=f"{key}\n").match(ref.match_id).data["id"] == ref.match_id
+
+    @pytest.mark.parametrize("pasted", ["vl_0123\n456789ab.x", "vl_\u201cquoted\u201d"])
+    def test_what_is_no_key_is_told_at_once(self, make_client: MakeClient, pasted: str) -> None:
+        with pytest.raises(ValueError, match="no key has"):
+            make_client(key=pasted)
+
     def test_a_revoked_key_is_unauthorized(self, client: Client, ref: MatchRef) -> None:
         client.match(ref.match_id)
         keys.revoke(prefix=ApiKey.objects.get().prefix, now=timezone.now())
