@@ -314,4 +314,5 @@ def _time(moment: datetime | None) -> str | None:
 
 
 def _tenths(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 1)
+    """Upwards, as the header has it in whole seconds: whoever waits so long does not come too early."""
+    return None if seconds is None else math.ceil(seconds * 10) / 10

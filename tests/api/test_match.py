@@ -9,7 +9,10 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 from django.utils.http import http_date
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
+from scraping.api import answers
 from scraping.api.base import refuse_stale
 from scraping.freshness import DataState, Freshness
 from scraping.models import EventAction, Match, MatchLifecycle
@@ -204,6 +207,19 @@ def test_every_answer_with_match_data_keeps_the_contract(caller: Caller, place: 
     assert (refused.status_code, refused.json()["code"]) == (503, "too-stale")
     assert int(refused["Retry-After"]) >= 1
     assert int(refused["X-Data-Age-Seconds"]) >= age
+
+
+@pytest.mark.requirement("BX-2")
+@settings(deadline=None)
+@given(st.floats(min_value=0, max_value=100_000))
+@example(2.03)
+@example(2.0)
+def test_header_and_body_agree_when_the_next_update_is(seconds: float) -> None:
+    told = Freshness(state=DataState.FRESH, scraped_at=None, age_seconds=None, next_update_in=seconds)
+    header = answers.headers(told, etag="", cache_seconds=1)["X-Next-Update-In"]
+    body = answers.item_freshness(told)["next_update_in"]
+    assert body >= seconds
+    assert int(header) == max(1, math.ceil(body))
 
 
 @pytest.mark.requirement("BX-1")
