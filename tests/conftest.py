@@ -17,9 +17,14 @@ HAS_REDIS = bool(os.environ.get("REDIS_URL"))
 def pytest_configure() -> None:
     """Real password hashes take half a second each, by design; tests check logins, not hashes.
 
-    SQLite gets a file: in memory, threads would share the database by table locks, which wait for nobody.
+    SQLite gets a file: in memory, threads would share the database by table locks, which wait for nobody. Examples have
+    no stopwatch: on a slow day the first of them takes longer than hypothesis likes.
     """
+    import hypothesis
     from django.conf import settings
+
+    hypothesis.settings.register_profile("patient", deadline=None)
+    hypothesis.settings.load_profile("patient")
 
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     if not HAS_POSTGRES:

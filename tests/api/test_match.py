@@ -9,7 +9,7 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 from django.utils.http import http_date
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scraping.api import answers
@@ -210,7 +210,6 @@ def test_every_answer_with_match_data_keeps_the_contract(caller: Caller, place: 
 
 
 @pytest.mark.requirement("BX-2")
-@settings(deadline=None)
 @given(st.floats(min_value=0, max_value=100_000))
 @example(2.03)
 @example(2.0)

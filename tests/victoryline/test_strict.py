@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rest_framework import serializers
 
@@ -25,7 +25,6 @@ def is_taken(text: str) -> bool:
     return True
 
 
-@settings(deadline=None)
 @given(st.one_of(st.text(max_size=6), st.text(SPACES, max_size=4)).filter(lambda text: ECMA_ALONE not in text))
 @example("\x00")
 @example("a\x00")
