@@ -8,7 +8,7 @@ known is a 503.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -101,6 +101,30 @@ class FreshView(ApiView):
             return self.find(request, FromBoard() if board.is_in_step else LastKnown())
         except NotKnown as error:
             raise StoreAway.now(f"What you ask for ({error}) is not among what we know without it. ") from error
+
+
+def list_answer(
+    found: Sequence[Known],
+    max_age: int | None,
+    now: datetime,
+    *,
+    mark: str,
+    body: Callable[[Sequence[Known], Freshness, int], bytes],
+) -> Answer:
+    """Of a list, as every list is judged. `mark` is what else tells it apart; `body` is given what is left of it, its
+    freshness, and how many were left out. Raises TooStale."""
+    matches, left_out = answers.without_silent_senders(found, max_age, now)
+    oldest = answers.list_freshness(matches, now)
+    good_for = refuse_stale(oldest, max_age if matches else None)
+    freshness = answers.with_next_update(oldest, matches, now)
+    return Answer(
+        freshness=freshness,
+        good_for=good_for,
+        etag=answers.list_etag(matches, f"{mark}|{left_out}"),
+        cache_seconds=answers.list_cache_seconds(matches),
+        changed_at=answers.list_changed_at(matches),
+        body=lambda: body(matches, freshness, left_out),
+    )
 
 
 def _nothing_new(headers: dict[str, str]) -> HttpResponse:

@@ -9,7 +9,7 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 
 from scraping.api import answers, params, rendering
-from scraping.api.base import Answer, FreshView, known_or_404, refuse_stale
+from scraping.api.base import Answer, FreshView, known_or_404, list_answer, refuse_stale
 from scraping.api.described import LIVE_MATCHES, MATCH_INFO
 from scraping.api.readers import Reader
 from scraping.payloads import Sport, Status
@@ -50,15 +50,10 @@ class LiveMatchesView(FreshView):
         now, asked = timezone.now(), params.read(params.MaxAgeParams, request)
         live = MatchFilter(status=Status.LIVE, sport=Sport.CRICKET)
         found, _ = reader.page(live, before_id=None, limit=LIVE_LIMIT)
-        matches, left_out = answers.without_silent_senders(found, asked.get("max_age"), now)
-        oldest = answers.list_freshness(matches, now)
-        good_for = refuse_stale(oldest, asked.get("max_age") if matches else None)
-        freshness = answers.with_next_update(oldest, matches, now)
-        return Answer(
-            freshness=freshness,
-            good_for=good_for,
-            etag=answers.list_etag(matches, f"{left_out}"),
-            cache_seconds=answers.list_cache_seconds(matches),
-            changed_at=answers.list_changed_at(matches),
-            body=lambda: rendering.info_list(matches, freshness, now, left_out=left_out),
+        return list_answer(
+            found,
+            asked.get("max_age"),
+            now,
+            mark="",
+            body=lambda matches, freshness, left_out: rendering.info_list(matches, freshness, now, left_out=left_out),
         )

@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from scraping.api import answers, history_problems, history_readers, history_views, params, readers, rendering
-from scraping.api.base import Answer, FreshView, known_or_404, refuse_stale
+from scraping.api.base import Answer, FreshView, known_or_404, list_answer, refuse_stale
 from scraping.api.described import EVENTS, MATCH, MATCHES
 from scraping.api.linking import LinkedView, address
 from scraping.api.readers import Reader
@@ -28,19 +28,16 @@ class MatchListView(LinkedView):
         wanted = params.match_filter(asked)
         before = params.read_cursor(asked.get("cursor"), wanted)
         found, has_more = reader.page(wanted, before_id=before, limit=asked["limit"])
-        matches, left_out = answers.without_silent_senders(found, asked.get("max_age"), now)
-        oldest = answers.list_freshness(matches, now)
-        good_for = refuse_stale(oldest, asked.get("max_age") if matches else None)
-        freshness = answers.with_next_update(oldest, matches, now)
         cursor = params.make_cursor(found[-1].id, wanted) if has_more else ""
         next_page = self.link(first=address(request, cursor=None), next=cursor and address(request, cursor=cursor))
-        return Answer(
-            freshness=freshness,
-            good_for=good_for,
-            etag=answers.list_etag(matches, f"{cursor}|{left_out}"),
-            cache_seconds=answers.list_cache_seconds(matches),
-            changed_at=answers.list_changed_at(matches),
-            body=lambda: rendering.match_list(matches, freshness, now, left_out=left_out, next_page=next_page),
+        return list_answer(
+            found,
+            asked.get("max_age"),
+            now,
+            mark=cursor,
+            body=lambda matches, freshness, left_out: rendering.match_list(
+                matches, freshness, now, left_out=left_out, next_page=next_page
+            ),
         )
 
 
