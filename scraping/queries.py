@@ -96,14 +96,17 @@ def page_of_events(match_id: int, *, since: int, limit: int, since_sequence: int
 
 def newest_event(match_id: int) -> int:
     """Its last row, served or not: whoever has a higher number has it from elsewhere. 0 if there is none."""
-    return MatchEvent.objects.filter(match=match_id).order_by("-pk").values_list("pk", flat=True).first() or 0
+    return _last_of(MatchEvent.objects.filter(match=match_id))
 
 
 def last_event_until(match_id: int, sequence: int) -> int:
     """The last row that was written when the match had this number or a lower one; 0 if there is none."""
     if not sequence:
         return 0
-    rows = MatchEvent.objects.filter(match=match_id, is_served=True, sequence__lte=sequence)
+    return _last_of(MatchEvent.objects.filter(match=match_id, is_served=True, sequence__lte=sequence))
+
+
+def _last_of(rows: QuerySet[MatchEvent]) -> int:
     return rows.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 

@@ -17,16 +17,12 @@ from scraping.api import submission_params
 from scraping.api.submission_described import SUBMISSION, SUBMIT
 from scraping.models import Submission
 from scraping.submissions import Sender
-from victoryline.lib.problems import ApiProblem, Conflict
+from victoryline.lib.problems import Conflict, Unavailable
 from victoryline.lib.times import as_utc_iso
 from victoryline.lib.views import ApiView
 
 NO_STORE = {"Cache-Control": "no-store"}
 OFF_SECONDS = 300
-
-
-class SwitchedOff(ApiProblem):
-    status_code = 503
 
 
 class SubmitView(ApiView):
@@ -43,7 +39,7 @@ class SubmitView(ApiView):
         except submissions.KeyReused as reuse:
             raise Conflict(f"{reuse}.", submission_id=str(reuse.submission.submission_id)) from reuse
         except submissions.SwitchedOff as refusal:
-            raise SwitchedOff(f"{refusal}.", retry_after=OFF_SECONDS) from refusal
+            raise Unavailable(f"{refusal}.", retry_after=OFF_SECONDS) from refusal
         found = [_document(request, one) for one in accepted.submissions]
         return Response(
             {"submissions": found} if asked.is_batch else found[0],
