@@ -85,6 +85,9 @@ class Server:
         if self.process is None:
             return
         self.resume()
+        children: list[psutil.Process] = []
+        with suppress(psutil.NoSuchProcess):  # it has ended by itself
+            children = self._tree()[1:]
         with suppress(ProcessLookupError):
             self.process.send_signal(number)
         try:
@@ -93,14 +96,20 @@ class Server:
             signal_group(self.process.pid, signal.SIGKILL)
             self.process.wait()
             self.process = None
+            # A killed PostgreSQL's backends see that a moment later; until then nobody else may have its data.
+            psutil.wait_procs(children, timeout=20)
 
     def _signal_all(self, number: int) -> None:
         """PostgreSQL's backends lead groups of their own, so the whole tree is walked."""
-        assert self.process is not None
         with suppress(psutil.NoSuchProcess):
-            first = psutil.Process(self.process.pid)
-            for process in (first, *first.children(recursive=True)):
+            for process in self._tree():
                 process.send_signal(number)
+
+    def _tree(self) -> list[psutil.Process]:
+        """The server's process and those that it has started."""
+        assert self.process is not None
+        first = psutil.Process(self.process.pid)
+        return [first, *first.children(recursive=True)]
 
     def _wait(self, condition: Callable[[], bool], seconds: float) -> None:
         deadline = time.monotonic() + seconds
