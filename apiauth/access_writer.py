@@ -16,7 +16,7 @@ import time
 from collections import deque
 from multiprocessing import util as multiprocessing_util
 
-from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db import DatabaseError, connection, transaction
 from prometheus_client import Counter
 
 from apiauth import access_leftovers, attempts
@@ -66,8 +66,9 @@ class AccessWriter:
         attempts.insert([attempt])
 
     def forget(self) -> None:
-        """For tests: what waits is nobody's."""
+        """For tests: what waits is nobody's, nor what others left behind."""
         self._waiting.clear()
+        self._has_taken_up = True
         self._dropped_unreported = 0
 
     def flush(self) -> int:
@@ -170,12 +171,16 @@ class AccessWriter:
             if presence.database.is_away() or (self._has_taken_up and not self._waiting):
                 continue
             try:
-                close_old_connections()
-                self.take_up()
-                self.flush()
-                close_old_connections()
+                self._write_what_waits()
             except Exception:
                 logger.exception("Access log could not be written", extra={"action": "access_log_failed"})
+
+    def _write_what_waits(self) -> None:
+        try:
+            self.take_up()
+            self.flush()
+        finally:
+            connection.close()  # back into the pool: the next row may be long in coming
 
     def take_up(self) -> None:
         """Once a process: what others had to leave behind. While the database is away it is left where it is."""

@@ -1,5 +1,6 @@
 """Fixtures that all tests share."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_unconfigure() -> None:
     """Requests of tests without a database leave rows that the end of the process would try to write."""
+    _forget_attempts()
+
+
+def _forget_attempts() -> None:
     from apiauth.access_writer import writer
 
     writer.forget()
@@ -51,9 +56,17 @@ def django_db_keepdb(request: pytest.FixtureRequest, django_db_modify_db_setting
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> None:
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """The test database, and nobody at it when it is dropped.
+
+    A connection whose thread ended is closed by the garbage collector, whenever that comes; the access log's thread
+    would open one for the rows of tests that had no database.
+    """
     if not HAS_POSTGRES:
         migrated.keep(_test_database())
+    yield
+    _forget_attempts()
+    gc.collect()
 
 
 def _test_database() -> Path:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from django.db import DatabaseError, InterfaceError, close_old_connections, connection
+from django.db import DatabaseError, InterfaceError, connection
 from django.utils import timezone
 
 from scraping import journal, replay
@@ -164,12 +164,13 @@ class OutageKeeper(threading.Thread):
     def _count_workers(self) -> None:
         """How many share the matches: in an outage each polls so many times more slowly, all together as before."""
         try:
-            close_old_connections()
             since = timezone.now() - timedelta(seconds=WORKER_IS_LIVE_SECONDS)
             live = Worker.objects.filter(heartbeat_at__gt=since, stopped_at__isnull=True).count()
             self._workers = max(1, live)
         except (DatabaseError, InterfaceError) as error:
             self.lost(error)
+        finally:
+            connection.close()  # back into the pool: this thread asks once in a while, and may end without asking again
 
     def _poll_due(self) -> None:
         if self._pool is None:

@@ -448,6 +448,25 @@ class TestThread:
         while not AccessLog.objects.exists():
             assert timezone.now() < deadline
 
+    @pytest.mark.django_db(transaction=True)
+    def test_gives_its_connection_back_even_when_it_stumbles(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def stumble(_: object) -> None:
+            assert AccessLog.objects.count() == 0
+            raise ValueError("stumbled")
+
+        writer = AccessWriter()
+        writer.forget()
+        writer._waiting.append(ONE)
+        monkeypatch.setattr(attempts, "store", stumble)
+
+        def turn() -> bool:
+            with pytest.raises(ValueError, match="stumbled"):
+                writer._write_what_waits()
+            return connection.connection is None
+
+        with ThreadPoolExecutor(1) as another:
+            assert another.submit(turn).result()
+
 
 class TestRetention:
     def test_removes_what_is_older_than_30_days(self) -> None:

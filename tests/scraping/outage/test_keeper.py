@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -264,6 +265,16 @@ class TestThreads:
         wait_for(lambda: not keeper.is_away, seconds=10, what="the end of the outage")
         assert Match.objects.get().payload["innings"][1]["runs"] == 104
         keeper.stop()
+
+    def test_no_connection_is_held_between_two_looks(self, make: Callable[..., Engine]) -> None:
+        keeper = keeper_of(make())
+
+        def look() -> bool:
+            keeper._between_outages()
+            return connection.connection is None
+
+        with ThreadPoolExecutor(1) as another:
+            assert another.submit(look).result()
 
 
 def _match(ref: MatchRef) -> HeldMatch:
