@@ -6,9 +6,13 @@ class ScrapingConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from scraping import checks  # noqa: F401  (registers them)
+        from scraping import (
+            checks,  # noqa: F401  (registers them)
+            plain_text,
+        )
         from scraping.rendered import absent, follower, publisher
 
+        plain_text.connect()
         publisher.connect()
         absent.connect()
         follower.connect()

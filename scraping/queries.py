@@ -15,6 +15,7 @@ from django.db.models import Count, Max, OuterRef, Prefetch, Q, QuerySet, Subque
 from scraping.freshness import Freshness, measure
 from scraping.models import Conflict, Lineup, Match, MatchEvent, MatchLifecycle, MatchRef, Scraper, Snapshot
 from scraping.payloads import Status
+from scraping.plain_text import Plain, plain
 
 MAX_ID = 2**63 - 1
 MOST_CONFLICTS = 200
@@ -195,9 +196,12 @@ def _filtered(wanted: MatchFilter) -> QuerySet[Match]:
     if wanted.source:
         rows = rows.filter(pk__in=MatchRef.objects.filter(source__key=wanted.source).values("match"))
     if wanted.team:
-        rows = rows.filter(Q(team_a__icontains=wanted.team) | Q(team_b__icontains=wanted.team))
+        named, part = rows.alias(plain_a=Plain("team_a"), plain_b=Plain("team_b")), plain(wanted.team)
+        rows = named.filter(Q(plain_a__contains=part) | Q(plain_b__contains=part))
     if wanted.series:  # as it was read: what a list of matches told of one that nobody has read yet is not shown either
-        rows = rows.filter(series__icontains=wanted.series, sequence__gt=0)
+        rows = rows.alias(plain_series=Plain("series")).filter(
+            plain_series__contains=plain(wanted.series), sequence__gt=0
+        )
     times = {
         "start_time__gte": wanted.start_from,
         "start_time__lt": wanted.start_to,

@@ -2,10 +2,12 @@
 
 import gc
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from tests import migrated
 from tests.servers import PostgresServer, RedisServer
@@ -87,6 +89,16 @@ def own_stadium() -> Iterator[StadiumProcess]:
     """A stadium for one test that breaks it."""
     with StadiumProcess() as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real Chromium for pages of ours. Its tests may make rows: in the thread that Playwright's loop runs in."""
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield started
+        started.close()
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ MAX_AGE_SECONDS = 86_400
 PAGE, MAX_PAGE = 50, 100
 MAX_SEQUENCE = 2**31 - 1  # what the column holds
 STATUSES = tuple(word.value for word in Status)
+ANY_SPELLING = "Accents and capitals don't matter."
 INCLUDES = ("provenance", "provisional")
 # A change bears the time at which it began to be written, and shows a moment later. Whoever asks for what has changed
 # since the last answer must get also what was being written then.
@@ -92,8 +93,10 @@ class ListParams(MaxAgeParams):
     lifecycle = serializers.ChoiceField(
         required=False, choices=MatchLifecycle.values, help_text="Archived matches are listed only when asked for."
     )
-    series = serializers.CharField(required=False, max_length=120, help_text="A part of the name of its series.")
-    team = serializers.CharField(required=False, max_length=120, help_text="A part of a team's name.")
+    series = serializers.CharField(
+        required=False, max_length=120, help_text=f"A part of the name of its series. {ANY_SPELLING}"
+    )
+    team = serializers.CharField(required=False, max_length=120, help_text=f"A part of a team's name. {ANY_SPELLING}")
     date = serializers.DateField(required=False, help_text="Only matches that start on this day (UTC).")
     start_from = serializers.DateTimeField(required=False, help_text="Only matches that start then or later.")
     start_to = serializers.DateTimeField(required=False, help_text="Only matches that start before then.")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from scraping.models import MatchLifecycle
+from scraping.plain_text import plain
 from scraping.queries import SERIES_LENGTH, MatchFilter
 from scraping.rendered import pages, shared
 from scraping.rendered.absent import absent
@@ -60,7 +61,7 @@ def is_wanted(known: Known, wanted: MatchFilter) -> bool:
 
 
 def _has_part(name: str, part: str) -> bool:
-    return part.casefold() in name.casefold()
+    return plain(part) in plain(name)
 
 
 def _series(known: Known) -> str:

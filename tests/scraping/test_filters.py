@@ -24,8 +24,8 @@ WORDS: dict[str, tuple[Any, ...]] = {
     "sport": ("cricket", "football"),
     "source": ("crex", "sofascore", "nowhere"),
     "lifecycle": ("COMPLETED", "PAUSED", "ARCHIVED"),
-    "series": ("india TOUR", "Série", "very very", "long series", "%", "_", "\\"),
-    "team": ("aust", "Österreich", "100% n", "l"),
+    "series": ("india TOUR", "Série", "SERIE a", "very very", "long series", "%", "_", "\\"),
+    "team": ("aust", "Österreich", "OSTERREICH", "o\u0308sterreich", "ﬁ", "100% n", "l"),
     "start_from": (NOW - timedelta(hours=2), NOW),
     "start_to": (NOW - timedelta(hours=2), NOW - timedelta(hours=1), NOW + timedelta(days=9)),
     "updated_since": (NOW, NOW + timedelta(seconds=1)),
@@ -80,6 +80,9 @@ def test_memory_finds_what_the_database_finds(known: list[Known]) -> None:
         (MatchFilter(series="long series"), 0),  # beyond the column's end, in memory as well
         (MatchFilter(series="India tour"), 1),  # of what nobody has read yet no series is shown
         (MatchFilter(series="Série"), 1),
+        (MatchFilter(series="serie"), 1),
+        (MatchFilter(team="osterreich"), 1),
+        (MatchFilter(team="ÖSTERREICH"), 1),
         (MatchFilter(series="%"), 0),
         (MatchFilter(status="completed,abandoned"), 2),
         (MatchFilter(start_from=NOW, start_to=NOW + timedelta(seconds=1)), 2),

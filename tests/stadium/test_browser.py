@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from .test_server import ask, stadium
 
@@ -18,14 +17,6 @@ pytestmark = pytest.mark.slow
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     with stadium(tmp_path_factory.mktemp("stadium"), "--pace", "60") as (_, number):
         yield number
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
