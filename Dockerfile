@@ -35,4 +35,4 @@ EXPOSE 8000 9090
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/health/live', timeout=2)"]
 ENTRYPOINT ["tini", "--"]
-CMD ["python", "-m", "granian", "--interface", "wsgi", "victoryline.wsgi:application", "--host", "0.0.0.0", "--port", "8000", "--workers", "2", "--blocking-threads", "8"]
+CMD ["python", "-m", "granian", "--interface", "wsgi", "victoryline.wsgi:application", "--host", "0.0.0.0", "--port", "8000", "--workers", "2", "--blocking-threads", "8", "--workers-kill-timeout", "5"]

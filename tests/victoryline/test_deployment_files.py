@@ -1,11 +1,13 @@
 """Dockerfile and docker-compose.yml, checked as files: no Docker engine is needed to see what they promise."""
 
+import json
 import re
 
 import pytest
 import yaml
 
 from apiauth import access_leftovers
+from victoryline import embedded
 from victoryline.env import PROJECT_ROOT, Config, load
 from victoryline.lib.variables import table
 
@@ -34,6 +36,12 @@ class TestDockerfile:
     def test_checks_its_health_and_collects_static_files(self):
         assert "HEALTHCHECK" in DOCKERFILE
         assert "collectstatic" in DOCKERFILE
+
+    def test_serves_with_the_options_of_make_run(self):
+        command = json.loads(re.search(r"^CMD (.*)$", DOCKERFILE, re.MULTILINE)[1])
+        ours = embedded.web_command(load({}))
+        for option in ("--interface", "--blocking-threads", "--workers-kill-timeout"):
+            assert command[command.index(option) + 1] == ours[ours.index(option) + 1], option
 
     def test_sets_no_secret(self):
         secrets = [name for name, variable in table(Config).items() if variable.secret]
