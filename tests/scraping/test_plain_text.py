@@ -16,7 +16,7 @@ NAMES = {
     "Đà Nẵng": "đa nang",  # a letter of its own, not one with a mark
     "Łódź": "łodz",
     "o\u0308sterreich": "osterreich",
-    "ＦＣ Ｔｏｋｙｏ": "fc tokyo",
+    "\uff26\uff23 Tokyo": "fc tokyo",
     "Динамо": "динамо",
     "100% _Nepal_ \\": "100% _nepal_ \\",
     "": "",
