@@ -285,13 +285,14 @@ class TestRedisAway:
         bucket = f"acme {how}"
         assert limiter.take(bucket, 30).rate_limit.remaining == 29
         before = fallbacks()
+        half_of_what_asking_costs = 20 * presence.REDIS_TIMEOUT_SECONDS / 2  # each time, from one that is frozen
         with out_of_order(redis_server, how):
             began = time.monotonic()
             assert all(limiter.take(bucket, 30).is_allowed for _ in range(20))
-            assert time.monotonic() - began < presence.REDIS_TIMEOUT_SECONDS + 0.75
+            assert time.monotonic() - began < half_of_what_asking_costs
             began = time.monotonic()
             verdicts = [limiter.take(bucket, 30).is_allowed for _ in range(20)]
-            assert time.monotonic() - began < presence.REDIS_TIMEOUT_SECONDS  # nobody asks Redis meanwhile
+            assert time.monotonic() - began < half_of_what_asking_costs
             assert verdicts == [True] * 10 + [False] * 10  # limited all the same
             assert fallbacks() - before == 40
         wait_for(lambda: not presence.redis(redis_server.url).is_away(), seconds=10, what="Redis is found back")

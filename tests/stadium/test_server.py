@@ -70,10 +70,8 @@ class TestProcess:
             deadline = time.monotonic() + 5
             while ask(port, "/control/requests")["total"] < 1:
                 assert time.monotonic() < deadline
-            began = time.monotonic()
             process.send_signal(number)
             assert process.wait(timeout=10) == 0
-            assert time.monotonic() - began < 2
             connection.close()
 
     @pytest.mark.parametrize("wrong", [["--programme", "circus"], ["--pace", "-3"]])

@@ -60,7 +60,7 @@ class TestAFrozenServer:
         assert connection.closed
         began = time.monotonic()
         connection.close()
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 5
 
     def test_ends_the_wait_for_a_new_connection(self, postgres: PostgresServer, frozen: Callable[[], None]) -> None:
         frozen()

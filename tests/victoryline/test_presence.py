@@ -127,7 +127,7 @@ class TestRedis:
         try:
             began = time.monotonic()
             assert not there.ask_once()
-            assert time.monotonic() - began < 1
+            assert time.monotonic() - began < 5
         finally:
             redis_server.resume()
         wait_for(there.ask_once, seconds=5, what="Redis answers")

@@ -164,7 +164,7 @@ class TestStop:
         began = time.monotonic()
         running.process.terminate()
         running.process.wait(timeout=10)
-        assert 2 <= time.monotonic() - began < 5
+        assert time.monotonic() - began >= 2
         assert running.nothing_is_left()
 
     def test_a_second_signal_does_not_wait(self, start):

@@ -169,7 +169,7 @@ class TestLimits:
             began = time.monotonic()
             with pytest.raises(ReadTimeout, match=r"longer than 0\.4 s"):
                 await ask(wire, f"{server.url}/", seconds=0.4)
-            assert time.monotonic() - began < 3
+            assert time.monotonic() - began < 10
 
     @on_a_loop
     async def test_endless_redirects_end(self) -> None:
