@@ -7,6 +7,7 @@ corrected: after its end a match is read once more as a whole.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -17,8 +18,12 @@ from django.db.models import QuerySet
 
 from scraping import queries
 from scraping.models import Match, MatchLifecycle, MatchRef
+from scraping.rendered import pages
 from scraping.rendered.board import Board
 from scraping.rendered.known import Known, KnownRef
+from scraping.rendered.memory import memory
+
+logger = logging.getLogger(__name__)
 
 HELD_AT_MOST = 5_000
 AT_ONCE = 500
@@ -66,11 +71,29 @@ def take(board: Board, match_ids: Sequence[int]) -> None:
         some, read_at = match_ids[start : start + AT_ONCE], board.now()
         rows = [row for row in queries.known_matches(ids=some) if not row.merged_into_id]
         held = [row for row in rows if row.lifecycle != MatchLifecycle.ARCHIVED]
-        for row in held:
-            board.put(Known.of(row), read_at=read_at)
+        went_back = [row.pk for row in held if _puts_back(board, Known.of(row), read_at)]
+        if went_back:
+            _forget_the_future(went_back)
         gone = set(some) - {row.pk for row in held}
         if gone:
             board.drop(gone)
+
+
+def _puts_back(board: Board, known: Known, read_at: float) -> bool:
+    """Take it. True: the database has gone back behind what is held."""
+    held = board.get(known.id)
+    return board.put(known, read_at=read_at) and held is not None and held.sequence > known.sequence
+
+
+def _forget_the_future(match_ids: Sequence[int]) -> None:
+    """A database that was restored gives its numbers out again, for other states: nothing kept by them is true."""
+    pages.forget()
+    memory.clear()
+    logger.warning(
+        "The database has gone back in %d matches, as after a restore; what was remembered is forgotten",
+        len(match_ids),
+        extra={"action": "store_went_back", "match_ids": list(match_ids[:20])},
+    )
 
 
 def has_moved(last: int | None) -> tuple[bool, int | None]:

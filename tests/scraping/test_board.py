@@ -16,7 +16,7 @@ from redis.exceptions import OutOfMemoryError
 
 from scraping import lifecycle, queries
 from scraping.models import Match, MatchLifecycle, MatchRef, Source
-from scraping.rendered import channel, looking
+from scraping.rendered import channel, looking, pages
 from scraping.rendered.board import IN_STEP_SECONDS, Board
 from scraping.rendered.channel import Word
 from scraping.rendered.follower import LOOK_SECONDS, QUICK_SECONDS, Follower, Hearing
@@ -226,6 +226,20 @@ class TestLooking:
         assert (looking.look_at_hot if is_hot else looking.look)(held) == 1
         assert held.get(ref.match_id) == known_of(ref.match)
         assert (looking.look_at_hot if is_hot else looking.look)(held) == 0
+
+    def test_what_was_remembered_ends_with_a_restore(self, caplog: pytest.LogCaptureFixture) -> None:
+        """Numbers are given out again, for other states."""
+        ref, held = make_ref(make_match(sequence=9)), Board()
+        looking.look(held)
+        pages.read("q", 9, lambda: ["before"], what="x")
+        Match.objects.update(sequence=10)
+        looking.look(held)
+        assert pages.read("q", 9, lambda: ["after"], what="x") == ["before"]
+        Match.objects.update(sequence=8)
+        looking.look(held)
+        assert held.get(ref.match_id).sequence == 8
+        assert pages.read("q", 9, lambda: ["after"], what="x") == ["after"]
+        assert [line.action for line in caplog.records if hasattr(line, "action")] == ["store_went_back"]
 
     def test_a_quick_look_sees_what_is_corrected_after_the_end(self) -> None:
         ref, held = make_ref(make_match(status="completed", lifecycle=MatchLifecycle.COMPLETED)), Board()
