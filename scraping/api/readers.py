@@ -46,6 +46,8 @@ class FromDatabase:
             return None
         known = Known.of(row)
         memory.remember(known)
+        if name.isdigit() and int(name) != known.id:
+            memory.remember_old_number(name, known.id)
         return known
 
     def page(self, wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Known], bool]:

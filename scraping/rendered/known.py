@@ -70,6 +70,7 @@ class Known:
     data_source: str
     payload: dict[str, Any] = field(repr=False)
     refs: tuple[KnownRef, ...]  # the most trusted source first
+    merged_into: int | None = None  # the match that it turned out to be
     # What answers have made of it, kept as long as it is: none of it depends on the clock. (orjson leaves "_" out.)
     _texts: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -101,6 +102,7 @@ class Known:
             data_source=getattr(match, "data_source", None) or "scraper",
             payload=match.payload,
             refs=tuple(map(KnownRef.of, match.refs.all())) if refs is None else refs,
+            merged_into=match.merged_into_id,
         )
 
     @property

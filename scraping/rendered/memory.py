@@ -92,6 +92,10 @@ class MatchMemory:
         if len(self._seen) > MAX_ENTRIES:
             self._seen.popitem(last=False)
 
+    def remember_old_number(self, name: str, match_id: int) -> None:
+        """The match that once had this number is a part of another one."""
+        self.store.put(("name", name), str(match_id).encode())
+
     def match(self, match_id: int) -> Known | None:
         text = self.store.get(("match", match_id))
         return None if text is None else decode(text)

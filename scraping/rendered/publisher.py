@@ -26,7 +26,7 @@ from scraping.models import Match, MatchRef
 from scraping.rendered import channel, shared
 from scraping.rendered.channel import Word
 from scraping.rendered.known import Known, KnownRef
-from scraping.signals import match_paused, match_resumed, match_updated
+from scraping.signals import match_paused, match_resumed, match_updated, matches_joined
 
 logger = logging.getLogger(__name__)
 
@@ -211,7 +211,14 @@ def _note_reading(sender: object, match_id: int, ref: MatchRef | None = None, **
         transaction.on_commit(partial(publisher.note, match_id, ref), robust=True)
 
 
+def _note_joining(sender: object, match_id: int, gone_id: int, **_: object) -> None:
+    """A person joins them in a web process, where no publisher runs; and no sweep finds what is archived."""
+    if not publisher.is_running and shared.is_shared():
+        transaction.on_commit(lambda: shared.put(_read([match_id, gone_id])), robust=True)
+
+
 def connect() -> None:
     """Listen to what is committed; called once, when the app is ready."""
     for signal in (match_updated, match_paused, match_resumed):
         signal.connect(_note_reading, sender=Match, dispatch_uid="scraping.rendered.publisher")
+    matches_joined.connect(_note_joining, sender=Match, dispatch_uid="scraping.rendered.publisher")

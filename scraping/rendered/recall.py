@@ -27,10 +27,13 @@ class _Everything:
 
 def match(name: str) -> Known:
     """By its number or its name at a source, with "cache" as its source; raises NotKnown."""
-    match_id = int(name) if name.isascii() and name.isdigit() and len(name) < 19 else _id_of(name)
+    match_id = _id_of(name)
     if match_id is None:
         raise NotKnown(f"match {name[:100]}")
-    return replace(_newest(match_id, shared.match(match_id)), data_source="cache")
+    known = _newest(match_id, shared.match(match_id))
+    while known.merged_into is not None:
+        known = _newest(known.merged_into, shared.match(known.merged_into))
+    return replace(known, data_source="cache")
 
 
 def page(wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Known], bool]:
@@ -93,6 +96,8 @@ def _id_of(name: str) -> int | None:
     own = memory.id_of(name)
     if own is not None:
         return own
+    if name.isascii() and name.isdigit() and len(name) < 19:
+        return int(name)
     index = shared.index()
     return index.names.get(name) if index else None
 

@@ -106,6 +106,16 @@ class TestMatch:
         with away():
             assert caller.get(f"/cricket-data/match-info/{match.pk}").status_code == 404
 
+    def test_that_became_another_one_is_still_that_one(self, caller: Caller, away: Away) -> None:
+        keep, gone = read_ago(1), make_match(now=timezone.now())
+        address = f"/api/v1/matches/{gone.pk}"
+        caller.get(address)
+        Match.objects.filter(pk=gone.pk).update(merged_into=keep)
+        caller.get(address)
+        with away():
+            assert caller.get(address).json()["id"] == keep.pk
+            assert caller.get(f"{address}/delta", {"since": 1}).status_code == 410
+
     def test_bad_parameters_are_still_the_callers_mistake(self, caller: Caller, away: Away) -> None:
         caller.get("/api/v1/matches")
         with away():

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 from django.core.cache import cache
 
-from scraping import lifecycle, queries, unchanged
+from scraping import joining, lifecycle, queries, unchanged
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.queries import MatchFilter
 from scraping.rendered import publisher as publisher_module
@@ -250,6 +250,19 @@ class TestPublished:
         matches, has_more = recall.page(MatchFilter(sport="cricket"), before_id=refs[2].match_id, limit=1)
         assert ([each.id for each in matches], has_more) == ([refs[0].match_id], False)
         assert recall.match(refs[1].key).id == refs[1].match_id
+
+    def test_what_became_another_match_leads_there(self) -> None:
+        matches = [make_match() for _ in range(3)]
+        keep, gone, last = (
+            make_ref(match, source=source, payload=match.payload)
+            for match, source in zip(matches, ("crex", "other", "third"), strict=True)
+        )
+        Publisher().sweep()
+        memory.remember(read(gone.match))  # as it was
+        joining.join(keep.match_id, gone.match_id, actor="ann", now=NOW)
+        assert recall.match(str(gone.match_id)).id == recall.match(gone.key).id == keep.match_id
+        joining.join(last.match_id, keep.match_id, actor="ann", now=NOW)
+        assert recall.match(str(gone.match_id)).id == last.match_id
 
     def test_a_list_with_a_hole_is_no_list(self) -> None:
         ref = make_ref()
