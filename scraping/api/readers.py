@@ -67,7 +67,7 @@ class FromBoard:
 
     def match(self, name: str) -> Known | None:
         match_id = board.id_of(name)
-        known = None if match_id is None else board.get(match_id)
+        known = None if match_id is None else self._held(match_id)
         if known is None:
             known = self._beside(name)
         return _as_cached(known) if self._is_away and known is not None else known
@@ -82,10 +82,13 @@ class FromBoard:
         some = found[:limit]
         return [_as_cached(each) for each in some] if self._is_away else some, len(found) > limit
 
+    def _held(self, match_id: int) -> Known | None:
+        return board.held(match_id) if self._is_away else board.get(match_id)
+
     def _beside(self, name: str) -> Known | None:
         """What it has become may be on the board, and go on there."""
         known = board.aside(name) or self._asked(name)
-        return None if known is None else board.get(known.id) or known
+        return None if known is None else self._held(known.id) or known
 
     def _asked(self, name: str) -> Known | None:
         known = self._behind().match(name)

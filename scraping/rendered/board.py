@@ -58,6 +58,10 @@ class Board:
         """None also for one that is known to have changed, until we have it: whoever wants it now asks the database."""
         return None if match_id in self._expected else self._known.get(match_id)
 
+    def held(self, match_id: int) -> Known | None:
+        """Also one that is known to have changed: while nobody can look it up, this is what is known last."""
+        return self._known.get(match_id)
+
     def holds(self, match_id: int) -> bool:
         return match_id in self._known
 

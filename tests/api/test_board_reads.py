@@ -155,6 +155,17 @@ class TestReads:
             assert (answer.status_code, answer["X-Data-Source"], queries) == (200, "cache", []), place
         assert caller.get(f"/api/v1/matches/{match.pk}").json()["_metadata"]["source"] == "cache"
 
+    def test_go_on_where_it_went_away_before_what_was_done_could_be_looked_up(
+        self, caller: Caller, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        match = live_match()
+        caller.get("/api/v1/usage")  # its key is known
+        monkeypatch.setattr(presence.database, "is_away", lambda: True)
+        board.expect([match.pk])
+        for name in (match.pk, match.refs.get().key):
+            answer = caller.get(f"/api/v1/matches/{name}")
+            assert (answer.status_code, answer["X-Data-Source"]) == (200, "cache")
+
     def test_grow_old_by_the_second(self, caller: Caller) -> None:
         match = live_match()
         long_ago = timezone.now() - timedelta(seconds=77)
