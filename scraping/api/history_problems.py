@@ -37,6 +37,16 @@ def too_old(match: Known, oldest: Oldest) -> TooOld:
     )
 
 
+def counts_its_own(match: Known, name: str) -> TooOld:
+    """The state that had this number under the old one is another than the one that has it here."""
+    return TooOld(
+        f"Match {name} turned out to be match {match.id}, which counts its own states. Ask for one of those, "
+        f"/api/v1/matches/{match.id}/snapshots, or read the match as it is: /api/v1/matches/{match.id}.",
+        match_id=match.id,
+        newest_sequence=match.sequence,
+    )
+
+
 def overflow(match: Known, since: int, oldest: Oldest) -> DeltaOverflow:
     return DeltaOverflow(
         f"The match as it was at {since} is gone. {_kept_words(oldest)} Read the match whole, "

@@ -101,7 +101,7 @@ class MatchSnapshotView(FreshView):
     def find(self, request: Request, reader: Reader) -> Answer:
         params.read(params.MaxAgeParams, request)  # what was is never too old; misspelled parameters are refused
         match = known_or_404(self.kwargs["match_id"], reader)
-        row = _at(match, self.kwargs["sequence"])
+        row = _at(match, self.kwargs["sequence"], self.kwargs["match_id"])
         if row["sequence"] != self.kwargs["sequence"]:
             raise history_problems.too_old(match, readers.oldest(match))
         now, was = timezone.now(), readers.as_it_was(match, row)
@@ -115,13 +115,16 @@ class MatchSnapshotView(FreshView):
         )
 
 
-def past(match: Known, asked: dict[str, Any], *, now: datetime) -> Answer:
-    """The match as it was at a time (`as_of`) or with a number (`sequence`). Such an answer won't change any more."""
+def past(match: Known, asked: dict[str, Any], *, name: str, now: datetime) -> Answer:
+    """The match as it was at a time (`as_of`) or with a number (`sequence`). Such an answer won't change any more.
+
+    `name`: what it was asked for by.
+    """
     _refuse_what_has_no_past(asked)
     moment: datetime | None = asked.get("as_of")
     if moment is not None and moment > now:
         raise history_problems.in_the_future()
-    row = _at(match, asked["sequence"]) if moment is None else _at_time(match, moment)
+    row = _at(match, asked["sequence"], name) if moment is None else _at_time(match, moment)
     was = readers.as_it_was(match, row)
     freshness = _freshness_then(was, now)
     more = {"provenance": row["provenance"]} if asked.get("include") else {}
@@ -150,7 +153,9 @@ def _refuse_what_has_no_past(asked: dict[str, Any]) -> None:
         )
 
 
-def _at(match: Known, sequence: int) -> dict[str, Any]:
+def _at(match: Known, sequence: int, name: str) -> dict[str, Any]:
+    if is_another(match, name):
+        raise history_problems.counts_its_own(match, name)
     if sequence > match.sequence or not sequence:
         raise history_problems.not_yet(match, sequence)
     try:

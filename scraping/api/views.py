@@ -50,7 +50,7 @@ class MatchView(FreshView):
         asked = params.read(params.MatchParams, request)
         match = known_or_404(self.kwargs["match_id"], reader)
         if {"as_of", "sequence"} & asked.keys():
-            return history_views.past(match, asked, now=timezone.now())
+            return history_views.past(match, asked, name=self.kwargs["match_id"], now=timezone.now())
         freshness = match.freshness(timezone.now())
         good_for = refuse_stale(freshness, asked.get("max_age"))
         more = _included(match, asked.get("include", ""))

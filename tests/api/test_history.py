@@ -199,6 +199,14 @@ class TestDelta:
         assert len(short.caller.get(f"/api/v1/matches/{gone.pk}/events").json()["events"]) == 4
         assert short.get("/events", **place).status_code == 200
 
+    @pytest.mark.parametrize("rest", ["?sequence=2", "/snapshots/2"])
+    def test_so_do_its_numbers_which_stand_for_other_states_there(self, short: Past, rest: str) -> None:
+        gone = make_match(sequence=2, merged_into_id=short.ref.match_id)
+        response = short.caller.get(f"/api/v1/matches/{gone.pk}{rest}")
+        problem = response.json()
+        assert (response.status_code, problem["code"], problem["match_id"]) == (410, "too-old", short.ref.match_id)
+        assert short.caller.get(f"/api/v1/matches/{short.ref.match_id}{rest}").status_code == 200
+
     def test_has_the_freshness_of_the_match_and_takes_max_age(self, short: Past) -> None:
         response = short.get("/delta", since=4)
         assert response["X-Data-Freshness"] == short.documents[4]["_metadata"]["scraped_at"]
