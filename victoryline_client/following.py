@@ -123,7 +123,7 @@ class Follower:
         document = {**self._document, **changed, "sequence": int(told["to_sequence"])}
         rows = [row for row in told.get("events") or () if row["id"] > self._after]
         if told.get("has_more"):
-            rows = self._rows(self._after, document["sequence"])
+            rows = self._rows(self._match_id, self._after, document["sequence"])
         return self._become(document, answer.freshness, rows, after=self._after, changed=changed)
 
     def _whole(self) -> Change:
@@ -131,7 +131,7 @@ class Follower:
         answer = self._client.match(self._match_id, patience=ONCE)
         before = self._document or {}
         document = {name: value for name, value in answer.data.items() if name not in ABOUT_THE_ANSWER}
-        after, sequence = self._after, int(document["sequence"])
+        after, sequence, name = self._after, int(document["sequence"]), self._name_of(document)
         if before and document["id"] != before["id"]:
             logger.info("Match %s is match %s by now: its feed begins anew", before["id"], document["id"])
             after = 0
@@ -140,13 +140,16 @@ class Follower:
                 raise _behind(f"the match is at {sequence}, and was at {self._sequence}.")
             logger.info("Match %s has another history by now: its feed begins anew", document["id"])
             after = 0  # numbers of rows that are gone may have been given to others
+        if name != self._match_id:
+            after = 0
         try:
-            rows = self._rows(after, sequence)
+            rows = self._rows(name, after, sequence)
         except (Gone, Conflict) as error:  # `after` is of a match that has become this one, or of what was lost there
             if isinstance(error, Conflict):
                 self._wait_for_the_server(error)
             logger.info("The feed begins anew: %s", error)
-            after, rows = 0, self._rows(0, sequence)
+            after, rows = 0, self._rows(name, 0, sequence)
+        self._match_id = name
         return self._become(
             document,
             answer.freshness,
@@ -181,12 +184,18 @@ class Follower:
             is_whole=is_whole,
         )
 
-    def _rows(self, since: int, sequence: int) -> list[Document]:
+    def _name_of(self, document: Document) -> int | str:
+        """What to ask for it by from now on. The old number of a match that became another one is good for the whole of
+        that one, and for nothing after it (410): neither for a change nor for a second page of its feed."""
+        is_old = str(self._match_id).isdecimal() and int(self._match_id) != document["id"]
+        return int(document["id"]) if is_old else self._match_id
+
+    def _rows(self, name: int | str, since: int, sequence: int) -> list[Document]:
         """The rest of the feed, as of this sequence at least: a process that is a moment behind lacks rows which no
         later delta would bring."""
         rows: list[Document] = []
         while True:
-            page = self._client.events(self._match_id, since, limit=EVENT_PAGE, patience=ONCE).data
+            page = self._client.events(name, since, limit=EVENT_PAGE, patience=ONCE).data
             if page["_metadata"]["sequence"] < sequence:
                 raise _behind(f"the feed is at {page['_metadata']['sequence']}, the match at {sequence}.")
             rows += page["events"]

@@ -20,7 +20,7 @@ from tests.client.conftest import MakeClient
 from tests.factories import make_match, make_ref
 from tests.scraping.builders import ball, chasing, payload_of, read
 from victoryline_client import Answer, Change, Client, NotFound, Unauthorized, Unreachable
-from victoryline_client.following import TIMES_AHEAD, follow
+from victoryline_client.following import EVENT_PAGE, TIMES_AHEAD, follow
 from victoryline_client.patience import LONGEST_LOOK
 
 pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=False)
@@ -197,6 +197,23 @@ class TestWhole:
         assert (change.is_whole, change.document["id"]) == (True, keep)
         assert change.document == document_of(client, keep)
         assert [row["id"] for row in change.events] == rows_of(keep)
+
+    @pytest.mark.parametrize("number", [int, str])
+    def test_what_it_became_is_told_once_too(
+        self, client: Client, play: Play, number: Callable[[int], int | str]
+    ) -> None:
+        other = Play(make_ref(make_match(now=timezone.now()), source="espn"))
+        other.bowl(EVENT_PAGE)  # and one before: two pages
+        keep, gone = other.ref.match_id, play.ref.match_id
+
+        def join() -> None:
+            joining.join(keep, gone, actor="me", now=timezone.now())
+
+        changes = client.follow(number(gone), sleep=steps(join, play.bowl))
+        next(changes)
+        whole, step = next(changes), next(changes)
+        assert (whole.is_whole, step.is_whole, len(step.events)) == (True, False, 1)
+        assert [row["id"] for row in (*whole.events, *step.events)] == rows_of(keep)
 
     def test_who_was_away_meanwhile_begins_its_feed_anew(self, client: Client, play: Play) -> None:
         """What both matches told has another id there: nothing is doubled or lost for who forgets what it had."""
