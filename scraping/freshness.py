@@ -68,10 +68,12 @@ def measure(
     now: datetime,
     stale_after: float,
     frozen_at: datetime | None = None,
+    next_read_at: datetime | None = None,
 ) -> Freshness:
     """`paused_until` is None for a match that isn't paused. A clock that ran backwards makes no age negative.
 
     One that has not begun is read seldom, as it was planned: it is stale when it is late by `stale_after`.
+    `next_read_at`: when that is later than `next_poll_at`, for nobody may read it as it was planned.
     `frozen_at`: when all had been tried to hear of it, in vain; what was heard since is not frozen.
     """
     age = None if scraped_at is None else max(0.0, (now - scraped_at).total_seconds())
@@ -82,7 +84,7 @@ def measure(
         age_seconds=age,
         stale_after=stale_after + _planned(status, scraped_at, next_poll_at),
     )
-    next_at = None if state == DataState.FINAL else (paused_until or next_poll_at)
+    next_at = None if state == DataState.FINAL else (paused_until or next_read_at or next_poll_at)
     wait = None if next_at is None else max(0.0, (next_at - now).total_seconds())
     return Freshness(state=state, scraped_at=scraped_at, age_seconds=age, next_update_in=wait)
 

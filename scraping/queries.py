@@ -10,16 +10,28 @@ from operator import or_
 from typing import Any, Literal
 
 from django.conf import settings
-from django.db.models import Count, Max, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import Case, Count, F, Max, OuterRef, Prefetch, Q, QuerySet, Subquery, When
 
 from scraping.freshness import Freshness, measure
-from scraping.models import Conflict, Lineup, Match, MatchEvent, MatchLifecycle, MatchRef, Scraper, Snapshot
+from scraping.models import (
+    BreakerState,
+    Conflict,
+    Lineup,
+    Match,
+    MatchEvent,
+    MatchLifecycle,
+    MatchRef,
+    Scraper,
+    Snapshot,
+)
 from scraping.payloads import Status
 from scraping.plain_text import Plain, plain
 
 MAX_ID = 2**63 - 1
 MOST_CONFLICTS = 200
 SERIES_LENGTH = 200  # of the column
+# Of a reference: nobody reads it before, however late it is, for the breaker of its source is open.
+HELD_UNTIL = Case(When(source__breaker__state=BreakerState.OPEN, then=F("source__breaker__open_until")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +195,7 @@ def _refs() -> Prefetch[Literal["refs"]]:
 
 def _refs_with_scrapers() -> QuerySet[MatchRef]:
     newest = Scraper.objects.filter(ref=OuterRef("pk")).order_by("-start_time").values("scraper_id")[:1]
-    refs = MatchRef.objects.select_related("source").annotate(scraper_id=Subquery(newest))
+    refs = MatchRef.objects.select_related("source").annotate(scraper_id=Subquery(newest), held_until=HELD_UNTIL)
     return refs.defer("payload").order_by("-source__precedence_weight", "pk")
 
 

@@ -18,6 +18,8 @@ from scraping.payloads import Status
 FORMAT = 2  # of the stored document; what has another number is not read
 TIMES = ("start_time", "scraped_at", "changed_at", "pause_until", "frozen_at")
 
+REF_TIMES = ("next_poll_at", "held_until")
+
 
 class NotKnown(Exception):  # noqa: N818 - reads as what it says at every `except`
     """Nothing is known that would answer this."""
@@ -25,12 +27,19 @@ class NotKnown(Exception):  # noqa: N818 - reads as what it says at every `excep
 
 @dataclass(frozen=True, kw_only=True)
 class KnownRef:
-    """The match at one source. `next_poll_at` is None where it isn't read."""
+    """The match at one source. `next_poll_at` is None where it isn't read; `held_until`: it is not read before."""
 
     source: str
     event_id: str
     next_poll_at: datetime | None
     scraper_id: str | None
+    held_until: datetime | None = None
+
+    @property
+    def next_read_at(self) -> datetime | None:
+        if self.next_poll_at is None or self.held_until is None:
+            return self.next_poll_at
+        return max(self.next_poll_at, self.held_until)
 
     @property
     def key(self) -> str:
@@ -41,13 +50,14 @@ class KnownRef:
 
     @classmethod
     def of(cls, ref: MatchRef) -> KnownRef:
-        """Of a row with its source and, where it was asked for, the annotation `scraper_id`."""
+        """Of a row with its source and, where they were asked for, the annotations `scraper_id` and `held_until`."""
         scraper_id = getattr(ref, "scraper_id", None)
         return cls(
             source=ref.source.key,
             event_id=ref.source_event_id,
             next_poll_at=ref.planned_at,
             scraper_id=None if scraper_id is None else str(scraper_id),
+            held_until=getattr(ref, "held_until", None),
         )
 
 
@@ -127,12 +137,18 @@ class Known:
     def next_poll_at(self) -> datetime | None:
         return min((ref.next_poll_at for ref in self.refs if ref.next_poll_at is not None), default=None)
 
+    @property
+    def next_read_at(self) -> datetime | None:
+        """When it was planned, or as soon as a source may be asked again."""
+        return min((at for ref in self.refs if (at := ref.next_read_at) is not None), default=None)
+
     def freshness(self, now: datetime) -> Freshness:
         return measure(
             status=Status(self.status),
             scraped_at=self.scraped_at,
             paused_until=self.paused_until,
             next_poll_at=self.next_poll_at,
+            next_read_at=self.next_read_at,
             now=now,
             stale_after=settings.CONFIG.staleness_threshold_seconds,
             frozen_at=self.frozen_at,
@@ -156,7 +172,7 @@ def decode(text: bytes) -> Known | None:
 def from_plain(plain: dict[str, Any]) -> Known:
     """Of what JSON made of one; raises KeyError, TypeError or ValueError for anything else."""
     times = {name: _time(plain[name]) for name in TIMES}
-    refs = tuple(KnownRef(**{**ref, "next_poll_at": _time(ref["next_poll_at"])}) for ref in plain["refs"])
+    refs = tuple(KnownRef(**{**ref, **{name: _time(ref.get(name)) for name in REF_TIMES}}) for ref in plain["refs"])
     return Known(**{**plain, **times, "refs": refs})
 
 

@@ -33,7 +33,7 @@ COLUMNS = (
     "frozen_at", "start_time",
 )  # fmt: skip
 Mark = tuple[Any, ...]
-Plan = tuple[str, str, datetime | None]
+Plan = tuple[str, str, datetime | None, datetime | None]
 
 
 def look(board: Board) -> int:
@@ -132,10 +132,13 @@ def _renew(board: Board, scraped_at: dict[int, datetime], read_at: float) -> Non
 
 def _take_plans(board: Board) -> int:
     """Plans and names change without a reading: a failed one moves the next, a source turns out to have it, too."""
-    columns = ("match_id", "source__key", "source_event_id", "next_poll_at", "is_watched", "source__is_enabled")
+    columns = (
+        *("match_id", "source__key", "source_event_id", "held_until"),
+        *("next_poll_at", "is_watched", "source__is_enabled"),
+    )
     read_at, planned = board.now(), dict[int, set[Plan]]()
-    for match_id, source, event_id, at, is_watched, is_enabled in _refs_of_watched().values_list(*columns):
-        planned.setdefault(match_id, set()).add((source, event_id, at if is_watched and is_enabled else None))
+    for match_id, source, event_id, held, at, is_watched, is_enabled in _refs_of_watched().values_list(*columns):
+        planned.setdefault(match_id, set()).add((source, event_id, held, at if is_watched and is_enabled else None))
     stale = [each.id for each in board.newest_first() if planned.get(each.id, set()) != _plans_of(each)]
     refs = _refs_of(stale)
     for match_id in stale:
@@ -146,11 +149,12 @@ def _take_plans(board: Board) -> int:
 
 
 def _refs_of_watched() -> QuerySet[MatchRef]:
-    return MatchRef.objects.filter(match__in=Match.objects.watched().filter(merged_into=None).values("pk"))
+    refs = MatchRef.objects.annotate(held_until=queries.HELD_UNTIL)
+    return refs.filter(match__in=Match.objects.watched().filter(merged_into=None).values("pk"))
 
 
 def _plans_of(known: Known) -> set[Plan]:
-    return {(ref.source, ref.event_id, ref.next_poll_at) for ref in known.refs}
+    return {(ref.source, ref.event_id, ref.held_until, ref.next_poll_at) for ref in known.refs}
 
 
 def _refs_of(match_ids: Iterable[int]) -> dict[int, tuple[KnownRef, ...]]:

@@ -131,7 +131,7 @@ class Publisher:
         if place is None:
             refs.append(mine)
         else:
-            refs[place] = replace(refs[place], next_poll_at=mine.next_poll_at)
+            refs[place] = replace(refs[place], next_poll_at=mine.next_poll_at, held_until=None)
         if "payload" in ref.match.get_deferred_fields():
             return self._younger(ref.match, tuple(refs))
         if hasattr(ref.match, "data_source"):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scraping.api import answers
 from scraping.api.base import refuse_stale
 from scraping.freshness import DataState, Freshness
-from scraping.models import EventAction, Match, MatchLifecycle
+from scraping.models import Breaker, BreakerState, EventAction, Match, MatchLifecycle
 from tests.api_fixtures import Caller
 from tests.factories import (
     cricket_state,
@@ -146,6 +146,21 @@ class TestHeaders:
         match = read_ago(60)
         match.refs.update(next_poll_at=timezone.now() - timedelta(seconds=5))
         assert caller.get(path(match))["X-Next-Update-In"] == "1"
+
+    @pytest.mark.both
+    def test_a_source_that_is_left_alone_is_not_promised_in_a_second(self, caller: Caller) -> None:
+        match, now = read_ago(400), timezone.now()
+        Breaker.objects.create(
+            name="crex",
+            source=match.refs.get().source,
+            state=BreakerState.OPEN,
+            open_until=now + timedelta(minutes=15),
+            last_state_change=now,
+        )
+        for address in (path(match), "/api/v1/matches"):
+            answer = caller.get(address)
+            assert (answer["X-Data-State"], 890 <= int(answer["X-Next-Update-In"]) <= 900) == ("stale", True)
+            assert 890 <= int(caller.get(address, {"max_age": 60})["Retry-After"]) <= 900
 
     @pytest.mark.requirement("BX-1")
     def test_of_a_refusal_for_age_tell_the_age(self, caller: Caller) -> None:

@@ -15,7 +15,7 @@ from redis import Redis
 from redis.exceptions import OutOfMemoryError
 
 from scraping import lifecycle, queries
-from scraping.models import Match, MatchLifecycle, MatchRef, Source
+from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef, Source
 from scraping.rendered import channel, looking, pages
 from scraping.rendered.board import IN_STEP_SECONDS, Board
 from scraping.rendered.channel import Word
@@ -255,6 +255,19 @@ class TestLooking:
             MatchRef.objects.filter(pk=ref.pk).update(**change)
             assert looking.look(held) == 1
             assert held.get(ref.match_id) == known_of(ref.match)
+
+    def test_sees_that_the_breaker_of_a_source_opens_and_closes(self) -> None:
+        board, ref, until = Board(), make_ref(), NOW + timedelta(minutes=15)
+        looking.look(board)
+        breaker = Breaker.objects.create(
+            name="crex", source=ref.source, state=BreakerState.OPEN, open_until=until, last_state_change=NOW
+        )
+        looking.look(board)
+        assert board.get(ref.match_id).next_read_at == until
+        assert board.get(ref.match_id).next_poll_at == ref.next_poll_at
+        Breaker.objects.filter(pk=breaker.pk).update(state=BreakerState.HALF_OPEN)
+        looking.look(board)
+        assert board.get(ref.match_id).next_read_at == ref.next_poll_at
 
     @pytest.mark.requirement("BX-2")
     def test_sees_that_a_source_is_switched_off(self) -> None:
