@@ -16,6 +16,7 @@ from scraping.rendered.known import Known, NotKnown
 from scraping.rendered.memory import memory
 
 RENEWED_SECONDS = 1.0
+LONGEST_WAY = 5  # from one match to what it became; what was published at different times might lead in a circle
 RENEWED_FACTOR = 10  # at most a tenth of the time goes into renewing
 
 
@@ -31,7 +32,9 @@ def match(name: str) -> Known:
     if match_id is None:
         raise NotKnown(f"match {name[:100]}")
     known = _newest(match_id, shared.match(match_id))
-    while known.merged_into is not None:
+    for _ in range(LONGEST_WAY):
+        if known.merged_into is None:
+            break
         known = _newest(known.merged_into, shared.match(known.merged_into))
     return replace(known, data_source="cache")
 
