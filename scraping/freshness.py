@@ -84,9 +84,14 @@ def measure(
         age_seconds=age,
         stale_after=stale_after + _planned(status, scraped_at, next_poll_at),
     )
-    next_at = None if state == DataState.FINAL else (paused_until or next_read_at or next_poll_at)
+    next_at = None if state == DataState.FINAL else after_pause(next_read_at or next_poll_at, paused_until)
     wait = None if next_at is None else max(0.0, (next_at - now).total_seconds())
     return Freshness(state=state, scraped_at=scraped_at, age_seconds=age, next_update_in=wait)
+
+
+def after_pause(planned: datetime | None, paused_until: datetime | None) -> datetime | None:
+    """When it is read again; None where nobody reads it, paused or not."""
+    return planned if planned is None or paused_until is None else max(planned, paused_until)
 
 
 def _planned(status: Status, scraped_at: datetime | None, next_poll_at: datetime | None) -> float:

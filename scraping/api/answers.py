@@ -255,7 +255,7 @@ def list_freshness(matches: Sequence[Known], now: datetime) -> Freshness:
 def with_next_update(oldest: Freshness, matches: Sequence[Known], now: datetime) -> Freshness:
     """A list has news when any of its matches is read again: one that is paused till tomorrow is no reason to wait."""
     going_on = (match for match in matches if match.status in {Status.LIVE, Status.UPCOMING})
-    planned = [at for match in going_on if (at := match.paused_until or match.next_read_at) is not None]
+    planned = [at for match in going_on if (at := match.next_update_at) is not None]
     wait = max(0.0, (min(planned) - now).total_seconds()) if planned else None
     return replace(oldest, next_update_in=wait)
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from django.conf import settings
 
-from scraping.freshness import Freshness, measure
+from scraping.freshness import Freshness, after_pause, measure
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.models.source import PUSHED
 from scraping.payloads import Status
@@ -139,8 +139,12 @@ class Known:
 
     @property
     def next_read_at(self) -> datetime | None:
-        """When it was planned, or as soon as a source may be asked again."""
+        """When it was planned, or as soon as a source may be asked again; were it not paused."""
         return min((at for ref in self.refs if (at := ref.next_read_at) is not None), default=None)
+
+    @property
+    def next_update_at(self) -> datetime | None:
+        return after_pause(self.next_read_at, self.paused_until)
 
     def freshness(self, now: datetime) -> Freshness:
         return measure(

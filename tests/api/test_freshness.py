@@ -87,6 +87,7 @@ class TestMeasure:
         assert freshness(due=2.5).next_update_in == 2.5
         assert freshness(due=-4).next_update_in == 0
         assert freshness(paused_for=60).next_update_in == 60
+        assert freshness(paused_for=60, due=90).next_update_in == 90
         assert freshness(status=Status.COMPLETED).next_update_in is None
 
 

@@ -142,6 +142,12 @@ class TestHeaders:
         assert response["X-Data-State"] == "paused"
         assert 90 <= int(response["X-Next-Update-In"]) <= 100
 
+    def test_of_a_paused_match_that_nobody_reads_any_more_promise_nothing(self, caller: Caller) -> None:
+        match = read_ago(5, lifecycle=MatchLifecycle.PAUSED, pause_until=timezone.now() + timedelta(seconds=100))
+        match.refs.update(is_watched=False, next_poll_at=None)
+        for address in (path(match), "/api/v1/matches"):
+            assert "X-Next-Update-In" not in caller.get(address)
+
     def test_never_invite_to_ask_without_a_pause(self, caller: Caller) -> None:
         match = read_ago(60)
         match.refs.update(next_poll_at=timezone.now() - timedelta(seconds=5))
