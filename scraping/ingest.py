@@ -30,9 +30,9 @@ from scraping import (
     takeovers,
 )
 from scraping.events import EventChanges
-from scraping.models import Match, MatchLifecycle, MatchRef, Snapshot
+from scraping.models import Match, MatchLifecycle, MatchRef, ScrapeTask, Snapshot, TaskState
 from scraping.names import NO_ALIASES, Aliases
-from scraping.payloads import Event, Payload, Phase, Status, checksum_of
+from scraping.payloads import Event, Payload, Phase, Resource, Status, checksum_of
 from scraping.reconcile import Reconciled, delta, reconcile, tells_other_play
 from scraping.resilience.interval import COMPLETED_SECONDS, Pace
 from scraping.resilience.turns import is_silent_turn, is_turn
@@ -42,6 +42,7 @@ from victoryline.lib.crash import crash_point
 logger = logging.getLogger(__name__)
 
 MAX_LATENCY_MS = 2**31 - 1  # what the column holds
+VAIN_LOOKS, VAIN_LOOKS_WITHIN = 5, timedelta(minutes=3)  # after which a source is believed to lack what it numbered
 # fmt: off
 SCRAPED_COLUMNS = (
     "sport", "title", "status", "phase", "start_time", "team_a", "team_b", "series", "sequence", "checksum", "payload",
@@ -154,7 +155,8 @@ def replay(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> Ev
 def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventChanges:
     """Write events without a state: older pages of the source's list, read to fill a gap.
 
-    Where the source has nothing that fills it, what is missing stays missing, and is not asked for again.
+    Where the source has had nothing that fills it for a while, what is missing stays missing, and is not asked for
+    again (but with the whole match, at its next turn). Not at once: the source may be listing only half of what it has.
     """
     ref = _locked(ref_id)
     match = ref.match
@@ -162,7 +164,7 @@ def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventCh
         ref, found, are_complete=False, sequence=match.sequence + 1, now=now, others=_other_refs(ref)
     )
     events.advance(ref, found)
-    if ref.has_gap and not changes.added:
+    if ref.has_gap and not changes.added and _was_looked_at_often(ref, now):
         ref.events_through = max(ref.events_through, events.highest(found, default=ref.events_seen))
     ref.save(update_fields=("events_seen", "events_through"))
     crash_point("fill.ref")
@@ -175,6 +177,14 @@ def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventCh
         _write_snapshot(match, ref, _scraper_id(ref), attempt, before=match.payload)
         _announce_after_commit(match, is_changed=True, ref=ref)
     return changes
+
+
+def _was_looked_at_often(ref: MatchRef, now: datetime) -> bool:
+    """This look, which ends with the transaction, is the last of several. They are seconds apart: `scheduler.gaps`."""
+    looks = ScrapeTask.objects.filter(
+        ref=ref, resource=Resource.COMMENTARY, state=TaskState.SUCCESS, finished_at__gt=now - VAIN_LOOKS_WITHIN
+    )
+    return looks.count() >= VAIN_LOOKS
 
 
 def close_gone(ref_id: int, *, now: datetime) -> None:

@@ -371,9 +371,9 @@ class TestGaps:
     def marks(self, ref: MatchRef) -> tuple[int, int]:
         return MatchRef.objects.values_list("events_through", "events_seen").get(pk=ref.pk)
 
-    def fill(self, ref: MatchRef, *numbers: int) -> Any:
-        with journal.finishing(new_claim(ref, at=later(60), resource=Resource.COMMENTARY), now=later(60)):
-            return ingest.add_events(balls(*numbers), ref_id=ref.pk, now=later(60))
+    def fill(self, ref: MatchRef, *numbers: int, at: float = 60) -> Any:
+        with journal.finishing(new_claim(ref, at=later(at), resource=Resource.COMMENTARY), now=later(at)):
+            return ingest.add_events(balls(*numbers), ref_id=ref.pk, now=later(at))
 
     @pytest.mark.parametrize(
         ("what", "pages", "expected"),
@@ -406,11 +406,27 @@ class TestGaps:
         self.fill(ref, 6, 7, 8)
         assert self.marks(ref) == (0, 9)
 
-    def test_what_the_source_does_not_have_is_not_asked_for_again(self, ref: MatchRef) -> None:
+    def test_what_the_source_does_not_have_is_not_asked_for_for_ever(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, events=balls(1, 5)))
-        assert not self.fill(ref, 1, 5)
+        for look in range(1, ingest.VAIN_LOOKS + 1):
+            assert self.marks(ref) == (1, 5)
+            assert not self.fill(ref, 1, 5, at=60 + 5 * look)
         assert self.marks(ref) == (5, 5)
         assert match_of(ref).sequence == 1
+
+    def test_a_source_that_lists_half_for_a_while_is_asked_again(self, ref: MatchRef) -> None:
+        """The same half of what it lists, each time: nothing in it tells that there is more."""
+        read(ref, payload_of(ref, events=balls(2, 4, 6)))
+        for look in range(1, ingest.VAIN_LOOKS):
+            self.fill(ref, 2, 4, 6, at=60 + 5 * look)
+        assert self.fill(ref, *range(1, 7), at=100).added == 3
+        assert self.marks(ref) == (6, 6)
+
+    def test_looks_of_long_ago_say_nothing(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, events=balls(1, 5)))
+        for look in range(ingest.VAIN_LOOKS + 1):
+            self.fill(ref, 1, 5, at=60 + 200 * look)
+        assert self.marks(ref) == (1, 5)
 
 
 class TestTwoSources:
