@@ -79,6 +79,16 @@ def take(board: Board, match_ids: Sequence[int]) -> None:
             board.drop(gone)
 
 
+def has_moved(last: int | None) -> tuple[bool, int | None]:
+    """Has anybody else committed anything since `last`? SQLite tells for next to nothing; others must be asked."""
+    if connection.vendor != "sqlite":
+        return True, None
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA data_version")
+        version = int(cursor.fetchone()[0])
+    return version != last, version
+
+
 def _puts_back(board: Board, known: Known, read_at: float) -> bool:
     """Take it. True: the database has gone back behind what is held."""
     held = board.get(known.id)
@@ -94,16 +104,6 @@ def _forget_the_future(match_ids: Sequence[int]) -> None:
         len(match_ids),
         extra={"action": "store_went_back", "match_ids": list(match_ids[:20])},
     )
-
-
-def has_moved(last: int | None) -> tuple[bool, int | None]:
-    """Has anybody else committed anything since `last`? SQLite tells for next to nothing; others must be asked."""
-    if connection.vendor != "sqlite":
-        return True, None
-    with connection.cursor() as cursor:
-        cursor.execute("PRAGMA data_version")
-        version = int(cursor.fetchone()[0])
-    return version != last, version
 
 
 def _take(board: Board, marks: dict[int, Mark], read_at: float) -> int:
