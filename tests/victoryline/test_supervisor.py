@@ -97,6 +97,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     yield make
     for running in made:
         if running.process.poll() is None:
+            running.everything += psutil.Process(running.process.pid).children(recursive=True)  # some began later
             running.process.kill()
         running.process.wait()
         for each in running.alive():
