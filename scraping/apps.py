@@ -6,10 +6,7 @@ class ScrapingConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from scraping import (
-            checks,  # noqa: F401  (registers them)
-            plain_text,
-        )
+        from scraping import checks, plain_text  # noqa: F401 - checks register by being imported
         from scraping.rendered import absent, follower, publisher
 
         plain_text.connect()

@@ -84,14 +84,14 @@ def measure(
         age_seconds=age,
         stale_after=stale_after + _planned(status, scraped_at, next_poll_at),
     )
-    next_at = None if state == DataState.FINAL else after_pause(next_read_at or next_poll_at, paused_until)
+    next_at = None if state == DataState.FINAL else not_before(paused_until, next_read_at or next_poll_at)
     wait = None if next_at is None else max(0.0, (next_at - now).total_seconds())
     return Freshness(state=state, scraped_at=scraped_at, age_seconds=age, next_update_in=wait)
 
 
-def after_pause(planned: datetime | None, paused_until: datetime | None) -> datetime | None:
-    """When it is read again; None where nobody reads it, paused or not."""
-    return planned if planned is None or paused_until is None else max(planned, paused_until)
+def not_before(earliest: datetime | None, planned: datetime | None) -> datetime | None:
+    """When it is read, where nobody may before `earliest`; None where nobody means to."""
+    return planned if planned is None or earliest is None else max(planned, earliest)
 
 
 def _planned(status: Status, scraped_at: datetime | None, next_poll_at: datetime | None) -> float:

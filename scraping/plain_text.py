@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -19,6 +20,7 @@ _MARKS = "[\u0300-\u036f]"
 _marks = re.compile(_MARKS)
 
 
+@lru_cache(maxsize=16_384)  # a list with `team` looks at both names of every match
 def plain(text: str) -> str:
     if text.isascii():
         return text.lower()

@@ -228,7 +228,7 @@ def without_silent_senders(found: Sequence[Known], max_age: int | None, now: dat
     return kept, len(found) - len(kept)
 
 
-def list_metadata(matches: Sequence[Known], freshness: Freshness, now: datetime, left_out: int = 0) -> Body:
+def list_metadata(matches: Sequence[Known], freshness: Freshness, now: datetime, left_out: int) -> Body:
     return {
         "generated_at": as_utc_iso(now),
         "count": len(matches),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 from rest_framework import status
@@ -28,6 +28,7 @@ class NoSuchSequence(ApiProblem):
 
 
 Oldest = tuple[int, str] | None
+Problem = TypeVar("Problem", bound=ApiProblem)
 
 
 def too_old(match: Known, oldest: Oldest) -> TooOld:
@@ -39,11 +40,12 @@ def too_old(match: Known, oldest: Oldest) -> TooOld:
 
 def counts_its_own(match: Known, name: str) -> TooOld:
     """The state that had this number under the old one is another than the one that has it here."""
-    return TooOld(
-        f"Match {name} turned out to be match {match.id}, which counts its own states. Ask for one of those, "
-        f"/api/v1/matches/{match.id}/snapshots, or read the match as it is: /api/v1/matches/{match.id}.",
-        match_id=match.id,
-        newest_sequence=match.sequence,
+    return _of_another(
+        TooOld,
+        match,
+        name,
+        f"counts its own states. Ask for one of those, /api/v1/matches/{match.id}/snapshots, or read the match as it "
+        f"is: /api/v1/matches/{match.id}.",
     )
 
 
@@ -56,21 +58,21 @@ def overflow(match: Known, since: int, oldest: Oldest) -> DeltaOverflow:
 
 
 def became_another(match: Known, name: str) -> DeltaOverflow:
-    return DeltaOverflow(
-        f"Match {name} turned out to be match {match.id}, which counts its own states. Read that one whole, "
-        f"/api/v1/matches/{match.id}, and go on from its sequence.",
-        match_id=match.id,
-        newest_sequence=match.sequence,
+    return _of_another(
+        DeltaOverflow,
+        match,
+        name,
+        f"counts its own states. Read that one whole, /api/v1/matches/{match.id}, and go on from its sequence.",
     )
 
 
 def has_another_feed(match: Known, name: str) -> DeltaOverflow:
     """What both of them told has another id there: whoever went on would have it twice, and lack what came before."""
-    return DeltaOverflow(
-        f"Match {name} turned out to be match {match.id}, which has a feed of its own. Begin with that one from the "
-        f"start, /api/v1/matches/{match.id}/events.",
-        match_id=match.id,
-        newest_sequence=match.sequence,
+    return _of_another(
+        DeltaOverflow,
+        match,
+        name,
+        f"has a feed of its own. Begin with that one from the start, /api/v1/matches/{match.id}/events.",
     )
 
 
@@ -102,6 +104,15 @@ def ahead_in_feed(match: Known, since: int) -> Conflict:
 
 def in_the_future() -> BadParameter:
     return BadParameter("as_of", "`as_of` is in the future. Leave it out for the match as it is now.")
+
+
+def _of_another(problem: type[Problem], match: Known, name: str, words: str) -> Problem:
+    """Asked for by the number of a match that turned out to be this one. `words`: which ..., and what to do."""
+    return problem(
+        f"Match {name} turned out to be match {match.id}, which {words}",
+        match_id=match.id,
+        newest_sequence=match.sequence,
+    )
 
 
 def _kept_words(oldest: Oldest) -> str:

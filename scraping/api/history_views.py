@@ -38,7 +38,7 @@ class MatchDeltaView(FreshView):
         freshness = match.freshness(timezone.now())
         good_for = refuse_stale(freshness, asked.get("max_age"))
         since, limit = asked["since"], asked["limit"]
-        if since and is_another(match, self.kwargs["match_id"]):
+        if since and match.has_another_number(self.kwargs["match_id"]):
             raise history_problems.became_another(match, self.kwargs["match_id"])
         found = _difference(match, since)
         events, has_more = _events_since(match, since, limit)
@@ -154,7 +154,7 @@ def _refuse_what_has_no_past(asked: dict[str, Any]) -> None:
 
 
 def _at(match: Known, sequence: int, name: str) -> dict[str, Any]:
-    if is_another(match, name):
+    if match.has_another_number(name):
         raise history_problems.counts_its_own(match, name)
     if sequence > match.sequence or not sequence:
         raise history_problems.not_yet(match, sequence)
@@ -169,11 +169,6 @@ def _at_time(match: Known, moment: datetime) -> dict[str, Any]:
         return readers.at_time(match, moment)
     except readers.NotKeptError:
         raise history_problems.too_old(match, readers.oldest(match)) from None
-
-
-def is_another(match: Known, name: str) -> bool:
-    """Asked for by the number of a match that turned out to be this one, which counts its own states."""
-    return name.isdecimal() and int(name) != match.id
 
 
 def _difference(match: Known, since: int) -> history.Difference:

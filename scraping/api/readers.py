@@ -46,7 +46,7 @@ class FromDatabase:
             return None
         known = Known.of(row)
         memory.remember(known)
-        if name.isdigit() and int(name) != known.id:
+        if known.has_another_number(name):
             memory.remember_old_number(name, known.id)
         return known
 

@@ -76,7 +76,7 @@ class MatchEventsView(FreshView):
         match = known_or_404(self.kwargs["match_id"], reader)
         freshness = match.freshness(timezone.now())
         good_for = refuse_stale(freshness, asked.get("max_age"))
-        if (asked["since"] or asked["since_sequence"]) and history_views.is_another(match, self.kwargs["match_id"]):
+        if (asked["since"] or asked["since_sequence"]) and match.has_another_number(self.kwargs["match_id"]):
             raise history_problems.has_another_feed(match, self.kwargs["match_id"])
         if asked["since_sequence"] > match.sequence:
             raise history_problems.ahead(match, asked["since_sequence"])

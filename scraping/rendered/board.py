@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from scraping.rendered.known import Known, KnownRef
+from scraping.rendered.known import Known, KnownRef, number_in
 
 IN_STEP_SECONDS = 5.0  # what nobody has compared with the database for so long may be anything
 ASIDE_SECONDS = 5.0
@@ -78,9 +78,8 @@ class Board:
 
     def id_of(self, name: str) -> int | None:
         """By the match's number or its key at a source."""
-        if name.isascii() and name.isdigit() and len(name) < 19:
-            return int(name)
-        return self._names.get(name)
+        number = number_in(name)
+        return self._names.get(name) if number is None else number
 
     def newest_first(self) -> tuple[Known, ...]:
         held = self._newest_first

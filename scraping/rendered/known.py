@@ -10,15 +10,19 @@ from typing import Any
 import orjson
 from django.conf import settings
 
-from scraping.freshness import Freshness, after_pause, measure
+from scraping.freshness import Freshness, measure, not_before
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.models.source import PUSHED
 from scraping.payloads import Status
 
 FORMAT = 2  # of the stored document; what has another number is not read
 TIMES = ("start_time", "scraped_at", "changed_at", "pause_until", "frozen_at")
-
 REF_TIMES = ("next_poll_at", "held_until")
+
+
+def number_in(name: str) -> int | None:
+    """A match's number, where its name is one."""
+    return int(name) if name.isascii() and name.isdigit() and len(name) < 19 else None
 
 
 class NotKnown(Exception):  # noqa: N818 - reads as what it says at every `except`
@@ -37,9 +41,7 @@ class KnownRef:
 
     @property
     def next_read_at(self) -> datetime | None:
-        if self.next_poll_at is None or self.held_until is None:
-            return self.next_poll_at
-        return max(self.next_poll_at, self.held_until)
+        return not_before(self.held_until, self.next_poll_at)
 
     @property
     def key(self) -> str:
@@ -124,6 +126,10 @@ class Known:
         """The higher, the newer."""
         return self.sequence, self.scraped_at.timestamp() if self.scraped_at else 0.0
 
+    def has_another_number(self, name: str) -> bool:
+        """`name`: what it was asked for by. The number of a match that turned out to be this one is not its own."""
+        return name.isdecimal() and int(name) != self.id
+
     @property
     def is_sent_in(self) -> bool:
         """Nobody reads it: it is known from what a consumer sends to us, and from nowhere else."""
@@ -144,7 +150,7 @@ class Known:
 
     @property
     def next_update_at(self) -> datetime | None:
-        return after_pause(self.next_read_at, self.paused_until)
+        return not_before(self.paused_until, self.next_read_at)
 
     def freshness(self, now: datetime) -> Freshness:
         return measure(

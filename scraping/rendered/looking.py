@@ -18,10 +18,9 @@ from django.db.models import QuerySet
 
 from scraping import queries
 from scraping.models import Match, MatchLifecycle, MatchRef
-from scraping.rendered import pages
+from scraping.rendered import recall
 from scraping.rendered.board import Board
 from scraping.rendered.known import Known, KnownRef
-from scraping.rendered.memory import memory
 
 logger = logging.getLogger(__name__)
 
@@ -97,8 +96,7 @@ def _puts_back(board: Board, known: Known, read_at: float) -> bool:
 
 def _forget_the_future(match_ids: Sequence[int]) -> None:
     """A database that was restored gives its numbers out again, for other states: nothing kept by them is true."""
-    pages.forget()
-    memory.clear()
+    recall.forget()
     logger.warning(
         "The database has gone back in %d matches, as after a restore; what was remembered is forgotten",
         len(match_ids),

@@ -50,7 +50,7 @@ def tenth_of_a_second() -> int:
 
 
 def forget() -> None:
-    """What was worked out from is not what it was."""
+    """What was worked out, all of it."""
     store.clear()
 
 

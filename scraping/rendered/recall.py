@@ -12,7 +12,7 @@ from scraping.plain_text import plain
 from scraping.queries import SERIES_LENGTH, MatchFilter
 from scraping.rendered import pages, shared
 from scraping.rendered.absent import absent
-from scraping.rendered.known import Known, NotKnown
+from scraping.rendered.known import Known, NotKnown, number_in
 from scraping.rendered.memory import memory
 
 RENEWED_SECONDS = 1.0
@@ -96,11 +96,9 @@ def _as_answered_before(wanted: MatchFilter, before_id: int | None, limit: int) 
 
 
 def _id_of(name: str) -> int | None:
-    own = memory.id_of(name)
-    if own is not None:
-        return own
-    if name.isascii() and name.isdigit() and len(name) < 19:
-        return int(name)
+    for found in (memory.id_of(name), number_in(name)):
+        if found is not None:
+            return found
     index = shared.index()
     return index.names.get(name) if index else None
 
@@ -149,7 +147,7 @@ _everything = _Published()
 
 
 def forget() -> None:
-    """For tests: what was fetched and what was remembered."""
+    """What was fetched and what was remembered."""
     _everything.forget()
     memory.clear()
     absent.forget()
