@@ -14,7 +14,7 @@ RUN apt-get update \
 
 WORKDIR /app
 COPY pyproject.toml constraints.txt ./
-RUN python -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['run']))" > run.txt \
+RUN python -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))" > run.txt \
     && pip install -r run.txt -c constraints.txt \
     && rm run.txt
 

@@ -76,7 +76,7 @@ def ensure_packages(groups: tuple[str, ...]) -> None:
     wanted: list[str] = []
     stamps: dict[Path, str] = {}
     for group in groups:
-        packages = project["optional-dependencies"][group]
+        packages = project["dependencies"] if group == "run" else project["optional-dependencies"][group]
         stamp, mark = VENV / f".victoryline-{group}", hashlib.sha256("\n".join([*packages, pins]).encode()).hexdigest()
         if not stamp.exists() or stamp.read_text() != mark:
             wanted += packages
