@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from benchmarks.arena import Arena
 from benchmarks.progress import wait_until
-from scraping import discover
+from scraping.matches import discovery
 from scraping.models import OPEN_STATES, MatchRef, ScrapeError, ScrapeTask, Source, TaskState
 from scraping.payloads import DiscoveredMatch, Resource, Sport, Status
 
@@ -33,7 +33,7 @@ def add_matches(place: Arena, *, site: str = SITE, up_to: int) -> None:
         DiscoveredMatch(source_event_id=one["key"], url=one["url"], sport=Sport(source.sport), status=Status.LIVE)
         for one in shown[:up_to]
     ]
-    discover.register(source, found, now=timezone.now())
+    discovery.register(source, found, now=timezone.now())
 
 
 def wait_for_first_readings(place: Arena, *, matches: int, seconds: float) -> None:

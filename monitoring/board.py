@@ -10,10 +10,10 @@ from typing import Any
 
 from django.db.models import F, Prefetch, QuerySet
 
+from scraping.documents.queries import freshness_of
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.payloads import Status
-from scraping.queries import freshness_of
-from scraping.resilience.ladder import Rung
+from scraping.policies.ladder import Rung
 from victoryline.lib.times import as_utc_iso
 
 MOST_LIVE = 400

@@ -22,7 +22,7 @@ from scraping.models import (
 )
 from scraping.models.match import MatchQuerySet
 from scraping.payloads import Status
-from scraping.resilience.ladder import Rung
+from scraping.policies.ladder import Rung
 
 FAILURE_WINDOW = timedelta(minutes=10)
 MEGABYTE = 1024 * 1024

@@ -21,7 +21,7 @@ from django.db.models import Count, Q, QuerySet
 
 from monitoring.models import HealthLog
 from scraping.models import HealthStatus
-from scraping.resilience import slowing
+from scraping.policies import slowing
 
 IN_PLAY_SECONDS = 5
 FRESH_SECONDS = 10

@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 from django.db.models import Count, Sum
 
-from scraping import drift, policies, traffic
+from scraping.configuration import policies
 from scraping.errors import ErrorClass
 from scraping.models import Breaker, ErrorGroup, MatchRef, Source
+from scraping.policies.decide import RULES
 from scraping.readings import ReadMode
-from scraping.resilience.decide import RULES
-from scraping.traffic import Cost
+from scraping.stats import fill_rates, traffic
+from scraping.stats.traffic import Cost
 
 
 class Failure(NamedTuple):
@@ -53,7 +54,7 @@ def source_figures(now: datetime) -> dict[str, SourceFigures]:
         found[key].cost = cost
     for pk, budget in traffic.budgets(now.astimezone(UTC).date()).items():
         found[keys[pk]].budget_used_ratio = budget.percent / 100
-    for pk, fill in drift.integrity_by_source(policies.current().drift, now=now).items():
+    for pk, fill in fill_rates.integrity_by_source(policies.current().drift, now=now).items():
         found[keys[pk]].integrity_score = fill.percent / 100
     watched = MatchRef.objects.filter(is_watched=True).exclude(read_mode="").order_by()
     for key, mode, number in watched.values_list("source__key", "read_mode").annotate(number=Count("pk")):

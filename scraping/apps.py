@@ -6,8 +6,9 @@ class ScrapingConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from scraping import checks, plain_text  # noqa: F401 - checks register by being imported
-        from scraping.rendered import absent, follower, publisher
+        from scraping import checks  # noqa: F401 - checks register by being imported
+        from scraping.documents import absent, follower, publisher
+        from scraping.models import plain_text
 
         plain_text.connect()
         publisher.connect()

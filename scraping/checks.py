@@ -8,8 +8,9 @@ from typing import Any
 from django.apps import AppConfig
 from django.core.checks import CheckMessage, Error, register
 
-from scraping import importance, proxy_plan
 from scraping.browser.proxies import ProxyError
+from scraping.configuration import proxy_plan
+from scraping.matches import importance
 
 
 @register()

@@ -31,8 +31,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from scraping.outage.spool import HeldMatch
     from scraping.payloads import Payload
-    from scraping.spool import HeldMatch
 
 
 class ErrorClass(StrEnum):

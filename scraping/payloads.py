@@ -173,8 +173,12 @@ class Event(Frozen):
     innings: int | None = Field(default=None, ge=0, le=99)
     over: Annotated[str, StringConstraints(max_length=10)] | None = None  # "11.5"
     minute: Annotated[str, StringConstraints(max_length=10)] | None = None  # "45+2"
-    ordinal: int | None = Field(default=None, ge=1, le=10_000_000)  # its place in the source's list: scraping.slots
-    slot: Annotated[str, StringConstraints(max_length=80)] = ""  # names the happening at every source: scraping.slots
+    ordinal: int | None = Field(
+        default=None, ge=1, le=10_000_000
+    )  # its place in the source's list: scraping.matches.event_keys
+    slot: Annotated[str, StringConstraints(max_length=80)] = (
+        ""  # names the happening at every source: scraping.matches.event_keys
+    )
     runs: int | None = Field(default=None, ge=-1000, le=1000)
     is_critical: bool = True
     description: Text = ""

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apiauth import keys, principals, rate_limit, tokens, tracing
 from apiauth.models import Tier
-from scraping.rendered import recall
+from scraping.documents import recall
 from victoryline.lib import presence
 
 

@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from scraping.watchdog import Patience, end_children
 from victoryline.env import Config
+from victoryline.lib.watchdog import Patience, end_children
 
 # A parent that is killed is reported by the kernel once for each of its threads; that is one wish, not several.
 ONE_SIGNAL_SECONDS = 1.0

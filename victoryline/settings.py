@@ -26,7 +26,7 @@ def _load_config() -> env.Config:
     return env.load(os.environ)
 
 
-LOAD_CONFIG = _load_config  # for those who take the file anew while they run: scraping.policies.reload
+LOAD_CONFIG = _load_config  # for those who take the file anew while they run: scraping.configuration.policies.reload
 
 BASE_DIR = env.PROJECT_ROOT
 VAR_DIR = CONFIG.var_dir
@@ -110,7 +110,7 @@ DATABASES = databases(CONFIG)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # What is known last of each match. Nothing lives only here: losing the cache costs time, not data. It raises when Redis
-# is away, so nobody but scraping/rendered/shared.py may use it.
+# is away, so nobody but scraping/documents/shared.py may use it.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
@@ -268,7 +268,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
 
 # How long everything is kept: `prune` and the scheduler's steps of the same name follow these tables.
 RETENTION_TABLES = [
-    "scraping.retention.rules",
+    "scraping.scheduler.retention_rules.rules",
     "monitoring.watchdogs.retention.rules",
     "apiauth.retention.rules",
     "victoryline.retention.rules",

@@ -19,9 +19,9 @@ from typing import Self
 
 import psutil
 
-from scraping.watchdog import STALLED_EXIT_CODE, TOO_LARGE_EXIT_CODE
 from victoryline.lib import processes, warden
 from victoryline.lib.child_logs import ChildLog
+from victoryline.lib.watchdog import STALLED_EXIT_CODE, TOO_LARGE_EXIT_CODE
 
 GRACE_SECONDS = 30.0  # a worker finishes what it has in hand; one that has nothing is gone in a second
 # After the supervisor itself was killed: everything must be gone after 10 s, on a busy machine too.

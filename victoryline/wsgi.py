@@ -21,7 +21,7 @@ application = Gate(get_wsgi_application())
 import_module(settings.ROOT_URLCONF)  # a second's work, which the first request would wait for
 
 from apiauth import principals  # their tables exist only now
-from scraping.rendered.follower import follower
+from scraping.documents.follower import follower
 
 keeper.switch_on()  # so that a probe finds its answer ready
 follower.start()  # so that no read has to ask the database

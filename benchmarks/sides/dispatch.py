@@ -93,9 +93,10 @@ def prepare(rows: int, matches: int) -> None:
 def _take_in_hand(ref_ids: list[int], stage: str) -> None:
     from django.utils import timezone
 
-    from scraping import identity, journal
+    from scraping import journal
     from scraping.models import MatchRef, ScrapeTask
     from scraping.payloads import Resource
+    from victoryline.lib import identity
 
     now, name = timezone.now(), identity.new_name()
     new = [

@@ -24,7 +24,7 @@ def main() -> None:
     import django
 
     django.setup()
-    from scraping.rendered.publisher import publisher
+    from scraping.documents.publisher import publisher
 
     publisher.start()
     play = Play(options.matches)

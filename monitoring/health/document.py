@@ -33,8 +33,8 @@ from monitoring.queries import (
     updates_last_minute,
     workers_at_work,
 )
-from scraping import traffic
 from scraping.models import Breaker, BreakerState, HealthStatus, Scraper, Snapshot, Worker
+from scraping.stats import traffic
 from victoryline.lib import pg_wait, presence
 from victoryline.lib.times import as_utc_iso
 

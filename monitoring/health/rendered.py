@@ -18,7 +18,7 @@ from django.utils import timezone
 from monitoring.health.document import health_document
 from monitoring.health.summary import status_summary
 from monitoring.health.verdict import Status
-from scraping.rendered import shared
+from scraping.documents import shared
 from victoryline.lib import presence
 
 LIFETIME_SECONDS = 5

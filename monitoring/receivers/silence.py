@@ -8,7 +8,7 @@ from typing import Any
 from monitoring.models import AuditEntry
 from monitoring.receivers.listening import listens_to, plain, record_of_match
 from scraping import signals
-from scraping.resilience.ladder import Rung
+from scraping.policies.ladder import Rung
 
 ACTIONS = {
     Rung.HINT: "silence_hint",

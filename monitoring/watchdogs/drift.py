@@ -8,9 +8,10 @@ from datetime import datetime
 from monitoring.alerts import causes
 from monitoring.alerts.registry import close_alerts, open_keys, raise_alert
 from monitoring.models import Severity
-from scraping import drift, policies
-from scraping.drift import FallenField, SparseSource
-from scraping.resilience.drift import DriftPolicy
+from scraping.configuration import policies
+from scraping.policies.drift import DriftPolicy
+from scraping.stats import fill_rates
+from scraping.stats.fill_rates import FallenField, SparseSource
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +19,7 @@ logger = logging.getLogger(__name__)
 def watch_drift(now: datetime) -> int:
     """How many fields and sources are not what they were."""
     policy = policies.current().drift
-    fallen, sparse = drift.fallen_fields(policy, now=now), drift.sparse_sources(policy, now=now)
+    fallen, sparse = fill_rates.fallen_fields(policy, now=now), fill_rates.sparse_sources(policy, now=now)
     for field in fallen:
         _tell_field(field, policy, now)
     for source in sparse:
@@ -30,7 +31,7 @@ def watch_drift(now: datetime) -> int:
 
 
 def _tell_field(one: FallenField, policy: DriftPolicy, now: datetime) -> None:
-    lacking, read = drift.matches_without(one, policy, now=now)
+    lacking, read = fill_rates.matches_without(one, policy, now=now)
     detail = {
         "source": one.source.key,
         "field": one.field,

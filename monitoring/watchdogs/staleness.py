@@ -14,7 +14,8 @@ from monitoring.alerts import causes
 from monitoring.alerts.registry import close_alerts, open_keys, raise_alert
 from monitoring.models import Alert, Severity
 from monitoring.queries import matches_to_watch
-from scraping import lifecycle, policies
+from scraping.configuration import policies
+from scraping.matches import lifecycle
 from scraping.models import (
     Breaker,
     BreakerState,
@@ -29,7 +30,7 @@ from scraping.models import (
     TaskState,
 )
 from scraping.payloads import Resource
-from scraping.resilience.ladder import Rung, threshold_seconds
+from scraping.policies.ladder import Rung, threshold_seconds
 from victoryline.lib.times import as_utc_iso
 
 logger = logging.getLogger(__name__)

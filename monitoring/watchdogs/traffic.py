@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from monitoring.alerts import causes
 from monitoring.alerts.registry import close_alerts, open_keys, raise_alert
 from monitoring.models import Severity
-from scraping import traffic
 from scraping.models import Source
-from scraping.traffic import MEGABYTE, Budget
+from scraping.stats import traffic
+from scraping.stats.traffic import MEGABYTE, Budget
 
 
 def watch_traffic(now: datetime) -> int:

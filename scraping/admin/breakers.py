@@ -15,11 +15,12 @@ from django.utils.text import Truncator
 from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 
-from scraping import breakers, outcomes, policies
+from scraping.configuration import policies
 from scraping.models import Breaker, BreakerState, Forced, OutcomeBucket
-from scraping.resilience.breaker import live_probes
-from scraping.resilience.budget import retries_left
-from scraping.resilience.window import Window
+from scraping.policies.breaker import live_probes
+from scraping.policies.budget import retries_left
+from scraping.policies.window import Window
+from scraping.recovery import breakers, outcomes
 from victoryline.lib.admin import (
     BAD,
     CAREFUL,

@@ -14,8 +14,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
+from scraping.matches.reconcile import in_words
 from scraping.models import Conflict, Match
-from scraping.reconcile import in_words
 from victoryline.lib.admin import CAREFUL, GOOD, HistoryAdmin, HistoryInline
 
 LONGEST_VALUE = 80

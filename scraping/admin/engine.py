@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.decorators import display
 
-from scraping import orders
 from scraping.models import HealthStatus, Lease, Scraper, Worker, WorkerOrder
+from scraping.recovery import worker_commands
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, megabytes, username
 
 HEALTH_COLOURS = {
@@ -102,7 +102,9 @@ class WorkerAdmin(HistoryAdmin):
     def recycle_selected(self, request: HttpRequest, workers: QuerySet[Worker]) -> None:
         now, asked = timezone.now(), []
         for name in workers.values_list("worker_id", flat=True):
-            asked += orders.recycle(name, reason="asked for in the console", actor=username(request), now=now).workers
+            asked += worker_commands.recycle(
+                name, reason="asked for in the console", actor=username(request), now=now
+            ).workers
         if asked:
             words = (
                 "1 worker replaces its browser" if len(asked) == 1 else f"{len(asked)} workers replace their browsers"

@@ -15,11 +15,10 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 
-from scraping import errors_log
 from scraping.admin import dead_letters
 from scraping.admin.evidence import links, preview
 from scraping.admin.jobs import retry_and_tell
-from scraping.journal import Which
+from scraping.journal import Which, error_log
 from scraping.models import ErrorGroup, ScrapeError
 from victoryline.lib.admin import CAREFUL, GOOD, HistoryAdmin, after_dialog, asks_first, block, tell, username
 
@@ -215,7 +214,7 @@ class ScrapeErrorAdmin(HistoryAdmin):
 
 
 def _resolve(request: HttpRequest, ids: list[int]) -> None:
-    done = errors_log.resolve_by_hand(ids, actor=username(request), now=timezone.now())
+    done = error_log.resolve_by_hand(ids, actor=username(request), now=timezone.now())
     left = len(ids) - done
     tell(
         request,

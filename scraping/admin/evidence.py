@@ -18,7 +18,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from scraping import evidence
+from scraping.journal import evidence
 from scraping.models import Evidence, EvidenceKind
 from victoryline.lib.admin import HistoryAdmin, block
 

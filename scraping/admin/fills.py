@@ -11,10 +11,11 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from scraping import drift, policies
-from scraping.integrity import ABANDONED, BREAK, COMPLETED, INTEGRITY, PLAY, UPCOMING, USUAL_WAY
+from scraping.configuration import policies
 from scraping.models import FieldFill, Source
-from scraping.resilience.drift import DriftPolicy, Fill, points_fallen
+from scraping.policies.drift import DriftPolicy, Fill, points_fallen
+from scraping.stats import fill_rates
+from scraping.stats.integrity import ABANDONED, BREAK, COMPLETED, INTEGRITY, PLAY, UPCOMING, USUAL_WAY
 from victoryline.lib.admin import HistoryAdmin
 
 HOURS_DRAWN = 24
@@ -57,8 +58,8 @@ def maps(now: datetime) -> list[SourceMap]:
     hours = [
         now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=age) for age in reversed(range(HOURS_DRAWN))
     ]
-    by_hour = drift.by_hour(since=hours[0])
-    usual, present = drift.usual_and_present(policy, now=now)
+    by_hour = fill_rates.by_hour(since=hours[0])
+    usual, present = fill_rates.usual_and_present(policy, now=now)
     schemas: dict[int, dict[str, list[str]]] = {}
     for source_id, schema, field in sorted(by_hour):
         schemas.setdefault(source_id, {}).setdefault(schema, []).append(field)

@@ -17,10 +17,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
-from scraping import match_logs
 from scraping.admin.evidence import SAFE_HEADERS
+from scraping.documents.queries import lineups_of
+from scraping.matches import match_logs
 from scraping.models import Lineup, LineupPlayer, Match, MatchArchive, PlayerFigure, SnapshotType
-from scraping.queries import lineups_of
 from victoryline.lib.admin import CAREFUL, GOOD, NEWS, HistoryAdmin, HistoryInline, json_block
 
 KINDS = {SnapshotType.PRE_MATCH.value: "Before the start", SnapshotType.POST_MATCH.value: "After the end"}

@@ -16,9 +16,9 @@ from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from scraping import importance
+from scraping.documents.watch_records import silence_words
+from scraping.matches import importance
 from scraping.models import Importance, Match
-from scraping.records import silence_words
 from victoryline.lib.admin import CAREFUL, NEWS, after_dialog, asks_first, tell, username
 
 BY_HAND = ", set by hand"

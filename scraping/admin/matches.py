@@ -14,10 +14,10 @@ from django.utils.html import format_html_join
 from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 
-from scraping import lifecycle, watches
 from scraping.admin.conflicts import ConflictInline, provenance_table
 from scraping.admin.lineups import ending_block, lineups_block
 from scraping.admin.match_watch import WatchColumns
+from scraping.matches import lifecycle, watches
 from scraping.models import Match, MatchLifecycle, MatchRef, Source
 from victoryline.lib.admin import (
     BAD,

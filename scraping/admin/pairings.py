@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 
-from scraping import joining
+from scraping.matches import pairing
 from scraping.models import Match, PairingReview, PairingState
 from victoryline.lib.admin import CAREFUL, GOOD, NEWS, HistoryAdmin, after_dialog, asks_first, tell, username
 
@@ -83,8 +83,8 @@ class PairingReviewAdmin(HistoryAdmin):
     )
     def join_them(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         try:
-            match = joining.unite(object_id, actor=username(request), now=timezone.now())
-        except joining.NotJoined as refusal:
+            match = pairing.unite(object_id, actor=username(request), now=timezone.now())
+        except pairing.NotJoined as refusal:
             tell(request, refused=f"Not joined: {refusal}.")
             return after_dialog(request, reverse("admin:scraping_pairingreview_changelist"))
         tell(request, done=f"They are one match now: {match}.")
@@ -100,9 +100,9 @@ class PairingReviewAdmin(HistoryAdmin):
     )
     def keep_them_apart(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         try:
-            joining.keep_apart(object_id, actor=username(request), now=timezone.now())
+            pairing.keep_apart(object_id, actor=username(request), now=timezone.now())
             tell(request, done="They stay two matches.")
-        except joining.NotJoined as refusal:
+        except pairing.NotJoined as refusal:
             tell(request, refused=f"Not done: {refusal}.")
         return after_dialog(request, reverse("admin:scraping_pairingreview_changelist"))
 

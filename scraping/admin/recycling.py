@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from scraping import orders
+from scraping.recovery import worker_commands
 from victoryline.lib.admin import username
 
 MAY = "scraping.add_workerorder"
@@ -22,7 +22,7 @@ def recycle(request: HttpRequest) -> HttpResponse:
         raise PermissionDenied
     wanted = request.POST.get("worker_id", "")
     reason = request.POST.get("reason", "").strip() or "asked for in the console"
-    asked = orders.recycle(wanted, reason=reason, actor=username(request), now=timezone.now())
+    asked = worker_commands.recycle(wanted, reason=reason, actor=username(request), now=timezone.now())
     if not asked.workers:
         detail = f"There is no worker {wanted} at work." if wanted else "No worker is at work: there is no browser."
         return JsonResponse({"status": "nothing to do", "detail": detail}, status=404 if wanted else 409)

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from scraping.models import Source, SourceDay
-from scraping.traffic import ALERT_PERCENT, EARLIER, MEGABYTE, midnight_after
+from scraping.stats.traffic import ALERT_PERCENT, EARLIER, MEGABYTE, midnight_after
 from victoryline.lib.admin import HistoryAdmin
 
 DAYS_DRAWN = 30

@@ -11,10 +11,10 @@ from typing import Any
 
 from django.utils.http import http_date
 
-from scraping.freshness import DataState, Freshness
+from scraping.documents.freshness import DataState, Freshness
+from scraping.documents.known import Known
 from scraping.models import Conflict, Lineup, MatchEvent
 from scraping.payloads import Status
-from scraping.rendered.known import Known
 from victoryline.lib.times import as_utc_iso
 
 Body = dict[str, Any]

@@ -20,11 +20,11 @@ from rest_framework.response import Response
 
 from scraping.api import answers
 from scraping.api.readers import FromBoard, FromDatabase, LastKnown, Reader
-from scraping.freshness import DataState, Freshness
+from scraping.documents.board import board
+from scraping.documents.freshness import DataState, Freshness
+from scraping.documents.known import Known, NotKnown
+from scraping.documents.queries import find_match
 from scraping.models import Match
-from scraping.queries import find_match
-from scraping.rendered.board import board
-from scraping.rendered.known import Known, NotKnown
 from victoryline.lib import pg_wait, presence
 from victoryline.lib.http import has_etag
 from victoryline.lib.problems import StoreAway, TooStale

@@ -12,9 +12,9 @@ from scraping.api import answers, params, rendering
 from scraping.api.base import Answer, FreshView, known_or_404, list_answer, refuse_stale
 from scraping.api.described import LIVE_MATCHES, MATCH_INFO
 from scraping.api.readers import Reader
+from scraping.documents.looking import HELD_AT_MOST
+from scraping.documents.queries import MatchFilter
 from scraping.payloads import Sport, Status
-from scraping.queries import MatchFilter
-from scraping.rendered.looking import HELD_AT_MOST
 
 LIVE_LIMIT = HELD_AT_MOST  # all there are: this list has no pages, so what is left out nobody could ask for
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from scraping.freshness import DataState
+from scraping.documents.freshness import DataState
 from scraping.models import EventAction, MatchLifecycle
 from scraping.payloads import Innings, LastEvent, Phase, Score, SideScore, Sport, Status, Team, Teams, Toss
 

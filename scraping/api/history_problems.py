@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 from rest_framework import status
 
-from scraping.rendered.known import Known
+from scraping.documents.known import Known
 from victoryline.lib.problems import ApiProblem, BadParameter, Conflict
 
 GONE = status.HTTP_410_GONE

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from scraping import history, queries
 from scraping.api import answers, history_problems
 from scraping.api.history_problems import Oldest
+from scraping.documents import history, pages, queries
+from scraping.documents.known import Known, NotKnown
 from scraping.models import Snapshot
 from scraping.payloads import MatchState
-from scraping.rendered import pages
-from scraping.rendered.known import Known, NotKnown
 from victoryline.lib.problems import StoreAway
 from victoryline.lib.times import as_utc_iso
 

@@ -11,16 +11,16 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
-from scraping import history
 from scraping.api import answers, history_problems, params
 from scraping.api import history_readers as readers
 from scraping.api.base import Answer, FreshView, known_or_404, refuse_stale
 from scraping.api.history_described import DELTA, SNAPSHOT, SNAPSHOTS
 from scraping.api.linking import LinkedView, address
 from scraping.api.readers import Reader
-from scraping.freshness import DataState, Freshness
+from scraping.documents import history
+from scraping.documents.freshness import DataState, Freshness
+from scraping.documents.known import Known
 from scraping.payloads import Status
-from scraping.rendered.known import Known
 from victoryline.lib.problems import BadParameter, StoreAway
 from victoryline.lib.times import as_utc_iso
 

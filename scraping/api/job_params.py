@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 from rest_framework import serializers
 
 from scraping import jobs
+from scraping.documents.queries import MAX_ID
 from scraping.errors import ErrorClass
 from scraping.models import JobKind
-from scraping.queries import MAX_ID
 from victoryline.lib.strict import StrictSerializer
 
 KEY_LENGTH = 200

@@ -21,10 +21,10 @@ from scraping.api import params
 from scraping.api.job_described import JOB, JOBS, RETRY_FAILED, SCRAPE
 from scraping.api.job_params import KEY_LENGTH, JobListParams, RetryRequest, ScrapeRequest
 from scraping.api.operations import actor_of
+from scraping.documents.queries import MAX_ID
 from scraping.errors import ErrorClass
 from scraping.journal import RetryOutcome, Which
 from scraping.models import JobKind, ScrapeJob
-from scraping.queries import MAX_ID
 from victoryline.lib.problems import BadParameter, Conflict
 from victoryline.lib.views import ApiView
 

@@ -17,9 +17,9 @@ from scraping.api.described import ID, described
 from scraping.api.lineup_documents import EXAMPLE, MatchLineups
 from scraping.api.params import MaxAgeParams
 from scraping.api.readers import Reader
+from scraping.documents.known import Known
 from scraping.models import SnapshotType
 from scraping.payloads import Status
-from scraping.rendered.known import Known
 
 SIDES = ("team_a", "team_b")
 

@@ -9,10 +9,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from scraping import lifecycle, watches
 from scraping.api.base import match_or_404
 from scraping.api.described import PAUSE, RESUME, STOP, WATCH
 from scraping.api.params import PauseRequest
+from scraping.matches import lifecycle, watches
 from scraping.models import Match
 from victoryline.lib.problems import Conflict, NoMemory
 from victoryline.lib.times import as_utc_iso

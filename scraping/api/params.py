@@ -13,9 +13,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from scraping.documents.queries import MAX_ID, MatchFilter
 from scraping.models import MatchLifecycle
 from scraping.payloads import Sport, Status
-from scraping.queries import MAX_ID, MatchFilter
 from victoryline.lib.problems import BadParameter
 from victoryline.lib.strict import StrictSerializer
 

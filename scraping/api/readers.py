@@ -11,15 +11,14 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Protocol
 
-from scraping import queries
 from scraping.api import answers
+from scraping.documents import pages, queries, recall
+from scraping.documents.absent import absent
+from scraping.documents.board import board
+from scraping.documents.known import Known
+from scraping.documents.memory import memory
+from scraping.documents.queries import MatchFilter
 from scraping.models import Match, MatchLifecycle
-from scraping.queries import MatchFilter
-from scraping.rendered import pages, recall
-from scraping.rendered.absent import absent
-from scraping.rendered.board import board
-from scraping.rendered.known import Known
-from scraping.rendered.memory import memory
 from victoryline.lib import presence
 
 Row = dict[str, Any]

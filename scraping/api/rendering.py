@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from scraping.api import answers
-from scraping.freshness import Freshness
-from scraping.rendered.known import Known
+from scraping.documents.freshness import Freshness
+from scraping.documents.known import Known
 from victoryline.lib.renderers import OrjsonRenderer
 
 _render = OrjsonRenderer().render

@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 
 from scraping.api import submission_documents as documents
-from scraping.sent import CLOCKS_DIFFER, MOST_EVENTS, MOST_MATCHES
+from scraping.jobs.submission_schema import CLOCKS_DIFFER, MOST_EVENTS, MOST_MATCHES
 from victoryline.lib.problem_docs import problem_responses
 
 TAG = "cricket-data"

@@ -7,8 +7,8 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field, RootModel
 
 from scraping.api.documents import Document
+from scraping.jobs.submission_schema import SentMatch, SentMatches
 from scraping.models import SubmissionState
-from scraping.sent import SentMatch, SentMatches
 
 
 class SubmissionRequest(RootModel[SentMatch | SentMatches]):

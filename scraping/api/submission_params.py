@@ -14,11 +14,11 @@ from pydantic_core import ErrorDetails
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
-from scraping import sent
 from scraping.api.submission_described import KEY_LENGTH
-from scraping.check import check
 from scraping.errors import PayloadRejected
-from scraping.sent import SentMatch, SentMatches
+from scraping.jobs import submission_schema
+from scraping.jobs.submission_schema import SentMatch, SentMatches
+from scraping.matches.validate import check
 from victoryline.lib.problems import BadParameter
 
 MOST_NAMED = 50
@@ -39,7 +39,7 @@ def read(request: Request, *, now: datetime) -> Asked:
         raise ValidationError({"body": ["It must be an object: a match, or several under `matches`."]})
     raw = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
     if b"\\u0000" in raw:
-        _refuse([(path, "It holds the character NUL.") for path in sent.unstorable(body)])
+        _refuse([(path, "It holds the character NUL.") for path in submission_schema.unstorable(body)])
     is_batch = "matches" in body
     matches = _parsed(raw, is_batch=is_batch)
     places: list[Path] = [("matches", number) for number in range(len(matches))] if is_batch else [()]
@@ -75,7 +75,7 @@ def _words(one: ErrorDetails) -> str:
 def _unfit(place: Path, match: SentMatch, now: datetime) -> list[tuple[Path, str]]:
     """What no schema can say."""
     found: list[tuple[Path, str]] = []
-    if late := sent.out_of_time(match, now):
+    if late := submission_schema.out_of_time(match, now):
         found.append(((*place, "captured_at"), late))
     try:
         check(match.payload(source="", source_event_id="", received_at=now), expected_id="", sport="cricket")

@@ -12,11 +12,11 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from scraping import submissions
 from scraping.api import submission_params
 from scraping.api.submission_described import SUBMISSION, SUBMIT
+from scraping.jobs import submissions
+from scraping.jobs.submissions import Sender
 from scraping.models import Submission
-from scraping.submissions import Sender
 from victoryline.lib.problems import Conflict, Unavailable
 from victoryline.lib.times import as_utc_iso
 from victoryline.lib.views import ApiView

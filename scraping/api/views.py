@@ -14,8 +14,8 @@ from scraping.api.base import Answer, FreshView, known_or_404, list_answer, refu
 from scraping.api.described import EVENTS, MATCH, MATCHES
 from scraping.api.linking import LinkedView, address
 from scraping.api.readers import Reader
+from scraping.documents.known import Known
 from scraping.payloads import Status, checksum_of
-from scraping.rendered.known import Known
 
 
 class MatchListView(LinkedView):

@@ -21,7 +21,7 @@ from prometheus_client import Counter, Gauge
 from scraping.browser.care import MEGABYTE, Cause, MemoryLimits, MemorySeen, Relief, judge_memory
 from scraping.browser.host import BrowserHost
 from scraping.browser.processes import TreeMemory, end_tree, free_memory_bytes
-from scraping.watchdog import TOO_LARGE_EXIT_CODE, end_children
+from victoryline.lib.watchdog import TOO_LARGE_EXIT_CODE, end_children
 
 logger = logging.getLogger(__name__)
 

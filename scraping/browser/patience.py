@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from scraping.browser.options import BrowserOptions
-from scraping.resilience.timeouts import SAMPLES, Timeouts, adapt
+from scraping.policies.timeouts import SAMPLES, Timeouts, adapt
 
 
 class Patience:

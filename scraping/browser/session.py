@@ -30,8 +30,8 @@ from scraping.browser.profile import Profile, user_agent_of
 from scraping.browser.proxies import Proxy
 from scraping.browser.wire import Wire, WireLimits
 from scraping.errors import EgressRefused, PageCrashed, ReadTimeout, ResourceLost, ScrapingError, Transient
+from scraping.policies.timeouts import Timeouts
 from scraping.readings import PAGE, Document, Endpoint, Reading, ReadMode, RefInfo, Request, Site
-from scraping.resilience.timeouts import Timeouts
 from scraping.sights import Sight, give
 from scraping.stages import reached
 

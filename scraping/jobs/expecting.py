@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from scraping import discover, journal
+from scraping import journal
 from scraping.errors import PayloadRejected
-from scraping.jobs.complete import complete_ones
+from scraping.matches import discovery
+from scraping.matches.completeness import complete_ones
 from scraping.models import JobItem, MatchRef, Priority, ScrapeJob, Source
 from scraping.payloads import DiscoveredMatch, Resource
 from victoryline.lib.crash import crash_point
@@ -22,7 +23,7 @@ def expect(job_id: int, found: Mapping[Source, Sequence[DiscoveredMatch]], *, no
     if job.discovered_at is not None:
         return 0
     _refuse_a_short_list(job, sum(map(len, found.values())))
-    refs = [ref for source, listed in found.items() for ref in discover.refs_of(source, listed, now=now)]
+    refs = [ref for source, listed in found.items() for ref in discovery.refs_of(source, listed, now=now)]
     complete = complete_ones(refs)
     tasks = journal.open_or_share([_task(ref, job, now) for ref in refs if ref.pk not in complete], now=now)
     crash_point("job.tasks")

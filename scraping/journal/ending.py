@@ -16,7 +16,7 @@ from scraping.errors import ErrorClass, StaleFence
 from scraping.journal import statements
 from scraping.journal.claiming import Claim
 from scraping.models import ScrapeTask, Stage, TaskState, TaskTransition
-from scraping.resilience.decide import OUR_FAULTS
+from scraping.policies.decide import OUR_FAULTS
 from scraping.signals import task_died, task_failed
 from victoryline.lib.crash import crash_point
 

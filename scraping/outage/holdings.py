@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from scraping.outage.importance import Importance, Seen, importance, seen
+from scraping.outage.spool import HeldMatch
 from scraping.payloads import Payload
-from scraping.spool import HeldMatch
 
 HELD_SECONDS = 90.0  # a match that was not read for so long is somebody else's, or over
 LONGEST_PAUSE_SECONDS = 60.0

@@ -8,8 +8,8 @@ from enum import Enum
 
 import orjson
 
+from scraping.matches.reconcile import standing
 from scraping.payloads import Payload
-from scraping.reconcile import standing
 
 
 class Importance(Enum):

@@ -18,20 +18,20 @@ from typing import Protocol
 from django.db import DatabaseError, InterfaceError, connection
 from django.utils import timezone
 
-from scraping import journal, replay
-from scraping.check import check
+from scraping import journal
+from scraping.configuration.policies import Policies
 from scraping.errors import Gone, ScrapingError
+from scraping.matches.validate import check
 from scraping.models import Worker
-from scraping.outage import metrics
+from scraping.outage import metrics, replay
 from scraping.outage.holdings import Held, Holdings
 from scraping.outage.importance import Importance
+from scraping.outage.spool import HeldMatch, Spool, Update
 from scraping.payloads import Payload
-from scraping.policies import Policies
 from scraping.reading.reader import Reader, Target
 from scraping.readings import RefInfo
 from scraping.signals import store_returned
 from scraping.sources import adapter_for
-from scraping.spool import HeldMatch, Spool, Update
 from victoryline.lib.store import first_line
 
 logger = logging.getLogger(__name__)

@@ -8,11 +8,11 @@ from dataclasses import replace
 from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
 from scraping.errors import NoToken, PageCrashed, ReadTimeout, ResourceLost, ScrapingError
+from scraping.policies.decide import RULES
 from scraping.reading.robots import Robots
 from scraping.reading.target import Observer
 from scraping.reading.verdict import error_for
 from scraping.readings import PAGE, Document, Endpoint, Reading, Site
-from scraping.resilience.decide import RULES
 from scraping.sights import shown
 from scraping.sources.challenge import is_challenge
 from scraping.stages import reached

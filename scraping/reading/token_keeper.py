@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from scraping.errors import ScrapingError
+from scraping.policies.token_backoff import pause_seconds
 from scraping.reading.token_answer import TokenAnswer
-from scraping.resilience.token_backoff import pause_seconds
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from scraping import lifecycle, policies
+from scraping.configuration import policies
+from scraping.matches import lifecycle
 
 
 def archive_old_matches(now: datetime) -> int:

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 
 from django.db.models import Exists, OuterRef
 
-from scraping import journal, policies
+from scraping import journal
+from scraping.configuration import policies
 from scraping.models import BreakerState, Priority, ScrapeTask, Source
 from scraping.models.source import PUSHED
 from scraping.payloads import Resource

@@ -28,7 +28,7 @@ from scraping.models import (
     TaskState,
 )
 from scraping.payloads import Resource
-from scraping.resilience.fairness import Waiting, choose
+from scraping.policies.fairness import Waiting, choose
 from scraping.scheduler import turns
 from scraping.scheduler.conditions import has_open_breaker
 from scraping.scheduler.source_breakers import task_limits

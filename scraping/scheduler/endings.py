@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 
-from scraping import endings, match_logs
+from scraping.matches import endings, match_logs
 from victoryline.lib.store import STORE_AWAY
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,8 @@ from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 from dramatiq.errors import BrokerConnectionError
 
-from scraping import journal, policies
+from scraping import journal
+from scraping.configuration import policies
 from scraping.models import Importance, MatchLifecycle, ScrapeTask, TaskState
 from scraping.payloads import Resource
 from scraping.scheduler import retry_budget, turns

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 
-from scraping import importance
-from scraping.importance import Rules
+from scraping.matches import importance
+from scraping.matches.importance import Rules
 
 logger = logging.getLogger(__name__)
 

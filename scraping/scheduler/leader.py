@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, Q
 
-from scraping import identity
 from scraping.models import Lease
+from victoryline.lib import identity
 
 LEADER = "scheduler"
 

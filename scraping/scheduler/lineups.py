@@ -10,7 +10,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from scraping import journal
 from scraping.models import OPEN_STATES, BreakerState, MatchRef, Priority, ScrapeTask, Source, TaskState
 from scraping.payloads import Resource, Status
-from scraping.resilience.looks import LAST_LOOK
+from scraping.policies.looks import LAST_LOOK
 from scraping.scheduler.conditions import has_open_breaker
 from scraping.scheduler.due import POLLED
 from scraping.sources import ADAPTERS

@@ -14,8 +14,8 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from scraping.scheduler import clock, leader
-from scraping.watchdog import Pulse
 from victoryline.lib.store import STORE_AWAY, first_line
+from victoryline.lib.watchdog import Pulse
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from scraping import orphans
+from scraping.recovery import orphans
 
 
 def end_orphans(now: datetime) -> int:

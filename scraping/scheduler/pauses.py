@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from scraping import lifecycle, policies
+from scraping.configuration import policies
+from scraping.matches import lifecycle
 
 
 def end_pauses(now: datetime) -> int:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
-from scraping import identity, journal, lifecycle, policies
+from scraping import journal
+from scraping.configuration import policies
+from scraping.matches import lifecycle
 from scraping.models import MatchRef, ScrapeTask
 from scraping.payloads import Resource
+from victoryline.lib import identity
 
 logger = logging.getLogger(__name__)
 

@@ -13,10 +13,11 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
-from scraping import policies, scrapers
+from scraping.configuration import policies
+from scraping.configuration.policies import Policies
+from scraping.matches import scrapers
 from scraping.models import MatchLifecycle, Scraper, Worker
 from scraping.payloads import BREAKS
-from scraping.policies import Policies
 
 logger = logging.getLogger(__name__)
 

@@ -12,11 +12,12 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, Q
 
-from scraping import outcomes, policies
+from scraping.configuration import policies
 from scraping.models import OPEN_STATES, ScrapeTask, TaskState
 from scraping.payloads import Resource
-from scraping.resilience.budget import is_retry, retries_left
-from scraping.resilience.window import Window
+from scraping.policies.budget import is_retry, retries_left
+from scraping.policies.window import Window
+from scraping.recovery import outcomes
 
 logger = logging.getLogger(__name__)
 

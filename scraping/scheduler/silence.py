@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from scraping import orders, policies, silence
+from scraping.configuration import policies
+from scraping.recovery import silence, worker_commands
 
 
 def watch_silence(now: datetime) -> int:
-    closed = orders.close_untaken(now)
+    closed = worker_commands.close_untaken(now)
     return closed + silence.look(now, staleness_threshold=policies.current().staleness_threshold_seconds)

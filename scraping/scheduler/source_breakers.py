@@ -9,8 +9,9 @@ from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
-from scraping import breakers, policies
+from scraping.configuration import policies
 from scraping.models import ScrapeTask, TaskState
+from scraping.recovery import breakers
 
 
 def judge_sources(now: datetime) -> int:

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from scraping import journal, submissions
+from scraping import journal
+from scraping.jobs import submissions
 from scraping.models import (
     OPEN_STATES,
     MatchLifecycle,

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Count, Q
 
-from scraping import policies
+from scraping.configuration import policies
 from scraping.models import MatchLifecycle, ScrapeTask, Source, TaskState
 from scraping.payloads import Resource
 

@@ -6,8 +6,9 @@ import gc
 import logging
 from datetime import datetime, timedelta
 
-from scraping import admission, orphans, watches
+from scraping.matches import admission, watches
 from scraping.models import MatchRef
+from scraping.recovery import orphans
 
 logger = logging.getLogger(__name__)
 

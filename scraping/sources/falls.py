@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from scraping import slots
+from scraping.matches import event_keys
 from scraping.payloads import Event
 
 UNNAMED = "another wicket fell with this ball; the source names one"
@@ -35,7 +35,7 @@ def _unnamed(told: Event, count: int) -> list[Event]:
         told.model_copy(
             update={
                 "id": f"{told.id}{place + 1}"[:120],
-                "slot": slots.wicket(told.innings, number - place),
+                "slot": event_keys.wicket(told.innings, number - place),
                 "description": UNNAMED,
                 "detail": {"player": "", "text": UNNAMED, "wicket": number - place},
             }
@@ -49,7 +49,7 @@ def _fallen(ball: Event, before: Event | None) -> int:
     now = _wickets(ball)
     if now is None:
         return 0
-    if ball.ordinal is not None and ball.ordinal == slots.position(ball.innings or 0, 0, 1):
+    if ball.ordinal is not None and ball.ordinal == event_keys.position(ball.innings or 0, 0, 1):
         return now
     then = _wickets(before) if before is not None and _follows(ball, before) else None
     return 0 if then is None else now - then
@@ -62,7 +62,7 @@ def _follows(ball: Event, before: Event) -> bool:
     if ball.ordinal == before.ordinal + 1:
         return True
     is_last = (before.over or "").endswith(".6") and before.kind not in ("wide", "no_ball")
-    return is_last and ball.ordinal in slots.successors(before.ordinal)
+    return is_last and ball.ordinal in event_keys.successors(before.ordinal)
 
 
 def _wickets(ball: Event) -> int | None:

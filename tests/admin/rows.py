@@ -13,7 +13,6 @@ from monitoring.alerts.telling import Rules
 from monitoring.audit import record
 from monitoring.health.history import log_health
 from monitoring.models import Channel, GradeChange, Severity
-from scraping import orders
 from scraping.models import (
     Breaker,
     Conflict,
@@ -41,6 +40,7 @@ from scraping.models import (
     TeamAlias,
     UnknownValue,
 )
+from scraping.recovery import worker_commands
 from tests.factories import cricket_state, make_event, make_snapshot, make_source
 from tests.monitoring.rows import make_error, make_task, make_watched, make_worker
 
@@ -84,7 +84,7 @@ def make_everything() -> None:
     _make_disagreement(match, now)
     _make_people(match, now)
     make_worker()
-    orders.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason=EVIL, actor=EVIL, now=now)
+    worker_commands.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason=EVIL, actor=EVIL, now=now)
     Lease.objects.create(name="scheduler", holder="engine", expires_at=now)
     log_health(now)
     raise_alert("k", Severity.CRITICAL, EVIL, {"text": EVIL}, now)

@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from monitoring.models import AuditEntry
-from scraping import breakers
 from scraping.models import Breaker, ScrapeTask
+from scraping.recovery import breakers
 from scraping.scheduler.source_breakers import judge_sources
 from tests.admin.test_actions import act
 from tests.factories import make_source

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from monitoring.models import AuditEntry
 from scraping.models import Importance, Match, MatchRef
-from scraping.resilience.ladder import Rung
+from scraping.policies.ladder import Rung
 from tests.admin.test_actions import act
 from tests.monitoring.rows import make_watched
 

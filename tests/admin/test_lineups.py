@@ -14,7 +14,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from scraping import lineups, match_logs
+from scraping.matches import lineups, match_logs
 from scraping.models import Match, MatchArchive
 from scraping.payloads import Status
 from tests.factories import football_state, make_match, make_ref

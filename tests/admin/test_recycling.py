@@ -11,8 +11,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from scraping import orders
 from scraping.models import Worker, WorkerOrder
+from scraping.recovery import worker_commands
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("SO-15")]
 
@@ -27,11 +27,11 @@ def test_the_list_of_orders_says_what_came_of_each(admin_client: Client) -> None
     page = reverse("admin:scraping_workerorder_changelist")
     assert "No worker was asked" in admin_client.get(page).content.decode()
     now = timezone.now()
-    orders.recycle("w1", reason="it leaks", actor="ada", now=now)
+    worker_commands.recycle("w1", reason="it leaks", actor="ada", now=now)
     assert "waits for its worker" in admin_client.get(page).content.decode()
-    (order,) = orders.take("w1", now=now)
+    (order,) = worker_commands.take("w1", now=now)
     assert "under way" in admin_client.get(page).content.decode()
-    orders.done([order.pk], outcome="browser 2 took its place", now=now + timedelta(seconds=3))
+    worker_commands.done([order.pk], outcome="browser 2 took its place", now=now + timedelta(seconds=3))
     assert "browser 2 took its place, after 3 s" in admin_client.get(page).content.decode()
 
 
@@ -87,8 +87,8 @@ class TestAtTheCommandLine:
         make_worker("w1")
 
         def work(seconds: float) -> None:
-            taken = orders.take("w1", now=timezone.now())
-            orders.done([one.pk for one in taken], outcome="browser 2 took its place", now=timezone.now())
+            taken = worker_commands.take("w1", now=timezone.now())
+            worker_commands.done([one.pk for one in taken], outcome="browser 2 took its place", now=timezone.now())
 
         monkeypatch.setattr("scraping.management.commands.recycle.time.sleep", work)
         call_command("recycle", "w1", by="ada")

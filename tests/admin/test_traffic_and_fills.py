@@ -12,12 +12,12 @@ from django.utils import timezone
 from monitoring.alerts import causes
 from monitoring.alerts.registry import raise_alert
 from monitoring.models import Severity
-from scraping import drift, traffic
 from scraping.admin.fills import maps
 from scraping.admin.traffic import charts
 from scraping.models import Source
-from scraping.resilience.drift import Fill, bucket_start
-from scraping.traffic import EARLIER, MEGABYTE, Cost
+from scraping.policies.drift import Fill, bucket_start
+from scraping.stats import fill_rates, traffic
+from scraping.stats.traffic import EARLIER, MEGABYTE, Cost
 from tests.factories import NOW, make_source
 from tests.monitoring.rows import make_watched
 
@@ -63,7 +63,7 @@ class TestTraffic:
 @pytest.mark.requirement("BX-16")
 class TestFillRates:
     def fill(self, source: Source, now: datetime, minutes_ago: int, fill: Fill, field: str = "venue") -> None:
-        drift.add({(source.pk, PLAY, field, bucket_start(now - timedelta(minutes=minutes_ago))): fill})
+        fill_rates.add({(source.pk, PLAY, field, bucket_start(now - timedelta(minutes=minutes_ago))): fill})
 
     def test_are_shown_by_field_and_hour_beside_what_is_usual(self) -> None:
         source = make_source()

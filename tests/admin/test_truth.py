@@ -9,9 +9,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from monitoring.models import AuditEntry
-from scraping import conflicts
+from scraping.matches import conflicts
+from scraping.matches.reconcile import FieldConflict, SourceView, reconcile
 from scraping.models import Match, PairingReview, PairingState, TeamAlias
-from scraping.reconcile import FieldConflict, SourceView, reconcile
 from scraping.scheduler.due import open_due_tasks
 from tests.factories import cricket_state, make_match, make_ref, make_source, make_unread_match
 from tests.scraping.builders import chasing, later, payload_of, read

@@ -13,10 +13,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apiauth import access_log
+from scraping.documents import looking
+from scraping.documents.board import board
+from scraping.documents.follower import follower
 from scraping.models import Match, MatchLifecycle
-from scraping.rendered import looking
-from scraping.rendered.board import board
-from scraping.rendered.follower import follower
 from tests.api_fixtures import Caller
 from tests.factories import make_event, make_match, make_ref, make_snapshot
 from tests.system import wait_for

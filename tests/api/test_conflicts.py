@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from scraping import conflicts, joining
+from scraping.documents import pages, recall
+from scraping.matches import conflicts, pairing
+from scraping.matches.reconcile import FieldConflict, SourceView, reconcile
 from scraping.models import Match
-from scraping.reconcile import FieldConflict, SourceView, reconcile
-from scraping.rendered import pages, recall
 from tests.api_fixtures import Caller
 from tests.factories import cricket_state, make_match, make_ref, make_source
 from victoryline.lib import presence
@@ -128,7 +128,7 @@ class TestMerged:
         keep, gone = make_match(now=now), make_match(now=now)
         for match, source in ((keep, "crex"), (gone, "espn")):
             make_ref(match, source=source, payload=match.payload, now=now)
-        joining.join(keep.pk, gone.pk, actor="ann", now=now)
+        pairing.join(keep.pk, gone.pk, actor="ann", now=now)
         answer: Any = caller.get(path(gone, rest))
         assert answer.status_code == 200
         if not rest:

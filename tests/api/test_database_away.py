@@ -16,8 +16,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from apiauth import principals
 from apiauth.access_log import writer
+from scraping.documents.absent import absent
 from scraping.models import Match
-from scraping.rendered.absent import absent
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.api_fixtures import Caller
 from tests.factories import make_event, make_match, make_ref

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from scraping.freshness import DataState, data_state, measure
+from scraping.documents.freshness import DataState, data_state, measure
 from scraping.payloads import Status
 from tests.factories import NOW
 

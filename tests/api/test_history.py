@@ -12,10 +12,10 @@ from django.conf import settings
 from django.http import HttpResponse
 from django.utils import timezone
 
+from scraping.documents import pages
 from scraping.models import Match, MatchEvent, MatchRef, Snapshot
 from scraping.payloads import MatchState, Phase, Status, Toss
-from scraping.rendered import pages
-from scraping.retention import often
+from scraping.scheduler.retention_rules import often
 from tests.api_fixtures import Caller
 from tests.factories import cricket_state, make_match, make_ref, make_snapshot, make_unread_match
 from tests.scraping.builders import balls, chasing, payload_of, read

@@ -12,7 +12,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from apiauth.access_log import writer
-from scraping import history, queries
+from scraping.documents import history, queries
 from scraping.models import MatchRef
 from tests.api_fixtures import Caller
 from tests.factories import make_ref, make_unread_match

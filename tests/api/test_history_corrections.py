@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from scraping.documents import pages
 from scraping.models import MatchRef
 from scraping.payloads import LastEvent
-from scraping.rendered import pages
 from tests.api_fixtures import Caller
 from tests.factories import make_ref, make_unread_match
 from tests.scraping.builders import ball, balls, chasing, payload_of, read

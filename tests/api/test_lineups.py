@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from scraping import lineups
+from scraping.documents import pages, recall
+from scraping.matches import lineups
 from scraping.models import Lineup, Match, MatchRef
 from scraping.payloads import Status
-from scraping.rendered import pages, recall
 from tests.api_fixtures import Caller
 from tests.factories import football_state, make_match, make_ref, make_source
 from tests.scraping.people import lineups_of, player, side_of

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from scraping.api import answers
 from scraping.api.base import refuse_stale
-from scraping.freshness import DataState, Freshness
+from scraping.documents.freshness import DataState, Freshness
 from scraping.models import Breaker, BreakerState, EventAction, Match, MatchLifecycle
 from tests.api_fixtures import Caller
 from tests.factories import (

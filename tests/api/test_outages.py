@@ -34,7 +34,7 @@ from django.core.management import call_command
 call_command("migrate", verbosity=0, interactive=False)
 from django.utils import timezone
 from apiauth import keys, tokens
-from scraping.rendered.publisher import Publisher
+from scraping.documents.publisher import Publisher
 from tests.factories import make_match, make_ref
 now = timezone.now()
 issued = keys.issue(consumer_name="acme", tier="premium", scopes=("read", "operate"), now=now)

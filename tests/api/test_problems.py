@@ -79,7 +79,7 @@ class TestProblems:
         def away(*args, **kwargs):
             raise error("connection refused")
 
-        monkeypatch.setattr("scraping.queries.page_of_matches", away)
+        monkeypatch.setattr("scraping.documents.queries.page_of_matches", away)
         response = caller.get("/api/v1/matches")
         assert (response.status_code, response.json()["type"]) == (503, "/problems/unavailable")
         assert response["Retry-After"] == "5"
@@ -89,7 +89,7 @@ class TestProblems:
         def broken(*args, **kwargs):
             raise RuntimeError("secret insides")
 
-        monkeypatch.setattr("scraping.queries.page_of_matches", broken)
+        monkeypatch.setattr("scraping.documents.queries.page_of_matches", broken)
         response = caller.get("/api/v1/matches")
         assert (response.status_code, response.json()["type"]) == (500, "/problems/internal-error")
         assert "insides" not in response.content.decode()
@@ -323,7 +323,7 @@ class TestLogLine:
         def away(*args, **kwargs):
             raise OperationalError("gone")
 
-        monkeypatch.setattr("scraping.queries.page_of_matches", away)
+        monkeypatch.setattr("scraping.documents.queries.page_of_matches", away)
         caller.get("/api/v1/matches")
         [line] = [record for record in caplog.records if record.name == "victoryline.requests"]
         assert (line.status, line.levelname) == (503, "WARNING")

@@ -13,8 +13,8 @@ from django.test import Client
 from django.utils import timezone
 
 from scraping.api.submission_documents import SubmissionAnswer
+from scraping.jobs.submission_schema import MOST_MATCHES
 from scraping.models import Match, MatchRef, Submission
-from scraping.sent import MOST_MATCHES
 from tests.api_fixtures import Caller
 from tests.factories import cricket_state, make_match, make_ref
 from tests.scraping.sending import ball, earlier, pushed_source, sent, work

@@ -212,7 +212,7 @@ class TestFreeAnswers:
         answers = [caller.get(LIST, If_None_Match=etag).status_code for _ in range(30)]
         assert set(answers) == {304}
         look_up = Mock()
-        monkeypatch.setattr("scraping.queries.page_of_matches", look_up)
+        monkeypatch.setattr("scraping.documents.queries.page_of_matches", look_up)
         rate_limit.limiter().take(str(caller.key.consumer.consumer_id), 3)
         rate_limit.limiter().take(str(caller.key.consumer.consumer_id), 3)
         assert caller.get(LIST, If_None_Match=etag).status_code == 429

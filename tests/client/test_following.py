@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from scraping import joining, lifecycle
+from scraping.matches import lifecycle, pairing
 from scraping.models import Match, MatchEvent, MatchLifecycle, MatchRef, Snapshot
 from scraping.payloads import Event, Status
 from tests.client.chaos import ChaosProxy
@@ -191,7 +191,7 @@ class TestWhole:
         other = Play(make_ref(make_match(now=timezone.now()), source="espn"))
         other.bowl(4)
         keep, gone = other.ref.match_id, play.ref.match_id
-        changes = client.follow(gone, sleep=steps(lambda: joining.join(keep, gone, actor="me", now=timezone.now())))
+        changes = client.follow(gone, sleep=steps(lambda: pairing.join(keep, gone, actor="me", now=timezone.now())))
         next(changes)
         change = next(changes)
         assert (change.is_whole, change.document["id"]) == (True, keep)
@@ -207,7 +207,7 @@ class TestWhole:
         keep, gone = other.ref.match_id, play.ref.match_id
 
         def join() -> None:
-            joining.join(keep, gone, actor="me", now=timezone.now())
+            pairing.join(keep, gone, actor="me", now=timezone.now())
 
         changes = client.follow(number(gone), sleep=steps(join, play.bowl))
         next(changes)
@@ -222,7 +222,7 @@ class TestWhole:
         play.bowl(2)
         keep, gone = other.ref.match_id, play.ref.match_id
         saved = next(client.follow(gone)).next_since
-        joining.join(keep, gone, actor="me", now=timezone.now())
+        pairing.join(keep, gone, actor="me", now=timezone.now())
         again = next(client.follow(gone, after=saved))
         assert again.document["id"] == keep
         assert [row["id"] for row in again.events] == rows_of(keep)

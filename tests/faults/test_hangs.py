@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from scraping.watchdog import STALLED_EXIT_CODE
 from tests.faults.conftest import Recovered
 from tests.faults.scaled import PATIENCE, bring_to_rest, hold_tasks, live_refs
 from tests.faults.system import System
 from tests.stadium_process import StadiumProcess
 from tests.system import wait_for
 from victoryline.lib.processes import python
+from victoryline.lib.watchdog import STALLED_EXIT_CODE
 from victoryline.process_life import CLOSING_SECONDS, ONE_SIGNAL_SECONDS
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
@@ -38,7 +38,7 @@ def end_the_consumer():
     consumer.stop()
 
 def hang_in_a_task():
-    from scraping import scrape
+    from scraping.worker import scrape
     scrape.check = lambda *_, **__: time.sleep(600)
 
 def freeze_the_scheduler():

@@ -12,8 +12,8 @@ from monitoring.health.document import health_document
 from monitoring.health.history import log_health
 from monitoring.judging import judge_actions
 from monitoring.models import Alert, AuditEntry, HealthLog
-from scraping import lifecycle
 from scraping.errors import Transient
+from scraping.matches import lifecycle
 from scraping.models import Breaker, Match, MatchRef, ScrapeError, Scraper, ScrapeTask, TaskState
 from scraping.payloads import Phase, Status
 from scraping.scheduler.restarts import replace_worn_scrapers

@@ -14,7 +14,7 @@ from monitoring.models import Alert, Severity
 from monitoring.watchdogs.tokens import watch_tokens
 from scraping.reading.token_keeper import Without
 from scraping.reading.tokens import Tokens
-from scraping.token_watch import TokenWatch
+from scraping.worker.token_watch import TokenWatch
 from tests.factories import NOW, make_source
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("EC-5")]

@@ -18,7 +18,6 @@ from monitoring import audit
 from monitoring.alerts.registry import raise_alert
 from monitoring.collector import JournalCollector
 from monitoring.models import HealthLog, Severity
-from scraping.integrity import INTEGRITY
 from scraping.models import (
     Breaker,
     BreakerState,
@@ -31,6 +30,7 @@ from scraping.models import (
     SourceDay,
     TaskState,
 )
+from scraping.stats.integrity import INTEGRITY
 from tests.factories import make_snapshot
 from tests.monitoring.rows import make_error, make_task, make_watched, make_worker
 

@@ -14,9 +14,10 @@ from apiauth.signals import key_revoked
 from monitoring import audit
 from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import Alert, AuditEntry, AuditOutcome, Severity
-from scraping import orders, signals
+from scraping import signals
 from scraping.models import Breaker, OrderKind
-from scraping.resilience.ladder import Rung
+from scraping.policies.ladder import Rung
+from scraping.recovery import worker_commands
 from tests.factories import NOW
 from tests.monitoring.rows import make_task, make_watched
 
@@ -118,11 +119,11 @@ class TestOrders:
         assert (entry.duration_seconds, entry.before["grade"]) == (3.5, "HEALTHY")
 
     def test_one_that_nobody_carried_out_has_failed_and_is_told_once(self) -> None:
-        order = orders.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="it hangs", actor="Ann", now=NOW)
+        order = worker_commands.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="it hangs", actor="Ann", now=NOW)
         assert order is not None
         late = NOW + timedelta(seconds=61)
-        assert [orders.close_untaken(late), orders.close_untaken(late)] == [1, 0]
-        assert not orders.finish(order, outcome="browser 2 took its place", now=late), "its end is known"
+        assert [worker_commands.close_untaken(late), worker_commands.close_untaken(late)] == [1, 0]
+        assert not worker_commands.finish(order, outcome="browser 2 took its place", now=late), "its end is known"
         entry = AuditEntry.objects.get()
         assert (entry.action_type, entry.actor, entry.outcome) == ("browser_recycle", "Ann", "failed")
         assert entry.metadata["came_of_it"] == "nobody did it in time"

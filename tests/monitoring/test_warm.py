@@ -18,7 +18,7 @@ from monitoring.api import views
 from monitoring.health import rendered
 from monitoring.health.rendered import Rendered
 from monitoring.warm import Keeper, WarmBrief
-from scraping.rendered import shared
+from scraping.documents import shared
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.monitoring.rows import make_watched, make_worker
 from tests.system import wait_for

@@ -17,8 +17,8 @@ from monitoring.alerts import telling
 from monitoring.health import grading
 from monitoring.models import Grade
 from scraping.models import Importance
-from scraping.resilience import breaker, budget, fairness, ladder, slowing
-from scraping.resilience.ladder import Rung
+from scraping.policies import breaker, budget, fairness, ladder, slowing
+from scraping.policies.ladder import Rung
 from victoryline.night import plot, report
 from victoryline.night.engine import Story, simulate
 from victoryline.night.faults import CALM, HELL, USUAL, Fault, Kind

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from scraping import match_logs
+from scraping.matches import match_logs
 from scraping.models import Match, MatchEvent, MatchRef, Source
 from scraping.payloads import Event, Phase, Status, checksum_of
 from tests.factories import make_ref, make_source, make_unread_match

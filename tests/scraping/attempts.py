@@ -12,11 +12,12 @@ from unittest.mock import patch
 import pytest
 from django.db import connection
 
-from scraping import failures, policies
+from scraping.configuration import policies
 from scraping.journal import Claim
 from scraping.models import MatchRef, ScrapeTask, TaskState
 from scraping.payloads import Resource
-from scraping.scrape import scrape
+from scraping.worker import failures
+from scraping.worker.scrape import scrape
 from tests.factories import NOW
 from tests.scraping.builders import POLICIES, Outcome, engine_with, open_task
 

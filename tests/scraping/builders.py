@@ -6,18 +6,19 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from scraping import ingest, journal
-from scraping.engine import Engine
+from scraping import journal
+from scraping.configuration.policies import Policies
 from scraping.journal import Claim
+from scraping.matches import ingest
 from scraping.models import MatchRef, ScrapeTask
 from scraping.payloads import Event, Innings, MatchState, Payload, Resource, Score, SideScore
-from scraping.policies import Policies
+from scraping.policies.backoff import RetryPolicy
+from scraping.policies.breaker import BreakerPolicy
+from scraping.policies.interval import Pace
 from scraping.reading.reader import Reader, Target
 from scraping.readings import Reading, ReadMode
-from scraping.resilience.backoff import RetryPolicy
-from scraping.resilience.breaker import BreakerPolicy
-from scraping.resilience.interval import Pace
 from scraping.stages import reached
+from scraping.worker.engine import Engine
 from tests.factories import NOW, cricket_state
 
 LEASE_SECONDS = 15.0

@@ -9,7 +9,7 @@ import pytest
 from django.core.cache import cache
 from dramatiq.brokers.stub import StubBroker
 
-from scraping.rendered import recall, shared
+from scraping.documents import recall, shared
 from scraping.scheduler import due
 from victoryline import broker as brokers
 

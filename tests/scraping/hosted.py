@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import psutil
 
-from scraping import identity
 from scraping.browser.care import CarePolicy
 from scraping.browser.caretaker import Caretaker
 from scraping.browser.cleanup import LEFTOVERS
@@ -28,7 +27,7 @@ from scraping.reading.reader import Reader, Target
 from scraping.readings import Reading, RefInfo, Site
 from scraping.sources import adapter_for
 from tests.stadium_process import StadiumProcess
-from victoryline.lib import chromium
+from victoryline.lib import chromium, identity
 
 T = TypeVar("T")
 PHASES = {"in_play": "play", "first_half": "play", "second_half": "play", "toss": "scheduled"}

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from scraping.engine import Engine
 from scraping.models import MatchRef
 from scraping.payloads import Figures, Lineup, LineupPlayer, Lineups, Payload, PlayerFigure, Side
 from scraping.reading.reader import Target
 from scraping.readings import Document, Reading, ReadMode, RefInfo, Request
 from scraping.sources.sofascore import SofascoreAdapter
+from scraping.worker.engine import Engine
 from tests.factories import NOW
 from tests.scraping.builders import POLICIES, Outcome, ScriptedReader
 

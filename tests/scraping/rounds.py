@@ -10,13 +10,13 @@ from typing import Any
 from django.utils import timezone
 
 from scraping import jobs
-from scraping.engine import Engine
 from scraping.models import MatchRef, ScrapeJob, ScrapeTask, TaskState
 from scraping.payloads import Event, MatchState, Payload, Phase, Resource, Score, SideScore, Status
 from scraping.reading.reader import Target
 from scraping.readings import Document, Reading, ReadMode, RefInfo, Site
-from scraping.scrape import scrape
 from scraping.sources.base import Adapter
+from scraping.worker.engine import Engine
+from scraping.worker.scrape import scrape
 from tests.factories import NOW, football_state, make_source
 from tests.scraping.builders import POLICIES, Outcome, ScriptedReader
 

@@ -8,12 +8,12 @@ from typing import Any
 from django.utils import timezone
 
 from scraping import journal
-from scraping.engine import Engine
+from scraping.configuration.policies import Policies
 from scraping.models import ScrapeTask, Source, TaskState
 from scraping.payloads import Resource
-from scraping.policies import Policies
 from scraping.scheduler.submissions import open_submission_tasks
-from scraping.scrape import scrape
+from scraping.worker.engine import Engine
+from scraping.worker.scrape import scrape
 from tests.factories import make_source
 from tests.scraping.builders import POLICIES, ScriptedReader
 

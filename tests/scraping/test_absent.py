@@ -7,8 +7,8 @@ from django.core.cache import cache
 from pytest_django import DjangoAssertNumQueries
 
 from scraping.api.readers import FromDatabase
+from scraping.documents.absent import LIFETIME_SECONDS, VERSION_SECONDS, Absent, absent
 from scraping.models import MatchRef
-from scraping.rendered.absent import LIFETIME_SECONDS, VERSION_SECONDS, Absent, absent
 from tests.factories import NOW, make_match, make_ref
 
 pytestmark = [

@@ -14,14 +14,14 @@ from django.db import connection, transaction
 from redis import Redis
 from redis.exceptions import OutOfMemoryError
 
-from scraping import lifecycle, queries
+from scraping.documents import channel, looking, pages, queries
+from scraping.documents.board import IN_STEP_SECONDS, Board
+from scraping.documents.channel import Word
+from scraping.documents.follower import LOOK_SECONDS, QUICK_SECONDS, Follower, Hearing
+from scraping.documents.known import Known
+from scraping.documents.publisher import Publisher, publisher
+from scraping.matches import lifecycle
 from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef, Source
-from scraping.rendered import channel, looking, pages
-from scraping.rendered.board import IN_STEP_SECONDS, Board
-from scraping.rendered.channel import Word
-from scraping.rendered.follower import LOOK_SECONDS, QUICK_SECONDS, Follower, Hearing
-from scraping.rendered.known import Known
-from scraping.rendered.publisher import Publisher, publisher
 from tests.factories import NOW, make_match, make_ref, make_snapshot
 from tests.servers import RedisServer
 from tests.system import wait_for

@@ -29,13 +29,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from scraping import breakers
-from scraping.breakers import rows
+from scraping.configuration.policies import Policies
 from scraping.errors import BreakerOpen
 from scraping.models import Breaker, MatchRef, Source
-from scraping.policies import Policies
-from scraping.resilience import breaker as machine
-from scraping.resilience.breaker import BreakerPolicy
+from scraping.policies import breaker as machine
+from scraping.policies.breaker import BreakerPolicy
+from scraping.recovery import breakers
+from scraping.recovery.breakers import rows
 from tests.factories import NOW, make_ref, make_source
 from tests.scraping.builders import POLICIES
 
@@ -268,7 +268,7 @@ class SourceBreakerMachine(BreakerMachine):
 def nobody_listens() -> Iterator[None]:
     """What monitoring makes of the signals is not the question here, and would be most of the work."""
     silent = {state: Signal() for state in rows.SIGNALS}
-    with patch.dict(rows.SIGNALS, silent), patch("scraping.breakers.operating.breaker_operated", Signal()):
+    with patch.dict(rows.SIGNALS, silent), patch("scraping.recovery.breakers.operating.breaker_operated", Signal()):
         yield
 
 

@@ -10,10 +10,10 @@ from datetime import timedelta
 
 import pytest
 
+from scraping.configuration.policies import SOURCE_BREAKER, from_config
 from scraping.errors import ErrorClass
-from scraping.policies import SOURCE_BREAKER, from_config
-from scraping.resilience.backoff import RetryPolicy, backoff_seconds
-from scraping.resilience.breaker import (
+from scraping.policies.backoff import RetryPolicy, backoff_seconds
+from scraping.policies.breaker import (
     CLOSED,
     HALF_OPEN,
     OPEN,
@@ -32,9 +32,9 @@ from scraping.resilience.breaker import (
     probe_limit,
     settled,
 )
-from scraping.resilience.budget import LONGEST_WAIT_SECONDS, BudgetPolicy, is_retry, retries_left
-from scraping.resilience.decide import OUR_FAULTS, RULES, SOURCE_FAULTS, Failure, Retry, decide
-from scraping.resilience.window import Bucket, Window, WindowPolicy, bucket_start, is_failing, summed
+from scraping.policies.budget import LONGEST_WAIT_SECONDS, BudgetPolicy, is_retry, retries_left
+from scraping.policies.decide import OUR_FAULTS, RULES, SOURCE_FAULTS, Failure, Retry, decide
+from scraping.policies.window import Bucket, Window, WindowPolicy, bucket_start, is_failing, summed
 from tests.factories import NOW
 from tests.scraping.builders import later
 from victoryline import env

@@ -20,16 +20,16 @@ import pytest
 from django.utils import timezone
 from prometheus_client import REGISTRY
 
-from scraping import orders
 from scraping.browser import host as host_module
 from scraping.browser.care import CarePolicy, Cause, MemoryLimits, Relief
 from scraping.browser.memory_guard import MemoryGuard
 from scraping.browser.processes import TreeMemory, profile_of, tagged_browsers
 from scraping.errors import PageCrashed, ReadTimeout, ResourceLost
 from scraping.models import OrderKind, WorkerOrder
-from scraping.obeying import Orders
 from scraping.reading.reader import Target
 from scraping.readings import ReadMode
+from scraping.recovery import worker_commands
+from scraping.worker.commands import Orders
 from tests.scraping.hosted import (
     Hosted,
     assert_true,
@@ -478,7 +478,7 @@ class TestOrders:
     def obey(hosted: Hosted, kind: OrderKind, until: str, source_key: str = "") -> WorkerOrder:
         ear = Orders(hosted.sessions, worker_id="w1", on_loop=hosted.loop.call_soon_threadsafe)
         asked = {"worker_id": "w1", "reason": "a match is silent", "actor": "ada", "now": timezone.now()}
-        orders.give(kind, source_key=source_key, **asked)
+        worker_commands.give(kind, source_key=source_key, **asked)
 
         def is_done() -> bool:
             ear.look(now=timezone.now())

@@ -13,7 +13,7 @@ from scraping.models import SourceDay
 from scraping.reading.reader import Reader, Target
 from scraping.reading.ways import PAGE_SECONDS
 from scraping.readings import ReadMode
-from scraping.tallies import Tallies
+from scraping.stats.tallies import Tallies
 from tests.factories import NOW, make_source
 from tests.scraping.hosted import Hosted, assert_true, find_program, impatient, target_of
 from tests.stadium_process import StadiumProcess

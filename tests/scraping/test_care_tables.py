@@ -18,7 +18,7 @@ from scraping.browser.care import (
 )
 from scraping.browser.options import BrowserOptions
 from scraping.browser.patience import Patience
-from scraping.resilience.timeouts import Timeouts, adapt
+from scraping.policies.timeouts import Timeouts, adapt
 
 POLICY = CarePolicy(max_pages=100, max_age_seconds=3600, max_faults=2, fault_window_seconds=60)
 

@@ -9,13 +9,13 @@ from datetime import timedelta
 import pytest
 
 from monitoring.models import Alert
-from scraping import breakers
 from scraping.errors import EgressRefused, LayoutChanged, SchemaBreak, Transient
 from scraping.models import Breaker, BreakerState, MatchRef, ScrapeError, ScrapeTask, TaskState
-from scraping.resilience import breaker as machine
-from scraping.resilience.breaker import BreakerPolicy, BreakerView
-from scraping.resilience.drift import DriftPolicy
-from scraping.resilience.source_breaker import after_nonsense, keeping_count, patience
+from scraping.policies import breaker as machine
+from scraping.policies.breaker import BreakerPolicy, BreakerView
+from scraping.policies.drift import DriftPolicy
+from scraping.policies.source_breaker import after_nonsense, keeping_count, patience
+from scraping.recovery import breakers
 from scraping.scheduler.source_breakers import judge_sources, task_limits
 from tests.factories import NOW, make_match, make_ref
 from tests.scraping.attempts import Clock, attempt, stopped_clock

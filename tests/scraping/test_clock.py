@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.db import OperationalError
 
-from scraping import lifecycle
+from scraping.matches import lifecycle
 from scraping.models import Match, MatchRef, ScrapeTask
 from scraping.scheduler import clock, due
 from scraping.scheduler.clock import Jumps

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from scraping import conflicts
+from scraping.matches import conflicts
+from scraping.matches.reconcile import FieldConflict
 from scraping.models import Conflict, Match
-from scraping.reconcile import FieldConflict
 from tests.factories import make_match
 from tests.scraping.builders import later
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scraping import discover
+from scraping.matches import discovery
 from scraping.models import Match, MatchRef
 from scraping.payloads import DiscoveredMatch, Sport, Status
 from tests.factories import NOW, make_source
@@ -19,7 +19,7 @@ def found(key: str, url: str) -> DiscoveredMatch:
 def test_each_match_gets_one_row_however_often_it_is_seen() -> None:
     source = make_source(key="crex")
     rows = [found("A1", f"{source.base_url}/match/A1"), found("A1", f"{source.base_url}/match/A1")]
-    assert [discover.register(source, rows, now=NOW) for _ in range(2)] == [1, 0]
+    assert [discovery.register(source, rows, now=NOW) for _ in range(2)] == [1, 0]
     assert (Match.objects.count(), MatchRef.objects.count()) == (1, 1)
 
 
@@ -27,4 +27,4 @@ def test_each_match_gets_one_row_however_often_it_is_seen() -> None:
     "url", ["http://127.0.0.1:1/secret", "https://elsewhere.example/match/A1", "file:///etc/passwd"]
 )
 def test_a_link_to_another_host_is_not_followed(url: str) -> None:
-    assert discover.register(make_source(key="crex"), [found("A1", url)], now=NOW) == 0
+    assert discovery.register(make_source(key="crex"), [found("A1", url)], now=NOW) == 0

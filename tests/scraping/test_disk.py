@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from monitoring.models import Alert
-from scraping.disk import DiskGuard
-from scraping.engine import Engine
+from scraping.worker.disk import DiskGuard
+from scraping.worker.engine import Engine
 from tests.factories import make_ref
 from tests.scraping.builders import POLICIES, ScriptedReader, payload_of
 

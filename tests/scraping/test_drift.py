@@ -13,15 +13,16 @@ import pytest
 from monitoring.models import Alert
 from monitoring.source_metrics import of_sources
 from monitoring.watchdogs.drift import watch_drift
-from scraping import drift, retention
-from scraping.integrity import fields_of, schema_of
 from scraping.models import FieldFill, Source
 from scraping.payloads import Payload, Phase, Status
+from scraping.policies.drift import DriftPolicy, Fill, bucket_start, is_sparse, points_fallen, window_start
 from scraping.reading.ways import PAGE_SECONDS
 from scraping.readings import STATIC_PAGE, Document, ReadMode, RefInfo
-from scraping.resilience.drift import DriftPolicy, Fill, bucket_start, is_sparse, points_fallen, window_start
+from scraping.scheduler import retention_rules
 from scraping.sources import adapter_for
-from scraping.tallies import Tallies
+from scraping.stats import fill_rates
+from scraping.stats.integrity import fields_of, schema_of
+from scraping.stats.tallies import Tallies
 from tests.factories import NOW, cricket_state, football_state, make_match, make_ref, make_source
 from tests.scraping.builders import balls, payload_of
 from tests.scraping.sources.test_stadium import Visitor, crex_answers, in_stadium, sofascore_answers
@@ -121,7 +122,7 @@ def fill(
     source: Source, minutes_ago: float, seen: int, filled: int, *, field: str = "venue", schema: str = PLAY
 ) -> None:
     at = bucket_start(NOW - timedelta(minutes=minutes_ago))
-    drift.add({(source.pk, schema, field, at): Fill(seen, filled)})
+    fill_rates.add({(source.pk, schema, field, at): Fill(seen, filled)})
 
 
 @pytest.mark.both
@@ -129,13 +130,13 @@ def fill(
 @pytest.mark.requirement("BX-16")
 class TestFallen:
     def names(self) -> list[str]:
-        return [one.name for one in drift.fallen_fields(POLICY, now=NOW)]
+        return [one.name for one in fill_rates.fallen_fields(POLICY, now=NOW)]
 
     def test_a_field_that_is_filled_less_than_in_the_day_before(self) -> None:
         source = make_source()
         fill(source, 300, 500, 490)
         fill(source, 5, 60, 20)
-        found = drift.fallen_fields(POLICY, now=NOW)
+        found = fill_rates.fallen_fields(POLICY, now=NOW)
         assert [(one.name, one.baseline, one.window) for one in found] == [
             ("venue (cricket, play)", Fill(500, 490), Fill(60, 20))
         ]
@@ -179,7 +180,7 @@ class TestFallen:
         source = make_source()
         fill(source, 71 * 60, 1, 1)
         fill(source, 73 * 60, 1, 1)
-        rule = next(one for one in retention.rules() if one.table == "field-fills")
+        rule = next(one for one in retention_rules.rules() if one.table == "field-fills")
         assert rule.step(NOW).rows == 1
         assert FieldFill.objects.count() == 1
 

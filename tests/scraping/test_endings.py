@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from monitoring.models import Alert
-from scraping import endings, lineups, match_logs, policies
+from scraping.configuration import policies
 from scraping.errors import Gone, Transient
+from scraping.matches import endings, lineups, match_logs
 from scraping.models import (
     Match,
     MatchArchive,
@@ -27,13 +28,13 @@ from scraping.models import (
     TaskState,
 )
 from scraping.payloads import Phase, Resource, Status
-from scraping.resilience.interval import COMPLETED_SECONDS
-from scraping.resilience.turns import is_turn
-from scraping.retention import rules
+from scraping.policies.interval import COMPLETED_SECONDS
+from scraping.policies.turns import is_turn
 from scraping.scheduler.endings import settle_ended_matches, write_match_logs
-from scraping.scrape import scrape
+from scraping.scheduler.retention_rules import rules
 from scraping.signals import match_incomplete, match_settled
 from scraping.sources import ADAPTERS
+from scraping.worker.scrape import scrape
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_source
 from tests.scraping.attempts import Clock, attempt, stopped_clock
 from tests.scraping.builders import POLICIES, balls, chasing, engine_with, later, payload_of, read

@@ -11,8 +11,10 @@ import pytest
 from django.db import transaction
 
 from monitoring.models import Alert, AuditEntry
-from scraping import discover, errors_log, journal, lifecycle, scrapers
+from scraping import journal
 from scraping.errors import Blocked, LayoutChanged, PayloadRejected, SchemaBreak, Transient
+from scraping.journal import error_log
+from scraping.matches import discovery, lifecycle, scrapers
 from scraping.models import Breaker, BreakerState, ErrorGroup, MatchRef, ScrapeError, Scraper, ScrapeTask, TaskState
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_source, make_unread_match
 from tests.monitoring.rows import make_error, make_task
@@ -82,8 +84,8 @@ class TestGroups:
         ids=lambda error: str(error)[:40],
     )
     def test_the_same_cause_with_other_names_and_numbers(self, one: Exception, two: Exception) -> None:
-        first = errors_log.fingerprint(1, one, names=self.INDIA)
-        assert first == errors_log.fingerprint(1, two, names=self.KENYA)
+        first = error_log.fingerprint(1, one, names=self.INDIA)
+        assert first == error_log.fingerprint(1, two, names=self.KENYA)
 
     @pytest.mark.parametrize(
         ("one", "two"),
@@ -98,11 +100,11 @@ class TestGroups:
         ids=lambda error: str(error)[:40],
     )
     def test_another_cause(self, one: Exception, two: Exception) -> None:
-        assert errors_log.fingerprint(1, one) != errors_log.fingerprint(1, two)
+        assert error_log.fingerprint(1, one) != error_log.fingerprint(1, two)
 
     def test_a_name_inside_a_word_is_no_name(self) -> None:
         message = "no `oman` in Oman's romance"
-        assert errors_log._gist(message, ("Oman",)) == "no `oman` in #'s romance"
+        assert error_log._gist(message, ("Oman",)) == "no `oman` in #'s romance"
 
     def test_know_first_last_count_and_a_sample(self, ref: MatchRef, clock: Clock) -> None:
         attempt(ref, clock, LayoutChanged("no header in 13KM"))
@@ -117,8 +119,8 @@ class TestGroups:
         source = make_source()
         for _ in range(2):
             with transaction.atomic():
-                errors_log.record(
-                    errors_log.ErrorReport(source.pk, Transient("reset"), operation="scorecard", attempt=1, now=NOW)
+                error_log.record(
+                    error_log.ErrorReport(source.pk, Transient("reset"), operation="scorecard", attempt=1, now=NOW)
                 )
         assert ErrorGroup.objects.get().count == 2
 
@@ -171,8 +173,8 @@ class TestResolution:
     def test_by_a_person_who_says_so(self) -> None:
         errors = [make_error(now=NOW) for _ in range(3)]
         ids = [error.pk for error in errors[:2]]
-        assert errors_log.resolve_by_hand(ids, actor="Ann", now=later(5)) == 2
-        assert errors_log.resolve_by_hand(ids, actor="Ann", now=later(9)) == 0, "the first word counts"
+        assert error_log.resolve_by_hand(ids, actor="Ann", now=later(5)) == 2
+        assert error_log.resolve_by_hand(ids, actor="Ann", now=later(9)) == 0, "the first word counts"
         rows = ScrapeError.objects.order_by("pk").values_list("resolved", "resolution_method", "resolution_time")
         assert list(rows) == [(True, "manual", later(5))] * 2 + [(False, "", None)]
         entry = AuditEntry.objects.get()
@@ -181,9 +183,9 @@ class TestResolution:
     def test_not_by_another_source_of_the_same_match(self, ref: MatchRef, clock: Clock) -> None:
         other = make_ref(ref.match, source="other", captured_at=None)
         attempt(ref, clock, Transient("502"))
-        errors_log.resolve(other, now=clock.now)
+        error_log.resolve(other, now=clock.now)
         assert not ScrapeError.objects.get().resolved
-        errors_log.resolve(ref, now=clock.now)
+        error_log.resolve(ref, now=clock.now)
         assert ScrapeError.objects.get().resolved
 
     def test_each_error_by_what_followed_it(self, clock: Clock) -> None:
@@ -199,7 +201,7 @@ class TestResolution:
         )
         make_error(ref.match, now=NOW, group=group, scraper_id=uuid4())
         make_error(ref.match, now=NOW, group=group, scraper_id=scraper.pk)
-        assert errors_log.resolve(ref, now=later(1)) == 2
+        assert error_log.resolve(ref, now=later(1)) == 2
         assert list(ScrapeError.objects.order_by("pk").values_list("resolution_method", flat=True)) == [
             "restart",
             "auto_retry",
@@ -209,12 +211,12 @@ class TestResolution:
         source, other = make_source(), make_source("other")
         for each in (source, other):
             with transaction.atomic():
-                errors_log.record(
-                    errors_log.ErrorReport(each.pk, LayoutChanged("no list"), operation="discovery", attempt=1, now=NOW)
+                error_log.record(
+                    error_log.ErrorReport(each.pk, LayoutChanged("no list"), operation="discovery", attempt=1, now=NOW)
                 )
-        round_of = errors_log.ErrorReport(source.pk, LayoutChanged("no round"), operation="round", attempt=1, now=NOW)
-        errors_log.record(round_of)
-        discover.register(source, [], now=later(30))
+        round_of = error_log.ErrorReport(source.pk, LayoutChanged("no round"), operation="round", attempt=1, now=NOW)
+        error_log.record(round_of)
+        discovery.register(source, [], now=later(30))
         resolved = ScrapeError.objects.filter(resolved=True).get()
         assert resolved.group is not None
         assert (resolved.group.source_id, resolved.resolution_method) == (source.pk, "auto_retry")
@@ -222,7 +224,7 @@ class TestResolution:
     def test_of_a_round_when_its_own_task_goes_well(self) -> None:
         mine, other = make_error(now=NOW, task=make_task(None)), make_error(now=NOW)
         assert mine.task_id is not None
-        assert errors_log.resolve_task(mine.task_id, now=later(1)) == 1
+        assert error_log.resolve_task(mine.task_id, now=later(1)) == 1
         assert list(ScrapeError.objects.filter(resolved=False)) == [other]
 
 

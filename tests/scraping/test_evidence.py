@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 
-from scraping import evidence, sights
+from scraping import sights
 from scraping.errors import (
     AuthExpired,
     Blocked,
@@ -20,11 +20,12 @@ from scraping.errors import (
     ScrapingError,
     Transient,
 )
+from scraping.journal import evidence
 from scraping.models import Evidence, MatchRef, ScrapeError, ScrapeTask, Stage, TaskState
 from scraping.payloads import Payload
 from scraping.readings import Document, Reading, ReadMode, RefInfo
-from scraping.scrape import scrape
 from scraping.sights import Sight
+from scraping.worker.scrape import scrape
 from tests.factories import NOW, make_ref, make_unread_match
 from tests.scraping.attempts import Clock, attempt, fail_for_good, fails, stopped_clock
 from tests.scraping.builders import claimed, engine_with, later, open_task, payload_of

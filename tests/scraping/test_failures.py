@@ -12,9 +12,7 @@ from unittest.mock import patch
 import pytest
 from django.db import InterfaceError, OperationalError
 
-from scraping import breakers, errors_log, failures, journal, lifecycle
-from scraping.breakers import rows
-from scraping.engine import Engine
+from scraping import journal
 from scraping.errors import (
     AuthExpired,
     Blocked,
@@ -28,6 +26,8 @@ from scraping.errors import (
     StoreAway,
     Transient,
 )
+from scraping.journal import error_log
+from scraping.matches import lifecycle
 from scraping.models import (
     Breaker,
     ErrorGroup,
@@ -43,9 +43,13 @@ from scraping.models import (
     TaskState,
 )
 from scraping.payloads import Integrity, Resource, Status
+from scraping.recovery import breakers
+from scraping.recovery.breakers import rows
 from scraping.scheduler.due import open_due_tasks
 from scraping.scheduler.pauses import end_pauses
-from scraping.scrape import scrape
+from scraping.worker import failures
+from scraping.worker.engine import Engine
+from scraping.worker.scrape import scrape
 from tests.factories import NOW, cricket_state, football_state, make_ref, make_source, make_unread_match
 from tests.scraping.attempts import Clock, attempt, fail_for_good, fails, stopped_clock
 from tests.scraping.builders import (
@@ -240,10 +244,10 @@ class TestErrorRows:
         ],
     )
     def test_fingerprints(self, one: ScrapingError, two: ScrapingError, are_equal: bool) -> None:
-        assert (errors_log.fingerprint(1, one) == errors_log.fingerprint(1, two)) is are_equal
+        assert (error_log.fingerprint(1, one) == error_log.fingerprint(1, two)) is are_equal
 
     def test_the_same_error_at_another_source_is_another_group(self) -> None:
-        assert errors_log.fingerprint(1, Transient("x")) != errors_log.fingerprint(2, Transient("x"))
+        assert error_log.fingerprint(1, Transient("x")) != error_log.fingerprint(2, Transient("x"))
 
     @pytest.mark.parametrize("error", [Transient("502"), ValueError("a bug"), ResourceLost("browser")])
     def test_are_resolved_by_the_next_success(self, ref: MatchRef, clock: Clock, error: Exception) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scraping.resilience.fairness import STARVED_SHARE, Waiting, choose, places_for_the_starved
+from scraping.policies.fairness import STARVED_SHARE, Waiting, choose, places_for_the_starved
 from tests.factories import NOW
 
 LIVE, IMMINENT, COMPLETED = 0, 1, 2

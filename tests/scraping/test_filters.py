@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from scraping import queries
+from scraping.documents import queries, recall
+from scraping.documents.known import Known
+from scraping.documents.queries import SERIES_LENGTH, MatchFilter
 from scraping.models import Match, MatchLifecycle
 from scraping.payloads import MatchState, Team, Teams
-from scraping.queries import SERIES_LENGTH, MatchFilter
-from scraping.rendered import recall
-from scraping.rendered.known import Known
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_unread_match
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]

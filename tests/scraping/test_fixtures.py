@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from scraping import journal, scrape
-from scraping.engine import Engine
+from scraping import journal
 from scraping.errors import Blocked, Gone, SchemaBreak, Transient
-from scraping.fixtures import MOST_LISTS
 from scraping.models import Match, MatchRef, ScrapeTask, Source, TaskState
 from scraping.payloads import DiscoveredMatch, Resource, Sport, Status, Team
 from scraping.readings import Document, Reading, ReadMode, RefInfo, Request, Site
@@ -20,6 +18,9 @@ from scraping.sources import ADAPTERS
 from scraping.sources.base import ListPlan
 from scraping.sources.board import BoardAdapter
 from scraping.sources.crex import CrexAdapter
+from scraping.worker import scrape
+from scraping.worker.engine import Engine
+from scraping.worker.fixture_reads import MOST_LISTS
 from tests.factories import make_ref, make_source
 from tests.scraping.builders import LEASE_SECONDS, POLICIES, ScriptedReader, payload_of
 

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from django.db import InterfaceError, OperationalError
 
-from scraping import heartbeat, journal
+from scraping import journal
 from scraping.browser.host import BrowserHost, Replacement
 from scraping.browser.options import BrowserOptions
 from scraping.browser.sessions import Sessions
-from scraping.heartbeat import Heartbeat
 from scraping.models import ScrapeTask, TaskState, Worker
 from scraping.signals import browser_replaced
+from scraping.worker import heartbeat
+from scraping.worker.heartbeat import Heartbeat
 from tests.factories import NOW, make_ref
 from tests.scraping.builders import LEASE_SECONDS, claimed, engine_with, later, open_task
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scraping.history import difference
+from scraping.documents.history import difference
 from scraping.payloads import MatchState
 
 pytestmark = pytest.mark.requirement("SO-4")

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitoring.models import AuditEntry
-from scraping import checks, discover, importance
-from scraping.importance import NO_RULES, ImportanceFileError, Named, Rules, judge
+from scraping import checks
+from scraping.matches import discovery, importance
+from scraping.matches.importance import NO_RULES, ImportanceFileError, Named, Rules, judge
 from scraping.models import Importance, Match, MatchLifecycle
 from scraping.payloads import DiscoveredMatch, Sport, Status, Team
 from scraping.scheduler import importance as step
@@ -167,7 +168,7 @@ class TestMatches:
         return DiscoveredMatch(source_event_id="1", url=url, title="Kenya v Nepal", **values | fields)
 
     def test_one_that_is_discovered_is_judged(self) -> None:
-        discover.register(make_source(), [self.found()], now=NOW)
+        discovery.register(make_source(), [self.found()], now=NOW)
         assert Match.objects.get().importance == HIGH
 
     def test_one_that_gets_its_name_later_is_judged_then(self) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from scraping import ingest, journal, lifecycle
+from scraping import journal
 from scraping.errors import PayloadRejected
+from scraping.matches import ingest, lifecycle
 from scraping.models import (
     Match,
     MatchEvent,

@@ -17,11 +17,12 @@ from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
-from monitoring.invariants import RULES
-from scraping import journal, lifecycle
+from monitoring.invariants import Moment, consistent_view, judge
+from monitoring.invariants.alerts import RULES
+from scraping import journal
 from scraping.errors import ErrorClass
-from scraping.invariants import Moment, consistent_view, judge
 from scraping.journal import FailureNote
+from scraping.matches import lifecycle
 from scraping.models import (
     Breaker,
     JobItem,

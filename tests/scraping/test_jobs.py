@@ -10,9 +10,10 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from scraping import jobs, journal, lifecycle
+from scraping import jobs, journal
 from scraping.errors import Gone, LayoutChanged, Transient
 from scraping.jobs import JobState, Standing
+from scraping.matches import lifecycle
 from scraping.models import (
     JobItem,
     Match,

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from monitoring.invariants import RULES
-from scraping import discover, importance, joining, journal
-from scraping.invariants import Moment, judge
-from scraping.joining.candidates import Candidates
+from monitoring.invariants import Moment, judge
+from monitoring.invariants.alerts import RULES
+from scraping import journal
+from scraping.documents.queries import find_match, page_of_events
 from scraping.journal import NewTask
+from scraping.matches import discovery, importance, pairing
+from scraping.matches.pairing.candidates import Candidates
+from scraping.matches.reconcile import with_sides_exchanged
 from scraping.models import (
     Conflict,
     Importance,
@@ -31,8 +34,6 @@ from scraping.models import (
 )
 from scraping.names import squeezed
 from scraping.payloads import DiscoveredMatch, Event, Resource, Sport, Status, Team, Teams
-from scraping.queries import find_match, page_of_events
-from scraping.reconcile import with_sides_exchanged
 from scraping.signals import matches_joined
 from tests.factories import (
     NOW,
@@ -66,7 +67,7 @@ def listed(source: str, key: str, *teams: Team, minutes: float | None = 0, **mor
 
 
 def register(source: str, *found: DiscoveredMatch) -> int:
-    return discover.register(make_source(source), found, now=NOW)
+    return discovery.register(make_source(source), found, now=NOW)
 
 
 @pytest.mark.requirement("FS-19")
@@ -99,22 +100,22 @@ class TestDiscovery:
     def test_a_match_that_was_joined_meanwhile_takes_no_more_references(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The list was compared with what was there when it began to be written."""
         first, second = pair()
-        stale = joining.finder(make_source("sofascore"), "cricket", now=NOW)
+        stale = pairing.finder(make_source("sofascore"), "cricket", now=NOW)
         stale.known = Candidates(one for one in stale.known.all if one.match_id == second.pk)
-        joining.join(first.pk, second.pk, actor="ann", now=NOW)
-        monkeypatch.setattr(joining, "finder", lambda *_, **__: stale)
+        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
+        monkeypatch.setattr(pairing, "finder", lambda *_, **__: stale)
         assert register("sofascore", listed("sofascore", "S1", status=Status.LIVE, minutes=-120)) == 1
         found = MatchRef.objects.get(source__key="sofascore").match
         assert found.merged_into is None
         monkeypatch.undo()
-        assert joining.sweep(now=NOW) == 1
+        assert pairing.sweep(now=NOW) == 1
         assert first.refs.count() == 3
 
     def test_nor_one_that_the_source_has_a_reference_to_meanwhile(self, monkeypatch: pytest.MonkeyPatch) -> None:
         register("crex", listed("crex", "C1"))
-        stale = joining.finder(make_source("espn"), "cricket", now=NOW)
+        stale = pairing.finder(make_source("espn"), "cricket", now=NOW)
         register("espn", listed("espn", "E1"))
-        monkeypatch.setattr(joining, "finder", lambda *_, **__: stale)
+        monkeypatch.setattr(pairing, "finder", lambda *_, **__: stale)
         register("espn", listed("espn", "E2"))
         assert Match.objects.count() == 2
 
@@ -146,8 +147,8 @@ class TestDiscovery:
     def test_a_single_match_can_be_looked_for(self) -> None:
         register("crex", listed("crex", "V1"))
         source = make_source("espn")
-        assert joining.find(source, listed("espn", "77"), now=NOW) == Match.objects.get()
-        assert joining.find(source, listed("espn", "78", minutes=75), now=NOW) is None
+        assert pairing.find(source, listed("espn", "77"), now=NOW) == Match.objects.get()
+        assert pairing.find(source, listed("espn", "78", minutes=75), now=NOW) is None
 
     def test_two_that_fit_equally_well_are_left_to_a_person(self) -> None:
         register("crex", listed("crex", "V1"), listed("crex", "V2"))
@@ -174,7 +175,7 @@ def pair(*, is_crossed: bool = False) -> tuple[Match, Match]:
 class TestSweep:
     def test_joins_what_reading_has_shown_to_be_one(self) -> None:
         first, second = pair()
-        assert joining.sweep(now=NOW) == 1
+        assert pairing.sweep(now=NOW) == 1
         second.refresh_from_db()
         assert (second.merged_into, second.lifecycle) == (first, MatchLifecycle.ARCHIVED)
         assert first.refs.count() == 2
@@ -184,20 +185,20 @@ class TestSweep:
         make_ref(first, source="crex", payload=first.payload)
         second = make_unread_match(title="India v Australia, 2nd ODI", start_time=NOW)
         make_ref(second, source="espn", captured_at=None)
-        assert joining.sweep(now=NOW) == 1
+        assert pairing.sweep(now=NOW) == 1
 
     def test_three_sources_of_one_match_become_one(self) -> None:
         first, _ = pair()
         third = make_match(state=cricket_state())
         make_ref(third, source="sofascore", payload=third.payload)
-        assert joining.sweep(now=NOW) == 2
+        assert pairing.sweep(now=NOW) == 2
         assert first.refs.count() == 3
 
     def test_what_a_person_has_called_two_matches_stays_two(self) -> None:
         first, second = pair()
         review = PairingReview.objects.create(match=second, candidate=first, score=0.9, created_at=NOW)
-        joining.keep_apart(review.pk, actor="ann", now=NOW)
-        assert joining.sweep(now=NOW) == 0
+        pairing.keep_apart(review.pk, actor="ann", now=NOW)
+        assert pairing.sweep(now=NOW) == 0
         assert Match.objects.filter(merged_into=None).count() == 2
 
     def test_also_when_one_of_them_has_become_a_part_of_another(self) -> None:
@@ -206,9 +207,9 @@ class TestSweep:
         third = make_match(state=cricket_state())
         make_ref(third, source="sofascore", payload=third.payload)
         review = PairingReview.objects.create(match=third, candidate=second, score=0.9, created_at=NOW)
-        joining.keep_apart(review.pk, actor="ann", now=NOW)
+        pairing.keep_apart(review.pk, actor="ann", now=NOW)
         for _ in range(2):
-            joining.sweep(now=NOW)
+            pairing.sweep(now=NOW)
         second.refresh_from_db()
         third.refresh_from_db()
         assert (second.merged_into, third.merged_into) == (first, None)
@@ -223,21 +224,21 @@ class TestSweep:
         fine = [make_match(state=football_state()) for _ in range(2)]
         for match, source in zip(fine, ("crex", "espn"), strict=True):
             make_ref(match, source=source, payload=match.payload)
-        assert joining.sweep(now=NOW) == 1
+        assert pairing.sweep(now=NOW) == 1
         assert Match.objects.get(merged_into__isnull=False).pk == fine[1].pk
         assert "could not be joined" in caplog.text
 
     def test_an_open_question_is_answered_when_more_is_known(self) -> None:
         first, second = pair()
         PairingReview.objects.create(match=second, candidate=first, score=0.7, created_at=NOW)
-        assert joining.sweep(now=NOW) == 1
+        assert pairing.sweep(now=NOW) == 1
         assert PairingReview.objects.get().state == PairingState.JOINED
 
     def test_a_pair_is_reviewed_once(self) -> None:
         first, second = pair()
         Match.objects.filter(pk=second.pk).update(status="upcoming", start_time=first.start_time + timedelta(hours=1))
         for _ in range(2):
-            assert joining.sweep(now=NOW) == 0
+            assert pairing.sweep(now=NOW) == 0
         assert PairingReview.objects.count() == 1
 
 
@@ -248,7 +249,7 @@ class TestJoin:
             for ball in numbers:
                 make_event(match, source=source, slot=f"b:2:12:{ball}", kind="dot", runs=0)
         newest = MatchEvent.objects.latest("pk").pk
-        joining.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
         assert MatchEvent.objects.filter(match=first).count() == 6
         served, _ = page_of_events(first.pk, since=0, limit=100)
         assert sorted(event.slot for event in served) == ["b:2:12:1", "b:2:12:2", "b:2:12:3", "b:2:12:4"]
@@ -259,7 +260,7 @@ class TestJoin:
     def test_what_a_source_told_that_has_no_reference_any_more_is_kept(self) -> None:
         first, second = pair()
         make_event(second, source="sofascore", slot="b:2:12:1", kind="dot", runs=0)
-        joining.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
         assert MatchEvent.objects.get(match=first).is_served
 
     def test_a_crossed_sources_next_reading_corrects_nothing(self) -> None:
@@ -270,7 +271,7 @@ class TestJoin:
         ref = make_ref(second, source="espn", captured_at=None)
         goal = Event(id="7", kind="goal", slot="g:team_a:1", detail={"team": "team_a", "score": "1-0"})
         read(ref, payload_of(ref, turned, events=[goal]))
-        joining.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
         ref.refresh_from_db()
         read(ref, payload_of(ref, turned.model_copy(update={"clock": "70"}), events=[goal], at=later(2)))
         event = MatchEvent.objects.get()
@@ -279,14 +280,14 @@ class TestJoin:
     def test_a_persons_word_on_the_importance_of_either_stands(self) -> None:
         keep, gone = pair()
         importance.set_by_hand(gone.pk, Importance.HIGH, actor="ann")
-        joined = joining.join(keep.pk, gone.pk, actor="ann", now=NOW)
+        joined = pairing.join(keep.pk, gone.pk, actor="ann", now=NOW)
         joined.refresh_from_db()
         assert (joined.importance, joined.is_importance_fixed) == (Importance.HIGH, True)
 
     def test_the_truth_is_told_anew_from_both(self) -> None:
         first, second = pair()
         MatchRef.objects.filter(match=second).update(payload=second.payload | {"venue": "Perth"})
-        joining.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
         first.refresh_from_db()
         assert (first.payload["venue"], first.sequence) == ("Perth", 2)
         assert first.provenance["venue"]["source"] == "espn"
@@ -310,7 +311,7 @@ class TestJoin:
             created_at=NOW,
         )
         PlayerFigure.objects.create(**side, role="rating", player_id_ext="7", name="Saka", captured_at=NOW)
-        joining.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
         first.refresh_from_db()
         assert MatchRef.objects.get(source__key="espn").is_crossed
         assert first.payload["score"]["team_a"]["goals"] == 2
@@ -324,7 +325,7 @@ class TestJoin:
         ref = second.refs.get()
         journal.open_tasks([NewTask(ref.source_id, ref.pk, Resource.SCORECARD, 0, NOW)], now=NOW)
         claim = journal.claim(ScrapeTask.objects.get().pk, worker_id="w", lease_seconds=30, now=NOW)
-        joining.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
         assert ScrapeTask.objects.get().state == TaskState.CANCELLED
         assert claim is not None
         with pytest.raises(Exception, match="no longer ours"), journal.finishing(claim, now=NOW):
@@ -332,7 +333,7 @@ class TestJoin:
 
     def test_the_old_number_answers_with_the_match_it_became(self) -> None:
         first, second = pair()
-        joining.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
         found = find_match(str(second.pk))
         assert found is not None
         assert found.pk == first.pk
@@ -341,23 +342,23 @@ class TestJoin:
         first, second = pair()
         third = make_match(state=cricket_state())
         make_ref(third, source="sofascore", payload=third.payload)
-        joining.join(second.pk, third.pk, actor="ann", now=NOW)
-        joining.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.join(second.pk, third.pk, actor="ann", now=NOW)
+        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
         third.refresh_from_db()
         assert third.merged_into == first
 
     def test_is_refused_where_a_source_has_both(self) -> None:
         first, second = pair()
         make_ref(second, source="crex")
-        with pytest.raises(joining.NotJoined, match="Crex has both"):
-            joining.join(first.pk, second.pk, actor="ann", now=NOW)
+        with pytest.raises(pairing.NotJoined, match="Crex has both"):
+            pairing.join(first.pk, second.pk, actor="ann", now=NOW)
         assert Match.objects.filter(merged_into=None).count() == 2
 
     def test_is_refused_twice(self) -> None:
         first, second = pair()
-        joining.join(first.pk, second.pk, actor="ann", now=NOW)
-        with pytest.raises(joining.NotJoined, match="already"):
-            joining.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
+        with pytest.raises(pairing.NotJoined, match="already"):
+            pairing.join(first.pk, second.pk, actor="ann", now=NOW)
 
     def test_is_told(self, django_capture_on_commit_callbacks: Any) -> None:
         heard: list[dict[str, Any]] = []
@@ -368,7 +369,7 @@ class TestJoin:
         matches_joined.connect(listen)
         first, second = pair()
         with django_capture_on_commit_callbacks(execute=True):
-            joining.join(first.pk, second.pk, actor="ann", now=NOW)
+            pairing.join(first.pk, second.pk, actor="ann", now=NOW)
         matches_joined.disconnect(listen)
         assert [(one["match_id"], one["gone_id"], one["actor"]) for one in heard] == [(first.pk, second.pk, "ann")]
 
@@ -378,7 +379,7 @@ class TestJoin:
         ]
         for number, ref in enumerate(refs, start=1):
             read(ref, payload_of(ref, chasing(96), at=later(number), events=balls(1, 2, 3)), at=later(number))
-        joining.join(refs[0].match_id, refs[1].match_id, actor="ann", now=later(3))
+        pairing.join(refs[0].match_id, refs[1].match_id, actor="ann", now=later(3))
         verdicts = judge(RULES, Moment(later(4)))
         assert {one.name: one.broken for one in verdicts if not one.is_ok} == {}
 
@@ -387,13 +388,13 @@ class TestPeople:
     def test_one_match(self) -> None:
         first, second = pair()
         review = PairingReview.objects.create(match=second, candidate=first, score=0.7, created_at=NOW)
-        assert joining.unite(review.pk, actor="ann", now=NOW) == first
+        assert pairing.unite(review.pk, actor="ann", now=NOW) == first
         review.refresh_from_db()
         assert (review.state, review.decided_by) == (PairingState.JOINED, "ann")
 
     def test_a_decided_pair_is_not_decided_again(self) -> None:
         first, second = pair()
         review = PairingReview.objects.create(match=second, candidate=first, score=0.7, created_at=NOW)
-        joining.keep_apart(review.pk, actor="ann", now=NOW)
-        with pytest.raises(joining.NotJoined, match="decided already by ann"):
-            joining.unite(review.pk, actor="bob", now=NOW)
+        pairing.keep_apart(review.pk, actor="ann", now=NOW)
+        with pytest.raises(pairing.NotJoined, match="decided already by ann"):
+            pairing.unite(review.pk, actor="bob", now=NOW)

@@ -31,10 +31,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from scraping import discover, failures, ingest, journal
-from scraping.engine import Engine
+from scraping import journal
 from scraping.errors import PayloadRejected, ResourceLost, StaleFence, Transient
 from scraping.journal import Claim
+from scraping.matches import discovery, ingest
 from scraping.models import (
     Match,
     MatchEvent,
@@ -47,8 +47,10 @@ from scraping.models import (
     TaskTransition,
 )
 from scraping.payloads import DiscoveredMatch, Resource, Sport, Status
-from scraping.resilience.decide import MAX_FREE_ATTEMPTS
-from scraping.resilience.interval import Pace
+from scraping.policies.decide import MAX_FREE_ATTEMPTS
+from scraping.policies.interval import Pace
+from scraping.worker import failures
+from scraping.worker.engine import Engine
 from tests.factories import NOW, make_source
 from tests.scraping.builders import LEASE_SECONDS, POLICIES, ball, chasing, engine_with, payload_of
 
@@ -359,7 +361,7 @@ class JournalMachine(RuleBasedStateMachine):
             for key in found
         ]
         with transaction.atomic():  # as journal.finishing does
-            discover.register(self.source, rows, now=self.now)
+            discovery.register(self.source, rows, now=self.now)
 
     def _new_task(self, key: str) -> journal.NewTask:
         return journal.NewTask(self.source.pk, self._ref(key).pk, Resource.SCORECARD, 0, run_at=self.now)

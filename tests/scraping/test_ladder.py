@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scraping.resilience.ladder import SHARES, Rung, Silence, next_rung
+from scraping.policies.ladder import SHARES, Rung, Silence, next_rung
 from tests.factories import NOW
 
 pytestmark = pytest.mark.requirement("BX-18")

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, transaction
 
-from scraping import lineups, policies
 from scraping.browser.host import BrowserHost
 from scraping.browser.options import BrowserOptions
 from scraping.browser.sessions import Sessions
+from scraping.configuration import policies
 from scraping.errors import OverBudget
-from scraping.lineups import PointInTimeError
+from scraping.matches import lineups
+from scraping.matches.lineups import PointInTimeError
 from scraping.models import (
     Breaker,
     BreakerState,
@@ -31,13 +32,13 @@ from scraping.models import (
     TaskState,
 )
 from scraping.payloads import Resource, Status
+from scraping.policies.looks import next_look
 from scraping.reading.reader import Reader, Target
 from scraping.readings import RefInfo, Request, Site
-from scraping.resilience.looks import next_look
 from scraping.scheduler.lineups import open_lineup_tasks
-from scraping.scrape import scrape
 from scraping.sources import ADAPTERS
 from scraping.sources.sofascore import SofascoreAdapter
+from scraping.worker.scrape import scrape
 from tests.factories import NOW, football_state, make_match, make_ref
 from tests.scraping.attempts import Clock, stopped_clock
 from tests.scraping.builders import POLICIES, later, open_task

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from monitoring.models import AuditEntry, AuditOutcome
-from scraping import policies, scrapers, takeovers
+from scraping.configuration import policies
+from scraping.matches import restart_check, scrapers
 from scraping.models import Match, MatchEvent, MatchRef, Scraper
 from scraping.payloads import Event, MatchState, Phase
 from scraping.scheduler.restarts import replace_worn_scrapers
@@ -112,7 +113,7 @@ class TestTakeover:
     @pytest.fixture
     def run_on_commit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """These tests run in one transaction: what waits for its end is done at once."""
-        monkeypatch.setattr("scraping.takeovers.transaction.on_commit", lambda done: done())
+        monkeypatch.setattr("scraping.matches.restart_check.transaction.on_commit", lambda done: done())
 
     def test_the_fresh_one_goes_on_with_nothing_lost_and_nothing_twice(self, watch: Watch) -> None:
         watch.read(95, balls(1, 2, 3))
@@ -183,5 +184,5 @@ def test_a_score_that_went_down_is_told(clock: Clock) -> None:
     match = Match.objects.get()
     match.payload = chasing(80).model_dump(mode="json")
     match.sequence = 0
-    found = takeovers.verify(MatchRef.objects.get(), match, fresh)
+    found = restart_check.verify(MatchRef.objects.get(), match, fresh)
     assert found == ("the sequence went from 2 back to 0", "the score is lower than it was")

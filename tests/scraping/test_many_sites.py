@@ -13,10 +13,10 @@ import pytest
 from aiohttp import ClientSession, CookieJar
 from aiohttp.test_utils import TestServer
 
-from scraping import discover, joining
+from scraping.documents.queries import page_of_events
+from scraping.matches import discovery, pairing
 from scraping.models import Conflict, Match, MatchEvent, MatchRef, PairingReview
 from scraping.payloads import DiscoveredMatch, Payload
-from scraping.queries import page_of_events
 from scraping.sources import adapter_for
 from scraping.sources.base import AsksOutright, Document, Reading, ReadMode, RefInfo, Request
 from stadium.config import StadiumConfig
@@ -89,8 +89,8 @@ def matches(told: Told) -> list[Match]:
     for site, rows in told.items():
         base = rows[0][0].url.partition(f"/{site}/")[0]
         source = make_source(site, sport="cricket", base_url=f"{base}/{site}", precedence_weight=SITES[site])
-        discover.register(source, [found for found, _ in rows], now=NOON)
-    assert joining.sweep(now=NOON) == 0
+        discovery.register(source, [found for found, _ in rows], now=NOON)
+    assert pairing.sweep(now=NOON) == 0
     for number in range(3):
         for site, rows in told.items():
             for found, payloads in rows:

@@ -18,10 +18,10 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from scraping import orphans
 from scraping.browser.options import OWNER_SWITCH
 from scraping.browser.processes import end_tree, tagged_browsers
 from scraping.models import Worker
+from scraping.recovery import orphans
 from scraping.signals import orphan_killed
 from tests.scraping.hosted import HERE, find_program, is_alive, owner_id, wait_for
 from victoryline.lib.processes import OWN

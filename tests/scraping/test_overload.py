@@ -14,8 +14,8 @@ from django.db import connection
 from django.db.models import F
 from dramatiq.brokers.stub import StubBroker
 
-from scraping import journal, policies
-from scraping.engine import Engine
+from scraping import journal
+from scraping.configuration import policies
 from scraping.errors import Blocked, ReadTimeout, ResourceLost, SchemaBreak
 from scraping.models import (
     OPEN_STATES,
@@ -37,7 +37,8 @@ from scraping.scheduler.due import open_due, open_due_tasks
 from scraping.scheduler.gaps import open_gap_tasks
 from scraping.scheduler.hint import QUEUE, hint_due_tasks
 from scraping.scheduler.rescue import rescue_expired
-from scraping.scrape import run
+from scraping.worker.engine import Engine
+from scraping.worker.scrape import run
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_source
 from tests.scraping.attempts import Clock, stopped_clock
 from tests.scraping.builders import LEASE_SECONDS, POLICIES, ScriptedReader, later, open_task, payload_of

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitoring.health.grading import DEGRADED_FROM_SECONDS
+from scraping.configuration.policies import from_config
 from scraping.payloads import Status
-from scraping.policies import from_config
-from scraping.resilience.interval import HIGH, LOW, NORMAL, Activity, Pace, plan
-from scraping.resilience.phases import ENDING_POLLS
-from scraping.resilience.scores import ScoreSays
-from scraping.resilience.slowing import MOST_COUNTED, NOT_SLOWED, Slowing, after_error, after_success
+from scraping.policies.interval import HIGH, LOW, NORMAL, Activity, Pace, plan
+from scraping.policies.phases import ENDING_POLLS
+from scraping.policies.scores import ScoreSays
+from scraping.policies.slowing import MOST_COUNTED, NOT_SLOWED, Slowing, after_error, after_success
 from tests.factories import NOW
 from tests.scraping.builders import later
 from victoryline.env import load

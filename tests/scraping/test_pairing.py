@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from scraping import names, pairing
+from scraping import names
+from scraping.matches.pairing import scoring
+from scraping.matches.pairing.scoring import Answer, Facts
 from scraping.names import squeezed
-from scraping.pairing import Answer, Facts
 from tests.factories import NOW
 
 ALIASES = {
@@ -113,10 +114,10 @@ def facts(first: str = "India", second: str = "Australia", *, minutes: float | N
 )
 def test_is_it_this_match(what: str, other: Facts, answer: Answer) -> None:
     own = facts(series="2nd T20I, Australia in India", format="T20")
-    verdict = pairing.score(own, other, ALIASES)
+    verdict = scoring.score(own, other, ALIASES)
     assert verdict.reasons
     assert verdict.answer is answer
-    assert pairing.score(other, own, ALIASES).answer is answer
+    assert scoring.score(other, own, ALIASES).answer is answer
 
 
 @pytest.mark.parametrize(
@@ -128,16 +129,16 @@ def test_is_it_this_match(what: str, other: Facts, answer: Answer) -> None:
     ],
 )
 def test_the_same_teams_do_not_play_twice_at_once(what: str, one: Facts, other: Facts, answer: Answer) -> None:
-    assert pairing.score(one, other, ALIASES).answer is answer
+    assert scoring.score(one, other, ALIASES).answer is answer
 
 
 def test_another_sport_is_another_match() -> None:
     one = Facts("cricket", (team("England"), team("India")), NOW)
     other = Facts("football", (team("England"), team("India")), NOW)
-    assert pairing.score(one, other).answer is Answer.APART
+    assert scoring.score(one, other).answer is Answer.APART
 
 
 def test_the_surer_it_is_the_higher_the_score() -> None:
-    scores = [pairing.score(facts(), facts(minutes=minutes)).score for minutes in (0, 60, 120)]
+    scores = [scoring.score(facts(), facts(minutes=minutes)).score for minutes in (0, 60, 120)]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from scraping.payloads import BREAKS, Phase, Status
-from scraping.resilience.phases import ENDING_POLLS, Doing, Signs, judge
-from scraping.resilience.scores import ScoreSays, read_score
-from scraping.resilience.turns import is_silent_turn
+from scraping.policies.phases import ENDING_POLLS, Doing, Signs, judge
+from scraping.policies.scores import ScoreSays, read_score
+from scraping.policies.turns import is_silent_turn
 from scraping.sources import ADAPTERS
 from scraping.sources.board import compose as board
 from scraping.sources.crex import status as crex

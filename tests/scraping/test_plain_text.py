@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scraping.models import Match
-from scraping.plain_text import Plain, plain
+from scraping.models.plain_text import Plain, plain
 from tests.factories import make_unread_match
 
 NAMES = {

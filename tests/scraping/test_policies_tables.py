@@ -24,16 +24,16 @@ from scraping.errors import (
     ScrapingError,
     Transient,
 )
-from scraping.lifecycle import LEGAL, NotAllowed, _move, priority_of
+from scraping.matches.lifecycle import LEGAL, NotAllowed, _move, priority_of
+from scraping.matches.reconcile import SourceView, delta, fill_gaps, goes_backwards, is_empty, reconcile, standing
 from scraping.models import HealthStatus, Match, MatchLifecycle, MatchRef, Priority, Scraper
 from scraping.payloads import Status
+from scraping.policies.backoff import RetryPolicy, backoff_seconds
+from scraping.policies.decide import MAX_FREE_ATTEMPTS, Complete, Dead, Failure, Retry, decide
+from scraping.policies.interval import Activity, Pace, plan
 from scraping.reading.guard import checked
 from scraping.reading.verdict import error_for
 from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo
-from scraping.reconcile import SourceView, delta, fill_gaps, goes_backwards, is_empty, reconcile, standing
-from scraping.resilience.backoff import RetryPolicy, backoff_seconds
-from scraping.resilience.decide import MAX_FREE_ATTEMPTS, Complete, Dead, Failure, Retry, decide
-from scraping.resilience.interval import Activity, Pace, plan
 from tests.factories import NOW
 from tests.scraping.builders import later
 

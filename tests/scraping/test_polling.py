@@ -12,9 +12,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from scraping import believing, breakers, journal, lifecycle
-from scraping.engine import Engine
+from scraping import journal
 from scraping.errors import Transient
+from scraping.matches import lifecycle, score_regressions
 from scraping.models import (
     Breaker,
     Match,
@@ -28,11 +28,13 @@ from scraping.models import (
     TaskState,
 )
 from scraping.payloads import Innings, Payload, Resource
-from scraping.polling import poll
 from scraping.reading.reader import Brought, Reader, Target
 from scraping.readings import Reading, ReadMode
-from scraping.scrape import scrape
+from scraping.recovery import breakers
 from scraping.signals import match_updated
+from scraping.worker.batch import poll
+from scraping.worker.engine import Engine
+from scraping.worker.scrape import scrape
 from tests.factories import make_ref, make_source, make_unread_match
 from tests.scraping.attempts import stopped_clock
 from tests.scraping.builders import POLICIES, balls, chasing, payload_of
@@ -230,7 +232,7 @@ class TestWhatIsNew:
         poll_all(refs, engine)
         down = payload_of(refs[0], chasing(90), events=balls(1, 2))
         outcomes_of(engine)[refs[0].pk] = down
-        for _ in range(believing.BELIEVED_AFTER):
+        for _ in range(score_regressions.BELIEVED_AFTER):
             assert Match.objects.get(pk=refs[0].match_id).payload["score"]["team_b"]["runs"] != 90
             poll_all(refs, engine)
         assert Match.objects.get(pk=refs[0].match_id).payload["score"]["team_b"]["runs"] == 90

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scraping.reconcile import SourceView, exchanged_slot, orient, reconcile, with_sides_exchanged
+from scraping.matches.reconcile import SourceView, exchanged_slot, orient, reconcile, with_sides_exchanged
 from tests.factories import NOW, cricket_state, football_state
 
 CREX, ESPN, SOFA = ("crex", 100), ("espn", 80), ("sofascore", 60)

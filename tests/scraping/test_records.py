@@ -12,8 +12,9 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
-from scraping import lifecycle, records
+from scraping.documents import watch_records
 from scraping.management.tables import Cell, table
+from scraping.matches import lifecycle
 from scraping.models import (
     Importance,
     Match,
@@ -25,7 +26,7 @@ from scraping.models import (
     TaskState,
 )
 from scraping.payloads import Resource, Status
-from scraping.resilience.ladder import Rung
+from scraping.policies.ladder import Rung
 from scraping.scheduler.ages import write_ages
 from scraping.scheduler.due import open_due_tasks
 from tests.factories import NOW, make_match, make_ref, make_source, make_unread_match
@@ -49,7 +50,7 @@ class TestRecord:
         fields = {"next_poll_at": later(4), "polling_interval_seconds": 5.0, "pace_reason": "slowed by errors"}
         ref = make_ref(match, **fields)
         second = make_ref(match, source=make_source("espn", precedence_weight=10), next_poll_at=later(20))
-        (record,) = records.live(NOW)
+        (record,) = watch_records.live(NOW)
         assert (record.match_id, record.keys, record.sources) == (match.pk, (ref.key, second.key), ("crex", "espn"))
         assert (record.last_update_at, record.age_seconds) == (later(-12), 12.0)
         assert (record.priority, record.importance, record.is_paused) == (Priority.LIVE, Importance.HIGH, False)
@@ -61,24 +62,24 @@ class TestRecord:
         ref = make_ref(make_unread_match(), captured_at=None)
         read(ref, payload_of(ref))
         lifecycle.after_failed_task(ref.match_id, pause_after=5, pause_seconds=300, now=later(5))
-        (record,) = records.live(later(6))
+        (record,) = watch_records.live(later(6))
         assert (record.total_scrapes, record.total_failures, record.consecutive_failures) == (1, 1, 1)
         read(ref, payload_of(ref, at=later(9)))
-        (record,) = records.live(later(9))
+        (record,) = watch_records.live(later(9))
         assert (record.consecutive_failures, record.age_seconds) == (0, 0.0)
 
     def test_errors_that_time_has_forgotten_are_not_shown(self) -> None:
         """A match in which nothing moves does not write them anew."""
         make_ref(make_match(), error_level=3.0, error_level_at=NOW)
-        assert [records.live(later(seconds))[0].errors for seconds in (0, 24, 60)] == [3.0, 1.0, 0.0]
+        assert [watch_records.live(later(seconds))[0].errors for seconds in (0, 24, 60)] == [3.0, 1.0, 0.0]
 
     def test_stalest_first_and_before_them_what_was_never_read(self) -> None:
         ages = {age: make_match(last_scraper_update=later(-age), priority=Priority.LIVE) for age in (5, 90, 30)}
         never = make_unread_match(priority=Priority.IMMINENT)
         make_match(lifecycle=MatchLifecycle.ARCHIVED, last_scraper_update=later(-900))
-        found = [one.match_id for one in records.stalest_first(NOW)]
+        found = [one.match_id for one in watch_records.stalest_first(NOW)]
         assert found == [never.pk, ages[90].pk, ages[30].pk, ages[5].pk]
-        found = [one.match_id for one in records.stalest_first(NOW, priority=Priority.LIVE, limit=2)]
+        found = [one.match_id for one in watch_records.stalest_first(NOW, priority=Priority.LIVE, limit=2)]
         assert found == [ages[90].pk, ages[30].pk]
 
     def test_the_paused_ones_with_their_end(self) -> None:
@@ -86,19 +87,19 @@ class TestRecord:
         until = {seconds: make_match() for seconds in (300, 60)}
         for seconds, match in until.items():
             lifecycle.pause(match_id=match.pk, until=later(seconds), reason="rain", actor="ann", now=NOW)
-        paused = records.paused(NOW)
+        paused = watch_records.paused(NOW)
         assert [one.match_id for one in paused] == [until[60].pk, until[300].pk]
         assert (paused[0].is_paused, paused[0].pause_until, paused[0].next_poll_in) == (True, later(60), 60.0)
         assert paused[0].pause_reason == "rain (by ann)"
-        assert records.paused_ids() == {until[60].pk, until[300].pk}
+        assert watch_records.paused_ids() == {until[60].pk, until[300].pk}
         lifecycle.end_pauses(now=later(61))
-        assert records.paused_ids() == {until[300].pk}
+        assert watch_records.paused_ids() == {until[300].pk}
 
     def test_two_queries_for_as_many_as_there_are(self, django_assert_num_queries: Any) -> None:
         for _ in range(5):
             make_ref()
         with django_assert_num_queries(2):
-            assert len(records.live(NOW)) == 5
+            assert len(watch_records.live(NOW)) == 5
 
     @pytest.mark.parametrize(
         ("rung", "seconds", "words"),
@@ -113,7 +114,7 @@ class TestRecord:
     )
     def test_says_what_was_tried(self, rung: Rung, seconds: float | None, words: str) -> None:
         since = None if seconds is None else later(-seconds)
-        assert records.silence_words(rung, since, since, NOW) == words
+        assert watch_records.silence_words(rung, since, since, NOW) == words
 
 
 @pytest.mark.requirement("SO-2")

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from scraping import breakers, lifecycle, policies
-from scraping.engine import Engine
+from scraping.configuration import policies
+from scraping.matches import lifecycle
 from scraping.models import Breaker, MatchRef, ScraperStatus
+from scraping.recovery import breakers
 from scraping.scheduler.pauses import end_pauses
 from scraping.scheduler.restarts import replace_worn_scrapers
-from scraping.scrape import target_of
+from scraping.worker.engine import Engine
+from scraping.worker.scrape import target_of
 from tests.factories import NOW, make_match, make_ref, make_scraper
 from tests.scraping.builders import ScriptedReader, claimed, later, open_task
 from victoryline import env

@@ -11,16 +11,17 @@ from datetime import timedelta
 import pytest
 from django.core.cache import cache
 
-from scraping import joining, lifecycle, queries, unchanged
+from scraping.documents import publisher as publisher_module
+from scraping.documents import queries, recall, shared
+from scraping.documents.channel import Word
+from scraping.documents.known import Known, NotKnown, decode, encode
+from scraping.documents.memory import OVERHEAD_BYTES, MatchMemory, Memory, memory
+from scraping.documents.publisher import Publisher, publisher
+from scraping.documents.queries import MatchFilter
+from scraping.matches import lifecycle, pairing
 from scraping.models import Match, MatchLifecycle, MatchRef
-from scraping.queries import MatchFilter
-from scraping.rendered import publisher as publisher_module
-from scraping.rendered import recall, shared
-from scraping.rendered.channel import Word
-from scraping.rendered.known import Known, NotKnown, decode, encode
-from scraping.rendered.memory import OVERHEAD_BYTES, MatchMemory, Memory, memory
-from scraping.rendered.publisher import Publisher, publisher
 from scraping.signals import match_updated
+from scraping.worker import unchanged
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_snapshot, make_unread_match
 from tests.servers import RedisServer
 from tests.system import wait_for
@@ -259,9 +260,9 @@ class TestPublished:
         )
         Publisher().sweep()
         memory.remember(read(gone.match))  # as it was
-        joining.join(keep.match_id, gone.match_id, actor="ann", now=NOW)
+        pairing.join(keep.match_id, gone.match_id, actor="ann", now=NOW)
         assert recall.match(str(gone.match_id)).id == recall.match(gone.key).id == keep.match_id
-        joining.join(last.match_id, keep.match_id, actor="ann", now=NOW)
+        pairing.join(last.match_id, keep.match_id, actor="ann", now=NOW)
         assert recall.match(str(gone.match_id)).id == last.match_id
 
     def test_a_list_with_a_hole_is_no_list(self) -> None:

@@ -14,14 +14,14 @@ from django.dispatch import Signal
 from scraping.browser.host import BrowserHost
 from scraping.browser.options import BrowserOptions
 from scraping.browser.sessions import Sessions
+from scraping.matches.scrapers import ensure_active
 from scraping.models import Match, MatchRef, Scraper
 from scraping.reading.memory import Visited
 from scraping.reading.reader import Reader
 from scraping.scheduler import restarts
 from scraping.scheduler.restarts import replace_worn_scrapers
-from scraping.scrape import target_of
-from scraping.scrapers import ensure_active
 from scraping.signals import scraper_restarted
+from scraping.worker.scrape import target_of
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_source
 from tests.monitoring.rows import MEGABYTE, make_worker
 from tests.scraping.builders import claimed, engine_with, later, open_task

@@ -13,7 +13,7 @@ import pytest
 from django.conf import LazySettings
 from django.db import close_old_connections, connection, transaction
 
-from scraping import evidence, retention
+from scraping.journal import evidence
 from scraping.models import (
     Breaker,
     ErrorGroup,
@@ -34,6 +34,7 @@ from scraping.models import (
     TaskTransition,
     Worker,
 )
+from scraping.scheduler import retention_rules
 from scraping.scheduler.retention import prune, prune_the_rest
 from tests.factories import NOW, make_event, make_match, make_ref, make_scraper, make_snapshot, make_source
 from tests.monitoring.rows import make_error, make_task
@@ -272,7 +273,7 @@ class TestALittleAtATime:
         for _ in range(5):
             make_error(now=NOW, age=31 * DAY)
             ended(TaskState.DEAD, timedelta(days=31))
-        assert carry_out(retention.often(), NOW, seconds=-1) == 4
+        assert carry_out(retention_rules.often(), NOW, seconds=-1) == 4
 
 
 @pytest.mark.scaled
@@ -324,7 +325,7 @@ class TestPlans:
             make_snapshot(ref.match, sequence=number + 2, now=at)
             make_error(now=at)
             OutcomeBucket.objects.create(source=ref.source, starts_at=at + timedelta(milliseconds=number))
-        rule = next(rule for rule in retention.often() if rule.table == table)
+        rule = next(rule for rule in retention_rules.often() if rule.table == table)
         assert index in _plan(rule, NOW)
 
 

@@ -11,8 +11,10 @@ import pytest
 from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError
 from dramatiq.brokers.stub import StubBroker
 
-from scraping import journal, lifecycle, policies, scrapers
+from scraping import journal
+from scraping.configuration import policies
 from scraping.errors import ErrorClass
+from scraping.matches import lifecycle, scrapers
 from scraping.models import (
     Breaker,
     BreakerState,

@@ -11,15 +11,21 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 
-from scraping import policies
-from scraping.engine import Engine
+from scraping.configuration import policies
 from scraping.errors import SchemaBreak
+from scraping.jobs.sofascore_service import (
+    NotScraped,
+    PointInTimeError,
+    ScrapeResult,
+    SofascoreScraperService,
+    WrongMatch,
+)
 from scraping.models import Lineup, MatchRef, Priority, ScrapeTask, TaskState, TeamAlias
 from scraping.names import squeezed
 from scraping.payloads import Lineups, Resource, Status
-from scraping.scrape import scrape
-from scraping.services import NotScraped, PointInTimeError, ScrapeResult, SofascoreScraperService, WrongMatch
 from scraping.sources import ADAPTERS
+from scraping.worker.engine import Engine
+from scraping.worker.scrape import scrape
 from tests.factories import NOW, football_state, make_match, make_ref
 from tests.scraping.attempts import Clock, stopped_clock
 from tests.scraping.builders import POLICIES, later, open_task

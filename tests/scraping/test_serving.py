@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from scraping import events, queries, slots
+from scraping.documents import queries
+from scraping.matches import event_keys, events
 from scraping.models import EventAction, MatchEvent, MatchRef
 from scraping.payloads import Event
 from tests.factories import NOW, make_ref, make_source
@@ -43,7 +44,7 @@ def ball(source: str, index: int, *, runs: int = 1, score: str = "", slot: bool 
         over=f"{over}.{index}",
         ordinal=ordinal,
         runs=runs,
-        slot=slots.ball(1, over, index) if slot else "",
+        slot=event_keys.ball(1, over, index) if slot else "",
         detail={"score": score} if score else {},
     )
 
@@ -177,7 +178,7 @@ class TestAfterwards:
         """Of two goals the first is taken back, so that the second is the first now."""
 
         def goal(source: str, number: int, slot: int, runs: int) -> Event:
-            return Event(id=f"{source}{number}", kind="goal", runs=runs, slot=slots.goal("team_a", slot))
+            return Event(id=f"{source}{number}", kind="goal", runs=runs, slot=event_keys.goal("team_a", slot))
 
         tell(light, goal("b", 1, 1, 10), goal("b", 2, 2, 20), other=heavy, are_complete=True)
         tell(heavy, goal("a", 1, 1, 10), goal("a", 2, 2, 20), other=light, are_complete=True)
@@ -210,14 +211,14 @@ class TestWithoutASlot:
     def test_the_ball_before_names_it(self, heavy: MatchRef, light: MatchRef) -> None:
         tell(light, ball("b", 1), other=heavy)
         tell(light, ball("b", 2, slot=False), ball("b", 3, slot=False), other=heavy)
-        assert set(MatchEvent.objects.values_list("slot", flat=True)) == {slots.ball(1, 3, n) for n in (1, 2, 3)}
+        assert set(MatchEvent.objects.values_list("slot", flat=True)) == {event_keys.ball(1, 3, n) for n in (1, 2, 3)}
         assert len(standing(heavy)) == 3
 
     def test_also_over_the_end_of_an_over(self, heavy: MatchRef, light: MatchRef) -> None:
         tell(light, ball("b", 6), other=heavy)
         following = ball("b", 1, over=4, slot=False).model_copy(update={"ordinal": 3 * 6 + 7})
         tell(light, following, other=heavy)
-        assert MatchEvent.objects.get(event_id=following.id).slot == slots.ball(1, 4, 1)
+        assert MatchEvent.objects.get(event_id=following.id).slot == event_keys.ball(1, 4, 1)
 
 
 def test_alone_nothing_is_asked_about_others(heavy: MatchRef, django_assert_num_queries: Any) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from scraping import ingest, lifecycle, orders, silence, watches
+from scraping.matches import ingest, lifecycle, watches
 from scraping.models import Importance, Match, MatchRef, OrderKind, Scraper, ScrapeTask, Source, Worker, WorkerOrder
-from scraping.resilience.ladder import Rung
+from scraping.policies.ladder import Rung
+from scraping.recovery import silence, worker_commands
 from scraping.scheduler.silence import watch_silence
 from scraping.signals import silence_climbed, silence_over
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_source
@@ -170,8 +171,10 @@ class TestNeverAStorm:
             open_task(ref)
         for seconds in range(20, 140, 5):
             look(seconds)
-            orders.done(
-                [order.pk for order in orders.take("w1", now=later(seconds))], outcome="did", now=later(seconds)
+            worker_commands.done(
+                [order.pk for order in worker_commands.take("w1", now=later(seconds))],
+                outcome="did",
+                now=later(seconds),
             )
         assert WorkerOrder.objects.filter(kind=OrderKind.FRESH_SESSION).count() == 1
         assert WorkerOrder.objects.filter(kind=OrderKind.RECYCLE_BROWSER).count() == 1
@@ -288,18 +291,18 @@ class TestTheWayBack:
 class TestOrders:
     def test_one_open_order_of_a_kind(self) -> None:
         def give() -> WorkerOrder | None:
-            return orders.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="asked", actor="ada", now=NOW)
+            return worker_commands.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="asked", actor="ada", now=NOW)
 
         first = give()
         assert first is not None
         assert give() is None
-        assert [order.pk for order in orders.take("w1", now=NOW)] == [first.pk]
-        assert orders.take("w1", now=NOW) == [], "each is given out once"
-        orders.done([first.pk], outcome="a fresh one", now=NOW)
+        assert [order.pk for order in worker_commands.take("w1", now=NOW)] == [first.pk]
+        assert worker_commands.take("w1", now=NOW) == [], "each is given out once"
+        worker_commands.done([first.pk], outcome="a fresh one", now=NOW)
         assert give() is not None
 
     def test_an_order_whose_worker_is_gone_is_closed(self) -> None:
-        orders.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="asked", actor="ada", now=NOW)
+        worker_commands.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="asked", actor="ada", now=NOW)
         assert watch_silence(later(59)) == 0
         assert watch_silence(later(61)) == 1
         assert WorkerOrder.objects.get().outcome == "nobody did it in time"

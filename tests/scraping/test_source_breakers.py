@@ -17,19 +17,22 @@ from django.test.utils import CaptureQueriesContext
 from dramatiq.brokers.stub import StubBroker
 
 from monitoring.models import Alert, AuditEntry
-from scraping import breakers, failures, journal, outcomes, policies
+from scraping import journal
+from scraping.configuration import policies
 from scraping.errors import Blocked, BreakerOpen, Gone, ReadTimeout, ResourceLost, SchemaBreak, Transient
 from scraping.models import Breaker, MatchRef, OutcomeBucket, ScrapeTask, Source, TaskState
-from scraping.outcomes import Outcomes
 from scraping.payloads import Resource
-from scraping.resilience.window import Window, WindowPolicy
+from scraping.policies.window import Window, WindowPolicy
+from scraping.recovery import breakers, outcomes
+from scraping.recovery.outcomes import Outcomes
 from scraping.scheduler.discovery import open_discovery_tasks
 from scraping.scheduler.due import open_due_tasks
 from scraping.scheduler.gaps import open_gap_tasks
 from scraping.scheduler.hint import QUEUE, hint_due_tasks
 from scraping.scheduler.rescue import rescue_expired
 from scraping.scheduler.source_breakers import judge_sources
-from scraping.scrape import scrape
+from scraping.worker import failures
+from scraping.worker.scrape import scrape
 from tests.factories import NOW, make_match, make_ref, make_source
 from tests.scraping import builders
 from tests.scraping.builders import ScriptedReader, claimed, engine_with, later, open_task, payload_of

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from scraping import source_file
+from scraping.configuration import source_file
+from scraping.configuration.source_file import SourceEntry, SourceFileError
 from scraping.models import JobKind, MatchRef, ScrapeJob, Source
-from scraping.source_file import SourceEntry, SourceFileError
 from tests.factories import NOW, make_ref
 from victoryline.env import PROJECT_ROOT
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scraping import source_file
-from scraping.source_file import SourceFileError
+from scraping.configuration import source_file
+from scraping.configuration.source_file import SourceFileError
 from scraping.sources import ADAPTERS, reading_problem
 from tests.factories import NOW
 

@@ -7,7 +7,7 @@ import pytest
 from scraping import stages
 from scraping.errors import SchemaBreak, Transient
 from scraping.models import ScrapeTask, Stage, TaskState
-from scraping.scrape import scrape
+from scraping.worker.scrape import scrape
 from tests.factories import make_ref
 from tests.scraping.builders import Outcome, chasing, engine_with, open_task, payload_of
 

@@ -11,9 +11,15 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from monitoring.queries import live_ages, matches_to_watch
-from scraping import endings, ingest, journal, lifecycle, policies, scrapers, silence, submissions, watches
+from scraping import journal
+from scraping.configuration import policies
+from scraping.documents.freshness import DataState
+from scraping.documents.publisher import Publisher
+from scraping.documents.queries import find_match, freshness_of
 from scraping.errors import StaleFence
-from scraping.freshness import DataState
+from scraping.jobs import submissions
+from scraping.jobs.submission_schema import SentMatch
+from scraping.matches import endings, ingest, lifecycle, scrapers, watches
 from scraping.models import (
     Match,
     MatchEvent,
@@ -29,9 +35,9 @@ from scraping.models import (
     TaskState,
 )
 from scraping.payloads import Resource, Status
-from scraping.queries import find_match, freshness_of
-from scraping.rendered.publisher import Publisher
-from scraping.resilience.ladder import Rung
+from scraping.policies.ladder import Rung
+from scraping.recovery import silence
+from scraping.recovery.silence.rungs import Means, act
 from scraping.scheduler.discovery import open_discovery_tasks
 from scraping.scheduler.due import open_due_tasks
 from scraping.scheduler.endings import settle_ended_matches
@@ -40,10 +46,8 @@ from scraping.scheduler.hint import _groups
 from scraping.scheduler.lineups import open_lineup_tasks
 from scraping.scheduler.loop import load_steps
 from scraping.scheduler.submissions import open_ending_tasks, open_submission_tasks
-from scraping.scrape import scrape
-from scraping.sent import SentMatch
 from scraping.signals import match_updated
-from scraping.silence.rungs import Means, act
+from scraping.worker.scrape import scrape
 from tests.factories import cricket_state, make_match, make_ref
 from tests.scraping.builders import POLICIES, payload_of, read
 from tests.scraping.sending import ball, claim, earlier, engine, open_tasks, pushed_source, sent, work
@@ -327,7 +331,7 @@ class TestOnce:
 
     def test_a_database_that_goes_away_in_between_leaves_it_as_it_was(self, monkeypatch: pytest.MonkeyPatch) -> None:
         ones = [send(91), send(92)]
-        monkeypatch.setattr("scraping.failures.close_old_connections", lambda: None)
+        monkeypatch.setattr("scraping.worker.failures.close_old_connections", lambda: None)
         replay, calls = ingest.apply, []
 
         def away(payload: Any, **more: Any) -> Any:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from scraping import joining, names, team_file
+from scraping import names
+from scraping.configuration import team_file
+from scraping.configuration.team_file import TeamFileError
+from scraping.matches import pairing
 from scraping.models import TeamAlias
-from scraping.team_file import TeamFileError
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
 
@@ -28,7 +30,7 @@ def test_the_projects_own_file_makes_two_names_one_team() -> None:
         ("football", "Atletico-MG", "Atlético Mineiro"),
         ("football", "Spurs", "Tottenham Hotspur FC"),
     ):
-        aliases = joining.aliases_of(sport)
+        aliases = pairing.aliases_of(sport)
         assert names.sameness(names.team(one, "", aliases), names.team(other, "", aliases)) == names.EXACT
 
 

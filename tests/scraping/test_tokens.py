@@ -20,13 +20,13 @@ from scraping.browser.options import BrowserOptions
 from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
 from scraping.errors import Blocked, NoToken, SchemaBreak
+from scraping.policies.token_backoff import pause_seconds
 from scraping.reading import token_keeper
 from scraping.reading.guard import checked
 from scraping.reading.token_answer import life_seconds, parse_answer
 from scraping.reading.token_keeper import TokenKeeper
 from scraping.reading.tokens import Tokens, credentials_of, with_token
 from scraping.readings import Document, Endpoint, Reading, RefInfo, Request, Site
-from scraping.resilience.token_backoff import pause_seconds
 from stadium.crexpro.tokens import CREDENTIAL, LIFETIME_SECONDS
 from tests.stadium_process import StadiumProcess
 

@@ -14,19 +14,20 @@ from monitoring.collector import JournalCollector
 from monitoring.health.document import health_document
 from monitoring.models import Alert
 from monitoring.watchdogs.traffic import watch_traffic
-from scraping import retention, tallies, traffic
 from scraping.browser.host import BrowserHost
 from scraping.browser.options import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.errors import OverBudget
-from scraping.heartbeat import Heartbeat
 from scraping.models import MatchRef, ScrapeTask, Source, SourceDay, TaskState
 from scraping.payloads import Payload
 from scraping.readings import Reading, ReadMode, RefInfo
-from scraping.scrape import scrape
-from scraping.tallies import Tallies
-from scraping.tally_metrics import null_rates
-from scraping.traffic import EARLIER, MEGABYTE, SUMS, Budget, Cost, Traffic
+from scraping.scheduler import retention_rules
+from scraping.stats import tallies, traffic
+from scraping.stats.metrics import null_rates
+from scraping.stats.tallies import Tallies
+from scraping.stats.traffic import EARLIER, MEGABYTE, SUMS, Budget, Cost, Traffic
+from scraping.worker.heartbeat import Heartbeat
+from scraping.worker.scrape import scrape
 from tests.factories import NOW, cricket_state, make_ref, make_source
 from tests.scraping.builders import engine_with, open_task, payload_of
 
@@ -270,7 +271,7 @@ def test_old_days_are_folded_into_one_so_that_the_counter_never_falls() -> None:
     for age in (0, 1, 89, 91, 200, 365):
         spend(source, 1, day=(now - timedelta(days=age)).date())
     before = traffic.totals()["crex"]
-    rule = next(one for one in retention.rules() if one.table == "traffic")
+    rule = next(one for one in retention_rules.rules() if one.table == "traffic")
     assert rule.outstanding(now).rows == 3
     assert rule.step(now).rows == 3
     assert rule.step(now).rows == 0

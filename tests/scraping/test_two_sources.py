@@ -6,11 +6,13 @@ from datetime import datetime
 
 import pytest
 
-from scraping import ingest, journal, unchanged
+from scraping import journal
+from scraping.matches import ingest
 from scraping.models import Conflict, Match, MatchEvent, MatchLifecycle, MatchRef, Snapshot, Source
 from scraping.payloads import Event, Innings, MatchState, Phase, Score, SideScore, Status, Team, Teams
-from scraping.resilience.interval import Pace
-from scraping.unchanged import for_polling
+from scraping.policies.interval import Pace
+from scraping.worker import unchanged
+from scraping.worker.unchanged import for_polling
 from tests.factories import NOW, football_state, make_match, make_ref, make_source
 from tests.scraping.builders import ball, chasing, cricket_state, later, new_claim, payload_of, read
 

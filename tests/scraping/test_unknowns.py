@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from scraping import unknowns
 from scraping.models import UnknownValue
 from scraping.payloads import Payload, UnknownWord
-from scraping.unknowns import UnknownCounts
+from scraping.stats import unknown_values
+from scraping.stats.unknown_values import UnknownCounts
 from tests.factories import make_ref, make_source
 from tests.scraping.builders import later, payload_of
 
@@ -72,7 +72,7 @@ def test_what_could_not_be_written_is_written_the_next_time(
 
     counts.count("crex", read("93"))
     with monkeypatch.context() as broken:
-        broken.setattr(unknowns, "_write", away)
+        broken.setattr(unknown_values, "_write", away)
         with pytest.raises(OperationalError):
             counts.flush(now=later(0))
     assert counts.flush(now=later(1)) == 1
@@ -82,8 +82,8 @@ def test_what_could_not_be_written_is_written_the_next_time(
 def test_a_source_that_invents_words_fills_neither_memory_nor_table(
     counts: UnknownCounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unknowns, "MOST_COUNTED", 3)
-    monkeypatch.setattr(unknowns, "MOST_ROWS", 3)
+    monkeypatch.setattr(unknown_values, "MOST_COUNTED", 3)
+    monkeypatch.setattr(unknown_values, "MOST_ROWS", 3)
     counts.count("crex", read(*"abcdef"))
     counts.flush(now=later(0))
     assert rows() == {"a": 1, "b": 1, "c": 1}

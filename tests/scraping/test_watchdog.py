@@ -20,15 +20,15 @@ from dramatiq.brokers.stub import StubBroker
 from scraping.browser.host import BrowserHost
 from scraping.browser.options import BrowserOptions
 from scraping.browser.sessions import Sessions
-from scraping.engine import Engine
-from scraping.heartbeat import Heartbeat
 from scraping.models import Stage
-from scraping.vital_signs import watch_loop, watch_thread, watch_worker
-from scraping.watchdog import STALLED_EXIT_CODE, Patience, Pulse, Sign, Watchdog, stacks
+from scraping.worker.engine import Engine
+from scraping.worker.heartbeat import Heartbeat
+from scraping.worker.liveness import watch_loop, watch_thread, watch_worker
 from tests.factories import make_ref
 from tests.scraping.builders import engine_with, new_claim
 from victoryline.env import PROJECT_ROOT
 from victoryline.lib.processes import python
+from victoryline.lib.watchdog import STALLED_EXIT_CODE, Patience, Pulse, Sign, Watchdog, stacks
 
 PATIENCE = Patience(task_seconds=90, stall_seconds=30, store_seconds=50)
 
@@ -237,7 +237,7 @@ class TestLastWords:
 STALLS = """
 import logging, subprocess, sys, threading, time
 from victoryline.lib import logs
-from scraping.watchdog import Pulse, Sign, Watchdog
+from victoryline.lib.watchdog import Pulse, Sign, Watchdog
 logs.configure("INFO", "json", "test")
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
 print(child.pid, flush=True)
@@ -252,7 +252,7 @@ watchdog.start()
 
 GOES_ROUND = """
 import time
-from scraping.watchdog import Pulse, Sign, Watchdog
+from victoryline.lib.watchdog import Pulse, Sign, Watchdog
 pulse = Pulse()
 watchdog = Watchdog(every_seconds=0.1)
 watchdog.watch(Sign(pulse.reads("the loop"), 1.0))

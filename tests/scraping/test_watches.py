@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from scraping import admission, orphans, watches
-from scraping.lifecycle import NotAllowed
+from scraping.matches import admission, watches
+from scraping.matches.lifecycle import NotAllowed
+from scraping.matches.scrapers import ensure_active
 from scraping.models import Match, MatchLifecycle, MatchRef, Scraper, Worker
+from scraping.recovery import orphans
 from scraping.scheduler.watches import begin_waiting_watches
-from scraping.scrapers import ensure_active
 from tests.factories import NOW, make_match, make_ref
 from tests.scraping.builders import later
 

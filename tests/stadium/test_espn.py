@@ -12,8 +12,8 @@ from random import Random
 
 import pytest
 
-from scraping import slots
 from scraping.errors import PayloadRejected, ScrapingError
+from scraping.matches import event_keys
 from scraping.payloads import Event, Payload, Status
 from scraping.sources import adapter_for
 from scraping.sources.balls import ball_kind
@@ -109,7 +109,7 @@ def assert_cricket_is_true(payload: Payload, match: Match, truth: CricketState) 
 def assert_every_ball_is_there(found: Mapping[str, Event], match: Match, index: int) -> None:
     balls = [event for event in match.script.events[:index] if isinstance(event, Ball)]
     expected = {
-        slots.ball(one.innings + 1, one.over, one.index): (one.label, one.total, ball_kind(one.text)[0])
+        event_keys.ball(one.innings + 1, one.over, one.index): (one.label, one.total, ball_kind(one.text)[0])
         for one in balls
     }
     told = [event for event in found.values() if event.kind != "dismissal"]
@@ -117,13 +117,13 @@ def assert_every_ball_is_there(found: Mapping[str, Event], match: Match, index: 
     assert len(told) == len(balls)
     ordinals = {one.ordinal for one in told if one.ordinal}
     if balls:
-        assert slots.through(ordinals, min(ordinals)) == max(ordinals), (
+        assert event_keys.through(ordinals, min(ordinals)) == max(ordinals), (
             "nothing is missing between the first and the last"
         )
     wickets = [one.slot for one in found.values() if one.kind == "dismissal"]
     truth = cricket_truth(match, index)
     assert sorted(wickets) == sorted(
-        slots.wicket(one.number + 1, number) for one in truth.innings for number in range(1, one.wickets + 1)
+        event_keys.wicket(one.number + 1, number) for one in truth.innings for number in range(1, one.wickets + 1)
     )
 
 
@@ -277,7 +277,7 @@ class TestFootball:
                     phases.add(truth.phase)
                     goals = sorted(one.slot for one in payload.events if one.slot.startswith("g:"))
                     assert goals == sorted(
-                        slots.goal(side, number)
+                        event_keys.goal(side, number)
                         for side, scored in zip(("team_a", "team_b"), truth.goals, strict=True)
                         for number in range(1, scored + 1)
                     )

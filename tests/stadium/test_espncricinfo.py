@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from scraping import events, slots
 from scraping.errors import Blocked, LayoutChanged, PayloadRejected
+from scraping.matches import event_keys, events
 from scraping.payloads import Event, Payload, Status
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo, Request
 from scraping.sources.espncricinfo import EspncricinfoAdapter
@@ -136,8 +136,8 @@ def test_a_whole_match_is_read_as_it_is_ball_by_ball(visit: Visit) -> None:
             assert_true(payload, reader.state)
             known |= {event.ordinal for event in payload.events if event.ordinal is not None}
         places = sorted(known)
-        assert slots.is_first(places[0])
-        assert slots.through(known, places[0]) == places[-1]  # no poll left a hole
+        assert event_keys.is_first(places[0])
+        assert event_keys.through(known, places[0]) == places[-1]  # no poll left a hole
 
     visit(scenario, programme=ONE)
 
@@ -162,10 +162,12 @@ def assert_complete(reader: Reader, pages: list[Payload]) -> None:
     balls = [event for event in reader.script.events[:index] if isinstance(event, Ball)]
     found = balls_of(pages)
     assert {slot: (one.over, one.runs, one.detail["ball"]) for slot, one in found.items()} == {
-        slots.ball(ball.innings + 1, ball.over, ball.index): (ball.label, ball.total, ball.text) for ball in balls
+        event_keys.ball(ball.innings + 1, ball.over, ball.index): (ball.label, ball.total, ball.text) for ball in balls
     }
     fallen = {event.slot for page in pages for event in page.events if event.kind == "dismissal"}
-    assert fallen == {slots.wicket(one.number + 1, fall.number) for one in reader.state.innings for fall in one.falls}
+    assert fallen == {
+        event_keys.wicket(one.number + 1, fall.number) for one in reader.state.innings for fall in one.falls
+    }
 
 
 @pytest.mark.skipif(not RECORDINGS.is_dir(), reason="VICTORYLINE_RECORDINGS names no folder with matches of Cricsheet")
@@ -192,7 +194,7 @@ def test_a_ball_that_was_told_wrongly_is_put_right_under_its_old_id(visit: Visit
         assert {slot: one.id for slot, one in before.items()} == {slot: after[slot].id for slot in before}
         corrected = [slot for slot, one in before.items() if after[slot].runs != one.runs]
         truth = {
-            slots.ball(ball.innings + 1, ball.over, ball.index): ball.total
+            event_keys.ball(ball.innings + 1, ball.over, ball.index): ball.total
             for ball in visitor.world.truth(reader.match).script.events
             if isinstance(ball, Ball)
         }

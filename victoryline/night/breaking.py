@@ -9,11 +9,11 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from scraping.resilience import breaker as machine
-from scraping.resilience import source_breaker
-from scraping.resilience.breaker import BreakerPolicy, BreakerView
-from scraping.resilience.source_breaker import keeping_count
-from scraping.resilience.window import is_failing
+from scraping.policies import breaker as machine
+from scraping.policies import source_breaker
+from scraping.policies.breaker import BreakerPolicy, BreakerView
+from scraping.policies.source_breaker import keeping_count
+from scraping.policies.window import is_failing
 from victoryline.night.moments import TICK_SECONDS, moment, seconds_of
 from victoryline.night.rows import PENDING, Site, Task, Watch
 

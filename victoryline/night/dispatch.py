@@ -10,9 +10,9 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from scraping.models import MatchLifecycle
-from scraping.resilience import breaker as machine
-from scraping.resilience import budget, fairness, source_breaker
-from scraping.resilience.fairness import Waiting
+from scraping.policies import breaker as machine
+from scraping.policies import budget, fairness, source_breaker
+from scraping.policies.fairness import Waiting
 from scraping.scheduler.due import POLLED
 from victoryline.night import working
 from victoryline.night.moments import TICK_SECONDS, moment, seconds_of

@@ -11,9 +11,9 @@ from typing import Any
 
 from monitoring.health.grading import Standing
 from monitoring.models import Grade
-from scraping import policies
-from scraping.policies import Policies
-from scraping.resilience.breaker import CLOSED, OPEN, BreakerView
+from scraping.configuration import policies
+from scraping.configuration.policies import Policies
+from scraping.policies.breaker import CLOSED, OPEN, BreakerView
 from scraping.scheduler.loop import SETTLING_SECONDS
 from victoryline.night import breaking, dispatch, watching, working
 from victoryline.night.alarms import Alarms

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from monitoring.models import Grade
+from scraping.configuration.policies import Policies
 from scraping.models import MatchLifecycle
 from scraping.payloads import Status
-from scraping.policies import Policies
-from scraping.resilience.breaker import CLOSED, HALF_OPEN, OPEN, BreakerView
-from scraping.resilience.fairness import SHORTEST_PATIENCE, STARVED_INTERVALS
-from scraping.resilience.ladder import Rung
-from scraping.resilience.window import Window
+from scraping.policies.breaker import CLOSED, HALF_OPEN, OPEN, BreakerView
+from scraping.policies.fairness import SHORTEST_PATIENCE, STARVED_INTERVALS
+from scraping.policies.ladder import Rung
+from scraping.policies.window import Window
 from victoryline.night.faults import CALM, Trouble
 from victoryline.night.measures import Figures
 from victoryline.night.moments import clock_time, seconds_of

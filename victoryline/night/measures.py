@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from monitoring.models import Grade
 from monitoring.queries import percentile
 from scraping.errors import ErrorClass
-from scraping.resilience.ladder import Rung
+from scraping.policies.ladder import Rung
 from victoryline.night.rows import Game, Task
 from victoryline.night.world import World
 

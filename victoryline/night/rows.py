@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from scraping.models import Match, MatchRef, Scraper, Source
 from scraping.payloads import Status
-from scraping.resilience.breaker import BreakerView
-from scraping.resilience.fairness import Waiting
-from scraping.resilience.ladder import Rung
-from scraping.silence.finding import WATCHED
+from scraping.policies.breaker import BreakerView
+from scraping.policies.fairness import Waiting
+from scraping.policies.ladder import Rung
+from scraping.recovery.silence.finding import WATCHED
 from victoryline.night.plays import Play
 from victoryline.night.tally import Tally
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from datetime import datetime, timedelta
 
-from scraping.resilience.window import BUCKET_SECONDS, Bucket, Window, bucket_start, summed
+from scraping.policies.window import BUCKET_SECONDS, Bucket, Window, bucket_start, summed
 from victoryline.night.moments import BEGIN
 
 BUCKET = timedelta(seconds=BUCKET_SECONDS)

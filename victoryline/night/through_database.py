@@ -22,8 +22,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 from dramatiq.brokers.stub import StubBroker
 
-from scraping import errors, journal, scrape
-from scraping.engine import Engine
+from scraping import errors, journal
 from scraping.errors import ErrorClass
 from scraping.journal import Claim
 from scraping.models import ScrapeTask, TaskState, Worker
@@ -32,6 +31,8 @@ from scraping.reading.reader import Reader, Target
 from scraping.readings import Reading, ReadMode
 from scraping.scheduler.hint import QUEUE
 from scraping.signals import breaker_opened, match_paused, silence_climbed
+from scraping.worker import scrape
+from scraping.worker.engine import Engine
 from victoryline.night import answers
 from victoryline.night.answers import Answer
 from victoryline.night.comparison import ROUND_SECONDS, Counts, only_outside

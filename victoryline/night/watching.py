@@ -8,9 +8,9 @@ from monitoring.health import grading
 from monitoring.models import Grade
 from monitoring.watchdogs.error_rate import MOST_ERRORS_A_MINUTE
 from scraping.models import Importance, Scraper
-from scraping.resilience import ladder
-from scraping.resilience.ladder import Rung, Silence
-from scraping.silence.finding import WATCHED
+from scraping.policies import ladder
+from scraping.policies.ladder import Rung, Silence
+from scraping.recovery.silence.finding import WATCHED
 from victoryline.night import breaking, dispatch
 from victoryline.night.moments import moment
 from victoryline.night.rows import Game, Watch

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass
 
-from scraping.lifecycle import priority_of
+from scraping.matches.lifecycle import priority_of
 from scraping.models import Importance, Match, MatchRef, Source
 from scraping.payloads import Status
 from victoryline.night.faults import QUIET_BEFORE_THE_END, USUAL, Fault, Room, draw

@@ -1,4 +1,4 @@
-"""The record of a match that has ended (`scraping/match_logs.py`), taken apart into the steps in which it was told.
+"""The record of a completed match (`scraping/matches/match_logs.py`), split into the steps in which it was read.
 
 A record keeps what changed with each state, not the states; here they are put together again, and every one of them is
 held against the checksum that was written with it. A record from which something is missing is refused, not guessed.
@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from scraping.match_logs import FORMAT
+from scraping.matches.match_logs import FORMAT
 from scraping.payloads import Event, MatchState, checksum_of
 from victoryline.rehearsal.recording import BadRecordingError
 

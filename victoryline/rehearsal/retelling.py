@@ -8,13 +8,13 @@ from typing import Any
 
 from django.db import transaction
 
-from scraping import ingest
-from scraping.believing import BELIEVED_AFTER
-from scraping.check import check
-from scraping.match_logs import FORMAT
+from scraping.matches import ingest
+from scraping.matches.match_logs import FORMAT
+from scraping.matches.score_regressions import BELIEVED_AFTER
+from scraping.matches.validate import check
 from scraping.models import Match, MatchEvent, MatchRef, Source
 from scraping.payloads import Event, Payload
-from scraping.resilience.interval import Pace
+from scraping.policies.interval import Pace
 from victoryline.rehearsal.archived import RETRACT, Record, Step, Teller, Told
 from victoryline.rehearsal.system import RehearsalError
 from victoryline.rehearsal.verdict import Verdict

@@ -12,8 +12,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from monitoring.invariants import RULES
-from scraping.invariants import BOUND_SECONDS, Moment, Verdict, consistent_view, judge
+from monitoring.invariants import BOUND_SECONDS, Moment, Verdict, consistent_view, judge
+from monitoring.invariants.alerts import RULES
 
 
 class Command(BaseCommand):

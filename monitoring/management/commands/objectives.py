@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from monitoring import slo
 from monitoring.slo import Tally
+from scraping.documents.queries import find_match
 from scraping.models import Match
-from scraping.queries import find_match
 
 WORST = 10
 

@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from scraping import breakers
 from scraping.models import Breaker, BreakerState, Forced
+from scraping.recovery import breakers
 from victoryline.lib.operators import name_of
 
 NAME_HELP = "A breaker (crex_source, crex_13KM_scraper), or the key of a source (crex) or of a match (crex_13KM)."

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from scraping.orphans import end_orphans
+from scraping.recovery.orphans import end_orphans
 
 
 class Command(BaseCommand):

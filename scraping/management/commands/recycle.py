@@ -9,8 +9,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from scraping import orders
 from scraping.models import WorkerOrder
+from scraping.recovery import worker_commands
 from victoryline.lib.operators import name_of
 
 LOOK_SECONDS = 0.5
@@ -28,9 +28,11 @@ class Command(BaseCommand):
         parser.add_argument("--seconds", type=float, default=60.0, help="How long to wait for it.")
 
     def handle(self, *args: Any, worker: str, reason: str, by: str, seconds: float, **options: Any) -> None:
-        asked = orders.recycle(worker, reason=reason, actor=name_of(by), now=timezone.now())
+        asked = worker_commands.recycle(worker, reason=reason, actor=name_of(by), now=timezone.now())
         if not asked.workers:
-            others = ", ".join(orders.workers_at_work(timezone.now())) or "none. Start one: manage.py run_worker"
+            others = (
+                ", ".join(worker_commands.workers_at_work(timezone.now())) or "none. Start one: manage.py run_worker"
+            )
             raise CommandError(f"No worker{f' {worker}' * bool(worker)} is at work. At work: {others}")
         waiting = WorkerOrder.objects.filter(worker_id__in=asked.workers, kind="recycle_browser", done_at__isnull=True)
         open_ids = set(waiting.values_list("pk", flat=True)) | set(asked.orders)

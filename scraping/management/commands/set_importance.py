@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from scraping import importance
+from scraping.documents.queries import find_match
+from scraping.matches import importance
 from scraping.models import Importance
-from scraping.queries import find_match
 from victoryline.lib.operators import name_of
 
 AUTO = "auto"

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from scraping import source_file, team_file
+from scraping.configuration import source_file, team_file
 
 STADIUM_SECONDS = 5.0
 

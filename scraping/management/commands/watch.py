@@ -12,10 +12,10 @@ from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 from django.utils import timezone
 
-from scraping import records
+from scraping.documents import watch_records
+from scraping.documents.watch_records import WatchRecord
 from scraping.management.tables import Cell, table
 from scraping.models import Importance
-from scraping.records import WatchRecord
 
 FRESH_SECONDS, OLD_SECONDS = 10.0, 60.0
 LONGEST_TITLE, LONGEST_REASON = 34, 40
@@ -63,8 +63,8 @@ class Command(BaseCommand):
 
 def _found(options: dict[str, Any], now: datetime) -> list[WatchRecord]:
     if options["paused"]:
-        return records.paused(now)
-    return records.stalest_first(now) if options["all"] else records.live(now)
+        return watch_records.paused(now)
+    return watch_records.stalest_first(now) if options["all"] else watch_records.live(now)
 
 
 def summary(found: list[WatchRecord], now: datetime) -> str:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scraping import slots
 from scraping.errors import PayloadRejected, SchemaBreak
+from scraping.matches import event_keys
 from scraping.payloads import Event, LastEvent
 from scraping.sources import loose, schema
 from scraping.sources.base import Document
@@ -80,7 +80,7 @@ def _ball(item: BallItem, place: int | None) -> Event:
         innings=item.inning + 1,
         over=loose.text(item.o, 10) or None,
         ordinal=item.delivery if item.delivery and item.delivery >= 1 else None,
-        slot=slots.ball(item.inning + 1, over[1], place) if over and place else "",
+        slot=event_keys.ball(item.inning + 1, over[1], place) if over and place else "",
         runs=runs,
         description=_said(item.c1, item.c2),
         happened_at=loose.moment(item.id, per_second=1000),
@@ -102,7 +102,7 @@ def _wicket(item: WicketItem) -> Event:
         kind="dismissal" if counts else "retired",
         innings=item.inning + 1,
         over=loose.text(item.o, 10) or None,
-        slot=slots.wicket(item.inning + 1, place) if counts and place else "",
+        slot=event_keys.wicket(item.inning + 1, place) if counts and place else "",
         is_critical=counts,
         description=" ".join(filter(None, (player, manner, score.replace("()", "")))),
         happened_at=loose.moment(item.id, per_second=1000),
@@ -119,7 +119,7 @@ def _over(item: OverItem) -> Event:
         kind="over_complete",
         innings=item.inning + 1,
         over=number[:10] or None,
-        slot=slots.over_end(item.inning + 1, over[1]) if over else "",
+        slot=event_keys.over_end(item.inning + 1, over[1]) if over else "",
         runs=loose.integer(item.runs),
         is_critical=False,
         description=f"End of over {number}: {team} {score}",

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scraping import slots
 from scraping.errors import PayloadRejected
+from scraping.matches import event_keys
 from scraping.payloads import Event
 from scraping.sources import falls, loose
 from scraping.sources.balls import ball_kind
@@ -107,7 +107,7 @@ def _indexes(ordered: Sequence[Play]) -> list[int | None]:
     doubtful = {(period, over) for period, over, _ in twice}
     first = ordered[0] if ordered else None
     is_start = first is not None and first.over.ball <= 1 and (first.period, first.over.number) == (1, 1)
-    counted = slots.indexes(((p.period, p.over.number) for p in ordered), begins_with_the_over=is_start)
+    counted = event_keys.indexes(((p.period, p.over.number) for p in ordered), begins_with_the_over=is_start)
     return [
         by_count if (play.period, play.over.number) in doubtful else by_word
         for play, by_word, by_count in zip(ordered, stated, counted, strict=True)
@@ -120,7 +120,7 @@ def _stated_index(play: Play) -> int | None:
     if play.over.unique is not None:
         whole, index = divmod(round(play.over.unique * 100), 100)
     else:
-        rest = (play.sequence or 0) - play.period * slots.FIRST_POSITION
+        rest = (play.sequence or 0) - play.period * event_keys.FIRST_POSITION
         whole, index = divmod(rest, 100)
     return index if whole == over and 1 <= index <= _MOST_IN_OVER else None
 
@@ -155,8 +155,8 @@ def _ball(play: Play, index: int | None, *, has_own_extras: bool) -> Event:
         kind=ball_kind(code)[0],
         innings=play.period,
         over=_label(play),
-        ordinal=slots.position(play.period, over, index) if index else None,
-        slot=slots.ball(play.period, over, index) if index else "",
+        ordinal=event_keys.position(play.period, over, index) if index else None,
+        slot=event_keys.ball(play.period, over, index) if index else "",
         runs=play.score_value,
         description=_description(play),
         happened_at=loose.moment(play.bbb_timestamp, per_second=1000),
@@ -174,7 +174,7 @@ def _dismissal(play: Play) -> Event:
         kind="dismissal",
         innings=play.period,
         over=_label(play),
-        slot=slots.wicket(play.period, play.innings.wickets),
+        slot=event_keys.wicket(play.period, play.innings.wickets),
         description=loose.text(f"{player} {how}".strip() or "Wicket"),
         happened_at=loose.moment(play.bbb_timestamp, per_second=1000),
         detail={"player": player, "text": how, "wicket": play.innings.wickets},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from scraping import slots
+from scraping.matches import event_keys
 from scraping.payloads import Event
 from scraping.sources import loose
 from scraping.sources.espn.soccer_answers import Detail
@@ -90,13 +90,13 @@ def _slot(detail: Detail, kind: str, side: str, number: int) -> str:
     if not side:
         return ""
     if kind in GOALS:
-        return slots.goal(side, number)
+        return event_keys.goal(side, number)
     if kind in _KICKS:
-        return slots.shootout_kick(side, number)
+        return event_keys.shootout_kick(side, number)
     if kind in ("yellow_card", "red_card"):
-        return slots.card(side, kind.partition("_")[0], who[0]) if who else ""
+        return event_keys.card(side, kind.partition("_")[0], who[0]) if who else ""
     if kind == "substitution":
-        return slots.substitution(side, who[1]) if len(who) > 1 else ""
+        return event_keys.substitution(side, who[1]) if len(who) > 1 else ""
     return ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from scraping import slots
+from scraping.matches import event_keys
 from scraping.payloads import Event, LastEvent
 from scraping.sources import falls, loose
 from scraping.sources.balls import ball_kind
@@ -66,8 +66,8 @@ def _ball(one: Delivery, names: Names, *, is_wicket: bool) -> Event:
         kind=kind,
         innings=one.innings,
         over=one.label or None,
-        ordinal=slots.position(*place) if place and one.is_counted else None,
-        slot=slots.ball(*place) if place else "",
+        ordinal=event_keys.position(*place) if place and one.is_counted else None,
+        slot=event_keys.ball(*place) if place else "",
         runs=ball.total,
         is_critical=kind != "other",
         description=_said(ball, names),
@@ -98,7 +98,7 @@ def _dismissal(one: Delivery, names: Names, inning: Inning | None) -> Event:
         kind="dismissal",
         innings=one.innings,
         over=one.label or None,
-        slot=slots.wicket(one.innings, number) if number else "",
+        slot=event_keys.wicket(one.innings, number) if number else "",
         description=loose.text(f"{player} {text}"),
         happened_at=loose.iso_moment(ball.timestamp),
         detail={"player": player, "text": text, "wicket": number},
@@ -121,7 +121,7 @@ def _over_end(one: Delivery) -> Event:
         kind="over_complete",
         innings=one.innings,
         over=str(one.over + 1),
-        slot=slots.over_end(one.innings, one.over),
+        slot=event_keys.over_end(one.innings, one.over),
         runs=end.runs,
         is_critical=False,
         description=f"End of over {one.over + 1}: {score}".rstrip(": "),

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
-from scraping import slots
+from scraping.matches import event_keys
 from scraping.payloads import Event, Innings
 from scraping.sources import falls, loose
 from scraping.sources.balls import ball_kind
@@ -159,8 +159,8 @@ def _event(ball: Ball) -> Event:
         kind=ball.kind,
         innings=ball.innings,
         over=ball.label,
-        ordinal=slots.position(ball.innings, ball.over, ball.index) if ball.index is not None else None,
-        slot=slots.ball(ball.innings, ball.over, ball.index) if ball.index is not None else "",
+        ordinal=event_keys.position(ball.innings, ball.over, ball.index) if ball.index is not None else None,
+        slot=event_keys.ball(ball.innings, ball.over, ball.index) if ball.index is not None else "",
         runs=ball.runs,
         description=loose.text(f"{ball.label or ''} {_who(ball)}{loose.plain(ball.row.commentary, 300)}"),
         detail=_detail(ball),
@@ -179,7 +179,7 @@ def _dismissal(ball: Ball) -> Event:
         kind="dismissal",
         innings=ball.innings,
         over=ball.label,
-        slot=slots.wicket(ball.innings, score[1]) if score else "",
+        slot=event_keys.wicket(ball.innings, score[1]) if score else "",
         description=text,
         detail=detail,
     )

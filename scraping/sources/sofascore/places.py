@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scraping import slots
+from scraping.matches import event_keys
 from scraping.sources import loose
 
 Incident = Mapping[str, Any]
@@ -32,24 +32,24 @@ class Places:
         kind, variant = incident.get("incidentType"), loose.text(incident.get("incidentClass"), 40)
         if kind == "period":
             text = loose.text(incident.get("text"), 40)
-            return slots.period(text) if text in _PERIODS else ""
+            return event_keys.period(text) if text in _PERIODS else ""
         is_home = incident.get("isHome")
         if not isinstance(is_home, bool):
             return ""
         side = "team_a" if is_home else "team_b"
         if kind == "goal":
-            return slots.goal(
+            return event_keys.goal(
                 side, loose.integer(incident.get("homeScore" if is_home else "awayScore")) or self._nth(incident)
             )
         if kind == "penaltyShootout":
             sequence = loose.integer(incident.get("sequence"))
-            return slots.shootout_kick(side, (sequence + 1) // 2 if sequence else self._nth(incident))
+            return event_keys.shootout_kick(side, (sequence + 1) // 2 if sequence else self._nth(incident))
         if kind == "card" and variant in _COLOURS:
             name = _name(incident, "player") or loose.text(incident.get("playerName"), 120)
-            return slots.card(side, _COLOURS[variant], name) if name else ""
+            return event_keys.card(side, _COLOURS[variant], name) if name else ""
         if kind == "substitution":
             name = _name(incident, "playerOut")
-            return slots.substitution(side, name) if name else ""
+            return event_keys.substitution(side, name) if name else ""
         return ""
 
     def _nth(self, incident: Incident) -> int:

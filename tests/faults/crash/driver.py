@@ -23,8 +23,8 @@ from django.conf import settings  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from monitoring.invariants import RULES  # noqa: E402
-from scraping.invariants import Moment, consistent_view, judge  # noqa: E402
+from monitoring.invariants import Moment, consistent_view, judge  # noqa: E402
+from monitoring.invariants.alerts import RULES  # noqa: E402
 from scraping.scheduler.hint import ACTOR, QUEUE  # noqa: E402
 from tests.faults.crash import flows, writing  # noqa: E402
 from victoryline.broker import install  # noqa: E402

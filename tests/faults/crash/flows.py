@@ -11,9 +11,11 @@ from django.conf import settings
 from django.db.models import Count, F, Q, Sum
 from django.utils import timezone
 
-from scraping import identity, jobs, journal, policies, submissions
-from scraping.engine import Engine
+from scraping import jobs, journal
+from scraping.configuration import policies
 from scraping.errors import Gone, Transient
+from scraping.jobs import submissions
+from scraping.jobs.submission_schema import SentEvent, SentMatch
 from scraping.models import (
     OPEN_STATES,
     Breaker,
@@ -35,15 +37,16 @@ from scraping.models import (
     TaskTransition,
 )
 from scraping.payloads import Innings, Resource, Status, Team, Teams
-from scraping.polling import poll
+from scraping.policies.backoff import RetryPolicy
 from scraping.reading.reader import Reader
-from scraping.resilience.backoff import RetryPolicy
 from scraping.scheduler.due import open_due_tasks
 from scraping.scheduler.rescue import rescue_expired
 from scraping.scheduler.submissions import open_submission_tasks
-from scraping.scrape import scrape
-from scraping.sent import SentEvent, SentMatch
+from scraping.worker.batch import poll
+from scraping.worker.engine import Engine
+from scraping.worker.scrape import scrape
 from tests.faults.crash.plain_reader import PlainReader
+from victoryline.lib import identity
 
 Ready = Callable[[], None]
 SOON = RetryPolicy(max_attempts=5, base_delay_seconds=0.01, max_delay_seconds=0.02)

@@ -17,7 +17,8 @@ from monitoring.watchdogs.blocks import watch_blocks
 from monitoring.watchdogs.pauses import watch_pauses
 from monitoring.watchdogs.queue import watch_queue
 from monitoring.watchdogs.spool import watch_spool
-from scraping import lifecycle, signals
+from scraping import signals
+from scraping.matches import lifecycle
 from scraping.models import ErrorGroup, Match
 from tests.factories import NOW, make_source
 from tests.monitoring.alerts.conftest import Configure

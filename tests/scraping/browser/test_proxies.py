@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 from django.test import override_settings
 
-from scraping import checks, proxy_plan
+from scraping import checks
 from scraping.browser.proxies import (
     LONGEST_QUARANTINE_SECONDS,
     Cause,
@@ -25,6 +25,7 @@ from scraping.browser.proxies import (
 )
 from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
+from scraping.configuration import proxy_plan
 from scraping.errors import AuthExpired, Blocked, Gone, ReadTimeout, ResourceLost, SchemaBreak, ScrapingError, Transient
 from scraping.reading.reader import Reader, Target
 from scraping.reading.verdict import error_for

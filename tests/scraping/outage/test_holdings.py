@@ -6,9 +6,9 @@ import pytest
 
 from scraping.outage.holdings import HELD_SECONDS, LONGEST_PAUSE_SECONDS, Holdings
 from scraping.outage.importance import Importance, Seen, importance, seen
+from scraping.outage.spool import HeldMatch
 from scraping.payloads import MatchState, Payload, Phase
 from scraping.readings import Site
-from scraping.spool import HeldMatch
 from tests.factories import NOW
 from tests.scraping.builders import ball, balls, chasing
 

@@ -13,14 +13,14 @@ import pytest
 from django.db import OperationalError, connection
 
 from scraping import journal
-from scraping.engine import Engine
 from scraping.errors import Transient
 from scraping.models import Match, MatchRef, ScrapeTask, TaskState
 from scraping.outage import OutageKeeper
 from scraping.outage import keeper as keeper_module
-from scraping.scrape import scrape
+from scraping.outage.spool import HeldMatch, Spool, SpoolLimits
 from scraping.sites import site_of
-from scraping.spool import HeldMatch, Spool, SpoolLimits
+from scraping.worker.engine import Engine
+from scraping.worker.scrape import scrape
 from tests.factories import make_ref
 from tests.scraping.builders import POLICIES, Outcome, ScriptedReader, balls, chasing, later, open_task, payload_of
 from tests.system import wait_for

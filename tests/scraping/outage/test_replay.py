@@ -8,11 +8,12 @@ from datetime import datetime
 import pytest
 from django.db import OperationalError
 
-from scraping import ingest, replay
+from scraping.matches import ingest
 from scraping.models import EventAction, Match, MatchEvent, MatchRef, ScrapeTask, Snapshot, TaskState
+from scraping.outage import replay
+from scraping.outage.spool import Update
 from scraping.payloads import Event, Payload
-from scraping.resilience.interval import Pace
-from scraping.spool import Update
+from scraping.policies.interval import Pace
 from tests.factories import make_ref
 from tests.scraping.builders import ball, balls, chasing, later, payload_of, read
 

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scraping.outage.spool import HeldMatch, Spool, SpoolLimits, Update
+from scraping.outage.spool.file import SpoolFile
+from scraping.outage.spool.update import encode
 from scraping.payloads import Payload
 from scraping.readings import Site
-from scraping.spool import HeldMatch, Spool, SpoolLimits, Update
-from scraping.spool.file import SpoolFile
-from scraping.spool.update import encode
 from tests.factories import NOW, cricket_state
 from tests.scraping.builders import balls
 
@@ -132,7 +132,7 @@ class TestAfterADeath:
 
     def test_but_not_what_a_living_one_holds(self, tmp_path: Path) -> None:
         holder = (
-            "import sys, pathlib; from scraping.spool.file import SpoolFile;"
+            "import sys, pathlib; from scraping.outage.spool.file import SpoolFile;"
             "f = SpoolFile.take(pathlib.Path(sys.argv[1])); f.append([b'{}']); print('held', flush=True); input()"
         )
         with subprocess.Popen(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scraping import slots
+from scraping.matches import event_keys
 from scraping.payloads import Payload
 from stadium.cricket.script import Ball, Notice, OverCard, WicketCard
 from stadium.cricket.state import CricketState
@@ -67,17 +67,17 @@ def check_events(site: CrexSite) -> None:
             continue
         read = found.pop(str(identity))
         if isinstance(event, Ball):
-            assert read.slot == slots.ball(event.innings + 1, event.over, event.index)
+            assert read.slot == event_keys.ball(event.innings + 1, event.over, event.index)
             assert (read.runs, read.over, read.ordinal) == (event.total, event.label, event.delivery)
             assert read.detail["score"] == state.innings[event.innings].score
             assert (read.kind == "wicket") == (event.wicket is not None)
         elif isinstance(event, WicketCard):
             number = state.innings[event.ball.innings].wickets
-            assert (read.kind, read.slot) == ("dismissal", slots.wicket(event.ball.innings + 1, number))
+            assert (read.kind, read.slot) == ("dismissal", event_keys.wicket(event.ball.innings + 1, number))
             assert read.detail["player"] == event.wicket.out.name
         else:
             assert isinstance(event, OverCard)
-            assert read.slot == slots.over_end(event.last_ball.innings + 1, event.last_ball.over)
+            assert read.slot == event_keys.over_end(event.last_ball.innings + 1, event.last_ball.over)
     assert found == {}
 
 

@@ -13,9 +13,9 @@ import pytest
 from aiohttp import CookieJar
 from aiohttp.test_utils import TestClient, TestServer
 
-from scraping import events, ingest
 from scraping.browser.host import BrowserHost, BrowserOptions
 from scraping.browser.sessions import Sessions
+from scraping.matches import events, ingest
 from scraping.models import MatchEvent, MatchRef
 from scraping.payloads import Payload
 from scraping.reading.reader import Reader

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from scraping import slots
 from scraping.errors import PayloadRejected, SchemaBreak
+from scraping.matches import event_keys
 from scraping.payloads import Event
 from scraping.sources.base import Reading, ReadMode
 from tests.scraping.sources import builders as build
@@ -52,8 +52,8 @@ class TestPlays:
     def test_one_event_a_delivery(self, changes: dict[str, Any], kind: str, code: str) -> None:
         event = balls(espn.play(3, **changes))[0]
         assert (event.kind, event.detail["ball"], event.runs) == (kind, code, changes.get("scoreValue", 1))
-        assert (event.innings, event.over, event.slot) == (2, "10.3", slots.ball(2, 10, 3))
-        assert (event.ordinal, event.detail["score"]) == (slots.position(2, 10, 3), "88/2")
+        assert (event.innings, event.over, event.slot) == (2, "10.3", event_keys.ball(2, 10, 3))
+        assert (event.ordinal, event.detail["score"]) == (event_keys.position(2, 10, 3), "88/2")
         assert event.happened_at is None, "the date is that of the session"
 
     def test_wides_repeat_the_label_and_have_places_of_their_own(self) -> None:
@@ -68,13 +68,13 @@ class TestPlays:
         ]
         events = balls(*listed)
         assert [event.over for event in events][:3] == ["10.1", "10.1", "10.1"]
-        assert [event.slot for event in events] == [slots.ball(2, 10, index) for index in range(1, 11)]
+        assert [event.slot for event in events] == [event_keys.ball(2, 10, index) for index in range(1, 11)]
 
     @pytest.mark.parametrize(
         ("in_over", "sequence", "slot"),
         [
-            pytest.param({}, None, slots.ball(2, 10, 4), id="by unique"),
-            pytest.param({"unique": None}, 201_004, slots.ball(2, 10, 4), id="by sequence"),
+            pytest.param({}, None, event_keys.ball(2, 10, 4), id="by unique"),
+            pytest.param({"unique": None}, 201_004, event_keys.ball(2, 10, 4), id="by sequence"),
             pytest.param({"unique": None}, None, "", id="cut off, and nothing says where the over began"),
             pytest.param({"unique": 9.04}, None, "", id="of another over"),
         ],
@@ -91,7 +91,11 @@ class TestPlays:
             espn.play(1, 11, in_over=same, id="a"),
             espn.play(2, 11, in_over=same, id="b"),
         )
-        assert [event.slot for event in events] == [slots.ball(2, 10, 6), slots.ball(2, 11, 1), slots.ball(2, 11, 2)]
+        assert [event.slot for event in events] == [
+            event_keys.ball(2, 10, 6),
+            event_keys.ball(2, 11, 1),
+            event_keys.ball(2, 11, 2),
+        ]
 
     def test_figures_that_all_balls_of_an_over_share_are_the_overs(self) -> None:
         events = balls(*(espn.play(index, in_over={"wide": 1}) for index in range(1, 7)))
@@ -114,7 +118,7 @@ class TestPlays:
         assert [event.kind for event in events] == kinds
         if "dismissal" in kinds:
             fallen = events[1]
-            assert (fallen.id, fallen.slot, fallen.ordinal) == ("210020:w", slots.wicket(2, 2), None)
+            assert (fallen.id, fallen.slot, fallen.ordinal) == ("210020:w", event_keys.wicket(2, 2), None)
             assert (fallen.detail["player"], fallen.detail["wicket"]) == ("Cy Moss", 2)
 
     def test_commentary_between_the_balls_is_no_delivery(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scraping import slots
+from scraping.matches import event_keys
 from scraping.payloads import Phase, Status, Team, Teams
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo
 from scraping.sources.espn import EspnAdapter, EspnSoccerAdapter
@@ -63,7 +63,7 @@ class TestPlays:
             for event in events_of(page_of(body, "").plays):
                 if event.kind != "dismissal":
                     assert event.ordinal == items[event.id]["sequence"]
-                    assert slots.is_position(event.ordinal)
+                    assert event_keys.is_position(event.ordinal)
 
     def test_the_batting_sides_score_is_not_taken_from_the_home_score(self) -> None:
         (body, *_) = recordings("pycricinfo_playbyplay_1031439_1_1.json")

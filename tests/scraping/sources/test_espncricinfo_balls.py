@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scraping import slots
+from scraping.matches import event_keys
 from scraping.payloads import Event
 from scraping.sources.base import Request
 from tests.scraping.sources import espncricinfo_pages as pages
@@ -34,8 +34,8 @@ class TestBalls:
         assert [event.over for event in found] == [
             "10.6", "10.5", "10.4", "10.3", "10.2", "10.1", "10.1", "10.1", "10.1", "10.1",
         ]  # fmt: skip
-        assert [event.slot for event in found] == [slots.ball(2, 10, index) for index in range(10, 0, -1)]
-        assert [event.ordinal for event in found] == [slots.position(2, 10, index) for index in range(10, 0, -1)]
+        assert [event.slot for event in found] == [event_keys.ball(2, 10, index) for index in range(10, 0, -1)]
+        assert [event.ordinal for event in found] == [event_keys.position(2, 10, index) for index in range(10, 0, -1)]
 
     @pytest.mark.parametrize("gives_number", [None, 1], ids=["no ballNumber", "ballNumber read off the float"])
     def test_the_tenth_ball_is_told_from_the_first(self, gives_number: int | None) -> None:
@@ -44,7 +44,7 @@ class TestBalls:
         if gives_number:
             over = [one | {"ballNumber": one["ballNumber"] or n} for n, one in enumerate(over, start=1)]
         found = balls(told(*(pages.told(one) for one in reversed(over))))
-        assert [event.slot for event in found] == [slots.ball(2, 10, index) for index in range(10, 0, -1)]
+        assert [event.slot for event in found] == [event_keys.ball(2, 10, index) for index in range(10, 0, -1)]
 
     @pytest.mark.parametrize(
         ("changes", "kind", "code"),
@@ -73,15 +73,15 @@ class TestBalls:
     def test_a_wicket_is_two_events(self) -> None:
         dismissal, ball, _ = told(pages.wicket(2), pages.told(pages.ball(1)))
         assert (ball.id, dismissal.id) == ("9001002", "9001002:w")
-        assert (ball.kind, dismissal.kind, dismissal.slot) == ("wicket", "dismissal", slots.wicket(2, 3))
+        assert (ball.kind, dismissal.kind, dismissal.slot) == ("wicket", "dismissal", event_keys.wicket(2, 3))
         assert dismissal.detail == {"player": "Cy Moss", "text": "c Vale b Reed", "wicket": 3}
         assert dismissal.ordinal is None
 
     @pytest.mark.requirement("NFR-009")
     def test_two_wickets_on_a_ball_are_two_though_one_is_named(self) -> None:
         named, other, *_ = told(pages.wicket(2, totalInningWickets=4), pages.told(pages.ball(1)))
-        assert (named.slot, named.detail["player"]) == (slots.wicket(2, 4), "Cy Moss")
-        assert (other.id, other.slot, other.kind) == ("9001002:w2", slots.wicket(2, 3), "dismissal")
+        assert (named.slot, named.detail["player"]) == (event_keys.wicket(2, 4), "Cy Moss")
+        assert (other.id, other.slot, other.kind) == ("9001002:w2", event_keys.wicket(2, 3), "dismissal")
 
     @pytest.mark.parametrize(
         "changes",
@@ -98,7 +98,7 @@ class TestBalls:
     def test_the_end_of_an_over_is_told_where_the_site_tells_it(self) -> None:
         end = {"overNumber": 11, "overRuns": 6, "totalRuns": 86, "totalWickets": 2, "isComplete": True}
         event = told(pages.told(pages.ball(6), over=end))[0]
-        assert (event.kind, event.slot, event.is_critical) == ("over_complete", slots.over_end(2, 10), False)
+        assert (event.kind, event.slot, event.is_critical) == ("over_complete", event_keys.over_end(2, 10), False)
         assert event.description == "End of over 11: 86/2"
 
     def test_of_a_scorecard_do_not_count_beyond_a_hole(self) -> None:
@@ -107,20 +107,20 @@ class TestBalls:
         lines = [{"overNumber": 1, "balls": first}, {"overNumber": 2, "balls": []}]
         innings = [pages.inning(1, pages.ORCHARD, 40, 1, 5.0, inningOvers=lines)]
         bare = parse(None, pages.content(innings=innings, recentBallCommentary=None), liveInning=1)
-        assert [event.slot for event in bare.events] == [slots.ball(1, 0, index) for index in range(6, 0, -1)]
+        assert [event.slot for event in bare.events] == [event_keys.ball(1, 0, index) for index in range(6, 0, -1)]
         assert {event.ordinal for event in bare.events} == {None}
         assert bare.state.last_event is None
         assert bare.integrity.missing_fields == ("last_event", "events")
         newest = pages.told(pages.ball(3, over=4, inningNumber=1, totalInningRuns=40, totalInningWickets=1))
         with_words = parse(None, pages.content(newest, innings=innings), liveInning=1)
-        assert [event.slot for event in with_words.events] == [slots.ball(1, 4, 3)]
+        assert [event.slot for event in with_words.events] == [event_keys.ball(1, 4, 3)]
 
     def test_of_the_over_list_join_those_of_the_commentary(self) -> None:
         over = [pages.ball(n, over=0, inningNumber=1, totalInningRuns=n) for n in range(1, 5)]
         innings = [pages.inning(1, pages.ORCHARD, 4, 2, 0.4, inningOvers=[{"overNumber": 1, "balls": over}])]
         comments = [pages.told(one) for one in reversed(over[2:])]
         events = told(*comments, innings=innings)
-        assert [event.ordinal for event in events] == [slots.position(1, 0, index) for index in (4, 3, 2, 1)]
+        assert [event.ordinal for event in events] == [event_keys.position(1, 0, index) for index in (4, 3, 2, 1)]
         assert [event.description for event in events] == ["Ada Reed to Bo Finch, Driven past cover"] * 2 + [
             "Ada Reed to Bo Finch"
         ] * 2

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from scraping import slots
+from scraping.matches import event_keys
 from scraping.payloads import Status
 from scraping.sources.base import Reading, ReadMode, RefInfo
 from scraping.sources.espncricinfo import EspncricinfoAdapter
@@ -103,7 +103,7 @@ def test_the_balls(recorded: Recording) -> None:
             for place, ball in enumerate(over["balls"], start=1):
                 event = events[str(ball["id"])]
                 assert (event.innings, event.runs) == (inning["inningNumber"], ball["totalRuns"])
-                assert event.slot == slots.ball(inning["inningNumber"], over["overNumber"] - 1, place)
+                assert event.slot == event_keys.ball(inning["inningNumber"], over["overNumber"] - 1, place)
                 assert event.over == str(ball["oversActual"])
                 assert event.happened_at == datetime.fromisoformat(ball["timestamp"])
                 assert event.detail["score"] == f"{ball['totalInningRuns']}/{ball['totalInningWickets']}"

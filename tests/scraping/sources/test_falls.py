@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scraping import slots
+from scraping.matches import event_keys
 from scraping.payloads import Event
 from scraping.sources.espn.plays import events_of as espn_events
 from scraping.sources.espn.plays import page_of
@@ -30,14 +30,16 @@ def ball(index: int, score: str, *, over: int = 0, kind: str = "dot", label: str
         kind=kind,
         innings=1,
         over=label or f"{over}.{index}",
-        ordinal=slots.position(1, over, index),
-        slot=slots.ball(1, over, index),
+        ordinal=event_keys.position(1, over, index),
+        slot=event_keys.ball(1, over, index),
         detail={"score": score},
     )
 
 
 def out(number: int, of: str) -> Event:
-    return Event(id=f"{of}:w", kind="dismissal", innings=1, slot=slots.wicket(1, number), detail={"wicket": number})
+    return Event(
+        id=f"{of}:w", kind="dismissal", innings=1, slot=event_keys.wicket(1, number), detail={"wicket": number}
+    )
 
 
 def wickets(*events: Event) -> list[tuple[str, str]]:

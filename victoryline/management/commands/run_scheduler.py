@@ -10,12 +10,11 @@ from django.core.management.base import BaseCommand
 from monitoring.alerts.channels import configured
 from monitoring.alerts.courier import Couriers
 from monitoring.metrics import start_worker_metrics
-from scraping import identity
 from scraping.scheduler.loop import SchedulerLoop
-from scraping.watchdog import Sign, Watchdog
 from victoryline.broker import install
-from victoryline.lib import presence
+from victoryline.lib import identity, presence
 from victoryline.lib.logs import set_process
+from victoryline.lib.watchdog import Sign, Watchdog
 from victoryline.process_life import on_signals, patience, stop_seconds
 from victoryline.scheduling import make_loop
 

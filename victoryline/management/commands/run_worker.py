@@ -15,20 +15,20 @@ from django.core.management.base import BaseCommand, CommandError
 from monitoring.alerts.channels import configured
 from monitoring.alerts.courier import Couriers
 from monitoring.metrics import start_worker_metrics
-from scraping import identity, policies, proxy_plan
 from scraping.browser.care import MEGABYTE, CarePolicy, MemoryLimits
 from scraping.browser.options import BrowserOptions
+from scraping.configuration import policies, proxy_plan
+from scraping.outage.spool import SpoolLimits
 from scraping.reading.tokens import credentials_of
 from scraping.scheduler.loop import SchedulerLoop
-from scraping.spool import SpoolLimits
-from scraping.vital_signs import watch_thread
-from scraping.watchdog import Sign, Watchdog
-from scraping.worker import WorkerOptions, WorkerProcess
+from scraping.worker.liveness import watch_thread
+from scraping.worker.process import WorkerOptions, WorkerProcess
 from victoryline.broker import install
 from victoryline.env import Config
-from victoryline.lib import chromium, presence
+from victoryline.lib import chromium, identity, presence
 from victoryline.lib.logs import set_process
 from victoryline.lib.processes import own_temp_dir
+from victoryline.lib.watchdog import Sign, Watchdog
 from victoryline.process_life import CLOSING_SECONDS, ORPHAN_STOP_SECONDS, on_signals, patience, stop_seconds
 from victoryline.scheduling import make_loop
 
@@ -75,7 +75,7 @@ class Command(BaseCommand):
 
 def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: Path) -> WorkerProcess:
     broker = install(config.redis_url)
-    from scraping import actors  # noqa: F401  (actors bind to the broker that was just installed)
+    from scraping.worker import actors  # noqa: F401
 
     program = chromium.find(chosen=config.chromium_path, var_dir=config.var_dir, environ=os.environ)
     if program is None:

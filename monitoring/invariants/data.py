@@ -1,0 +1,209 @@
+"""I1, I3, I5: matches and references, snapshots, events. What is served is whole, and nothing is there twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.db.models import Case, Count, Exists, F, IntegerField, Max, Min, OuterRef, Q, Subquery, Sum, When
+
+from monitoring.invariants.rules import Moment, Rule
+from scraping.models import Match, MatchEvent, MatchRef, Scraper, ScrapeTask, Snapshot, TaskState
+from scraping.payloads import Resource, checksum_of
+
+STATE_RESOURCES = (Resource.SCORECARD, Resource.FULL)
+UNPRUNED_MINUTES = 5
+RECENT_MINUTES = 30  # long before retention takes the first snapshot or task away, and leaves lawful holes
+
+
+def doubled_refs(moment: Moment) -> Iterator[str]:
+    refs = MatchRef.objects.order_by().values("source__key", "source_event_id").annotate(rows=Count("pk"))
+    for ref in refs.filter(rows__gt=1):
+        yield f"{ref['source__key']}_{ref['source_event_id']} has {ref['rows']} references"
+
+
+def lonely_matches(moment: Moment) -> Iterator[str]:
+    without = Match.objects.filter(~Exists(MatchRef.objects.filter(match=OuterRef("pk"))), merged_into=None)
+    for pk, title in without.values_list("pk", "title").order_by("pk"):
+        yield f"match {pk} ({title}) has no reference at any source: nobody will read it"
+
+
+def lonely_refs(moment: Moment) -> Iterator[str]:
+    without = MatchRef.objects.filter(~Exists(Match.objects.filter(pk=OuterRef("match_id"))))
+    for pk, match_id in without.values_list("pk", "match_id").order_by("pk"):
+        yield f"reference {pk} belongs to match {match_id}, which is not there"
+
+
+def disagreeing_snapshots(moment: Moment) -> Iterator[str]:
+    newest = Snapshot.objects.filter(match=OuterRef("pk")).order_by("-sequence")
+    matches = Match.objects.annotate(
+        last_sequence=Subquery(newest.values("sequence")[:1]), last_checksum=Subquery(newest.values("checksum")[:1])
+    )
+    agree = Q(sequence=0, last_sequence=None) | Q(last_sequence=F("sequence"), last_checksum=F("checksum"))
+    # A condition on a missing snapshot is neither true nor false: those that agree are left out by their ids.
+    columns = ("pk", "sequence", "checksum", "last_sequence", "last_checksum")
+    differ = matches.exclude(pk__in=matches.filter(agree).values("pk")).order_by("pk")
+    for pk, sequence, checksum, last, last_checksum in differ.values_list(*columns)[: moment.most]:
+        newest_is = f"at {last} ({last_checksum[:8]})" if last else "not there"
+        yield f"match {pk} is at sequence {sequence} ({checksum[:8]}), its newest snapshot is {newest_is}"
+
+
+def altered_payloads(moment: Moment) -> Iterator[str]:
+    newest = Snapshot.objects.filter(match=OuterRef("pk"), sequence=OuterRef("sequence"))
+    matches = Match.objects.filter(sequence__gt=0).annotate(shown=Subquery(newest.values("payload")[:1]))
+    for pk, checksum, payload, shown in matches.values_list("pk", "checksum", "payload", "shown").iterator(200):
+        if payload != shown and shown is not None:
+            yield f"match {pk} serves another state than its newest snapshot"
+        elif checksum_of(payload) != checksum:
+            yield f"match {pk} serves a state that its checksum {checksum[:8]} is not of"
+
+
+def events_ahead(moment: Moment) -> Iterator[str]:
+    ahead = MatchEvent.objects.filter(sequence__gt=F("match__sequence")).select_related("match")
+    for event in ahead.order_by("pk")[: moment.most]:
+        at = event.match.sequence
+        yield f"event {event.pk} of match {event.match_id} has sequence {event.sequence}, the match is at {at}"
+
+
+def readings_ahead(moment: Moment) -> Iterator[str]:
+    ahead = MatchRef.objects.filter(captured_at__isnull=False).filter(
+        Q(match__last_scraper_update__isnull=True) | Q(captured_at__gt=F("match__last_scraper_update"))
+    )
+    for pk, match_id, at in ahead.values_list("pk", "match_id", "captured_at").order_by("pk"):
+        yield f"reference {pk} was read at {at:%H:%M:%S}, and match {match_id} does not know it"
+
+
+def successes_without_data(moment: Moment) -> Iterator[str]:
+    """A reading is made between its task's start and end. One that is not believed yet leaves its mark instead."""
+    done = ScrapeTask.objects.filter(
+        ref=OuterRef("pk"), state=TaskState.SUCCESS, resource__in=STATE_RESOURCES
+    ).order_by("-pk")
+    refs = MatchRef.objects.filter(suspect_checksum="").annotate(
+        task=Subquery(done.values("pk")[:1]), claimed_at=Subquery(done.values("started_at")[:1])
+    )
+    behind = refs.filter(claimed_at__isnull=False).filter(
+        Q(captured_at__isnull=True) | Q(captured_at__lt=F("claimed_at"))
+    )
+    for pk, task, at in behind.values_list("pk", "task", "captured_at").order_by("pk"):
+        had = f"only data of {at:%H:%M:%S}, from before it began" if at else "no data"
+        yield f"task {task} succeeded, and its reference {pk} has {had}"
+
+
+def unexplained_snapshots(moment: Moment) -> Iterator[str]:
+    """The transaction that ends a task gives its snapshot the same time. As one query it would take minutes."""
+    since = moment.ago(minutes=UNPRUNED_MINUTES)
+    ended = ScrapeTask.objects.filter(state__in=(TaskState.SUCCESS, TaskState.SKIPPED), finished_at__gt=since)
+    known = set(ended.filter(ref__isnull=False).values_list("ref__match_id", "finished_at"))
+    joined = Match.objects.filter(merged_into__isnull=False, last_changed_at__gt=since)
+    known |= set(joined.values_list("merged_into_id", "last_changed_at"))  # a joining tells anew what both told
+    recent = Snapshot.objects.filter(created_at__gt=since, data_source="scraper", match__merged_into=None).order_by(
+        "pk"
+    )
+    for match_id, sequence, at in recent.values_list("match_id", "sequence", "created_at"):
+        if (match_id, at) not in known:
+            yield f"snapshot {sequence} of match {match_id} was written by no task that ended"
+
+
+def broken_histories(moment: Moment) -> Iterator[str]:
+    """One grouped look at all events: exactly one current revision each, the newest, and none left out."""
+    current = Case(When(is_current=True, then=F("revision")), output_field=IntegerField())
+    events = (
+        MatchEvent.objects.order_by()
+        .values("match_id", "source_id", "event_id")
+        .annotate(
+            rows=Count("pk"),
+            newest=Max("revision"),
+            currents=Sum(Case(When(is_current=True, then=1), default=0, output_field=IntegerField())),
+            shown=Max(current),
+        )
+    )
+    wrong = events.filter(~Q(rows=F("newest")) | ~Q(currents=1) | Q(shown__lt=F("newest")))
+    for event in wrong:
+        yield (
+            f"event {event['event_id']} of match {event['match_id']}: {event['rows']} rows, newest revision "
+            f"{event['newest']}, {event['currents']} of them current"
+        )
+
+
+def holes_in_history(moment: Moment) -> Iterator[str]:
+    recent = Snapshot.objects.filter(created_at__gt=moment.ago(minutes=RECENT_MINUTES)).order_by()
+    ranges = recent.values("match_id").annotate(rows=Count("pk"), first=Min("sequence"), last=Max("sequence"))
+    for each in ranges.exclude(rows=F("last") - F("first") + 1):
+        yield f"match {each['match_id']} has {each['rows']} snapshots from {each['first']} to {each['last']}"
+
+
+def doubled_scrapers(moment: Moment) -> Iterator[str]:
+    active = Scraper.objects.filter(stopped_at__isnull=True).order_by().values("ref_id").annotate(rows=Count("pk"))
+    for each in active.filter(rows__gt=1):
+        yield f"reference {each['ref_id']} has {each['rows']} active scrapers"
+
+
+_RESTORE = "Stop the workers, keep the database as it is, and restore the match from its snapshots or its source."
+RULES = (
+    Rule(
+        "I1",
+        "references",
+        "every match at a source has exactly one reference",
+        doubled_refs,
+        "A unique constraint is missing in this database: run `manage.py migrate`, then merge the rows by hand.",
+    ),
+    Rule(
+        "I1",
+        "matches",
+        "every match has a reference at a source",
+        lonely_matches,
+        "Delete the match in the admin; discovery writes it again if the source still has it.",
+    ),
+    Rule(
+        "I1",
+        "belonging",
+        "every reference has its match",
+        lonely_refs,
+        "The database does not enforce its foreign keys: see how it was restored. Delete the reference; "
+        "discovery finds the match again.",
+    ),
+    Rule(
+        "I3",
+        "snapshots",
+        "a match is at the sequence and checksum of its newest snapshot",
+        disagreeing_snapshots,
+        _RESTORE,
+    ),
+    Rule("I3", "payloads", "a match serves what its newest snapshot holds", altered_payloads, _RESTORE),
+    Rule("I3", "event order", "no event is ahead of its match", events_ahead, _RESTORE),
+    Rule(
+        "I3",
+        "readings",
+        "a match knows the newest reading of its references",
+        readings_ahead,
+        "The next poll of the match heals it. If it stays: see whether the match is still polled.",
+    ),
+    Rule(
+        "I3",
+        "successes",
+        "a task that succeeded has left its data",
+        successes_without_data,
+        "The next poll of the match heals it. Keep the database and the worker's log: this must not happen.",
+    ),
+    Rule(
+        "I3",
+        "origins",
+        "every snapshot was written together with the end of a task",
+        unexplained_snapshots,
+        "Something else than a task has written this match. Keep the database: see who else has access to it.",
+    ),
+    Rule(
+        "I5",
+        "events",
+        "every event has one current revision, the newest, and none is missing",
+        broken_histories,
+        _RESTORE,
+    ),
+    Rule("I5", "history", "the snapshots of a match are numbered without holes or doubles", holes_in_history, _RESTORE),
+    Rule(
+        "I5",
+        "scrapers",
+        "a match has at most one active scraper at a source",
+        doubled_scrapers,
+        "A unique constraint is missing in this database: run `manage.py migrate`.",
+    ),
+)

@@ -1,0 +1,101 @@
+"""How fresh a match's data is, as we tell it to consumers. Pure: times in, words and numbers out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from scraping.payloads import Status
+from scraping.policies.interval import UPCOMING_LONGEST_SECONDS
+
+FRESH_SECONDS = 10.0
+
+
+class DataState(StrEnum):
+    FRESH = "fresh"
+    AGING = "aging"
+    STALE = "stale"
+    FROZEN = "frozen"
+    PAUSED = "paused"
+    FINAL = "final"
+    UNKNOWN = "unknown"
+
+
+def data_state(
+    *, status: Status, is_paused: bool, is_frozen: bool, age_seconds: float | None, stale_after: float
+) -> DataState:
+    """A live match is fresh for ten seconds. One that hasn't begun changes seldom and is fresh until it is stale.
+
+    `stale_after`: the age at which it is, see `measure`.
+    """
+    if age_seconds is None:
+        return DataState.UNKNOWN
+    if status in {Status.COMPLETED, Status.ABANDONED}:
+        return DataState.FINAL
+    if is_paused:
+        return DataState.PAUSED
+    if is_frozen:
+        return DataState.FROZEN
+    if age_seconds > stale_after:
+        return DataState.STALE
+    return DataState.AGING if status == Status.LIVE and age_seconds > FRESH_SECONDS else DataState.FRESH
+
+
+@dataclass(frozen=True)
+class Freshness:
+    state: DataState
+    scraped_at: datetime | None
+    age_seconds: float | None
+    next_update_in: float | None
+
+    @property
+    def whole_age_seconds(self) -> int | None:
+        return None if self.age_seconds is None else math.floor(self.age_seconds)
+
+    def is_older_than(self, max_age: float) -> bool:
+        """Final data is never too old: it won't change any more."""
+        return self.state != DataState.FINAL and (self.age_seconds is None or self.age_seconds > max_age)
+
+
+def measure(
+    *,
+    status: Status,
+    scraped_at: datetime | None,
+    paused_until: datetime | None,
+    next_poll_at: datetime | None,
+    now: datetime,
+    stale_after: float,
+    frozen_at: datetime | None = None,
+    next_read_at: datetime | None = None,
+) -> Freshness:
+    """`paused_until` is None for a match that isn't paused. A clock that ran backwards makes no age negative.
+
+    One that has not begun is read seldom, as it was planned: it is stale when it is late by `stale_after`.
+    `next_read_at`: when that is later than `next_poll_at`, for nobody may read it as it was planned.
+    `frozen_at`: when all had been tried to hear of it, in vain; what was heard since is not frozen.
+    """
+    age = None if scraped_at is None else max(0.0, (now - scraped_at).total_seconds())
+    state = data_state(
+        status=status,
+        is_paused=paused_until is not None,
+        is_frozen=frozen_at is not None and (scraped_at is None or scraped_at < frozen_at),
+        age_seconds=age,
+        stale_after=stale_after + _planned(status, scraped_at, next_poll_at),
+    )
+    next_at = None if state == DataState.FINAL else not_before(paused_until, next_read_at or next_poll_at)
+    wait = None if next_at is None else max(0.0, (next_at - now).total_seconds())
+    return Freshness(state=state, scraped_at=scraped_at, age_seconds=age, next_update_in=wait)
+
+
+def not_before(earliest: datetime | None, planned: datetime | None) -> datetime | None:
+    """When it is read, where nobody may before `earliest`; None where nobody means to."""
+    return planned if planned is None or earliest is None else max(planned, earliest)
+
+
+def _planned(status: Status, scraped_at: datetime | None, next_poll_at: datetime | None) -> float:
+    """For how long nobody meant to read a match that has not begun."""
+    if status != Status.UPCOMING or scraped_at is None or next_poll_at is None:
+        return 0.0
+    return min(UPCOMING_LONGEST_SECONDS, max(0.0, (next_poll_at - scraped_at).total_seconds()))

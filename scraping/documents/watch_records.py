@@ -1,0 +1,152 @@
+"""The record that is kept of the watch over each match: how fresh it is, how it fares, when it is read next, and why.
+
+All of it stands in columns that ingest, lifecycle and pacing keep; here it is put together, in two queries for as many
+matches as there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Prefetch, QuerySet
+
+from scraping.models import Importance, Match, MatchLifecycle, MatchRef, Priority
+from scraping.payloads import Status
+from scraping.policies.ladder import Rung
+from scraping.policies.slowing import Slowing
+
+TRIED = {
+    Rung.HINT: "hinted again",
+    Rung.SESSION: "fresh session tried",
+    Rung.BROWSER: "fresh browser tried",
+    Rung.OTHER_SOURCE: "another source called in",
+    Rung.FROZEN: "frozen",
+}
+MOST = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchRecord:
+    """The watch over one match at one moment."""
+
+    match_id: int
+    keys: tuple[str, ...]  # its names at its sources, the most trusted first
+    sources: tuple[str, ...]
+    title: str
+    status: str
+    phase: str
+    last_update_at: datetime | None
+    age_seconds: float | None  # None: never read
+    priority: Priority
+    importance: Importance
+    is_importance_fixed: bool
+    consecutive_failures: int
+    errors: float  # more than may come, by all its sources; see resilience/slowing.py
+    is_paused: bool
+    pause_until: datetime | None
+    pause_reason: str
+    interval_seconds: float | None  # of the source that is asked next
+    pace_reason: str
+    next_poll_in: float | None  # negative: overdue; None: nobody asks
+    rung: Rung
+    rung_at: datetime | None
+    frozen_at: datetime | None
+    total_scrapes: int
+    total_failures: int
+    created_at: datetime
+
+    def silence(self, now: datetime) -> str:
+        return silence_words(self.rung, self.rung_at, self.frozen_at, now)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self) | {
+            "priority": self.priority.name.lower(),
+            "importance": self.importance.name.lower(),
+            "rung": self.rung.name.lower(),
+        }
+
+
+def silence_words(rung: int, rung_at: datetime | None, frozen_at: datetime | None, now: datetime) -> str:
+    """What was tried for a silent match, and when; empty where it is not silent."""
+    if rung == Rung.GROUND:
+        return ""
+    since = frozen_at if rung == Rung.FROZEN else rung_at
+    ago = f" {_ago(now, since)} ago" if since else ""
+    return f"silent: {TRIED.get(Rung(rung), Rung(rung).name.lower())}{ago}"
+
+
+def _ago(now: datetime, since: datetime) -> str:
+    seconds = max(0.0, (now - since).total_seconds())
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def stalest_first(now: datetime, *, priority: Priority | None = None, limit: int = MOST) -> list[WatchRecord]:
+    """Of the matches that are still read; what was never read comes before everything else."""
+    matches = _watched()
+    if priority is not None:
+        matches = matches.filter(priority=priority)
+    return _records(matches.stalest_first()[:limit], now)
+
+
+def live(now: datetime, *, limit: int = MOST) -> list[WatchRecord]:
+    """The live watch, the stalest first."""
+    return _records(_watched().filter(status=Status.LIVE).stalest_first()[:limit], now)
+
+
+def paused(now: datetime) -> list[WatchRecord]:
+    """Those that are left alone for a while, the first to go on first."""
+    return _records(_watched().paused().order_by("pause_until", "pk"), now)
+
+
+def paused_ids() -> set[int]:
+    return set(Match.objects.paused().filter(merged_into=None).values_list("pk", flat=True))
+
+
+def _watched() -> Any:
+    return Match.objects.watched().filter(merged_into=None)
+
+
+def _records(matches: QuerySet[Match], now: datetime) -> list[WatchRecord]:
+    refs = MatchRef.objects.select_related("source").defer("payload", "source__metadata", "source__selectors")
+    by_weight = refs.order_by("-source__precedence_weight", "pk")
+    rows = matches.defer("payload", "provenance").prefetch_related(Prefetch("refs", queryset=by_weight))
+    return [_record(match, list(match.refs.all()), now) for match in rows]
+
+
+def _record(match: Match, refs: Iterable[MatchRef], now: datetime) -> WatchRecord:
+    known = tuple(refs)
+    asked = [ref for ref in known if ref.is_watched and ref.next_poll_at is not None]
+    first = min(asked, key=lambda ref: ref.next_poll_at or now, default=None)
+    is_paused = match.lifecycle == MatchLifecycle.PAUSED
+    next_at = match.pause_until if is_paused else first.next_poll_at if first else None
+    return WatchRecord(
+        match_id=match.pk,
+        keys=tuple(ref.key for ref in known),
+        sources=tuple(ref.source.key for ref in known if ref.is_watched),
+        title=match.title,
+        status=match.status,
+        phase=match.phase,
+        last_update_at=match.last_scraper_update,
+        age_seconds=match.age_seconds(now),
+        priority=Priority(match.priority),
+        importance=Importance(match.importance),
+        is_importance_fixed=match.is_importance_fixed,
+        consecutive_failures=match.consecutive_failure_count,
+        errors=sum(Slowing.of(ref).counted(now) for ref in known),
+        is_paused=is_paused,
+        pause_until=match.pause_until if is_paused else None,
+        pause_reason=match.pause_reason if is_paused else "",
+        interval_seconds=first.polling_interval_seconds if first else None,
+        pace_reason=first.pace_reason if first else "",
+        next_poll_in=(next_at - now).total_seconds() if next_at else None,
+        rung=Rung(match.silence_rung),
+        rung_at=match.silence_rung_at,
+        frozen_at=match.frozen_at,
+        total_scrapes=match.total_scrapes,
+        total_failures=match.total_failures,
+        created_at=match.created_at,
+    )

@@ -1,0 +1,246 @@
+"""One call, one match: who plays, as it is known before the start. For whoever builds features from it.
+
+The call reads nothing itself. It writes a task into the journal like everybody else, waits for a worker (in this
+process or any other) to do it, and answers from what was stored. So it can be made from any process that reaches the
+database, it never holds a browser, and two calls for one match are one reading.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+
+from scraping import journal, names
+from scraping.matches.lineups import OTHER_SIDE, PointInTimeError
+from scraping.matches.pairing.aliases import aliases_of
+from scraping.models import Lineup, Match, MatchRef, Priority, ScrapeTask, SnapshotType, TaskState
+from scraping.payloads import STARTERS, Resource
+from scraping.sources import ADAPTERS
+from scraping.sources.base import HasLineups
+from victoryline.lib.times import as_utc_iso
+
+__all__ = ["NotScraped", "PointInTimeError", "ScrapeResult", "SofascoreScraperService", "WrongMatch"]
+
+LOOK_SECONDS = 0.2
+WAIT_SECONDS = 90.0
+OUR_SIDES: tuple[Literal["home"], Literal["away"]] = ("home", "away")
+PRIORITIES: Mapping[str, Priority] = {"normal": Priority.IMMINENT, "high": Priority.LIVE}
+PLAYER_FIELDS = ("name", "position", "shirt", "is_captain", "rating", "minutes")
+
+
+class WrongMatch(LookupError):  # noqa: N818 - reads as what it says at every `except`
+    """There is no such match at the source, or it is between other teams. Nothing was read."""
+
+
+class NotScraped(RuntimeError):  # noqa: N818
+    """The match could not be read, or not in time. The task is in the journal, and says why."""
+
+
+@dataclass(frozen=True)
+class ScrapeResult:
+    source: str
+    schema_version: str
+    captured_at: datetime  # UTC
+    source_event_id: str
+    normalized: dict[str, Any]
+    raw_payload: dict[str, Any] | None = None  # never kept: see `normalized`
+    integrity: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    match_id: int
+    kickoff: datetime
+    home_team: str
+    away_team: str
+    league_id: int | None
+    season: int | None
+    priority: Priority
+
+
+class SofascoreScraperService:
+    """Line-ups, formations and ratings of a football match before its start."""
+
+    source_key = "sofascore"
+
+    def __init__(self, *, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._wait_seconds = wait_seconds
+
+    async def scrape_match(
+        self,
+        *,
+        match_id: int,
+        kickoff_utc: datetime,
+        home_team: str,
+        away_team: str,
+        league_id: int | None = None,
+        season: int | None = None,
+        priority: str = "normal",
+    ) -> ScrapeResult:
+        """Read who plays, now. The result's captured_at is before `kickoff_utc`, always.
+
+        PointInTimeError at or after the kick-off; WrongMatch where the match is not the one that is meant; NotScraped
+        where it could not be read. A source that has no line-ups yet is no error: `integrity` has xi_missing = 1.
+        """
+        asked = _Asked(match_id, _aware(kickoff_utc), home_team, away_team, league_id, season, _priority(priority))
+        task_id, ref_id = await sync_to_async(self._begin)(asked, timezone.now())
+        task = await self._outcome(task_id)
+        return await sync_to_async(self._result)(asked, task, ref_id)
+
+    async def _outcome(self, task_id: int) -> ScrapeTask:
+        deadline = time.monotonic() + self._wait_seconds
+        while True:
+            task = await sync_to_async(ScrapeTask.objects.get)(pk=task_id)
+            if task.finished_at is not None and task.state not in (TaskState.PENDING, TaskState.EXECUTING):
+                return task
+            if time.monotonic() >= deadline:
+                raise NotScraped(
+                    f"task {task_id} is {task.state} after {self._wait_seconds:g} s and goes on by itself: ask again, "
+                    "or see whether a worker runs"
+                )
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _begin(self, asked: _Asked, now: datetime) -> tuple[int, int]:
+        """Check everything that can be checked, then write the task down."""
+        _refuse_late(now, asked.kickoff)
+        ref = self._ref(asked)
+        if ref.match.start_time is not None:
+            _refuse_late(now, ref.match.start_time)
+        new = journal.NewTask(ref.source_id, ref.pk, Resource.LINEUPS, asked.priority, run_at=now)
+        task_id = journal.open_or_share([new], now=now)[ref.pk]
+        journal.hasten(ref.pk, now=now, resource=Resource.LINEUPS)
+        return task_id, ref.pk
+
+    def _ref(self, asked: _Asked) -> MatchRef:
+        refs = MatchRef.objects.select_related("match", "source").filter(source__key=self.source_key)
+        ref = refs.filter(match_id=asked.match_id).first()
+        if ref is None:
+            raise WrongMatch(f"match {asked.match_id} is not known at {self.source_key}: watch it there first")
+        if not ref.source.is_enabled or not isinstance(ADAPTERS.get(ref.source.adapter_key), HasLineups):
+            raise NotScraped(f"{ref.source.name} is switched off, or its adapter cannot tell who plays")
+        _refuse_other_teams(ref, asked)
+        return ref
+
+    def _result(self, asked: _Asked, task: ScrapeTask, ref_id: int) -> ScrapeResult:
+        if task.state == TaskState.SKIPPED:
+            raise PointInTimeError(f"{task.reason}. Use what was stored before: GET /api/v1/matches/{{id}}/lineups")
+        if task.state != TaskState.SUCCESS:
+            raise NotScraped(f"task {task.pk} ended {task.state}: {task.reason}")
+        ref = MatchRef.objects.select_related("match", "source").get(pk=ref_id)
+        captured_at = ref.lineups_read_at or task.finished_at
+        assert captured_at is not None
+        _refuse_late(captured_at, asked.kickoff)
+        rows = Lineup.objects.filter(match=ref.match, source=ref.source, snapshot_type=SnapshotType.PRE_MATCH)
+        kept = {row.side: row for row in rows.filter(captured_at__lt=asked.kickoff).prefetch_related("players")}
+        sides: dict[str, dict[str, Any]] = {ours: _side(kept.get(_side_of(ours, ref))) for ours in OUR_SIDES}
+        return ScrapeResult(
+            source=ref.source.key,
+            schema_version=_schema(ref, kept),
+            captured_at=captured_at,
+            source_event_id=ref.source_event_id,
+            normalized=_identity(ref.match, asked) | sides,
+            integrity=_integrity(sides),
+        )
+
+
+def _aware(kickoff: datetime) -> datetime:
+    if kickoff.tzinfo is None:
+        raise ValueError("kickoff_utc has no time zone: give one, such as datetime(..., tzinfo=UTC)")
+    return kickoff
+
+
+def _priority(word: str) -> Priority:
+    try:
+        return PRIORITIES[word]
+    except KeyError:
+        raise ValueError(f"priority is {word!r}, and may be: {', '.join(PRIORITIES)}") from None
+
+
+def _refuse_late(at: datetime, kickoff: datetime) -> None:
+    if at >= kickoff:
+        late = timedelta(seconds=round((at - kickoff).total_seconds()))
+        raise PointInTimeError(
+            f"the match started at {as_utc_iso(kickoff)}, {late} ago: nothing that is read now was known before. Use "
+            "what was stored before the start: GET /api/v1/matches/{id}/lineups, snapshot_type pre_match"
+        )
+
+
+def _refuse_other_teams(ref: MatchRef, asked: _Asked) -> None:
+    """Both teams, and the right way round: a feature of the wrong side is worse than none."""
+    match, aliases = ref.match, aliases_of(ref.match.sport)
+    known = {side: getattr(match, side) for side in ("team_a", "team_b")}
+    if not all(known.values()):
+        raise WrongMatch(
+            f"nobody has read match {match.pk} yet, so its teams are not known: ask again when it was read"
+        )
+    for ours, wanted in (("home", asked.home_team), ("away", asked.away_team)):
+        told = known[_side_of(ours, ref)]
+        if names.sameness(names.team(told, aliases=aliases), names.team(wanted, aliases=aliases)) < names.BY_WORDS:
+            raise WrongMatch(f"the {ours} team of match {match.pk} at {ref.source.key} is {told!r}, not {wanted!r}")
+
+
+def _side_of(ours: str, ref: MatchRef) -> str:
+    side: Literal["team_a", "team_b"] = "team_a" if ours == "home" else "team_b"
+    return OTHER_SIDE[side] if ref.is_crossed else side
+
+
+def _identity(match: Match, asked: _Asked) -> dict[str, Any]:
+    return {
+        "match_id": match.pk,
+        "title": match.title,
+        "kickoff_utc": as_utc_iso(asked.kickoff),
+        "league_id": asked.league_id,
+        "season": asked.season,
+    }
+
+
+def _side(row: Lineup | None) -> dict[str, Any]:
+    if row is None:
+        return {
+            "formation": "",
+            "is_confirmed": False,
+            "xi_missing": 1,
+            "captured_at": None,
+            "starters": [],
+            "bench": [],
+        }
+    players = [
+        {"player_id_ext": player.player_id_ext, **{name: getattr(player, name) for name in PLAYER_FIELDS}}
+        | {"is_starter": player.is_starter}
+        for player in row.players.all()
+    ]
+    return {
+        "formation": row.formation,
+        "is_confirmed": row.is_confirmed,
+        "xi_missing": int(row.xi_missing),
+        "captured_at": as_utc_iso(row.captured_at),
+        "starters": [player for player in players if player["is_starter"]],
+        "bench": [player for player in players if not player["is_starter"]],
+    }
+
+
+def _schema(ref: MatchRef, kept: Mapping[str, Lineup]) -> str:
+    adapter = ADAPTERS[ref.source.adapter_key]
+    assert isinstance(adapter, HasLineups)
+    return next((row.payload_schema for row in kept.values()), adapter.lineup_schema)
+
+
+def _integrity(sides: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What is missing of what a line-up has: an eleven and a formation a side, a position each."""
+    missing = [f"{ours}.starters" for ours, side in sides.items() if side["xi_missing"]]
+    missing += [f"{ours}.formation" for ours, side in sides.items() if not side["formation"]]
+    wanted = len(sides) * STARTERS
+    placed = sum(bool(player["position"]) for side in sides.values() for player in side["starters"][:STARTERS])
+    return {
+        "xi_missing": int(any(side["xi_missing"] for side in sides.values())),
+        "is_confirmed": all(side["is_confirmed"] for side in sides.values()),
+        "missing_required_fields": missing,
+        "null_field_rate": round(1 - placed / wanted, 4),
+    }

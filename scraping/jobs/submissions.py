@@ -1,0 +1,259 @@
+"""What consumers send to us: written down at the door, put into its match by a worker. Sole writer of submissions.
+
+Guards against losing or doubling what somebody was told we have: the answer is given after the commit that has the
+body, the match's reference and the sender's key in it; the key makes a second post of the same thing the first one; and
+a submission's end is written in the transaction that writes its effects, under the fence of its task.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
+
+from scraping import names
+from scraping.errors import PayloadRejected
+from scraping.jobs.submission_schema import SentMatch, event_id_at
+from scraping.matches import discovery, ingest, pairing
+from scraping.matches.events import EventChanges
+from scraping.matches.reconcile.sides import SIDES, named
+from scraping.matches.validate import check
+from scraping.models import MatchLifecycle, MatchRef, Source, Submission, SubmissionState
+from scraping.models.source import PUSHED
+from scraping.payloads import Payload, Sport, Status
+from scraping.policies.interval import Pace
+from victoryline.lib.crash import crash_point
+from victoryline.lib.store import STORE_AWAY
+
+logger = logging.getLogger(__name__)
+
+FORGOTTEN = timedelta(days=3)  # longer than any rest in a match: who has sent nothing for so long sends no more
+AT_ONCE = 50  # in one transaction, which holds the match: the rest has the next task
+REASON_LENGTH = 500
+MANUAL = "manual"  # Snapshot.data_source of what nobody read
+_PART = "\x1f"  # between a key and the number of a match in its batch; no key that is sent to us has it
+OLD = "you had sent something newer before: only events that were not known yet were taken"
+PROVISIONAL = (
+    "the score went down: it waits until another source tells the same, or until you have sent it three times in a row"
+)
+OUR_FAULT = "it could not be written, by a fault of ours that is in our log; nothing of it was taken"
+
+
+class KeyReused(Exception):  # noqa: N818 - reads as what it says at every `except`
+    """The sender's key stands for another body; the message is for people."""
+
+    def __init__(self, message: str, *, submission: Submission) -> None:
+        super().__init__(message)
+        self.submission = submission
+
+
+class SwitchedOff(Exception):  # noqa: N818
+    """Nothing is taken at the moment; the message is for people."""
+
+
+@dataclass(frozen=True)
+class Sender:
+    """The consumer that sends."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """In the order of the matches that were sent. Not new: they were accepted by an earlier post of the same."""
+
+    submissions: list[Submission]
+    is_new: bool
+
+
+def accept(matches: Sequence[SentMatch], *, sender: Sender, key: str, body_hash: str, now: datetime) -> Accepted:
+    """Write down what was sent, all of it or nothing. Sent again under the same key it is what it was."""
+    keys = [f"{key}{_PART}{number}" if number else key for number in range(len(matches))]
+    known = _known(sender, keys)
+    if known:
+        return _again(known, body_hash)
+    source = _source()
+    try:
+        with transaction.atomic():
+            written = _write_down(source, dict(zip(keys, matches, strict=True)), sender, body_hash, now)
+            crash_point("submit.written")
+    except IntegrityError:  # the same post, made at the same time, was faster
+        known = _known(sender, keys)
+        if not known:
+            raise
+        return _again(known, body_hash)
+    return Accepted(written, is_new=True)
+
+
+def find(submission_id: uuid.UUID, *, sender: Sender) -> Submission | None:
+    """A sender's own submission; nobody else's."""
+    rows = Submission.objects.filter(submission_id=submission_id, sender=sender.id)
+    return rows.select_related("ref__source").first()
+
+
+def _known(sender: Sender, keys: Sequence[str]) -> list[Submission]:
+    """Under the keys that a batch of so many matches has; the first of them is the sender's own."""
+    rows = Submission.objects.filter(sender=sender.id, idempotency_key__in=keys)
+    return list(rows.select_related("ref__source").order_by("pk"))
+
+
+def _again(known: list[Submission], body_hash: str) -> Accepted:
+    if known[0].body_hash != body_hash:
+        raise KeyReused(
+            "This Idempotency-Key was used for another body. Nothing was taken; send this one under a key of its own",
+            submission=known[0],
+        )
+    return Accepted(known, is_new=False)
+
+
+def _source() -> Source:
+    source = Source.objects.filter(key=PUSHED).first()
+    if source is None or not source.is_enabled:
+        raise SwitchedOff("Sending data in is switched off here. Nothing was taken; ask whoever runs this service")
+    return source
+
+
+def _write_down(
+    source: Source, matches: Mapping[str, SentMatch], sender: Sender, body_hash: str, now: datetime
+) -> list[Submission]:
+    refs = _refs_of(source, list(matches.values()), sender, now)
+    return [
+        Submission.objects.create(
+            sender=sender.id,
+            sender_name=sender.name[:120],
+            idempotency_key=key,
+            body_hash=body_hash,
+            body=match.model_dump(mode="json"),
+            ref=refs[event_id_at(sender.id, match.match_id)],
+            created_at=now,
+        )
+        for key, match in matches.items()
+    ]
+
+
+def _refs_of(source: Source, matches: Sequence[SentMatch], sender: Sender, now: datetime) -> dict[str, MatchRef]:
+    """Found or made as for any source: one that is known from elsewhere is joined there."""
+    names = [event_id_at(sender.id, match.match_id) for match in matches]
+    listed = [
+        match.listed(source_event_id=name, url=f"{source.base_url.rstrip('/')}/{name}")
+        for name, match in zip(names, matches, strict=True)
+    ]
+    return {ref.source_event_id: ref for ref in discovery.refs_of(source, listed, now=now)}
+
+
+@dataclass(frozen=True)
+class Writing:
+    """The worker's task that writes, as far as what it writes shows it."""
+
+    task_id: int
+    worker_id: str
+    had_failures: bool
+    pace: Pace
+    now: datetime
+
+
+def write_waiting(ref_id: int, writing: Writing) -> list[Submission]:
+    """Put what waits for a match into it, in the order in which it came. Inside the transaction that ends the task.
+
+    One that cannot be taken is refused with its reason and keeps nobody waiting.
+    """
+    waiting = Submission.objects.filter(ref_id=ref_id, state=SubmissionState.ACCEPTED).order_by("pk")[:AT_ONCE]
+    return [_write(one, writing) for one in waiting]
+
+
+def forgotten(now: datetime) -> QuerySet[MatchRef]:
+    """Matches that should be over and whose senders never said so: they would be served as live for ever."""
+    is_late = Q(match__status=Status.LIVE) | Q(match__status=Status.UPCOMING, match__start_time__lt=now - FORGOTTEN)
+    refs = MatchRef.objects.filter(source__key=PUSHED, gone_at=None, captured_at__lt=now - FORGOTTEN)
+    return refs.filter(is_late, match__lifecycle__in=(MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE))
+
+
+def end_forgotten(ref_id: int, *, now: datetime) -> bool:
+    """What is known of it is final, unless another source tells it. Something sent later opens it again."""
+    if not forgotten(now).filter(pk=ref_id).exists():
+        return False
+    ingest.close_gone(ref_id, now=now)
+    return True
+
+
+def _write(one: Submission, writing: Writing) -> Submission:
+    try:
+        with transaction.atomic():
+            reason, result = _take_in(one, writing)
+    except STORE_AWAY:
+        raise
+    except PayloadRejected as refusal:
+        return _end(one, SubmissionState.REFUSED, str(refusal), {}, writing)
+    except Exception:  # it would stand before all that come after it, for ever
+        logger.exception(
+            "Submission %s of %s could not be written and is refused",
+            one.submission_id,
+            one.sender_name,
+            extra={"action": "submission_failed", "submission_id": str(one.submission_id)},
+        )
+        return _end(one, SubmissionState.REFUSED, OUR_FAULT, {}, writing)
+    return _end(one, SubmissionState.DONE, reason, result, writing)
+
+
+def _end(one: Submission, state: SubmissionState, reason: str, result: dict[str, Any], writing: Writing) -> Submission:
+    one.state, one.reason, one.result = state, reason[:REASON_LENGTH], result
+    one.task_id, one.finished_at = writing.task_id, writing.now
+    one.save(update_fields=("state", "reason", "result", "task", "finished_at"))
+    crash_point("submit.ended")
+    return one
+
+
+def _take_in(one: Submission, writing: Writing) -> tuple[str, dict[str, Any]]:
+    """What is to be said about it, and what it came to."""
+    ref = MatchRef.objects.select_related("match", "source").get(pk=one.ref_id)
+    sent = SentMatch.model_validate(one.body)
+    payload = sent.payload(source=PUSHED, source_event_id=ref.source_event_id, received_at=one.created_at)
+    _refuse_unfit(ref, payload)
+    attempt = ingest.Attempt(
+        writing.worker_id, payload.captured_at, writing.had_failures, now=writing.now, data_source=MANUAL
+    )
+    if ref.captured_at is not None and payload.captured_at < ref.captured_at:
+        changes = ingest.replay(payload, ref_id=ref.pk, pace=writing.pace, attempt=attempt)
+        ref.match.refresh_from_db(fields=("sequence",))
+        return OLD, _result(ref.match.sequence, bool(changes.served), changes, is_taken=False)
+    ingested = ingest.apply(payload, ref_id=ref.pk, pace=writing.pace, attempt=attempt)
+    reason = "" if ingested.is_taken else PROVISIONAL
+    return reason, _result(ingested.sequence, ingested.is_changed, ingested.events, is_taken=ingested.is_taken)
+
+
+def _refuse_unfit(ref: MatchRef, payload: Payload) -> None:
+    check(payload, expected_id=ref.source_event_id, sport=ref.match.sport)
+    if ref.match.lifecycle == MatchLifecycle.ARCHIVED:
+        raise PayloadRejected("the match ended long ago and is archived: nothing about it changes any more")
+    has_begun = ref.payload.get("status") not in (None, Status.UPCOMING)
+    if has_begun and _are_other_teams(payload.normalized(), ref.payload):
+        teams = ref.payload["teams"]
+        known = f"{teams['team_a']['name']} and {teams['team_b']['name']}"
+        raise PayloadRejected(f"you had told of {known} under this match_id, and this is another match")
+
+
+def _are_other_teams(state: dict[str, Any], known: dict[str, Any]) -> bool:
+    """Not by the same names, nor by names that somebody could mean by them, on either side."""
+    if state["teams"] == known["teams"]:
+        return False
+    aliases = pairing.aliases_of(Sport.CRICKET.value)
+    own, before = ([named(one, side, aliases) for side in SIDES] for one in (state, known))
+    return not any(
+        all(names.sameness(one, other) for one, other in zip(own, pair, strict=True)) for pair in (before, before[::-1])
+    )
+
+
+def _result(sequence: int, is_changed: bool, changes: EventChanges, *, is_taken: bool) -> dict[str, Any]:
+    return {
+        "sequence": sequence,
+        "is_changed": is_changed,
+        "is_taken": is_taken,
+        "events": {"added": changes.added, "updated": changes.updated, "retracted": changes.retracted},
+    }

@@ -1,0 +1,221 @@
+"""Failed attempts as rows, grouped by what they have in common, and how they were made good.
+
+Sole writer of ScrapeError and ErrorGroup.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import traceback
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import F, Max, QuerySet
+
+from scraping.configuration import policies
+from scraping.errors import ErrorClass, ScrapingError
+from scraping.models import Breaker, BreakerState, ErrorGroup, MatchRef, ScrapeError, TaskState, TaskTransition
+from scraping.payloads import Resource
+from scraping.signals import errors_resolved, layout_found
+from victoryline.lib.redaction import clean, clean_document
+
+EVIDENCE_LENGTH = 20_000
+AUTO_RETRY, RESTART, CIRCUIT_BREAKER, MANUAL = "auto_retry", "restart", "circuit_breaker", "manual"
+# What differs between two failures of the same cause: addresses, quoted data, short keys, anything with a digit in it.
+# Names of fields and selectors stand in backticks or bare, and do count.
+_VOLATILE = re.compile(r"https?://\S+|(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|\b[0-9A-Z]{3,4}\b|\b[\w-]*\d[\w-]*\b")
+_OUR_CODE = re.compile(r"/(?:scraping|victoryline|monitoring|apiauth)/")
+
+
+@dataclass(frozen=True)
+class ErrorReport:
+    """One failed attempt and where it happened. `names`: what the match and its teams are called, and its keys."""
+
+    source_id: int
+    error: BaseException
+    operation: str
+    attempt: int
+    now: datetime
+    task_id: int | None = None
+    match_id: int | None = None
+    scraper_id: UUID | None = None
+    url: str = ""
+    names: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.source_id, self.error, names=self.names)
+
+
+def class_of(error: BaseException) -> ErrorClass:
+    return error.error_class if isinstance(error, ScrapingError) else ErrorClass.BUG
+
+
+def type_of(error: BaseException) -> str:
+    return error.error_type if isinstance(error, ScrapingError) else "bug"
+
+
+def storable(text: str, limit: int | None = None) -> str:
+    """As it may be written down: without secrets, and without the NUL characters that PostgreSQL does not take."""
+    return clean(text).replace("\x00", "\N{REPLACEMENT CHARACTER}")[:limit]
+
+
+def fingerprint(source_id: int, error: BaseException, *, names: Iterable[str] = ()) -> str:
+    """Equal for failures that have the same cause: numbers, keys, addresses and names in the message do not count.
+
+    A bug is told by the place where it happened, for its message is mostly about the data that it happened to.
+    """
+    essence = _place(error) if class_of(error) is ErrorClass.BUG else _gist(str(error), names)
+    words = f"{source_id}|{class_of(error)}|{type(error).__name__}|{essence}"
+    return hashlib.sha256(words.encode()).hexdigest()
+
+
+def _gist(message: str, names: Iterable[str]) -> str:
+    for name in sorted({name for name in names if len(name) > 1}, key=len, reverse=True):
+        message = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "#", message)
+    return _VOLATILE.sub("#", message)
+
+
+def _place(error: BaseException) -> str:
+    """The function of ours that raised it, and the one that it called; without a stack, the message."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [index for index, frame in enumerate(frames) if _OUR_CODE.search(frame.filename)]
+    if not ours:
+        return _gist(str(error), ())
+    return "|".join(f"{frame.filename.rpartition('/')[2]}:{frame.name}" for frame in frames[ours[-1] : ours[-1] + 2])
+
+
+def record(report: ErrorReport) -> ScrapeError:
+    """Write the error's row and count it in its group."""
+    error = report.error
+    known = error if isinstance(error, ScrapingError) else None
+    return ScrapeError.objects.create(
+        scraper_id=report.scraper_id,
+        task_id=report.task_id,
+        match_id=report.match_id,
+        group_id=_count_in_group(report),
+        timestamp=report.now,
+        error_class=class_of(error).value,
+        error_type=type_of(error),
+        error_message=storable(str(error), 2000),
+        stack_trace="" if known else storable("".join(traceback.format_exception(error))[-8000:]),
+        url=storable((known.url if known else "") or report.url, 500),
+        operation=report.operation,
+        http_status=known.http_status if known else None,
+        retry_attempt=report.attempt,
+        evidence=storable(clean_document(known.evidence), EVIDENCE_LENGTH) if known else "",
+    )
+
+
+def _count_in_group(report: ErrorReport) -> int:
+    """The group's key. Counting first locks its row, so that retention cannot take the group away from under us."""
+    group = ErrorGroup.objects.filter(fingerprint=report.fingerprint)
+    if not group.update(count=F("count") + 1, last_seen_at=report.now):
+        ErrorGroup.objects.get_or_create(
+            fingerprint=report.fingerprint,
+            defaults={
+                "source_id": report.source_id,
+                "error_class": class_of(report.error).value,
+                "error_type": type_of(report.error),
+                "sample_message": storable(str(report.error), 500),
+                "first_seen_at": report.now,
+                "last_seen_at": report.now,
+            },
+        )
+        group.update(count=F("count") + 1, last_seen_at=report.now)
+    return group.values_list("pk", flat=True).get()
+
+
+def parse_failures_in_a_row(*, match_id: int, source_id: int, at_most: int) -> int:
+    """How often the latest attempts, one after the other, could not make sense of what they read."""
+    latest = _open_errors(source_id, match_id).order_by("-pk").values_list("error_class", flat=True)
+    row = 0
+    for error_class in latest[:at_most]:
+        if error_class != ErrorClass.DRIFT:
+            break
+        row += 1
+    return row
+
+
+def _open_errors(source_id: int, match_id: int | None) -> QuerySet[ScrapeError]:
+    """Of a match at a source; without a match, of the source's list of matches."""
+    of = ScrapeError.objects.filter(match_id=match_id) if match_id else ScrapeError.objects.filter(match__isnull=True)
+    return of.filter(resolved=False, group__source_id=source_id)
+
+
+def resolve(ref: MatchRef, *, now: datetime) -> int:
+    """The match was read again: its open errors at this source are history, each with what made it good."""
+    resolved = _resolve(_open_errors(ref.source_id, ref.match_id), now, ref)
+    if resolved > policies.current().drift.failures:
+        layout_found.send_robust(sender=ScrapeError, match_id=ref.match_id)
+    return resolved
+
+
+def resolve_listing(source_id: int, *, now: datetime) -> int:
+    """The source's list of matches was read again."""
+    return _resolve(_open_errors(source_id, None).filter(operation=Resource.DISCOVERY), now)
+
+
+def resolve_task(task_id: int, *, now: datetime) -> int:
+    """A task that is about no single match (the list of a round) went well in the end."""
+    return _resolve(ScrapeError.objects.filter(task_id=task_id, resolved=False), now)
+
+
+def resolve_by_hand(error_ids: Collection[int], *, actor: str, now: datetime) -> int:
+    """A person says that these are done with."""
+    resolved = _close(ScrapeError.objects.filter(pk__in=error_ids, resolved=False), MANUAL, now)
+    if resolved:
+        errors_resolved.send_robust(sender=ScrapeError, count=resolved, actor=actor)
+    return resolved
+
+
+@dataclass(frozen=True)
+class _Recovery:
+    """What happened between an error and the success after it, as far as it tells who made it good."""
+
+    active_scraper: UUID | None = None
+    is_breaker_moved: bool = False
+
+    @classmethod
+    def of(cls, ref: MatchRef) -> _Recovery:
+        scraper = ref.scrapers.filter(stopped_at__isnull=True).values_list("pk", flat=True).first()
+        moved = Breaker.objects.exclude(state=BreakerState.CLOSED)
+        is_moved = moved.filter(ref=ref).exists() or moved.filter(source_id=ref.source_id).exists()
+        return cls(scraper, is_moved)
+
+    def method(self, *, scraper_id: UUID | None, happened_at: datetime, retried_at: datetime | None) -> str:
+        """A person's retry counts most; then a fresh scraper, which comes later than an open breaker and does more."""
+        if retried_at is not None and retried_at >= happened_at:
+            return MANUAL
+        if scraper_id and self.active_scraper and scraper_id != self.active_scraper:
+            return RESTART
+        return CIRCUIT_BREAKER if self.is_breaker_moved else AUTO_RETRY
+
+
+def _resolve(errors: QuerySet[ScrapeError], now: datetime, ref: MatchRef | None = None) -> int:
+    rows = list(errors.values_list("pk", "timestamp", "task_id", "scraper_id"))
+    if not rows:  # as a rule: this is asked after every poll of a match that is not live
+        return 0
+    recovery = _Recovery.of(ref) if ref else _Recovery()
+    retried = _retried_by_hand({task_id for _, _, task_id, _ in rows if task_id})
+    by_method: dict[str, list[int]] = defaultdict(list)
+    for pk, happened_at, task_id, scraper_id in rows:
+        method = recovery.method(
+            scraper_id=scraper_id, happened_at=happened_at, retried_at=retried.get(task_id) if task_id else None
+        )
+        by_method[method].append(pk)
+    return sum(_close(ScrapeError.objects.filter(pk__in=pks), method, now) for method, pks in by_method.items())
+
+
+def _retried_by_hand(task_ids: Collection[int]) -> dict[int, datetime]:
+    """When a person last asked for these tasks again: nothing else brings a dead one back."""
+    asked = TaskTransition.objects.filter(task_id__in=task_ids, from_state=TaskState.DEAD, to_state=TaskState.PENDING)
+    return dict(asked.order_by().values_list("task_id").annotate(at=Max("at")))
+
+
+def _close(errors: QuerySet[ScrapeError], method: str, now: datetime) -> int:
+    return errors.update(resolved=True, resolution_time=now, resolution_method=method)

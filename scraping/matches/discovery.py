@@ -1,0 +1,124 @@
+"""A source's list of matches becomes rows: a reference each, once, to the match that others have or a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from django.db import IntegrityError, transaction
+
+from scraping.errors import PayloadRejected
+from scraping.journal import error_log
+from scraping.matches import importance, pairing
+from scraping.matches.lifecycle import priority_of
+from scraping.matches.pairing import Finder, Found
+from scraping.models import Match, MatchRef, Source
+from scraping.payloads import DiscoveredMatch, Sport
+from victoryline.lib.crash import crash_point
+
+
+def register(
+    source: Source, found: Sequence[DiscoveredMatch], *, now: datetime, fixtures_at: datetime | None = None
+) -> int:
+    """Write the matches that are new. Runs inside the transaction that finishes the discovery task.
+
+    Where a match is listed twice, what comes later counts. `fixtures_at`: when its fixtures count as read.
+    """
+    # A list may link anywhere; only the source's own pages are ever visited.
+    new = _write_new(source, (match for match in found if _is_own(source, match)), first_poll_at=now, now=now)
+    times = {"last_discovery_at": now} | ({"last_fixtures_at": fixtures_at} if fixtures_at else {})
+    Source.objects.filter(pk=source.pk).update(**times)
+    error_log.resolve_listing(source.pk, now=now)
+    return new
+
+
+def refs_of(source: Source, found: Sequence[DiscoveredMatch], *, now: datetime) -> list[MatchRef]:
+    """The references of these matches, made where there are none. What a job expects, so none may be left out.
+
+    A new one is first read by the job's task; the watch follows from there.
+    """
+    strange = [match.url for match in found if not _is_own(source, match)]
+    if strange:
+        raise PayloadRejected(f"{len(strange)} of {len(found)} matches are not at {source.base_url}: {strange[0]}")
+    _write_new(source, found, first_poll_at=None, now=now)
+    keys = [match.source_event_id for match in found]
+    refs = MatchRef.objects.filter(source=source, source_event_id__in=keys)
+    return list(refs.select_related("match", "source").order_by("pk"))
+
+
+def _is_own(source: Source, match: DiscoveredMatch) -> bool:
+    return urlsplit(match.url).netloc == urlsplit(source.base_url).netloc
+
+
+def _write_new(
+    source: Source, found: Iterable[DiscoveredMatch], *, first_poll_at: datetime | None, now: datetime
+) -> int:
+    unique = {match.source_event_id: match for match in found}
+    refs = MatchRef.objects.filter(source=source, source_event_id__in=list(unique))
+    known = set(refs.values_list("source_event_id", flat=True))
+    new = [match for key, match in sorted(unique.items()) if key not in known]
+    # Matches that are there already come first, in one order: their rows are locked while a reference joins them.
+    placed = sorted(_placed(source, new, now), key=lambda pair: (pair[1].match_id is None, pair[1].match_id or 0))
+    return sum(_write(source, match, place, first_poll_at=first_poll_at, now=now) for match, place in placed)
+
+
+def _placed(source: Source, new: Sequence[DiscoveredMatch], now: datetime) -> Iterator[tuple[DiscoveredMatch, Found]]:
+    """Each with what is known of it from other sources."""
+    finders: dict[Sport, Finder] = {}
+    for match in new:
+        if match.sport not in finders:
+            finders[match.sport] = pairing.finder(source, match.sport.value, now=now)
+        yield match, finders[match.sport].find(match)
+
+
+def _write(
+    source: Source, found: DiscoveredMatch, place: Found, *, first_poll_at: datetime | None, now: datetime
+) -> bool:
+    """False where another list or job has just written it."""
+    try:
+        with transaction.atomic():
+            match_id = _still_free(place.match_id, source) or _new_match(found, now)
+            crash_point("discover.match")
+            MatchRef.objects.create(
+                source=source,
+                match_id=match_id,
+                source_event_id=found.source_event_id,
+                url=found.url,
+                is_crossed=place.is_crossed and match_id == place.match_id,
+                is_watched=not source.is_pushed,
+                next_poll_at=first_poll_at,
+                created_at=now,
+            )
+            pairing.write_reviews(match_id, place.unsure, now=now)
+    except IntegrityError:
+        return False
+    return True
+
+
+def _still_free(match_id: int | None, source: Source) -> int | None:
+    """The match, locked, if it has not become part of another one meanwhile, and got no reference of this source."""
+    if match_id is None:
+        return None
+    free = Match.objects.select_for_update().filter(pk=match_id, merged_into=None).values_list("pk", flat=True)
+    if not list(free) or MatchRef.objects.filter(match=match_id, source=source).exists():
+        return None  # then it is one more match, and compared again by the sweep that follows
+    return match_id
+
+
+def _new_match(found: DiscoveredMatch, now: datetime) -> int:
+    names = [team.name for team in found.teams] if len(found.teams) == 2 else ["", ""]
+    match = Match(
+        sport=found.sport.value,
+        title=found.title or " vs ".join(filter(None, names)),
+        status=found.status.value,
+        start_time=found.start_time,
+        team_a=names[0],
+        team_b=names[1],
+        series=found.series[:200],
+        priority=priority_of(found.status, found.start_time, now),
+        created_at=now,
+    )
+    importance.follow(match)
+    match.save()
+    return match.pk

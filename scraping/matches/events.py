@@ -1,0 +1,203 @@
+"""Events into rows: what is new, what was corrected, what was taken back. Called by ingest, inside its transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from scraping.errors import PayloadRejected
+from scraping.matches import event_keys, served_events
+from scraping.matches.reconcile import exchanged_detail, exchanged_slot
+from scraping.models import EventAction, MatchEvent, MatchRef
+from scraping.payloads import Event, Sport
+from victoryline.lib.crash import crash_point
+
+
+@dataclass(frozen=True)
+class EventChanges:
+    added: int = 0
+    updated: int = 0
+    retracted: int = 0
+    served: int = 0  # of all these, how many a consumer sees
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.updated or self.retracted)
+
+
+def checksum(events: Sequence[Event]) -> str:
+    """Of the list as the source shows it: an equal list needs no look at the table."""
+    return hashlib.sha256(b"\n".join(event.fingerprint().encode() for event in events)).hexdigest()
+
+
+def store(
+    ref: MatchRef,
+    events: Sequence[Event],
+    *,
+    are_complete: bool,
+    sequence: int,
+    now: datetime,
+    others: Sequence[MatchRef] = (),
+) -> EventChanges:
+    """Write the difference between the stored events of this source and `events`. `others`: its match elsewhere."""
+    unique = {event.id: event for event in events}
+    current = _current(ref, None if are_complete else list(unique))
+    standing = [row for row in current.values() if row.action != EventAction.RETRACT]
+    new = [e for e in unique.values() if e.id not in current]
+    corrected = [e for e in unique.values() if e.id in current and current[e.id].fingerprint != e.fingerprint()]
+    gone = [row for row in standing if row.event_id not in unique] if are_complete else []
+    _refuse_mass_retraction(len(gone), len(standing))
+    superseded = [current[e.id].pk for e in corrected] + [row.pk for row in gone]
+    if superseded:
+        MatchEvent.objects.filter(pk__in=superseded).update(is_current=False)
+    crash_point("events.superseded")
+    rows = [_row(ref, e, 1, sequence, now) for e in new]
+    rows += [_correction(ref, e, current[e.id], sequence, now) for e in corrected]
+    rows += [_retraction(row, sequence, now) for row in gone]
+    _name_unnamed(ref, rows, current)
+    heard_at = min(now, ref.captured_at or now)  # what waited for the database was read when the others were
+    served_events.decide(
+        rows,
+        own=served_events.teller(ref, now=now, is_speaking=True),
+        others=[served_events.teller(other, now=heard_at) for other in others],
+    )
+    for row in rows:
+        row.sequence -= not row.is_served  # consumers see no difference, so the match stays where it is
+    MatchEvent.objects.bulk_create(rows)
+    crash_point("events.written")
+    return EventChanges(len(new), len(corrected), len(gone), served=sum(row.is_served for row in rows))
+
+
+def _name_unnamed(ref: MatchRef, rows: Sequence[MatchEvent], current: dict[str, MatchEvent]) -> None:
+    """Slots for deliveries of which the list did not tell the place in the over: the ball before them is stored."""
+    unnamed = [
+        row for row in rows if not row.slot and row.ordinal and row.innings and not event_keys.is_position(row.ordinal)
+    ]
+    if not unnamed:
+        return
+    known = {row.ordinal: row.slot for row in (*current.values(), *rows) if row.ordinal and row.slot}
+    wanted = {row.ordinal - 1 for row in unnamed if row.ordinal} - known.keys()
+    stored = MatchEvent.objects.filter(
+        match_id=ref.match_id, source_id=ref.source_id, is_current=True, ordinal__in=wanted
+    ).exclude(slot="")
+    known |= {ordinal: slot for ordinal, slot in stored.values_list("ordinal", "slot") if ordinal}
+    for row in sorted(unnamed, key=lambda row: row.ordinal or 0):
+        assert row.ordinal is not None
+        assert row.innings is not None
+        row.slot = event_keys.ball_after(known.get(row.ordinal - 1, ""), row.innings, row.over)
+        known[row.ordinal] = row.slot
+
+
+def unseen(ref: MatchRef, events: Sequence[Event]) -> list[Event]:
+    """Those of which there is no row yet, not even a retracted one."""
+    known = _current(ref, [event.id for event in events])
+    return [event for event in events if event.id not in known]
+
+
+def _current(ref: MatchRef, ids: list[str] | None) -> dict[str, MatchEvent]:
+    """The current rows of this source's events; all of them, or those with these ids.
+
+    Retractions are among them: a retracted event that comes back is a new revision of it.
+    """
+    rows = MatchEvent.objects.filter(match_id=ref.match_id, source_id=ref.source_id, is_current=True)
+    if ids is not None:
+        rows = rows.filter(event_id__in=ids)
+    return {row.event_id: row for row in rows}
+
+
+def _refuse_mass_retraction(gone: int, known: int) -> None:
+    """Half a list is a fault of the source, not the news that half the match did not happen.
+
+    One event may always be taken back, two only from a list that is not nearly halved by it.
+    """
+    if gone > max(1, min(2, known // 3), known // 5):
+        raise PayloadRejected(f"{gone} of {known} known events are missing from the source's list: not believed")
+
+
+def _row(ref: MatchRef, event: Event, revision: int, sequence: int, now: datetime) -> MatchEvent:
+    """With the sides as the match has them; the fingerprint is that of the event as the source tells it."""
+    slot, detail = event.slot, event.detail
+    if ref.is_crossed:
+        has_goals = ref.match.sport == Sport.FOOTBALL
+        slot, detail = exchanged_slot(slot), exchanged_detail(detail, has_goals=has_goals)
+    return MatchEvent(
+        match_id=ref.match_id,
+        source_id=ref.source_id,
+        event_id=event.id,
+        revision=revision,
+        action=EventAction.ADD if revision == 1 else EventAction.UPDATE,
+        sequence=sequence,
+        slot=slot,
+        kind=event.kind,
+        ordinal=event.ordinal,
+        innings=event.innings,
+        over=event.over or "",
+        minute=event.minute or "",
+        runs=event.runs,
+        is_critical=event.is_critical,
+        description=event.description,
+        detail=detail,
+        fingerprint=event.fingerprint(),
+        happened_at=event.happened_at,
+        created_at=now,
+    )
+
+
+def _correction(ref: MatchRef, event: Event, before: MatchEvent, sequence: int, now: datetime) -> MatchEvent:
+    row = _row(ref, event, before.revision + 1, sequence, now)
+    row.slot, row.reason = row.slot or before.slot, "the source corrected it"
+    row.public_id, row.public_revision = before.public_id, before.public_revision and before.public_revision + 1
+    return row
+
+
+def _retraction(row: MatchEvent, sequence: int, now: datetime) -> MatchEvent:
+    row.public_revision = row.public_revision and row.public_revision + 1
+    row.pk, row.revision, row.action = None, row.revision + 1, EventAction.RETRACT
+    row.reason = "the source no longer lists it"
+    row.sequence, row.is_current, row.fingerprint, row.created_at = sequence, True, "retracted", now
+    row.is_served = True
+    return row
+
+
+def advance(ref: MatchRef, events: Sequence[Event]) -> None:
+    """Move the ref's marks: `events_seen` to the highest number, `events_through` as far as there is no hole."""
+    ordinals = {event.ordinal for event in events if event.ordinal is not None}
+    if not ordinals:
+        return
+    ref.events_seen = max(ref.events_seen, *ordinals)
+    if reaches(ordinals, ref.events_through):
+        ref.events_through = _through(ref, ordinals, ref.events_through)
+
+
+def reaches(ordinals: Collection[int], through: int) -> bool:
+    """Does a list with these numbers go back to what is known already?
+
+    One that begins with the very next ball does not: what belongs to the last known one, its wicket, the end of its
+    over, has no number, and may have been just off the list.
+    """
+    return bool(ordinals) and (min(ordinals) <= through or event_keys.is_first(min(ordinals)))
+
+
+def highest(events: Sequence[Event], *, default: int) -> int:
+    """The highest number in a list of events."""
+    return max((event.ordinal for event in events if event.ordinal is not None), default=default)
+
+
+def _through(ref: MatchRef, ordinals: set[int], through: int) -> int:
+    through = event_keys.through(ordinals, through or _start(ordinals))
+    if through < ref.events_seen:  # a hole in this page may have been filled by an earlier one
+        stored = MatchEvent.objects.filter(
+            match_id=ref.match_id, source_id=ref.source_id, is_current=True, ordinal__gt=through
+        )
+        known = ordinals | {
+            number for number in stored.exclude(action=EventAction.RETRACT).values_list("ordinal", flat=True) if number
+        }
+        through = event_keys.through(known, through)
+    return through
+
+
+def _start(ordinals: set[int]) -> int:
+    """Where counting begins: before the first of the list, if that is the first of the match."""
+    first = min(ordinals)
+    return first if event_keys.is_position(first) else 0

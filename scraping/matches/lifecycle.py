@@ -1,0 +1,199 @@
+"""The life of a match: discovered, active, paused, completed, archived. One table of legal ways; sole writer of it."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from scraping.matches import scrapers
+from scraping.models import Match, MatchLifecycle, MatchRef, Priority, ScraperStatus, ScrapeTask, TaskState
+from scraping.payloads import Resource, Status
+from scraping.signals import match_paused, match_resumed
+
+logger = logging.getLogger(__name__)
+
+L = MatchLifecycle
+LEGAL: dict[str, frozenset[str]] = {
+    L.DISCOVERED: frozenset({L.ACTIVE, L.PAUSED, L.COMPLETED}),
+    L.ACTIVE: frozenset({L.PAUSED, L.COMPLETED}),
+    L.PAUSED: frozenset({L.ACTIVE, L.COMPLETED}),
+    L.COMPLETED: frozenset({L.ACTIVE, L.ARCHIVED}),  # a source may take an end back
+    L.ARCHIVED: frozenset(),
+}
+FAILURE_WINDOW = timedelta(minutes=10)
+IMMINENT = timedelta(hours=1)
+OVERDUE = timedelta(hours=6)  # what has not begun so long after its time will not begin any moment
+
+
+class NotAllowed(Exception):  # noqa: N818 - reads as what it says at every `except`
+    """The match is in a state that this cannot be done in; the message is for people."""
+
+
+def _move(match: Match, to: MatchLifecycle) -> None:
+    if match.lifecycle != to and to not in LEGAL[match.lifecycle]:
+        raise NotAllowed(f"{match} is {match.lifecycle} and cannot become {to}")
+    match.lifecycle = to
+
+
+def pause(*, match_id: int, until: datetime, reason: str, actor: str, now: datetime) -> Match:
+    """Stop polling a match until a time. It goes on by itself then."""
+    if until <= now:
+        raise NotAllowed("a pause must end in the future")
+    with transaction.atomic():
+        match = Match.objects.select_for_update().get(pk=match_id)
+        if match.lifecycle == L.PAUSED:
+            raise NotAllowed(f"{match} is paused already, until {match.pause_until:%H:%M:%S} UTC")
+        _move(match, L.PAUSED)
+        match.pause_until, match.pause_reason = until, f"{reason} (by {actor})"[:200]
+        match.scraper_status = ScraperStatus.STOPPED
+        match.save(update_fields=("lifecycle", "pause_until", "pause_reason", "scraper_status"))
+        for ref in match.refs.all():
+            scrapers.stop(ref, reason=f"paused: {reason}", now=now)
+    match_paused.send_robust(sender=Match, match_id=match.pk, reason=reason, actor=actor)
+    return match
+
+
+def resume(*, match_id: int, actor: str, now: datetime, reason: str = "resumed") -> Match:
+    """Poll a paused match again, at once, with its failures forgotten."""
+    with transaction.atomic():
+        match = Match.objects.select_for_update().get(pk=match_id)
+        if match.lifecycle != L.PAUSED:
+            raise NotAllowed(f"{match} is not paused but {match.lifecycle}")
+        _move(match, L.ACTIVE)
+        match.pause_until, match.pause_reason = None, ""
+        match.consecutive_failure_count, match.failing_since = 0, None
+        match.save(
+            update_fields=("lifecycle", "pause_until", "pause_reason", "consecutive_failure_count", "failing_since")
+        )
+        match.refs.update(next_poll_at=now)
+    match_resumed.send_robust(sender=Match, match_id=match.pk, reason=reason, actor=actor)
+    return match
+
+
+def mark_stale(*, match_id: int, now: datetime) -> bool:
+    """The watch over a live match has gone silent; True if that is news."""
+    return bool(
+        Match.objects.filter(pk=match_id, scraper_status__in=(ScraperStatus.ACTIVE, ScraperStatus.UNKNOWN)).update(
+            scraper_status=ScraperStatus.STALE
+        )
+    )
+
+
+def after_reading(match: Match, *, status: Status, now: datetime, is_read: bool = True) -> None:
+    """Set the lifecycle columns of a match that was just read (the caller saves).
+
+    A reading that was under way when its match was paused does not end the pause. What was not read but sent to us says
+    nothing about how our own watch over the match fares.
+    """
+    if status in (Status.COMPLETED, Status.ABANDONED):
+        _complete(match, now)
+    elif match.lifecycle in (L.DISCOVERED, L.COMPLETED):
+        match.lifecycle, match.completed_at = L.ACTIVE, None
+    match.priority = priority_of(status, match.start_time, now)
+    if not is_read and match.lifecycle == L.ACTIVE:
+        return
+    match.scraper_status = ScraperStatus.ACTIVE if match.lifecycle == L.ACTIVE else ScraperStatus.STOPPED
+    match.consecutive_failure_count, match.failing_since = 0, None
+
+
+def _complete(match: Match, now: datetime) -> None:
+    if match.lifecycle != L.ARCHIVED:
+        match.lifecycle, match.pause_until, match.pause_reason = L.COMPLETED, None, ""
+        match.completed_at = match.completed_at or now
+
+
+def complete_gone(match: Match, *, now: datetime) -> None:
+    """The source no longer has the match: what we know is final. The caller holds the match locked."""
+    _complete(match, now)
+    match.scraper_status = ScraperStatus.STOPPED
+    match.priority = Priority.COMPLETED
+    if match.status in (Status.LIVE, Status.UPCOMING):
+        match.status = Status.COMPLETED if match.status == Status.LIVE else Status.ABANDONED
+    match.save(
+        update_fields=(
+            *("lifecycle", "pause_until", "pause_reason", "completed_at", "scraper_status", "priority", "status"),
+        )
+    )
+    for ref in match.refs.all():
+        scrapers.stop(ref, reason="the source no longer has the match", now=now)
+
+
+def priority_of(status: Status, start: datetime | None, now: datetime) -> Priority:
+    if status is Status.LIVE:
+        return Priority.LIVE
+    if status is Status.UPCOMING and start is not None and -OVERDUE <= start - now <= IMMINENT:
+        return Priority.IMMINENT
+    return Priority.COMPLETED
+
+
+def after_failed_task(match_id: int, *, pause_after: int, pause_seconds: float, now: datetime) -> bool:
+    """A task of this match has failed for good. Pauses the match at the fifth within ten minutes; True if it did."""
+    with transaction.atomic():
+        match = Match.objects.select_for_update().get(pk=match_id)
+        _count_failed_task(match, now)
+        if match.consecutive_failure_count < pause_after or L.PAUSED not in LEGAL[match.lifecycle]:
+            return False
+        reason = f"{match.consecutive_failure_count} failed tasks within ten minutes"
+        until = now + timedelta(seconds=pause_seconds)
+        _log_pause(match, until)
+        pause(match_id=match.pk, until=until, reason=reason, actor="the engine", now=now)
+    return True
+
+
+def _log_pause(match: Match, until: datetime) -> None:
+    dead = ScrapeTask.objects.filter(ref__match=match, state=TaskState.DEAD).order_by("-finished_at")
+    logger.error(
+        "%s is paused until %s UTC: %d of its tasks failed since %s UTC, the last ones: %s. What is known of it stays "
+        "served with its age; it is read again then, from a fresh start",
+        match,
+        f"{until:%H:%M:%S}",
+        match.consecutive_failure_count,
+        f"{match.failing_since:%H:%M:%S}",
+        "; ".join(f"{task.reason[:200]} ({task.worker_id})" for task in dead[:3]),
+        extra={"action": "match_paused", "match_id": match.pk, "failures": match.consecutive_failure_count},
+    )
+
+
+def _count_failed_task(match: Match, now: datetime) -> None:
+    """In a row since the last good reading, and of those only the dead letters of the last ten minutes."""
+    match.failing_since = match.failing_since or now
+    dead = ScrapeTask.objects.filter(
+        state=TaskState.DEAD, finished_at__gt=now - FAILURE_WINDOW, ref__match=match, resource=Resource.SCORECARD
+    )
+    match.consecutive_failure_count = min(match.consecutive_failure_count + 1, max(1, dead.count()))
+    match.total_failures += 1
+    if match.lifecycle in (L.DISCOVERED, L.ACTIVE):
+        match.scraper_status = ScraperStatus.ERROR
+    match.save(update_fields=("failing_since", "consecutive_failure_count", "total_failures", "scraper_status"))
+
+
+def end_pauses(*, now: datetime) -> int:
+    """Resume the matches whose pause is over."""
+    due = list(Match.objects.paused().filter(pause_until__lte=now).values_list("pk", flat=True)[:200])
+    return sum(_end_pause(match_id, now) for match_id in due)
+
+
+def _end_pause(match_id: int, now: datetime) -> bool:
+    try:
+        resume(match_id=match_id, actor="the scheduler", reason="the pause is over", now=now)
+    except (NotAllowed, Match.DoesNotExist):  # a person was faster
+        return False
+    return True
+
+
+def archive_joined(match: Match, *, into: Match, now: datetime) -> None:
+    """The match turned out to be another one: nothing is read for it any more, whatever it was. The caller saves."""
+    match.merged_into, match.lifecycle, match.scraper_status = into, L.ARCHIVED, ScraperStatus.STOPPED
+    match.pause_until, match.pause_reason = None, ""
+    match.completed_at, match.last_changed_at = match.completed_at or now, now
+
+
+def archive(*, before: datetime) -> int:
+    """Completed long ago: no longer polled, still served."""
+    old = Match.objects.filter(lifecycle=L.COMPLETED, completed_at__lt=before).order_by("pk")
+    with transaction.atomic():
+        ids = list(old.select_for_update().values_list("pk", flat=True)[:500])
+        MatchRef.objects.filter(match_id__in=ids).update(is_watched=False, next_poll_at=None, called_in_at=None)
+        return Match.objects.filter(pk__in=ids).update(lifecycle=L.ARCHIVED)

@@ -1,0 +1,156 @@
+"""What two sources tell so differently that a delay of one of them does not explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from scraping import names
+from scraping.matches.reconcile.sides import SIDES, named
+from scraping.matches.reconcile.views import FieldConflict, SourceView, State, is_empty
+from scraping.names import Aliases
+
+TOLERATED_PERCENT = 5.0
+LATE_BALLS = 12  # so far behind a source may be without being wrong; farther, it is stuck
+TOLERATED_START = timedelta(minutes=15)
+ENDED = ("completed", "abandoned")
+
+Difference = tuple[str, Any, Any, float | None]  # field, chosen value, other value, percent
+
+
+def found(
+    state: State,
+    play: SourceView,
+    views: Sequence[SourceView],
+    provenance: Mapping[str, Mapping[str, Any]],
+    aliases: Aliases,
+) -> tuple[FieldConflict, ...]:
+    """Between the chosen state and each source whose word counts. `play`: the source of the score."""
+    return tuple(
+        FieldConflict(field, source, chosen, view.source, other, percent)
+        for view in views
+        for field, chosen, other, percent in _differences(state, view.state, aliases)
+        if (source := _source_of(field, play, provenance)) != view.source
+    )
+
+
+def _source_of(field: str, play: SourceView, provenance: Mapping[str, Mapping[str, Any]]) -> str:
+    return str(provenance.get(field.partition(".")[0], {}).get("source", play.source))
+
+
+def _differences(state: State, other: State, aliases: Aliases) -> Iterator[Difference]:
+    yield from _status(state, other)
+    if not is_empty(state.get("innings")) and not is_empty(other.get("innings")):
+        yield from _innings(state, other)
+    else:
+        yield from _score(state, other)
+    yield from _names(state, other, aliases)
+    yield from _toss(state, other, aliases)
+    yield from _start(state, other)
+
+
+def _status(state: State, other: State) -> Iterator[Difference]:
+    """One says that the match is over and the other that it is not, or they do not agree on how it ended."""
+    own, their = state.get("status"), other.get("status")
+    if own and their and own != their and (own in ENDED or their in ENDED):
+        yield "status", own, their, None
+
+
+def _innings(state: State, other: State) -> Iterator[Difference]:
+    """Innings that both have: one that is missing has not begun there yet."""
+    theirs = {one["number"]: one for one in other["innings"]}
+    for one in state["innings"]:
+        if (their := theirs.get(one["number"])) is not None:
+            yield from _runs(f"innings.{one['number']}", one, their)
+
+
+def _score(state: State, other: State) -> Iterator[Difference]:
+    for side in SIDES:
+        own, their = (_part(_part(one, "score"), side) for one in (state, other))
+        yield from _runs(f"score.{side}", own, their)
+        yield from _number(f"score.{side}.goals", own.get("goals"), their.get("goals"))
+
+
+def _runs(field: str, own: Mapping[str, Any], their: Mapping[str, Any]) -> Iterator[Difference]:
+    if not (_is_late(own, their) or _is_late(their, own)):
+        for name in ("runs", "wickets"):
+            yield from _number(f"{field}.{name}", own.get(name), their.get(name))
+
+
+def _is_late(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Is the one where the other was some balls ago? Then it contradicts nothing."""
+    balls = [_balls(side.get("overs")) for side in (one, other)]
+    if balls[0] is None or balls[1] is None or not 0 < balls[1] - balls[0] <= LATE_BALLS:
+        return False
+    return all((one.get(name) or 0) <= (other.get(name) or 0) for name in ("runs", "wickets"))
+
+
+def _balls(overs: Any) -> int | None:
+    """ "14.4" is 88 of them, wherever an over has six."""
+    whole, _, rest = str(overs or "").partition(".")
+    return int(whole) * 6 + int(rest or 0) if whole.isdecimal() and (rest or "0").isdecimal() else None
+
+
+def _part(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = value.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _number(field: str, one: int | None, other: int | None) -> Iterator[Difference]:
+    if one is None or other is None or one == other:
+        return
+    percent = round(abs(one - other) * 100 / max(one, other), 1)
+    if percent > TOLERATED_PERCENT:
+        yield field, one, other, percent
+
+
+def _names(state: State, other: State, aliases: Aliases) -> Iterator[Difference]:
+    for side in SIDES:
+        if _part(_part(state, "teams"), side) == _part(_part(other, "teams"), side):
+            continue
+        own, their = named(state, side, aliases), named(other, side, aliases)
+        if own.is_known and their.is_known and not names.sameness(own, their):
+            yield f"teams.{side}", state["teams"][side]["name"], other["teams"][side]["name"], None
+
+
+def _toss(state: State, other: State, aliases: Aliases) -> Iterator[Difference]:
+    """By side, for one source tells the winner's whole name and the other its short one."""
+    winners = [str(_part(one, "toss").get("winner") or "") for one in (state, other)]
+    if not all(winners) or winners[0] == winners[1]:
+        return
+    sides = [_side_of(winner, (state, other), aliases) for winner in winners]
+    if all(sides) and sides[0] != sides[1]:
+        yield "toss.winner", winners[0], winners[1], None
+
+
+def _side_of(name: str, states: Sequence[State], aliases: Aliases) -> str:
+    team = names.team(name, "", aliases)
+    sure = {side: max(names.sameness(team, named(one, side, aliases)) for one in states) for side in SIDES}
+    best = max(SIDES, key=lambda side: sure[side])
+    return best if sure[best] and len(set(sure.values())) > 1 else ""
+
+
+def _start(state: State, other: State) -> Iterator[Difference]:
+    own, their = state.get("start_time"), other.get("start_time")
+    if own and their and abs(datetime.fromisoformat(own) - datetime.fromisoformat(their)) > TOLERATED_START:
+        yield "start_time", own, their, None
+
+
+def in_words(value: Any) -> str:
+    """A value of a state, short enough to stand in a table."""
+    if isinstance(value, Mapping):
+        if "winner" in value:
+            return f"{value['winner']} {value.get('decision') or ''}".strip()
+        parts = {name: in_words(one) for name, one in value.items() if not is_empty(one)}
+        named_only = parts.get("name") or parts.get("description")
+        return named_only or ", ".join(f"{name} {part}" for name, part in parts.items())
+    if isinstance(value, list | tuple):
+        return "; ".join(_innings_in_words(one) if isinstance(one, Mapping) else str(one) for one in value)
+    return "" if value is None else str(value)
+
+
+def _innings_in_words(one: Mapping[str, Any]) -> str:
+    if "runs" in one and "wickets" in one:
+        return f"{one['runs']}/{one['wickets']} ({one.get('overs', '')})"
+    return in_words(one)

@@ -1,0 +1,120 @@
+"""The spool's updates into the database: in order, in batches, each with a row in the journal, each at most once."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from django.db import DatabaseError, transaction
+
+from scraping import journal
+from scraping.errors import PayloadRejected
+from scraping.matches import ingest
+from scraping.models import MatchRef
+from scraping.outage.spool import Update
+from scraping.payloads import Payload
+from scraping.policies.interval import Pace
+from victoryline.lib.crash import crash_point
+from victoryline.lib.store import STORE_AWAY
+
+logger = logging.getLogger(__name__)
+Writer = Callable[[Sequence[Update], Pace, datetime], int]
+
+
+def replay(updates: Sequence[Update], *, pace: Pace, now: datetime, in_haste: bool = False) -> int:
+    """Write a batch: one transaction a match, its updates in order. How many were written now.
+
+    `in_haste`: so much has waited that being up to date counts for more than every state on the way: of a match's
+    updates in the batch, all events are written and only the last state.
+
+    Not one transaction for all: it would hold many matches locked at once, and meet others that do so in another order.
+    Raises OperationalError or InterfaceError when the database has gone again; writing the batch again is harmless.
+    """
+    by_match: defaultdict[int, list[Update]] = defaultdict(list)
+    for update in updates:
+        by_match[update.ref_id].append(update)
+    write = _write_merged if in_haste else _write_each
+    return sum(_write_together(write, of_one, pace=pace, now=now) for of_one in by_match.values())
+
+
+def _write_together(write: Writer, updates: Sequence[Update], *, pace: Pace, now: datetime) -> int:
+    """One transaction; where one update spoils it, one by one."""
+    try:
+        with transaction.atomic():
+            written = write(updates, pace, now)
+            crash_point("replay.before_commit")
+        return written
+    except STORE_AWAY:
+        raise
+    except Exception:  # noqa: BLE001 - which of them it was shows when each is alone
+        return sum(_write_alone(update, pace=pace, now=now) for update in updates)
+
+
+def _write_alone(update: Update, *, pace: Pace, now: datetime) -> bool:
+    """One bad update must not keep the good ones waiting for ever."""
+    try:
+        with transaction.atomic():
+            return _write(update, pace=pace, now=now)
+    except STORE_AWAY:
+        raise
+    except (PayloadRejected, DatabaseError, ValueError) as error:
+        logger.error(  # noqa: TRY400 - the update itself is the news
+            "An update of %s read at %s could not be written and is left out: %s",
+            update.key,
+            update.payload.captured_at.isoformat(),
+            error,
+            extra={"action": "update_refused", "match_id": update.key, "error_message": str(error)[:500]},
+        )
+        return False
+
+
+def _write_each(updates: Sequence[Update], pace: Pace, now: datetime) -> int:
+    return sum(_write(update, pace=pace, now=now) for update in updates)
+
+
+def _write_merged(updates: Sequence[Update], pace: Pace, now: datetime) -> int:
+    new = [update for update in updates if _is_new(update, now)]
+    if new:
+        _ingest(new[-1], merged([update.payload for update in new]), pace, now)
+    return len(new)
+
+
+def merged(payloads: Sequence[Payload]) -> Payload:
+    """The last state with the events of all; of an event that changed, its last version."""
+    last = payloads[-1]
+    if last.events_are_complete:
+        return last
+    events = {event.id: event for payload in payloads for event in payload.events}
+    return last.model_copy(update={"events": tuple(events.values())})
+
+
+def _write(update: Update, *, pace: Pace, now: datetime) -> bool:
+    if not _is_new(update, now):
+        return False
+    _ingest(update, update.payload, pace, now)
+    return True
+
+
+def _is_new(update: Update, now: datetime) -> bool:
+    """Write the update's row in the journal; False if it cannot be, or if it was written before."""
+    source_id = MatchRef.objects.filter(pk=update.ref_id).values_list("source_id", flat=True).first()
+    if source_id is None:
+        logger.warning(
+            "%s is no longer known: an update of it is left out", update.key, extra={"action": "update_refused"}
+        )
+        return False
+    read = journal.PastRead(
+        request_id=update.update_id,
+        source_id=source_id,
+        ref_id=update.ref_id,
+        worker_id=update.worker_id,
+        read_at=update.payload.captured_at,
+    )
+    return journal.record_past_read(read, now=now)
+
+
+def _ingest(update: Update, payload: Payload, pace: Pace, now: datetime) -> None:
+    attempt = ingest.Attempt(update.worker_id, payload.captured_at, had_failures=False, now=now, is_replayed=True)
+    ingest.replay(payload, ref_id=update.ref_id, pace=pace, attempt=attempt)

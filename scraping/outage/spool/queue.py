@@ -1,0 +1,253 @@
+"""The spool as a queue: oldest first, bounded in memory, every entry on disk.
+
+Over the limit the oldest update that is not critical is dropped. Critical ones are never dropped: beyond the limit they
+stay on disk alone. Where the disk takes nothing either (it is full), they stay in memory whatever their number: losing
+a wicket would be worse than holding some megabytes more, and there are never more than the matches can show.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter as Counts
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from uuid import UUID
+
+from prometheus_client import Counter
+
+from scraping.outage.spool.file import SUFFIX, SpoolFile
+from scraping.outage.spool.update import HeldMatch, Update, decode, encode, encode_drop
+
+logger = logging.getLogger(__name__)
+dropped_total = Counter("victoryline_spool_dropped", "Updates that were not critical and found no room.")
+
+
+@dataclass(frozen=True)
+class SpoolLimits:
+    items: int = 1000
+    bytes: int = 10 * 1024 * 1024
+
+
+@dataclass
+class Entry:
+    update_id: UUID
+    is_critical: bool
+    size: int
+    line: bytes | None  # None: on disk alone
+    file: SpoolFile | None  # None: in memory alone
+    place: tuple[int, int] = (0, 0)
+    read_at: float = 0.0
+
+
+class Spool:
+    """Shared by the threads of one worker."""
+
+    def __init__(self, folder: Path, *, name: str, limits: SpoolLimits) -> None:
+        self._folder = folder
+        self._name = name
+        self._limits = limits
+        self._entries: deque[Entry] = deque()
+        self._memory_items = self._memory_bytes = 0
+        self._own: SpoolFile | None = None
+        self._adopted: list[SpoolFile] = []
+        self._waiting: Counts[SpoolFile] = Counts()  # entries a file has that are needed
+        self._lock = threading.RLock()
+        self.dropped = 0
+        self.is_on_disk = True
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def memory_bytes(self) -> int:
+        return self._memory_bytes
+
+    @property
+    def disk_bytes(self) -> int:
+        with self._lock:
+            files = [*self._adopted, *([self._own] if self._own else [])]
+            return sum(file.size_bytes for file in files)
+
+    def put(self, update: Update) -> None:
+        """Keep an update, on disk before this returns (in memory alone where the disk takes nothing)."""
+        line = encode(update)
+        with self._lock:
+            places = self._write([line])
+            entry = Entry(update.update_id, update.is_critical, len(line), line, self._own if places else None)
+            if places and self._own:
+                entry.place = places[0]
+                self._waiting[self._own] += 1
+            self._entries.append(entry)
+            self._memory_items += 1
+            self._memory_bytes += entry.size
+            self._keep_within_limits()
+
+    def hold(self, matches: Iterable[HeldMatch]) -> None:
+        """Note the matches that are polled meanwhile: whoever takes this file over goes on with them."""
+        with self._lock:
+            self._write([encode(match) for match in matches])
+
+    def batch(self, limit: int) -> list[Update]:
+        """The oldest updates. They stay until `done` has been told of them."""
+        with self._lock:
+            found: list[Update] = []
+            for entry in list(islice(self._entries, limit)):
+                record = self._read(entry)
+                if record is None:
+                    self._forget(entry)
+                else:
+                    found.append(record)
+            return found
+
+    def done(self, updates: Sequence[Update]) -> None:
+        """The database has these. A file is emptied when it has nothing left that is needed."""
+        ids = {update.update_id for update in updates}
+        with self._lock:
+            for entry in [entry for entry in islice(self._entries, len(ids)) if entry.update_id in ids]:
+                self._forget(entry)
+            for file in [file for file in self._adopted if not self._waiting[file]]:
+                file.close(remove=True)
+                self._adopted.remove(file)
+            if self._own is not None and not self._waiting[self._own] and self._own.size_bytes:
+                self._own.empty()
+
+    def adopt(self) -> list[HeldMatch]:
+        """Take over the files of processes that have ended; the matches that they were polling."""
+        held: dict[int, HeldMatch] = {}
+        old: list[Entry] = []
+        with self._lock:
+            ours = {self._path(), *(file.path for file in self._adopted)}
+            for path in sorted(set(self._folder.glob(f"*{SUFFIX}")) - ours):
+                file = SpoolFile.take(path)
+                if file is None:
+                    continue
+                entries, found = _scan(file)
+                if not entries and not found:
+                    file.close(remove=True)
+                    continue
+                self._adopted.append(file)
+                old += entries
+                self._waiting[file] = len(entries)
+                held |= {match.ref_id: match for match in found}
+                logger.warning(
+                    "%d updates of a worker that has ended were found in %s and will be written",
+                    len(entries),
+                    path.name,
+                    extra={"action": "spool_adopted", "updates": len(entries)},
+                )
+            old.sort(key=lambda entry: entry.read_at)
+            self._entries.extendleft(reversed(old))  # read before ours
+        return list(held.values())
+
+    def close(self) -> None:
+        """Let go of the files; what is in them is found at the next start."""
+        with self._lock:
+            for file in self._adopted:
+                file.close()
+            if self._own is not None:
+                self._own.close(remove=self._own.size_bytes == 0)
+            self._adopted, self._own = [], None
+
+    def _path(self) -> Path:
+        return self._folder / f"{self._name}{SUFFIX}"
+
+    def _write(self, lines: Sequence[bytes]) -> list[tuple[int, int]]:
+        try:
+            if self._own is None:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._own = SpoolFile.take(self._path())
+            if self._own is None:
+                raise OSError(f"{self._path().name} is held by another process")
+            places = self._own.append(lines)
+        except OSError as error:
+            if self.is_on_disk:
+                logger.critical(
+                    "The spool cannot be written; updates are in memory only and do not survive a restart: %s. "
+                    "Free disk space or mend the folder of the spool",
+                    error,
+                    extra={"action": "spool_not_written"},
+                )
+            self.is_on_disk = False
+            return []
+        self.is_on_disk = True
+        return places
+
+    def _keep_within_limits(self) -> None:
+        while self._is_over_the_limit():
+            minor = next((entry for entry in self._entries if not entry.is_critical and entry.line is not None), None)
+            if minor is not None:
+                self._drop(minor)
+            elif not self._leave_one_on_disk():
+                return
+
+    def _is_over_the_limit(self) -> bool:
+        return self._memory_items > self._limits.items or self._memory_bytes > self._limits.bytes
+
+    def _drop(self, entry: Entry) -> None:
+        self._forget(entry)
+        self.dropped += 1
+        dropped_total.inc()
+        if entry.file is self._own:
+            self._write([encode_drop(entry.update_id)])
+        logger.warning(
+            "The queue is full (%d updates): the oldest one that was not critical was dropped, %d in all",
+            len(self._entries),
+            self.dropped,
+            extra={"action": "update_dropped", "dropped": self.dropped},
+        )
+
+    def _leave_one_on_disk(self) -> bool:
+        entry = next((entry for entry in reversed(self._entries) if entry.line is not None and entry.file), None)
+        if entry is None:
+            return False
+        self._leave_memory(entry)
+        return True
+
+    def _forget(self, entry: Entry) -> None:
+        self._entries.remove(entry)
+        if entry.file is not None:
+            self._waiting[entry.file] -= 1
+        self._leave_memory(entry)
+
+    def _leave_memory(self, entry: Entry) -> None:
+        if entry.line is not None:
+            entry.line = None
+            self._memory_items -= 1
+            self._memory_bytes -= entry.size
+
+    def _read(self, entry: Entry) -> Update | None:
+        try:
+            line = entry.line if entry.line is not None else entry.file.line_at(entry.place) if entry.file else b""
+            record = decode(line)
+            return record if isinstance(record, Update) else None
+        except (OSError, ValueError) as error:
+            logger.error(  # noqa: TRY400 - a damaged line has no stack worth reading
+                "An update in the spool cannot be read and is left out: %s", error, extra={"action": "update_damaged"}
+            )
+            return None
+
+
+def _scan(file: SpoolFile) -> tuple[list[Entry], list[HeldMatch]]:
+    """What a file holds that was not dropped."""
+    entries: dict[UUID, Entry] = {}
+    held: dict[int, HeldMatch] = {}
+    for place, line in file.lines():
+        try:
+            record = decode(line)
+        except ValueError as error:
+            logger.warning("A line of %s is left out: %s", file.path.name, error, extra={"action": "update_damaged"})
+            continue
+        if isinstance(record, Update):
+            read_at = record.payload.captured_at.timestamp()
+            entries[record.update_id] = Entry(
+                record.update_id, record.is_critical, len(line), None, file, place, read_at
+            )
+        elif isinstance(record, HeldMatch):
+            held[record.ref_id] = record
+        else:
+            entries.pop(record, None)
+    return list(entries.values()), list(held.values())

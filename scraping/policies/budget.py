@@ -1,0 +1,37 @@
+"""How much of a source's traffic may be retries.
+
+Guards against a retry storm: where every call fails, retries would multiply the load on a source that is down already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from scraping.policies.window import Window
+
+LONGEST_WAIT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class BudgetPolicy:
+    percent: float = 20.0
+    # A fifth of a few calls is nothing: one match that is read every minute could never be retried. Ten in ten minutes
+    # is no storm, and lets two tasks fail through all their attempts.
+    floor: int = 10
+
+
+def is_retry(*, charged_attempts: int, due_at: datetime, next_poll_at: datetime | None, now: datetime) -> bool:
+    """Is this attempt traffic on top of the schedule?
+
+    Not when the failures before were our own; not when the match would be polled by now anyway, for then the attempt
+    stands in for that poll; and not after a minute of waiting, which makes no storm and must end somewhere.
+    """
+    if not charged_attempts or (next_poll_at is not None and next_poll_at <= now):
+        return False
+    return now - due_at < timedelta(seconds=LONGEST_WAIT_SECONDS)
+
+
+def retries_left(window: Window, policy: BudgetPolicy, *, under_way: int = 0) -> int:
+    allowed = max(policy.floor, int(window.calls * policy.percent / 100))
+    return max(0, allowed - window.retries - under_way)

@@ -1,0 +1,79 @@
+"""What became of a worker's calls, by source: counted in memory, written with every heartbeat.
+
+Guards against a statement more in every poll: the breaker of a whole source looks at ten minutes, so a few seconds of
+delay cost it nothing, and what a killed worker had not written yet is too little to matter.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import F, Sum
+
+from scraping.models import OutcomeBucket
+from scraping.policies.window import Window, bucket_start
+from scraping.recovery import breakers
+
+Key = tuple[int, datetime]  # source and bucket
+
+
+class Outcomes:
+    """Counted by the task threads of one worker, written by its heartbeat thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: Counter[Key] = Counter()
+        self._bad: Counter[Key] = Counter()
+        self._retries: Counter[Key] = Counter()
+
+    def count(self, source_id: int, *, is_bad: bool = False, is_retry: bool = False, now: datetime) -> None:
+        key = source_id, bucket_start(now)
+        with self._lock:
+            self._calls[key] += 1
+            self._bad[key] += is_bad
+            self._retries[key] += is_retry
+
+    def flush(self, *, now: datetime) -> int:
+        """Write what was counted; how many calls. What cannot be written now is written with the next heartbeat."""
+        with self._lock:
+            calls, bad, retries = self._calls, self._bad, self._retries
+            self._calls, self._bad, self._retries = Counter(), Counter(), Counter()
+        try:
+            with transaction.atomic():
+                for key in sorted(calls):  # in one order, two workers never deadlock
+                    _add(key, calls=calls[key], bad=bad[key], retries=retries[key])
+                for source_id in sorted({key[0] for key in calls}):
+                    breakers.add_totals(source_id, calls=_of(calls, source_id), bad=_of(bad, source_id), now=now)
+        except BaseException:
+            with self._lock:
+                self._calls += calls
+                self._bad += bad
+                self._retries += retries
+            raise
+        return calls.total()
+
+
+def _of(counted: Counter[Key], source_id: int) -> int:
+    return sum(number for key, number in counted.items() if key[0] == source_id)
+
+
+def _add(key: Key, *, calls: int, bad: int, retries: int) -> None:
+    source_id, starts_at = key
+    bucket = OutcomeBucket.objects.filter(source_id=source_id, starts_at=starts_at)
+    more = {"calls": F("calls") + calls, "bad": F("bad") + bad, "retries": F("retries") + retries}
+    if bucket.update(**more):
+        return
+    # Another worker may write it at the same moment: whoever comes second finds it there, and both add.
+    OutcomeBucket.objects.bulk_create([OutcomeBucket(source_id=source_id, starts_at=starts_at)], ignore_conflicts=True)
+    bucket.update(**more)
+
+
+def windows(source_ids: Iterable[int], *, since: datetime) -> dict[int, Window]:
+    """By source: its calls since then."""
+    buckets = OutcomeBucket.objects.filter(source_id__in=list(source_ids), starts_at__gte=since).order_by()
+    sums = buckets.values_list("source_id").annotate(Sum("calls"), Sum("bad"), Sum("retries"))
+    return {source_id: Window(calls, bad, retries) for source_id, calls, bad, retries in sums}

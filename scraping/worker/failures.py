@@ -1,0 +1,306 @@
+"""What a failed attempt leaves behind: error row, breaker, scraper counters, and a retry, a death or a completion.
+
+One transaction, fenced like a success: an attempt that lost its lease writes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import traceback
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import DatabaseError, close_old_connections, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from scraping import journal
+from scraping.errors import EgressRefused, ErrorClass, ScrapingError, StaleFence, StoreAway
+from scraping.journal import Claim, FailureNote, error_log, evidence
+from scraping.matches import ingest, lifecycle, pacing, scrapers
+from scraping.models import Breaker, BreakerState, Match, MatchRef, Source, Stage, TaskState
+from scraping.payloads import Resource
+from scraping.policies.breaker import OPEN, BreakerView
+from scraping.policies.decide import (
+    OUR_FAULTS,
+    RULES,
+    SOURCE_FAULTS,
+    Complete,
+    Dead,
+    Decision,
+    Failure,
+    Retry,
+    decide,
+)
+from scraping.policies.drift import DriftPolicy
+from scraping.policies.source_breaker import is_lost
+from scraping.recovery import breakers
+from scraping.sights import carried_by
+from scraping.signals import layout_lost, source_lost
+from scraping.worker.engine import Engine
+from victoryline.lib.crash import crash_point
+from victoryline.lib.store import STORE_AWAY
+
+logger = logging.getLogger(__name__)
+_chance = random.SystemRandom()
+BESIDES = (Resource.LINEUPS, Resource.FIGURES)  # a source that lacks these may well have the match
+
+
+def record(claim: Claim, error: Exception, *, engine: Engine) -> bool:
+    """Write the failure down. False if even that could not be written: the database is away."""
+    if isinstance(error, STORE_AWAY):
+        error = StoreAway(f"the database did not take it: {error}")
+        close_old_connections()
+    try:
+        _record(claim, error, engine=engine, now=timezone.now())
+    except StaleFence as stale:
+        logger.warning("%s", stale, extra={"action": "work_dropped"})
+    except STORE_AWAY:
+        return False
+    except DatabaseError as refused:
+        logger.error(  # noqa: TRY400 - the stack of a refusing database tells nobody anything
+            "Task %s failed and its failure could not be written; its lease will run out and it will be tried again",
+            claim.task_id,
+            extra={"action": "failure_not_written", "error_message": str(refused)},
+        )
+    return True
+
+
+def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) -> None:
+    source = Source.objects.get(pk=claim.source_id)
+    refs = MatchRef.objects.select_related("match", "source__breaker")
+    ref = refs.get(pk=claim.ref_id) if claim.ref_id else None
+    failure = _failure(claim, error)
+    decision = decide(failure, engine.policies.retry_for(source), now, _chance)
+    note = _note(claim, error, engine, ref)
+    report = _report(claim, error, source, ref, now)
+    trouble = evidence.Trouble(report.fingerprint, report.match_id, ref.key if ref else source.key)
+    files = evidence.store(error, trouble, is_final=isinstance(decision, Dead), now=now)
+    with transaction.atomic():
+        journal.keep(claim)
+        crash_point("failure.kept")
+        if ref is not None:  # as it is now: another of its tasks may have ended well meanwhile
+            ref = _locked(ref, refs)
+        is_source_lost = ref is not None and _is_source_lost(claim, error, ref, engine, now)
+        view = _tell_breakers(claim, failure, ref, engine, now)
+        if ref is not None:
+            decision = _count(ref, failure, decision, view=view, engine=engine, now=now)
+            if not is_source_lost:
+                decision = _spare_changed_layout(ref, failure, decision, engine.policies.drift, now)
+        crash_point("failure.counted")
+        _settle(claim, note, decision, engine=engine, ref=ref, now=now)
+        crash_point("failure.settled")
+        evidence.attach(files, error_log.record(report), trouble, now=now)
+    crash_point("failure.committed")
+    if failure.error_class not in OUR_FAULTS:
+        is_bad = failure.error_class in SOURCE_FAULTS
+        engine.outcomes.count(claim.source_id, is_bad=is_bad, is_retry=claim.is_retry, now=now)
+    _log(error, decision, ref.key if ref else f"{source.key}'s list of matches")
+
+
+def _locked(ref: MatchRef, refs: QuerySet[MatchRef]) -> MatchRef:
+    Match.objects.select_for_update().get(pk=ref.match_id)
+    return refs.get(pk=ref.pk)
+
+
+def _failure(claim: Claim, error: Exception) -> Failure:
+    retry_after = error.retry_after_seconds if isinstance(error, ScrapingError) else None
+    message = error_log.storable(str(error))
+    return Failure(error_log.class_of(error), message, claim.attempt, claim.charged_attempts, retry_after)
+
+
+def _tell_breakers(
+    claim: Claim, failure: Failure, ref: MatchRef | None, engine: Engine, now: datetime
+) -> BreakerView | None:
+    """Only the source's own faults count against it; whatever else ended the attempt gives its permits back."""
+    if failure.error_class in SOURCE_FAULTS:
+        return breakers.record_failure(
+            claim.task_id, claim.source_id, ref, why=failure.message, policies=engine.policies, now=now
+        )
+    breakers.give_back(claim.task_id, claim.source_id, ref, now=now)
+    return None
+
+
+def _count(
+    ref: MatchRef, failure: Failure, decision: Decision, *, view: BreakerView | None, engine: Engine, now: datetime
+) -> Decision:
+    """Scraper counters, and when the next task is due. A retry waits for a breaker that has opened."""
+    if isinstance(decision, Retry):  # no sooner than the source bears another look at the same match
+        soonest = now + timedelta(seconds=ref.source.min_interval_seconds)
+        decision = Retry(max(decision.at, soonest), decision.is_charged)
+    scraper = scrapers.active(ref)
+    errors_in_a_row = (scraper.error_count if scraper else failure.charged_attempts) + 1
+    pace = engine.policies.pace
+    if view is None:
+        pacing.as_before(ref, ref.match, pace=pace, now=now).write_to(ref)
+        ref.save(update_fields=("next_poll_at",))
+        return decision
+    planned = pacing.after_error(ref, ref.match, errors_in_a_row=errors_in_a_row, pace=pace, now=now)
+    planned.write_to(ref)
+    if scraper:
+        scrapers.record_error(scraper.pk, interval=planned.seconds)
+    if view.state == OPEN and view.open_until:
+        engine.let_go(ref.pk)
+        ref.next_poll_at = max(planned.at, view.open_until)
+        if isinstance(decision, Retry):
+            decision = Retry(max(decision.at, view.open_until), decision.is_charged)
+    ref.save(update_fields=pacing.COLUMNS)
+    return decision
+
+
+def _is_source_lost(claim: Claim, error: Exception, ref: MatchRef, engine: Engine, now: datetime) -> bool:
+    """EC-1: of none of its matches the pages have made sense for so long: its breaker opens, and a person is called."""
+    is_nonsense = error_log.class_of(error) is ErrorClass.DRIFT and not isinstance(error, EgressRefused)
+    if not is_nonsense:
+        return False
+    drift = engine.policies.drift
+    why = error_log.storable(str(error))
+    of_source: Breaker | None = getattr(ref.source, "breaker", None)
+    was_closed = of_source is None or of_source.state == BreakerState.CLOSED
+    view = breakers.record_nonsense(claim.task_id, ref, why=why, policies=engine.policies, now=now)
+    if view.state != OPEN or not is_lost(view, drift):
+        return False
+    if was_closed:
+        logger.critical(
+            "%s has changed: %d readings in a row made no sense, of whichever match; not found in %s: %s. What was "
+            "read is kept with its errors in the admin; %s is tried every %g minutes until its adapter, or its "
+            "selectors in the configuration, know the new layout",
+            ref.source.name,
+            view.failure_count,
+            ref.url,
+            why,
+            ref.source.key,
+            drift.retry_seconds / 60,
+            extra={
+                "action": "source_lost",
+                "match_id": ref.key,
+                "source": ref.source.key,
+                "failures": view.failure_count,
+            },
+        )
+    source_lost.send_robust(sender=Source, source_id=ref.source_id, failures=view.failure_count, reason=why)
+    return True
+
+
+def _spare_changed_layout(
+    ref: MatchRef, failure: Failure, decision: Decision, drift: DriftPolicy, now: datetime
+) -> Decision:
+    """The same for one match, while others of its source are read: asked for rarely until a person has mended it."""
+    if failure.error_class is not ErrorClass.DRIFT:
+        return decision
+    found = error_log.parse_failures_in_a_row(match_id=ref.match_id, source_id=ref.source_id, at_most=drift.failures)
+    number = found + 1
+    if number <= drift.failures:
+        return decision
+    at = now + timedelta(seconds=drift.retry_seconds)
+    logger.critical(
+        "%s could not be read %s times in a row; not found: %s. What was read is kept with its errors in the admin; "
+        "%s is tried every %g minutes until its adapter knows the new layout",
+        ref.url,
+        f"more than {drift.failures}",
+        failure.message,
+        ref.key,
+        drift.retry_seconds / 60,
+        extra={"action": "layout_lost", "match_id": ref.key, "source": ref.source.key},
+    )
+    layout_lost.send_robust(sender=MatchRef, match_id=ref.match_id, failures=number, reason=failure.message)
+    MatchRef.objects.filter(pk=ref.pk, next_poll_at__lt=at).update(next_poll_at=at)
+    return Retry(max(at, decision.at), decision.is_charged) if isinstance(decision, Retry) else decision
+
+
+def _settle(
+    claim: Claim, note: FailureNote, decision: Decision, *, engine: Engine, ref: MatchRef | None, now: datetime
+) -> None:
+    if isinstance(decision, Retry):
+        journal.retry_later(claim, note, at=decision.at, is_charged=decision.is_charged, now=now)
+        return
+    if isinstance(decision, Complete):
+        with journal.finishing(claim, now=now, to_state=TaskState.SKIPPED, reason=decision.reason):
+            if ref is not None and claim.resource not in BESIDES:
+                ingest.close_gone(ref.pk, now=now)
+        return
+    journal.bury(claim, note, reason=decision.reason, now=now)
+    # A match is not paused for what is our fault, nor for a list of events that cannot be had: its score goes on.
+    if ref is not None and note.error_class not in OUR_FAULTS and claim.resource is Resource.SCORECARD:
+        lifecycle.after_failed_task(
+            ref.match_id,
+            pause_after=engine.policies.pause_after_failures,
+            pause_seconds=engine.policies.pause_seconds,
+            now=now,
+        )
+
+
+def _stage_reached(claim: Claim, error: Exception, engine: Engine) -> Stage:
+    """The reader reads and parses in one go: what it could not make sense of was captured all the same."""
+    stage = engine.stage_of(claim)
+    was_read = any(document.status < 400 for document in carried_by(error).documents)
+    return Stage.CAPTURED if stage in (Stage.NAVIGATING, Stage.INTERCEPTING) and was_read else stage
+
+
+def _note(claim: Claim, error: Exception, engine: Engine, ref: MatchRef | None) -> FailureNote:
+    document: dict[str, Any] = {
+        "error_class": error_log.class_of(error).value,
+        "error_type": error_log.type_of(error),
+        "message": error_log.storable(str(error), 2000),
+        "stage": _stage_reached(claim, error, engine).value,
+        "attempt": claim.attempt,
+        "is_soft": RULES[error_log.class_of(error)].is_soft,
+        "stretched": claim.was_stretched or claim.timeout_factor > 1,
+    }
+    if isinstance(error, ScrapingError):
+        document |= {"http_status": error.http_status, "url": error_log.storable(error.url)}
+    else:
+        document["stack_trace"] = error_log.storable("".join(traceback.format_exception(error))[-4000:])
+    return FailureNote(
+        error_class=error_log.class_of(error),
+        error_type=error_log.type_of(error),
+        reason=error_log.storable(str(error)) or type(error).__name__,
+        stage=_stage_reached(claim, error, engine),
+        error=document,
+        match_id=ref.match_id if ref else None,
+    )
+
+
+def _report(
+    claim: Claim, error: Exception, source: Source, ref: MatchRef | None, now: datetime
+) -> error_log.ErrorReport:
+    scraper = scrapers.active(ref) if ref else None
+    return error_log.ErrorReport(
+        source_id=source.pk,
+        error=error,
+        operation=claim.resource.value,
+        attempt=claim.attempt,
+        now=now,
+        task_id=claim.task_id,
+        match_id=ref.match_id if ref else None,
+        scraper_id=scraper.pk if scraper else None,
+        url=ref.url if ref else source.base_url,
+        names=(ref.match.team_a, ref.match.team_b, ref.match.title, ref.source_event_id) if ref else (),
+    )
+
+
+def _log(error: Exception, decision: Decision, where: str) -> None:
+    match decision:
+        case Retry(at=at):
+            level, then = logging.WARNING, f"next attempt at {at:%H:%M:%S} UTC"
+        case Dead():
+            level, then = logging.ERROR, "dead letter: look at it in the admin, retry it there when the cause is gone"
+        case Complete():
+            level, then = logging.INFO, "the match is taken as completed"
+    is_bug = error_log.class_of(error) is ErrorClass.BUG
+    logger.log(
+        level,
+        "Reading %s failed (%s): %s; %s",
+        where,
+        error_log.type_of(error),
+        error,
+        then,
+        exc_info=error if is_bug else None,
+        extra={
+            "action": "attempt_failed",
+            "match_id": where,
+            "error_type": error_log.type_of(error),
+            "error_message": str(error)[:500],
+        },
+    )

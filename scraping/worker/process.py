@@ -1,0 +1,254 @@
+"""A worker process: Dramatiq's threads, the loop thread with the browser, and the heartbeat."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import dramatiq
+from django.db import DatabaseError, InterfaceError, close_old_connections, connection
+from django.utils import timezone
+from dramatiq.asyncio import get_event_loop_thread
+
+from scraping import journal
+from scraping.browser.care import CarePolicy, MemoryLimits
+from scraping.browser.caretaker import Caretaker
+from scraping.browser.host import BrowserHost, Replacement
+from scraping.browser.memory_guard import MemoryGuard
+from scraping.browser.options import BrowserOptions
+from scraping.browser.proxies import ProxyPlan
+from scraping.browser.sessions import Sessions
+from scraping.configuration.policies import Policies
+from scraping.documents.publisher import publisher
+from scraping.outage import OutageKeeper
+from scraping.outage.spool import Spool, SpoolLimits
+from scraping.reading.reader import Reader
+from scraping.reading.tokens import Tokens
+from scraping.scheduler import hint
+from scraping.stats.tallies import Tallies
+from scraping.worker.commands import Orders
+from scraping.worker.disk import DiskGuard
+from scraping.worker.engine import Engine
+from scraping.worker.heartbeat import Heartbeat
+from scraping.worker.liveness import watch_loop, watch_worker
+from scraping.worker.token_watch import TokenWatch
+from victoryline.lib.watchdog import Patience, Watchdog
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_engine: Engine | None = None
+
+
+def current_engine() -> Engine:
+    """The engine of this process; only a worker has one."""
+    if _engine is None:
+        raise RuntimeError("no worker is running in this process")
+    return _engine
+
+
+def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on this process's loop thread and wait for it."""
+    thread = get_event_loop_thread()
+    if thread is None:
+        coroutine.close()
+        raise RuntimeError("the loop thread is not running")
+    if connection.vendor == "postgresql":
+        close_old_connections()  # back into the pool: while this thread waits for the network, others can use it
+    try:
+        return thread.run_coroutine(coroutine)
+    finally:
+        if _engine is not None:
+            _engine.moved()  # a task that reads page after page makes progress, though its stage is the same
+
+
+def start_on_loop(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine on this process's loop thread, and go on."""
+    thread = get_event_loop_thread()
+    if thread is None:
+        coroutine.close()
+        raise RuntimeError("the loop thread is not running")
+    asyncio.run_coroutine_threadsafe(coroutine, thread.loop)
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    worker_id: str
+    threads: int
+    heartbeat_seconds: float
+    browser: BrowserOptions
+    policies: Policies
+    spool_dir: Path
+    spool_limits: SpoolLimits
+    min_free_disk_mb: int
+    patience: Patience
+    care: CarePolicy
+    memory: MemoryLimits
+    min_free_memory_bytes: int
+    own_temp_dir: Path | None = None
+    has_adaptive_timeouts: bool = True
+    proxies: ProxyPlan = field(default_factory=ProxyPlan)
+    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)  # of token services, by source
+    token_degraded_seconds: float = 300.0
+
+
+class EngineParts(dramatiq.Middleware):
+    """The parts that live as long as Dramatiq's worker: browser host, engine, heartbeat.
+
+    Added after Dramatiq's AsyncIO, so that the loop runs before these start and until these have stopped.
+    """
+
+    def __init__(self, options: WorkerOptions, watchdog: Watchdog) -> None:
+        self._options = options
+        self._watchdog = watchdog
+        self._sessions: Sessions | None = None
+        self._heartbeat: Heartbeat | None = None
+
+    def before_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
+        global _engine  # noqa: PLW0603 - a worker process has exactly one engine
+        options = self._options
+        self._sessions = run_on_loop(self._make_sessions())
+        tallies = Tallies()
+        tokens = Tokens(options.credentials)
+        reader = Reader(self._sessions, run_on_loop, start_on_loop, observer=tallies, tokens=tokens)
+        keeper = OutageKeeper(
+            worker_id=options.worker_id,
+            reader=reader,
+            policies=options.policies,
+            spool=Spool(options.spool_dir, name=options.worker_id, limits=options.spool_limits),
+            threads=options.threads,
+            in_hand=lambda: _engine.held_tasks() if _engine else [],
+        )
+        disk = DiskGuard(options.spool_dir.parent, min_free_mb=options.min_free_disk_mb, worker_id=options.worker_id)
+        _engine = Engine(
+            worker_id=options.worker_id,
+            reader=reader,
+            policies=options.policies,
+            keeper=keeper,
+            disk=disk,
+            tallies=tallies,
+        )
+        keeper.start()
+        self._heartbeat = Heartbeat(
+            _engine,
+            self._sessions,
+            every_seconds=options.heartbeat_seconds,
+            memory=self._memory_guard(),
+            tokens=TokenWatch(tokens, worker_id=options.worker_id, degraded_seconds=options.token_degraded_seconds),
+            orders=self._orders(),
+        )
+        self._heartbeat.start()
+        publisher.start()
+        watch_worker(self._watchdog, worker, _engine, self._heartbeat, options.patience)
+        loop_thread = get_event_loop_thread()
+        if loop_thread is not None:
+            watch_loop(self._watchdog, loop_thread.loop, options.patience)
+
+    def after_worker_shutdown(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
+        global _engine
+        engine, _engine = _engine, None
+        if engine is not None:
+            self._give_back(engine)
+            if engine.keeper is not None:
+                engine.keeper.stop()
+        if self._sessions is not None:
+            run_on_loop(self._sessions.stop())
+            run_on_loop(_cancel_others())
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+        publisher.stop()
+
+    async def _make_sessions(self) -> Sessions:
+        options = self._options
+        host = BrowserHost(
+            options.browser,
+            self._tell_launch,
+            care=options.care,
+            own_temp_dir=options.own_temp_dir,
+            has_adaptive_timeouts=options.has_adaptive_timeouts,
+        )
+        Caretaker(host).start()
+        return Sessions(host, options.proxies)
+
+    def _memory_guard(self) -> MemoryGuard | None:
+        loop_thread = get_event_loop_thread()
+        if loop_thread is None or self._sessions is None:
+            return None
+        return MemoryGuard(
+            self._sessions.host,
+            self._options.memory,
+            on_loop=loop_thread.loop.call_soon_threadsafe,
+            min_free_bytes=self._options.min_free_memory_bytes,
+        )
+
+    def _orders(self) -> Orders | None:
+        loop_thread = get_event_loop_thread()
+        if loop_thread is None or self._sessions is None:
+            return None
+        return Orders(self._sessions, worker_id=self._options.worker_id, on_loop=loop_thread.loop.call_soon_threadsafe)
+
+    def _give_back(self, engine: Engine) -> None:
+        """Unfinished tasks go back into the journal; if that fails, their leases run out instead."""
+        try:
+            journal.release(engine.held_tasks(), worker_id=engine.worker_id, now=timezone.now())
+        except (DatabaseError, InterfaceError) as error:
+            logger.warning("Tasks in hand were not given back: %s", error, extra={"action": "release_failed"})
+
+    def _tell_launch(self, launch: Replacement) -> None:
+        level = logging.INFO if launch.launches == 1 else logging.WARNING
+        logger.log(
+            level,
+            "Chromium started in %.1f s (%s)",
+            launch.seconds,
+            launch.reason,
+            extra={"action": "browser_started", "launches": launch.launches},
+        )
+        if launch.launches > 1 and self._heartbeat is not None:
+            self._heartbeat.announce(launch)
+
+
+def own_hints(limit: int) -> list[dramatiq.Message[Any]]:
+    """What this worker finds in the journal while its broker carries no hints; called by the broker's consumer."""
+    if _engine is None or not _engine.takes_work:
+        return []
+    try:
+        close_old_connections()
+        return list(hint.own_hints(limit, timezone.now()))
+    except Exception as error:  # noqa: BLE001 - the database is away as well: whoever notices next deals with that
+        logger.debug("No look into the journal: %s", error)
+        return []
+    finally:
+        close_old_connections()
+
+
+async def _cancel_others() -> None:
+    """End what is still waiting on the loop, so that it stops without complaint."""
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+class WorkerProcess:
+    """Dramatiq's worker with our parts around it."""
+
+    def __init__(self, broker: dramatiq.Broker, options: WorkerOptions, watchdog: Watchdog) -> None:
+        self._options = options
+        broker.add_middleware(EngineParts(options, watchdog))
+        if hasattr(broker, "own_hints"):  # of Redis; the broker inside the process can't be away
+            broker.own_hints = own_hints
+        self._dramatiq = dramatiq.Worker(broker, worker_threads=options.threads, worker_timeout=100)
+
+    def start(self) -> None:
+        self._dramatiq.start()
+        logger.info("Worker %s is ready", self._options.worker_id, extra={"action": "worker_started"})
+
+    def stop(self, *, timeout_seconds: float) -> None:
+        """Finish or give back what is in hand, close the browser, end the threads."""
+        logger.info("Worker %s is stopping", self._options.worker_id, extra={"action": "worker_stopping"})
+        self._dramatiq.stop(timeout=int(timeout_seconds * 1000))
+        close_old_connections()
