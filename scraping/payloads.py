@@ -175,9 +175,9 @@ class Event(Frozen):
     minute: Annotated[str, StringConstraints(max_length=10)] | None = None  # "45+2"
     ordinal: int | None = Field(
         default=None, ge=1, le=10_000_000
-    )  # its place in the source's list: scraping.matches.event_keys
+    )  # its place in the source's list: scraping.event_keys
     slot: Annotated[str, StringConstraints(max_length=80)] = (
-        ""  # names the happening at every source: scraping.matches.event_keys
+        ""  # names the happening at every source: scraping.event_keys
     )
     runs: int | None = Field(default=None, ge=-1000, le=1000)
     is_critical: bool = True

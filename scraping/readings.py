@@ -1,10 +1,12 @@
-"""Values that cross the stages of a poll: what to ask for, and what came back, raw."""
+"""Values that cross the stages of a poll: site, requests, raw reading, and the evidence of a failed attempt."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -149,3 +151,70 @@ class Reading:
 
     def document(self, name: str) -> Document | None:
         return self.documents.get(name)
+
+
+_EVIDENCE_ATTRIBUTE = "_victoryline_attempt_evidence"
+
+
+@dataclass(frozen=True)
+class AttemptEvidence:
+    """Raw documents and screenshot of a failed attempt. The error carries them until `journal.evidence` stores them."""
+
+    documents: tuple[Document, ...] = ()
+    screenshot: bytes = field(default=b"", repr=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.documents or self.screenshot)
+
+
+def evidence_of(error: BaseException) -> AttemptEvidence:
+    evidence = getattr(error, _EVIDENCE_ATTRIBUTE, None)
+    return evidence if isinstance(evidence, AttemptEvidence) else AttemptEvidence()
+
+
+def attach_evidence(error: BaseException, evidence: AttemptEvidence) -> None:
+    """Adds evidence to the error. Evidence that was attached earlier, closer to the failure, is kept."""
+    known = evidence_of(error)
+    merged = replace(
+        known,
+        documents=known.documents or evidence.documents,
+        screenshot=known.screenshot or evidence.screenshot,
+    )
+    setattr(error, _EVIDENCE_ATTRIBUTE, merged)
+
+
+@contextmanager
+def evidence_from(reading: Reading) -> Iterator[None]:
+    """Attaches the reading's documents and screenshot to any error that the body raises."""
+    try:
+        yield
+    except Exception as error:
+        # A page kept from an earlier visit is not part of this attempt.
+        documents = tuple(document for name, document in reading.documents.items() if name != STATIC_PAGE)
+        attach_evidence(error, AttemptEvidence(documents, reading.screenshot))
+        raise
+
+
+_stage_listener: ContextVar[Callable[[str], None] | None] = ContextVar("stage_listener", default=None)
+
+
+@contextmanager
+def stages_reported_to(listener: Callable[[str], None]) -> Iterator[None]:
+    """Calls the listener with every stage that the body reaches, also on the event loop: the context carries it."""
+    token = _stage_listener.set(listener)
+    try:
+        yield
+    finally:
+        _stage_listener.reset(token)
+
+
+def set_stage_listener(listener: Callable[[str], None]) -> None:
+    """Sets the listener for the rest of the current context."""
+    _stage_listener.set(listener)
+
+
+def report_stage(stage: str) -> None:
+    """Reports that the current attempt has reached this stage. Does nothing outside of an attempt."""
+    listener = _stage_listener.get()
+    if listener is not None:
+        listener(stage)

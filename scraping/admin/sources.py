@@ -7,7 +7,6 @@ from django.http import HttpRequest
 
 from scraping.admin.source_forms import SourceForm
 from scraping.models import Source
-from scraping.sites import site_of
 from victoryline.lib.admin import ConsoleAdmin, json_block
 
 
@@ -63,7 +62,7 @@ class SourceAdmin(ConsoleAdmin):
 
     @admin.display(description="hosts that may be reached")
     def shown_hosts(self, source: Source) -> str:
-        return ", ".join(sorted(site_of(source).hosts))
+        return ", ".join(sorted(source.site.hosts))
 
     @admin.display(description="metadata")
     def shown_metadata(self, source: Source) -> str:

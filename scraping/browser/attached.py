@@ -21,8 +21,7 @@ from scraping.browser.host import BrowserHost
 from scraping.browser.open_page import ASK_SECONDS, Answer, OpenPage
 from scraping.browser.session import Session
 from scraping.errors import PageCrashed, ScrapingError
-from scraping.readings import FIELDS, PAGE, Document, Extractor, Reading, ReadMode, RefInfo
-from scraping.stages import reached
+from scraping.readings import FIELDS, PAGE, Document, Extractor, Reading, ReadMode, RefInfo, report_stage
 
 MAX_PAGES = 60  # of a worker
 IDLE_SECONDS = 60.0  # nobody asked: its match is over, paused, or read by another worker
@@ -156,7 +155,7 @@ class AttachedPages:
                 await asyncio.wait_for(self._places.acquire(), WAITING_TOLD_SECONDS)
                 break
             except TimeoutError:
-                reached("INIT")
+                report_stage("INIT")
         try:
             yield
         finally:

@@ -29,7 +29,7 @@ from scraping.browser.options import BrowserOptions
 from scraping.browser.patience import Patience
 from scraping.browser.processes import browser_pid, end_tree, kill
 from scraping.errors import ResourceLost
-from scraping.stages import reached
+from scraping.readings import report_stage
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ class BrowserHost:
     async def visiting(self) -> AsyncIterator[None]:
         """A page is opened and closed within; a worn browser waits for it. Waits itself while one is being replaced."""
         while not self._may_visit.is_set():  # not for ever: draining, closing and starting all have their ends
-            reached("INIT")  # whoever waits here does not hang
+            report_stage("INIT")  # whoever waits here does not hang
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(WAITING_TOLD_SECONDS):
                     await self._may_visit.wait()

@@ -19,8 +19,7 @@ from scraping.browser.faults import translate
 from scraping.browser.options import BrowserOptions
 from scraping.browser.session import Session
 from scraping.errors import PageCrashed, SchemaBreak
-from scraping.readings import PAGE, Document, Extractor, RefInfo
-from scraping.stages import reached
+from scraping.readings import PAGE, Document, Extractor, RefInfo, report_stage
 
 QUIET_SECONDS = 10.0  # a page that stood still for so long is loaded again
 MOST_PATIENT = 8  # times as long, for a page that has no pulse and was found to be right
@@ -90,7 +89,7 @@ class OpenPage:
         try:
             page, tally = await session.open_page()
             page.on("websocket", sockets.see)
-            reached("NAVIGATING")
+            report_stage("NAVIGATING")
             response = await session.goto(page, ref.url, seconds)
             loaded = Document(PAGE, ref.url, 200, "text/html", b"")
             if response is not None:
@@ -109,7 +108,7 @@ class OpenPage:
         return self.session is session and session.has_context and not self.page.is_closed()
 
     async def ask(self, extractor: Extractor, *, seconds: float) -> Answer:
-        reached("INTERCEPTING")
+        report_stage("INTERCEPTING")
         self.read_at = self.clock()
         try:
             if self.is_crashed:

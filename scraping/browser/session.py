@@ -31,9 +31,19 @@ from scraping.browser.proxies import Proxy
 from scraping.browser.wire import Wire, WireLimits
 from scraping.errors import EgressRefused, PageCrashed, ReadTimeout, ResourceLost, ScrapingError, Transient
 from scraping.policies.timeouts import Timeouts
-from scraping.readings import PAGE, Document, Endpoint, Reading, ReadMode, RefInfo, Request, Site
-from scraping.sights import Sight, give
-from scraping.stages import reached
+from scraping.readings import (
+    PAGE,
+    AttemptEvidence,
+    Document,
+    Endpoint,
+    Reading,
+    ReadMode,
+    RefInfo,
+    Request,
+    Site,
+    attach_evidence,
+    report_stage,
+)
 
 CONTEXT_SECONDS = 10.0
 CLOSE_SECONDS = 3.0
@@ -262,7 +272,7 @@ class Session:
             if page is not None:
                 failure = await cause_of(failure, page, is_browser_leaving=self._host.is_leaving)
             if page is not None and isinstance(failure, ReadTimeout) and looks_wrong(None):
-                give(failure, Sight(screenshot=await screenshot_of(page)))
+                attach_evidence(failure, AttemptEvidence(screenshot=await screenshot_of(page)))
             raise failure from error
         finally:
             capture.close()
@@ -284,10 +294,10 @@ class Session:
         crashes: list[Page] = []
         page.on("crash", lambda crashed: crashes.append(crashed))  # noqa: PLW0108 - Playwright marks its handlers
         page.on("response", capture.see)
-        reached("NAVIGATING")
+        report_stage("NAVIGATING")
         document = await self._load(page, ref.url, timeouts)
         if document.status < 400:
-            reached("INTERCEPTING")
+            report_stage("INTERCEPTING")
             await capture.wait(timeouts.selector_seconds)
             document = await self._rendered(page, document, timeouts.selector_seconds)
         if crashes:  # what is missing now is not the source's fault
@@ -332,7 +342,7 @@ class Session:
 
     async def _direct(self, ref: RefInfo, requests: tuple[Request, ...], timeout_factor: float) -> Reading:
         started = time.monotonic()
-        reached("INTERCEPTING")
+        report_stage("INTERCEPTING")
         seconds = self._host.patience.timeouts(self.site.key, factor=timeout_factor).request_seconds
         with self._timed():
             if len(requests) == 1:

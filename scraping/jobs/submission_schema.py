@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, ValidationInfo, field_validator
 
-from scraping.matches import event_keys
+from scraping import event_keys
 from scraping.payloads import (
     MAX_INNINGS,
     DiscoveredMatch,

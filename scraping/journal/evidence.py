@@ -24,8 +24,7 @@ from django.db.models import QuerySet, Sum
 
 from scraping.errors import ErrorClass, ScrapingError
 from scraping.models import Evidence, EvidenceKind, ScrapeError
-from scraping.readings import PAGE, Document
-from scraping.sights import Sight, carried_by
+from scraping.readings import PAGE, AttemptEvidence, Document, evidence_of
 from victoryline.lib.redaction import clean_document
 
 logger = logging.getLogger(__name__)
@@ -70,7 +69,7 @@ def is_wanted(error: BaseException, *, is_final: bool) -> bool:
 
 def store(error: BaseException, trouble: Trouble, *, is_final: bool, now: datetime) -> tuple[StoredFile, ...]:
     """Write what the error carries into files; empty where there is nothing, enough already, or no place for it."""
-    sight = carried_by(error)
+    sight = evidence_of(error)
     if not sight or not is_wanted(error, is_final=is_final) or not _is_news(sight, trouble, now):
         return ()
     try:
@@ -112,12 +111,12 @@ def _recent(trouble: Trouble, now: datetime) -> QuerySet[Evidence]:
     return of_group.filter(error__match_id=trouble.match_id)
 
 
-def _is_news(sight: Sight, trouble: Trouble, now: datetime) -> bool:
+def _is_news(sight: AttemptEvidence, trouble: Trouble, now: datetime) -> bool:
     known = set(_recent(trouble, now).values_list("kind", flat=True))
     return not known or (bool(sight.screenshot) and EvidenceKind.SCREENSHOT not in known)
 
 
-def _written(sight: Sight, trouble: Trouble, now: datetime) -> tuple[StoredFile, ...]:
+def _written(sight: AttemptEvidence, trouble: Trouble, now: datetime) -> tuple[StoredFile, ...]:
     limit = settings.CONFIG.evidence_max_kb * KILOBYTE
     stem = f"{FOLDER}/{now:%Y-%m-%d}/{now:%H%M%S}_{_UNSAFE.sub('-', trouble.name)[:60]}_{secrets.token_hex(4)}"
     texts = [(document, _as_text(document, limit)) for document in sight.documents[:MOST_DOCUMENTS]]

@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from scraping import event_keys
 from scraping.errors import PayloadRejected
-from scraping.matches import event_keys, served_events
+from scraping.matches import served_events
 from scraping.matches.reconcile import exchanged_detail, exchanged_slot
 from scraping.models import EventAction, MatchEvent, MatchRef
 from scraping.payloads import Event, Sport

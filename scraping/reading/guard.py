@@ -12,10 +12,8 @@ from scraping.policies.decide import RULES
 from scraping.reading.robots import Robots
 from scraping.reading.target import Observer
 from scraping.reading.verdict import error_for
-from scraping.readings import PAGE, Document, Endpoint, Reading, Site
-from scraping.sights import shown
+from scraping.readings import PAGE, Document, Endpoint, Reading, Site, evidence_from, report_stage
 from scraping.sources.challenge import is_challenge
-from scraping.stages import reached
 
 FORBIDDEN = 403
 CHALLENGE_BYTES = 200_000  # a page that asks whether we are human is a small one
@@ -46,13 +44,13 @@ class Guard:
         """
         session = await self.sessions.get(site, is_visit=uses_browser)
         await self._robots.check(session.wire, site, *urls)
-        reached("BROWSER_READY")
+        report_stage("BROWSER_READY")
         try:
             reading = await read(session)
             if site.selectors:
                 reading = replace(reading, selectors=site.selectors)
             self.observe(site, reading)
-            with shown(reading):
+            with evidence_from(reading):
                 return checked(reading, required)
         except PageCrashed as error:  # the browser lives on, unless this comes too often
             self.sessions.host.report_fault(session.generation, str(error))

@@ -21,8 +21,7 @@ from scraping.reading.target import Brought, Observer, RunOnLoop, StartOnLoop, T
 from scraping.reading.tokens import Tokens
 from scraping.reading.waves import FALLS_BACK, Waves, unable
 from scraping.reading.ways import TOO_MANY_REQUESTS, Ways, over_budget
-from scraping.readings import PAGE, Endpoint, Reading, ReadMode, RefInfo, Request, Site
-from scraping.sights import shown
+from scraping.readings import PAGE, Endpoint, Reading, ReadMode, RefInfo, Request, Site, evidence_from
 from scraping.sources.base import Adapter, AsksOutright, ListPlan
 
 __all__ = ["Brought", "Reader", "Target"]
@@ -67,14 +66,14 @@ class Reader:
         way = Way()
         try:
             reading = self._run(self._ways.read(target, self._ways.plan(target), way))
-            with shown(reading):
+            with evidence_from(reading):
                 return reading, self.parse(target, reading)
         except FALLS_BACK as error:
             if not way.is_short:
                 raise
             reason = self._ways.fall_back(target, error)
         reading = self._run(self._ways.visit(target, reason))
-        with shown(reading):
+        with evidence_from(reading):
             return reading, self.parse(target, reading)
 
     def parse(self, target: Target, reading: Reading) -> Payload:
@@ -125,7 +124,7 @@ class Reader:
         while visited is not None and request is not None and len(payloads) < MAX_EVENT_PAGES:
             asking = replace(visited, requests={**visited.requests, request.name: request})
             reading = self._run(self._ways.all_of(target, asking))
-            with shown(reading):
+            with evidence_from(reading):
                 payloads.append(target.adapter.parse(reading))
             if "events" in payloads[-1].integrity.missing_fields:  # no list is not an empty list
                 raise Transient("the list of events could not be read", url=request.url)
@@ -145,7 +144,7 @@ class Reader:
             if request is not None:
                 asked[request.name] = request
             reading = self._run(self._ways.outright(target, tuple(asked.values())))
-            with shown(reading):
+            with evidence_from(reading):
                 payloads.append(target.adapter.parse(reading))
             if "events" in payloads[-1].integrity.missing_fields:  # no list is not an empty list
                 raise Transient("the list of events could not be read", url=target.ref.url)
@@ -170,7 +169,7 @@ class Reader:
                 break
             request = older
             reading = self._run(self._asked(target, request))
-            with shown(reading):
+            with evidence_from(reading):
                 payloads.append(target.adapter.parse(reading))
         return payloads
 

@@ -14,8 +14,7 @@ from scraping.errors import AuthExpired, Blocked, Drift, Gone, ResourceLost, Scr
 from scraping.payloads import Payload
 from scraping.reading.target import Brought, Plan, StartOnLoop, Target, Way
 from scraping.reading.ways import Ways
-from scraping.readings import Reading
-from scraping.sights import shown
+from scraping.readings import Reading, evidence_from
 
 # What a visit may make good. Only the page itself can say that a match is gone.
 FALLS_BACK = (AuthExpired, Blocked, Drift, Gone)
@@ -78,7 +77,7 @@ class Waves:
             if one.reading is None:
                 assert one.error is not None
                 raise one.error
-            with shown(one.reading):
+            with evidence_from(one.reading):
                 return one.reading, self._parse(target, one.reading), None
         except FALLS_BACK as error:
             if one.way.is_short:

@@ -23,10 +23,9 @@ from scraping.reading.memory import Visited, VisitMemory
 from scraping.reading.selectors import extractor_of, is_attached
 from scraping.reading.target import Plan, Target, Way
 from scraping.reading.tokens import Tokens, with_costs_of
-from scraping.readings import PAGE, STATIC_PAGE, Document, Reading, Request, Site
+from scraping.readings import PAGE, STATIC_PAGE, Document, Reading, Request, Site, report_stage
 from scraping.sources import challenge
 from scraping.sources.base import AsksOutright, FollowsUp, HasPublicEndpoints
-from scraping.stages import reached
 
 PAGE_SECONDS = 600.0  # after so long the page itself is looked at again, for what the endpoints do not say
 QUIET_PAGE_SECONDS = 90.0
@@ -332,7 +331,7 @@ async def _patiently(turn: asyncio.Lock | asyncio.Semaphore) -> AsyncIterator[No
             await asyncio.wait_for(turn.acquire(), WAITING_TOLD_SECONDS)
             break
         except TimeoutError:
-            reached("INIT")
+            report_stage("INIT")
     try:
         yield
     finally:

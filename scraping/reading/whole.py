@@ -8,15 +8,14 @@ from dataclasses import replace
 from scraping.errors import PayloadRejected, Transient
 from scraping.payloads import Event, Payload, Sport, Status
 from scraping.reading.reader import Reader, Target
-from scraping.readings import Reading
-from scraping.sights import shown
+from scraping.readings import Reading, evidence_from
 
 
 def read_whole(reader: Reader, target: Target, *, is_enough: Callable[[Payload], bool]) -> tuple[Reading, Payload]:
     """The match with all its events in one payload. `is_enough`: everything before this page is stored already."""
     reading, payload = reader.scorecard(replace(target, is_quiet=True))
     if payload.is_partial_state:
-        with shown(reading):
+        with evidence_from(reading):
             raise PayloadRejected(
                 "only a part of the match could be read, and a job takes whole ones", url=target.ref.url
             )

@@ -18,10 +18,10 @@ from scraping.payloads import Resource
 from scraping.scheduler import retry_budget, turns
 from scraping.scheduler.conditions import has_open_breaker
 from scraping.scheduler.source_breakers import let_through
+from victoryline.lib.hint_broker import QUEUE
 
 logger = logging.getLogger(__name__)
 
-QUEUE = "tasks"
 ACTOR = "run_task"
 BATCH = 500
 

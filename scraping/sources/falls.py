@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from scraping.matches import event_keys
+from scraping import event_keys
 from scraping.payloads import Event
 
 UNNAMED = "another wicket fell with this ball; the source names one"

@@ -7,10 +7,10 @@ import logging
 import dramatiq
 from django.db import close_old_connections
 
-from scraping.scheduler.hint import QUEUE
 from scraping.worker.batch import poll
 from scraping.worker.process import current_engine
 from scraping.worker.scrape import scrape
+from victoryline.lib.hint_broker import QUEUE
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from datetime import datetime
 from django.db import DatabaseError
 from django.utils import timezone
 
-from scraping import journal, stages
+from scraping import journal, readings
 from scraping.errors import NotStored, StaleFence
 from scraping.journal import Claim
 from scraping.models import MatchRef, Stage
@@ -119,7 +119,7 @@ def _ready(claims: Sequence[Claim], engine: Engine) -> list[Poll]:
 
 def _enter(claim: Claim, engine: Engine) -> None:
     bind(task_id=claim.task_id, job_id=claim.job_id, attempt=claim.attempt)
-    stages.tell(lambda stage: engine.progress(claim, Stage(stage)))
+    readings.set_stage_listener(lambda stage: engine.progress(claim, Stage(stage)))
 
 
 def _fail(one: Poll, error: Exception, engine: Engine) -> None:

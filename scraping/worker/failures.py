@@ -35,8 +35,8 @@ from scraping.policies.decide import (
 )
 from scraping.policies.drift import DriftPolicy
 from scraping.policies.source_breaker import is_lost
+from scraping.readings import evidence_of
 from scraping.recovery import breakers
-from scraping.sights import carried_by
 from scraping.signals import layout_lost, source_lost
 from scraping.worker.engine import Engine
 from victoryline.lib.crash import crash_point
@@ -234,7 +234,7 @@ def _settle(
 def _stage_reached(claim: Claim, error: Exception, engine: Engine) -> Stage:
     """The reader reads and parses in one go: what it could not make sense of was captured all the same."""
     stage = engine.stage_of(claim)
-    was_read = any(document.status < 400 for document in carried_by(error).documents)
+    was_read = any(document.status < 400 for document in evidence_of(error).documents)
     return Stage.CAPTURED if stage in (Stage.NAVIGATING, Stage.INTERCEPTING) and was_read else stage
 
 

@@ -11,9 +11,7 @@ from django.utils import timezone
 from scraping.errors import AuthExpired, Blocked, BreakerOpen, Gone, ResourceLost, SchemaBreak, ScrapingError
 from scraping.models import Source
 from scraping.payloads import DiscoveredMatch
-from scraping.readings import Document, Reading, ReadMode, RefInfo, Site
-from scraping.sights import shown
-from scraping.sites import site_of
+from scraping.readings import Document, Reading, ReadMode, RefInfo, Site, evidence_from
 from scraping.sources.base import Adapter, HasFixtures, HasMoreFixtures, ListPlan
 from scraping.worker.engine import Engine
 
@@ -74,18 +72,18 @@ def _read_day(
         asked[key] = _readings(source, adapter, engine, day)
     found: list[DiscoveredMatch] = []
     for reading in asked[key]:
-        with shown(reading):
+        with evidence_from(reading):
             found += adapter.parse_fixtures(reading, source.base_url, day)
     return found
 
 
 def _readings(source: Source, adapter: HasFixtures, engine: Engine, day: date) -> list[Reading]:
     """The list of a day, and those that it names."""
-    site, plan = site_of(source), adapter.fixture_plan(source.base_url, day)
+    site, plan = source.site, adapter.fixture_plan(source.base_url, day)
     visits_from = engine.traffic.visits_from(source.pk, timezone.now())
     readings = [engine.reader.planned_list(site, plan, visits_from=visits_from)]
     while isinstance(adapter, HasMoreFixtures):
-        with shown(readings[-1]):
+        with evidence_from(readings[-1]):
             requests = adapter.more_fixtures(readings, source.base_url, day)
         if not requests:
             break

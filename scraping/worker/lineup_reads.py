@@ -15,9 +15,8 @@ from scraping.matches.validate import check_same_match
 from scraping.models import MatchRef, Stage, TaskState
 from scraping.payloads import Figures, Lineups
 from scraping.reading.reader import Target
-from scraping.readings import Reading, Request
+from scraping.readings import Reading, Request, evidence_from
 from scraping.recovery import breakers
-from scraping.sights import shown
 from scraping.sources.base import HasFigures, HasLineups
 from scraping.stats import unknown_values
 from scraping.worker.engine import Engine
@@ -71,7 +70,7 @@ def _checked(
     """Read, parsed, and surely about this match."""
     reading = engine.reader.besides(target, requests)
     engine.progress(claim, Stage.CAPTURED)
-    with shown(reading):
+    with evidence_from(reading):
         found = parse(reading)
         check_same_match(found, expected_id=target.ref.source_event_id)
     engine.progress(claim, Stage.VALIDATED)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,7 +30,6 @@ from scraping.outage import OutageKeeper
 from scraping.outage.spool import Spool, SpoolLimits
 from scraping.reading.reader import Reader
 from scraping.reading.tokens import Tokens
-from scraping.scheduler import hint
 from scraping.stats.tallies import Tallies
 from scraping.worker.commands import Orders
 from scraping.worker.disk import DiskGuard
@@ -40,6 +41,7 @@ from victoryline.lib.watchdog import Patience, Watchdog
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+DueHints = Callable[[int, datetime], list[dramatiq.Message[None]]]
 
 _engine: Engine | None = None
 
@@ -211,15 +213,15 @@ class EngineParts(dramatiq.Middleware):
             self._heartbeat.announce(launch)
 
 
-def own_hints(limit: int) -> list[dramatiq.Message[Any]]:
-    """What this worker finds in the journal while its broker carries no hints; called by the broker's consumer."""
+def hints_from_journal(due_hints: DueHints, limit: int) -> list[dramatiq.Message[Any]]:
+    """Returns hints for due tasks from the journal. The broker's consumer calls it while Redis is unreachable."""
     if _engine is None or not _engine.takes_work:
         return []
     try:
         close_old_connections()
-        return list(hint.own_hints(limit, timezone.now()))
-    except Exception as error:  # noqa: BLE001 - the database is away as well: whoever notices next deals with that
-        logger.debug("No look into the journal: %s", error)
+        return list(due_hints(limit, timezone.now()))
+    except Exception as error:  # noqa: BLE001 - the database is unreachable too; the next database call reports it
+        logger.debug("The journal could not be read for hints: %s", error)
         return []
     finally:
         close_old_connections()
@@ -236,11 +238,13 @@ async def _cancel_others() -> None:
 class WorkerProcess:
     """Dramatiq's worker with our parts around it."""
 
-    def __init__(self, broker: dramatiq.Broker, options: WorkerOptions, watchdog: Watchdog) -> None:
+    def __init__(
+        self, broker: dramatiq.Broker, options: WorkerOptions, watchdog: Watchdog, *, due_hints: DueHints
+    ) -> None:
         self._options = options
         broker.add_middleware(EngineParts(options, watchdog))
-        if hasattr(broker, "own_hints"):  # of Redis; the broker inside the process can't be away
-            broker.own_hints = own_hints
+        if hasattr(broker, "own_hints"):  # the Redis broker; the in-process broker is always reachable
+            broker.own_hints = partial(hints_from_journal, due_hints)
         self._dramatiq = dramatiq.Worker(broker, worker_threads=options.threads, worker_timeout=100)
 
     def start(self) -> None:

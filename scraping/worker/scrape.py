@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 from django.utils import timezone
 
-from scraping import jobs, journal, stages
+from scraping import jobs, journal, readings
 from scraping.errors import BreakerOpen, Gone, NotStored, PayloadRejected, StaleFence
 from scraping.jobs import submissions
 from scraping.journal import Claim, error_log
@@ -29,10 +29,8 @@ from scraping.outage.spool import HeldMatch
 from scraping.payloads import Payload, Resource
 from scraping.reading.reader import Target
 from scraping.reading.whole import read_whole
-from scraping.readings import Reading, RefInfo
+from scraping.readings import Reading, RefInfo, evidence_from
 from scraping.recovery import breakers
-from scraping.sights import shown
-from scraping.sites import site_of
 from scraping.sources import adapter_for
 from scraping.worker import failures, fixture_reads, lineup_reads
 from scraping.worker.engine import Engine
@@ -63,7 +61,11 @@ def scrape(task_id: int, engine: Engine) -> None:
 def run(claim: Claim, engine: Engine) -> None:
     """Do a task that was claimed."""
     names = {"task_id": claim.task_id, "job_id": claim.job_id, "attempt": claim.attempt, "match_id": None}
-    with engine.holding(claim), bound(**names), stages.told_to(lambda stage: engine.progress(claim, Stage(stage))):
+    with (
+        engine.holding(claim),
+        bound(**names),
+        readings.stages_reported_to(lambda stage: engine.progress(claim, Stage(stage))),
+    ):
         try:
             FLOWS[claim.resource](claim, engine)
             engine.outcomes.count(claim.source_id, is_retry=claim.is_retry, now=timezone.now())
@@ -93,11 +95,11 @@ def take_in(claim: Claim, ref: MatchRef, reading: Reading, payload: Payload, eng
     """From the reading to the commit."""
     crash_point("read.after")
     engine.progress(claim, Stage.CAPTURED)
-    with shown(reading):
+    with evidence_from(reading):
         check(payload, expected_id=ref.source_event_id, sport=ref.match.sport)
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
-    with shown(reading), _kept_if_not_stored(ref, payload, engine), journal.finishing(claim, now=now):
+    with evidence_from(reading), _kept_if_not_stored(ref, payload, engine), journal.finishing(claim, now=now):
         attempt = ingest.Attempt(
             claim.worker_id,
             payload.captured_at,
@@ -138,13 +140,13 @@ def scrape_discovery(claim: Claim, engine: Engine) -> None:
     source = _source(claim, engine)
     adapter = adapter_for(source.adapter_key)
     reading = engine.reader.listing(
-        site_of(source),
+        source.site,
         adapter,
         is_suspect=claim.charged_attempts > 0,
         timeout_factor=claim.timeout_factor,
         visits_from=engine.traffic.visits_from(source.pk, timezone.now()),
     )
-    with shown(reading):
+    with evidence_from(reading):
         found = adapter.parse_list(reading, source.base_url)
     coming = fixture_reads.read(source, adapter, engine, now=timezone.now())
     engine.progress(claim, Stage.VALIDATED)
@@ -168,7 +170,7 @@ def scrape_full(claim: Claim, engine: Engine) -> None:
     def read() -> Payload:
         reading, payload = read_whole(engine.reader, target, is_enough=lambda page: _reaches(page, through))
         engine.progress(claim, Stage.CAPTURED)
-        with shown(reading):
+        with evidence_from(reading):
             check(payload, expected_id=ref.source_event_id, sport=ref.match.sport)
         return payload
 
@@ -196,14 +198,14 @@ def scrape_round(claim: Claim, engine: Engine) -> None:
     adapter, asked = adapter_for(source.adapter_key), job.parameters["round"]
     try:
         visits_from = engine.traffic.visits_from(source.pk, timezone.now())
-        reading = engine.reader.round_list(site_of(source), adapter, asked, visits_from=visits_from)
+        reading = engine.reader.round_list(source.site, adapter, asked, visits_from=visits_from)
     except Gone as gone:  # no match is over because a round was misspelt
         raise PayloadRejected(f"the source knows nothing of {job.name}: {gone}", url=gone.url) from gone
-    with shown(reading):
+    with evidence_from(reading):
         found = adapter.parse_round(reading, source.base_url, asked)
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
-    with shown(reading), journal.finishing(claim, now=now):
+    with evidence_from(reading), journal.finishing(claim, now=now):
         opened = jobs.expect(job.pk, {source: found}, now=now)
         error_log.resolve_task(claim.task_id, now=now)
         breakers.record_success(claim.task_id, source, policies=engine.policies, now=now)
@@ -287,7 +289,7 @@ def target_of(claim: Claim, ref: MatchRef, engine: Engine) -> Target:
     breakers.guard(claim.task_id, ref.source, ref, policies=engine.policies, now=timezone.now())
     return Target(
         ref.pk,
-        site_of(ref.source),
+        ref.source.site,
         RefInfo(ref.source_event_id, ref.url),
         adapter_for(ref.source.adapter_key),
         is_suspect=claim.charged_attempts > 0,
@@ -321,7 +323,7 @@ def held_match(ref: MatchRef) -> HeldMatch:
         ref_id=ref.pk,
         key=ref.key,
         sport=ref.match.sport,
-        site=site_of(ref.source),
+        site=ref.source.site,
         source_event_id=ref.source_event_id,
         url=ref.url,
         min_interval_seconds=ref.source.min_interval_seconds,

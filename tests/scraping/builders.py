@@ -16,8 +16,7 @@ from scraping.policies.backoff import RetryPolicy
 from scraping.policies.breaker import BreakerPolicy
 from scraping.policies.interval import Pace
 from scraping.reading.reader import Reader, Target
-from scraping.readings import Reading, ReadMode
-from scraping.stages import reached
+from scraping.readings import Reading, ReadMode, report_stage
 from scraping.worker.engine import Engine
 from tests.factories import NOW, cricket_state
 
@@ -123,7 +122,7 @@ class ScriptedReader(Reader):
 
     def _next(self) -> Payload:
         self.reads += 1
-        reached("NAVIGATING")
+        report_stage("NAVIGATING")
         self._before()
         outcome = self._outcomes.pop(0) if len(self._outcomes) > 1 else self._outcomes[0]
         if isinstance(outcome, Exception):

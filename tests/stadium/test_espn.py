@@ -12,8 +12,8 @@ from random import Random
 
 import pytest
 
+from scraping import event_keys
 from scraping.errors import PayloadRejected, ScrapingError
-from scraping.matches import event_keys
 from scraping.payloads import Event, Payload, Status
 from scraping.sources import adapter_for
 from scraping.sources.balls import ball_kind

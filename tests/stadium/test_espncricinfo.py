@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from scraping import event_keys
 from scraping.errors import Blocked, LayoutChanged, PayloadRejected
-from scraping.matches import event_keys, events
+from scraping.matches import events
 from scraping.payloads import Event, Payload, Status
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo, Request
 from scraping.sources.espncricinfo import EspncricinfoAdapter

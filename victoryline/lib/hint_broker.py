@@ -23,6 +23,8 @@ from dramatiq.errors import ConnectionClosed
 
 logger = logging.getLogger(__name__)
 
+QUEUE = "tasks"
+
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 4.0
 SELF_HELP_AFTER_SECONDS = 1.0
 SELF_HELP_EVERY_SECONDS = 0.25

@@ -29,10 +29,10 @@ from scraping.models import ScrapeTask, TaskState, Worker
 from scraping.payloads import MatchState, Payload, Resource, Score, SideScore, Sport, Team, Teams
 from scraping.reading.reader import Reader, Target
 from scraping.readings import Reading, ReadMode
-from scraping.scheduler.hint import QUEUE
 from scraping.signals import breaker_opened, match_paused, silence_climbed
 from scraping.worker import scrape
 from scraping.worker.engine import Engine
+from victoryline.lib.hint_broker import QUEUE
 from victoryline.night import answers
 from victoryline.night.answers import Answer
 from victoryline.night.comparison import ROUND_SECONDS, Counts, only_outside

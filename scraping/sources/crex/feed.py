@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scraping import event_keys
 from scraping.errors import PayloadRejected, SchemaBreak
-from scraping.matches import event_keys
 from scraping.payloads import Event, LastEvent
 from scraping.sources import loose, schema
 from scraping.sources.base import Document

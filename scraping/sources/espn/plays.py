@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scraping import event_keys
 from scraping.errors import PayloadRejected
-from scraping.matches import event_keys
 from scraping.payloads import Event
 from scraping.sources import falls, loose
 from scraping.sources.balls import ball_kind

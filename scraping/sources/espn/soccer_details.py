@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from scraping.matches import event_keys
+from scraping import event_keys
 from scraping.payloads import Event
 from scraping.sources import loose
 from scraping.sources.espn.soccer_answers import Detail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from scraping.matches import event_keys
+from scraping import event_keys
 from scraping.payloads import Event, LastEvent
 from scraping.sources import falls, loose
 from scraping.sources.balls import ball_kind

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
-from scraping.matches import event_keys
+from scraping import event_keys
 from scraping.payloads import Event, Innings
 from scraping.sources import falls, loose
 from scraping.sources.balls import ball_kind

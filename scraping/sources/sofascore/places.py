@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scraping.matches import event_keys
+from scraping import event_keys
 from scraping.sources import loose
 
 Incident = Mapping[str, Any]

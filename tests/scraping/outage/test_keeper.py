@@ -18,7 +18,6 @@ from scraping.models import Match, MatchRef, ScrapeTask, TaskState
 from scraping.outage import OutageKeeper
 from scraping.outage import keeper as keeper_module
 from scraping.outage.spool import HeldMatch, Spool, SpoolLimits
-from scraping.sites import site_of
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import scrape
 from tests.factories import make_ref
@@ -278,4 +277,4 @@ class TestThreads:
 
 
 def _match(ref: MatchRef) -> HeldMatch:
-    return HeldMatch(ref.pk, ref.key, "cricket", site_of(ref.source), ref.source_event_id, ref.url, 0.5)
+    return HeldMatch(ref.pk, ref.key, "cricket", ref.source.site, ref.source_event_id, ref.url, 0.5)

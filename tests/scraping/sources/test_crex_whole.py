@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scraping.matches import event_keys
+from scraping import event_keys
 from scraping.payloads import Payload
 from stadium.cricket.script import Ball, Notice, OverCard, WicketCard
 from stadium.cricket.state import CricketState

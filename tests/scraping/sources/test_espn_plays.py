@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from scraping import event_keys
 from scraping.errors import PayloadRejected, SchemaBreak
-from scraping.matches import event_keys
 from scraping.payloads import Event
 from scraping.sources.base import Reading, ReadMode
 from tests.scraping.sources import builders as build

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scraping.matches import event_keys
+from scraping import event_keys
 from scraping.payloads import Phase, Status, Team, Teams
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo
 from scraping.sources.espn import EspnAdapter, EspnSoccerAdapter

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scraping.matches import event_keys
+from scraping import event_keys
 from scraping.payloads import Event
 from scraping.sources.base import Request
 from tests.scraping.sources import espncricinfo_pages as pages

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from scraping.matches import event_keys
+from scraping import event_keys
 from scraping.payloads import Status
 from scraping.sources.base import Reading, ReadMode, RefInfo
 from scraping.sources.espncricinfo import EspncricinfoAdapter

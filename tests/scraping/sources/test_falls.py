@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scraping.matches import event_keys
+from scraping import event_keys
 from scraping.payloads import Event
 from scraping.sources.espn.plays import events_of as espn_events
 from scraping.sources.espn.plays import page_of

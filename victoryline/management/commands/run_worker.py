@@ -20,6 +20,7 @@ from scraping.browser.options import BrowserOptions
 from scraping.configuration import policies, proxy_plan
 from scraping.outage.spool import SpoolLimits
 from scraping.reading.tokens import credentials_of
+from scraping.scheduler import hint
 from scraping.scheduler.loop import SchedulerLoop
 from scraping.worker.liveness import watch_thread
 from scraping.worker.process import WorkerOptions, WorkerProcess
@@ -117,7 +118,7 @@ def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: P
         credentials=credentials_of(config.source_credentials),
         token_degraded_seconds=config.token_degraded_seconds,
     )
-    return WorkerProcess(broker, options, watchdog)
+    return WorkerProcess(broker, options, watchdog, due_hints=hint.own_hints)
 
 
 def _start(loop: SchedulerLoop, config: Config, watchdog: Watchdog) -> threading.Thread:

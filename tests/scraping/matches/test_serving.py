@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
+from scraping import event_keys
 from scraping.documents import queries
-from scraping.matches import event_keys, events
+from scraping.matches import events
 from scraping.models import EventAction, MatchEvent, MatchRef
 from scraping.payloads import Event
 from tests.factories import NOW, make_ref, make_source

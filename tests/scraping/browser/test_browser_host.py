@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from scraping import sights, stages
+from scraping import readings
 from scraping.browser import capture
 from scraping.errors import Blocked, Drift, Gone, ReadTimeout, Transient
 from scraping.reading.reader import Reader, Target
-from scraping.readings import ReadMode, RefInfo
-from scraping.sights import Sight
+from scraping.readings import AttemptEvidence, ReadMode, RefInfo
 from scraping.sources import adapter_for
 from tests.scraping.hosted import Hosted, assert_true, find_program, impatient, site_at, target_of
 from tests.stadium_process import StadiumProcess
@@ -157,7 +156,7 @@ class TestWhatTheSourceAnswers:
 @pytest.mark.requirement("FS-10")
 def test_a_reading_tells_its_stages(reader: Reader, arena: StadiumProcess) -> None:
     target, seen = target_of(arena, "crex"), []
-    with stages.told_to(seen.append):
+    with readings.stages_reported_to(seen.append):
         reader.scorecard(target)
         assert seen == ["BROWSER_READY", "NAVIGATING", "INTERCEPTING"]
         seen.clear()
@@ -169,10 +168,10 @@ def test_a_reading_tells_its_stages(reader: Reader, arena: StadiumProcess) -> No
 class TestWhatWasSeen:
     """An error carries what it is about: the page, the answers, and a picture where a page that looks wrong is open."""
 
-    def seen(self, reader: Reader, target: Target, kind: type[Exception]) -> Sight:
+    def seen(self, reader: Reader, target: Target, kind: type[Exception]) -> AttemptEvidence:
         with pytest.raises(kind) as caught:
             reader.scorecard(target)
-        return sights.carried_by(caught.value)
+        return readings.evidence_of(caught.value)
 
     def test_a_challenge_is_photographed_at_once(self, reader: Reader, arena: StadiumProcess) -> None:
         arena.fault(site="crex", target="*", kind="challenge")

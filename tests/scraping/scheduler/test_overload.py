@@ -35,13 +35,14 @@ from scraping.scheduler import due, turns
 from scraping.scheduler.dispatch import dispatch_due
 from scraping.scheduler.due import open_due, open_due_tasks
 from scraping.scheduler.gaps import open_gap_tasks
-from scraping.scheduler.hint import QUEUE, hint_due_tasks
+from scraping.scheduler.hint import hint_due_tasks
 from scraping.scheduler.rescue import rescue_expired
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import run
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_source
 from tests.scraping.attempts import Clock, stopped_clock
 from tests.scraping.builders import LEASE_SECONDS, POLICIES, ScriptedReader, later, open_task, payload_of
+from victoryline.lib.hint_broker import QUEUE
 
 pytestmark = [pytest.mark.django_db]
 

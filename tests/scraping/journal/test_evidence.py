@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 
-from scraping import sights
+from scraping import readings
 from scraping.errors import (
     AuthExpired,
     Blocked,
@@ -23,8 +23,7 @@ from scraping.errors import (
 from scraping.journal import evidence
 from scraping.models import Evidence, MatchRef, ScrapeError, ScrapeTask, Stage, TaskState
 from scraping.payloads import Payload
-from scraping.readings import Document, Reading, ReadMode, RefInfo
-from scraping.sights import Sight
+from scraping.readings import AttemptEvidence, Document, Reading, ReadMode, RefInfo
 from scraping.worker.scrape import scrape
 from tests.factories import NOW, make_ref, make_unread_match
 from tests.scraping.attempts import Clock, attempt, fail_for_good, fails, stopped_clock
@@ -57,7 +56,7 @@ def ref() -> MatchRef:
 
 
 def saw(error: Exception, *documents: Document, screenshot: bytes = b"") -> Exception:
-    sights.give(error, Sight(documents or (PAGE, ANSWER), screenshot))
+    readings.attach_evidence(error, AttemptEvidence(documents or (PAGE, ANSWER), screenshot))
     return error
 
 
@@ -255,9 +254,9 @@ def test_a_path_that_leads_out_of_the_folder_is_not_read(media: Path) -> None:
 class TestSights:
     def test_the_first_who_saw_something_stood_closest(self) -> None:
         error = ScrapingError("x")
-        sights.give(error, Sight((ANSWER,)))
-        sights.give(error, Sight((PAGE,), PICTURE))
-        assert sights.carried_by(error) == Sight((ANSWER,), PICTURE)
+        readings.attach_evidence(error, AttemptEvidence((ANSWER,)))
+        readings.attach_evidence(error, AttemptEvidence((PAGE,), PICTURE))
+        assert readings.evidence_of(error) == AttemptEvidence((ANSWER,), PICTURE)
 
     def test_nothing_is_carried_by_an_error_that_saw_nothing(self) -> None:
-        assert not sights.carried_by(ValueError("x"))
+        assert not readings.evidence_of(ValueError("x"))

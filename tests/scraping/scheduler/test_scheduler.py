@@ -33,13 +33,14 @@ from scraping.scheduler.discovery import open_discovery_tasks
 from scraping.scheduler.dispatch import dispatch_due
 from scraping.scheduler.due import open_due_tasks, room_by_source
 from scraping.scheduler.gaps import open_gap_tasks
-from scraping.scheduler.hint import QUEUE, hint_due_tasks
+from scraping.scheduler.hint import hint_due_tasks
 from scraping.scheduler.loop import SchedulerLoop, Step, load_steps
 from scraping.scheduler.pauses import end_pauses
 from scraping.scheduler.rescue import rescue_expired
 from scraping.scheduler.restarts import replace_worn_scrapers
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_source
 from tests.scraping.builders import POLICIES, claimed, later, new_claim, open_task
+from victoryline.lib.hint_broker import QUEUE
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
 

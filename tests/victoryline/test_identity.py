@@ -23,7 +23,7 @@ from victoryline.lib import identity
 def dead() -> str:
     """The name of a process of this machine that has just ended."""
     made = subprocess.run(
-        [sys.executable, "-c", "from scraping import identity; print(identity.new_name())"],
+        [sys.executable, "-c", "from victoryline.lib import identity; print(identity.new_name())"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     return made.stdout.strip()

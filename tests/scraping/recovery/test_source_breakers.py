@@ -28,7 +28,7 @@ from scraping.recovery.outcomes import Outcomes
 from scraping.scheduler.discovery import open_discovery_tasks
 from scraping.scheduler.due import open_due_tasks
 from scraping.scheduler.gaps import open_gap_tasks
-from scraping.scheduler.hint import QUEUE, hint_due_tasks
+from scraping.scheduler.hint import hint_due_tasks
 from scraping.scheduler.rescue import rescue_expired
 from scraping.scheduler.source_breakers import judge_sources
 from scraping.worker import failures
@@ -37,6 +37,7 @@ from tests.factories import NOW, make_match, make_ref, make_source
 from tests.scraping import builders
 from tests.scraping.builders import ScriptedReader, claimed, engine_with, later, open_task, payload_of
 from victoryline import broker as brokers
+from victoryline.lib.hint_broker import QUEUE
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scraping import stages
+from scraping import readings
 from scraping.errors import SchemaBreak, Transient
 from scraping.models import ScrapeTask, Stage, TaskState
 from scraping.worker.scrape import scrape
@@ -42,4 +42,4 @@ def test_a_failed_one_says_how_far_it_came(error: Exception) -> None:
 
 
 def test_outside_of_an_attempt_nobody_hears_of_them() -> None:
-    stages.reached("NAVIGATING")
+    readings.report_stage("NAVIGATING")
