@@ -242,7 +242,7 @@ def _operate(request: HttpRequest, rows: list[Breaker], done: str, operation: Op
     for row in rows:
         try:
             operation(row)
-        except breakers.NotPossible as refusal:
+        except breakers.BreakerOperationRefused as refusal:
             refusals.append(str(refusal))
     number = len(rows) - len(refusals)
     tell(

@@ -1,8 +1,8 @@
-"""Browsers that nobody uses any more are ended, each with proof. Nobody else's processes are touched.
+"""Ends orphaned browsers of this machine, each with proof. No other process is touched.
 
-Guards against Chromium trees that pile up after kills. Proof is threefold: the tree carries our owner tag, the tag
-names this machine (a container's process numbers mean nothing outside of it), and its worker runs no more; or its
-worker lives, has told us a moment ago which browser it uses, and for a while already it is not this one.
+Guards against Chromium trees that pile up after kills. Proof: the tree carries our owner tag, the tag names this
+machine (process numbers of a container are valid only inside it), and the worker has ended; or the worker runs, its
+recent heartbeat names another browser, and this one is older than the grace period.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from victoryline.lib.processes import owned_temp_dirs, remove_tree
 
 logger = logging.getLogger(__name__)
 
-FRESH = timedelta(seconds=30)  # a heartbeat that is older proves nothing
-GRACE_SECONDS = 120.0  # a browser that is just being started, or closed, is nobody's orphan
+FRESH = timedelta(seconds=30)  # an older heartbeat proves nothing
+GRACE_SECONDS = 120.0  # a browser that is starting or closing is no orphan
 
 WORKER_GONE = "its worker is gone"
 LEFT_OVER = "its worker uses another browser"
@@ -34,7 +34,7 @@ class Orphan:
 
 
 def end_orphans(*, now: datetime, is_dry_run: bool = False) -> list[Orphan]:
-    """Find the browsers that nobody uses, and end them unless this is a dry run. Then the folders of the dead."""
+    """Ends orphaned browsers and removes temporary folders of ended workers. A dry run only reports them."""
     found = tagged_browsers()
     registered = _registered(now)
     orphans = [
@@ -48,13 +48,13 @@ def end_orphans(*, now: datetime, is_dry_run: bool = False) -> list[Orphan]:
 
 
 def _registered(now: datetime) -> dict[str, int | None]:
-    """The browser of each worker that has told us of it a moment ago."""
+    """Returns the browser process of each worker with a recent heartbeat."""
     rows = Worker.objects.filter(heartbeat_at__gt=now - FRESH, stopped_at__isnull=True)
     return dict(rows.values_list("worker_id", "browser_pid"))
 
 
 def _reason(browser: TaggedBrowser, registered: dict[str, int | None], *, now: float) -> str:
-    """Why nobody needs this browser; empty where that is not proven."""
+    """Returns why the browser is an orphan, or an empty text without proof."""
     if identity.is_gone(browser.owner, since=browser.created_at):
         return WORKER_GONE
     is_known = browser.owner in registered and identity.is_here(browser.owner)
@@ -90,12 +90,12 @@ def _end(browser: TaggedBrowser, reason: str, is_dry_run: bool) -> Orphan:
 
 
 def _remove_folders() -> None:
-    """The temporary folders of workers that were killed, with what their browsers had in them."""
+    """Removes the temporary folders of killed workers."""
     for folder, owner in owned_temp_dirs():
         if identity.is_gone(owner):
             remove_tree(folder)
             logger.warning(
-                "The temporary folder %s of worker %s, which is gone, was removed",
+                "Temporary folder %s of ended worker %s removed",
                 folder.name,
                 owner,
                 extra={"action": "leftover_folder_removed"},

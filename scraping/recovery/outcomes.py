@@ -1,7 +1,7 @@
-"""What became of a worker's calls, by source: counted in memory, written with every heartbeat.
+"""Counts the outcomes of a worker's calls per source in memory and writes them with every heartbeat.
 
-Guards against a statement more in every poll: the breaker of a whole source looks at ten minutes, so a few seconds of
-delay cost it nothing, and what a killed worker had not written yet is too little to matter.
+Saves one statement in every poll. The source breaker evaluates ten minutes, so a delay of seconds does not matter, nor
+do the few calls that a killed worker had not written yet.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Outcomes:
             self._retries[key] += is_retry
 
     def flush(self, *, now: datetime) -> int:
-        """Write what was counted; how many calls. What cannot be written now is written with the next heartbeat."""
+        """Writes the counts and returns the number of calls. On an error they are kept for the next heartbeat."""
         with self._lock:
             calls, bad, retries = self._calls, self._bad, self._retries
             self._calls, self._bad, self._retries = Counter(), Counter(), Counter()
@@ -67,13 +67,13 @@ def _add(key: Key, *, calls: int, bad: int, retries: int) -> None:
     more = {"calls": F("calls") + calls, "bad": F("bad") + bad, "retries": F("retries") + retries}
     if bucket.update(**more):
         return
-    # Another worker may write it at the same moment: whoever comes second finds it there, and both add.
+    # Two workers may create the same bucket at once: the second one finds it, and both add to it.
     OutcomeBucket.objects.bulk_create([OutcomeBucket(source_id=source_id, starts_at=starts_at)], ignore_conflicts=True)
     bucket.update(**more)
 
 
 def windows(source_ids: Iterable[int], *, since: datetime) -> dict[int, Window]:
-    """By source: its calls since then."""
+    """Returns the calls per source since a time."""
     buckets = OutcomeBucket.objects.filter(source_id__in=list(source_ids), starts_at__gte=since).order_by()
     sums = buckets.values_list("source_id").annotate(Sum("calls"), Sum("bad"), Sum("retries"))
     return {source_id: Window(calls, bad, retries) for source_id, calls, bad, retries in sums}

@@ -1,7 +1,7 @@
-"""What workers are asked to do to themselves: a fresh session, a fresh browser. Sole writer of orders.
+"""Commands to workers: change a session, replace the browser. The only writer of WorkerOrder rows.
 
-An order is a row, so that it outlives whoever gave it; the worker's heartbeat takes it (see heartbeat). One that nobody
-took in time, for its worker is gone, is closed by the scheduler. Its end is announced once, whoever saw it first.
+A command is a row, so that it survives the process that issued it; the worker's heartbeat takes it. The scheduler
+closes commands that were not taken in time because their worker is gone. The end of a command is signalled once.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from scraping.signals import order_done
 UNTAKEN_AFTER = timedelta(seconds=60)
 
 
-def give(
+def issue(
     kind: OrderKind, *, worker_id: str, reason: str, actor: str, now: datetime, source_key: str = ""
 ) -> WorkerOrder | None:
-    """None where the same is asked of the worker already, and not done yet."""
+    """Creates a command. Returns None if the worker has the same command open already."""
     try:
         with transaction.atomic():
             return WorkerOrder.objects.create(
@@ -41,24 +41,24 @@ def workers_at_work(now: datetime) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Asked:
-    workers: list[str]  # whose browsers are replaced
-    orders: list[int]  # given for it; a worker that was asked already gets none
+class RecycleRequest:
+    workers: list[str]  # their browsers are replaced
+    orders: list[int]  # the new commands; a worker that has one open already gets none
 
 
-def recycle(worker_id: str, *, reason: str, actor: str, now: datetime) -> Asked:
-    """Ask the workers that are at work, or one of them, for a fresh browser. Visits under way are finished first."""
+def recycle(worker_id: str, *, reason: str, actor: str, now: datetime) -> RecycleRequest:
+    """Commands all running workers, or one of them, to replace the browser. Running visits finish first."""
     at_work = [name for name in workers_at_work(now) if worker_id in ("", name)]
     given = [
         order.pk
         for name in at_work
-        if (order := give(OrderKind.RECYCLE_BROWSER, worker_id=name, reason=reason, actor=actor, now=now))
+        if (order := issue(OrderKind.RECYCLE_BROWSER, worker_id=name, reason=reason, actor=actor, now=now))
     ]
-    return Asked(at_work, given)
+    return RecycleRequest(at_work, given)
 
 
 def take(worker_id: str, *, now: datetime) -> list[WorkerOrder]:
-    """Those that this worker has not begun yet; each is given out once."""
+    """Returns the commands that this worker has not taken yet. Each is returned once."""
     waiting = WorkerOrder.objects.filter(worker_id=worker_id, taken_at__isnull=True, done_at__isnull=True)
     taken = []
     for order in waiting.order_by("pk"):
@@ -75,7 +75,7 @@ def done(order_ids: Iterable[int], *, outcome: str, now: datetime) -> int:
 
 
 def finish(order: WorkerOrder, *, outcome: str, now: datetime, has_failed: bool = False) -> bool:
-    """`has_failed`: what was asked for did not come about. False where its end is known already."""
+    """Closes a command and signals its end. Returns False if it was closed before."""
     if not done([order.pk], outcome=outcome, now=now):
         return False
     order_done.send_robust(
@@ -94,6 +94,6 @@ def finish(order: WorkerOrder, *, outcome: str, now: datetime, has_failed: bool 
 
 
 def close_untaken(now: datetime) -> int:
-    """Scheduler step. An order whose worker is gone must not keep the next one from being given."""
+    """Scheduler step: closes overdue commands, so that a dead worker's command does not block the next one."""
     late = WorkerOrder.objects.filter(done_at__isnull=True, asked_at__lt=now - UNTAKEN_AFTER)
-    return sum(finish(order, outcome="nobody did it in time", now=now, has_failed=True) for order in late)
+    return sum(finish(order, outcome="not taken in time", now=now, has_failed=True) for order in late)

@@ -17,7 +17,7 @@ from scraping.recovery import breakers
 def judge_sources(now: datetime) -> int:
     """The step: rows for new sources, and every source judged by what its calls came to."""
     made = breakers.ensure_rows(now=now)
-    return made + breakers.judge(policies=policies.current(), now=now)
+    return made + breakers.evaluate_sources(policies=policies.current(), now=now)
 
 
 def task_limits(now: datetime) -> dict[int, int]:

@@ -118,7 +118,7 @@ def _tell_breakers(
         return breakers.record_failure(
             claim.task_id, claim.source_id, ref, why=failure.message, policies=engine.policies, now=now
         )
-    breakers.give_back(claim.task_id, claim.source_id, ref, now=now)
+    breakers.release_permits(claim.task_id, claim.source_id, ref, now=now)
     return None
 
 
@@ -158,7 +158,7 @@ def _is_source_lost(claim: Claim, error: Exception, ref: MatchRef, engine: Engin
     why = error_log.storable(str(error))
     of_source: Breaker | None = getattr(ref.source, "breaker", None)
     was_closed = of_source is None or of_source.state == BreakerState.CLOSED
-    view = breakers.record_nonsense(claim.task_id, ref, why=why, policies=engine.policies, now=now)
+    view = breakers.record_invalid_reading(claim.task_id, ref, why=why, policies=engine.policies, now=now)
     if view.state != OPEN or not is_lost(view, drift):
         return False
     if was_closed:

@@ -160,7 +160,7 @@ def write(readings: Sequence[Again], *, now: datetime) -> None:
     crash_point("ingest.ref")
     _expect(len(readings), _update_scrapers(readings, now))
     crash_point("ingest.scraper")
-    _expect(len(readings), breakers.count_calm(ref_ids))
+    _expect(len(readings), breakers.count_success_of_closed(ref_ids))
     transaction.on_commit(lambda: _announce(readings))
 
 

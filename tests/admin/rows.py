@@ -84,7 +84,7 @@ def make_everything() -> None:
     _make_disagreement(match, now)
     _make_people(match, now)
     make_worker()
-    worker_commands.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason=EVIL, actor=EVIL, now=now)
+    worker_commands.issue(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason=EVIL, actor=EVIL, now=now)
     Lease.objects.create(name="scheduler", holder="engine", expires_at=now)
     log_health(now)
     raise_alert("k", Severity.CRITICAL, EVIL, {"text": EVIL}, now)

@@ -113,7 +113,7 @@ class TestCommand:
             "--by", "anna", "trip", "crex", "--minutes", "5", "--reason", "they asked us to"
         )
         assert "they asked us to (by anna)" in command("list")
-        assert "half open: probes asked for by anna" in command("--by", "anna", "probe", "crex_source")
+        assert "half open: probes requested by anna" in command("--by", "anna", "probe", "crex_source")
         assert "forced closed until" in command("close", "crex", "--minutes", "5", "--reason", "x")
         assert "closed: reset by" in command("reset", "crex")
         actions = [action for _, action, _ in audited()]
@@ -122,10 +122,10 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("words", "why"),
         [
-            (("trip", "nobody", "--minutes", "5", "--reason", "x"), "no breaker, source or match called nobody"),
-            (("trip", "crex", "--minutes", "0", "--reason", "x"), "it must end"),
-            (("trip", "crex", "--minutes", "5", "--reason", " "), "a reason is needed"),
-            (("probe", "crex"), "is closed: every request goes through"),
+            (("trip", "unknown", "--minutes", "5", "--reason", "x"), "no breaker, source or match named unknown"),
+            (("trip", "crex", "--minutes", "0", "--reason", "x"), "an override must end"),
+            (("trip", "crex", "--minutes", "5", "--reason", " "), "a reason is required"),
+            (("probe", "crex"), "is closed: every request passes"),
         ],
     )
     def test_says_why_it_refuses_and_changes_nothing(self, breaker: Breaker, words: tuple[str, ...], why: str) -> None:

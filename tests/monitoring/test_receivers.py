@@ -119,14 +119,16 @@ class TestOrders:
         assert (entry.duration_seconds, entry.before["grade"]) == (3.5, "HEALTHY")
 
     def test_one_that_nobody_carried_out_has_failed_and_is_told_once(self) -> None:
-        order = worker_commands.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="it hangs", actor="Ann", now=NOW)
+        order = worker_commands.issue(
+            OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="it hangs", actor="Ann", now=NOW
+        )
         assert order is not None
         late = NOW + timedelta(seconds=61)
         assert [worker_commands.close_untaken(late), worker_commands.close_untaken(late)] == [1, 0]
         assert not worker_commands.finish(order, outcome="browser 2 took its place", now=late), "its end is known"
         entry = AuditEntry.objects.get()
         assert (entry.action_type, entry.actor, entry.outcome) == ("browser_recycle", "Ann", "failed")
-        assert entry.metadata["came_of_it"] == "nobody did it in time"
+        assert entry.metadata["came_of_it"] == "not taken in time"
         assert audit.last_recovery_at(since=NOW) is None, "nothing was done that could have helped"
 
     def test_of_what_a_person_finds_important(self) -> None:

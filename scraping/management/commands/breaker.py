@@ -40,7 +40,7 @@ class Command(BaseCommand):
             return
         try:
             row = self._operate(verb, name_of(by), options)
-        except breakers.NotPossible as refusal:
+        except breakers.BreakerOperationRefused as refusal:
             raise CommandError(f"Nothing was changed: {refusal}") from refusal
         row.refresh_from_db()
         self.stdout.write(_line(row))

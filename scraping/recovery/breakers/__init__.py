@@ -1,37 +1,44 @@
-"""Breaker rows: sole writer. What the numbers mean is in resilience/breaker.py; here they meet the database.
+"""The only writer of breaker rows. `policies/breaker.py` has the state machine; this package applies it to the rows.
 
-Guards against hammering a source that is failing, across all processes: every change is compare-and-swap on `version`,
-so that two workers that fail at the same moment both count, and two that want the last permit do not both get it.
+Guards against hammering a failing source from many processes. Every change is a compare-and-swap on `version`: failures
+of two workers at the same moment both count, and the last probe permit is given to one task only.
 """
 
-from scraping.recovery.breakers.operating import NotPossible, find, force_closed, force_open, probe_now, reset
-from scraping.recovery.breakers.passing import (
-    count_calm,
-    give_back,
+from scraping.recovery.breakers.calls import (
+    count_success_of_closed,
     guard,
     record_failure,
-    record_nonsense,
+    record_invalid_reading,
     record_success,
+    release_permits,
+)
+from scraping.recovery.breakers.overrides import (
+    BreakerOperationRefused,
+    find,
+    force_closed,
+    force_open,
+    probe_now,
+    reset,
 )
 from scraping.recovery.breakers.rows import view_of
-from scraping.recovery.breakers.sources import add_totals, ensure_rows, judge, probe_limits
+from scraping.recovery.breakers.source_breakers import add_totals, ensure_rows, evaluate_sources, probe_limits
 
 __all__ = [
-    "NotPossible",
+    "BreakerOperationRefused",
     "add_totals",
-    "count_calm",
+    "count_success_of_closed",
     "ensure_rows",
+    "evaluate_sources",
     "find",
     "force_closed",
     "force_open",
-    "give_back",
     "guard",
-    "judge",
     "probe_limits",
     "probe_now",
     "record_failure",
-    "record_nonsense",
+    "record_invalid_reading",
     "record_success",
+    "release_permits",
     "reset",
     "view_of",
 ]

@@ -1,4 +1,4 @@
-"""One breaker's row: read as a view, changed by compare-and-swap, and every change of its state told."""
+"""One breaker row: read as a view, changed by compare-and-swap; every state change is logged and signalled."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Change = Callable[[BreakerView], BreakerView]
 
 @dataclass(frozen=True, kw_only=True)
 class Operator:
-    """Who decided, and why; nobody when the breaker did it by itself."""
+    """The operator who overrides the breaker, with the reason; empty for automatic changes."""
 
     name: str = ""
     reason: str = ""
 
 
-BY_ITSELF = Operator()
+AUTOMATIC = Operator()
 
 
 def view_of(row: Breaker) -> BreakerView:
@@ -73,20 +73,20 @@ def swap(
     *,
     now: datetime,
     counted: Mapping[str, Any] | None = None,
-    operator: Operator = BY_ITSELF,
+    operator: Operator = AUTOMATIC,
 ) -> BreakerView:
-    """Change the row as it is now, with what is to be counted on the way. `row` shows the result afterwards."""
+    """Applies a change to the current row, together with counter increments, and updates `row` in place."""
     for _ in range(SWAP_TRIES):
         seen = fetch(row.pk)
         before = view_of(seen)
         after = change(before)
         if after == before and not counted:
-            _show(row, after)
+            _copy_to(row, after)
             return after
         columns = {**_columns(before, after, now, operator), **(counted or {})}
         if Breaker.objects.filter(pk=seen.pk, version=seen.version).update(**columns, version=F("version") + 1):
-            _show(row, after)
-            _tell(seen, before, after, operator)
+            _copy_to(row, after)
+            _announce(seen, before, after, operator)
             return after
     raise RuntimeError(f"breaker {row.name} changed {SWAP_TRIES} times while it was being updated")
 
@@ -117,12 +117,12 @@ def _plain(view: BreakerView) -> dict[str, Any]:
     }
 
 
-def _show(row: Breaker, view: BreakerView) -> None:
+def _copy_to(row: Breaker, view: BreakerView) -> None:
     for name, value in _plain(view).items():
         setattr(row, name, value)
 
 
-def _tell(row: Breaker, before: BreakerView, after: BreakerView, operator: Operator) -> None:
+def _announce(row: Breaker, before: BreakerView, after: BreakerView, operator: Operator) -> None:
     if after.state == before.state:
         return
     match_id = MatchRef.objects.values_list("match_id", flat=True).get(pk=row.ref_id) if row.ref_id else None
@@ -137,7 +137,7 @@ def _tell(row: Breaker, before: BreakerView, after: BreakerView, operator: Opera
         extra={"action": EVENTS[after.state], "breaker": row.name, "match_id": match_id},
     )
     if after.state == CLOSED:
-        policies.reload()  # whatever was wrong is over: go on with the configuration as it is now
+        policies.reload()  # after a recovery the configuration is read again (US2.2)
     SIGNALS[after.state].send_robust(
         sender=Breaker,
         name=row.name,

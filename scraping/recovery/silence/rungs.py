@@ -103,7 +103,7 @@ def _order(
     kind: OrderKind, worker_id: str, source_key: str, now: datetime, *, of: Match | None = None
 ) -> WorkerOrder | None:
     reason = f"{of} is silent" if of else f"a match at {source_key} is silent"
-    return worker_commands.give(kind, worker_id=worker_id, source_key=source_key, reason=reason, actor=ACTOR, now=now)
+    return worker_commands.issue(kind, worker_id=worker_id, source_key=source_key, reason=reason, actor=ACTOR, now=now)
 
 
 def _call_others(match: Match, now: datetime) -> Done:

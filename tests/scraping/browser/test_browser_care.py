@@ -478,7 +478,7 @@ class TestOrders:
     def obey(hosted: Hosted, kind: OrderKind, until: str, source_key: str = "") -> WorkerOrder:
         ear = Orders(hosted.sessions, worker_id="w1", on_loop=hosted.loop.call_soon_threadsafe)
         asked = {"worker_id": "w1", "reason": "a match is silent", "actor": "ada", "now": timezone.now()}
-        worker_commands.give(kind, source_key=source_key, **asked)
+        worker_commands.issue(kind, source_key=source_key, **asked)
 
         def is_done() -> bool:
             ear.look(now=timezone.now())

@@ -154,7 +154,7 @@ class BreakerMachine(RuleBasedStateMachine):
         task_id = data.draw(st.sampled_from(sorted(self.under_way)))
         del self.under_way[task_id]
         self.permits.pop(task_id, None)
-        breakers.give_back(task_id, self.source.pk, None if self.is_of_source else self.ref, now=self.now)
+        breakers.release_permits(task_id, self.source.pk, None if self.is_of_source else self.ref, now=self.now)
 
     @rule(data=st.data())
     @precondition(lambda self: self.under_way)
@@ -170,7 +170,7 @@ class BreakerMachine(RuleBasedStateMachine):
 
     @rule()
     def the_step_runs(self) -> None:
-        breakers.judge(policies=self.policies, now=self.now)
+        breakers.evaluate_sources(policies=self.policies, now=self.now)
 
     @rule(does=st.sampled_from(("open", "closed", "reset", "probe")), minutes=st.sampled_from((0.5, 10.0, 60.0)))
     def the_operator_decides(self, does: str, minutes: float) -> None:
@@ -268,7 +268,7 @@ class SourceBreakerMachine(BreakerMachine):
 def nobody_listens() -> Iterator[None]:
     """What monitoring makes of the signals is not the question here, and would be most of the work."""
     silent = {state: Signal() for state in rows.SIGNALS}
-    with patch.dict(rows.SIGNALS, silent), patch("scraping.recovery.breakers.operating.breaker_operated", Signal()):
+    with patch.dict(rows.SIGNALS, silent), patch("scraping.recovery.breakers.overrides.breaker_operated", Signal()):
         yield
 
 

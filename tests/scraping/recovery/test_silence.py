@@ -291,7 +291,9 @@ class TestTheWayBack:
 class TestOrders:
     def test_one_open_order_of_a_kind(self) -> None:
         def give() -> WorkerOrder | None:
-            return worker_commands.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="asked", actor="ada", now=NOW)
+            return worker_commands.issue(
+                OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="asked", actor="ada", now=NOW
+            )
 
         first = give()
         assert first is not None
@@ -302,7 +304,7 @@ class TestOrders:
         assert give() is not None
 
     def test_an_order_whose_worker_is_gone_is_closed(self) -> None:
-        worker_commands.give(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="asked", actor="ada", now=NOW)
+        worker_commands.issue(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="asked", actor="ada", now=NOW)
         assert watch_silence(later(59)) == 0
         assert watch_silence(later(61)) == 1
-        assert WorkerOrder.objects.get().outcome == "nobody did it in time"
+        assert WorkerOrder.objects.get().outcome == "not taken in time"

@@ -571,7 +571,7 @@ class TestAtTheSameMoment:
     def test_two_steps_open_it_once(self, source: Source) -> None:
         judge_sources(NOW)
         write(source, calls=50, bad=50, at=later(20))
-        with together(4, lambda _: breakers.judge(policies=POLICIES, now=later(21))) as answers:
+        with together(4, lambda _: breakers.evaluate_sources(policies=POLICIES, now=later(21))) as answers:
             assert not [answer for answer in answers if isinstance(answer, Exception)]
         assert (row().state, row().total_opens) == ("OPEN", 1)
 

@@ -1,4 +1,4 @@
-"""What an operator may do to a breaker: open it, keep it closed, both until a time; leave it to itself; try it now."""
+"""Operator overrides of a breaker: force it open or closed until a time, reset it, or probe it now."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from scraping.signals import breaker_operated
 LONGEST_MINUTES = 1440
 
 
-class NotPossible(Exception):  # noqa: N818 - reads as what it says at every `except`
-    """The breaker is in a state that this cannot be done in; the message is for people."""
+class BreakerOperationRefused(Exception):  # noqa: N818 - a refusal, with a message for the operator
+    """The override cannot be applied to this breaker; the message is shown to the operator."""
 
 
 def find(name: str, *, now: datetime) -> Breaker:
-    """By its own name, or by the key of a source or of a match at a source."""
+    """Returns the breaker by its own name, by a source's key or by a match's key at a source."""
     known = Breaker.objects.filter(name=name).first()
     if known is not None:
         return known
@@ -30,64 +30,66 @@ def find(name: str, *, now: datetime) -> Breaker:
     ref = MatchRef.objects.select_related("source").filter(source__key=key, source_event_id=event_id).first()
     if ref is not None:
         return row_of_ref(ref)
-    raise NotPossible(f"there is no breaker, source or match called {name}; `breaker list` shows what there is")
+    raise BreakerOperationRefused(
+        f"there is no breaker, source or match named {name}; `breaker list` shows all of them"
+    )
 
 
 def force_open(row: Breaker, *, minutes: float, reason: str, actor: str, now: datetime) -> BreakerView:
-    """Make no request until then; after that probes decide."""
-    until, why = _decided(minutes, reason, actor, now)
+    """Blocks every request until the end of the override; afterwards probes decide."""
+    until, why = _checked_override(minutes, reason, actor, now)
     operator = Operator(name=actor, reason=reason)
     view = swap(row, lambda _: machine.forced_open(until, why), now=now, operator=operator)
-    return _told(row, view, "breaker_force_open", operator, until)
+    return _announced(row, view, "breaker_force_open", operator, until)
 
 
 def force_closed(row: Breaker, *, minutes: float, reason: str, actor: str, now: datetime) -> BreakerView:
-    """Let every request through until then, whatever fails; after that it is judged afresh."""
-    until, why = _decided(minutes, reason, actor, now)
+    """Lets every request through until the end of the override; afterwards counting starts from zero."""
+    until, why = _checked_override(minutes, reason, actor, now)
     operator = Operator(name=actor, reason=reason)
     view = swap(row, lambda _: machine.forced_closed(until, why), now=now, operator=operator)
-    _let_go(row, now)
-    return _told(row, view, "breaker_force_closed", operator, until)
+    _poll_now(row, now)
+    return _announced(row, view, "breaker_force_closed", operator, until)
 
 
-def reset(row: Breaker, *, actor: str, now: datetime, reason: str = "asked for by a person") -> BreakerView:
-    """Closed, its failures forgotten, and left to itself."""
+def reset(row: Breaker, *, actor: str, now: datetime, reason: str = "requested by an operator") -> BreakerView:
+    """Closes the breaker, clears its failure count and ends any override."""
     operator = Operator(name=actor, reason=reason)
     view = swap(row, lambda _: machine.closed(f"reset by {actor}"), now=now, operator=operator)
-    _let_go(row, now)
-    return _told(row, view, "breaker_reset", operator)
+    _poll_now(row, now)
+    return _announced(row, view, "breaker_reset", operator)
 
 
-def probe_now(row: Breaker, *, actor: str, now: datetime, reason: str = "asked for by a person") -> BreakerView:
-    """Do not wait any longer: let the probes through."""
+def probe_now(row: Breaker, *, actor: str, now: datetime, reason: str = "requested by an operator") -> BreakerView:
+    """Half-opens an open breaker at once, so that its probes run now."""
     operator = Operator(name=actor, reason=reason)
 
     def change(view: BreakerView) -> BreakerView:
         if view.state == machine.CLOSED:
-            raise NotPossible(f"{row.name} is closed: every request goes through, so there is nothing to probe")
-        return view if view.state == machine.HALF_OPEN else machine.half_opened(f"probes asked for by {actor}")
+            raise BreakerOperationRefused(f"{row.name} is closed: every request passes, so there is nothing to probe")
+        return view if view.state == machine.HALF_OPEN else machine.half_opened(f"probes requested by {actor}")
 
     view = swap(row, change, now=now, operator=operator)
-    _let_go(row, now)
-    return _told(row, view, "breaker_probe", operator)
+    _poll_now(row, now)
+    return _announced(row, view, "breaker_probe", operator)
 
 
-def _decided(minutes: float, reason: str, actor: str, now: datetime) -> tuple[datetime, str]:
+def _checked_override(minutes: float, reason: str, actor: str, now: datetime) -> tuple[datetime, str]:
     if not reason.strip():
-        raise NotPossible("a reason is needed: whoever looks next must know why it does not act by itself")
+        raise BreakerOperationRefused("a reason is required: it is shown to the next operator")
     if not 0 < minutes <= LONGEST_MINUTES:
-        raise NotPossible(f"it must end: 1 to {LONGEST_MINUTES} minutes, not {minutes:g}")
+        raise BreakerOperationRefused(f"an override must end: give 1 to {LONGEST_MINUTES} minutes, not {minutes:g}")
     return now + timedelta(minutes=minutes), f"{reason.strip()} (by {actor})"
 
 
-def _let_go(row: Breaker, now: datetime) -> None:
-    """The match's next poll was put off until the breaker would be over."""
+def _poll_now(row: Breaker, now: datetime) -> None:
+    """Polls the match at once; its next poll was postponed to the end of the open state."""
     if row.ref_id is not None:
         MatchRef.objects.filter(pk=row.ref_id, next_poll_at__gt=now).update(next_poll_at=now)
         journal.hasten(row.ref_id, now=now)
 
 
-def _told(
+def _announced(
     row: Breaker, view: BreakerView, action: str, operator: Operator, until: datetime | None = None
 ) -> BreakerView:
     breaker_operated.send_robust(

@@ -1,4 +1,4 @@
-"""A task at the breakers of its source and of its match: it passes or is put off, and its outcome counts."""
+"""A task's call through the breakers of its source and its match: admission before it, counting after it."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from scraping.recovery.breakers.rows import row_of_ref, row_of_source, swap, vie
 
 
 def guard(task_id: int, source: Source, ref: MatchRef | None = None, *, policies: Policies, now: datetime) -> None:
-    """BreakerOpen, and one rejection counted, while the source or the match is to be left alone.
+    """Raises BreakerOpen, and counts a rejection, while the breaker of the source or of the match is open.
 
-    Asks the database only where a breaker is not closed; so it needs rows that were read with their breakers. The
-    scheduler opens and hints no task of an open breaker; one that comes here was on its way when it opened.
+    Queries only breakers that are not closed, so the rows must be loaded with their breakers. The scheduler sends no
+    hint for a task behind an open breaker; a refused task was already on its way when the breaker opened.
     """
     of_source: Breaker | None = getattr(source, "breaker", None)
     of_ref: Breaker | None = getattr(ref, "breaker", None)
     if of_source is not None:
-        _pass(of_source, task_id, policies, now)
+        _admit(of_source, task_id, policies, now)
     try:
         if of_ref is not None:
-            _pass(of_ref, task_id, policies, now)
+            _admit(of_ref, task_id, policies, now)
     except BreakerOpen:
         if of_source is not None and str(task_id) in of_source.probes:
-            _take_back(of_source, task_id, now)
+            _release_permit(of_source, task_id, now)
         raise
 
 
-def _pass(row: Breaker, task_id: int, policies: Policies, now: datetime) -> None:
+def _admit(row: Breaker, task_id: int, policies: Policies, now: datetime) -> None:
     if row.state == BreakerState.CLOSED:
         return
     refused_until: datetime | None = None
 
     def change(view: BreakerView) -> BreakerView:
         nonlocal refused_until
-        policy = policies.breaker if row.source_id is None else _patience(view, policies)
+        policy = policies.breaker if row.source_id is None else _source_policy(view, policies)
         admission = machine.admit(view, str(task_id), policy, now)
         refused_until = admission.refused_until
         return admission.view
@@ -54,24 +54,24 @@ def _pass(row: Breaker, task_id: int, policies: Policies, now: datetime) -> None
     if refused_until is None:
         return
     Breaker.objects.filter(pk=row.pk).update(total_rejections=F("total_rejections") + 1)
-    if row.source_id is not None:  # the scheduler holds the task back; when an operator lets it go, it goes at once
-        refused_until = min(refused_until, _soon(now))
-    why = "is open" if view.state == BreakerState.OPEN else "has no probe left to give"
+    if row.source_id is not None:  # the scheduler holds the task back itself, and an operator's reset must act at once
+        refused_until = min(refused_until, _retry_soon(now))
+    why = "is open" if view.state == BreakerState.OPEN else "has no free probe permit"
     raise BreakerOpen(f"the breaker {row.name} {why}", until=refused_until)
 
 
-def _patience(view: BreakerView, policies: Policies) -> BreakerPolicy:
+def _source_policy(view: BreakerView, policies: Policies) -> BreakerPolicy:
     return source_breaker.patience(view, policies.source_breaker, policies.drift)
 
 
-def _soon(now: datetime) -> datetime:
+def _retry_soon(now: datetime) -> datetime:
     return now + timedelta(seconds=machine.ASK_AGAIN_SECONDS)
 
 
 def record_success(
     task_id: int, source: Source, ref: MatchRef | None = None, *, policies: Policies, now: datetime
 ) -> None:
-    """Count a good call. The common case (closed, no failures) is a single UPDATE, and none for the source."""
+    """Counts a successful call. The common case (closed, no failures) is one UPDATE, and none for the source."""
     if ref is not None:
         _count_good_of_ref(task_id, ref, policies.breaker, now)
     of_source: Breaker | None = getattr(source, "breaker", None)
@@ -81,24 +81,24 @@ def record_success(
         probed = partial(_probed, task=str(task_id), policies=policies, is_match=ref is not None, now=now)
         swap(of_source, keeping_count(probed), now=now)
     elif of_source.failure_count and of_source.state == BreakerState.CLOSED and ref is not None:
-        # After the commit: nobody waits for a row that everybody shares while this one holds a match's.
-        transaction.on_commit(partial(_makes_sense_again, of_source.pk), robust=True)
+        # After the commit: no transaction that holds a match's row may wait for the source's row, which all share.
+        transaction.on_commit(partial(_reset_invalid_count, of_source.pk), robust=True)
 
 
 def _probed(view: BreakerView, *, task: str, policies: Policies, is_match: bool, now: datetime) -> BreakerView:
-    """A list that can be read says nothing about the pages of matches, which are what has changed."""
+    """A readable list proves nothing about match pages, and a drifting source opened because of those."""
     if source_breaker.is_lost(view, policies.drift) and not is_match:
         return machine.give_back(view, task)
-    return machine.after_success(view, task, _patience(view, policies), now)
+    return machine.after_success(view, task, _source_policy(view, policies), now)
 
 
-def _makes_sense_again(pk: int) -> None:
-    nonsense = Breaker.objects.filter(pk=pk, state=BreakerState.CLOSED, failure_count__gt=0)
-    nonsense.update(failure_count=0, version=F("version") + 1)
+def _reset_invalid_count(pk: int) -> None:
+    rows = Breaker.objects.filter(pk=pk, state=BreakerState.CLOSED, failure_count__gt=0)
+    rows.update(failure_count=0, version=F("version") + 1)
 
 
-def count_calm(ref_ids: Sequence[int]) -> int:
-    """Count a good call at the breakers of these refs that are closed without a failure; how many those were."""
+def count_success_of_closed(ref_ids: Sequence[int]) -> int:
+    """Counts a success at those refs' breakers that are closed without a failure. Returns how many there were."""
     places = ", ".join(["%s"] * len(ref_ids))
     with connection.cursor() as cursor:
         cursor.execute(
@@ -110,7 +110,7 @@ def count_calm(ref_ids: Sequence[int]) -> int:
 
 
 def _count_good_of_ref(task_id: int, ref: MatchRef, policy: BreakerPolicy, now: datetime) -> None:
-    if not count_calm([ref.pk]):
+    if not count_success_of_closed([ref.pk]):
         good = {"total_calls": F("total_calls") + 1, "total_successes": F("total_successes") + 1}
         change = partial(_succeeded, task=str(task_id), policy=policy, now=now)
         swap(row_of_ref(ref), change, now=now, counted=good)
@@ -123,7 +123,7 @@ def _succeeded(view: BreakerView, *, task: str, policy: BreakerPolicy, now: date
 def record_failure(
     task_id: int, source_id: int, ref: MatchRef | None, *, why: str, policies: Policies, now: datetime
 ) -> BreakerView | None:
-    """Count a failure that was the source's fault; the view of the ref's breaker tells whether that has opened it."""
+    """Counts a failure caused by the source. Returns the ref's breaker, which may be open now."""
     task, view = str(task_id), None
     if ref is not None:
         bad = {
@@ -134,13 +134,13 @@ def record_failure(
         change = partial(_failed, task=task, policy=policies.breaker, now=now, why=why)
         view = swap(row_of_ref(ref), change, now=now, counted=bad)
     for row in Breaker.objects.filter(source_id=source_id, state=BreakerState.HALF_OPEN):
-        failed = partial(_failed, task=task, policy=_patience(view_of(row), policies), now=now, why=why)
+        failed = partial(_failed, task=task, policy=_source_policy(view_of(row), policies), now=now, why=why)
         swap(row, keeping_count(failed), now=now)
     return view
 
 
-def record_nonsense(task_id: int, ref: MatchRef, *, why: str, policies: Policies, now: datetime) -> BreakerView:
-    """Count a reading of a match that made no sense against its source; the view of the source's breaker."""
+def record_invalid_reading(task_id: int, ref: MatchRef, *, why: str, policies: Policies, now: datetime) -> BreakerView:
+    """Counts an invalid reading (drift) against the source. Returns the source's breaker."""
 
     def change(view: BreakerView) -> BreakerView:
         return source_breaker.after_nonsense(
@@ -154,12 +154,12 @@ def _failed(view: BreakerView, *, task: str, policy: BreakerPolicy, now: datetim
     return machine.after_failure(view, task, policy, now, why)
 
 
-def give_back(task_id: int, source_id: int, ref: MatchRef | None, *, now: datetime) -> None:
-    """The attempt ended without saying anything about the source: its permits, if any, are free again."""
+def release_permits(task_id: int, source_id: int, ref: MatchRef | None, *, now: datetime) -> None:
+    """Frees the probe permits of an attempt that proved nothing about the source."""
     own = Q(source_id=source_id) | (Q(ref=ref) if ref is not None else Q())
     for row in Breaker.objects.filter(own, state=BreakerState.HALF_OPEN):
-        _take_back(row, task_id, now)
+        _release_permit(row, task_id, now)
 
 
-def _take_back(row: Breaker, task_id: int, now: datetime) -> None:
+def _release_permit(row: Breaker, task_id: int, now: datetime) -> None:
     swap(row, partial(machine.give_back, task=str(task_id)), now=now)

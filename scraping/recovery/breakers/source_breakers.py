@@ -1,4 +1,4 @@
-"""The breakers of whole sources: judged by the scheduler from what all workers have counted."""
+"""Breakers of whole sources. The scheduler evaluates them from the calls that all workers have counted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def ensure_rows(*, now: datetime) -> int:
-    """Every source has a breaker, so that it can be looked at and forced before anything has failed."""
+    """Creates missing breaker rows, so that operators can see and override every source. Returns how many."""
     missing = list(Source.objects.filter(breaker__isnull=True))
     for source in missing:
         row_of_source(source, now=now)
@@ -29,7 +29,7 @@ def ensure_rows(*, now: datetime) -> int:
 
 
 def add_totals(source_id: int, *, calls: int, bad: int, now: datetime) -> None:
-    """What a worker has counted since its last heartbeat. No part of the state, so no swap."""
+    """Adds the calls that a worker counted since its last heartbeat. Totals are not state: no swap is needed."""
     counted = {
         "total_calls": F("total_calls") + calls,
         "total_successes": F("total_successes") + calls - bad,
@@ -41,26 +41,26 @@ def add_totals(source_id: int, *, calls: int, bad: int, now: datetime) -> None:
         Breaker.objects.filter(source_id=source_id).update(**counted)
 
 
-def judge(*, policies: Policies, now: datetime) -> int:
-    """Open what fails too often, half-open what has waited, end what an operator decided; how many changed."""
+def evaluate_sources(*, policies: Policies, now: datetime) -> int:
+    """Opens failing breakers, half-opens those whose time is over, ends expired overrides. Returns how many changed."""
     rows = list(Breaker.objects.filter(source__isnull=False))
     windows = windows_of(rows, policies.window, now)
-    return sum(_judge_one(row, windows[row.pk], policies, now) for row in rows)
+    return sum(_evaluate(row, windows[row.pk], policies, now) for row in rows)
 
 
-def _judge_one(row: Breaker, window: Window, policies: Policies, now: datetime) -> bool:
+def _evaluate(row: Breaker, window: Window, policies: Policies, now: datetime) -> bool:
     is_bad = row.state == BreakerState.CLOSED and not row.forced and is_failing(window, policies.window)
     has_waited = row.state == BreakerState.OPEN and row.open_until is not None and row.open_until <= now
     is_released = row.forced != Forced.NONE and row.forced_until is not None and row.forced_until <= now
     if not (is_bad or has_waited or is_released):
         return False
     before = row.state, row.forced
-    change = partial(_judged, window=window, is_bad=is_bad, policies=policies, now=now)
+    change = partial(_after_window, window=window, is_bad=is_bad, policies=policies, now=now)
     after = swap(row, keeping_count(change), now=now)
     return (after.state, after.forced) != before
 
 
-def _judged(view: BreakerView, *, window: Window, is_bad: bool, policies: Policies, now: datetime) -> BreakerView:
+def _after_window(view: BreakerView, *, window: Window, is_bad: bool, policies: Policies, now: datetime) -> BreakerView:
     view = machine.settled(view, now)
     if not is_bad or view.state != machine.CLOSED or view.forced:
         return view
@@ -70,9 +70,9 @@ def _judged(view: BreakerView, *, window: Window, is_bad: bool, policies: Polici
 
 
 def windows_of(rows: list[Breaker], policy: WindowPolicy, now: datetime) -> dict[int, Window]:
-    """By breaker: its source's calls in the window, but none from before the last change of its state.
+    """Returns the calls in the window per breaker, without those before its last state change.
 
-    So one that has just closed is not opened again by what had opened it.
+    A breaker that has just closed is not opened again by the failures that had opened it.
     """
     start = now - timedelta(seconds=policy.window_seconds)
     buckets: dict[int, list[Bucket]] = {}
@@ -85,7 +85,7 @@ def windows_of(rows: list[Breaker], policy: WindowPolicy, now: datetime) -> dict
 
 
 def probe_limits(policies: Policies, *, now: datetime) -> Mapping[int, tuple[int, frozenset[int]]]:
-    """By source, where its breaker is not closed: how many tasks may be under way, and which ones hold a permit."""
+    """Returns, per source whose breaker is not closed, how many tasks may run and which tasks hold a permit."""
     limits: dict[int, tuple[int, frozenset[int]]] = {}
     for row in Breaker.objects.filter(source__isnull=False).exclude(state=BreakerState.CLOSED):
         view = view_of(row)
