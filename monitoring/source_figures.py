@@ -13,9 +13,8 @@ from typing import NamedTuple
 from django.db.models import Count, Sum
 
 from scraping.configuration import policies
-from scraping.errors import ErrorClass
+from scraping.errors import ERROR_RULES, ErrorClass
 from scraping.models import Breaker, ErrorGroup, MatchRef, Source
-from scraping.policies.decide import RULES
 from scraping.readings import ReadMode
 from scraping.stats import fill_rates, traffic
 from scraping.stats.traffic import Cost
@@ -69,5 +68,5 @@ def _calls(found: dict[str, SourceFigures]) -> None:
     groups = ErrorGroup.objects.order_by()
     named = groups.values_list("source__key", "error_class", "error_type")
     for key, error_class, reason, number in named.annotate(number=Sum("count")):
-        kind = "soft" if RULES[ErrorClass(error_class)].is_soft else "hard"
+        kind = "soft" if ERROR_RULES[ErrorClass(error_class)].is_soft else "hard"
         found[key].failures[Failure(kind, reason)] += number

@@ -1,31 +1,35 @@
-"""What can go wrong while reading a match, named by what happens next.
+"""Every way in which reading a match can fail: the exceptions, their classes, and the one table of what follows.
 
 ScrapingError
-├── Transient      timeout, network, 5xx            -> try again, later each time
-├── Blocked        403, 429, challenge page         -> leave the source alone until it lets us in
-│   └── RobotsRefused     its robots.txt forbids the page; nothing was sent there
-├── AuthExpired    401, lost session                -> one fresh session, then as Blocked
-│   └── NoToken           its token service gives none: the session is not to blame, and stays
-├── Drift          the page or its JSON has changed -> fallbacks, then a dead letter with evidence
+├── Transient             timeout, network, 5xx
+├── Blocked               403, 429, bot challenge
+│   └── RobotsRefused     robots.txt forbids the page; no request was sent
+├── AuthExpired           401, expired session
+│   └── NoToken           the token service returned no token; the session is not at fault and is kept
+├── Drift                 the page or its JSON has changed
 │   ├── LayoutChanged
 │   ├── SchemaBreak
-│   ├── PayloadRejected   parsed, but not fit to be served (wrong match, goes backwards, holes)
-│   └── EgressRefused     the source leads us where we must not go; nothing was sent there
-├── Gone           404, 410                         -> final sync, the match is over
-├── ResourceLost   browser or driver died           -> replace it, costs the task nothing
-│   └── PageCrashed       only this page: the browser is replaced when it happens again
-├── StoreAway      our database cannot be reached   -> costs the task nothing
-│   └── NotStored         it did not take a reading, which is kept and written later
-├── BreakerOpen    the source is left alone for now -> later, as if it had not been tried
-│   └── OverBudget        its traffic of today is used up, and only a visit would help
-└── StaleFence     somebody else owns the task now  -> drop the work, nothing was written
-Anything else is a bug: dead letter with its stack.
+│   ├── PayloadRejected   parsed, but failed validation (wrong match, score goes backwards, missing parts)
+│   └── EgressRefused     a request to a host outside the source's list was refused before it was sent
+├── Gone                  404, 410
+├── ResourceLost          browser or driver died
+│   └── PageCrashed       only this page; the browser is replaced if it happens again
+├── StoreAway             the database is unreachable
+│   └── NotStored         carries the payload that could not be written; it goes to the spool
+├── BreakerOpen           the source must not be read now; the task is postponed, the attempt does not count
+│   └── OverBudget        the source's daily traffic is used up and only a visit would help
+└── StaleFence            another worker owns the task now; nothing is written
+Any other exception is a bug.
+
+To add an error class: add a member to `ErrorClass`, its row to `ERROR_RULES`, an exception that carries it, a migration
+for the choices, and its line in docs/architecture.md. tests/scraping/test_error_classes.py fails for a forgotten place.
 """
 
 # ruff: noqa: N818 - named by what happens next, not by being errors
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -46,11 +50,140 @@ class ErrorClass(StrEnum):
     BUG = "bug"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ErrorRule:
+    """All consequences of one error class. Fields without a default must be decided for every new class."""
+
+    attempts: int | None  # then the task is dead; None: as many as the source's retry policy allows
+    first_pause_seconds: float | None  # doubles with every attempt; None: the source's retry policy
+    longest_pause_seconds: float | None  # before jitter; a longer Retry-After wins; None: the source's retry policy
+    is_charged: bool  # counts as an attempt. False for faults of our own, which retry without jitter
+    feeds_breaker: bool  # counts against the breakers of the match and of the source, and slows the match down
+    pauses_match: bool  # a dead task of this class counts towards pausing the match
+    rotates_session: bool
+    keeps_evidence: bool  # of every attempt; evidence of the attempt a task dies of is always kept
+    is_soft: bool  # may pass without a person; reported as soft or hard in the metrics
+    advice: str  # for operators, beside the dead task and in the alert
+    first_retry_at_once: bool = False
+    completes_match: bool = False  # the last attempt ends the match instead of leaving a dead letter
+
+
+MAX_UNCHARGED_ATTEMPTS = 10  # a page that kills every browser must end somewhere
+
+ERROR_RULES: dict[ErrorClass, ErrorRule] = {
+    ErrorClass.TRANSIENT: ErrorRule(
+        attempts=None,
+        first_pause_seconds=None,
+        longest_pause_seconds=None,
+        is_charged=True,
+        feeds_breaker=True,
+        pauses_match=True,
+        rotates_session=False,
+        keeps_evidence=False,
+        is_soft=True,
+        advice="The source was slow or unreachable; the data served has not changed. "
+        "Check whether it answers now (its breaker, its other matches).",
+    ),
+    ErrorClass.BLOCKED: ErrorRule(
+        attempts=None,
+        first_pause_seconds=15.0,  # a source that refuses us needs a longer pause than a network error
+        longest_pause_seconds=240.0,
+        is_charged=True,
+        feeds_breaker=True,
+        pauses_match=True,
+        rotates_session=True,
+        keeps_evidence=True,
+        is_soft=True,
+        advice="The source refuses our requests. Check in the evidence whether it shows a bot challenge. "
+        "Raise the source's minimum interval, or use another way out (proxies).",
+    ),
+    ErrorClass.AUTH: ErrorRule(
+        attempts=None,
+        first_pause_seconds=15.0,  # a source that refuses us needs a longer pause than a network error
+        longest_pause_seconds=240.0,
+        is_charged=True,
+        feeds_breaker=True,
+        pauses_match=True,
+        rotates_session=True,
+        keeps_evidence=False,
+        is_soft=True,
+        first_retry_at_once=True,  # with a fresh session; after that as for BLOCKED
+        advice="The source requires a session that we could not get. Check whether its page opens without a login.",
+    ),
+    ErrorClass.DRIFT: ErrorRule(
+        attempts=2,
+        first_pause_seconds=None,
+        longest_pause_seconds=None,
+        is_charged=True,
+        feeds_breaker=True,
+        pauses_match=True,
+        rotates_session=False,
+        keeps_evidence=True,
+        is_soft=False,
+        advice="The page or its answers have changed, or failed validation; the last good state is still served. "
+        "Compare the evidence with the source's selectors and its adapter in scraping/sources, correct them, deploy.",
+    ),
+    ErrorClass.GONE: ErrorRule(
+        attempts=3,
+        first_pause_seconds=None,
+        longest_pause_seconds=None,
+        is_charged=True,
+        feeds_breaker=False,
+        pauses_match=False,
+        rotates_session=False,
+        keeps_evidence=False,
+        is_soft=False,
+        completes_match=True,
+        advice="The source no longer has the match. Check whether its address has changed.",
+    ),
+    ErrorClass.RESOURCE: ErrorRule(
+        attempts=MAX_UNCHARGED_ATTEMPTS,
+        first_pause_seconds=0.2,
+        longest_pause_seconds=15.0,
+        is_charged=False,
+        feeds_breaker=False,
+        pauses_match=False,
+        rotates_session=False,
+        keeps_evidence=False,
+        is_soft=True,
+        advice="The fault is ours: a browser or a worker was lost repeatedly. "
+        "Check the workers' memory, and the engine's log at that time.",
+    ),
+    ErrorClass.STORE: ErrorRule(
+        attempts=MAX_UNCHARGED_ATTEMPTS,
+        first_pause_seconds=0.2,
+        longest_pause_seconds=15.0,
+        is_charged=False,
+        feeds_breaker=False,
+        pauses_match=False,
+        rotates_session=False,
+        keeps_evidence=False,
+        is_soft=True,
+        advice="Our database refused the write. Check it with manage.py doctor.",
+    ),
+    ErrorClass.BUG: ErrorRule(
+        attempts=1,
+        first_pause_seconds=None,
+        longest_pause_seconds=None,
+        is_charged=True,
+        feeds_breaker=False,
+        pauses_match=True,
+        rotates_session=False,
+        keeps_evidence=True,
+        is_soft=False,
+        advice="This is a bug in our code; the stack shows where. Fix it and deploy.",
+    ),
+}
+
+SOURCE_FAULTS = frozenset(one for one, rule in ERROR_RULES.items() if rule.feeds_breaker)
+OUR_FAULTS = frozenset(one for one, rule in ERROR_RULES.items() if not rule.is_charged)
+
+
 class ScrapingError(Exception):
-    """Root of everything that reading a match can raise on purpose."""
+    """Base of all errors that reading a match raises on purpose."""
 
     error_class = ErrorClass.BUG
-    error_type = "bug"  # the word in error rows and metrics: network, parsing, browser, database, auth
+    error_type = "bug"  # in error rows and metrics: network, parsing, browser, database, auth
 
     def __init__(
         self,
@@ -92,7 +225,7 @@ class AuthExpired(ScrapingError):
 
 
 class NoToken(AuthExpired):
-    """There is no token to ask with; what is public on the page is."""
+    """There is no token. Public endpoints and the page can still be read."""
 
 
 class Drift(ScrapingError):
@@ -127,7 +260,7 @@ class ResourceLost(ScrapingError):
 
 
 class PageCrashed(ResourceLost):
-    """The page's own process died; the browser and its other pages live on."""
+    """The page's renderer process died; the browser and its other pages still run."""
 
 
 class StoreAway(ScrapingError):
@@ -136,7 +269,7 @@ class StoreAway(ScrapingError):
 
 
 class NotStored(StoreAway):
-    """Carries the reading that the database did not take, so that it is not lost with the error."""
+    """Carries the payload that the database did not accept, so that the spool can keep it."""
 
     def __init__(self, message: str, *, match: HeldMatch, payload: Payload) -> None:
         super().__init__(message)
@@ -145,7 +278,7 @@ class NotStored(StoreAway):
 
 
 class BreakerOpen(ScrapingError):
-    """The breaker opened after the task was hinted: it waits until then."""
+    """The breaker opened after the task was hinted; the task is postponed until `until`."""
 
     error_class = ErrorClass.RESOURCE
     error_type = "breaker_open"
@@ -156,13 +289,29 @@ class BreakerOpen(ScrapingError):
 
 
 class OverBudget(BreakerOpen):
-    """The source may not be visited any more today; whatever can be read directly is read."""
+    """The source's traffic budget of today is spent: no visits, direct reads go on."""
 
     error_type = "over_budget"
 
 
 class StaleFence(ScrapingError):
-    """Another worker has the task: whatever this one found must not be written."""
+    """Another worker owns the task: the result of this attempt must not be written."""
 
     error_class = ErrorClass.RESOURCE
     error_type = "stale_fence"
+
+
+_STATUS_ERRORS: dict[int, type[ScrapingError]] = {
+    401: AuthExpired,
+    403: Blocked,
+    404: Gone,
+    408: Transient,
+    410: Gone,
+    425: Transient,
+    429: Blocked,
+}
+
+
+def error_for_status(status: int) -> type[ScrapingError] | None:
+    """Returns the error for an HTTP status, sent as status or inside a body; None for statuses that have none."""
+    return _STATUS_ERRORS.get(status) or (Transient if status >= 500 else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from monitoring.alerts import causes
+from scraping.errors import ERROR_RULES, ErrorClass
 
 KEPT = "What is known of the match stays served, with its age."
 
@@ -51,18 +52,18 @@ ADVICE: dict[str, Advice] = {
     ),
     causes.LAYOUT: Advice(
         f"{KEPT} The page is tried every five minutes.",
-        "Look at the evidence of the match's errors, mend the adapter, deploy.",
+        ERROR_RULES[ErrorClass.DRIFT].advice,
         many="have pages that nobody understands",
         event="schema_break",
     ),
     causes.CHANGED: Advice(
         "What is known of its matches stays served, with its age; one task tries now and then.",
-        "Look at the errors of class drift; correct the source's selectors or the adapter.",
+        ERROR_RULES[ErrorClass.DRIFT].advice,
         event="schema_break",
     ),
     causes.BLOCKED: Advice(
         "What is known of its matches stays served, with its age; we go more slowly by ourselves.",
-        "Raise the source's minimum interval, or give it another way out (proxies).",
+        ERROR_RULES[ErrorClass.BLOCKED].advice,
         event="anti_bot_challenge",
     ),
     causes.BREAKER: Advice(

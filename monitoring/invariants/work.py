@@ -9,7 +9,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from monitoring.invariants.rules import Moment, Rule
-from scraping.errors import ErrorClass
+from scraping.errors import OUR_FAULTS
 from scraping.models import (
     OPEN_STATES,
     BreakerState,
@@ -24,7 +24,6 @@ from scraping.models import (
     TaskTransition,
 )
 
-OUR_FAULTS = (ErrorClass.RESOURCE.value, ErrorClass.STORE.value)
 POLLED = (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE, MatchLifecycle.COMPLETED)
 RECENT_HOURS = 24
 

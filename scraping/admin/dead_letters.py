@@ -1,4 +1,4 @@
-"""A failed task in words: what happened, what is safe, what to do next."""
+"""Texts and links on the page of a failed task: what happened, and what to do next."""
 
 from __future__ import annotations
 
@@ -7,44 +7,29 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from scraping.errors import ErrorClass
+from scraping.errors import ERROR_RULES, ErrorClass
 from scraping.models import ErrorGroup, Evidence, ScrapeError, ScrapeTask, TaskState
 from scraping.payloads import Resource
 
 WHEN = "%d %b %Y %H:%M:%S UTC"
-WORDS = {
-    Resource.SCORECARD.value: "Reading",
-    Resource.COMMENTARY.value: "Filling the gaps in the events of",
-    Resource.FULL.value: "Reading all of",
-    Resource.DISCOVERY.value: "Looking for matches at",
-    Resource.ROUND.value: "Looking for the matches of a round at",
-    Resource.FULL.value: "Reading the whole of",
-    Resource.ROUND.value: "Looking up the matches of a round at",
-    Resource.LINEUPS.value: "Reading the line-ups of",
-    Resource.FIGURES.value: "Reading the players' figures of",
+RESOURCE_VERBS: dict[str, str] = {
+    Resource.SCORECARD: "Reading",
+    Resource.COMMENTARY: "Filling the gaps in the events of",
+    Resource.FULL: "Reading the whole of",
+    Resource.DISCOVERY: "Looking for matches at",
+    Resource.ROUND: "Looking up the matches of a round at",
+    Resource.LINEUPS: "Reading the line-ups of",
+    Resource.FIGURES: "Reading the players' figures of",
+    Resource.SUBMISSION: "Writing the submissions for",
 }
-RETRY = "Then press Retry: it is due at once, with all of its attempts."
-ADVICE: dict[str, str] = {
-    ErrorClass.TRANSIENT: "The source was slow or not there; nothing of what is served was changed. "
-    "See whether it answers now (its breaker, its other matches).",
-    ErrorClass.BLOCKED: "The source turned us away. Leave it alone for a while; "
-    "see in the evidence whether it asks for a human, and give it a pace that it tolerates.",
-    ErrorClass.AUTH: "The source wants a session that we could not get. See whether its page opens without a login.",
-    ErrorClass.DRIFT: "The page or its answers are not what the adapter knows, or not fit to be served; "
-    "the last good state is served on. Compare the evidence with the adapter in scraping/sources, mend it, deploy it.",
-    ErrorClass.GONE: "The source no longer has the match. See whether its address has changed.",
-    ErrorClass.RESOURCE: "The fault was ours: a browser or a worker was lost again and again. "
-    "See the workers' memory, and the engine's log at that time.",
-    ErrorClass.STORE: "Our database did not take it. See whether it is well (manage.py doctor).",
-    ErrorClass.BUG: "This is a fault in our code, and the stack says where. Mend it, deploy it.",
-}
-SETTLED = "Nothing: it has ended well. What went wrong on the way is below."
-WAITING = "Nothing: it is tried again by itself."
+RETRY = "Then press Retry: the task is due at once, with all of its attempts."
+SETTLED = "Nothing: the task has ended. Errors on the way are listed below."
+WAITING = "Nothing: the task is retried automatically."
 
 
 def what_happened(task: ScrapeTask) -> str:
     """One sentence."""
-    subject = f"{WORDS.get(task.resource, 'Work on')} {task.ref.match if task.ref else task.source}"
+    subject = f"{RESOURCE_VERBS[task.resource]} {task.ref.match if task.ref else task.source}"
     where = f"at {task.source}" if task.ref else ""
     attempts = f"{task.attempt} {'attempt' if task.attempt == 1 else 'attempts'}"
     match task.state:
@@ -69,11 +54,12 @@ def what_next(task: ScrapeTask) -> str:
         return SETTLED
     if task.state not in (TaskState.DEAD, TaskState.FAILED):
         return WAITING
-    return f"{ADVICE.get(task.error_class, 'See the reason.')} {RETRY}"
+    advice = ERROR_RULES[ErrorClass(task.error_class)].advice if task.error_class else "Check the reason above."
+    return f"{advice} {RETRY}"
 
 
 def evidence_of(task: ScrapeTask) -> list[Evidence]:
-    """Of the task itself; else what was kept of the same trouble of the same match, for that is kept only once."""
+    """Returns the task's evidence, else the newest of its error group and match (stored once a group)."""
     own = list(Evidence.objects.filter(error__task=task).order_by("pk"))
     if own:
         return own
@@ -91,7 +77,7 @@ def last_error(task: ScrapeTask) -> ScrapeError | None:
 
 
 def group_line(group: ErrorGroup | None) -> SafeString:
-    """The trouble that this is a part of, and the way to the rest of it."""
+    """Returns the error group with its counts and links to its errors and dead letters."""
     if group is None:
         return format_html("{}", "-")
     return format_html(
@@ -122,6 +108,6 @@ OPEN_DEAD = Q(resolved=False, task__state=TaskState.DEAD)
 
 
 def open_dead_letters(group: ErrorGroup) -> int:
-    """Tasks that died of it and whose match has not been read since."""
+    """Returns the number of dead tasks of the group whose match has not been read since."""
     found = group.errors.filter(OPEN_DEAD).aggregate(number=Count("task", distinct=True))
     return int(found["number"])

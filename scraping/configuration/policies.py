@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from scraping.models import Source
-from scraping.policies.backoff import RetryPolicy
 from scraping.policies.breaker import BreakerPolicy
 from scraping.policies.budget import BudgetPolicy
 from scraping.policies.drift import DriftPolicy
 from scraping.policies.interval import Pace
+from scraping.policies.retry import RetryPolicy
 from scraping.policies.window import WindowPolicy
 from victoryline.lib.variables import ConfigError
 

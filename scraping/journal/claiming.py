@@ -14,7 +14,7 @@ from scraping.journal import statements
 from scraping.models import ScrapeTask, TaskState
 from scraping.payloads import Resource
 from scraping.policies.budget import is_retry
-from scraping.policies.decide import TIMEOUT_STRETCH
+from scraping.policies.retry import TIMEOUT_STRETCH
 from victoryline.lib.crash import crash_point
 
 

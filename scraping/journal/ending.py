@@ -12,11 +12,10 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F, QuerySet
 
-from scraping.errors import ErrorClass, StaleFence
+from scraping.errors import OUR_FAULTS, ErrorClass, StaleFence
 from scraping.journal import statements
 from scraping.journal.claiming import Claim
 from scraping.models import ScrapeTask, Stage, TaskState, TaskTransition
-from scraping.policies.decide import OUR_FAULTS
 from scraping.signals import task_died, task_failed
 from victoryline.lib.crash import crash_point
 

@@ -22,7 +22,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, transaction
 from django.db.models import QuerySet, Sum
 
-from scraping.errors import ErrorClass, ScrapingError
+from scraping.errors import ERROR_RULES, ScrapingError
 from scraping.models import Evidence, EvidenceKind, ScrapeError
 from scraping.readings import PAGE, AttemptEvidence, Document, evidence_of
 from victoryline.lib.redaction import clean_document
@@ -62,9 +62,9 @@ def is_wanted(error: BaseException, *, is_final: bool) -> bool:
     """What was seen explains a changed page, a challenge, a bug, and whatever a task dies of; nothing else."""
     if is_final or not isinstance(error, ScrapingError):
         return True
-    if error.error_class is ErrorClass.BLOCKED:
-        return error.http_status != 429  # being too fast has nothing to show
-    return error.error_class in (ErrorClass.DRIFT, ErrorClass.BUG)
+    if error.http_status == 429:  # the answer to a request that came too soon shows nothing
+        return False
+    return ERROR_RULES[error.error_class].keeps_evidence
 
 
 def store(error: BaseException, trouble: Trouble, *, is_final: bool, now: datetime) -> tuple[StoredFile, ...]:

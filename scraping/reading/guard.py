@@ -7,11 +7,18 @@ from dataclasses import replace
 
 from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
-from scraping.errors import NoToken, PageCrashed, ReadTimeout, ResourceLost, ScrapingError
-from scraping.policies.decide import RULES
+from scraping.errors import (
+    ERROR_RULES,
+    Drift,
+    NoToken,
+    PageCrashed,
+    ReadTimeout,
+    ResourceLost,
+    ScrapingError,
+    error_for_status,
+)
 from scraping.reading.robots import Robots
 from scraping.reading.target import Observer
-from scraping.reading.verdict import error_for
 from scraping.readings import PAGE, Document, Endpoint, Reading, Site, evidence_from, report_stage
 from scraping.sources.challenge import is_challenge
 
@@ -65,7 +72,7 @@ class Guard:
                 self.sessions.drop(session, cause=error)
             raise
         except ScrapingError as error:
-            if RULES[error.error_class].rotates_session and not isinstance(error, NoToken):
+            if ERROR_RULES[error.error_class].rotates_session and not isinstance(error, NoToken):
                 self.sessions.drop(session, cause=error)
             raise
 
@@ -92,3 +99,17 @@ def checked(reading: Reading, endpoints: tuple[Endpoint, ...]) -> Reading:
     for name in needed & errors.keys():
         raise errors[name]
     return replace(reading, documents={name: one for name, one in reading.documents.items() if name not in errors})
+
+
+def error_for(document: Document) -> ScrapingError | None:
+    """Returns the error that the document's HTTP status means; None for a good one."""
+    if document.status < 300:
+        return None
+    kind = error_for_status(document.status) or Drift
+    return kind(
+        f"{document.name} answered {document.status}",
+        http_status=document.status,
+        url=document.url,
+        retry_after_seconds=document.retry_after_seconds,
+        evidence=document.text()[:2000],
+    )

@@ -1,4 +1,4 @@
-"""Pages and answers that stand in for the real one: bot challenges and JSON errors that come with status 200."""
+"""Recognises bot challenges and JSON errors that come with status 200 in place of the real answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from scraping.errors import AuthExpired, Blocked, Gone, ScrapingError, Transient
+from scraping.errors import Blocked, error_for_status
 from scraping.sources import loose
 
 _TITLE = re.compile(
@@ -27,28 +27,19 @@ def is_challenge(html: str) -> bool:
 
 
 def raise_if_challenge(html: str, url: str) -> None:
-    """Blocked, if this page asks whether we are human instead of showing the match."""
+    """Raises Blocked if the page is a bot challenge."""
     if is_challenge(html):
         raise Blocked("the page is a bot challenge", url=url, evidence=html[:2000])
 
 
 def raise_if_error_body(data: Any, url: str) -> None:
-    """The error that a body like {"error": {"code": 403, "reason": "challenge"}} stands for."""
+    """Raises the error that a body like {"error": {"code": 403, "reason": "challenge"}} reports."""
     if not isinstance(data, dict) or not isinstance(data.get("error"), dict):
         return
     error: Mapping[str, Any] = data["error"]
     code = loose.integer(error.get("code")) or 0
     reason = loose.text(error.get("reason") or error.get("message"), 100)
-    kind = _class_of(code, reason)
+    is_refusal = any(name in reason.lower() for name in ("challenge", "captcha"))
+    kind = Blocked if is_refusal else error_for_status(code)
     if kind is not None:
         raise kind(f"the body is an error: {code} {reason}".strip(), http_status=code or None, url=url)
-
-
-def _class_of(code: int, reason: str) -> type[ScrapingError] | None:
-    if code in (403, 429) or "challenge" in reason.lower() or "captcha" in reason.lower():
-        return Blocked
-    if code == 401:
-        return AuthExpired
-    if code in (404, 410):
-        return Gone
-    return Transient if code >= 500 else None

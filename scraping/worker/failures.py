@@ -16,16 +16,23 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from scraping import journal
-from scraping.errors import EgressRefused, ErrorClass, ScrapingError, StaleFence, StoreAway
+from scraping.errors import (
+    ERROR_RULES,
+    OUR_FAULTS,
+    SOURCE_FAULTS,
+    EgressRefused,
+    ErrorClass,
+    ScrapingError,
+    StaleFence,
+    StoreAway,
+)
 from scraping.journal import Claim, FailureNote, error_log, evidence
 from scraping.matches import ingest, lifecycle, pacing, scrapers
 from scraping.models import Breaker, BreakerState, Match, MatchRef, Source, Stage, TaskState
 from scraping.payloads import Resource
 from scraping.policies.breaker import OPEN, BreakerView
-from scraping.policies.decide import (
-    OUR_FAULTS,
-    RULES,
-    SOURCE_FAULTS,
+from scraping.policies.drift import DriftPolicy
+from scraping.policies.retry import (
     Complete,
     Dead,
     Decision,
@@ -33,7 +40,6 @@ from scraping.policies.decide import (
     Retry,
     decide,
 )
-from scraping.policies.drift import DriftPolicy
 from scraping.policies.source_breaker import is_lost
 from scraping.readings import evidence_of
 from scraping.recovery import breakers
@@ -222,7 +228,7 @@ def _settle(
         return
     journal.bury(claim, note, reason=decision.reason, now=now)
     # A match is not paused for what is our fault, nor for a list of events that cannot be had: its score goes on.
-    if ref is not None and note.error_class not in OUR_FAULTS and claim.resource is Resource.SCORECARD:
+    if ref is not None and ERROR_RULES[note.error_class].pauses_match and claim.resource is Resource.SCORECARD:
         lifecycle.after_failed_task(
             ref.match_id,
             pause_after=engine.policies.pause_after_failures,
@@ -245,7 +251,7 @@ def _note(claim: Claim, error: Exception, engine: Engine, ref: MatchRef | None) 
         "message": error_log.storable(str(error), 2000),
         "stage": _stage_reached(claim, error, engine).value,
         "attempt": claim.attempt,
-        "is_soft": RULES[error_log.class_of(error)].is_soft,
+        "is_soft": ERROR_RULES[error_log.class_of(error)].is_soft,
         "stretched": claim.was_stretched or claim.timeout_factor > 1,
     }
     if isinstance(error, ScrapingError):

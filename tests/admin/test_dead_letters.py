@@ -80,7 +80,7 @@ class TestDeadLetterPage:
         assert "Reading India vs &lt;script&gt;" in page
         assert "was given up at" in page
         assert "after 2 attempts, at the stage CAPTURED: drift after 2 attempts" in page
-        assert "mend it, deploy it. Then press Retry" in page
+        assert "correct them, deploy. Then press Retry" in page
         assert "no match header found" in page
         assert "worker-7" in page, "the history"
         assert "Retry" in page

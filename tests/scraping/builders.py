@@ -12,9 +12,9 @@ from scraping.journal import Claim
 from scraping.matches import ingest
 from scraping.models import MatchRef, ScrapeTask
 from scraping.payloads import Event, Innings, MatchState, Payload, Resource, Score, SideScore
-from scraping.policies.backoff import RetryPolicy
 from scraping.policies.breaker import BreakerPolicy
 from scraping.policies.interval import Pace
+from scraping.policies.retry import RetryPolicy
 from scraping.reading.reader import Reader, Target
 from scraping.readings import Reading, ReadMode, report_stage
 from scraping.worker.engine import Engine

@@ -6,12 +6,13 @@ from collections import deque
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from scraping.errors import OUR_FAULTS, SOURCE_FAULTS
 from scraping.matches import lifecycle, pacing
 from scraping.matches.lifecycle import FAILURE_WINDOW, LEGAL
 from scraping.models import MatchLifecycle, Scraper
 from scraping.payloads import Status
 from scraping.policies.breaker import OPEN, BreakerView
-from scraping.policies.decide import OUR_FAULTS, SOURCE_FAULTS, Dead, Decision, Failure, Retry, decide
+from scraping.policies.retry import Dead, Decision, Failure, Retry, decide
 from scraping.scheduler.rescue import QUIET_SECONDS
 from victoryline.night import breaking, dispatch
 from victoryline.night.answers import COMMIT_SECONDS, Answer

@@ -37,7 +37,7 @@ from scraping.models import (
     TaskTransition,
 )
 from scraping.payloads import Innings, Resource, Status, Team, Teams
-from scraping.policies.backoff import RetryPolicy
+from scraping.policies.retry import RetryPolicy
 from scraping.reading.reader import Reader
 from scraping.scheduler.due import open_due_tasks
 from scraping.scheduler.rescue import rescue_expired

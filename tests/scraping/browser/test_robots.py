@@ -14,8 +14,7 @@ from aiohttp import web
 
 from scraping.browser.wire import Wire, WireLimits
 from scraping.errors import Blocked, EgressRefused, ErrorClass, RobotsRefused, Transient
-from scraping.policies.backoff import RetryPolicy
-from scraping.policies.decide import Failure, Retry, decide
+from scraping.policies.retry import Failure, Retry, RetryPolicy, decide
 from scraping.reading.robots import KEPT_SECONDS, RETRY_SECONDS, STALE_SECONDS, Robots
 from scraping.readings import Site
 from tests.scraping.browser.hostile import Handler, Seen, drip, raw_server, redirect, text, web_server

@@ -47,8 +47,8 @@ from scraping.models import (
     TaskTransition,
 )
 from scraping.payloads import DiscoveredMatch, Resource, Sport, Status
-from scraping.policies.decide import MAX_FREE_ATTEMPTS
 from scraping.policies.interval import Pace
+from scraping.policies.retry import MAX_UNCHARGED_ATTEMPTS
 from scraping.worker import failures
 from scraping.worker.engine import Engine
 from tests.factories import NOW, make_source
@@ -437,7 +437,7 @@ class JournalMachine(RuleBasedStateMachine):
         """The same numbers as the table of decisions, in other words."""
         task = self.tasks[claim.task_id]
         if isinstance(error, ResourceLost):
-            is_final = task.attempt - task.charged >= MAX_FREE_ATTEMPTS
+            is_final = task.attempt - task.charged >= MAX_UNCHARGED_ATTEMPTS
         else:
             task.charged += 1
             allowed = {Transient: POLICIES.retry.max_attempts, PayloadRejected: 2, ValueError: 1}[type(error)]

@@ -11,8 +11,7 @@ from datetime import timedelta
 import pytest
 
 from scraping.configuration.policies import SOURCE_BREAKER, from_config
-from scraping.errors import ErrorClass
-from scraping.policies.backoff import RetryPolicy, backoff_seconds
+from scraping.errors import ERROR_RULES, OUR_FAULTS, SOURCE_FAULTS, ErrorClass
 from scraping.policies.breaker import (
     CLOSED,
     HALF_OPEN,
@@ -33,7 +32,7 @@ from scraping.policies.breaker import (
     settled,
 )
 from scraping.policies.budget import LONGEST_WAIT_SECONDS, BudgetPolicy, is_retry, retries_left
-from scraping.policies.decide import OUR_FAULTS, RULES, SOURCE_FAULTS, Failure, Retry, decide
+from scraping.policies.retry import Failure, Retry, RetryPolicy, backoff_seconds, decide
 from scraping.policies.window import Bucket, Window, WindowPolicy, bucket_start, is_failing, summed
 from tests.factories import NOW
 from tests.scraping.builders import later
@@ -229,7 +228,7 @@ class TestForced:
 @pytest.mark.requirement("BX-17", "FS-9")
 class TestRules:
     def test_every_class_has_one(self) -> None:
-        assert set(RULES) == set(ErrorClass)
+        assert set(ERROR_RULES) == set(ErrorClass)
 
     def test_only_the_sources_faults_feed_breakers_and_only_ours_are_free(self) -> None:
         assert sorted(SOURCE_FAULTS) == ["auth", "blocked", "drift", "transient"]
@@ -237,10 +236,11 @@ class TestRules:
         assert not SOURCE_FAULTS & OUR_FAULTS
 
     def test_being_turned_away_changes_the_session_and_nothing_else_does(self) -> None:
-        assert {one for one, rule in RULES.items() if rule.rotates_session} == {ErrorClass.BLOCKED, ErrorClass.AUTH}
+        rotating = {one for one, rule in ERROR_RULES.items() if rule.rotates_session}
+        assert rotating == {ErrorClass.BLOCKED, ErrorClass.AUTH}
 
     def test_what_a_person_must_look_at_is_hard(self) -> None:
-        hard = {one for one, rule in RULES.items() if not rule.is_soft}
+        hard = {one for one, rule in ERROR_RULES.items() if not rule.is_soft}
         assert hard == {ErrorClass.DRIFT, ErrorClass.GONE, ErrorClass.BUG}
 
     @pytest.mark.parametrize("error_class", sorted(set(ErrorClass) - OUR_FAULTS - {ErrorClass.BUG}))

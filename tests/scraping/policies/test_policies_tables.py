@@ -28,11 +28,18 @@ from scraping.matches.lifecycle import LEGAL, NotAllowed, _move, priority_of
 from scraping.matches.reconcile import SourceView, delta, fill_gaps, goes_backwards, is_empty, reconcile, standing
 from scraping.models import HealthStatus, Match, MatchLifecycle, MatchRef, Priority, Scraper
 from scraping.payloads import Status
-from scraping.policies.backoff import RetryPolicy, backoff_seconds
-from scraping.policies.decide import MAX_FREE_ATTEMPTS, Complete, Dead, Failure, Retry, decide
 from scraping.policies.interval import Activity, Pace, plan
-from scraping.reading.guard import checked
-from scraping.reading.verdict import error_for
+from scraping.policies.retry import (
+    MAX_UNCHARGED_ATTEMPTS,
+    Complete,
+    Dead,
+    Failure,
+    Retry,
+    RetryPolicy,
+    backoff_seconds,
+    decide,
+)
+from scraping.reading.guard import checked, error_for
 from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo
 from tests.factories import NOW
 from tests.scraping.builders import later
@@ -119,7 +126,7 @@ class TestDecide:
 
     @pytest.mark.parametrize("error_class", [E.RESOURCE, E.STORE])
     def test_but_a_page_that_kills_every_browser_ends_somewhere(self, error_class: ErrorClass) -> None:
-        decision = self.decided(error_class, attempt=MAX_FREE_ATTEMPTS)
+        decision = self.decided(error_class, attempt=MAX_UNCHARGED_ATTEMPTS)
         assert decision == Dead("10 attempts ended by our own faults, the last one: it broke")
 
     @pytest.mark.parametrize(

@@ -1,0 +1,111 @@
+"""Decides what follows a failed attempt, from the rule of its error class and the source's retry policy.
+
+Guards against hammering a source that is in trouble: pauses double, and jitter keeps failed tasks out of step. The
+decision is a value; the journal acts on it.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from scraping.errors import ERROR_RULES, MAX_UNCHARGED_ATTEMPTS, ErrorClass, ErrorRule
+
+TIMEOUT_STRETCH = 1.5  # the attempt after a timeout gets 50 % more time, once per task
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    max_attempts: int = 5
+    base_delay_seconds: float = 1.0
+    max_delay_seconds: float = 16.0
+
+
+@dataclass(frozen=True)
+class Retry:
+    """Try again at a time. `is_charged`: the failure counts as one of the task's attempts."""
+
+    at: datetime
+    is_charged: bool
+
+
+@dataclass(frozen=True)
+class Dead:
+    """Give up; the task becomes a dead letter."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Complete:
+    """The source no longer has the match: nothing more will come."""
+
+    reason: str
+
+
+Decision = Retry | Dead | Complete
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The facts about a failed attempt that the decision needs."""
+
+    error_class: ErrorClass
+    message: str
+    attempt: int
+    charged_attempts: int  # before this one
+    retry_after_seconds: float | None = None
+
+
+def decide(failure: Failure, policy: RetryPolicy, now: datetime, chance: random.Random) -> Decision:
+    rule = ERROR_RULES[failure.error_class]
+    if not rule.is_charged:
+        return _uncharged_retry(failure, rule, policy, now)
+    charged = failure.charged_attempts + 1
+    if charged >= (rule.attempts or policy.max_attempts):
+        return _final(failure, rule, charged)
+    seconds = _pause_seconds(failure, rule, charged, policy, chance)
+    return Retry(at=now + timedelta(seconds=seconds), is_charged=True)
+
+
+def _uncharged_retry(failure: Failure, rule: ErrorRule, policy: RetryPolicy, now: datetime) -> Decision:
+    uncharged = failure.attempt - failure.charged_attempts
+    if uncharged >= (rule.attempts or MAX_UNCHARGED_ATTEMPTS):
+        return Dead(f"{uncharged} attempts ended by our own faults, the last one: {failure.message}")
+    seconds = _doubled_seconds(uncharged, _pauses(rule, policy))
+    return Retry(at=now + timedelta(seconds=seconds), is_charged=False)
+
+
+def _final(failure: Failure, rule: ErrorRule, charged: int) -> Decision:
+    if rule.completes_match:
+        return Complete(f"the source said {charged} times that it is {failure.error_class.value}: {failure.message}")
+    attempts = "attempt" if charged == 1 else "attempts"
+    return Dead(f"{failure.error_class.value} after {charged} {attempts}: {failure.message}")
+
+
+def _pause_seconds(
+    failure: Failure, rule: ErrorRule, charged: int, policy: RetryPolicy, chance: random.Random
+) -> float:
+    """Returns the back-off, or the source's Retry-After where that is longer."""
+    retry_after = failure.retry_after_seconds or 0.0
+    if rule.first_retry_at_once and charged == 1:
+        return retry_after
+    return max(retry_after, backoff_seconds(charged, _pauses(rule, policy), chance))
+
+
+def _pauses(rule: ErrorRule, policy: RetryPolicy) -> RetryPolicy:
+    """Returns the policy with the pauses of the rule, where the rule has its own."""
+    base = policy.base_delay_seconds if rule.first_pause_seconds is None else rule.first_pause_seconds
+    longest = policy.max_delay_seconds if rule.longest_pause_seconds is None else rule.longest_pause_seconds
+    return RetryPolicy(policy.max_attempts, base, longest)
+
+
+def backoff_seconds(attempt: int, policy: RetryPolicy, chance: random.Random) -> float:
+    """Returns the pause after failed attempt `attempt` (from 1): 1, 2, 4, 8, 16 s, plus jitter of up to 100 %."""
+    delay = _doubled_seconds(attempt, policy)
+    return delay + chance.uniform(0.0, delay)
+
+
+def _doubled_seconds(attempt: int, policy: RetryPolicy) -> float:
+    return min(policy.base_delay_seconds * 2.0 ** min(attempt - 1, 30), policy.max_delay_seconds)

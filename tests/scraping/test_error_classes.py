@@ -1,0 +1,89 @@
+"""Every error class is complete: a place that was forgotten when a class was added makes one of these tests fail."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.conf import settings
+from django.db import connection
+from django.db.migrations.autodetector import MigrationAutodetector
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.state import ProjectState
+
+from monitoring.alerts.advice import ADVICE
+from scraping.admin.dead_letters import RESOURCE_VERBS, what_next
+from scraping.errors import ERROR_RULES, OUR_FAULTS, SOURCE_FAULTS, ErrorClass, ScrapingError
+from scraping.models import ErrorGroup, ScrapeError, ScrapeTask, TaskState
+from scraping.payloads import Resource
+
+
+def exception_classes(parent: type[ScrapingError] = ScrapingError) -> Iterator[type[ScrapingError]]:
+    for child in parent.__subclasses__():
+        yield child
+        yield from exception_classes(child)
+
+
+def documented(file: str, header: str) -> list[str]:
+    """Returns the classes in the first column of the table that begins with this header."""
+    text = (Path(settings.BASE_DIR) / "docs" / file).read_text(encoding="utf-8")
+    rows = text.partition(header)[2].partition("\n\n")[0].splitlines()[1:]
+    return [name for row in rows for name in re.findall(r"\w+", row.split("|")[1].partition("(")[0])]
+
+
+class TestEveryClass:
+    def test_has_one_row_in_enum_order(self) -> None:
+        assert list(ERROR_RULES) == list(ErrorClass)
+
+    @pytest.mark.parametrize("error_class", ErrorClass)
+    def test_has_advice_and_possible_pauses(self, error_class: ErrorClass) -> None:
+        rule = ERROR_RULES[error_class]
+        assert rule.advice.endswith(".")
+        assert (rule.first_pause_seconds is None) == (rule.longest_pause_seconds is None)
+        assert rule.first_pause_seconds is None or rule.first_pause_seconds <= (rule.longest_pause_seconds or 0)
+        assert rule.attempts is None or rule.attempts >= 1
+
+    def test_is_charged_where_it_feeds_a_breaker_or_pauses_a_match(self) -> None:
+        pausing = {one for one, rule in ERROR_RULES.items() if rule.pauses_match}
+        assert not (SOURCE_FAULTS | pausing) & OUR_FAULTS
+
+    def test_is_raised_by_an_exception(self) -> None:
+        raised = {kind.error_class for kind in exception_classes()}
+        assert raised == set(ErrorClass) - {ErrorClass.BUG}, "any other exception is a bug"
+
+    def test_is_a_choice_of_the_models(self) -> None:
+        for model in (ScrapeTask, ScrapeError, ErrorGroup):
+            choices = {value for value, _ in model._meta.get_field("error_class").choices or ()}
+            assert choices == {one.value for one in ErrorClass}
+
+    @pytest.mark.django_db
+    def test_is_in_a_migration(self) -> None:
+        loader = MigrationLoader(connection)
+        detector = MigrationAutodetector(loader.project_state(), ProjectState.from_apps(apps))
+        assert not detector.changes(graph=loader.graph).get("scraping")
+
+    @pytest.mark.parametrize("error_class", ErrorClass)
+    def test_advises_the_operator_on_the_page_of_a_dead_task(self, error_class: ErrorClass) -> None:
+        task = ScrapeTask(state=TaskState.DEAD, error_class=error_class.value)
+        assert ERROR_RULES[error_class].advice in what_next(task)
+
+    def test_is_documented(self) -> None:
+        assert documented("architecture.md", "| class | examples | what follows |\n") == [*ErrorClass]
+
+    def test_has_documented_attempts(self) -> None:
+        limited = {one for one, rule in ERROR_RULES.items() if rule.is_charged}
+        assert set(documented("operations.md", "| error class | attempts |\n")) == limited
+
+
+def test_alerts_of_an_error_class_give_its_advice() -> None:
+    from monitoring.alerts import causes
+
+    assert ADVICE[causes.BLOCKED].do == ERROR_RULES[ErrorClass.BLOCKED].advice
+    assert ADVICE[causes.LAYOUT].do == ADVICE[causes.CHANGED].do == ERROR_RULES[ErrorClass.DRIFT].advice
+
+
+def test_every_resource_has_a_verb_on_the_page_of_a_dead_task() -> None:
+    assert set(RESOURCE_VERBS) == set(Resource)
