@@ -1,10 +1,5 @@
-"""What a worker does while the database is away: poll on what it holds, keep what it reads, write it later.
+"""The worker's behaviour while the database is unreachable: it polls on and spools what it reads.
 
-Guards against a database outage becoming an outage of the data. Nothing is claimed and nothing is finished meanwhile;
-what was read goes to the spool, and from there into the database when it is back, in order, once.
+Guards against a database outage becoming an outage of the data. No task is claimed or finished meanwhile; the spool is
+replayed into the database afterwards, in order and once. This file imports nothing: the spool must load without Django.
 """
-
-from scraping.outage.holdings import Held, Holdings
-from scraping.outage.keeper import OutageKeeper
-
-__all__ = ["Held", "Holdings", "OutageKeeper"]

@@ -12,7 +12,7 @@ from scraping.configuration.policies import Policies
 from scraping.errors import NotStored
 from scraping.journal import Claim
 from scraping.models import Stage
-from scraping.outage import OutageKeeper
+from scraping.outage.keeper import OutageKeeper
 from scraping.reading.reader import Reader
 from scraping.recovery.outcomes import Outcomes
 from scraping.stats.tallies import Tallies

@@ -26,7 +26,7 @@ from scraping.browser.proxies import ProxyPlan
 from scraping.browser.sessions import Sessions
 from scraping.configuration.policies import Policies
 from scraping.documents.publisher import publisher
-from scraping.outage import OutageKeeper
+from scraping.outage.keeper import OutageKeeper
 from scraping.outage.spool import Spool, SpoolLimits
 from scraping.reading.reader import Reader
 from scraping.reading.tokens import Tokens

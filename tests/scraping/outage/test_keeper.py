@@ -15,8 +15,8 @@ from django.db import OperationalError, connection
 from scraping import journal
 from scraping.errors import Transient
 from scraping.models import Match, MatchRef, ScrapeTask, TaskState
-from scraping.outage import OutageKeeper
 from scraping.outage import keeper as keeper_module
+from scraping.outage.keeper import OutageKeeper
 from scraping.outage.spool import HeldMatch, Spool, SpoolLimits
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import scrape

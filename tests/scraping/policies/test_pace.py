@@ -322,7 +322,7 @@ class TestWhateverComes:
         after = errors[len(before) :]
         low, high = (before[-1][0] if before else 0.0), (after[0][0] if after else 9e4)
         more = [*before, (low + (high - low) * part, True), *after]
-        end = later(errors[-1][0]) if errors else NOW
+        end = later(more[-1][0])
         assert scattered(errors).at(end) <= scattered(more).at(end)
 
 
