@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from apiauth.models import AccessLog, UsageHour
-from victoryline.lib.adding import add_up
+from victoryline.lib.bulk_sql import add_up
 from victoryline.lib.redaction import clean
 from victoryline.lib.request_id import printable
 

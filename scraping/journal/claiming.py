@@ -75,17 +75,17 @@ def _claimed(task_id: int, taken: statements.Taken, worker_id: str, now: datetim
 
 def _history(task_id: int, now: datetime) -> dict[str, Any]:
     """What an attempt has to know of those before it. Most tasks have none, so only the others are asked."""
-    task = ScrapeTask.objects.annotate(next_poll_at=F("ref__next_poll_at")).get(pk=task_id)
+    task = ScrapeTask.objects.annotate(scheduled_at=F("ref__next_poll_at")).get(pk=task_id)
     return {
-        "is_retry": _is_retry(task, task.next_poll_at, now),
+        "is_retry": _is_retry(task, task.scheduled_at, now),
         "timeout_factor": _timeout_factor(task.error),
         "was_stretched": bool((task.error or {}).get("stretched")),
     }
 
 
-def _is_retry(task: ScrapeTask, next_poll_at: datetime | None, now: datetime) -> bool:
-    polled = next_poll_at if task.resource == Resource.SCORECARD else None  # no other kind has a schedule
-    return is_retry(charged_attempts=task.charged_attempts, due_at=task.run_at, next_poll_at=polled, now=now)
+def _is_retry(task: ScrapeTask, scheduled_at: datetime | None, now: datetime) -> bool:
+    polled = scheduled_at if task.resource == Resource.SCORECARD else None  # no other kind has a schedule
+    return is_retry(charged_attempts=task.charged_attempts, due_at=task.run_at, scheduled_at=polled, now=now)
 
 
 def _timeout_factor(error: dict[str, Any] | None) -> float:

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 
 from scraping.errors import PayloadRejected
 from scraping.journal import error_log
-from scraping.matches import importance, pairing
+from scraping.matches import importance, pairing, poll_times
 from scraping.matches.lifecycle import priority_of
 from scraping.matches.pairing import Finder, Found
 from scraping.models import Match, MatchRef, Source
@@ -86,9 +86,8 @@ def _write(
                 source_event_id=found.source_event_id,
                 url=found.url,
                 is_crossed=place.is_crossed and match_id == place.match_id,
-                is_watched=not source.is_pushed,
-                next_poll_at=first_poll_at,
                 created_at=now,
+                **poll_times.first_poll(source, first_poll_at),
             )
             pairing.write_reviews(match_id, place.unsure, now=now)
     except IntegrityError:

@@ -23,8 +23,8 @@ from scraping.matches import (
     events,
     importance,
     lifecycle,
-    pacing,
     pairing,
+    poll_times,
     restart_check,
     score_regressions,
     scrapers,
@@ -52,7 +52,7 @@ SCRAPED_COLUMNS = (
 )
 READ_COLUMNS = (
     "payload", "captured_at", "suspect_checksum", "events_checksum", "events_seen", "events_through", "read_mode",
-    "read_mode_reason", "read_mode_since", "is_crossed", "gone_at", *pacing.COLUMNS,
+    "read_mode_reason", "read_mode_since", "is_crossed", "gone_at", *poll_times.COLUMNS,
 )
 # fmt: on
 
@@ -113,7 +113,7 @@ def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt, known:
     lifecycle.after_reading(match, status=Status(match.status), now=attempt.now, is_read=not ref.source.is_pushed)
     # What a lighter source tells changes nothing that is served, but it moves.
     is_news = is_changed or before[1]["payload"] != ref.payload
-    planned = pacing.after_reading(ref, match, is_changed=is_news, pace=pace, now=attempt.now, state=ref.payload)
+    planned = poll_times.after_reading(ref, match, is_changed=is_news, pace=pace, now=attempt.now, state=ref.payload)
     planned.write_to(ref)
     scraper = _keep_watch(ref, match, attempt)
     crash_point("ingest.scraper")
@@ -193,13 +193,12 @@ def close_gone(ref_id: int, *, now: datetime) -> None:
     match = ref.match
     before = match.status
     ref.gone_at, ref.suspect_checksum = ref.gone_at or now, ""
-    later = None if ref.source.is_pushed else now + timedelta(seconds=COMPLETED_SECONDS)
+    poll_times.set_next_poll(ref, now + timedelta(seconds=COMPLETED_SECONDS))
     if match.provisional.get("source") == ref.source.key:  # nobody will confirm it any more
         match.provisional = {}
         match.save(update_fields=("provisional",))
     telling = MatchRef.objects.filter(match=match, gone_at=None, is_watched=True, source__is_enabled=True)
     if telling.exclude(pk=ref.pk).exists():
-        ref.next_poll_at = later
         ref.save(update_fields=("gone_at", "next_poll_at", "suspect_checksum"))
         scrapers.stop(ref, reason="the source no longer has the match, another one does", now=now)
         return
@@ -212,7 +211,6 @@ def close_gone(ref_id: int, *, now: datetime) -> None:
         match.save(update_fields=("payload", "phase", "checksum", "sequence", "last_changed_at"))
         attempt = Attempt("", ref.captured_at or now, had_failures=False, now=now)
         _write_snapshot(match, ref, None, attempt, before=old)
-    ref.next_poll_at = later
     ref.save(update_fields=("next_poll_at", "gone_at", "suspect_checksum"))
     crash_point("gone.closed")
     _announce_after_commit(match, is_changed=match.status != before, ref=ref)
@@ -245,7 +243,7 @@ def _other_refs(ref: MatchRef) -> list[MatchRef]:
 
 def _ask_again_soon(ref: MatchRef, pace: Pace, now: datetime) -> Ingested:
     at = now + timedelta(seconds=max(pace.baseline_seconds / 2, ref.source.min_interval_seconds))
-    ref.next_poll_at = None if ref.source.is_pushed else at
+    poll_times.set_next_poll(ref, at)
     ref.save(update_fields=("suspect_checksum", "next_poll_at"))
     ref.match.save(update_fields=("provisional",))
     return Ingested(ref.match_id, ref.match.sequence, False, EventChanges(), at, is_taken=False)

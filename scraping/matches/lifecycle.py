@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from scraping.matches import scrapers
+from scraping.matches import poll_times, scrapers
 from scraping.models import Match, MatchLifecycle, MatchRef, Priority, ScraperStatus, ScrapeTask, TaskState
 from scraping.payloads import Resource, Status
 from scraping.signals import match_paused, match_resumed
@@ -67,7 +67,7 @@ def resume(*, match_id: int, actor: str, now: datetime, reason: str = "resumed")
         match.save(
             update_fields=("lifecycle", "pause_until", "pause_reason", "consecutive_failure_count", "failing_since")
         )
-        match.refs.update(next_poll_at=now)
+        poll_times.restart_wait(match.refs.all(), now)
     match_resumed.send_robust(sender=Match, match_id=match.pk, reason=reason, actor=actor)
     return match
 
@@ -195,5 +195,5 @@ def archive(*, before: datetime) -> int:
     old = Match.objects.filter(lifecycle=L.COMPLETED, completed_at__lt=before).order_by("pk")
     with transaction.atomic():
         ids = list(old.select_for_update().values_list("pk", flat=True)[:500])
-        MatchRef.objects.filter(match_id__in=ids).update(is_watched=False, next_poll_at=None, called_in_at=None)
+        poll_times.stop_watching(MatchRef.objects.filter(match_id__in=ids))
         return Match.objects.filter(pk__in=ids).update(lifecycle=L.ARCHIVED)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
-from django.db.models import F, Q
+from django.db.models import F
 
+from scraping.matches import poll_times
 from scraping.models import MatchEvent, MatchRef, Scraper
 from scraping.signals import scraper_restarted
+from victoryline.lib import bulk_sql
 
 
 def active(ref: MatchRef) -> Scraper | None:
@@ -41,20 +42,18 @@ def count_updates(updates: Mapping[int, Update]) -> dict[int, uuid.UUID]:
     One statement for as many as there are, of one worker at one moment: most polls need no more than this.
     """
     first = next(iter(updates.values()))
-    places = ", ".join(["(%s, %s, %s)"] * len(updates))
-    values = [value for ref_id, one in updates.items() for value in (ref_id, one.latency_ms, one.interval)]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""UPDATE scraping_scraper SET last_update_time = %s, total_updates = total_updates + 1,
-                 latency_total_ms = latency_total_ms + v.column2, last_latency_ms = v.column2,
-                 polling_interval = v.column3, worker_id = %s
-               FROM (VALUES {places}) AS v
-               WHERE scraping_scraper.ref_id = v.column1 AND stopped_at IS NULL AND error_count = 0
-                 AND total_updates > 0
-               RETURNING ref_id, scraper_id""",  # noqa: S608 - places only
-            (connection.ops.adapt_datetimefield_value(first.now), first.worker_id, *values),
-        )
-        return {ref_id: uuid.UUID(str(scraper_id)) for ref_id, scraper_id in cursor.fetchall()}
+    counted = bulk_sql.fetch_rows(
+        """UPDATE scraping_scraper SET last_update_time = %s, total_updates = total_updates + 1,
+             latency_total_ms = latency_total_ms + v.column2, last_latency_ms = v.column2,
+             polling_interval = v.column3, worker_id = %s
+           FROM (VALUES {rows}) AS v
+           WHERE scraping_scraper.ref_id = v.column1 AND stopped_at IS NULL AND error_count = 0
+             AND total_updates > 0
+           RETURNING ref_id, scraper_id""",
+        [(ref_id, one.latency_ms, one.interval) for ref_id, one in updates.items()],
+        before=(first.now, first.worker_id),
+    )
+    return {ref_id: uuid.UUID(str(scraper_id)) for ref_id, scraper_id in counted}
 
 
 def record_update(scraper_id: uuid.UUID, update: Update) -> None:
@@ -97,7 +96,7 @@ def restart(scraper: Scraper, *, reason: str, now: datetime) -> Scraper | None:
     # No read mode: whoever reads it next begins anew, with a visit, and not with what the worn one had learnt.
     ref = MatchRef.objects.filter(pk=scraper.ref_id)
     ref.update(read_mode="", read_mode_reason=f"a fresh start: {reason}"[:200], read_mode_since=now)
-    ref.filter(Q(next_poll_at=None) | Q(next_poll_at__gt=now)).update(next_poll_at=now)  # who waits keeps his place
+    poll_times.make_due(ref, now)
     position = position_of(scraper.ref)
     scraper_restarted.send_robust(
         sender=Scraper,

@@ -1,4 +1,4 @@
-"""The watches that people ask for and end: beside the archive, sole writer of `is_watched` and `watch_at` of refs."""
+"""Starts and ends the watches over matches: at the request of a person, and by the memory that is left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Q
 
-from scraping.matches import admission, scrapers
+from scraping.matches import admission, poll_times, scrapers
 from scraping.matches.lifecycle import NotAllowed
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.models.source import PUSHED
@@ -31,11 +31,11 @@ def begin(*, match_id: int, actor: str, now: datetime) -> Match:
         match = Match.objects.select_for_update().get(pk=match_id)
         refs = _refs_to_watch(match)
         waiting = [ref.pk for ref in refs if not ref.is_watched]
-        match.refs.filter(called_in_at__isnull=False).update(called_in_at=None)  # a person wants it: it stays
+        poll_times.keep_called_in(match.refs.all())
         if not waiting:
             return match
         if room.is_free:
-            MatchRef.objects.filter(pk__in=waiting).update(is_watched=True, watch_at=None, next_poll_at=now)
+            poll_times.start_watching(MatchRef.objects.filter(pk__in=waiting), now)
         else:
             MatchRef.objects.filter(pk__in=waiting, watch_at__isnull=True).update(watch_at=now)
     if not room.is_free:
@@ -70,7 +70,7 @@ def begin_waiting(*, now: datetime) -> int:
         waits = MatchRef.objects.filter(pk=ref.pk, is_watched=False, watch_at__isnull=False)
         if is_over:
             waits.update(watch_at=None)
-        elif waits.update(watch_at=None, is_watched=True, next_poll_at=now):
+        elif poll_times.start_watching(waits, now):
             watch_began.send_robust(
                 sender=Match, match_id=ref.match_id, reason="there is room again", actor="the scheduler"
             )
@@ -115,8 +115,6 @@ def _refs_to_watch(match: Match) -> list[MatchRef]:
 
 
 def _end(refs: list[MatchRef], *, reason: str, begin_again_at: datetime | None, now: datetime) -> None:
-    MatchRef.objects.filter(pk__in=[ref.pk for ref in refs]).update(
-        is_watched=False, next_poll_at=None, watch_at=begin_again_at, called_in_at=None
-    )
+    poll_times.stop_watching(MatchRef.objects.filter(pk__in=[ref.pk for ref in refs]), watch_again_at=begin_again_at)
     for ref in refs:
         scrapers.stop(ref, reason=reason, now=now)

@@ -21,13 +21,13 @@ class BudgetPolicy:
     floor: int = 10
 
 
-def is_retry(*, charged_attempts: int, due_at: datetime, next_poll_at: datetime | None, now: datetime) -> bool:
+def is_retry(*, charged_attempts: int, due_at: datetime, scheduled_at: datetime | None, now: datetime) -> bool:
     """Is this attempt traffic on top of the schedule?
 
     Not when the failures before were our own; not when the match would be polled by now anyway, for then the attempt
     stands in for that poll; and not after a minute of waiting, which makes no storm and must end somewhere.
     """
-    if not charged_attempts or (next_poll_at is not None and next_poll_at <= now):
+    if not charged_attempts or (scheduled_at is not None and scheduled_at <= now):
         return False
     return now - due_at < timedelta(seconds=LONGEST_WAIT_SECONDS)
 

@@ -7,13 +7,13 @@ out, and its age is written the next time. What is served does not come from her
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce
 
 from scraping.models import Match
+from victoryline.lib import bulk_sql
 
 MOST_SECONDS = 2**31 - 1  # what the column holds
 
@@ -38,12 +38,8 @@ def _age(heard_at: datetime, now: datetime) -> int:
 
 
 def _write(rows: list[tuple[int, int]]) -> int:
-    places = ", ".join(["(%s, %s)"] * len(rows))
-    values: list[Any] = [value for row in rows for value in row]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""UPDATE scraping_match SET data_freshness_seconds = v.column2 FROM (VALUES {places}) AS v
-                WHERE scraping_match.id = v.column1""",  # noqa: S608 - places only
-            values,
-        )
-        return int(cursor.rowcount)
+    return bulk_sql.execute_rows(
+        """UPDATE scraping_match SET data_freshness_seconds = v.column2 FROM (VALUES {rows}) AS v
+           WHERE scraping_match.id = v.column1""",
+        rows,
+    )

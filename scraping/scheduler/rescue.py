@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from scraping import journal
 from scraping.configuration import policies
-from scraping.matches import lifecycle
+from scraping.matches import lifecycle, poll_times
 from scraping.models import MatchRef, ScrapeTask
 from scraping.payloads import Resource
 from victoryline.lib import identity
@@ -28,7 +28,7 @@ def rescue_expired(now: datetime) -> int:
             lifecycle.after_failed_task(
                 task.ref.match_id, pause_after=limits.pause_after_failures, pause_seconds=limits.pause_seconds, now=now
             )
-        MatchRef.objects.filter(pk=task.ref.pk).update(next_poll_at=now + timedelta(seconds=QUIET_SECONDS))
+        poll_times.postpone(MatchRef.objects.filter(pk=task.ref.pk), until=now + timedelta(seconds=QUIET_SECONDS))
 
     journal.end_leases([name for name in journal.holders() if identity.is_gone(name)], now=now)
     rescued = journal.rescue(max_rescues=limits.max_rescues, now=now, on_death=bury)

@@ -50,14 +50,14 @@ def within(ids: Sequence[int], *, now: datetime) -> list[int]:
 
 def _retries(ids: Sequence[int], now: datetime) -> dict[int, int]:
     """Those that are retries on top of the schedule, with their sources."""
-    tried = ScrapeTask.objects.filter(pk__in=ids, charged_attempts__gt=0).annotate(next_poll_at=F("ref__next_poll_at"))
+    tried = ScrapeTask.objects.filter(pk__in=ids, charged_attempts__gt=0).annotate(scheduled_at=F("ref__next_poll_at"))
     return {
         task.pk: task.source_id
         for task in tried.defer("error")
         if is_retry(
             charged_attempts=task.charged_attempts,
             due_at=task.run_at,
-            next_poll_at=task.next_poll_at if task.resource == Resource.SCORECARD else None,
+            scheduled_at=task.scheduled_at if task.resource == Resource.SCORECARD else None,
             now=now,
         )
     }

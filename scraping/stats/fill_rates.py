@@ -14,7 +14,7 @@ from scraping.models import FieldFill, MatchRef, Source
 from scraping.payloads import MatchState
 from scraping.policies.drift import DriftPolicy, Fill, is_sparse, points_fallen, window_start
 from scraping.stats.integrity import INTEGRITY, STATE_FIELDS, USUAL_WAY, stage_of
-from victoryline.lib.adding import add_up
+from victoryline.lib.bulk_sql import add_up
 
 MOST_NAMED = 10
 FieldKey = tuple[int, str, str]  # source, payload schema, field

@@ -18,7 +18,7 @@ from django.db.models import F, QuerySet, Sum
 
 from scraping.models import Source, SourceDay
 from scraping.readings import Reading, ReadMode
-from victoryline.lib.adding import add_up
+from victoryline.lib.bulk_sql import add_up
 
 MEGABYTE = 1_000_000  # as those who bill for traffic count
 ALERT_PERCENT = 80.0

@@ -27,7 +27,7 @@ from scraping.errors import (
     StoreAway,
 )
 from scraping.journal import Claim, FailureNote, error_log, evidence
-from scraping.matches import ingest, lifecycle, pacing, scrapers
+from scraping.matches import ingest, lifecycle, poll_times, scrapers
 from scraping.models import Breaker, BreakerState, Match, MatchRef, Source, Stage, TaskState
 from scraping.payloads import Resource
 from scraping.policies.breaker import OPEN, BreakerView
@@ -139,19 +139,19 @@ def _count(
     errors_in_a_row = (scraper.error_count if scraper else failure.charged_attempts) + 1
     pace = engine.policies.pace
     if view is None:
-        pacing.as_before(ref, ref.match, pace=pace, now=now).write_to(ref)
+        poll_times.as_before(ref, ref.match, pace=pace, now=now).write_to(ref)
         ref.save(update_fields=("next_poll_at",))
         return decision
-    planned = pacing.after_error(ref, ref.match, errors_in_a_row=errors_in_a_row, pace=pace, now=now)
+    planned = poll_times.after_error(ref, ref.match, errors_in_a_row=errors_in_a_row, pace=pace, now=now)
     planned.write_to(ref)
     if scraper:
         scrapers.record_error(scraper.pk, interval=planned.seconds)
     if view.state == OPEN and view.open_until:
         engine.let_go(ref.pk)
-        ref.next_poll_at = max(planned.at, view.open_until)
+        poll_times.set_next_poll(ref, max(planned.at, view.open_until))
         if isinstance(decision, Retry):
             decision = Retry(max(decision.at, view.open_until), decision.is_charged)
-    ref.save(update_fields=pacing.COLUMNS)
+    ref.save(update_fields=poll_times.COLUMNS)
     return decision
 
 
@@ -211,7 +211,7 @@ def _spare_changed_layout(
         extra={"action": "layout_lost", "match_id": ref.key, "source": ref.source.key},
     )
     layout_lost.send_robust(sender=MatchRef, match_id=ref.match_id, failures=number, reason=failure.message)
-    MatchRef.objects.filter(pk=ref.pk, next_poll_at__lt=at).update(next_poll_at=at)
+    poll_times.postpone(MatchRef.objects.filter(pk=ref.pk), until=at)
     return Retry(max(at, decision.at), decision.is_charged) if isinstance(decision, Retry) else decision
 
 

@@ -11,15 +11,14 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Exists, Min, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from scraping.journal import Claim
-from scraping.matches import pacing, scrapers
-from scraping.matches.pacing import NextPoll
+from scraping.matches import poll_times, scrapers
+from scraping.matches.poll_times import NextPoll, UnchangedPoll
 from scraping.matches.reconcile import STUCK_SECONDS
 from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef, ScraperStatus
 from scraping.payloads import Payload, Status
@@ -27,6 +26,7 @@ from scraping.policies.interval import Pace
 from scraping.policies.turns import is_silent_turn, may_be_silent_turn
 from scraping.recovery import breakers
 from scraping.signals import match_updated
+from victoryline.lib import bulk_sql
 from victoryline.lib.crash import crash_point
 
 REMEMBERED = 2000
@@ -144,8 +144,8 @@ def _counts_as_before(ref: MatchRef, captured_at: datetime) -> bool:
 
 
 def again(claim: Claim, ref: MatchRef, payload: Payload, *, pace: Pace, now: datetime) -> Again:
-    state = payload.normalized() if pacing.asks_for_score(ref.unchanged_polls + 1) else None
-    planned = pacing.after_reading(ref, ref.match, is_changed=False, pace=pace, now=now, state=state)
+    state = payload.normalized() if poll_times.asks_for_score(ref.unchanged_polls + 1) else None
+    planned = poll_times.after_reading(ref, ref.match, is_changed=False, pace=pace, now=now, state=state)
     return Again(claim, ref, payload, planned)
 
 
@@ -179,40 +179,21 @@ def _update_matches(readings: Sequence[Again]) -> int:
     read_at: dict[int, list[datetime]] = {}
     for one in readings:
         read_at.setdefault(one.ref.match_id, []).append(one.payload.captured_at)
-    rows = [(match_id, _moment(max(moments)), len(moments)) for match_id, moments in read_at.items()]
-    return _run(
+    rows = [(match_id, max(moments), len(moments)) for match_id, moments in read_at.items()]
+    return bulk_sql.execute_rows(
         """UPDATE scraping_match SET total_scrapes = total_scrapes + v.column3, last_scraper_update =
              CASE WHEN last_scraper_update > v.column2 THEN last_scraper_update ELSE v.column2 END
            FROM (VALUES {rows}) AS v
            WHERE scraping_match.id = v.column1 AND lifecycle = %s AND status = %s AND scraper_status = %s
              AND failing_since IS NULL""",
         rows,
-        MatchLifecycle.ACTIVE.value,
-        Status.LIVE.value,
-        ScraperStatus.ACTIVE.value,
+        after=(MatchLifecycle.ACTIVE.value, Status.LIVE.value, ScraperStatus.ACTIVE.value),
     )
 
 
 def _update_refs(readings: Sequence[Again]) -> int:
-    rows = [
-        (
-            one.ref.pk,
-            _moment(one.ref.captured_at),
-            _moment(one.payload.captured_at),
-            one.interval_seconds,
-            _moment(one.next_poll.at),
-            one.next_poll.history.recent_changes,
-            one.next_poll.reason,
-        )
-        for one in readings
-    ]
-    return _run(
-        """UPDATE scraping_matchref SET captured_at = v.column3, polling_interval_seconds = v.column4,
-             next_poll_at = v.column5, recent_changes = v.column6, pace_reason = v.column7,
-             unchanged_polls = unchanged_polls + 1
-           FROM (VALUES {rows}) AS v
-           WHERE scraping_matchref.id = v.column1 AND captured_at = v.column2 AND suspect_checksum = ''""",
-        rows,
+    return poll_times.write_unchanged(
+        [UnchangedPoll(one.ref, one.payload.captured_at, one.next_poll) for one in readings]
     )
 
 
@@ -230,23 +211,11 @@ def _update_scrapers(readings: Sequence[Again], now: datetime) -> int:
     return len(scrapers.count_updates(updates))
 
 
-def _run(statement: str, rows: Sequence[tuple[Any, ...]], *after: Any) -> int:
-    places = "(" + ", ".join(["%s"] * len(rows[0])) + ")"
-    values = [value for row in rows for value in row]
-    with connection.cursor() as cursor:
-        cursor.execute(statement.format(rows=", ".join([places] * len(rows))), (*values, *after))
-        return int(cursor.rowcount)
-
-
-def _moment(moment: datetime | None) -> Any:
-    assert moment is not None
-    return connection.ops.adapt_datetimefield_value(moment)
-
-
 def _announce(readings: Sequence[Again]) -> None:
     for one in readings:
         ref, match = one.ref, one.ref.match
-        ref.captured_at, ref.next_poll_at = one.payload.captured_at, one.next_poll.at
+        ref.captured_at = one.payload.captured_at
+        poll_times.set_next_poll(ref, one.next_poll.at)
         ref.polling_interval_seconds = one.interval_seconds
         match.last_scraper_update = max(one.payload.captured_at, match.last_scraper_update or one.payload.captured_at)
         match_updated.send_robust(sender=Match, match_id=match.pk, sequence=match.sequence, is_changed=False, ref=ref)

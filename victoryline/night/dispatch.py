@@ -162,7 +162,7 @@ def is_retry(night: Night, task: Task) -> bool:
     return budget.is_retry(
         charged_attempts=task.charged,
         due_at=moment(task.run_at),
-        next_poll_at=task.watch.ref.next_poll_at,
+        scheduled_at=task.watch.ref.next_poll_at,
         now=night.now,
     )
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from scraping.errors import OUR_FAULTS, SOURCE_FAULTS
-from scraping.matches import lifecycle, pacing
+from scraping.matches import lifecycle, poll_times
 from scraping.matches.lifecycle import FAILURE_WINDOW, LEGAL
 from scraping.models import MatchLifecycle, Scraper
 from scraping.payloads import Status
@@ -33,7 +33,7 @@ def succeed(night: Night, task: Task) -> None:
     watch.seen_version = state.version
     match.status, match.phase = state.status.value, state.phase.value
     lifecycle.after_reading(match, status=state.status, now=now)
-    planned = pacing.after_reading(ref, match, is_changed=is_changed, pace=night.policies.pace, now=now)
+    planned = poll_times.after_reading(ref, match, is_changed=is_changed, pace=night.policies.pace, now=now)
     planned.write_to(ref)
     ref.captured_at = match.last_scraper_update = now - COMMIT
     night.measures.heard(night, game)
@@ -93,17 +93,17 @@ def _count(night: Night, watch: Watch, task: Task, decision: Decision, view: Bre
     """When the next task is due; a retry waits for a breaker that has opened."""
     ref, match, pace, now = watch.ref, watch.game.match, night.policies.pace, night.now
     if view is None:
-        ref.next_poll_at = pacing.as_before(ref, match, pace=pace, now=now).at
+        poll_times.set_next_poll(ref, poll_times.as_before(ref, match, pace=pace, now=now).at)
         return decision
     errors_in_a_row = (watch.scraper.error_count if watch.scraper else task.charged) + 1
-    planned = pacing.after_error(ref, match, errors_in_a_row=errors_in_a_row, pace=pace, now=now)
+    planned = poll_times.after_error(ref, match, errors_in_a_row=errors_in_a_row, pace=pace, now=now)
     planned.write_to(ref)
     watch.errors_in_a_row = errors_in_a_row
     if watch.scraper:
         watch.scraper.error_count += 1
     night.rules.slowed(night, watch, errors_in_a_row)
     if view.state == OPEN and view.open_until:
-        ref.next_poll_at = max(planned.at, view.open_until)
+        poll_times.set_next_poll(ref, max(planned.at, view.open_until))
         if isinstance(decision, Retry):
             return Retry(max(decision.at, view.open_until), decision.is_charged)
     return decision

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import Case, CharField, F, Q, Value, When
 
 from scraping import journal
-from scraping.matches import conflicts, importance, lifecycle, score_regressions, scrapers, served_events
+from scraping.matches import conflicts, importance, lifecycle, poll_times, score_regressions, scrapers, served_events
 from scraping.matches.pairing.aliases import aliases_of
 from scraping.matches.pairing.candidates import sides_of_title
 from scraping.matches.reconcile import delta, exchanged_detail, exchanged_slot, orient, reconcile
@@ -93,7 +93,7 @@ def _who_plays(match: Match) -> dict[str, Any]:
 def _move_refs(keep: Match, gone: Match, *, is_crossed: bool, now: datetime) -> None:
     """They are read again soon: what was under way for them is dropped."""
     refs = MatchRef.objects.filter(match=gone)
-    refs.filter(is_watched=True, next_poll_at__isnull=False).update(next_poll_at=now)
+    poll_times.make_due(refs.filter(next_poll_at__isnull=False), now)
     for ref in refs:
         ref.match, ref.is_crossed = keep, ref.is_crossed != is_crossed
         ref.save(update_fields=("match", "is_crossed"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F, Q
 
 from scraping.configuration.policies import Policies
@@ -17,6 +17,7 @@ from scraping.policies import source_breaker
 from scraping.policies.breaker import BreakerPolicy, BreakerView
 from scraping.policies.source_breaker import keeping_count
 from scraping.recovery.breakers.rows import row_of_ref, row_of_source, swap, view_of
+from victoryline.lib import bulk_sql
 
 
 def guard(task_id: int, source: Source, ref: MatchRef | None = None, *, policies: Policies, now: datetime) -> None:
@@ -99,14 +100,12 @@ def _reset_invalid_count(pk: int) -> None:
 
 def count_success_of_closed(ref_ids: Sequence[int]) -> int:
     """Counts a success at those refs' breakers that are closed without a failure. Returns how many there were."""
-    places = ", ".join(["%s"] * len(ref_ids))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""UPDATE scraping_breaker SET total_calls = total_calls + 1, total_successes = total_successes + 1
-                WHERE ref_id IN ({places}) AND state = %s AND failure_count = 0""",  # noqa: S608 - places only
-            (*ref_ids, BreakerState.CLOSED.value),
-        )
-        return int(cursor.rowcount)
+    return bulk_sql.execute_rows(
+        """UPDATE scraping_breaker SET total_calls = total_calls + 1, total_successes = total_successes + 1
+           WHERE ref_id IN (VALUES {rows}) AND state = %s AND failure_count = 0""",
+        [(ref_id,) for ref_id in ref_ids],
+        after=(BreakerState.CLOSED.value,),
+    )
 
 
 def _count_good_of_ref(task_id: int, ref: MatchRef, policy: BreakerPolicy, now: datetime) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from scraping import journal
+from scraping.matches import poll_times
 from scraping.models import Breaker, MatchRef, Source
 from scraping.policies import breaker as machine
 from scraping.policies.breaker import BreakerView
@@ -85,7 +86,7 @@ def _checked_override(minutes: float, reason: str, actor: str, now: datetime) ->
 def _poll_now(row: Breaker, now: datetime) -> None:
     """Polls the match at once; its next poll was postponed to the end of the open state."""
     if row.ref_id is not None:
-        MatchRef.objects.filter(pk=row.ref_id, next_poll_at__gt=now).update(next_poll_at=now)
+        poll_times.make_due(MatchRef.objects.filter(pk=row.ref_id, next_poll_at__isnull=False), now)
         journal.hasten(row.ref_id, now=now)
 
 

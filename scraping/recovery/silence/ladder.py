@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef
 
-from scraping.matches import scrapers
+from scraping.matches import poll_times, scrapers
 from scraping.models import Match, MatchRef
 from scraping.policies.ladder import Rung, Silence, next_rung
 from scraping.recovery import worker_commands
@@ -121,9 +121,7 @@ def _send_away(now: datetime) -> int:
     called = MatchRef.objects.filter(Exists(others), called_in_at__isnull=False).select_related("source")
     sent = 0
     for ref in called.defer("payload").order_by("pk")[:AT_ONCE]:
-        if not MatchRef.objects.filter(pk=ref.pk, called_in_at=ref.called_in_at).update(
-            is_watched=False, next_poll_at=None, called_in_at=None
-        ):
+        if not poll_times.send_away(MatchRef.objects.filter(pk=ref.pk, called_in_at=ref.called_in_at)):
             continue
         sent += 1
         scrapers.stop(ref, reason="the match is heard of where it was before", now=now)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Q
-
+from scraping.matches import poll_times
 from scraping.models import Match, MatchRef, OrderKind, Scraper, ScrapeTask, Source, TaskState, WorkerOrder
 from scraping.models.source import PUSHED
 from scraping.payloads import Resource
@@ -57,7 +56,7 @@ def _hint_again(refs: Sequence[MatchRef], now: datetime) -> Done:
     waiting = ScrapeTask.objects.filter(ref__in=refs, resource=Resource.SCORECARD, state=TaskState.PENDING)
     told = waiting.filter(run_at__lte=now).update(hinted_at=None)
     planned = MatchRef.objects.filter(pk__in=[ref.pk for ref in refs if not is_barred(ref, now)])
-    planned.filter(Q(next_poll_at=None) | Q(next_poll_at__gt=now)).exclude(tasks__in=waiting).update(next_poll_at=now)
+    poll_times.make_due(planned.exclude(tasks__in=waiting), now)
     return Done("the workers are told of it again", {"hinted": told})
 
 
@@ -109,16 +108,14 @@ def _order(
 def _call_others(match: Match, now: datetime) -> Done:
     """Whoever else has the match is asked now; where nobody is known, the sources' lists are looked through for it."""
     others = [ref for ref in match.refs.all() if not ref.is_watched and _can_be_asked(ref)]
-    MatchRef.objects.filter(pk__in=[ref.pk for ref in others], is_watched=False).update(
-        is_watched=True, next_poll_at=now, called_in_at=now
-    )
+    poll_times.call_in(MatchRef.objects.filter(pk__in=[ref.pk for ref in others]), now)
     if others:
         names = ", ".join(sorted(ref.source.name for ref in others))
         return Done(f"{names} is asked instead", {"called_in": [ref.key for ref in others]})
     watched = watched_refs(match)
     if len(watched) > 1:
         awake = [ref.pk for ref in watched if not is_barred(ref, now)]
-        MatchRef.objects.filter(pk__in=awake, next_poll_at__gt=now).update(next_poll_at=now)
+        poll_times.make_due(MatchRef.objects.filter(pk__in=awake, next_poll_at__isnull=False), now)
         return Done("all of its sources are asked at once", {"sources": sorted(ref.source.key for ref in watched)})
     known = {ref.source_id for ref in match.refs.all()}
     elsewhere = Source.objects.filter(is_enabled=True, sport=match.sport).exclude(pk__in=known).exclude(key=PUSHED)

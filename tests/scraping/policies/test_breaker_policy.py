@@ -264,7 +264,7 @@ class TestBudget:
         self, what: str, charged: int, due: float, next_poll: float | None, expected: bool
     ) -> None:
         poll = None if next_poll is None else later(next_poll)
-        assert is_retry(charged_attempts=charged, due_at=later(due), next_poll_at=poll, now=NOW) is expected
+        assert is_retry(charged_attempts=charged, due_at=later(due), scheduled_at=poll, now=NOW) is expected
 
     @pytest.mark.parametrize(
         ("window", "under_way", "left"),
@@ -310,7 +310,7 @@ class Storm:
             at, match, charged, next_poll = heapq.heappop(self._agenda)
             self._slide(at)
             is_extra = is_retry(
-                charged_attempts=charged, due_at=later(at), next_poll_at=later(next_poll), now=later(at)
+                charged_attempts=charged, due_at=later(at), scheduled_at=later(next_poll), now=later(at)
             )
             window = Window(len(self._recent), len(self._recent), self._extra)
             if is_extra and not retries_left(window, self._budget):

@@ -1,0 +1,191 @@
+"""When each match is polled next at a source: plans the time and writes it.
+
+The only module that writes `next_poll_at`, `is_watched` and `called_in_at` of refs (the scheduler's `clock` shifts all
+times when the machine's clock was set back). A watched ref has a next poll time; a ref that is not watched has none.
+Plans come from the pure policies in `policies.interval` and `policies.slowing`; this module takes their input from
+the columns and puts their result back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from scraping.models import Match, MatchRef, Source
+from scraping.payloads import BREAKS, Phase, Status
+from scraping.policies import slowing
+from scraping.policies.interval import REMEMBERED_POLLS, Activity, Pace, plan
+from scraping.policies.phases import QUIET_IN_BREAK_POLLS
+from scraping.policies.scores import ScoreSays, read_score
+from scraping.policies.slowing import Slowing
+from victoryline.lib import bulk_sql
+
+State = Mapping[str, Any]
+
+COLUMNS = (
+    *("unchanged_polls", "recent_changes", "polling_interval_seconds", "next_poll_at", "pace_reason"),
+    *("error_level", "error_level_at", "slowed_seconds", "slowed_until"),
+)
+
+
+@dataclass(frozen=True)
+class _History:
+    """The part of a match's poll history at one source that the policies use."""
+
+    unchanged_polls: int
+    recent_changes: str
+    slowing: Slowing
+
+
+@dataclass(frozen=True)
+class NextPoll:
+    at: datetime
+    seconds: float
+    reason: str
+    history: _History
+
+    def write_to(self, ref: MatchRef) -> None:
+        """Sets the columns of COLUMNS; the caller saves."""
+        set_next_poll(ref, self.at)
+        ref.polling_interval_seconds, ref.pace_reason = self.seconds, self.reason[:80]
+        ref.unchanged_polls, ref.recent_changes = self.history.unchanged_polls, self.history.recent_changes
+        slowed = self.history.slowing
+        ref.error_level, ref.error_level_at = slowed.level, slowed.level_at
+        ref.slowed_seconds, ref.slowed_until = slowed.seconds, slowed.until
+
+
+def asks_for_score(unchanged_polls: int) -> bool:
+    """Returns whether the plan depends on the score after so many unchanged polls."""
+    return unchanged_polls >= QUIET_IN_BREAK_POLLS
+
+
+def after_reading(
+    ref: MatchRef, match: Match, *, is_changed: bool, pace: Pace, now: datetime, state: State | None = None
+) -> NextPoll:
+    """Plans the poll after a successful one. `state` may be left out where `asks_for_score` is False."""
+    history = _History(
+        0 if is_changed else ref.unchanged_polls + 1,
+        (ref.recent_changes + ("1" if is_changed else "0"))[-REMEMBERED_POLLS:],
+        slowing.after_success(Slowing.of(ref), now=now),
+    )
+    return _next(ref, match, history, pace=pace, now=now, state=state)
+
+
+def after_error(ref: MatchRef, match: Match, *, errors_in_a_row: int, pace: Pace, now: datetime) -> NextPoll:
+    """Plans the poll after a failure that is the source's fault; a failure of our own does not slow a match down."""
+    slowed = slowing.after_error(
+        Slowing.of(ref), errors_in_a_row=errors_in_a_row, calm_seconds=pace.error_calm_seconds, now=now
+    )
+    history = _History(ref.unchanged_polls, ref.recent_changes, slowed)
+    return _next(ref, match, history, pace=pace, now=now, state=ref.payload)
+
+
+def as_before(ref: MatchRef, match: Match, *, pace: Pace, now: datetime) -> NextPoll:
+    """Plans the poll after a failure of our own, which says nothing about the match or its source."""
+    history = _History(ref.unchanged_polls, ref.recent_changes, Slowing.of(ref))
+    return _next(ref, match, history, pace=pace, now=now, state=ref.payload)
+
+
+def _next(
+    ref: MatchRef, match: Match, history: _History, *, pace: Pace, now: datetime, state: State | None
+) -> NextPoll:
+    is_asked = asks_for_score(history.unchanged_polls)
+    activity = Activity(
+        status=Status(match.status),
+        start_time=match.start_time,
+        is_break=match.phase in BREAKS,
+        unchanged_polls=history.unchanged_polls,
+        recent_changes=history.recent_changes,
+        importance=match.importance,
+        slowed_seconds=history.slowing.at(now),
+        score_says=read_score(state) if state and is_asked else ScoreSays.GOES_ON,
+        is_postponed=match.phase == Phase.POSTPONED,
+    )
+    planned = plan(activity, pace, now)
+    seconds, reason = planned.seconds, planned.reason
+    if seconds < ref.source.min_interval_seconds:
+        seconds, reason = ref.source.min_interval_seconds, "as often as the source allows"
+    return NextPoll(at=now + timedelta(seconds=seconds), seconds=seconds, reason=reason, history=history)
+
+
+def set_next_poll(ref: MatchRef, at: datetime) -> None:
+    """Sets the time on one ref; the caller saves. A source that sends its data to us is never polled."""
+    ref.next_poll_at = None if ref.source.is_pushed else at
+
+
+def make_due(refs: QuerySet[MatchRef], now: datetime) -> int:
+    """Makes watched refs due at once; those that are due already keep their place in the queue."""
+    later = Q(next_poll_at=None) | Q(next_poll_at__gt=now)
+    return refs.filter(later, is_watched=True).update(next_poll_at=now)
+
+
+def restart_wait(refs: QuerySet[MatchRef], now: datetime) -> int:
+    """Makes watched refs due at once and forgets since when they have been due: nothing was polled in a pause."""
+    return refs.filter(is_watched=True).update(next_poll_at=now)
+
+
+def postpone(refs: QuerySet[MatchRef], until: datetime) -> int:
+    """Puts off polls that would come before `until`."""
+    return refs.filter(next_poll_at__lt=until).update(next_poll_at=until)
+
+
+def first_poll(source: Source, at: datetime | None) -> dict[str, Any]:
+    """Returns the columns of a new ref. Without a time the first reading is that of a job's task."""
+    return {"is_watched": not source.is_pushed, "next_poll_at": None if source.is_pushed else at}
+
+
+def start_watching(refs: QuerySet[MatchRef], now: datetime) -> int:
+    """Polls these refs from now on, because of a person or because there is room for a watch that was put off."""
+    return refs.update(is_watched=True, watch_at=None, next_poll_at=now)
+
+
+def stop_watching(refs: QuerySet[MatchRef], *, watch_again_at: datetime | None = None) -> int:
+    """Polls these refs no longer. With `watch_again_at` the watch starts again then, if there is room."""
+    return refs.update(is_watched=False, next_poll_at=None, called_in_at=None, watch_at=watch_again_at)
+
+
+def call_in(refs: QuerySet[MatchRef], now: datetime) -> int:
+    """Polls refs that are not watched, while the sources that are watched give no data."""
+    return refs.filter(is_watched=False).update(is_watched=True, next_poll_at=now, called_in_at=now)
+
+
+def send_away(refs: QuerySet[MatchRef]) -> int:
+    """Ends what `call_in` began."""
+    return refs.update(is_watched=False, next_poll_at=None, called_in_at=None)
+
+
+def keep_called_in(refs: QuerySet[MatchRef]) -> int:
+    """Makes an ordinary watch of those that were called in: a person asked for the match."""
+    return refs.filter(called_in_at__isnull=False).update(called_in_at=None)
+
+
+@dataclass(frozen=True)
+class UnchangedPoll:
+    """A poll that brought nothing new: the ref as it was before the poll, when it was read, and the plan."""
+
+    ref: MatchRef
+    captured_at: datetime
+    next_poll: NextPoll
+
+
+def write_unchanged(polls: Sequence[UnchangedPoll]) -> int:
+    """Writes the plans of many unchanged polls in one statement; returns how many refs were still as they were."""
+    rows = [
+        (
+            *(one.ref.pk, one.ref.captured_at, one.captured_at, one.next_poll.seconds, one.next_poll.at),
+            *(one.next_poll.history.recent_changes, one.next_poll.reason),
+        )
+        for one in polls
+    ]
+    return bulk_sql.execute_rows(
+        """UPDATE scraping_matchref SET captured_at = v.column3, polling_interval_seconds = v.column4,
+             next_poll_at = v.column5, recent_changes = v.column6, pace_reason = v.column7,
+             unchanged_polls = unchanged_polls + 1
+           FROM (VALUES {rows}) AS v
+           WHERE scraping_matchref.id = v.column1 AND captured_at = v.column2 AND suspect_checksum = ''""",
+        rows,
+    )
