@@ -32,7 +32,7 @@ def fetch_rows(statement: str, rows: Sequence[Row], *, before: Row = (), after: 
     """As `execute_rows`, for a statement with RETURNING: returns those rows."""
     with connection.cursor() as cursor:
         cursor.execute(_with_rows(statement, rows), _values(before, rows, after))
-        return cursor.fetchall()  # to the end: SQLite holds its lock until then
+        return list(cursor.fetchall())  # to the end: SQLite holds its lock until then
 
 
 def _with_rows(statement: str, rows: Sequence[Row]) -> str:
