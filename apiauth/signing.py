@@ -1,9 +1,9 @@
-"""The keys that tokens are signed with: one signs, those before it still verify until their last token has ended.
+"""The keys that sign tokens: the current one signs, retired ones verify until their last token has expired.
 
-They come from the environment (JWT_SIGNING_KEY, JWT_PREVIOUS_KEYS) or else from a file in VAR_DIR, whose first line
-signs; each line after it is the time at which a key was retired, and that key. `manage.py rotate_signing_key` adds a
-line. Running processes look at the file's date once a second, and at once when a token names a key that they don't
-know, so a token that one process has signed with the newest key is never refused by another.
+They come from the environment (JWT_SIGNING_KEY, JWT_PREVIOUS_KEYS) or else from a file in VAR_DIR. Its first line is
+the current key; each further line is a time of retirement and the key retired then. `manage.py rotate_signing_key` adds
+a line. Running processes check the file's date once a second, and at once when a token names an unknown key: a token
+that one process has signed with a new key is never refused by another.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+from django.apps import AppConfig
 from django.conf import settings
+from django.core.checks import CheckMessage, Warning, register  # noqa: A004 - Django's name for it
 
 from apiauth.signals import signing_key_rotated
 from victoryline.lib.secret_files import rewrite_private
@@ -26,69 +29,64 @@ from victoryline.lib.times import as_utc_iso
 
 logger = logging.getLogger(__name__)
 
-LOOK_EVERY_SECONDS = 1.0
-# Beyond a token's life: processes that had not seen the new key yet, clocks that differ.
+RELOAD_SECONDS = 1.0
+# Beyond a token's lifetime: for processes that still signed with the old key, and for clocks that differ.
 GRACE = timedelta(minutes=5)
+SHORTEST_BYTES = 32  # the size of HS256's output; a shorter key can be found offline from one token
+NEW_KEY_HINT = (
+    "Make one: python -c 'import secrets; print(secrets.token_urlsafe(48))'. docs/operations.md says how to change it."
+)
 
 
 @dataclass(frozen=True)
 class SigningKey:
     id: str  # the `kid` of its tokens
-    text: str
+    secret: str
     retired_at: datetime | None = None
 
     def __repr__(self) -> str:
         return f"<signing key {self.id}>"
 
     def verifies(self, now: datetime) -> bool:
-        return self.retired_at is None or now < self.retired_at + _longest_life()
+        return self.retired_at is None or now < self.retired_at + _longest_token_life()
 
 
 @dataclass(frozen=True, eq=False)
-class Ring:
-    """All keys that are known: the first signs."""
+class KeyRing:
+    """All known keys, the current one first."""
 
     keys: tuple[SigningKey, ...]
 
     @property
-    def signs(self) -> SigningKey:
+    def current(self) -> SigningKey:
         return self.keys[0]
 
-    def for_token(self, key_id: str | None, now: datetime) -> tuple[SigningKey, ...]:
-        """Those that a token of this `kid` may be signed with; one without a `kid` is older than these."""
-        return tuple(key for key in self.keys if key.verifies(now) and key_id in (None, key.id))
+    def find(self, key_id: str, now: datetime) -> SigningKey | None:
+        """Returns the key with this `kid` if it may still verify tokens."""
+        return next((key for key in self.keys if key.id == key_id and key.verifies(now)), None)
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """The file as it was when it was read."""
-
-    mark: tuple[int, int, int]  # changed at, size, number of the file: a rename may leave two of them as they were
-    ring: Ring
+class _Loaded:
+    ring: KeyRing
+    version: tuple[int, int, int] = (0, 0, 0)  # of the file: mtime, size, inode; a rename may keep two of them
 
 
 _lock = threading.Lock()
-_seen: _Seen | None = None
-_look_again_at = 0.0
+_loaded: _Loaded | None = None
+_reload_at = 0.0
 
 
-def ring(*, look_now: bool = False) -> Ring:
-    """The keys as they are now; the same object as before while nothing has changed."""
-    global _seen, _look_again_at  # noqa: PLW0603 - the memory of this process
-    seen = _seen
-    if seen is not None and not look_now and time.monotonic() < _look_again_at:
-        return seen.ring
+def key_ring(*, reload: bool = False) -> KeyRing:
+    """Returns the present keys; the same object as before while nothing has changed."""
+    global _loaded, _reload_at  # noqa: PLW0603 - one ring a process
+    loaded = _loaded
+    if loaded is not None and not reload and time.monotonic() < _reload_at:
+        return loaded.ring
     with _lock:
-        _seen = _look(_seen)
-        _look_again_at = time.monotonic() + LOOK_EVERY_SECONDS
-        return _seen.ring
-
-
-def forget() -> None:
-    """For tests: as in a process that has just begun."""
-    global _seen  # noqa: PLW0603
-    with _lock:
-        _seen = None
+        _loaded = _load(_loaded)
+        _reload_at = time.monotonic() + RELOAD_SECONDS
+        return _loaded.ring
 
 
 def is_from_environment() -> bool:
@@ -99,54 +97,80 @@ def new_key() -> str:
     return secrets.token_urlsafe(48)
 
 
-def key_id(text: str) -> str:
-    return hashlib.sha256(f"victoryline kid {text}".encode()).hexdigest()[:8]
+def key_id(secret: str) -> str:
+    return hashlib.sha256(f"victoryline kid {secret}".encode()).hexdigest()[:8]
 
 
-def rotate_file(now: datetime, *, keeps_old: bool = True, actor: str = "operator") -> Ring:
-    """A new key signs from now on; those that no living token needs are dropped. The file is replaced in one step.
+def rotate_file(now: datetime, *, keeps_old: bool = True, actor: str = "operator") -> KeyRing:
+    """Adds a new current key to the file and drops those that no valid token needs. Replaces the file atomically.
 
     Without `keeps_old`, for a key that has leaked, all tokens end at once.
     """
-    text, replaced = new_key(), ""
+    secret, replaced = new_key(), ""
 
     def rotated(before: str) -> str:
         nonlocal replaced
         old, *older = _parse(before).keys
         replaced = old.id
         retired = [replace(old, retired_at=now), *(key for key in older if key.verifies(now))]
-        return _as_text(text, retired if keeps_old else [])
+        return _as_text(secret, retired if keeps_old else [])
 
     rewrite_private(_path(), rotated)
     signing_key_rotated.send(
-        sender=Ring,
-        kid=key_id(text),
+        sender=KeyRing,
+        kid=key_id(secret),
         old_kid=replaced,
-        until=now + _longest_life() if keeps_old else now,
+        until=now + _longest_token_life() if keeps_old else now,
         actor=actor,
         now=now,
     )
-    return ring(look_now=True)
+    return key_ring(reload=True)
 
 
-def _look(seen: _Seen | None) -> _Seen:
+@register()
+def check_signing_keys(app_configs: Sequence[AppConfig] | None = None, **options: Any) -> list[CheckMessage]:
+    """Django system check: warns of keys that make tokens easy to forge."""
+    current = settings.JWT_SIGNING_KEY
+    found: list[CheckMessage] = []
+    if any(len(key.encode()) < SHORTEST_BYTES for key in (current, *settings.JWT_PREVIOUS_KEYS) if key):
+        found.append(
+            Warning(
+                f"A key in JWT_SIGNING_KEY or JWT_PREVIOUS_KEYS has fewer than {SHORTEST_BYTES} bytes: with one token "
+                "it can be found by trying, and then tokens can be forged.",
+                hint=NEW_KEY_HINT,
+                id="apiauth.W001",
+            )
+        )
+    if current and current == settings.SECRET_KEY:
+        found.append(
+            Warning(
+                "JWT_SIGNING_KEY is the same as SECRET_KEY: with one leak both tokens and sessions can be forged.",
+                hint=NEW_KEY_HINT,
+                id="apiauth.W002",
+            )
+        )
+    return found
+
+
+def _load(known: _Loaded | None) -> _Loaded:
     if is_from_environment():
-        texts = (settings.JWT_SIGNING_KEY, *settings.JWT_PREVIOUS_KEYS)
-        keys = tuple(SigningKey(key_id(text), text) for text in texts)
-        return seen if seen is not None and seen.ring.keys == keys else _Seen((0, 0, 0), Ring(keys))
+        secrets_ = (settings.JWT_SIGNING_KEY, *settings.JWT_PREVIOUS_KEYS)
+        keys = tuple(SigningKey(key_id(secret), secret) for secret in secrets_)
+        return known if known is not None and known.ring.keys == keys else _Loaded(KeyRing(keys))
     path = _path()
     try:
         facts = path.stat()
-        mark = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
-        return seen if seen is not None and seen.mark == mark else _Seen(mark, _parse(path.read_text(encoding="utf-8")))
+        version = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
+        if known is not None and known.version == version:
+            return known
+        return _Loaded(_parse(path.read_text(encoding="utf-8")), version)
     except (OSError, ValueError) as error:
-        if seen is None:
+        if known is None:
             raise
-        # Whoever holds a token is not turned away because a file is.
         logger.warning(
-            "The signing keys can't be read (%s): those that are known go on", error, extra={"action": "signing_keys"}
+            "The signing keys can't be read (%s): the known ones stay in use", error, extra={"action": "signing_keys"}
         )
-        return seen
+        return known
 
 
 def _path() -> Path:
@@ -154,22 +178,24 @@ def _path() -> Path:
     return path
 
 
-def _parse(text: str) -> Ring:
+def _parse(text: str) -> KeyRing:
     first, *rest = text.strip().splitlines() or [""]
     if not first.strip():
         raise ValueError(f"{_path()} holds no key. Remove it and start again: a new one is made, and all tokens end.")
-    retired = [key for number, line in enumerate(rest, start=2) if (key := _retired(line.strip(), number)) is not None]
-    return Ring((SigningKey(key_id(first.strip()), first.strip()), *retired))
+    retired = [
+        key for number, line in enumerate(rest, start=2) if (key := _parse_retired(line.strip(), number)) is not None
+    ]
+    return KeyRing((SigningKey(key_id(first.strip()), first.strip()), *retired))
 
 
-def _retired(line: str, number: int) -> SigningKey | None:
-    """What can't be read is left out: only the tokens of that key are lost."""
-    moment, _, text = line.partition(" ")
+def _parse_retired(line: str, number: int) -> SigningKey | None:
+    """Returns None for a line that can't be read: only the tokens of that key are lost."""
+    moment, _, secret = line.partition(" ")
     try:
         retired_at = datetime.fromisoformat(moment)
     except ValueError:
         retired_at = None
-    if retired_at is None or retired_at.tzinfo is None or not text.strip():
+    if retired_at is None or retired_at.tzinfo is None or not secret.strip():
         if line:
             logger.warning(
                 "Line %s of %s is not a time and a key, and is left out",
@@ -178,13 +204,13 @@ def _retired(line: str, number: int) -> SigningKey | None:
                 extra={"action": "signing_keys"},
             )
         return None
-    return SigningKey(key_id(text.strip()), text.strip(), retired_at=retired_at)
+    return SigningKey(key_id(secret.strip()), secret.strip(), retired_at=retired_at)
 
 
-def _as_text(signs: str, retired: Iterable[SigningKey]) -> str:
-    lines = [f"{as_utc_iso(key.retired_at)} {key.text}" for key in retired if key.retired_at is not None]
-    return "\n".join([signs, *lines]) + "\n"
+def _as_text(current: str, retired: Iterable[SigningKey]) -> str:
+    lines = [f"{as_utc_iso(key.retired_at)} {key.secret}" for key in retired if key.retired_at is not None]
+    return "\n".join([current, *lines]) + "\n"
 
 
-def _longest_life() -> timedelta:
+def _longest_token_life() -> timedelta:
     return timedelta(hours=settings.CONFIG.token_lifetime_hours) + GRACE

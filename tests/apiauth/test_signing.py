@@ -17,8 +17,8 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from apiauth import signing, tokens
-from apiauth.checks import signing_keys_protect
 from apiauth.models import ApiKey, Consumer
+from apiauth.signing import check_signing_keys
 from monitoring.models import AuditEntry
 from victoryline.lib.secret_files import EmptySecretError, read_or_create, rewrite_private
 
@@ -37,18 +37,18 @@ def file(settings: Any, tmp_path: Path) -> Iterator[Path]:
     settings.JWT_SIGNING_KEY, settings.JWT_PREVIOUS_KEYS = "", ()
     settings.JWT_SIGNING_KEY_FILE = tmp_path / "jwt_signing_key"
     read_or_create(settings.JWT_SIGNING_KEY_FILE)
-    signing.forget()
+    forget_loaded_keys()
     yield settings.JWT_SIGNING_KEY_FILE
-    signing.forget()
+    forget_loaded_keys()
 
 
 @pytest.fixture
 def environment(settings: Any) -> Iterator[Any]:
     settings.JWT_SIGNING_KEY = "the present key, which is long enough to be one"
     settings.JWT_PREVIOUS_KEYS = ("the key before it, which was long enough as well",)
-    signing.forget()
+    forget_loaded_keys()
     yield settings
-    signing.forget()
+    forget_loaded_keys()
 
 
 def rotate() -> str:
@@ -59,6 +59,11 @@ def rotate() -> str:
 
 def make(key: ApiKey) -> str:
     return tokens.make(key, timezone.now()).text
+
+
+def forget_loaded_keys() -> None:
+    """As in a process that has just started."""
+    signing._loaded = None
 
 
 def kid(token: str) -> str:
@@ -89,17 +94,17 @@ class TestRotation:
         assert tokens.read(make(key)) == key.prefix
 
     def test_drops_keys_that_no_living_token_needs(self, file: Path, settings: Any) -> None:
-        first = signing.ring().signs
+        first = signing.key_ring().current
         signing.rotate_file(NOW)
         life = timedelta(hours=settings.CONFIG.token_lifetime_hours) + signing.GRACE
-        second = signing.rotate_file(NOW + life - timedelta(seconds=1)).signs
-        assert first.text in file.read_text()
+        second = signing.rotate_file(NOW + life - timedelta(seconds=1)).current
+        assert first.secret in file.read_text()
         signing.rotate_file(NOW + life)
-        assert first.text not in file.read_text()
-        assert second.text in file.read_text()
+        assert first.secret not in file.read_text()
+        assert second.secret in file.read_text()
 
     def test_a_retired_key_verifies_no_longer_than_its_tokens_could_live(self, file: Path) -> None:
-        old = signing.ring().signs
+        old = signing.key_ring().current
         ring = signing.rotate_file(NOW)
         assert ring.for_token(old.id, NOW + timedelta(hours=24)) == (ring.keys[1],)
         assert ring.for_token(old.id, NOW + timedelta(hours=24, minutes=5)) == ()
@@ -107,10 +112,10 @@ class TestRotation:
     def test_is_noticed_by_a_process_that_runs_on(self, file: Path, key: ApiKey) -> None:
         """Another process rotates, and signs at once; here the file was looked at a moment ago."""
         mine = make(key)
-        known = signing.ring()
+        known = signing.key_ring()
         text = signing.new_key()
         rewrite_private(file, lambda before: f"{text}\n{datetime.now(UTC).isoformat()} {before.strip()}\n")
-        assert signing.ring() is known  # looked at within the last second
+        assert signing.key_ring() is known  # looked at within the last second
         claims = jwt.decode(mine, options={"verify_signature": False})
         theirs = jwt.encode(claims, text, algorithm="HS256", headers={"kid": signing.key_id(text)})
         assert tokens.read(theirs) == key.prefix
@@ -118,11 +123,11 @@ class TestRotation:
         assert kid(make(key)) == signing.key_id(text)
 
     def test_is_noticed_within_a_second_without_such_a_token(self, file: Path, monkeypatch) -> None:
-        known = signing.ring()
+        known = signing.key_ring()
         file.write_text(signing.new_key())
         later = signing.time.monotonic() + signing.LOOK_EVERY_SECONDS
         monkeypatch.setattr("apiauth.signing.time.monotonic", lambda: later)
-        assert signing.ring().signs != known.signs
+        assert signing.key_ring().current != known.current
 
     def test_of_two_at_once_loses_neither(self, file: Path) -> None:
         """Each is a process of its own that adds one line; none may overwrite another's."""
@@ -139,7 +144,7 @@ class TestRotation:
         lost = make(key)
         assert tokens.read(lost) == key.prefix
         file.write_text(signing.new_key())
-        signing.forget()
+        forget_loaded_keys()
         with pytest.raises(tokens.BadTokenError, match="not in use here, or no longer"):
             tokens.read(lost)
 
@@ -156,14 +161,14 @@ class TestEnvironment:
     def test_keys_before_the_present_one_still_verify(self, environment: Any, key: ApiKey) -> None:
         present, before = environment.JWT_SIGNING_KEY, environment.JWT_PREVIOUS_KEYS[0]
         environment.JWT_SIGNING_KEY, environment.JWT_PREVIOUS_KEYS = before, ()
-        signing.forget()
+        forget_loaded_keys()
         old = make(key)
         environment.JWT_SIGNING_KEY, environment.JWT_PREVIOUS_KEYS = present, (before,)
-        signing.forget()
+        forget_loaded_keys()
         assert tokens.read(old) == key.prefix
         assert kid(make(key)) == signing.key_id(present)
         environment.JWT_PREVIOUS_KEYS = ()
-        signing.forget()
+        forget_loaded_keys()
         with pytest.raises(tokens.BadTokenError):
             tokens.read(old)
 
@@ -183,7 +188,7 @@ class TestChecks:
         settings.SECRET_KEY, settings.JWT_PREVIOUS_KEYS = "the same as SECRET_KEY, for whatever reason", ()
         for name, value in fields.items():
             setattr(settings, name, value)
-        found = signing_keys_protect()
+        found = check_signing_keys()
         assert [each.id for each in found] == ids
         assert all(each.hint for each in found)
         assert not any(value and value in str(found) for value in fields.values() if isinstance(value, str))
@@ -192,28 +197,31 @@ class TestChecks:
 class TestFile:
     def test_of_one_line_from_before_rotation_is_a_key(self, file: Path, key: ApiKey) -> None:
         file.write_text("a key made by an earlier version, with no newline")
-        signing.forget()
-        token = jwt.encode(
-            jwt.decode(make(key), options={"verify_signature": False}), file.read_text(), algorithm="HS256"
-        )
-        assert "kid" not in jwt.get_unverified_header(token)
+        forget_loaded_keys()
+        token = make(key)
         assert tokens.read(token) == key.prefix
         rotate()
         assert tokens.read(token) == key.prefix
 
+    def test_does_not_verify_a_token_without_a_key_id(self, file: Path, key: ApiKey) -> None:
+        claims = jwt.decode(make(key), options={"verify_signature": False})
+        token = jwt.encode(claims, signing.key_ring().current.secret, algorithm="HS256")
+        with pytest.raises(tokens.BadTokenError, match="not in use here"):
+            tokens.read(token)
+
     def test_with_lines_that_cannot_be_read_loses_only_those(self, file: Path, caplog) -> None:
-        old = signing.ring().signs
+        old = signing.key_ring().current
         signing.rotate_file(timezone.now())
         file.write_text(file.read_text() + "nonsense\n2026-01-01T00:00:00 without-a-zone\n\n")
-        signing.forget()
-        assert [key.id for key in signing.ring().keys][1:] == [old.id]
+        forget_loaded_keys()
+        assert [key.id for key in signing.key_ring().keys][1:] == [old.id]
         assert "Line 3" in caplog.text
-        assert old.text not in caplog.text
+        assert old.secret not in caplog.text
 
     def test_that_vanishes_leaves_what_is_known(self, file: Path, key: ApiKey) -> None:
         token = make(key)
         file.unlink()
-        signing.ring(look_now=True)
+        signing.key_ring(reload=True)
         assert tokens.read(token) == key.prefix
         with pytest.raises(CommandError, match="Nothing was changed"):
             rotate()
@@ -224,5 +232,5 @@ class TestFile:
             read_or_create(tmp_path / "key")
 
     def test_never_shows_a_key_in_a_traceback(self, file: Path) -> None:
-        ring = signing.ring()
-        assert ring.signs.text not in repr(ring)
+        ring = signing.key_ring()
+        assert ring.current.secret not in repr(ring)

@@ -46,8 +46,8 @@ def _signed(text: str, secret: str, headers: dict[str, Any] | None = None, **cha
 
 def _ours(text: str, **changes: Any) -> str:
     """Signed with our own key, as only we could: what is wrong is in the claims."""
-    signs = signing.ring().signs
-    return _signed(text, signs.text, {"kid": signs.id}, **changes)
+    signs = signing.key_ring().current
+    return _signed(text, signs.secret, {"kid": signs.id}, **changes)
 
 
 def _kid(kid: object, key: str) -> Callable[[str], str]:

@@ -53,6 +53,6 @@ class Command(BaseCommand):
             else "All tokens made before have ended; consumers get new ones with their keys."
         )
         self.stdout.write(
-            f"Tokens are signed with the key {ring.signs.id} from now on; web processes notice within a second. {fate} "
-            f"Kept in {settings.JWT_SIGNING_KEY_FILE}: {len(ring.keys)} of them."
+            f"Tokens are signed with the key {ring.current.id} from now on; web processes notice within a second. "
+            f"{fate} Kept in {settings.JWT_SIGNING_KEY_FILE}: {len(ring.keys)} of them."
         )
