@@ -61,6 +61,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "axes",
+    "corsheaders",
     "csp",
     "scraping",
     "apiauth",
@@ -69,7 +70,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "victoryline.lib.request_id.RequestIdMiddleware",
-    "victoryline.lib.cors.CorsMiddleware",
+    "corsheaders.middleware.CorsMiddleware",
     "apiauth.access_log.AccessLogMiddleware",
     "victoryline.lib.error_pages.ProblemMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -182,6 +183,23 @@ CSP_BY_PREFIX = {
     "/admin/": {"script-src": ["'self'", "'unsafe-eval'"], "style-src": ["'self'", "'unsafe-inline'"]},
     "/api/docs": {"script-src": ["'self'"], "style-src": ["'self'", "'unsafe-inline'"]},
 }
+
+# Pages of other sites may call the API where CORS_ORIGINS names them; never the admin, and never with credentials:
+# callers are known by the token in `Authorization`, which no browser sends by itself.
+CORS_ALLOW_ALL_ORIGINS = "*" in CONFIG.cors_origins
+CORS_ALLOWED_ORIGINS = [origin.lower() for origin in CONFIG.cors_origins if origin != "*"]
+CORS_URLS_REGEX = r"/(api/|cricket-data|token/|health|status|metrics)" if CONFIG.cors_origins else r"(?!)"
+CORS_ALLOW_METHODS = ("GET", "HEAD", "POST", "OPTIONS")
+CORS_PREFLIGHT_MAX_AGE = 3600
+CORS_ALLOW_HEADERS = (
+    "Authorization", "Content-Type", "If-None-Match", "If-Modified-Since", "Idempotency-Key", "X-API-Key",
+    "X-Request-Id",
+)  # fmt: skip
+CORS_EXPOSE_HEADERS = (
+    "Allow", "Date", "ETag", "Last-Modified", "Link", "Location", "Retry-After", "WWW-Authenticate",
+    "X-Data-Age-Seconds", "X-Data-Freshness", "X-Data-Source", "X-Data-State", "X-Next-Update-In",
+    "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Request-Id",
+)  # fmt: skip
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["apiauth.drf.BearerAuthentication"],
