@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.core.cache import caches
 from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
+from redis import Redis
 
 from apiauth import keys, principals, rate_limit, tokens, tracing
 from apiauth.models import Tier
@@ -51,10 +54,21 @@ def _forget() -> None:
     recall.forget()
     presence.database.forget()
     tracing.forget()
+    forget_open_limits()
     limiter = rate_limit.limiter()
     limiter._memory.reset()
     if limiter._redis is not None:
         limiter._redis.reset()
+
+
+def forget_open_limits() -> None:
+    """Empties the counters of django-ratelimit."""
+    cache = caches["limits"]
+    cache.clear()
+    if cache._redis is not None:
+        with Redis.from_url(settings.CONFIG.redis_url) as client:
+            for key in client.scan_iter("victoryline:1:rl:*", count=1000):
+                client.delete(key)
 
 
 @pytest.fixture

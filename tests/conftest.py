@@ -51,6 +51,14 @@ def _forget_attempts() -> None:
     writer.forget()
 
 
+@pytest.fixture(autouse=True)
+def empty_open_limits() -> None:
+    """All tests call from one address: the requests of one must not count for the next."""
+    from django.core.cache import caches
+
+    caches["limits"].clear()
+
+
 @pytest.fixture(scope="session")
 def django_db_keepdb(request: pytest.FixtureRequest, django_db_modify_db_settings: None) -> bool:
     """pytest-django's question whether there is a database already: there is where a migrated one could be copied."""

@@ -76,6 +76,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "victoryline.lib.lanes.ApiLane",  # requests to the API go from here to LaneEnd
     "django_prometheus.middleware.PrometheusBeforeMiddleware",
+    "victoryline.lib.open_limits.OpenLimitMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "victoryline.lib.csp.PolicyByPlaceMiddleware",
     "victoryline.lib.error_pages.StoreAwayMiddleware",
@@ -111,7 +112,7 @@ DATABASES = databases(CONFIG)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # What is known last of each match. Nothing lives only here: losing the cache costs time, not data. It raises when Redis
-# is away, so nobody but scraping/documents/shared.py may use it.
+# is away, so nobody but scraping/documents/shared.py may use it. `limits` does not raise.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
@@ -120,8 +121,15 @@ CACHES = {
         "OPTIONS": {"serializer": "victoryline.lib.plain_cache.BytesOnly", **presence.BOUNDED},
     }
     if CONFIG.redis_url
-    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "victoryline"}
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "victoryline"},
+    "limits": {
+        "BACKEND": "victoryline.lib.open_limits.LimitCache",
+        "LOCATION": CONFIG.redis_url,
+        "KEY_PREFIX": "victoryline",
+    },
 }
+RATELIMIT_USE_CACHE = "limits"
+RATELIMIT_FAIL_OPEN = True
 
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
 AUTH_PASSWORD_VALIDATORS = [

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from apiauth import keys, tokens
 from apiauth.api.documents import TokenAnswer, TokenRequest
-from apiauth.api.guards import TokensThrottle, failure
+from apiauth.api.token_limits import TokensThrottle, wrong_key
 from apiauth.models import ApiKey
 from victoryline.lib.problem_docs import problem_responses
 from victoryline.lib.problems import BadParameter
@@ -59,7 +59,7 @@ class GenerateToken(ApiView):
         prefix, key = keys.prefix_of(text), keys.verify(text, now)
         request._request.api_key_prefix = prefix  # type: ignore[attr-defined]  # noqa: SLF001  for the access log
         if key is None:
-            raise failure(request, prefix)
+            raise wrong_key(request, prefix)
         request._request.api_consumer = key.consumer_id  # type: ignore[attr-defined]  # noqa: SLF001
         keys.touch(key, now)
         return Response(_answer(key, now))

@@ -1,5 +1,6 @@
 """POST /token/generate-token."""
 
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,9 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apiauth import keys
-from apiauth.api import guards
+from apiauth.api import token_limits
 from apiauth.models import AccessLog, ApiKey
-from apiauth.rate_limit import Limiter
 from tests.absence import known_to_be_away
 from tests.api_fixtures import Caller
 
@@ -20,6 +20,14 @@ __all__ = ["known_to_be_away"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("FR-026")]
 PATH = "/token/generate-token"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Stands still: no window of the limits ends in the middle of a test."""
+    clock = SimpleNamespace(now=time.time())
+    monkeypatch.setattr(time, "time", lambda: clock.now)
+    return clock
 
 
 def ask(client: Client, key: object, **more):
@@ -103,6 +111,7 @@ class TestGenerateToken:
         assert (granted.response_status, granted.consumer) == (200, caller.key.consumer)
 
 
+@pytest.mark.usefixtures("clock")
 class TestLimit:
     @pytest.fixture(autouse=True)
     def few(self, settings) -> None:
@@ -144,6 +153,7 @@ class TestLimit:
         assert caller.get("/api/v1/matches")["X-RateLimit-Remaining"] == "99"
 
 
+@pytest.mark.usefixtures("clock")
 class TestGuessing:
     def test_is_stopped_after_ten_wrong_keys_from_an_address(self, anonymous: Client, caller: Caller) -> None:
         assert {ask(anonymous, "nonsense").status_code for _ in range(10)} == {401}
@@ -164,27 +174,34 @@ class TestGuessing:
     def test_of_one_key_from_many_addresses_is_slowed_but_its_owner_is_not(
         self, anonymous: Client, caller: Caller, monkeypatch, caplog
     ) -> None:
-        monkeypatch.setattr(guards, "FAILURES_OF_A_KEY_PER_MINUTE", 12)
+        monkeypatch.setattr(token_limits, "FAILURES_OF_A_KEY_PER_MINUTE", 12)
         wrong = f"vl_{caller.key.prefix}.{'A' * 43}"
         statuses = [ask(anonymous, wrong, REMOTE_ADDR=f"203.0.113.{number}").status_code for number in range(14)]
         assert statuses == [401] * 12 + [429] * 2
         slowed = ask(anonymous, wrong, REMOTE_ADDR="203.0.113.99")
         assert 1 <= int(slowed["Retry-After"]) <= 61
         assert ask(anonymous, caller.issued.text, REMOTE_ADDR="203.0.113.100").status_code == 200
-        assert caplog.text.count(f"guesses at the key {caller.key.prefix}") == 1
+        assert caplog.text.count(f"Guessing at the key {caller.key.prefix}") == 1
         assert "A" * 43 not in caplog.text
 
-    def test_that_goes_on_is_told_once_a_minute(
-        self, anonymous: Client, caller: Caller, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    def test_that_goes_on_is_logged_once_a_minute(
+        self,
+        anonymous: Client,
+        caller: Caller,
+        clock: SimpleNamespace,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
     ) -> None:
-        clock, counters = SimpleNamespace(now=1000.0), Limiter("")
-        monkeypatch.setattr(counters._memory, "_clock", lambda: clock.now)
-        monkeypatch.setattr(guards, "limiter", lambda: counters)
-        monkeypatch.setattr(guards, "FAILURES_OF_A_KEY_PER_MINUTE", 6)
+        monkeypatch.setattr(token_limits, "FAILURES_OF_A_KEY_PER_MINUTE", 6)
         for number in range(150):
             ask(anonymous, f"vl_{caller.key.prefix}.{'A' * 43}", REMOTE_ADDR=f"203.0.113.{number}")
             clock.now += 2
-        assert caplog.text.count(f"guesses at the key {caller.key.prefix}") == 5
+        assert 5 <= caplog.text.count(f"Guessing at the key {caller.key.prefix}") <= 6
+
+    def test_is_refused_before_the_key_is_verified(self, anonymous: Client, caller: Caller) -> None:
+        for _ in range(10):
+            ask(anonymous, "nonsense")
+        assert ask(anonymous, caller.issued.text).status_code == 429
 
     def test_looks_the_same_whether_there_is_such_a_key_or_not(self, anonymous: Client, caller: Caller) -> None:
         answers = [
