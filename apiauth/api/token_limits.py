@@ -49,7 +49,7 @@ def wrong_key(request: Request, prefix: str) -> Exception:
     by_prefix = _usage(request, "wrong-secret", prefix, FAILURES_OF_A_KEY_PER_MINUTE) if prefix else None
     if by_prefix is not None and by_prefix.is_exceeded:
         return _refusal(by_prefix, "The key is wrong, and this key was tried with too many wrong secrets just now.")
-    if by_prefix is not None and by_prefix.count == by_prefix.limit:  # once in each window
+    if by_prefix is not None and by_prefix.requests == by_prefix.limit:  # once in each window
         logger.warning(
             "Guessing at the key %s: %s wrong secrets within a minute",
             prefix,

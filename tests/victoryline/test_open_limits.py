@@ -112,17 +112,17 @@ class TestRedisAway:
     def test_waits_for_redis_once_at_most(self, redis_server: RedisServer, use_redis: Any, how: str) -> None:
         use_redis(redis_server.url)
         request = RequestFactory().get("/")
-        assert usage_of(request, how, "acme", 30).count == 1
+        assert usage_of(request, how, "acme", 30).requests == 1
         redis_server.stop() if how == "stopped" else redis_server.pause()
         try:
             began = time.monotonic()
-            counts = [usage_of(request, how, "acme", 30).count for _ in range(20)]
+            counts = [usage_of(request, how, "acme", 30).requests for _ in range(20)]
             assert counts == list(range(1, 21))
             assert time.monotonic() - began < 20 * presence.REDIS_TIMEOUT_SECONDS / 2
         finally:
             redis_server.start() if how == "stopped" else redis_server.resume()
         wait_for(lambda: not presence.redis(redis_server.url).is_away(), seconds=10, what="Redis is back")
-        assert usage_of(request, how, "other", 30).count == 1
+        assert usage_of(request, how, "other", 30).requests == 1
 
 
 @pytest.mark.scaled
@@ -131,7 +131,7 @@ class TestRedis:
         request = RequestFactory().get("/")
         for expected in (1, 2, 3):
             use_redis(redis_server.url)
-            assert usage_of(request, "shared", "acme", 30).count == expected
+            assert usage_of(request, "shared", "acme", 30).requests == expected
 
     def test_never_unpickles(self, redis_server: RedisServer, use_redis: Any) -> None:
         cache = use_redis(redis_server.url)

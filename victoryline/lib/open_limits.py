@@ -42,21 +42,21 @@ OPEN_ADDRESSES = {
 
 
 class Usage(NamedTuple):
-    count: int
+    requests: int
     limit: int
     seconds_left: int  # until the window ends
 
     @property
     def is_exceeded(self) -> bool:
-        return self.count > self.limit
+        return self.requests > self.limit
 
     @property
     def is_used_up(self) -> bool:
-        return self.count >= self.limit
+        return self.requests >= self.limit
 
     @property
     def rate_limit(self) -> RateLimit:
-        return RateLimit(self.limit, max(0, self.limit - self.count), int(time.time()) + self.seconds_left)
+        return RateLimit(self.limit, max(0, self.limit - self.requests), int(time.time()) + self.seconds_left)
 
 
 def usage_of(request: HttpRequest, group: str, value: str, per_minute: int, *, is_counted: bool = True) -> Usage:
