@@ -1,1 +1,1 @@
-"""Simulated source sites: a Crex-like cricket site and a Sofascore-like football site, with faults and ground truth."""
+"""Simulated source sites for cricket and football, with fault injection and ground truth."""

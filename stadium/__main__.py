@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from stadium.clock import StateFileError
+from stadium.config import add_options, config_from
 from stadium.cricsheet.document import CricsheetError
-from stadium.options import add_options, config_of
+from stadium.matches.clock import StateFileError
 from stadium.server import serve
 
 
@@ -14,7 +14,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m stadium", description=__doc__)
     add_options(parser)
     try:
-        config = config_of(parser.parse_args())
+        config = config_from(parser.parse_args())
     except ValueError as error:
         parser.error(str(error))
     try:

@@ -1,4 +1,4 @@
-"""Small files that pages refer to: scripts and styles from disk, pictures and fonts made up."""
+"""Static files of the sites: scripts and styles from disk, placeholder images and fonts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 from aiohttp import web
 
-_ROOT = Path(__file__).parent
+_SITES = Path(__file__).parent / "sites"
+_FOLDERS = {"board": "scoreboard"}  # by the first part of the URL path, where the names differ
 _PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwADBwIAMCbHYQAAAABJRU5ErkJggg=="
 )
@@ -24,7 +25,7 @@ async def asset(request: web.Request) -> web.Response:
 
 
 def read_asset(site: str, name: str) -> tuple[bytes, str] | None:
-    """A site's file and its content type."""
+    """Returns a site's file and its content type."""
     suffix = Path(name).suffix
     if suffix in (".png", ".woff2"):
         return (_PIXEL if suffix == ".png" else b"\0" * 2048), _TYPES[suffix]
@@ -34,6 +35,6 @@ def read_asset(site: str, name: str) -> tuple[bytes, str] | None:
 
 @cache
 def _file(site: str, name: str) -> bytes | None:
-    folder = _ROOT / site / "assets"
+    folder = _SITES / _FOLDERS.get(site, site) / "assets"
     known = {path.name: path for path in folder.iterdir()}
     return known[name].read_bytes() if name in known else None

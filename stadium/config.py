@@ -1,12 +1,22 @@
-"""Everything that can be chosen when a stadium is started."""
+"""The stadium's configuration, and the command line options that it is built from.
+
+`python -m stadium` and `manage.py run_stadium` share these options.
+"""
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
-from stadium.slots import ReplayOptions
-from stadium.told import Manner
+from stadium.endpoints import Site
+from stadium.matches import distortion
+from stadium.matches.clock import MAX_PACE
+from stadium.matches.distortion import Distortion
+from stadium.matches.programme_parser import FOOTBALL_SITES, PROGRAMME_FORMATS, ReplayOptions, parse_slots
+
+CRICKET_SITES = tuple(site for site in get_args(Site) if site not in FOOTBALL_SITES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +32,78 @@ class StadiumConfig:
     sites: tuple[str, ...] = ("crex",)  # that play recordings
     loop: bool = False
     at_once: bool = False
-    told: tuple[tuple[str, Manner], ...] = ()  # how sites tell what others know better
+    distortions: tuple[tuple[str, Distortion], ...] = ()
 
     @property
     def replay(self) -> ReplayOptions:
         return ReplayOptions(self.sites, self.loop, self.at_once, self.pace)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    _add_server_options(parser)
+    _add_programme_options(parser)
+    _add_replay_options(parser)
+
+
+def _add_server_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", help="address to bind")
+    parser.add_argument("--port", type=int, help="port to bind, 0 for any free one")
+    parser.add_argument("--state-file", type=Path, help="keep the clock in this file, to continue after a restart")
+    parser.add_argument("--port-file", type=Path, help="write the bound port here once the server accepts requests")
+    parser.add_argument("--session-seconds", type=float, help="lifetime of a visitor's session")
+
+
+def _add_programme_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--programme", help=PROGRAMME_FORMATS)
+    parser.add_argument("--pace", "--speed", dest="pace", type=float, help="simulated seconds a second; 0 freezes play")
+    parser.add_argument("--seed", type=int, help="the same seed generates the same matches")
+    parser.add_argument(
+        "--distort",
+        "--told",
+        action="append",
+        metavar="SITE:DISTORTION",
+        help="delay and mistakes of a site, as espncricinfo:delay=3,mistakes=0.02,corrects_after=20,names,sides "
+        "(may be given for several sites)",
+    )
+
+
+def _add_replay_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--replay", type=Path, metavar="DIR", help="play the Cricsheet files of a folder, or one file")
+    parser.add_argument("--sites", help=f"sites that show the replay, the exact one first: {', '.join(CRICKET_SITES)}")
+    parser.add_argument("--loop", action="store_const", const=True, help="repeat recordings endlessly")
+    parser.add_argument("--at-once", action="store_const", const=True, help="start all recordings together")
+
+
+def config_from(options: argparse.Namespace) -> StadiumConfig:
+    """Raises a ValueError with a message for the command line if an option is not valid."""
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    replay = given.pop("replay", None)
+    if replay is not None:
+        given["programme"] = f"replay:{replay}"
+    if "sites" in given:
+        given["sites"] = _parse_sites(given["sites"])
+    given["distortions"] = tuple(_parse_distortion(text) for text in given.pop("distort", ()))
+    config = StadiumConfig(**given)
+    if not 0 <= config.pace <= MAX_PACE:
+        raise ValueError(f"--pace (or --speed) must be between 0 and {MAX_PACE:g}")
+    if not config.programme.startswith("replay:"):
+        parse_slots(config.programme)
+    return config
+
+
+def _parse_sites(text: str) -> tuple[str, ...]:
+    sites = tuple(dict.fromkeys(filter(None, text.split(","))))
+    unknown = [site for site in sites if site not in CRICKET_SITES]
+    if unknown or not sites:
+        raise ValueError(f"--sites must be some of {', '.join(CRICKET_SITES)}, not {text!r}")
+    return sites
+
+
+def _parse_distortion(text: str) -> tuple[str, Distortion]:
+    try:
+        site, parsed = distortion.parse(text)
+    except ValueError as error:
+        raise ValueError(f"--distort {text}: {error}") from error
+    if site not in get_args(Site):
+        raise ValueError(f"--distort must begin with one of {', '.join(get_args(Site))}, not {site!r}")
+    return site, parsed

@@ -1,4 +1,4 @@
-"""What every handler may need, in one place."""
+"""The shared state of the server, for every handler."""
 
 from __future__ import annotations
 
@@ -7,38 +7,37 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from stadium.counters import RequestCounters
-from stadium.crexpro.tokens import TokenOffice
-from stadium.faults import FaultBox
-from stadium.gate import Gate, SessionPolicy
-from stadium.mischief import WRONG_MATCH
-from stadium.programme import Match
-from stadium.world import World
+from stadium.access import SessionCheck, SessionPolicy, TokenIssuer
+from stadium.fault_responses import WRONG_MATCH
+from stadium.faults import FaultRegistry
+from stadium.matches.programme import Match
+from stadium.matches.simulation import Simulation
+from stadium.request_counters import RequestCounters
 
 
 @dataclass
 class Stadium:
-    world: World
-    faults: FaultBox
-    policy: SessionPolicy
-    gates: dict[str, Gate]
-    tokens: TokenOffice
+    simulation: Simulation
+    faults: FaultRegistry
+    session_policy: SessionPolicy
+    session_checks: dict[str, SessionCheck]
+    tokens: TokenIssuer
     counters: RequestCounters = field(default_factory=RequestCounters)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def give_session(self, request: web.Request, response: web.Response, site: str) -> None:
-        """A page visit sets the session cookie unless the visitor brings a good one."""
-        gate = self.gates[site]
-        if not gate.has_session(request.cookies, self.world.clock.wall(), self.policy):
-            token = gate.issue(self.world.clock)
-            response.set_cookie(gate.session_cookie, token, path=f"/{site}", httponly=True, samesite="Lax")
+    def set_session_cookie(self, request: web.Request, response: web.Response, site: str) -> None:
+        """Sets a new session cookie on a page response unless the request carries a valid one."""
+        check = self.session_checks[site]
+        if not check.has_session(request.cookies, self.simulation.clock.wall(), self.session_policy):
+            token = check.issue(self.simulation.clock)
+            response.set_cookie(check.session_cookie, token, path=f"/{site}", httponly=True, samesite="Lax")
 
     def nonce(self, site: str) -> str:
-        return self.gates[site].issue(self.world.clock)
+        return self.session_checks[site].issue(self.simulation.clock)
 
     def match(self, request: web.Request, site: str, key: str) -> Match | None:
-        found = self.world.find(site, key)
-        return self.world.another(found) if found and request.get(WRONG_MATCH) else found
+        found = self.simulation.find(site, key)
+        return self.simulation.other_match(found) if found and request.get(WRONG_MATCH) else found
 
 
 STADIUM = web.AppKey("stadium", Stadium)

@@ -1,16 +1,18 @@
-"""Levers for operators and tests: pace, sessions, faults, counters."""
+"""Control endpoints for operators and tests: pace, sessions, tokens, distortions, faults, request counters."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, get_args
 
 from aiohttp import web
 
-from stadium import told
 from stadium.context import STADIUM
 from stadium.endpoints import Site
-from stadium.faults import BadFaultError
+from stadium.faults import InvalidFaultError
+from stadium.matches.clock import StadiumClock
+from stadium.matches.distortion import UNDISTORTED, with_changes
 
 
 def add_routes(app: web.Application) -> None:
@@ -19,9 +21,9 @@ def add_routes(app: web.Application) -> None:
     app.router.add_post("/control/skip", skip)
     app.router.add_post("/control/sessions", set_sessions)
     app.router.add_post("/control/tokens", set_tokens)
-    app.router.add_post("/control/told", set_told)
-    app.router.add_get("/control/told", show_told)
-    app.router.add_post("/control/faults", plant_fault)
+    app.router.add_post("/control/distortions", set_distortion)
+    app.router.add_get("/control/distortions", show_distortions)
+    app.router.add_post("/control/faults", add_fault)
     app.router.add_get("/control/faults", list_faults)
     app.router.add_delete("/control/faults", clear_faults)
     app.router.add_delete("/control/faults/{id}", remove_fault)
@@ -31,56 +33,57 @@ def add_routes(app: web.Application) -> None:
 
 
 async def health(request: web.Request) -> web.Response:
-    world = request.app[STADIUM].world
+    simulation = request.app[STADIUM].simulation
     return web.json_response(
         {
             "status": "ok",
-            "simulated_time": world.clock.now(),
-            "pace": world.clock.pace,
-            "programme": world.config.programme,
-            "seed": world.config.seed,
-            "sites": sorted({site for slot in world.programme.slots for site in slot.sites}),
+            "simulated_time": simulation.clock.now(),
+            "pace": simulation.clock.pace,
+            "programme": simulation.config.programme,
+            "seed": simulation.config.seed,
+            "sites": sorted({site for slot in simulation.programme.slots for site in slot.sites}),
         }
     )
 
 
 async def set_pace(request: web.Request) -> web.Response:
-    clock = request.app[STADIUM].world.clock
-    clock_pace = _number(await _body(request), "pace")
-    return _changed(clock.set_pace, clock_pace, request)
+    pace = _number(await _body(request), "pace")
+    return _change_clock(request, StadiumClock.set_pace, pace)
 
 
 async def skip(request: web.Request) -> web.Response:
-    """Jump ahead so many simulated seconds; everything in between happens at once."""
+    """Skips simulated seconds; all events in between happen at once."""
     seconds = _number(await _body(request), "seconds")
-    return _changed(request.app[STADIUM].world.clock.skip, seconds, request)
+    return _change_clock(request, StadiumClock.skip, seconds)
 
 
-def _changed(change: Any, value: float, request: web.Request) -> web.Response:
+def _change_clock(request: web.Request, change: Callable[[StadiumClock, float], None], value: float) -> web.Response:
+    clock = request.app[STADIUM].simulation.clock
     try:
-        change(value)
+        change(clock, value)
     except ValueError as error:
         raise _bad(str(error)) from error
-    clock = request.app[STADIUM].world.clock
     return web.json_response({"pace": clock.pace, "simulated_time": clock.now()})
 
 
 async def set_sessions(request: web.Request) -> web.Response:
-    """`{"seconds": 60}` sets how long sessions last; `{"revoke": true}` ends all that are open."""
+    """`{"seconds": 60}` sets the lifetime of sessions; `{"revoke": true}` ends all open sessions."""
     stadium, body = request.app[STADIUM], await _body(request)
     unknown = set(body) - {"seconds", "revoke"}
     if unknown or not body:
         raise _bad(f"give seconds (a number) or revoke (true); got {', '.join(sorted(body)) or 'nothing'}")
     if "seconds" in body:
-        stadium.policy.seconds = _number(body, "seconds")
+        stadium.session_policy.seconds = _number(body, "seconds")
     if body.get("revoke"):
-        stadium.policy.not_before = stadium.world.clock.wall()
-    return web.json_response({"seconds": stadium.policy.seconds, "not_before": stadium.policy.not_before})
+        stadium.session_policy.not_before = stadium.simulation.clock.wall()
+    return web.json_response(
+        {"seconds": stadium.session_policy.seconds, "not_before": stadium.session_policy.not_before}
+    )
 
 
 async def set_tokens(request: web.Request) -> web.Response:
-    """Of the members' site: `{"seconds": 60}` new tokens last so long; `{"revoke": true}` all that were given are void;
-    `{"in_pages": true}` its pages bring a token of their own along.
+    """Crexpro's tokens: `{"seconds": 60}` sets the lifetime of new ones, `{"revoke": true}` revokes all that were
+    issued, `{"in_pages": true}` puts a token into each page.
     """
     stadium, body = request.app[STADIUM], await _body(request)
     policy = stadium.tokens.policy
@@ -89,45 +92,45 @@ async def set_tokens(request: web.Request) -> web.Response:
     if "seconds" in body:
         policy.seconds = _number(body, "seconds")
     if body.get("revoke"):
-        policy.not_before = stadium.world.clock.wall()
+        policy.not_before = stadium.simulation.clock.wall()
     if "in_pages" in body:
         policy.in_pages = bool(body["in_pages"])
     return web.json_response({"seconds": policy.seconds, "not_before": policy.not_before, "in_pages": policy.in_pages})
 
 
-async def set_told(request: web.Request) -> web.Response:
-    """How a site tells what another knows better: `{"site": "espncricinfo", "delay": 3, "mistakes": 0.02,
-    "corrects_after": 20, "names": true, "sides": true}`. What is not given stays; a site that is the first of a
-    match's sites only ever heeds the delay.
+async def set_distortion(request: web.Request) -> web.Response:
+    """Changes how a site distorts matches: `{"site": "espncricinfo", "delay": 3, "mistakes": 0.02,
+    "corrects_after": 20, "names": true, "sides": true}`. Fields that are not given keep their value; the first site of
+    a match only applies the delay.
     """
-    body, manners = await _body(request), request.app[STADIUM].world.programme.manners
+    body, distortions = await _body(request), request.app[STADIUM].simulation.programme.distortions
     site = body.pop("site", None)
     if site not in get_args(Site):
         raise _bad(f"site must be one of {', '.join(get_args(Site))}; got {site!r}")
     try:
-        manners[site] = told.changed(manners.get(site, told.RIGHT), body)
+        distortions[site] = with_changes(distortions.get(site, UNDISTORTED), body)
     except ValueError as error:
         raise _bad(str(error)) from error
-    return web.json_response({"site": site, **manners[site].as_json()})
+    return web.json_response({"site": site, **distortions[site].as_json()})
 
 
-async def show_told(request: web.Request) -> web.Response:
-    manners = request.app[STADIUM].world.programme.manners
-    return web.json_response({site: manner.as_json() for site, manner in manners.items()})
+async def show_distortions(request: web.Request) -> web.Response:
+    distortions = request.app[STADIUM].simulation.programme.distortions
+    return web.json_response({site: distortion.as_json() for site, distortion in distortions.items()})
 
 
-async def plant_fault(request: web.Request) -> web.Response:
+async def add_fault(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
     try:
-        fault = stadium.faults.plant(await _body(request), stadium.world.clock.wall())
-    except BadFaultError as error:
+        fault = stadium.faults.add(await _body(request), stadium.simulation.clock.wall())
+    except InvalidFaultError as error:
         raise _bad(str(error)) from error
-    return web.json_response(fault.as_json(stadium.world.clock.wall()), status=201)
+    return web.json_response(fault.as_json(stadium.simulation.clock.wall()), status=201)
 
 
 async def list_faults(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
-    wall = stadium.world.clock.wall()
+    wall = stadium.simulation.clock.wall()
     return web.json_response([fault.as_json(wall) for fault in stadium.faults.faults.values()])
 
 
@@ -146,18 +149,18 @@ async def show_requests(request: web.Request) -> web.Response:
 
 
 async def show_latest(request: web.Request) -> web.Response:
-    """The latest requests one by one: when, site, target, match, status."""
+    """Lists the latest requests: time, site, target, match, status."""
     return web.json_response(list(request.app[STADIUM].counters.latest))
 
 
 async def reset(request: web.Request) -> web.Response:
-    """Counters to zero, no faults, and sites that tell as they did at the start. The clock and the matches go on."""
+    """Resets counters, faults, policies and distortions to their initial values. Clock and matches continue."""
     stadium = request.app[STADIUM]
     removed = stadium.faults.clear()
     stadium.counters.reset()
-    stadium.policy.seconds, stadium.policy.not_before = stadium.world.config.session_seconds, 0.0
+    stadium.session_policy.seconds, stadium.session_policy.not_before = stadium.simulation.config.session_seconds, 0.0
     stadium.tokens.reset()
-    stadium.world.reset_manners()
+    stadium.simulation.reset_distortions()
     return web.json_response({"removed": removed})
 
 

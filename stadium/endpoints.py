@@ -1,4 +1,4 @@
-"""What each route is, for the gate, the faults and the counters: which site, what it serves, who may call it."""
+"""Endpoints of the sites: site, kind of content and required access, for middleware, faults and counters."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Endpoint:
     method: Literal["GET", "POST"]
     path: str
     handler: Handler
-    is_gated: bool = False  # by the cookies that a visit earns
-    wants_token: bool = False  # by an Authorization header
+    needs_session: bool = False  # the cookies that a page visit sets
+    needs_token: bool = False  # an Authorization header
 
 
 ENDPOINTS = web.AppKey("endpoints", dict[int, Endpoint])
@@ -29,9 +29,17 @@ ENDPOINTS = web.AppKey("endpoints", dict[int, Endpoint])
 
 def register(app: web.Application, endpoints: list[Endpoint]) -> None:
     for endpoint in endpoints:
-        routes = [app.router.add_route(endpoint.method, endpoint.path, endpoint.handler)]
-        for route in routes:
-            app[ENDPOINTS][id(route)] = endpoint
+        route = app.router.add_route(endpoint.method, endpoint.path, endpoint.handler)
+        app[ENDPOINTS][id(route)] = endpoint
+
+
+def robots_endpoint(site: Site) -> Endpoint:
+    """The robots.txt of a site, below the site's own path."""
+
+    async def robots(_: web.Request) -> web.Response:
+        return web.Response(text=f"User-agent: *\nAllow: /{site}/\nDisallow: /{site}/private\n")
+
+    return Endpoint(site, "asset", "GET", f"/{site}/robots.txt", robots)
 
 
 def endpoint_of(request: web.Request) -> Endpoint | None:

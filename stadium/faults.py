@@ -1,4 +1,4 @@
-"""Faults that operators and tests plant in the sites, and the box that holds them."""
+"""Fault injection: the faults that operators and tests add to the sites, and their registry."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ FIELDS = ("site", "target", "path", "match", "kind", "value", "count", "seconds"
 DEFAULT_VALUES = {"status": 503.0, "latency": 1.0, "drip": 3.0}
 
 
-class BadFaultError(ValueError):
-    """What the operator asked for makes no sense; the text says which field and what is allowed."""
+class InvalidFaultError(ValueError):
+    """A fault request is not valid; the message names the field and the allowed values."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Fault:
         spent = self.count is not None and self.hits >= self.count
         return not spent and (self.until is None or wall < self.until)
 
-    def concerns(self, site: str, target: str, path: str, match: str) -> bool:
+    def applies_to(self, site: str, target: str, path: str, match: str) -> bool:
         return (
             self.site in ("*", site)
             and self.target in ("*", target)
@@ -62,14 +62,14 @@ class Fault:
         }  # fmt: skip
 
 
-class FaultBox:
+class FaultRegistry:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._number = 0
         self.faults: dict[str, Fault] = {}
 
-    def plant(self, wanted: Mapping[str, Any], wall: float) -> Fault:
-        fields = _checked(wanted)
+    def add(self, requested: Mapping[str, Any], wall: float) -> Fault:
+        fields = _checked(requested)
         self._number += 1
         identity = f"f{self._number}"
         seconds = fields.pop("seconds")
@@ -87,70 +87,70 @@ class FaultBox:
     def clear(self) -> int:
         return sum(self.remove(identity) for identity in list(self.faults))
 
-    def standing(self, kind: str, *, site: str, target: str, path: str, match: str, wall: float) -> Fault | None:
-        """A fault that changes what is shown as long as it stands, whoever looks. Looking is no hit."""
+    def find_active(self, kind: str, *, site: str, target: str, path: str, match: str, wall: float) -> Fault | None:
+        """Returns the first active fault of a kind without counting a hit; for faults that last, like a new layout."""
         for fault in self.faults.values():
-            if fault.kind == kind and fault.is_active(wall) and fault.concerns(site, target, path, match):
+            if fault.kind == kind and fault.is_active(wall) and fault.applies_to(site, target, path, match):
                 return fault
         return None
 
-    def strike(self, site: str, target: str, path: str, match: str, wall: float) -> list[Fault]:
-        """The faults that hit this request, in the order they were planted. Each hit counts."""
-        struck = []
+    def hits_for(self, site: str, target: str, path: str, match: str, wall: float) -> list[Fault]:
+        """Returns the faults that hit this request, in the order they were added, and counts each hit."""
+        hits = []
         for fault in self.faults.values():
-            if not fault.is_active(wall) or not fault.concerns(site, target, path, match):
+            if not fault.is_active(wall) or not fault.applies_to(site, target, path, match):
                 continue
             if fault.probability >= 1 or fault.random.random() < fault.probability:
                 fault.hits += 1
-                struck.append(fault)
-        return struck
+                hits.append(fault)
+        return hits
 
 
-def _checked(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    unknown = set(wanted) - set(FIELDS)
+def _checked(fields: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = set(fields) - set(FIELDS)
     if unknown:
-        raise BadFaultError(f"unknown field {min(unknown)!r}; allowed: {', '.join(FIELDS)}")
-    kind = _choice(wanted, "kind", KINDS, None)
+        raise InvalidFaultError(f"unknown field {min(unknown)!r}; allowed: {', '.join(FIELDS)}")
+    kind = _choice(fields, "kind", KINDS, None)
     highest = 65_535 if kind == "lead_away" else 3600  # that one is a port
-    value = _number(wanted, "value", DEFAULT_VALUES.get(kind, 0.0), 0, highest)
+    value = _number(fields, "value", DEFAULT_VALUES.get(kind, 0.0), 0, highest)
     if kind == "status" and not (value.is_integer() and 400 <= value <= 599):
-        raise BadFaultError("value must be an HTTP status from 400 to 599 when kind is 'status'")
-    count = _number(wanted, "count", None, 1, 1e9)
+        raise InvalidFaultError("value must be an HTTP status from 400 to 599 when kind is 'status'")
+    count = _number(fields, "count", None, 1, 1e9)
     return {
-        "site": _choice(wanted, "site", SITES, "*"),
-        "target": _choice(wanted, "target", TARGETS, "*"),
-        "path": _pattern(wanted),
-        "match": str(wanted.get("match", "*")),
+        "site": _choice(fields, "site", SITES, "*"),
+        "target": _choice(fields, "target", TARGETS, "*"),
+        "path": _pattern(fields),
+        "match": str(fields.get("match", "*")),
         "kind": kind,
         "value": value,
         "count": None if count is None else int(count),
-        "seconds": _number(wanted, "seconds", None, 0, 1e9),
-        "probability": _number(wanted, "probability", 1.0, 0, 1),
+        "seconds": _number(fields, "seconds", None, 0, 1e9),
+        "probability": _number(fields, "probability", 1.0, 0, 1),
     }
 
 
-def _choice(wanted: Mapping[str, Any], name: str, allowed: tuple[str, ...], default: str | None) -> str:
-    value = wanted.get(name, default)
+def _choice(fields: Mapping[str, Any], name: str, allowed: tuple[str, ...], default: str | None) -> str:
+    value = fields.get(name, default)
     if value not in allowed:
-        raise BadFaultError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+        raise InvalidFaultError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
     return str(value)
 
 
-def _number(wanted: Mapping[str, Any], name: str, default: float | None, lowest: float, highest: float) -> Any:
-    value = wanted.get(name)
+def _number(fields: Mapping[str, Any], name: str, default: float | None, lowest: float, highest: float) -> Any:
+    value = fields.get(name)
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not lowest <= value <= highest:
-        raise BadFaultError(f"{name} must be a number from {lowest:g} to {highest:g}; got {value!r}")
+        raise InvalidFaultError(f"{name} must be a number from {lowest:g} to {highest:g}; got {value!r}")
     return float(value)
 
 
-def _pattern(wanted: Mapping[str, Any]) -> str | None:
-    pattern = wanted.get("path")
+def _pattern(fields: Mapping[str, Any]) -> str | None:
+    pattern = fields.get("path")
     if pattern is None:
         return None
     try:
         re.compile(pattern)
     except (re.error, TypeError) as error:
-        raise BadFaultError(f"path must be a regular expression; {error}") from error
+        raise InvalidFaultError(f"path must be a regular expression; {error}") from error
     return str(pattern)

@@ -1,71 +1,91 @@
-"""Builds the stadium's web application and runs it until it is told to stop."""
+"""Builds the stadium's web application and runs it until a signal stops it."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import sys
+from html import escape
 from pathlib import Path
+from typing import get_args
 
 from aiohttp import web
 
-from stadium import control, front, truth
-from stadium.board import routes as board
+from stadium import control, ground_truth
+from stadium.access import SessionCheck, SessionPolicy, TokenIssuer
 from stadium.config import StadiumConfig
 from stadium.context import STADIUM, Stadium
-from stadium.crex import routes as crex
-from stadium.crex.feed import FeedBook
-from stadium.crexpro import routes as crexpro
-from stadium.crexpro.tokens import TokenOffice
-from stadium.doorman import doorman
-from stadium.endpoints import ENDPOINTS, register
-from stadium.espn import routes as espn
-from stadium.espn.plays import Diary
-from stadium.espncricinfo import routes as espncricinfo
-from stadium.espncricinfo.balls import BallBook
-from stadium.faults import FaultBox
-from stadium.gate import Gate, SessionPolicy
-from stadium.sofascore import cricket_routes as sofascore_cricket
-from stadium.sofascore import routes as sofascore
-from stadium.sofascore.cricket_balls import IncidentBook
-from stadium.world import Shelf, World
+from stadium.endpoints import ENDPOINTS, Site, register
+from stadium.faults import FaultRegistry
+from stadium.matches.simulation import Cache, Simulation
+from stadium.middleware import request_middleware
+from stadium.sites import crexpro
+from stadium.sites.crex import routes as crex
+from stadium.sites.espn import routes as espn
+from stadium.sites.espncricinfo import routes as espncricinfo
+from stadium.sites.scoreboard import routes as scoreboard
+from stadium.sites.sofascore import cricket_routes as sofascore_cricket
+from stadium.sites.sofascore import football_routes as sofascore_football
 
 SHUTDOWN_SECONDS = 0.5
+_SITES = (crex, crexpro, scoreboard, sofascore_football, sofascore_cricket, espncricinfo, espn)
 
 
-def build_app(config: StadiumConfig, world: World | None = None) -> web.Application:
-    world = world or World(config)
-    app = web.Application(middlewares=[doorman])
-    app[ENDPOINTS] = {}
+def build_app(config: StadiumConfig, simulation: Simulation | None = None) -> web.Application:
+    simulation = simulation or Simulation(config)
+    app = web.Application(middlewares=[request_middleware])
     app[STADIUM] = Stadium(
-        world=world,
-        faults=FaultBox(config.seed),
-        policy=SessionPolicy(config.session_seconds),
-        gates={
-            "crex": Gate("crex", "cxsid", "cxjs", config.seed),
-            "sofascore": Gate("sofascore", "sfsid", "sfclr", config.seed),
-            "sofascorecricket": Gate("sofascorecricket", "sfcsid", "sfcclr", config.seed),
+        simulation=simulation,
+        faults=FaultRegistry(config.seed),
+        session_policy=SessionPolicy(config.session_seconds),
+        session_checks={
+            "crex": SessionCheck("crex", "cxsid", "cxjs", config.seed),
+            "sofascore": SessionCheck("sofascore", "sfsid", "sfclr", config.seed),
+            "sofascorecricket": SessionCheck("sofascorecricket", "sfcsid", "sfcclr", config.seed),
         },
-        tokens=TokenOffice(config.seed),
+        tokens=TokenIssuer(config.seed),
     )
-    app[crex.FEEDS] = Shelf[FeedBook](max(96, 2 * len(world.programme.slots)))
-    register(app, crex.endpoints() + sofascore.endpoints() + crexpro.endpoints())
-    register(app, board.endpoints())
-    app[sofascore_cricket.BOOKS] = Shelf[IncidentBook](max(96, 2 * len(world.programme.slots)))
-    register(app, sofascore_cricket.endpoints())
-    app[espncricinfo.BOOKS] = Shelf[BallBook](max(96, 2 * len(world.programme.slots)))
-    register(app, espncricinfo.endpoints())
-    app[espn.DIARIES] = Shelf[Diary](max(96, 2 * len(world.programme.slots)))
-    register(app, espn.endpoints())
-    front.add_routes(app)
+    app[ENDPOINTS] = {}
+    size = max(96, 2 * len(simulation.programme.slots))
+    app[crex.FEEDS] = Cache(size)
+    app[sofascore_cricket.INCIDENT_LOGS] = Cache(size)
+    app[espncricinfo.BALL_LOGS] = Cache(size)
+    app[espn.PLAY_LOGS] = Cache(size)
+    for site in _SITES:
+        register(app, site.endpoints())
+    app.router.add_get("/", index_page)
+    app.router.add_get("/robots.txt", robots)
     control.add_routes(app)
-    truth.add_routes(app)
+    ground_truth.add_routes(app)
     app.on_shutdown.append(_release_waiting)
     return app
 
 
+async def index_page(request: web.Request) -> web.Response:
+    """Lists the matches of all sites with links to their pages and their ground truth."""
+    simulation = request.app[STADIUM].simulation
+    moment = simulation.clock.now()
+    rows = []
+    for match in (match for site in get_args(Site) for match in simulation.listed_matches(site, moment)):
+        fields = ground_truth.summary(simulation, match, moment)
+        names = escape(" - ".join(team.name for team in match.teams))
+        rows.append(
+            f'<tr><td>{match.site}</td><td><a href="{fields["url"]}">{names}</a></td><td>{fields["status"]}</td>'
+            f'<td>{fields["phase"]}</td><td><a href="/truth/matches/{match.site}/{match.key}">truth</a></td></tr>'
+        )
+    html = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Stadium</title></head><body><h1>Stadium</h1>'
+        f"<p>Simulated sites, pace {simulation.clock.pace:g}.</p><table>{''.join(rows)}</table></body></html>"
+    )
+    return web.Response(text=html, content_type="text/html")
+
+
+async def robots(_: web.Request) -> web.Response:
+    return web.Response(text="User-agent: *\nAllow: /\nDisallow: /control\nDisallow: /truth\n")
+
+
 async def _release_waiting(app: web.Application) -> None:
-    """Requests that a fault keeps waiting must not keep the process alive."""
+    """Ends requests that a fault keeps waiting, so that they do not delay the shutdown."""
     app[STADIUM].stopping.set()
     app[STADIUM].faults.clear()
 
@@ -86,24 +106,24 @@ async def _serve(config: StadiumConfig) -> None:
     try:
         await web.TCPSite(runner, config.host, config.port, backlog=1024).start()
         port = int(runner.addresses[0][1])
-        for line in app[STADIUM].world.programme.announcement():
-            _say(line)
-        _say(f"programme {config.programme} at http://{config.host}:{port}/")
+        for line in app[STADIUM].simulation.programme.replay_summary():
+            _log(line)
+        _log(f"programme {config.programme} at http://{config.host}:{port}/")
         if config.port_file:
             _write_port(config.port_file, port)
         await stop.wait()
     finally:
         await runner.cleanup()
-        _say("closed")
+        _log("closed")
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     sys.stdout.write(f"stadium: {text}\n")
     sys.stdout.flush()
 
 
 def _write_port(path: Path, port: int) -> None:
-    """In one step, so that nobody who waits for the file reads half a number."""
+    """Writes the file atomically: another process that waits for it never reads a partial number."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.partial")
     partial.write_text(f"{port}\n")

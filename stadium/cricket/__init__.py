@@ -1,1 +1,1 @@
-"""Cricket: scripts of matches, how they are generated, and the state they fold into."""
+"""Cricket: match scripts, their generator, and the state after any number of events."""

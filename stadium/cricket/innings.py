@@ -1,11 +1,11 @@
-"""One innings as its balls make it: who faces whom is what the ball says, never worked out from the ball before."""
+"""The state of one innings. Striker and bowler are taken from each ball, never derived from the ball before."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from stadium.cricket.script import BOWLERS_OWN, Ball, InningsPlan, Wicket
-from stadium.people import Player, Team
+from stadium.matches.teams import Player, Team
 
 WICKETS = 10
 SUPER_OVER_WICKETS = 2
@@ -59,7 +59,7 @@ class OverLine:
 
     @property
     def is_maiden(self) -> bool:
-        """The bowler gave nothing away, and bowled all of it."""
+        """True if one bowler bowled the whole over and conceded no run."""
         return all(ball.bowler == self.bowler and conceded(ball) == 0 for ball in self.balls)
 
 
@@ -72,7 +72,7 @@ class FallOfWicket:
     score: int
     legal_balls: int
     wicket: Wicket
-    overs: str  # "10.5": when it fell
+    overs: str  # when it fell, as "10.5"
 
 
 @dataclass(slots=True)
@@ -86,15 +86,15 @@ class Innings:
     runs: int = 0
     wickets: int = 0
     legal_balls: int = 0
-    batters: dict[str, BatterLine] = field(default_factory=dict)  # in the order they came
+    batters: dict[str, BatterLine] = field(default_factory=dict)  # in batting order
     bowlers: dict[str, BowlerLine] = field(default_factory=dict)
     overs: list[OverLine] = field(default_factory=list)
     extras: dict[str, int] = field(default_factory=dict)
-    crease: list[Player] = field(default_factory=list)  # a new batter takes the place of the one who is out
+    crease: list[Player] = field(default_factory=list)  # a new batter replaces the one who is out
     striker: int = 0
     partnership: tuple[int, int] = (0, 0)
     falls: list[FallOfWicket] = field(default_factory=list)
-    retired: set[str] = field(default_factory=set)  # keys of those who went off and are not back
+    retired: set[str] = field(default_factory=set)  # keys of batters who left the field and did not return
     is_declared: bool = False
 
     def __post_init__(self) -> None:
@@ -143,7 +143,7 @@ class Innings:
             self._close_over()
 
     def add_penalty(self, runs: int) -> None:
-        """Runs that no ball brought."""
+        """Adds runs without a ball."""
         self.runs += runs
         self.extras["pen"] = self.extras.get("pen", 0) + runs
 
@@ -212,12 +212,12 @@ class Innings:
             self.batters[coming.key] = BatterLine(coming)
 
     def _overs_before(self) -> str:
-        """How many overs were bowled when a ball that does not count was."""
+        """Returns the overs bowled before a wide or no-ball."""
         return f"{self.overs[-1].number - 1}.{self.overs[-1].legal_balls}"
 
 
 def conceded(ball: Ball) -> int:
-    """What of a ball's runs is the bowler's."""
+    """Returns the runs of a ball that are charged to the bowler."""
     return ball.runs + ball.gave("wd") + ball.gave("nb") if ball.extras else ball.runs
 
 

@@ -1,15 +1,15 @@
-"""What can happen in a cricket match, each thing with its time in seconds after the scheduled start."""
+"""Events of a cricket match, each with its time in seconds after the scheduled start."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
-from stadium.people import Player, Team
+from stadium.matches.teams import Player, Team
 
 
 class Dismissal(IntEnum):
-    """The first seven as Crex numbers them in `dismissal` and in the `^n` codes; for the rest it has no number."""
+    """The first seven have Crex's numbers, used in `dismissal` and in the `^n` codes; Crex has none for the others."""
 
     BOWLED = 1
     CAUGHT = 2
@@ -45,7 +45,7 @@ class NoticeKind(StrEnum):
     INNINGS_START = "innings_start"
     INNINGS_BREAK = "innings_break"
     DECLARED = "declared"
-    PENALTY = "penalty"  # runs that no ball brought
+    PENALTY = "penalty"  # runs without a ball
     DRINKS = "drinks"
     LUNCH = "lunch"
     TEA = "tea"
@@ -64,7 +64,7 @@ class Wicket:
 
     @property
     def counts(self) -> bool:
-        """Who goes off hurt may come back: the score does not know of it."""
+        """False for a batter who retires hurt: it is no wicket in the score."""
         return self.kind not in NOT_OUT
 
 
@@ -79,10 +79,10 @@ class Ball:
     partner: Player
     bowler: Player
     runs: int  # off the bat
-    extras: tuple[tuple[str, int], ...] = ()  # of "wd", "nb", "b", "lb" and "pen"; the one that tells most first
+    extras: tuple[tuple[str, int], ...] = ()  # of "wd", "nb", "b", "lb" and "pen"; the most significant first
     wickets: tuple[Wicket, ...] = ()
-    index: int = 1  # its place within the over, extras counted, from 1
-    is_boundary: bool = True  # four or six runs off the bat went over the rope, and were not run
+    index: int = 1  # place within the over, from 1, extras included
+    is_boundary: bool = True  # False if four or six runs off the bat were run
     closes_over: bool = False
 
     @property
@@ -116,7 +116,7 @@ class Ball:
 
     @property
     def is_crossing(self) -> bool:
-        """Whether the batters changed ends by running. A wide or no-ball costs a run that nobody ran."""
+        """True if the batters changed ends. The penalty run of a wide or no-ball is not run."""
         if not self.extras:
             return self.runs % 2 == 1
         ran = self.runs + self.gave("b") + self.gave("lb") + max(self.gave("wd") - 1, 0) + max(self.gave("nb") - 1, 0)
@@ -149,8 +149,8 @@ class Notice:
     kind: NoticeKind
     text: str = ""
     long_text: str = ""
-    team: Team | None = None  # who won the toss, or the match
-    bats: bool = False  # what the winner of the toss chose
+    team: Team | None = None  # winner of the toss or the match
+    bats: bool = False  # decision of the winner of the toss
     innings: int = 0  # the innings that starts, or the one after the break
     runs: int = 0  # of a penalty
 
@@ -160,26 +160,26 @@ CricketEvent = Ball | WicketCard | OverCard | Notice
 
 @dataclass(frozen=True, slots=True)
 class InningsPlan:
-    """What is known of an innings when it starts."""
+    """The parameters of an innings that are known when it starts."""
 
     batting: int  # which of the script's teams
-    order: tuple[Player, ...] = ()  # who comes to bat, one after the other; empty: as the team lists them
-    target: int | None = None  # runs that win; None while nobody can say
-    overs: int = 0  # at most so many; 0: as many as the match has
+    order: tuple[Player, ...] = ()  # batting order; empty: the order of the team
+    target: int | None = None  # runs that win; None if unknown
+    overs: int = 0  # limit; 0: that of the match
     is_super_over: bool = False
-    absent: int = 0  # batters who can't come
-    chases: bool = False  # the target is one more than the innings before made
+    absent: int = 0  # batters who can't bat
+    chases: bool = False  # the target is one more than the runs of the innings before
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
-    """Where and why a match is played. Replays bring theirs along; for the rest the programme makes one up."""
+class Fixture:
+    """Venue and series of a recorded match; those of generated matches come from the programme."""
 
     venue: str
     series: str
     series_short: str
     title: str  # "36th Match", "Final"
-    invented: tuple[str, ...] = ()  # what the recording did not say
+    invented: tuple[str, ...] = ()  # parts that are not in the recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +188,9 @@ class CricketScript:
     overs: int  # 0: no limit
     events: tuple[CricketEvent, ...]
     format: str = "T20"
-    plans: tuple[InningsPlan, ...] = ()  # empty: two innings, the second after the first's runs
+    plans: tuple[InningsPlan, ...] = ()  # empty: two innings, the second chases the first
     balls_per_over: int = 6
-    occasion: Occasion | None = field(default=None, compare=False)
+    fixture: Fixture | None = field(default=None, compare=False)
 
     def plan(self, number: int) -> InningsPlan:
         return self.plans[number] if self.plans else InningsPlan(number, chases=number == 1)

@@ -1,17 +1,14 @@
-"""The state of a cricket match: a fold over its events. The generator and the sites both stand on it."""
+"""The state of a cricket match, computed by applying its events in order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from stadium.cricket.innings import BatterLine, BowlerLine, FallOfWicket, Innings, OverLine, overs_text
+from stadium.cricket.innings import Innings
 from stadium.cricket.script import Ball, CricketEvent, CricketScript, Notice, NoticeKind
-from stadium.people import Team
+from stadium.matches.teams import Team
 
-__all__ = [
-    "BatterLine", "BowlerLine", "CricketState", "FallOfWicket", "Innings", "OverLine", "fold", "overs_text",
-]  # fmt: skip
 PAUSES = frozenset(
     {NoticeKind.DRINKS, NoticeKind.LUNCH, NoticeKind.TEA, NoticeKind.STUMPS, NoticeKind.RAIN, NoticeKind.INNINGS_BREAK}
 )
@@ -44,7 +41,7 @@ class CricketState:
 
     @property
     def is_paused(self) -> bool:
-        """Play is stopped, and will go on; `notice` says why."""
+        """True while play is interrupted; `notice` has the reason."""
         return self.phase in PAUSES
 
     @property
@@ -57,9 +54,9 @@ class CricketState:
             self.innings[event.innings].apply(event)
             self.last_ball = event
         elif isinstance(event, Notice):
-            self._heed(event)
+            self._apply_notice(event)
 
-    def _heed(self, notice: Notice) -> None:
+    def _apply_notice(self, notice: Notice) -> None:
         if notice.kind is NoticeKind.PENALTY:
             self.innings[notice.innings].add_penalty(notice.runs)
             return
@@ -75,9 +72,9 @@ class CricketState:
         elif notice.kind in (NoticeKind.RESULT, NoticeKind.ABANDONED):
             self._conclude(notice)
         else:
-            self._go_on(notice)
+            self._continue_play(notice)
 
-    def _go_on(self, notice: Notice) -> None:
+    def _continue_play(self, notice: Notice) -> None:
         if notice.kind in (NoticeKind.INNINGS_START, NoticeKind.INNINGS_BREAK):
             self._open(notice.innings)
         if notice.kind in PAUSES:
@@ -93,7 +90,7 @@ class CricketState:
         self.result, self.result_long, self.winner = notice.text, notice.long_text, notice.team
 
     def _open(self, number: int) -> None:
-        """An innings opens at the break before it, as the site then already shows it with no score."""
+        """Opens an innings at the break before it, because sites show it without a score from then on."""
         if len(self.innings) != number:
             return
         plan = self.script.plan(number)

@@ -1,1 +1,1 @@
-"""Recorded matches in the Cricsheet format, turned into scripts that the sites can play."""
+"""Converts recorded matches in the Cricsheet format into scripts that the sites play."""

@@ -1,11 +1,11 @@
-"""When play stops in a recorded match. The recording does not say; it only has the days it was played on."""
+"""Breaks of play in a recorded match. They are invented: a recording only has the days of the match."""
 
 from __future__ import annotations
 
 from stadium.cricket.script import NoticeKind
 from stadium.cricsheet.document import Document
 
-Place = tuple[int, int]  # innings, and place of an over in it, both from 0: the break comes after that over
+Place = tuple[int, int]  # innings and over, both from 0: the break follows that over
 
 TEXTS = {
     NoticeKind.DRINKS: "Drinks Break",
@@ -15,7 +15,7 @@ TEXTS = {
     NoticeKind.RAIN: "Match delayed by rain",
     NoticeKind.INNINGS_BREAK: "Innings Break",
 }
-SECONDS = {  # shorter than in life, nights above all, so that a Test can be played in minutes
+SECONDS = {  # shorter than real breaks, so that a Test can be played in minutes
     NoticeKind.DRINKS: 240.0,
     NoticeKind.LUNCH: 900.0,
     NoticeKind.TEA: 600.0,
@@ -31,11 +31,11 @@ _DAY = (
     (5 / 6, NoticeKind.DRINKS),
 )
 _SHORTEST_DAY = 12  # overs; a shorter one has no meals
-_LONG_INNINGS = 40  # overs; in a shorter one nobody drinks
+_LONG_INNINGS = 40  # overs; a shorter one has no drinks break
 
 
 def breaks(document: Document) -> dict[Place, NoticeKind]:
-    """The days of a match share its overs evenly; none ends with the match."""
+    """Divides the overs evenly between the days of the match; there is no break at the end of the match."""
     places = [(number, place) for number, innings in enumerate(document.innings) for place in range(len(innings.overs))]
     found: dict[Place, NoticeKind] = {}
     days = len(document.info.dates)
@@ -61,5 +61,5 @@ def _drinks(document: Document) -> dict[Place, NoticeKind]:
 
 
 def _ends(document: Document, place: Place) -> bool:
-    """At the end of an innings there is a break anyway."""
+    """True at the end of an innings, which has its own break."""
     return place[1] == len(document.innings[place[0]].overs) - 1

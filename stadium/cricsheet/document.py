@@ -1,4 +1,4 @@
-"""A Cricsheet file (1.0.0 or 1.1.0), checked. What the replay has no use for is not looked at."""
+"""Models of a Cricsheet file (1.0.0 or 1.1.0). Fields that the replay does not use are ignored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 
 class CricsheetError(ValueError):
-    """The file can't be played; the text names the file and the place in it."""
+    """A file can't be played; the message names the file and the field."""
 
 
 class Part(BaseModel):
@@ -35,19 +35,6 @@ class Out(Part):
     fielders: tuple[Fielder, ...] = ()
 
 
-class Swap(Part):
-    """A player for another. Roles (who bowls the rest of an over) have no team, and `out` may be unknown."""
-
-    entering: str = Field(alias="in")
-    leaving: str = Field(default="", alias="out")
-    team: str = ""
-    reason: str = ""
-
-
-class Swaps(Part):
-    match: tuple[Swap, ...] = ()
-
-
 class Delivery(Part):
     batter: str
     bowler: str
@@ -55,10 +42,9 @@ class Delivery(Part):
     runs: Runs
     extras: dict[Literal["wides", "noballs", "byes", "legbyes", "penalty"], int] = {}
     wickets: tuple[Out, ...] = ()
-    replacements: Swaps = Swaps()
 
     @model_validator(mode="after")
-    def _adds_up(self) -> Delivery:
+    def _check_totals(self) -> Delivery:
         given = sum(self.extras.values())
         if given != self.runs.extras or self.runs.batter + given != self.runs.total:
             raise ValueError(f"{self.runs.batter} off the bat and {given} extras are not {self.runs.total} runs")
@@ -155,7 +141,7 @@ class Info(Part):
     registry: Registry = Registry()
 
     @model_validator(mode="after")
-    def _knows_its_teams(self) -> Info:
+    def _check_teams(self) -> Info:
         if self.teams[0] == self.teams[1]:
             raise ValueError("teams: both have the same name")
         named = (self.outcome.winner, self.outcome.eliminator, self.outcome.bowl_out, self.toss.winner)
@@ -170,7 +156,7 @@ class Document(Part):
     innings: tuple[InningsPart, ...] = ()
 
     @model_validator(mode="after")
-    def _sides_are_known(self) -> Document:
+    def _check_innings(self) -> Document:
         for number, innings in enumerate(self.innings):
             if innings.team not in self.info.teams:
                 raise ValueError(f"innings.{number}.team: {innings.team!r} is none of the teams")
@@ -181,7 +167,7 @@ class Document(Part):
 
     @property
     def is_multi_day(self) -> bool:
-        """Two innings a side. Cricsheet gives no limit of overs for those."""
+        """Two innings a side; Cricsheet has no limit of overs for these matches."""
         return self.info.overs is None
 
 
@@ -193,13 +179,13 @@ def read(path: Path) -> Document:
     try:
         return Document.model_validate_json(text)
     except ValidationError as error:
-        raise CricsheetError(f"{path}: {_first_complaint(error)}") from error
+        raise CricsheetError(f"{path}: {_first_error(error)}") from error
 
 
-def _first_complaint(error: ValidationError) -> str:
+def _first_error(error: ValidationError) -> str:
     """`innings.0.overs.3.deliveries.1.runs: Field required`, and how many more there are."""
-    complaints = error.errors(include_url=False)
-    first: Any = complaints[0]
+    errors = error.errors(include_url=False)
+    first: Any = errors[0]
     place = ".".join(str(step) for step in first["loc"])
-    more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{place}: {first['msg']}{more}" if place else f"{first['msg']}{more}"

@@ -1,11 +1,11 @@
-"""How a match ended, in a sentence."""
+"""The result of a recorded match, as text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from stadium.cricsheet.document import Document, Margin, Outcome
-from stadium.people import Team
+from stadium.matches.teams import Team, plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ def _by(margin: Margin) -> str:
     if margin.innings:
         parts.append("an innings")
     if margin.runs is not None:
-        parts.append(_count(margin.runs, "run"))
+        parts.append(plural(margin.runs, "run"))
     if margin.wickets is not None:
-        parts.append(_count(margin.wickets, "wicket"))
+        parts.append(plural(margin.wickets, "wicket"))
     return f" by {' and '.join(parts)}" if parts else ""
 
 
@@ -56,7 +56,3 @@ def _method(outcome: Outcome) -> str:
     if not outcome.method:
         return ""
     return f" ({outcome.method} method)" if outcome.method.isupper() else f" ({outcome.method.lower()})"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"

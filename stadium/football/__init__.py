@@ -1,1 +1,1 @@
-"""Football: scripts of matches, how they are generated, and the state they fold into."""
+"""Football: match scripts, their generator, and the state after any number of events."""

@@ -1,15 +1,15 @@
-"""What can happen in a football match, each thing with its time in seconds after the scheduled start."""
+"""Events of a football match, each with its time in seconds after the scheduled start."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from stadium.people import Player, Team
+from stadium.matches.teams import Player, Team
 
 
 class Period(StrEnum):
-    """A stretch of play, or what ends one."""
+    """A period of play, or the end of one."""
 
     FIRST_HALF = "First half"
     HALFTIME = "HT"
@@ -23,16 +23,16 @@ class Period(StrEnum):
 
     @property
     def is_running(self) -> bool:
-        return self in STRETCHES
+        return self in RUNNING_PERIODS
 
     @property
     def text(self) -> str:
-        """As the list of incidents names it: both halves of extra time go by one name."""
+        """The name in the list of incidents, where both halves of extra time have the same name."""
         return "Extra time" if self in (Period.FIRST_EXTRA, Period.SECOND_EXTRA) else self.value
 
     @property
     def minute(self) -> int:
-        """Where it ends; a shoot-out has no minutes, which is written as 999."""
+        """The minute of its end; 999 for a shoot-out, which has no minutes."""
         if self in (Period.FIRST_HALF, Period.HALFTIME):
             return 45
         if self in (Period.SECOND_HALF, Period.FULL_TIME):
@@ -40,7 +40,7 @@ class Period(StrEnum):
         return 999 if self in (Period.SHOOTOUT, Period.SHOOTOUT_END) else 120
 
 
-STRETCHES = (Period.FIRST_HALF, Period.SECOND_HALF, Period.FIRST_EXTRA, Period.SECOND_EXTRA, Period.SHOOTOUT)
+RUNNING_PERIODS = (Period.FIRST_HALF, Period.SECOND_HALF, Period.FIRST_EXTRA, Period.SECOND_EXTRA, Period.SHOOTOUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class PeriodMark:
 
 @dataclass(frozen=True, slots=True)
 class Stoppage:
-    """Play is broken off, or goes on after `seconds`; no list of incidents tells it."""
+    """Play is interrupted, or resumes after `seconds`. Lists of incidents do not show it."""
 
     at: float
     seconds: float = 0.0
@@ -74,7 +74,7 @@ class Stoppage:
 
 @dataclass(frozen=True, slots=True)
 class Postponement:
-    """The match will not be played on its day."""
+    """The match is not played on its day."""
 
     at: float
 
@@ -89,7 +89,7 @@ class InjuryTime:
 @dataclass(frozen=True, slots=True)
 class Goal:
     at: float
-    number: int  # unique in the match; the incident's id is made of it
+    number: int  # unique in the match; part of the incident's id
     minute: Minute
     is_home: bool  # the side it counts for, also for an own goal
     scorer: Player
@@ -147,7 +147,7 @@ FootballEvent = PeriodMark | InjuryTime | Stoppage | Postponement | Numbered
 class FootballScript:
     teams: tuple[Team, Team]  # home, away
     events: tuple[FootballEvent, ...]
-    is_knockout: bool = False  # somebody has to win it
+    is_knockout: bool = False  # it must have a winner
 
     @property
     def ends_at(self) -> float:

@@ -1,4 +1,4 @@
-"""The state of a football match: a fold over its events."""
+"""The state of a football match, computed by applying its events in order."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _PHASES = {
     Period.FIRST_HALF: "first_half",
     Period.HALFTIME: "halftime",
     Period.SECOND_HALF: "second_half",
-    Period.FULL_TIME: "second_half",  # of a match that is not over with it
+    Period.FULL_TIME: "second_half",  # of a match that continues with extra time
     Period.FIRST_EXTRA: "extra_time",
     Period.SECOND_EXTRA: "extra_time",
     Period.EXTRA_TIME_END: "extra_time",
     Period.SHOOTOUT: "penalties",
 }
-_STRETCH = {Period.SECOND_HALF: 1, Period.FULL_TIME: 1, Period.FIRST_EXTRA: 2, Period.SECOND_EXTRA: 3}
+_INDEX = {Period.SECOND_HALF: 1, Period.FULL_TIME: 1, Period.FIRST_EXTRA: 2, Period.SECOND_EXTRA: 3}
 _LAST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """An event with the score right after it, as the incidents list shows it; in a shoot-out that of the shoot-out."""
+class Incident:
+    """An event with the score after it; in a shoot-out the score of the shoot-out."""
 
     event: FootballEvent
     home: int
@@ -45,13 +45,13 @@ class Shown:
 @dataclass(slots=True)
 class FootballState:
     script: FootballScript
-    shown: list[Shown] = field(default_factory=list)  # oldest first
+    incidents: list[Incident] = field(default_factory=list)  # oldest first
     applied: int = 0
     status: str = "upcoming"
     phase: str = "scheduled"
     period: Period | None = None
     period_started_at: float | None = None
-    by_stretch: list[list[int]] = field(default_factory=lambda: [[0, 0] for _ in range(_LAST + 1)])
+    goals_by_period: list[list[int]] = field(default_factory=lambda: [[0, 0] for _ in range(_LAST + 1)])
     penalties: list[int] = field(default_factory=lambda: [0, 0])
     has_shootout: bool = False
     has_extra_time: bool = False
@@ -62,14 +62,14 @@ class FootballState:
 
     @property
     def goals(self) -> tuple[int, int]:
-        """Without those of a shoot-out."""
-        home, away = (sum(stretch[side] for stretch in self.by_stretch) for side in (0, 1))
+        """Goals without the shoot-out."""
+        home, away = (sum(goals[side] for goals in self.goals_by_period) for side in (0, 1))
         return home, away
 
     @property
-    def stretch(self) -> int:
+    def period_index(self) -> int:
         """0 and 1 for the halves, 2 and 3 for those of extra time."""
-        return 0 if self.period is None else _STRETCH.get(self.period, _LAST if self.has_extra_time else 0)
+        return 0 if self.period is None else _INDEX.get(self.period, _LAST if self.has_extra_time else 0)
 
     @property
     def winner(self) -> int | None:
@@ -83,7 +83,7 @@ class FootballState:
         if isinstance(event, PeriodMark):
             self._enter(event)
         elif isinstance(event, Goal):
-            self.by_stretch[self.stretch][0 if event.is_home else 1] += 1
+            self.goals_by_period[self.period_index][0 if event.is_home else 1] += 1
         elif isinstance(event, ShootoutKick):
             self.penalties[0 if event.is_home else 1] += event.is_scored
         elif isinstance(event, Card) and event.kind != "yellow":
@@ -96,7 +96,7 @@ class FootballState:
             self._stop(event)
             return
         in_shootout = isinstance(event, ShootoutKick) or self.period is Period.SHOOTOUT_END
-        self.shown.append(Shown(event, *(self.penalties if in_shootout else self.goals)))
+        self.incidents.append(Incident(event, *(self.penalties if in_shootout else self.goals)))
 
     def _enter(self, mark: PeriodMark) -> None:
         self.period = mark.period
@@ -106,9 +106,9 @@ class FootballState:
         self.phase = "finished" if mark.is_end else _PHASES[mark.period]
         if mark.period.is_running:
             self.period_started_at = mark.at
-        # the line of the running stretch gives way to the next one, or to the line of the ended one
-        self.shown = [
-            line for line in self.shown if not (isinstance(line.event, PeriodMark) and line.event.period.is_running)
+        # the line of a running period is replaced by the next one, or by the line of its end
+        self.incidents = [
+            line for line in self.incidents if not (isinstance(line.event, PeriodMark) and line.event.period.is_running)
         ]
 
     def _stop(self, event: Stoppage | Postponement) -> None:
@@ -121,12 +121,14 @@ class FootballState:
         self.phase = "interrupted" if self.is_interrupted or self.period is None else _PHASES[self.period]
 
     def _review(self, decision: VarDecision) -> None:
-        """A goal that the review takes back leaves the list: a reader has to retract it."""
+        """Removes a cancelled goal from the incidents: readers have to retract it."""
         if decision.cancels is None:
             return
-        self.by_stretch[self.stretch][0 if decision.is_home else 1] -= 1
-        self.shown = [
-            line for line in self.shown if not (isinstance(line.event, Goal) and line.event.number == decision.cancels)
+        self.goals_by_period[self.period_index][0 if decision.is_home else 1] -= 1
+        self.incidents = [
+            line
+            for line in self.incidents
+            if not (isinstance(line.event, Goal) and line.event.number == decision.cancels)
         ]
 
 

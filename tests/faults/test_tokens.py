@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stadium.crexpro.tokens import CREDENTIAL
+from stadium.access import CREDENTIAL
 from tests.faults.conftest import Recovered
 from tests.faults.system import System
 from tests.stadium_process import StadiumProcess

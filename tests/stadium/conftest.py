@@ -11,11 +11,11 @@ import pytest
 from aiohttp import ClientResponse, CookieJar, web
 from aiohttp.test_utils import TestClient, TestServer
 
+from stadium.access import fnv1a
 from stadium.config import StadiumConfig
 from stadium.context import STADIUM
-from stadium.gate import fnv1a
+from stadium.matches.simulation import Simulation
 from stadium.server import build_app
-from stadium.world import World
 
 T = TypeVar("T")
 START = 1_800_000_000.0
@@ -33,8 +33,8 @@ class Wall:
 
 
 class Visitor:
-    def __init__(self, client: TestClient[Any, Any], wall: Wall, world: World) -> None:
-        self.client, self.wall, self.world = client, wall, world
+    def __init__(self, client: TestClient[Any, Any], wall: Wall, simulation: Simulation) -> None:
+        self.client, self.wall, self.simulation = client, wall, simulation
 
     async def enter(self, site: str, path: str | None = None) -> str:
         """Load a page, and do what its script does. Gives the page."""
@@ -96,7 +96,7 @@ def visit() -> Visit:
 
 async def _visit(scenario: Scenario[T], config: StadiumConfig) -> T:
     wall = Wall()
-    app: web.Application = build_app(config, World(config, wall))
+    app: web.Application = build_app(config, Simulation(config, wall))
     server = TestServer(app)
     async with TestClient(server, cookie_jar=CookieJar(unsafe=True)) as client:
-        return await scenario(Visitor(client, wall, app[STADIUM].world))
+        return await scenario(Visitor(client, wall, app[STADIUM].simulation))

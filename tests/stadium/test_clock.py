@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stadium.clock import StadiumClock
+from stadium.matches.clock import StadiumClock
 
 from .conftest import START, Wall
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from stadium.crex import blob
-from stadium.crex.codes import code, last_ball_code, recent_code
-from stadium.crex.listing import match_path, old_match_path
 from stadium.cricket.script import Ball, Dismissal, Wicket
-from stadium.people import cricket_team
-from stadium.programme import Programme
+from stadium.matches.programme import Programme
+from stadium.matches.teams import cricket_team
+from stadium.sites.crex.ball_codes import code, last_ball_code, recent_code
+from stadium.sites.crex.listing import match_path, old_match_path
+from stadium.sites.crex.page import decode_state, encode_state
 
 from .conftest import Visit, Visitor
 
@@ -19,7 +19,7 @@ from .conftest import Visit, Visitor
 def state_of(html: str) -> dict[str, Any]:
     found = re.search(r'<script id="app-root-state" type="application/json">(.*?)</script>', html, re.DOTALL)
     assert found
-    return blob.decode(found[1])
+    return decode_state(found[1])
 
 
 def part(state: dict[str, Any], ending: str) -> Any:
@@ -33,10 +33,10 @@ def texts(html: str, pattern: str) -> list[str]:
 class TestBlob:
     def test_survives_its_encoding(self) -> None:
         state = {"https://a/b?c=1&d=2": {"text": '<b>"It\'s" &q; & &a;q;</b> São'}}
-        assert blob.decode(blob.encode(state)) == state
+        assert decode_state(encode_state(state)) == state
 
     def test_has_no_plain_markup(self) -> None:
-        assert not re.search(r"[<>\"']", blob.encode({"a": "<script>'\"</script>"}))
+        assert not re.search(r"[<>\"']", encode_state({"a": "<script>'\"</script>"}))
 
 
 class TestMatchPage:
@@ -79,7 +79,7 @@ class TestMatchPage:
 
     def test_has_an_old_address_and_tabs(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
-            match = visitor.world.find("crex", "138Z")
+            match = visitor.simulation.find("crex", "138Z")
             assert match is not None
             old = old_match_path(match)
             for path in (old, old.replace("/live", "/scorecard"), f"{match_path(match)}/match-scorecard"):
@@ -189,7 +189,7 @@ class TestLiveState:
         match = next(m for turn in range(1, 60) if len(rain_of(m := programme.match(slot, turn))) > 0)
 
         async def scenario(visitor: Visitor) -> None:
-            visitor.world.clock.skip(rain_of(match)[0] + 1)
+            visitor.simulation.clock.skip(rain_of(match)[0] + 1)
             await visitor.enter("crex")
             live = await visitor.get(f"/crex/api/v3/getSV3?key={match.key}")
             assert live["B"] == "Match delayed by rain"

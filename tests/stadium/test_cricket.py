@@ -8,18 +8,18 @@ from random import Random
 
 import pytest
 
-from stadium.cricket.play import FIFTY, T10, T20, Play, Rules
+from stadium.cricket.generator import FIFTY, T10, T20, MatchGenerator, Rules
 from stadium.cricket.script import Ball, CricketScript, Dismissal, Notice, NoticeKind, OverCard, WicketCard
 from stadium.cricket.state import fold
-from stadium.people import cricket_team
-from stadium.programme import PERIODS
+from stadium.matches.programme_parser import PERIODS
+from stadium.matches.teams import cricket_team
 
 ROOT = Path(__file__).parents[2]
 CASES = [(rules, seed) for rules in (T20, T10, FIFTY) for seed in range(12)]
 
 
 def played(rules: Rules, seed: int) -> CricketScript:
-    return Play(Random(f"test:{seed}"), rules, (cricket_team(3), cricket_team(8)), may_rain=True).run()
+    return MatchGenerator(Random(f"test:{seed}"), rules, (cricket_team(3), cricket_team(8)), may_rain=True).run()
 
 
 def balls_of(script: CricketScript, innings: int) -> list[Ball]:

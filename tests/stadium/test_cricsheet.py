@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 
 from stadium.cricket.script import Ball, CricketScript, NoticeKind, OverCard, WicketCard
 from stadium.cricket.state import CricketState, fold
-from stadium.cricsheet.cast import Cast
+from stadium.cricsheet.conversion import build_script, load, load_all
 from stadium.cricsheet.document import CricsheetError, Document
-from stadium.cricsheet.folder import load, load_all
-from stadium.cricsheet.names import Roster, short_names
-from stadium.cricsheet.retelling import script_of
+from stadium.cricsheet.teams import KeyRegistry, RecordedTeams, short_names
 
 from .cricsheet_files import ELEVENS, EXTRAS, TEAMS, document, innings, write
 
@@ -31,7 +29,7 @@ A, B = TEAMS
 
 def scripted(content: dict[str, Any], name: str = "900001") -> CricketScript:
     parsed = Document.model_validate(content)
-    return script_of(name, parsed, Cast(parsed, Roster()))
+    return build_script(name, parsed, RecordedTeams(parsed, KeyRegistry()))
 
 
 def ended(content: dict[str, Any]) -> CricketState:
@@ -250,9 +248,9 @@ class TestOutcome:
     def test_players_that_nobody_names_are_made_up_and_said_to_be(self) -> None:
         script = scripted(document(outcome={"result": "no result"}, players={A: ELEVENS[A]}))
         assert [len(team.players) for team in script.teams] == [11, 11]
-        assert script.occasion is not None
-        assert f"the players of {B}" in script.occasion.invented
-        assert f"the players of {A}" not in script.occasion.invented
+        assert script.fixture is not None
+        assert f"the players of {B}" in script.fixture.invented
+        assert f"the players of {A}" not in script.fixture.invented
 
     def test_the_toss(self) -> None:
         state = ended(document(innings(A, SIX)))
@@ -267,9 +265,9 @@ class TestWhatIsInvented:
         one, again, other = scripted(content), scripted(content), scripted(content, "another")
         assert one == again
         assert one.events != other.events
-        assert one.occasion is not None
-        assert {"the time of every ball", "the start time", "short names"} <= set(one.occasion.invented)
-        assert (one.occasion.venue, one.occasion.title) == ("Lantern Park, Ashgrove", "2nd Match")
+        assert one.fixture is not None
+        assert {"the time of every ball", "the start time", "short names"} <= set(one.fixture.invented)
+        assert (one.fixture.venue, one.fixture.title) == ("Lantern Park, Ashgrove", "2nd Match")
 
     def test_nights_and_meals_of_a_match_of_several_days(self) -> None:
         dates = [f"2024-01-0{day}" for day in range(1, 4)]
@@ -322,10 +320,10 @@ class TestWhatIsInvented:
         assert short_names(*names) == shorts
 
     def test_keys_are_everybodys_own_over_all_files(self) -> None:
-        roster = Roster()
-        people = [roster.player(f"P{number}", f"id{number}") for number in range(3_000)]
+        registry = KeyRegistry()
+        people = [registry.player(f"P{number}", f"id{number}") for number in range(3_000)]
         assert len({player.key for player in people}) == 3_000
-        assert roster.player("P7", "id7") == people[7]
+        assert registry.player("P7", "id7") == people[7]
 
 
 class TestFolder:
@@ -359,12 +357,12 @@ class TestFolder:
         bad = write(tmp_path, "{", "bad")
         folder = load_all(tmp_path)
         assert [recording.name for recording in folder.recordings] == ["good"]
-        assert [complaint.startswith(f"{bad}: ") for complaint in folder.complaints] == [True]
+        assert [complaint.startswith(f"{bad}: ") for complaint in folder.rejected] == [True]
 
     def test_refuses_a_folder_with_nothing_to_play(self, tmp_path: Path) -> None:
         with pytest.raises(CricsheetError, match="no such file or folder"):
             load_all(tmp_path / "nowhere")
-        with pytest.raises(CricsheetError, match=r"holds no \*.json"):
+        with pytest.raises(CricsheetError, match=r"contains no \*.json"):
             load_all(tmp_path)
         write(tmp_path, "{")
         with pytest.raises(CricsheetError, match="Invalid JSON"):

@@ -22,12 +22,12 @@ from scraping.sources.espn import EspnAdapter, EspnSoccerAdapter
 from stadium.config import StadiumConfig
 from stadium.cricket.script import Ball, CricketScript
 from stadium.cricket.state import CricketState, fold
-from stadium.espn import soccer
-from stadium.football.play import Play
+from stadium.football.generator import MatchGenerator
 from stadium.football.state import FootballState
 from stadium.football.state import fold as fold_football
-from stadium.programme import Match
-from stadium.world import World
+from stadium.matches.programme import Match
+from stadium.matches.simulation import Simulation
+from stadium.sites.espn import soccer
 
 from .conftest import START, Visit, Visitor
 
@@ -82,9 +82,9 @@ class Reader:
         return [RefInfo(one.source_event_id, one.url) for one in found]
 
     def known(self, ref: RefInfo) -> tuple[Match, int]:
-        match = self.visitor.world.find(self.site, ref.source_event_id)
+        match = self.visitor.simulation.find(self.site, ref.source_event_id)
         assert match is not None
-        return match, self.visitor.world.index(match)
+        return match, self.visitor.simulation.event_count(match)
 
 
 def cricket_truth(match: Match, index: int) -> CricketState:
@@ -314,31 +314,31 @@ class TestFootball:
         visit(scenario, programme="only:espnsoccer:1")
 
 
-class TestFates:
+class TestVariants:
     """Matches with extra time, a shoot-out, a break or none at all: each moment of their scripts is read as it is."""
 
     @pytest.mark.requirement("SO-12", "NFR-008")
-    @pytest.mark.parametrize("fate", ["knockout", "interrupted", "postponed"])
-    def test_every_moment_of_it_is_read_as_it_is(self, fate: str) -> None:
-        world = World(StadiumConfig(programme="only:espnsoccer:1"), lambda: START)
-        first = world.on_show("espnsoccer")[0]
+    @pytest.mark.parametrize("variant", ["knockout", "interrupted", "postponed"])
+    def test_every_moment_of_it_is_read_as_it_is(self, variant: str) -> None:
+        simulation = Simulation(StadiumConfig(programme="only:espnsoccer:1"), lambda: START)
+        first = simulation.listed_matches("espnsoccer")[0]
         names: set[str] = set()
         for seed in range(40):
-            play = Play(Random(seed), first.teams)
-            play.fate = fate
-            script = play.run()
+            generator = MatchGenerator(Random(seed), first.teams)
+            generator.variant = variant
+            script = generator.run()
             match = replace(first, script=script)
             ref = RefInfo(match.key, f"http://stadium.test/espnsoccer/x#{match.key}")
             state = FootballState(script)
             for event in script.events:
                 state.apply(event)
-                names.add(self.check(world, match, state, ref))
-            if names >= FATES[fate]:
+                names.add(self.check(simulation, match, state, ref))
+            if names >= VARIANTS[variant]:
                 break
-        assert names >= FATES[fate]
+        assert names >= VARIANTS[variant]
 
-    def check(self, world: World, match: Match, state: FootballState, ref: RefInfo) -> str:
-        body = soccer.scoreboard([soccer.event(world, match, state)])
+    def check(self, simulation: Simulation, match: Match, state: FootballState, ref: RefInfo) -> str:
+        body = soccer.scoreboard([soccer.event(simulation, match, state)])
         name = str(body["events"][0]["status"]["type"]["name"]).removeprefix("STATUS_")
         document = Document("board", "http://stadium.test/", 200, "application/json", json.dumps(body).encode())
         payload = SOCCER.parse(Reading(ref, ReadMode.DIRECT, datetime.fromtimestamp(START, UTC), {"board": document}))
@@ -355,7 +355,7 @@ class TestFates:
         return name
 
 
-FATES = {
+VARIANTS = {
     "knockout": {"END_OF_REGULATION", "OVERTIME", "END_OF_EXTRATIME", "SHOOTOUT", "FINAL_PEN"},
     "interrupted": {"FIRST_HALF", "SUSPENDED", "FULL_TIME"},
     "postponed": {"POSTPONED"},

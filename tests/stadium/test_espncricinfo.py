@@ -20,9 +20,9 @@ from scraping.sources.base import Document, Reading, ReadMode, RefInfo, Request
 from scraping.sources.espncricinfo import EspncricinfoAdapter
 from stadium.cricket.script import Ball, CricketScript, Notice
 from stadium.cricket.state import CricketState
-from stadium.espncricinfo.objects import match_path
-from stadium.programme import Match
-from stadium.told import Manner
+from stadium.matches.distortion import Distortion
+from stadium.matches.programme import Match
+from stadium.sites.espncricinfo.objects import match_path
 
 from .conftest import Visit, Visitor
 
@@ -47,7 +47,7 @@ class Reader:
     @property
     def state(self) -> CricketState:
         """The script, as far as it has happened, without any site's help."""
-        happened = self.script.events[self._state.applied : self.visitor.world.index(self.match)]
+        happened = self.script.events[self._state.applied : self.visitor.simulation.event_count(self.match)]
         for event in happened:
             self._state.apply(event)
         return self._state
@@ -85,7 +85,7 @@ class Reader:
 
 
 def readers(visitor: Visitor) -> list[Reader]:
-    programme = visitor.world.programme
+    programme = visitor.simulation.programme
     return [Reader(visitor, programme.match(slot, 0, SITE)) for slot in programme.slots]
 
 
@@ -94,7 +94,7 @@ def path_of(url: str) -> str:
 
 
 def move_to(visitor: Visitor, simulated: float) -> None:
-    visitor.wall.now = visitor.world.clock.wall_at(simulated)
+    visitor.wall.now = visitor.simulation.clock.wall_at(simulated)
 
 
 def assert_true(payload: Payload, state: CricketState) -> None:
@@ -159,7 +159,7 @@ def test_everything_that_was_missed_is_on_the_commentary_pages(visit: Visit) -> 
 
 
 def assert_complete(reader: Reader, pages: list[Payload]) -> None:
-    index = reader.visitor.world.index(reader.match)
+    index = reader.visitor.simulation.event_count(reader.match)
     balls = [event for event in reader.script.events[:index] if isinstance(event, Ball)]
     found = balls_of(pages)
     assert {slot: (one.over, one.runs, one.detail["ball"]) for slot, one in found.items()} == {
@@ -185,7 +185,7 @@ def test_recorded_matches_with_declarations_super_overs_and_no_result_are_read_a
     visit(scenario, programme=f"replay:{RECORDINGS}", sites=(SITE,), at_once=True)
 
 
-def test_a_ball_that_was_told_wrongly_is_put_right_under_its_old_id(visit: Visit) -> None:
+def test_a_corrected_ball_keeps_its_id(visit: Visit) -> None:
     async def scenario(visitor: Visitor) -> None:
         (reader,) = readers(visitor)
         move_to(visitor, reader.match.starts_at + 1_200)
@@ -196,14 +196,14 @@ def test_a_ball_that_was_told_wrongly_is_put_right_under_its_old_id(visit: Visit
         corrected = [slot for slot, one in before.items() if after[slot].runs != one.runs]
         truth = {
             event_keys.ball(ball.innings + 1, ball.over, ball.index): ball.total
-            for ball in visitor.world.truth(reader.match).script.events
+            for ball in visitor.simulation.undistorted(reader.match).script.events
             if isinstance(ball, Ball)
         }
         assert corrected
         assert all(after[slot].runs == truth[slot] for slot in before)
 
-    manner = Manner(mistakes=0.3, corrects_after=25)
-    visit(scenario, programme="only:crex,espncricinfo:1", told=((SITE, manner),))
+    distortion = Distortion(mistakes=0.3, corrects_after=25)
+    visit(scenario, programme="only:crex,espncricinfo:1", distortions=((SITE, distortion),))
 
 
 def test_players_and_their_figures_are_on_the_scorecard(visit: Visit) -> None:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from stadium.football.play import Play
+from stadium.football.generator import MatchGenerator
 from stadium.football.script import (
     Card,
     FootballScript,
@@ -20,8 +20,8 @@ from stadium.football.script import (
     VarDecision,
 )
 from stadium.football.state import fold
-from stadium.people import football_team
-from stadium.slots import FOOTBALL_PERIOD
+from stadium.matches.programme_parser import FOOTBALL_PERIOD
+from stadium.matches.teams import football_team
 
 NINETY = [Period.FIRST_HALF, Period.HALFTIME, Period.SECOND_HALF, Period.FULL_TIME]
 EXTRA = [Period.FIRST_EXTRA, Period.SECOND_EXTRA, Period.EXTRA_TIME_END]
@@ -29,7 +29,7 @@ SHOOTOUT = [Period.SHOOTOUT, Period.SHOOTOUT_END]
 
 
 def played(seed: int, *, may_vary: bool = False) -> FootballScript:
-    return Play(Random(f"test:{seed}"), (football_team(1), football_team(6)), may_vary=may_vary).run()
+    return MatchGenerator(Random(f"test:{seed}"), (football_team(1), football_team(6)), may_vary=may_vary).run()
 
 
 @cache
@@ -123,7 +123,7 @@ class TestVariety:
 class TestState:
     def test_score_is_the_goals_that_stand(self, script: FootballScript) -> None:
         state = fold(script, script.events)
-        goals = [line.event.is_home for line in state.shown if isinstance(line.event, Goal)]
+        goals = [line.event.is_home for line in state.incidents if isinstance(line.event, Goal)]
         assert state.goals == (goals.count(True), goals.count(False))
         assert state.status == "completed"
 
@@ -134,11 +134,13 @@ class TestState:
                 if isinstance(event, VarDecision) and event.cancels:
                     before, after = fold(script, script.events[:index]), fold(script, script.events[: index + 1])
                     assert sum(after.goals) == sum(before.goals) - 1
-                    assert all(getattr(line.event, "number", None) != event.cancels for line in after.shown)
+                    assert all(getattr(line.event, "number", None) != event.cancels for line in after.incidents)
                     return
         pytest.fail("no review took a goal back in 300 matches")
 
     def test_the_line_of_a_running_half_gives_way(self) -> None:
         script = played(1)
-        texts = [line.event.period for line in fold(script, script.events).shown if isinstance(line.event, PeriodMark)]
+        texts = [
+            line.event.period for line in fold(script, script.events).incidents if isinstance(line.event, PeriodMark)
+        ]
         assert texts == [Period.HALFTIME, Period.FULL_TIME]

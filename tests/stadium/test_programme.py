@@ -2,16 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from stadium import keys
 from stadium.cricket.script import CricketScript
 from stadium.cricket.state import fold as fold_cricket
 from stadium.football.script import FootballScript
 from stadium.football.state import fold as fold_football
-from stadium.programme import Match, Programme, slots_of
+from stadium.matches import ids
+from stadium.matches.programme import Match, Programme
+from stadium.matches.programme_parser import parse_slots
 
 
 def standing(match: Match, moment: float) -> tuple[str, str]:
-    index = match.index_at(moment)
+    index = match.event_count_at(moment)
     if isinstance(match.script, CricketScript):
         cricket = fold_cricket(match.script, match.script.events[:index])
         return cricket.status, cricket.phase
@@ -23,23 +24,23 @@ def standing(match: Match, moment: float) -> tuple[str, str]:
 class TestKeys:
     def test_are_unique_and_can_be_read_back(self) -> None:
         numbers = range(20_000)
-        texts = [keys.crex_key(number) for number in numbers]
+        texts = [ids.crex_key(number) for number in numbers]
         assert len(set(texts)) == len(texts)
-        assert all(keys.number_of_crex_key(text) == number for number, text in zip(numbers, texts, strict=True))
+        assert all(ids.number_of_crex_key(text) == number for number, text in zip(numbers, texts, strict=True))
         assert all(len(text) == 4 for text in texts)
 
     def test_custom_ids_lead_back_to_the_event(self) -> None:
-        assert all(keys.number_of_custom_id(keys.custom_id(number)) == number for number in range(500))
+        assert all(ids.number_of_custom_id(ids.custom_id(number)) == number for number in range(500))
 
     @pytest.mark.parametrize("text", ["", "abc1", "12", "ÄÖÜX", "0001", "12345"])
     def test_what_is_no_key_is_nobodys(self, text: str) -> None:
-        assert keys.number_of_crex_key(text) is None
+        assert ids.number_of_crex_key(text) is None
 
 
 class TestDemo:
     def test_opens_with_matches_in_every_state(self) -> None:
         programme = Programme("demo", 7)
-        shown = programme.on_show(0)
+        shown = programme.listed_matches(0)
         standings = [standing(match, 0) for match in shown]
         assert sum(match.site == "crex" for match in shown) >= 6
         assert [status for status, _ in standings].count("upcoming") == 1
@@ -53,13 +54,13 @@ class TestDemo:
     def test_never_runs_dry(self, seed: int) -> None:
         programme = Programme("demo", seed)
         for moment in range(0, 400_000, 7_001):
-            shown = programme.on_show(moment)
+            shown = programme.listed_matches(moment)
             statuses = [standing(match, moment)[0] for match in shown]
             assert statuses.count("live") >= 2
             assert len({match.key for match in shown}) == len(shown)
 
     def test_no_team_plays_twice_at_once(self) -> None:
-        for match_list in (Programme("demo", 7).on_show(50_000), Programme("load:60", 7).on_show(100)):
+        for match_list in (Programme("demo", 7).listed_matches(50_000), Programme("load:60", 7).listed_matches(100)):
             running = [match for match in match_list if standing(match, match.starts_at + 100)[0] == "live"]
             by_slot = {match.slot.number: {team.name for team in match.teams} for match in running}
             names = [name for teams in by_slot.values() for name in teams]
@@ -70,7 +71,7 @@ class TestProgramme:
     def test_a_match_is_the_same_however_it_is_found(self) -> None:
         one, other = Programme("demo", 7), Programme("demo", 7)
         match = one.match(one.slots[3], 40)
-        found = other.find(keys.number_of_crex_key(match.key), match.starts_at)
+        found = other.find(ids.number_of_crex_key(match.key), match.starts_at)
         assert found is not None
         assert (found.script, found.starts_at) == (match.script, match.starts_at)
 
@@ -82,12 +83,12 @@ class TestProgramme:
     def test_load_is_live_all_over(self) -> None:
         programme = Programme("load:40", 7)
         for moment in (0.0, 5_000.0, 10_000.0):
-            assert [standing(m, moment)[0] for m in programme.on_show(moment)] == ["live"] * 40
+            assert [standing(m, moment)[0] for m in programme.listed_matches(moment)] == ["live"] * 40
 
     def test_after_the_end_the_next_is_listed(self) -> None:
         programme = Programme("single", 7)
-        (match,) = programme.on_show(0)
-        done, coming = programme.on_show(match.ends_at + 1)
+        (match,) = programme.listed_matches(0)
+        done, coming = programme.listed_matches(match.ends_at + 1)
         assert standing(done, match.ends_at + 1)[0] == "completed"
         assert standing(coming, match.ends_at + 1)[0] == "upcoming"
 
@@ -100,10 +101,10 @@ class TestProgramme:
     )  # fmt: skip
     def test_names_what_it_can_do_when_asked_for_nonsense(self, text: str) -> None:
         with pytest.raises(ValueError, match="programme must be demo"):
-            slots_of(text)
+            parse_slots(text)
 
     @pytest.mark.parametrize(
-        ("text", "homes"),
+        ("text", "chosen_sites"),
         [
             ("pair:2", [("crex", "espncricinfo")] * 2),
             ("many:1", [("crex", "espncricinfo", "espn", "sofascorecricket"), ("sofascore", "espnsoccer")]),
@@ -111,20 +112,20 @@ class TestProgramme:
             ("only:espnsoccer,sofascore:1", [("espnsoccer", "sofascore")]),
         ],
     )
-    def test_shows_a_match_at_several_sites(self, text: str, homes: list[tuple[str, ...]]) -> None:
+    def test_shows_a_match_at_several_sites(self, text: str, chosen_sites: list[tuple[str, ...]]) -> None:
         programme = Programme(text, 7)
-        assert [slot.sites for slot in programme.slots] == homes
-        for match in programme.on_show(0):
+        assert [slot.sites for slot in programme.slots] == chosen_sites
+        for match in programme.listed_matches(0):
             for site in match.slot.sites:
                 elsewhere = programme.match(match.slot, match.turn, site)
-                assert keys.number_of_key(site, elsewhere.key) == match.number
+                assert ids.number_of_key(site, elsewhere.key) == match.number
                 assert elsewhere.times == match.times
 
     def test_the_demo_shows_some_of_its_matches_twice(self) -> None:
         programme = Programme("demo", 7)
         twice = [slot.sites for slot in programme.slots if len(slot.sites) > 1]
         assert twice == [("crex", "espncricinfo"), ("crex", "espncricinfo"), ("sofascore", "espnsoccer")]
-        assert programme.manners["espncricinfo"].delay_seconds > 0
+        assert programme.distortions["espncricinfo"].delay_seconds > 0
 
     def test_mixed_has_both_sports(self) -> None:
-        assert [slot.sport for slot in slots_of("mixed:2:1")] == ["cricket", "cricket", "football"]
+        assert [slot.sport for slot in parse_slots("mixed:2:1")] == ["cricket", "cricket", "football"]

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from stadium.config import StadiumConfig
+from stadium.config import StadiumConfig, add_options, config_from
 from stadium.cricsheet.document import CricsheetError
-from stadium.options import add_options, config_of
-from stadium.programme import Programme
-from stadium.slots import ReplayOptions
-from stadium.world import World
+from stadium.matches.programme import Programme
+from stadium.matches.programme_parser import ReplayOptions
+from stadium.matches.simulation import Simulation
 
 from .conftest import Visit, Visitor, Wall
 from .cricsheet_files import TEAMS, document, innings, write
@@ -34,26 +33,27 @@ def folder(tmp_path: Path) -> Path:
 def options(*given: str) -> StadiumConfig:
     parser = argparse.ArgumentParser()
     add_options(parser)
-    return config_of(parser.parse_args(given))
+    return config_from(parser.parse_args(given))
 
 
 class TestProgramme:
     def test_each_recording_is_played_once_and_stays(self, folder: Path) -> None:
         programme = Programme(f"replay:{folder}", 7, ReplayOptions(pace=100))
         for moment in (0.0, 500.0, 5_000.0, 1e9):
-            assert [match.slot.recording.name for match in programme.on_show(moment) if match.slot.recording] == [
+            matches = programme.listed_matches(moment)
+            assert [match.slot.recording.name for match in matches if match.slot.recording] == [
                 "one", "three", "two",
             ]  # fmt: skip
 
     def test_they_start_one_soon_after_the_other_or_all_at_once(self, folder: Path) -> None:
-        staggered = Programme(f"replay:{folder}", 7, ReplayOptions(pace=100)).on_show(0)
-        together = Programme(f"replay:{folder}", 7, ReplayOptions(pace=100, is_at_once=True)).on_show(0)
+        staggered = Programme(f"replay:{folder}", 7, ReplayOptions(pace=100)).listed_matches(0)
+        together = Programme(f"replay:{folder}", 7, ReplayOptions(pace=100, is_at_once=True)).listed_matches(0)
         assert [match.starts_at for match in staggered] == [300.0, 500.0, 700.0]
         assert [match.starts_at for match in together] == [300.0] * 3
 
     def test_keys_hang_on_the_names_of_the_files(self, folder: Path) -> None:
         def keys() -> dict[str, str]:
-            shown = Programme(f"replay:{folder}", 7).on_show(0)
+            shown = Programme(f"replay:{folder}", 7).listed_matches(0)
             return {match.slot.recording.name: match.key for match in shown if match.slot.recording}
 
         before = keys()
@@ -64,22 +64,22 @@ class TestProgramme:
 
     def test_a_match_is_found_by_its_number_and_no_other_is(self, folder: Path) -> None:
         programme = Programme(f"replay:{folder}", 7)
-        for match in programme.on_show(0):
+        for match in programme.listed_matches(0):
             assert programme.find(match.number, 0.0) == match
             assert programme.find(match.number + 1, 0.0) is None
         assert programme.find(3, 0.0) is None
 
     def test_a_loop_plays_them_again(self, folder: Path) -> None:
         programme = Programme(f"replay:{folder}", 7, ReplayOptions(is_looping=True))
-        first = programme.on_show(0)[0]
-        later = programme.on_show(first.ends_at + 1)
+        first = programme.listed_matches(0)[0]
+        later = programme.listed_matches(first.ends_at + 1)
         again = next(match for match in later if match.slot == first.slot and match.turn == 1)
         assert (again.script, again.number) == (first.script, first.number + 1)
         assert programme.find(again.number, first.ends_at) == again
 
-    def test_tells_what_it_plays_and_what_it_made_up(self, folder: Path) -> None:
+    def test_summary_lists_recordings_invented_parts_and_rejected_files(self, folder: Path) -> None:
         write(folder, "{", "bad")
-        lines = Programme(f"replay:{folder}", 7, ReplayOptions(("crex", "espncricinfo"))).announcement()
+        lines = Programme(f"replay:{folder}", 7, ReplayOptions(("crex", "espncricinfo"))).replay_summary()
         assert lines[0].startswith(f"left out: {folder / 'bad.json'}: ")
         assert lines[1].startswith("plays one: India v Sri Lanka, T20 (crex ")
         assert ", espncricinfo " in lines[1]
@@ -97,12 +97,12 @@ class TestOptions:
         )
         assert (config.programme, config.pace) == (f"replay:{folder}", 2000)
         assert config.replay == ReplayOptions(("crex", "espncricinfo"), is_looping=True, is_at_once=True, pace=2000)
-        shown = World(config, Wall()).on_show("espncricinfo")
+        shown = Simulation(config, Wall()).listed_matches("espncricinfo")
         assert [match.site for match in shown] == ["espncricinfo"] * 3
 
     def test_how_a_site_tells(self) -> None:
         config = options("--programme", "pair:1", "--told", "espncricinfo:delay=3,mistakes=0.02")
-        assert World(config, Wall()).programme.manners["espncricinfo"].delay_seconds == 3.0
+        assert Simulation(config, Wall()).programme.distortions["espncricinfo"].delay_seconds == 3.0
 
     @pytest.mark.parametrize(
         ("given", "complaint"),
@@ -110,7 +110,7 @@ class TestOptions:
             (("--sites", "nowhere"), "--sites must be some of crex"),
             (("--sites", "crex,sofascore"), "--sites must be"),
             (("--speed", "4001"), r"--pace \(or --speed\) must be between 0 and 4000"),
-            (("--told", "nowhere:delay=1"), "--told must begin with one of"),
+            (("--told", "nowhere:delay=1"), "--distort must begin with one of"),
             (("--told", "crex:delay=long"), "delay must be a number"),
             (("--programme", "replays"), "programme must be demo"),
         ],
@@ -143,7 +143,7 @@ CRICKET_SITES = ("crex", "crexpro", "board", "espncricinfo", "espn", "sofascorec
 @pytest.mark.parametrize("name", ODD)
 def test_every_site_plays_every_kind_of_match(visit: Visit, tmp_path: Path, name: str) -> None:
     async def scenario(visitor: Visitor) -> None:
-        ends_at = visitor.world.programme.on_show(0)[0].ends_at
+        ends_at = visitor.simulation.programme.listed_matches(0)[0].ends_at
         for _ in range(8):
             visitor.wall.now += ends_at / 7 / 100
             for match in await visitor.get("/truth/matches"):

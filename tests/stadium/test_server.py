@@ -86,5 +86,5 @@ class TestProcess:
         command = [sys.executable, "-m", "stadium", "--port", "0", "--state-file", str(tmp_path / "state.json")]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 1
-        assert "remove it to start anew" in done.stderr
+        assert "remove it to start again" in done.stderr
         assert (tmp_path / "state.json").read_text() == "{"

@@ -8,7 +8,7 @@ import pytest
 
 from scraping.readings import Document, Reading, ReadMode, RefInfo
 from scraping.sources.sofascore import SofascoreCricketAdapter
-from stadium.gate import fnv1a
+from stadium.access import fnv1a
 
 from .conftest import Visit, Visitor
 

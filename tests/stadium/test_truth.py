@@ -106,10 +106,12 @@ class TestBallByBall:
 
         visit(scenario, programme="single")
 
-    def test_is_the_same_at_every_site_whatever_they_tell(self, visit: Visit) -> None:
+    def test_is_the_same_at_every_site_despite_distortions(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             for site in ("espncricinfo", "espn", "sofascorecricket"):
-                await visitor.post("/control/told", {"site": site, "mistakes": 0.5, "names": True, "sides": True})
+                await visitor.post(
+                    "/control/distortions", {"site": site, "mistakes": 0.5, "names": True, "sides": True}
+                )
             visitor.wall.now += 200
             key = (await visitor.first("crex"))["key"]
             first = await visitor.get(f"/truth/matches/crex/{key}")

@@ -60,7 +60,7 @@ def play(script: Script, folder: Path, *, say: Say) -> list[Verdict]:
         keys = _keys(system, recordings)
         if script.mistakes:
             for site in script.sites[1:]:
-                system.stadium("/control/told", {"site": site, "mistakes": script.mistakes})
+                system.stadium("/control/distortions", {"site": site, "mistakes": script.mistakes})
         _watch(system, script, keys, recordings, say)
         return [_judged(system, recordings[name], match_id) for name, match_id in sorted(keys.items())]
 

@@ -18,7 +18,7 @@ from scraping.payloads import Payload
 from scraping.reading.reader import GONE, Brought, Reader, Target
 from scraping.readings import PAGE, Document, Reading, ReadMode, RefInfo, Request, Site
 from scraping.sources.base import ListPlan
-from stadium.gate import fnv1a
+from stadium.access import fnv1a
 
 NONCES = {"crex": ("cx-n", "cxjs"), "sofascore": ("sf-n", "sfclr")}
 

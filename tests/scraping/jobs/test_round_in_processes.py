@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from stadium.keys import custom_id, event_id
+from stadium.matches.ids import custom_id, event_id
 from tests.faults import truth
 from tests.faults.database import new_database
 from tests.faults.system import System

@@ -20,9 +20,9 @@ from scraping.payloads import DiscoveredMatch, Payload
 from scraping.sources import adapter_for
 from scraping.sources.base import AsksOutright, Document, Reading, ReadMode, RefInfo, Request
 from stadium.config import StadiumConfig
+from stadium.matches.distortion import Distortion
+from stadium.matches.simulation import Simulation
 from stadium.server import build_app
-from stadium.told import Manner
-from stadium.world import World
 from tests.factories import make_source
 from tests.scraping.builders import read
 
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.both]
 
 NOON = datetime(2026, 5, 2, 12, 0, tzinfo=UTC)
 SITES = {"espncricinfo": 85, "espn": 80}
-LATE = Manner(delay_seconds=4.0, other_names=True, swaps_sides=True)
+LATE = Distortion(delay_seconds=4.0, other_names=True, swaps_sides=True)
 Told = dict[str, list[tuple[DiscoveredMatch, list[Payload]]]]
 
 
@@ -50,9 +50,9 @@ async def _told(moments: tuple[float, ...]) -> Told:
     """What each site lists at noon, and what it says of each of those matches so many seconds later."""
     clock = [NOON.timestamp()]
     config = StadiumConfig(port=0, pace=10.0, seed=7, programme="many:3")
-    world = World(config, wall_clock=lambda: clock[0])
-    world.programme.manners |= {"espn": LATE}
-    server = TestServer(build_app(config, world))
+    simulation = Simulation(config, wall_clock=lambda: clock[0])
+    simulation.programme.distortions |= {"espn": LATE}
+    server = TestServer(build_app(config, simulation))
     await server.start_server()
     told: Told = {}
     try:

@@ -11,15 +11,14 @@ from scraping.payloads import Event, Payload
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo
 from stadium.config import StadiumConfig
-from stadium.crex import page
-from stadium.crex.feed import PAGE_SIZE, FeedBook
-from stadium.crex.live import live
-from stadium.crex.scorecard import scorecard
-from stadium.crex.squads import squads
 from stadium.cricket.script import CricketScript
 from stadium.cricket.state import CricketState
-from stadium.programme import Match
-from stadium.world import World
+from stadium.matches.programme import Match
+from stadium.matches.simulation import Simulation
+from stadium.sites.crex import page
+from stadium.sites.crex.feed import PAGE_SIZE, BallFeed
+from stadium.sites.crex.live import live
+from stadium.sites.crex.scorecard import scorecard, squads
 
 ADAPTER = adapter_for("crex")
 NOON = datetime(2026, 5, 2, 12, 0, tzinfo=UTC).timestamp()
@@ -28,11 +27,11 @@ NOON = datetime(2026, 5, 2, 12, 0, tzinfo=UTC).timestamp()
 class CrexSite:
     """Moves through a match event by event, and is read as the reader would read it."""
 
-    def __init__(self, world: World, match: Match) -> None:
+    def __init__(self, simulation: Simulation, match: Match) -> None:
         assert isinstance(match.script, CricketScript)
-        self.world, self.match = world, match
+        self.simulation, self.match = simulation, match
         self.state = CricketState(match.script)
-        self.book = FeedBook(match)
+        self.book = BallFeed(match)
         self.static: Document | None = None
         self.visits = 0
         self.has_card = False  # the page was seen asking for the scorecard
@@ -40,11 +39,13 @@ class CrexSite:
     @classmethod
     def of_programme(cls, programme: str, number: int = 0) -> CrexSite:
         wall = [NOON]
-        world = World(StadiumConfig(port=0, pace=1.0, programme=programme, at_once=True), wall_clock=lambda: wall[0])
-        slot = world.programme.slots[number]
-        match = world.programme.match(slot, 0, "crex")
-        wall[0] = world.clock.wall_at(match.ends_at) + 60
-        return cls(world, match)
+        simulation = Simulation(
+            StadiumConfig(port=0, pace=1.0, programme=programme, at_once=True), wall_clock=lambda: wall[0]
+        )
+        slot = simulation.programme.slots[number]
+        match = simulation.programme.match(slot, 0, "crex")
+        wall[0] = simulation.clock.wall_at(match.ends_at) + 60
+        return cls(simulation, match)
 
     @property
     def ref(self) -> RefInfo:
@@ -63,18 +64,18 @@ class CrexSite:
     def moment(self) -> datetime:
         """A little after the last event."""
         event = self.match.script.events[max(self.state.applied - 1, 0)]
-        return datetime.fromtimestamp(self.world.clock.wall_at(self.match.starts_at + event.at) + 0.001, tz=UTC)
+        return datetime.fromtimestamp(self.simulation.clock.wall_at(self.match.starts_at + event.at) + 0.001, tz=UTC)
 
     def page(self, name: str = "page", tab: str = "live") -> Document:
         frame = page.Frame("http://site.test/crex", "")
         self.advance()
         newest = self.book.items[: -PAGE_SIZE - 1 : -1]
-        start = self.world.start_wall(self.match)
+        start = self.simulation.start_wall(self.match)
         html = page.match_page(frame, self.match, self.state, start, newest, tab=tab)
         return Document(name, self.ref.url, 200, "text/html", html.encode())
 
     def advance(self) -> None:
-        self.book.advance(self.world.ids(self.match, self.state.applied))
+        self.book.advance(self.simulation.ids(self.match, self.state.applied))
 
     def answers(self) -> list[Document]:
         self.advance()

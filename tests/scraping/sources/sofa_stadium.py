@@ -8,13 +8,12 @@ from typing import Any
 
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo
 from stadium.config import StadiumConfig
-from stadium.programme import Match
-from stadium.sofascore import cricket_cards, cricket_event, extras
-from stadium.sofascore import event as football_event
-from stadium.sofascore.cricket_balls import IncidentBook
-from stadium.sofascore.incidents import incidents
-from stadium.truth import truth
-from stadium.world import World
+from stadium.ground_truth import match_truth
+from stadium.matches.programme import Match
+from stadium.matches.simulation import Simulation
+from stadium.sites.sofascore import cricket_event, cricket_innings, football_event, football_lineups
+from stadium.sites.sofascore.cricket_incidents import IncidentLog
+from stadium.sites.sofascore.football_incidents import incidents
 
 NOON = datetime(2026, 5, 2, 12, 0, tzinfo=UTC).timestamp()
 PHASES = {
@@ -27,43 +26,43 @@ PHASES = {
 
 
 class Site:
-    """A world whose clock the test moves; a simulated second is a second."""
+    """A simulation whose clock the test moves; a simulated second is a second."""
 
     def __init__(self, **settings: Any) -> None:
         self._clock = [NOON]
-        self.world = World(StadiumConfig(pace=1.0, **settings), wall_clock=lambda: self._clock[0])
+        self.simulation = Simulation(StadiumConfig(pace=1.0, **settings), wall_clock=lambda: self._clock[0])
 
     def move_to(self, match: Match, seconds: float) -> None:
         """So long after the match's scheduled start."""
-        self._clock[0] += match.starts_at + seconds - self.world.clock.now()
+        self._clock[0] += match.starts_at + seconds - self.simulation.clock.now()
 
     def truth(self, match: Match) -> dict[str, Any]:
-        return truth(self.world, self.world.truth(match), self.world.clock.wall())
+        return match_truth(self.simulation, self.simulation.undistorted(match), self.simulation.clock.wall())
 
     def reading(self, match: Match, *documents: Document) -> Reading:
         at = datetime.fromtimestamp(self._clock[0], tz=UTC)
         return Reading(RefInfo(match.key, ""), ReadMode.DIRECT, at, {one.name: one for one in documents})
 
     def football(self, match: Match) -> Reading:
-        state = self.world.football(match, self.world.index(match))
-        event = {"event": football_event.event(self.world, match, state)}
+        state = self.simulation.football(match)
+        event = {"event": football_event.event(self.simulation, match, state)}
         return self.reading(match, answer("event", event), answer("incidents", incidents(match, state)))
 
     def football_lineups(self, match: Match) -> Reading:
-        state = self.world.football(match, self.world.index(match))
-        found = extras.lineups(match, state, self.world.start_wall(match) - self._clock[0])
-        event = answer("event", {"event": football_event.event(self.world, match, state)})
+        state = self.simulation.football(match)
+        found = football_lineups.lineups(match, state, self.simulation.start_wall(match) - self._clock[0])
+        event = answer("event", {"event": football_event.event(self.simulation, match, state)})
         return self.reading(match, event, *([] if found is None else [answer("lineups", found)]))
 
     def cricket(self, match: Match, *besides: str) -> Reading:
-        index = self.world.index(match)
-        state, book = self.world.cricket(match, index), IncidentBook(match)
+        index = self.simulation.event_count(match)
+        state, book = self.simulation.cricket(match, index), IncidentLog(match)
         book.advance(index)
         found = {
-            "event": {"event": cricket_event.event(self.world, match, state)},
+            "event": {"event": cricket_event.event(self.simulation, match, state)},
             "incidents": book.body(),
-            "innings": cricket_cards.innings(state),
-            "lineups": cricket_cards.lineups(match, state, self.world.start_wall(match) - self._clock[0]),
+            "innings": cricket_innings.innings(state),
+            "lineups": cricket_innings.lineups(match, state, self.simulation.start_wall(match) - self._clock[0]),
         }
         return self.reading(match, *(answer(name, found[name]) for name in ("event", *besides) if found[name]))
 

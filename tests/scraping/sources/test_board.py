@@ -21,11 +21,11 @@ from scraping.sources import adapter_for
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo, Request
 from scraping.sources.extract import from_html
 from stadium.config import StadiumConfig
-from stadium.cricket.play import TOSS_LEAD_SECONDS
+from stadium.cricket.generator import TOSS_LEAD_SECONDS
 from stadium.cricket.script import CricketScript, NoticeKind
-from stadium.programme import Programme
+from stadium.matches.programme import Programme
+from stadium.matches.simulation import Simulation
 from stadium.server import build_app
-from stadium.world import World
 from tests.scraping.sources.test_never_crashes import JSON, MANY, spoilt
 from tests.scraping.sources.test_stadium import NOON, Visitor, assert_state_is_true
 
@@ -36,7 +36,7 @@ BOARD = adapter_for("board")
 async def stadium() -> AsyncIterator[Visitor]:
     clock = [NOON]
     config = StadiumConfig(port=0, programme="board:2", pace=10)
-    server = TestServer(build_app(config, World(config, wall_clock=lambda: clock[0])))
+    server = TestServer(build_app(config, Simulation(config, wall_clock=lambda: clock[0])))
     await server.start_server()
     try:
         async with ClientSession() as http:

@@ -15,8 +15,8 @@ from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak, Scrapin
 from scraping.payloads import Status
 from scraping.sources.base import Document, HasFigures, HasFixtures, HasLineups, Reading, RefInfo
 from scraping.sources.crex import CrexAdapter
-from stadium.crex.details import fixtures
-from stadium.crex.listing import names
+from stadium.sites.crex.details import fixtures
+from stadium.sites.crex.listing import names
 from tests.scraping.sources import builders as build
 from tests.scraping.sources.crex_site import CrexSite
 from tests.scraping.sources.test_never_crashes import spoilt
@@ -264,21 +264,23 @@ class TestTheStadium:
             assert [player.name for player in lineup.players if player.is_captain] == [team.players[1].name]
 
     def test_fixtures_show_what_is_on(self) -> None:
-        world = CrexSite.of_programme("mixed:21:0").world
-        shown = world.on_show("crex")
+        simulation = CrexSite.of_programme("mixed:21:0").simulation
+        shown = simulation.listed_matches("crex")
         pages = [
-            Document(f"fixtures{page}", "", 200, "application/json", json.dumps(fixtures(world, "crex", page)).encode())
+            Document(
+                f"fixtures{page}", "", 200, "application/json", json.dumps(fixtures(simulation, "crex", page)).encode()
+            )
             for page in (-1, 0, 1)
         ]
         assert [len(json.loads(page.body)) for page in pages][1] == 20
         page = build.page({"http://site.test/mapping/getHomeMapData": names(shown)})
-        now = datetime.fromtimestamp(world.clock.wall(), tz=UTC)
+        now = datetime.fromtimestamp(simulation.clock.wall(), tz=UTC)
         read = build.reading(RefInfo("", ""), page, *pages, captured_at=now)
-        days = {datetime.fromtimestamp(world.start_wall(match), tz=UTC).date() for match in shown}
+        days = {datetime.fromtimestamp(simulation.start_wall(match), tz=UTC).date() for match in shown}
         listed = {
             one.source_event_id: one for day in days for one in ADAPTER.parse_fixtures(read, build.CREX_BASE, day)
         }
-        running = {match.key: match for match in shown if match.starts_at <= world.clock.now() < match.ends_at}
+        running = {match.key: match for match in shown if match.starts_at <= simulation.clock.now() < match.ends_at}
         assert len(running) > 10
         assert running.keys() <= listed.keys()
         for key, match in running.items():

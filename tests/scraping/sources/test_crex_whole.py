@@ -61,7 +61,7 @@ def check_events(site: CrexSite) -> None:
     found = site.whole_feed()
     state = CricketState(site.state.script)
     events = site.match.script.events
-    for identity, event in zip(site.world.ids(site.match, len(events)), events, strict=True):
+    for identity, event in zip(site.simulation.ids(site.match, len(events)), events, strict=True):
         state.apply(event)  # type: ignore[arg-type]
         if isinstance(event, Notice):
             continue

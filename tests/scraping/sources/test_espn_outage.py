@@ -24,10 +24,10 @@ from scraping.readings import Document, Reading, ReadMode, RefInfo, Request, Sit
 from scraping.sources import adapter_for
 from stadium.config import StadiumConfig
 from stadium.cricket.script import Ball
-from stadium.espn.routes import match_path
-from stadium.programme import Match
+from stadium.matches.programme import Match
+from stadium.matches.simulation import Simulation
 from stadium.server import build_app
-from stadium.world import World
+from stadium.sites.espn.routes import match_path
 from tests.factories import NOW, make_ref, make_source
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
@@ -40,7 +40,7 @@ class Ground:
     """A stadium with a clock, and the engine's own reader; only the browser's session is left out."""
 
     reader: Reader
-    world: World
+    simulation: Simulation
     wall: list[float]
     asked: list[str]
 
@@ -50,11 +50,11 @@ class Ground:
         return Target(1, SITE, RefInfo(found.source_event_id, found.url), adapter_for("espn"))
 
     def match(self) -> Match:
-        return self.world.on_show("espn")[0]
+        return self.simulation.listed_matches("espn")[0]
 
     def balls(self) -> int:
         match = self.match()
-        return sum(isinstance(event, Ball) for event in match.script.events[: self.world.index(match)])
+        return sum(isinstance(event, Ball) for event in match.script.events[: self.simulation.event_count(match)])
 
 
 @pytest.fixture
@@ -62,9 +62,9 @@ def ground() -> Iterator[Ground]:
     loop = asyncio.new_event_loop()
     wall, asked = [NOW.timestamp()], list[str]()
     config = StadiumConfig(programme="only:espn:1")
-    world = World(config, lambda: wall[0])
+    simulation = Simulation(config, lambda: wall[0])
     client: TestClient[Any, Any] = TestClient(
-        TestServer(build_app(config, world), loop=loop), loop=loop, cookie_jar=CookieJar(unsafe=True, loop=loop)
+        TestServer(build_app(config, simulation), loop=loop), loop=loop, cookie_jar=CookieJar(unsafe=True, loop=loop)
     )
     host = BrowserHost(BrowserOptions(executable=Path("chromium"), owner="w"))
     reader = Reader(Sessions(host), loop.run_until_complete)
@@ -82,7 +82,7 @@ def ground() -> Iterator[Ground]:
 
     reader._ways._ask = ask  # type: ignore[method-assign]
     loop.run_until_complete(client.start_server())
-    yield Ground(reader, world, wall, asked)
+    yield Ground(reader, simulation, wall, asked)
     loop.run_until_complete(client.close())
     loop.close()
 

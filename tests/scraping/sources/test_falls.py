@@ -15,10 +15,10 @@ from scraping.sources.falls import with_unnamed
 from scraping.sources.sofascore import deliveries
 from stadium.config import StadiumConfig
 from stadium.cricket.script import CricketScript
-from stadium.espn import plays
-from stadium.programme import Match
-from stadium.sofascore.cricket_balls import IncidentBook
-from stadium.world import World
+from stadium.matches.programme import Match
+from stadium.matches.simulation import Simulation
+from stadium.sites.espn import plays
+from stadium.sites.sofascore.cricket_incidents import IncidentLog
 from tests.scraping.sources.cricsheets import TEAMS, delivery, innings, match, plain
 
 pytestmark = pytest.mark.requirement("NFR-009")
@@ -95,21 +95,23 @@ def double(tmp_path: Path) -> Path:
 
 
 def shown(folder: Path, site: str) -> Match:
-    world = World(StadiumConfig(programme=f"replay:{folder}", pace=1.0, sites=(site,)), wall_clock=lambda: 0.0)
-    return world.programme.match(world.programme.slots[0], 0, site)
+    simulation = Simulation(
+        StadiumConfig(programme=f"replay:{folder}", pace=1.0, sites=(site,)), wall_clock=lambda: 0.0
+    )
+    return simulation.programme.match(simulation.programme.slots[0], 0, site)
 
 
 class TestAtTheSites:
     def test_espn(self, double: Path) -> None:
         played = shown(double, "espn")
-        listed = plays.page_of([play for _, play in plays.diary_of(played).plays], 1)
+        listed = plays.page_of([play for _, play in plays.play_log(played).plays], 1)
         events = espn_events(page_of(listed, "").plays)
         assert sorted(one.slot for one in events if one.kind == "dismissal") == ["w:1:1", "w:1:2", "w:1:3"]
 
     def test_sofascore(self, double: Path) -> None:
         played = shown(double, "sofascorecricket")
         assert isinstance(played.script, CricketScript)
-        book = IncidentBook(played)
+        book = IncidentLog(played)
         book.advance(len(played.script.events))
         events = deliveries.events_of(deliveries.balls_of(deliveries.checked(json.loads(book.body()))))
         assert sorted(one.slot for one in events if one.kind == "dismissal") == ["w:1:1", "w:1:2", "w:1:3"]

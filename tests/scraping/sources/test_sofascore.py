@@ -20,7 +20,7 @@ from scraping.sources.sofascore import SofascoreAdapter
 from scraping.sources.sofascore.incidents import event_of
 from scraping.sources.sofascore.schemas import STATISTICS, StatisticsAnswer
 from stadium.football.script import Postponement, ShootoutKick, Stoppage, VarDecision
-from stadium.programme import Match
+from stadium.matches.programme import Match
 from tests.scraping.sources import builders as build
 from tests.scraping.sources.sofa_stadium import PHASES, Site
 
@@ -560,8 +560,8 @@ class TestAgainstTheStadium:
 
 def matches_of(site: Site) -> Iterator[Match]:
     for turn in range(1, 40):
-        for slot in site.world.programme.slots:
-            yield site.world.programme.match(slot, turn, "sofascore")
+        for slot in site.simulation.programme.slots:
+            yield site.simulation.programme.match(slot, turn, "sofascore")
 
 
 @pytest.mark.skipif(not Path(FOLDER, "sofascore").is_dir(), reason="VICTORYLINE_RECORDINGS names no folder")

@@ -17,8 +17,8 @@ from scraping.sources import adapter_for
 from scraping.sources.base import Document, Reading, RefInfo
 from scraping.sources.sofascore import SofascoreCricketAdapter
 from stadium.cricket.script import Notice
-from stadium.programme import Match
-from stadium.told import Manner
+from stadium.matches.distortion import Distortion
+from stadium.matches.programme import Match
 from tests.scraping.sources import builders as build
 from tests.scraping.sources.sofa_stadium import PHASES, Site
 from tests.scraping.sources.test_never_crashes import MANY, spoilt
@@ -437,8 +437,8 @@ class TestAgainstTheStadium:
     def test_every_match_is_read_as_it_is_from_the_toss_to_the_end(self) -> None:
         site = Site(programme="only:sofascorecricket:2", seed=7)
         phases: set[str] = set()
-        for slot in site.world.programme.slots:
-            match = site.world.programme.match(slot, slot.number, "sofascorecricket")
+        for slot in site.simulation.programme.slots:
+            match = site.simulation.programme.match(slot, slot.number, "sofascorecricket")
             notices = [event.at + 1 for event in match.script.events if isinstance(event, Notice)]
             for seconds in (-1_000.0, 900.0, *notices, match.script.ends_at + 60):
                 site.move_to(match, seconds)
@@ -446,11 +446,11 @@ class TestAgainstTheStadium:
         assert phases >= {"scheduled", "play", "innings_break", "finished"}
 
     def test_a_match_told_late_under_other_names_with_sides_swapped_stays_the_same_match(self) -> None:
-        manner = Manner(delay_seconds=3, other_names=True, swaps_sides=True)
-        site = Site(programme="only:crex,sofascorecricket:4", seed=7, told=(("sofascorecricket", manner),))
+        distortion = Distortion(delay_seconds=3, other_names=True, swaps_sides=True)
+        site = Site(programme="only:crex,sofascorecricket:4", seed=7, distortions=(("sofascorecricket", distortion),))
         swapped = 0
-        for slot in site.world.programme.slots:
-            match = site.world.programme.match(slot, 0, "sofascorecricket")
+        for slot in site.simulation.programme.slots:
+            match = site.simulation.programme.match(slot, 0, "sofascorecricket")
             site.move_to(match, match.script.ends_at + 60)
             state, truth = ADAPTER.parse(site.cricket(match, "incidents", "innings")).state, site.truth(match)
             names = state.teams.model_dump()
@@ -464,7 +464,7 @@ class TestAgainstTheStadium:
     def test_replayed_matches_with_super_overs_too(self) -> None:
         site = Site(programme=f"replay:{FOLDER}/cricsheet", sites=("sofascorecricket",), at_once=True)
         supers = 0
-        for match in site.world.on_show("sofascorecricket"):
+        for match in site.simulation.listed_matches("sofascorecricket"):
             if len(match.script.events) < LONG:
                 site.move_to(match, match.script.ends_at + 1)
                 supers += sum(one.is_super_over for one in assert_true(site, match).state.innings)

@@ -18,12 +18,12 @@ from scraping.errors import Blocked, LayoutChanged, PayloadRejected, ScrapingErr
 from scraping.payloads import DiscoveredMatch, Payload
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo, Request
+from stadium.access import fnv1a
 from stadium.config import StadiumConfig
 from stadium.cricket.script import Notice, NoticeKind
-from stadium.gate import fnv1a
-from stadium.programme import Programme
+from stadium.matches.programme import Programme
+from stadium.matches.simulation import Simulation
 from stadium.server import build_app
-from stadium.world import World
 
 NOON = datetime(2026, 5, 2, 12, 0, tzinfo=UTC).timestamp()
 PACE = 10.0
@@ -81,7 +81,7 @@ class Visitor:
 async def stadium() -> AsyncIterator[Visitor]:
     clock = [NOON]
     config = StadiumConfig(port=0, pace=PACE, seed=SEED)
-    server = TestServer(build_app(config, World(config, wall_clock=lambda: clock[0])))
+    server = TestServer(build_app(config, Simulation(config, wall_clock=lambda: clock[0])))
     await server.start_server()
     try:
         async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as http:

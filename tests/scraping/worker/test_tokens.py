@@ -27,7 +27,7 @@ from scraping.reading.token_answer import life_seconds, parse_answer
 from scraping.reading.token_keeper import TokenKeeper
 from scraping.reading.tokens import Tokens, credentials_of, with_token
 from scraping.readings import Document, Endpoint, Reading, RefInfo, Request, Site
-from stadium.crexpro.tokens import CREDENTIAL, LIFETIME_SECONDS
+from stadium.access import CREDENTIAL, LIFETIME_SECONDS
 from tests.stadium_process import StadiumProcess
 
 T = TypeVar("T")

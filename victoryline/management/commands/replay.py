@@ -11,8 +11,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from stadium.clock import MAX_PACE
-from stadium.options import CRICKET_SITES
+from stadium.config import CRICKET_SITES
+from stadium.matches.clock import MAX_PACE
 from victoryline.lib.processes import remove_tree
 from victoryline.rehearsal.archived import records_in
 from victoryline.rehearsal.play import Script, play, recordings_in, summary

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from stadium.options import add_options
+from stadium.config import add_options
 from victoryline import embedded
 
 OPTIONS = ("host", "port", "state_file", "port_file", "session_seconds", "programme", "pace", "seed", "replay", "sites")
@@ -24,11 +24,11 @@ class Command(BaseCommand):
         settings.CONFIG.var_dir.mkdir(parents=True, exist_ok=True)
         sys.stdout.flush()
         command = embedded.stadium_command(settings.CONFIG, keeps_state=options["replay"] is None) + chosen(options)
-        os.execv(command[0], command)  # noqa: S606 - no shell is wanted: the stadium takes this process's place
+        os.execv(command[0], command)  # noqa: S606 - no shell is needed: the stadium replaces this process
 
 
 def chosen(options: dict[str, Any]) -> list[str]:
-    """The options that were given, as the stadium's own command line takes them."""
+    """Returns the given options in the format of `python -m stadium`."""
     given = [f"--{name.replace('_', '-')}={options[name]}" for name in OPTIONS if options[name] is not None]
-    told = [f"--told={text}" for text in options["told"] or ()]
-    return given + told + [f"--{name.replace('_', '-')}" for name in FLAGS if options[name]]
+    distortions = [f"--distort={text}" for text in options["distort"] or ()]
+    return given + distortions + [f"--{name.replace('_', '-')}" for name in FLAGS if options[name]]

@@ -1,1 +1,0 @@
-"""A scoreboard that is only ever drawn: no JSON, pages that the server renders and a socket that pushes new markup."""

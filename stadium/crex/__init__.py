@@ -1,1 +1,0 @@
-"""The Crex-like site."""

@@ -1,1 +1,0 @@
-"""A site in the shape of ESPNcricinfo: open pages that hold all their data in one script."""

@@ -1,0 +1,1 @@
+"""The simulated web sites, one module or package each."""

@@ -1,0 +1,1 @@
+"""A site like Crex: server-rendered pages, and JSON endpoints behind session cookies."""

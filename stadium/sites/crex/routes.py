@@ -1,0 +1,216 @@
+"""Routes of the Crex site."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+from stadium.assets import asset
+from stadium.context import STADIUM, Stadium
+from stadium.cricket.state import CricketState
+from stadium.endpoints import Endpoint, Handler, robots_endpoint
+from stadium.matches.programme import Match
+from stadium.matches.simulation import Cache, Simulation
+from stadium.sites.crex import page
+from stadium.sites.crex.details import fixtures, named_meta, post_match
+from stadium.sites.crex.feed import PAGE_SIZE, BallFeed
+from stadium.sites.crex.listing import list_item, names
+from stadium.sites.crex.live import live
+from stadium.sites.crex.scorecard import scorecard, squads
+
+FEEDS = web.AppKey("crex_feeds", Cache[BallFeed])
+OLD_ADDRESS = "/crex/scoreboard/{id}/{series}/{number}/{first}/{second}/{slug}/{tab}"
+TABS = ("live", "match-details", "match-scorecard", "info", "scorecard")
+_NO_CACHE = {"Cache-Control": "no-cache"}
+
+
+def endpoints() -> list[Endpoint]:
+    return [
+        Endpoint("crex", "list", "GET", "/crex", list_page),
+        Endpoint("crex", "list", "GET", "/crex/", list_page),
+        Endpoint("crex", "list", "GET", "/crex/cricket-live-score", list_page),
+        Endpoint("crex", "list", "GET", "/crex/schedule", schedule_page),
+        Endpoint("crex", "page", "GET", "/crex/cricket-live-score/{name}", match_page),
+        Endpoint("crex", "page", "GET", "/crex/cricket-live-score/{name}/{tab}", match_page),
+        Endpoint("crex", "page", "GET", OLD_ADDRESS, match_page),
+        Endpoint("crex", "list", "GET", "/crex/api/v3/getLiveMatches", live_matches, needs_session=True),
+        Endpoint("crex", "live", "GET", "/crex/api/v3/getSV3", live_state, needs_session=True),
+        Endpoint("crex", "feed", "POST", "/crex/commentary/v2/getBallFeeds", ball_feeds, needs_session=True),
+        Endpoint("crex", "map", "POST", "/crex/mapping/getHomeMapData", map_data, needs_session=True),
+        Endpoint("crex", "statistics", "GET", "/crex/api/v3/getSC4", match_scorecard, needs_session=True),
+        Endpoint("crex", "lineups", "GET", "/crex/api/v3/getIV4", match_squads, needs_session=True),
+        Endpoint("crex", "list", "POST", "/crex/fixture/getFixture", fixture_list, needs_session=True),
+        Endpoint("crex", "map", "POST", "/crex/live/getMatchMetaData", match_meta, needs_session=True),
+        Endpoint("crex", "map", "POST", "/crex/i/live/getPostMatchDataV2", after_match, needs_session=True),
+        Endpoint("crex", "asset", "GET", "/crex/assets/{file:.+}", asset),
+        robots_endpoint("crex"),
+    ]
+
+
+def match_feed(app: web.Application, match: Match) -> BallFeed:
+    """Returns the match's feed up to now."""
+    simulation = app[STADIUM].simulation
+    feed = app[FEEDS].get_or_make(match.version, lambda: BallFeed(match))
+    feed.advance(simulation.ids(match, simulation.event_count(match)))
+    return feed
+
+
+def listing(simulation: Simulation, site: str = "crex") -> dict[str, Any]:
+    return {match.key: _list_item(simulation, match) for match in simulation.listed_matches(site)}
+
+
+def _list_item(simulation: Simulation, match: Match) -> dict[str, Any]:
+    end = simulation.clock.wall_at(match.ends_at)
+    return list_item(match, simulation.cricket(match), simulation.start_wall(match), end)
+
+
+async def list_page(request: web.Request) -> web.Response:
+    stadium = request.app[STADIUM]
+    simulation = stadium.simulation
+    rows = [(match, simulation.cricket(match)) for match in simulation.listed_matches("crex")]
+    return _page(request, page.list_page(_context(request, stadium), rows, listing(simulation)))
+
+
+async def match_page(request: web.Request) -> web.Response:
+    stadium = request.app[STADIUM]
+    simulation = stadium.simulation
+    key = _key_of_page(request)
+    if not key:
+        return web.Response(status=403, text="<h1>403 Forbidden</h1>", content_type="text/html")
+    match, tab = stadium.match(request, "crex", key), request.match_info.get("tab", "live")
+    if match is None or tab not in TABS:
+        return web.Response(status=404, text="<h1>404 Not Found</h1>", content_type="text/html")
+    feed = match_feed(request.app, match)
+    state = simulation.cricket(match, feed.state.applied)
+    newest = feed.items[: -PAGE_SIZE - 1 : -1]
+    context = _context(request, stadium)
+    return _page(request, page.match_page(context, match, state, simulation.start_wall(match), newest, tab=tab))
+
+
+def _key_of_page(request: web.Request) -> str:
+    """Returns the key at the end of the slug, or from the old address; a key without a slug is not valid."""
+    if "id" in request.match_info:
+        return request.match_info["id"]
+    _slug, dash, key = request.match_info["name"].rpartition("-")
+    return key if dash else ""
+
+
+async def schedule_page(request: web.Request) -> web.Response:
+    stadium = request.app[STADIUM]
+    rows = fixtures(stadium.simulation, "crex", 0)
+    matches = [match for row in rows if (match := stadium.simulation.find("crex", row["mf"]))]
+    return _page(request, page.schedule_page(_context(request, stadium), rows, names(matches)))
+
+
+def _context(request: web.Request, stadium: Stadium) -> page.PageContext:
+    return page.PageContext(f"{request.scheme}://{request.host}/crex", stadium.nonce("crex"))
+
+
+def _page(request: web.Request, html: str) -> web.Response:
+    response = web.Response(text=html, content_type="text/html", headers=_NO_CACHE)
+    request.app[STADIUM].set_session_cookie(request, response, "crex")
+    return response
+
+
+async def live_matches(request: web.Request) -> web.Response:
+    return web.json_response(listing(request.app[STADIUM].simulation, _site(request)), headers=_NO_CACHE)
+
+
+def about_match(name: str, render: Callable[[Match, CricketState], Any]) -> Handler:
+    """Makes a handler of a match's JSON, which is rendered once after each event."""
+
+    async def handler(request: web.Request) -> web.Response:
+        stadium = request.app[STADIUM]
+        match = stadium.match(request, _site(request), request.query.get("key", ""))
+        if match is None:
+            return _not_found()
+        simulation, count = stadium.simulation, stadium.simulation.event_count(match)
+
+        def make() -> bytes:
+            return json.dumps(render(match, simulation.cricket(match, count)), separators=(",", ":")).encode()
+
+        body = simulation.rendered.get_or_make((match.version, name, count), make)
+        return web.Response(body=body, content_type="application/json", headers=_NO_CACHE)
+
+    return handler
+
+
+live_state = about_match("live", live)
+match_scorecard = about_match("scorecard", lambda match, state: scorecard(state))
+match_squads = about_match("squads", squads)
+
+
+async def ball_feeds(request: web.Request) -> web.Response:
+    body = await _json_object(request)
+    if body is None or not isinstance(body.get("matchKey"), str) or not _is_document_id(body.get("lastDocId", "")):
+        return _bad_request()
+    match = request.app[STADIUM].match(request, _site(request), body["matchKey"])
+    if match is None:
+        return _not_found()
+    before = int(body.get("lastDocId") or 0) or None
+    text = match_feed(request.app, match).page(before)
+    return web.Response(text=text, content_type="application/json", headers=_NO_CACHE)
+
+
+def _is_document_id(value: object) -> bool:
+    return value is None or str(value) == "" or str(value).isdigit()
+
+
+async def map_data(request: web.Request) -> web.Response:
+    body = await _json_object(request)
+    if body is None or not all(isinstance(body.get(letter, []), list) for letter in "ptsv"):
+        return _bad_request()
+    wanted = {letter: {str(key) for key in body.get(letter, [])} for letter in "ptsv"}
+    matches = request.app[STADIUM].simulation.listed_matches(_site(request))
+    return web.json_response(names(matches, wanted), headers=_NO_CACHE)
+
+
+async def fixture_list(request: web.Request) -> web.Response:
+    body = await _json_object(request)
+    if body is None or not isinstance(body.get("page"), int):
+        return _bad_request()
+    return web.json_response(fixtures(request.app[STADIUM].simulation, _site(request), body["page"]), headers=_NO_CACHE)
+
+
+async def match_meta(request: web.Request) -> web.Response:
+    match = await _match_in_body(request)
+    if match is None:
+        return _bad_request()
+    start = request.app[STADIUM].simulation.start_wall(match)
+    return web.json_response([named_meta(match, start)], headers=_NO_CACHE)
+
+
+async def after_match(request: web.Request) -> web.Response:
+    match = await _match_in_body(request)
+    if match is None:
+        return _bad_request()
+    return web.json_response([post_match(request.app[STADIUM].simulation.cricket(match))], headers=_NO_CACHE)
+
+
+async def _match_in_body(request: web.Request) -> Match | None:
+    body = await _json_object(request)
+    return request.app[STADIUM].match(request, _site(request), str((body or {}).get("mf", "")))
+
+
+async def _json_object(request: web.Request) -> dict[str, Any] | None:
+    try:
+        body = json.loads(await request.read())
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _site(request: web.Request) -> str:
+    """Crexpro uses these handlers too."""
+    return request.path.split("/")[1]
+
+
+def _not_found() -> web.Response:
+    return web.json_response({"error": "Not Found"}, status=404)
+
+
+def _bad_request() -> web.Response:
+    return web.Response(status=400, text="Request Payload Error!")

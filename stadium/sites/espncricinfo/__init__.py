@@ -1,0 +1,1 @@
+"""A site like ESPNcricinfo: open pages with all of their data in one script element."""

@@ -1,0 +1,120 @@
+"""Routes of the ESPNcricinfo site, which has no access control."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from html import escape
+from typing import Any
+
+from aiohttp import web
+
+from stadium.context import STADIUM, Stadium
+from stadium.endpoints import Endpoint, Handler, Site, robots_endpoint
+from stadium.matches.programme import Match
+from stadium.matches.simulation import Cache, Simulation
+from stadium.sites.espncricinfo import content, objects
+from stadium.sites.espncricinfo.balls import BallLog
+
+SITE: Site = "espncricinfo"
+BALL_LOGS = web.AppKey("espncricinfo_ball_logs", Cache[BallLog])
+_HEADERS = {"Cache-Control": "no-cache"}
+_NOT_FOUND = "<h1>404 Not Found</h1>"
+Content = Callable[[BallLog], dict[str, Any]]
+
+
+def endpoints() -> list[Endpoint]:
+    one = f"/{SITE}/series/{{series}}/{{name}}"
+    return [
+        Endpoint(SITE, "list", "GET", f"/{SITE}", list_page),
+        Endpoint(SITE, "list", "GET", f"/{SITE}/", list_page),
+        Endpoint(SITE, "list", "GET", f"/{SITE}/live-cricket-score", list_page),
+        Endpoint(SITE, "list", "GET", f"/{SITE}/live-cricket-match-schedule-fixtures", day_page),
+        Endpoint(SITE, "page", "GET", f"{one}/live-cricket-score", tab("live", content.live)),
+        Endpoint(SITE, "lineups", "GET", f"{one}/full-scorecard", tab("scorecard", content.scorecard)),
+        Endpoint(SITE, "feed", "GET", f"{one}/ball-by-ball-commentary", commentary_page),
+        robots_endpoint(SITE),
+    ]
+
+
+def tab(kind: str, render_content: Content) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        match = _match(request)
+        return _not_found() if match is None else _match_page(request, match, kind, render_content)
+
+    return handler
+
+
+async def commentary_page(request: web.Request) -> web.Response:
+    """The complete commentary of an innings; the real site loads it while scrolling."""
+    match = _match(request)
+    if match is None:
+        return _not_found()
+    simulation = request.app[STADIUM].simulation
+    innings = len(simulation.cricket(match).innings)
+    text = request.query.get("innings", str(innings))
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if not 1 <= number <= innings:
+        return _not_found()
+    return _match_page(request, match, f"commentary:{number}", lambda log: content.commentary(log, number))
+
+
+def _match(request: web.Request) -> Match | None:
+    return request.app[STADIUM].match(request, SITE, request.match_info["name"].rpartition("-")[2])
+
+
+def _match_page(request: web.Request, match: Match, kind: str, render_content: Content) -> web.Response:
+    """Renders the page once after each event."""
+    simulation = request.app[STADIUM].simulation
+    count = simulation.event_count(match)
+
+    def render() -> bytes:
+        log = request.app[BALL_LOGS].get_or_make(match.version, lambda: BallLog(match))
+        log.advance(simulation.ids(match, count))
+        data = {"match": objects.match_object(simulation, match, log.state), "content": render_content(log)}
+        first, second = match.teams
+        return document(f"{first.short} vs {second.short} {objects.title(match)}", data).encode()
+
+    body = simulation.rendered.get_or_make((match.version, count, kind, simulation.start_wall(match)), render)
+    return web.Response(body=body, content_type="text/html", headers=_HEADERS)
+
+
+def document(title: str, data: dict[str, Any], links: str = "") -> str:
+    state = {"props": {"appPageProps": {"data": data}}, "page": "/match", "query": {}, "buildId": "stadium"}
+    blob = json.dumps(state, separators=(",", ":")).replace("<", "\\u003c")
+    return f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>
+<link rel="icon" href="data:,"></head><body><div id="__next"><h1>{escape(title)}</h1>{links}</div>
+<script id="__NEXT_DATA__" type="application/json" crossorigin="anonymous">{blob}</script></body></html>"""
+
+
+async def list_page(request: web.Request) -> web.Response:
+    stadium = request.app[STADIUM]
+    return _list_page("Live cricket score", stadium, stadium.simulation.listed_matches(SITE))
+
+
+async def day_page(request: web.Request) -> web.Response:
+    """The matches of a day. The parameter is an assumption: that of the real site has not been recorded."""
+    stadium = request.app[STADIUM]
+    try:
+        day = date.fromisoformat(request.query.get("date", ""))
+    except ValueError:
+        return _not_found()
+    found = [match for match in stadium.simulation.listed_matches(SITE) if _day(stadium.simulation, match) == day]
+    return _list_page("Match schedule", stadium, found)
+
+
+def _day(simulation: Simulation, match: Match) -> date:
+    return datetime.fromtimestamp(simulation.start_wall(match), UTC).date()
+
+
+def _list_page(title: str, stadium: Stadium, matches: list[Match]) -> web.Response:
+    simulation = stadium.simulation
+    rows = [objects.list_entry(simulation, match, simulation.cricket(match)) for match in matches]
+    links = "".join(f'<a href="{objects.match_path(match)}">{escape(objects.title(match))}</a>' for match in matches)
+    html = document(title, {"content": {"matches": rows}}, links)
+    return web.Response(text=html, content_type="text/html", headers=_HEADERS)
+
+
+def _not_found() -> web.Response:
+    return web.Response(status=404, text=_NOT_FOUND, content_type="text/html")

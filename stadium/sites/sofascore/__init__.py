@@ -1,0 +1,1 @@
+"""A site like Sofascore: football at `/sofascore`, and cricket at `/sofascorecricket`."""

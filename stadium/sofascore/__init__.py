@@ -1,1 +1,0 @@
-"""The Sofascore-like site."""
