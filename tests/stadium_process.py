@@ -79,7 +79,7 @@ class StadiumProcess:
         return answer
 
     def fault(self, **what: Any) -> dict[str, Any]:
-        """Plant a fault; see stadium/faults.py for the kinds."""
+        """Injects a fault; see stadium/faults.py for the kinds."""
         planted: dict[str, Any] = self.ask("/control/faults", what)
         return planted
 

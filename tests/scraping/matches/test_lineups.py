@@ -402,8 +402,8 @@ class TestScheduler:
 def test_sofascore_from_the_guess_to_the_ratings() -> None:
     """The simulated site's own answers: nothing, a guess, the confirmed eleven, the ratings; each in its place."""
     site, adapter = SofaSite(programme="only:sofascore:2", seed=7), SofascoreAdapter()
-    game = site.world.programme.match(site.world.programme.slots[0], 3, "sofascore")
-    kickoff = datetime.fromtimestamp(site.world.start_wall(game), tz=UTC)
+    game = site.simulation.programme.match(site.simulation.programme.slots[0], 3, "sofascore")
+    kickoff = datetime.fromtimestamp(site.simulation.start_wall(game), tz=UTC)
     ref = upcoming(kickoff=kickoff, source_event_id=game.key)
     known: list[tuple[bool, bool] | None] = []
     for minutes in (-5 * 60, -2 * 60, -30):

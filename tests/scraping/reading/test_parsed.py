@@ -75,8 +75,8 @@ class TestRecall:
 
     def test_a_reader_takes_them_apart_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         site = Site(programme="only:sofascorecricket:2", seed=7)
-        slot = site.world.programme.slots[0]
-        match = site.world.programme.match(slot, slot.number, "sofascorecricket")
+        slot = site.simulation.programme.slots[0]
+        match = site.simulation.programme.match(slot, slot.number, "sofascorecricket")
         site.move_to(match, 900)
         adapter, parsed = SofascoreCricketAdapter(), []
         whole = SofascoreCricketAdapter.parse

@@ -67,7 +67,7 @@ class CrexSite:
         return datetime.fromtimestamp(self.simulation.clock.wall_at(self.match.starts_at + event.at) + 0.001, tz=UTC)
 
     def page(self, name: str = "page", tab: str = "live") -> Document:
-        frame = page.Frame("http://site.test/crex", "")
+        frame = page.PageContext("http://site.test/crex", "")
         self.advance()
         newest = self.book.items[: -PAGE_SIZE - 1 : -1]
         start = self.simulation.start_wall(self.match)

@@ -152,7 +152,7 @@ class TestFigures:
 class TestAgainstTheStadium:
     def test_football_goes_from_nothing_to_a_guess_to_certainty_to_ratings(self) -> None:
         site = Site(programme="only:sofascore:2", seed=7)
-        match = site.world.programme.match(site.world.programme.slots[0], 3, "sofascore")
+        match = site.simulation.programme.match(site.simulation.programme.slots[0], 3, "sofascore")
         seen: list[tuple[bool, ...]] = []
         for seconds in (-5 * 3600.0, -2 * 3600.0, -1800.0, 600.0, match.script.ends_at + 1):
             site.move_to(match, seconds)
@@ -168,7 +168,7 @@ class TestAgainstTheStadium:
 
     def test_the_guess_is_not_what_it_becomes(self) -> None:
         site = Site(programme="only:sofascore:2", seed=7)
-        match = site.world.programme.match(site.world.programme.slots[0], 3, "sofascore")
+        match = site.simulation.programme.match(site.simulation.programme.slots[0], 3, "sofascore")
         elevens = []
         for seconds in (-2 * 3600.0, -60.0):
             site.move_to(match, seconds)
@@ -179,7 +179,7 @@ class TestAgainstTheStadium:
 
     def test_cricket_has_teams_and_a_scorecard(self) -> None:
         site = Site(programme="only:sofascorecricket:1", seed=7)
-        match = site.world.programme.match(site.world.programme.slots[0], 0, "sofascorecricket")
+        match = site.simulation.programme.match(site.simulation.programme.slots[0], 0, "sofascorecricket")
         site.move_to(match, -60)
         assert [len(one.starters) for one in CRICKET.parse_lineups(site.cricket(match, "lineups")).lineups] == [11, 11]
         assert CRICKET.parse_figures(site.cricket(match)).figures == ()
