@@ -1,10 +1,8 @@
-"""Who is at work: scrapers, workers, and the scheduler's lease."""
+"""Admin of scrapers, workers, worker commands and the scheduler's lease."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -12,7 +10,9 @@ from unfold.decorators import display
 
 from scraping.models import HealthStatus, Lease, Scraper, Worker, WorkerOrder
 from scraping.recovery import worker_commands
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, megabytes, username
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, megabytes
+from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, for_each
+from victoryline.lib.operators import OperationRefused
 
 HEALTH_COLOURS = {
     HealthStatus.HEALTHY.value: GOOD,
@@ -71,8 +71,15 @@ class ScraperAdmin(HistoryAdmin):
         return "-" if scraper.stopped_at else scraper.health_status(timezone.now()).value
 
 
+def _recycle(pk: int, call: OperatorCall) -> None:
+    name = Worker.objects.values_list("worker_id", flat=True).get(pk=pk)
+    request = worker_commands.recycle(name, reason="requested in the admin", actor=call.actor, now=call.now)
+    if not request.workers:
+        raise OperationRefused(f"{name} is not running")
+
+
 @admin.register(Worker)
-class WorkerAdmin(HistoryAdmin):
+class WorkerAdmin(OperatorActionsMixin, HistoryAdmin):
     list_display = (
         "worker_id",
         "is_alive",
@@ -93,25 +100,19 @@ class WorkerAdmin(HistoryAdmin):
     list_filter = ("host",)
     search_fields = ("worker_id", "host")
     ordering = ("-heartbeat_at",)
-    actions = ("recycle_selected",)
-
-    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        return bool(request.user.has_perm("scraping.add_workerorder"))
-
-    @admin.action(description="Replace the browser by a fresh one", permissions=["operate"])
-    def recycle_selected(self, request: HttpRequest, workers: QuerySet[Worker]) -> None:
-        now, asked = timezone.now(), []
-        for name in workers.values_list("worker_id", flat=True):
-            asked += worker_commands.recycle(
-                name, reason="asked for in the console", actor=username(request), now=now
-            ).workers
-        if asked:
-            words = (
-                "1 worker replaces its browser" if len(asked) == 1 else f"{len(asked)} workers replace their browsers"
-            )
-            messages.success(request, f"{words} when the visits under way are done. Reads go on meanwhile.")
-        else:
-            messages.warning(request, "None of these workers is at work: nothing was done.")
+    operate_permission = "scraping.add_workerorder"
+    operated_noun = ("worker's browser", "workers' browsers")
+    operator_actions = (
+        OperatorAction(
+            name="recycle",
+            label="Replace the browser",
+            applied="Replacing",
+            explanation="The browser is replaced when its running visits have finished. Reads go on meanwhile.",
+            icon="autorenew",
+            is_on_page=False,
+            run=for_each(_recycle),
+        ),
+    )
 
     @admin.display(description="alive", boolean=True)
     def is_alive(self, worker: Worker) -> bool:
@@ -128,19 +129,19 @@ class WorkerAdmin(HistoryAdmin):
 
 @admin.register(WorkerOrder)
 class WorkerOrderAdmin(HistoryAdmin):
-    list_display = ("asked_at", "kind", "source_key", "worker_id", "reason", "actor", "came_of_it")
+    list_display = ("asked_at", "kind", "source_key", "worker_id", "reason", "actor", "shown_outcome")
     none_yet = (
-        "No worker was asked for a fresh session or a fresh browser yet, neither by the scheduler nor by a person."
+        "No worker was commanded to change a session or a browser yet, neither by the scheduler nor by an operator."
     )
     list_filter = ("kind", "actor")
     search_fields = ("worker_id", "reason")
     ordering = ("-asked_at",)
 
-    @admin.display(description="what came of it")
-    def came_of_it(self, order: WorkerOrder) -> str:
+    @admin.display(description="outcome")
+    def shown_outcome(self, order: WorkerOrder) -> str:
         if order.done_at:
             return f"{order.outcome or 'done'}, after {(order.done_at - order.asked_at).total_seconds():.0f} s"
-        return "under way" if order.taken_at else "waits for its worker"
+        return "running" if order.taken_at else "not taken yet"
 
 
 @admin.register(Lease)

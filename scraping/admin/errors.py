@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
@@ -9,7 +10,6 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import display
@@ -20,7 +20,8 @@ from scraping.admin.evidence import links, preview
 from scraping.admin.jobs import retry_and_tell
 from scraping.journal import Which, error_log
 from scraping.models import ErrorGroup, ScrapeError
-from victoryline.lib.admin import CAREFUL, GOOD, HistoryAdmin, after_dialog, asks_first, block, tell, username
+from victoryline.lib.admin import CAREFUL, GOOD, HistoryAdmin, after_dialog, asks_first, block
+from victoryline.lib.operator_actions import OperationResult, OperatorAction, OperatorActionsMixin, OperatorCall
 
 SUMMARY_LENGTH = 160
 
@@ -71,8 +72,8 @@ class ErrorGroupAdmin(HistoryAdmin):
         permission="operate",
         title="Retry all of this group",
         explanation=(
-            "Every failed or dead task that met this error is due at once, with all of its attempts, "
-            "unless it has been done since."
+            "Every failed or dead task with this error is due at once, with all of its attempts, unless a later task "
+            "has succeeded."
         ),
         button="Retry",
     )
@@ -104,8 +105,14 @@ class ErrorGroupAdmin(HistoryAdmin):
         return dead_letters.members(group)
 
 
+def _resolve(ids: Sequence[int], call: OperatorCall) -> OperationResult:
+    resolved = error_log.resolve_by_hand(list(ids), actor=call.actor, now=call.now)
+    left = len(ids) - resolved
+    return OperationResult(resolved, [f"{left} resolved already"] if left else ())
+
+
 @admin.register(ScrapeError)
-class ScrapeErrorAdmin(HistoryAdmin):
+class ScrapeErrorAdmin(OperatorActionsMixin, HistoryAdmin):
     list_display = (
         "timestamp",
         "shown_resolution",
@@ -121,8 +128,18 @@ class ScrapeErrorAdmin(HistoryAdmin):
     list_select_related = ("match",)
     search_fields = ("error_message", "error_type", "match__title", "url")
     ordering = ("-id",)
-    actions = ("resolve_selected",)
-    actions_detail = ("resolve_one",)
+    operate_permission = "scraping.change_scrapeerror"
+    operated_noun = ("error", "errors")
+    operator_actions = (
+        OperatorAction(
+            name="resolve",
+            label="Mark as resolved",
+            applied="Resolved",
+            explanation="For an error that no later success will resolve. Nothing is retried, nothing is deleted.",
+            icon="done",
+            run=_resolve,
+        ),
+    )
     readonly_fields = (
         "shown_message",
         "shown_stack",
@@ -192,32 +209,3 @@ class ScrapeErrorAdmin(HistoryAdmin):
         if not error.resolved:
             return "open", "open"
         return "resolved", error.resolution_method.replace("_", " ") or "resolved"
-
-    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        return bool(request.user.has_perm("scraping.change_scrapeerror"))
-
-    @admin.action(description="Mark as resolved", permissions=["operate"])
-    def resolve_selected(self, request: HttpRequest, errors: QuerySet[ScrapeError]) -> None:
-        _resolve(request, list(errors.values_list("pk", flat=True)))
-
-    @asks_first(
-        "Mark as resolved",
-        icon="done",
-        permission="operate",
-        title="Mark this error as resolved",
-        explanation="For an error that no later success will resolve. Nothing is retried, nothing deleted.",
-        button="Mark as resolved",
-    )
-    def resolve_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
-        _resolve(request, [object_id])
-        return after_dialog(request, reverse("admin:scraping_scrapeerror_change", args=[object_id]))
-
-
-def _resolve(request: HttpRequest, ids: list[int]) -> None:
-    done = error_log.resolve_by_hand(ids, actor=username(request), now=timezone.now())
-    left = len(ids) - done
-    tell(
-        request,
-        done=f"{done} {'error' if done == 1 else 'errors'} marked as resolved." if done else "",
-        refused=f"{left} resolved already." if left else "",
-    )

@@ -1,24 +1,23 @@
-"""Matches, with pause and resume."""
+"""Admin of matches: state, watch, importance, and the operator actions on them."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
-
+from django import forms
 from django.contrib import admin
 from django.db.models import Prefetch, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html_join
 from unfold.decorators import display
 from unfold.forms import BaseDialogForm
+from unfold.widgets import UnfoldAdminSelectWidget
 
 from scraping.admin.conflicts import ConflictInline, provenance_table
 from scraping.admin.lineups import ending_block, lineups_block
-from scraping.admin.match_watch import WatchColumns
-from scraping.matches import lifecycle, watches
-from scraping.models import Match, MatchLifecycle, MatchRef, Source
+from scraping.documents.watch_records import silence_words
+from scraping.matches import importance, lifecycle, watches
+from scraping.models import Importance, Match, MatchLifecycle, MatchRef, Source
 from victoryline.lib.admin import (
     BAD,
     CAREFUL,
@@ -28,19 +27,16 @@ from victoryline.lib.admin import (
     HistoryAdmin,
     HistoryInline,
     LimitedForm,
-    after_dialog,
-    asks_first,
     json_block,
-    tell,
-    username,
 )
+from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, for_each
 
 LIFECYCLE_COLOURS = {
     MatchLifecycle.ACTIVE.value: GOOD,
     MatchLifecycle.PAUSED.value: CAREFUL,
     MatchLifecycle.DISCOVERED.value: NEWS,
 }
-OF_A_MATCH = (
+RELATED_TABLES = (
     ("scraping_scrapetask", "ref__match__id__exact", "tasks"),
     ("scraping_scrapeerror", "match__id__exact", "errors"),
     ("monitoring_auditentry", "match__id__exact", "recoveries"),
@@ -49,6 +45,38 @@ OF_A_MATCH = (
     ("scraping_conflict", "match__id__exact", "conflicts"),
 )
 SCRAPER_COLOURS = {"active": GOOD, "stale": CAREFUL, "error": BAD}
+SET_BY_HAND = ", set by hand"
+IMPORTANCE_COLOURS = {
+    level.label + suffix: colour
+    for level, colour in ((Importance.HIGH, NEWS), (Importance.LOW, CAREFUL))
+    for suffix in ("", SET_BY_HAND)
+}
+
+
+class ImportanceForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
+    importance = forms.ChoiceField(
+        choices=[*((str(level.value), level.label) for level in Importance), ("", "As the rules say")],
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+    )
+
+
+def _set_importance(pk: int, call: OperatorCall) -> None:
+    chosen = call.values["importance"]
+    importance.set_by_hand(pk, Importance(int(chosen)) if chosen else None, actor=call.actor)
+
+
+def _importance_action(name: str, level: Importance | None) -> OperatorAction:
+    label = level.label.lower() if level is not None else "as the rules say"
+    return OperatorAction(
+        name=name,
+        label=f"Importance: {label}",
+        applied=f"Importance set ({label}):",
+        explanation="",
+        is_on_page=False,
+        selection_values={"importance": str(level.value) if level is not None else ""},
+        run=for_each(_set_importance),
+    )
 
 
 class RefInline(HistoryInline):
@@ -70,7 +98,7 @@ class RefInline(HistoryInline):
 
 
 @admin.register(Match)
-class MatchAdmin(WatchColumns, HistoryAdmin):
+class MatchAdmin(OperatorActionsMixin, HistoryAdmin):
     list_display = (
         "title",
         "key",
@@ -89,14 +117,71 @@ class MatchAdmin(WatchColumns, HistoryAdmin):
     search_fields = ("title", "team_a", "team_b", "series", "refs__source_event_id")
     ordering = ("-id",)
     date_hierarchy = "start_time"
-    actions = (
-        *("pause_selected", "resume_selected", "watch_selected", "end_watch_of_selected"),
-        *WatchColumns.IMPORTANCE_ACTIONS,
+    operate_permission = "scraping.change_match"
+    operated_noun = ("match", "matches")
+    operator_actions = (
+        OperatorAction(
+            name="pause",
+            label="Pause",
+            applied="Paused",
+            explanation="The match is not read until the pause ends, automatically or when you resume it. "
+            "Its last state stays served, with its age.",
+            icon="pause",
+            form=LimitedForm,
+            selection_label=f"Pause for {USUAL_MINUTES} minutes",
+            selection_values={"minutes": USUAL_MINUTES, "reason": "paused in the admin"},
+            run=for_each(
+                lambda pk, call: lifecycle.pause(
+                    match_id=pk, until=call.until, reason=call.reason, actor=call.actor, now=call.now
+                )
+            ),
+        ),
+        OperatorAction(
+            name="resume",
+            label="Resume",
+            applied="Resumed",
+            explanation="The match is read again at once, and its failure count starts from zero.",
+            run=for_each(lambda pk, call: lifecycle.resume(match_id=pk, actor=call.actor, now=call.now)),
+        ),
+        OperatorAction(
+            name="watch",
+            label="Watch",
+            applied="Watching",
+            explanation="The match is polled from now on.",
+            icon="visibility",
+            is_on_page=False,
+            run=for_each(lambda pk, call: watches.begin(match_id=pk, actor=call.actor, now=call.now)),
+        ),
+        OperatorAction(
+            name="end_watch",
+            label="Stop watching",
+            applied="No longer watching",
+            explanation="The match is not polled any more. Its last state stays served, with its age.",
+            icon="visibility_off",
+            is_on_page=False,
+            run=for_each(
+                lambda pk, call: watches.end(match_id=pk, reason="ended in the admin", actor=call.actor, now=call.now)
+            ),
+        ),
+        OperatorAction(
+            name="set_importance",
+            label="Set importance",
+            applied="Importance set:",
+            explanation="More important matches are read more often, and first under overload. The limits of the "
+            "source hold all the same.",
+            icon="priority_high",
+            form=ImportanceForm,
+            is_for_selection=False,
+            run=for_each(_set_importance),
+        ),
+        _importance_action("importance_high", Importance.HIGH),
+        _importance_action("importance_normal", Importance.NORMAL),
+        _importance_action("importance_low", Importance.LOW),
+        _importance_action("importance_by_rules", None),
     )
-    actions_detail = ("pause_one", "resume_one", "set_importance_one")
     inlines = (RefInline, ConflictInline)
     readonly_fields = (
-        *("shown_payload", "shown_provenance", "age", "key", "look_further", "shown_lineups", "shown_ending"),
+        *("shown_payload", "shown_provenance", "age", "key", "related_rows", "shown_lineups", "shown_ending"),
         *("shown_provisional", "shown_importance", "shown_silence", "shown_pace"),
     )
     fieldsets = (
@@ -106,7 +191,7 @@ class MatchAdmin(WatchColumns, HistoryAdmin):
                 "fields": (
                     "title",
                     "key",
-                    "look_further",
+                    "related_rows",
                     "sport",
                     "series",
                     "team_a",
@@ -143,7 +228,7 @@ class MatchAdmin(WatchColumns, HistoryAdmin):
             },
         ),
         ("Line-ups", {"fields": ("shown_lineups",)}),
-        ("The end", {"fields": ("shown_ending",)}),
+        ("Final record", {"fields": ("shown_ending",)}),
         ("Data", {"fields": ("sequence", "checksum", "shown_provisional", "shown_payload", "shown_provenance")}),
     )
 
@@ -155,6 +240,20 @@ class MatchAdmin(WatchColumns, HistoryAdmin):
     def shown_scraper(self, match: Match) -> str:
         return match.scraper_status
 
+    @display(description="importance", label=IMPORTANCE_COLOURS, ordering="importance")  # type: ignore[untyped-decorator]
+    def shown_importance(self, match: Match) -> str:
+        return Importance(match.importance).label + (SET_BY_HAND if match.is_importance_fixed else "")
+
+    @admin.display(description="silence", ordering="silence_rung")
+    def shown_silence(self, match: Match) -> str:
+        return silence_words(match.silence_rung, match.silence_rung_at, match.frozen_at, timezone.now()) or "-"
+
+    @admin.display(description="polling")
+    def shown_pace(self, match: Match) -> str:
+        watched = [ref for ref in match.refs.all() if ref.is_watched and ref.next_poll_at]
+        paces = [(ref.source.name, f"{ref.polling_interval_seconds:g}", ref.pace_reason or "-") for ref in watched]
+        return format_html_join(" · ", "{}: every {} s ({})", paces) or "-"
+
     @admin.display(description="age", ordering="last_scraper_update")
     def age(self, match: Match) -> str:
         age = match.age_seconds(timezone.now())
@@ -164,16 +263,18 @@ class MatchAdmin(WatchColumns, HistoryAdmin):
     def key(self, match: Match) -> str:
         return ", ".join(ref.key for ref in match.refs.all()) or "-"
 
-    @admin.display(description="see its")
-    def look_further(self, match: Match) -> str:
-        links = [(reverse(f"admin:{table}_changelist"), column, match.pk, name) for table, column, name in OF_A_MATCH]
+    @admin.display(description="related rows")
+    def related_rows(self, match: Match) -> str:
+        links = [
+            (reverse(f"admin:{table}_changelist"), column, match.pk, name) for table, column, name in RELATED_TABLES
+        ]
         return format_html_join(" · ", '<a class="underline" href="{}?{}={}">{}</a>', links)
 
-    @admin.display(description="who plays")
+    @admin.display(description="line-ups")
     def shown_lineups(self, match: Match) -> str:
         return lineups_block(match)
 
-    @admin.display(description="what is there")
+    @admin.display(description="final record")
     def shown_ending(self, match: Match) -> str:
         return ending_block(match)
 
@@ -181,11 +282,11 @@ class MatchAdmin(WatchColumns, HistoryAdmin):
     def shown_payload(self, match: Match) -> str:
         return json_block(match.payload)
 
-    @admin.display(description="waits to be confirmed")
+    @admin.display(description="provisional")
     def shown_provisional(self, match: Match) -> str:
         return json_block(match.provisional)
 
-    @admin.display(description="where it is from")
+    @admin.display(description="provenance")
     def shown_provenance(self, match: Match) -> str:
         return provenance_table(match)
 
@@ -199,7 +300,7 @@ class MatchAdmin(WatchColumns, HistoryAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Match], search_term: str
     ) -> tuple[QuerySet[Match], bool]:
-        """A whole key (crex_V4KX) is its source and its name there."""
+        """Finds a match by its full key (crex_V4KX): the source and the id there."""
         key = search_term.strip()
         for source in Source.objects.values_list("key", flat=True):
             event_id = key.removeprefix(f"{source}_")
@@ -207,97 +308,3 @@ class MatchAdmin(WatchColumns, HistoryAdmin):
                 return queryset.filter(refs__source__key=source, refs__source_event_id=event_id), False
         found: tuple[QuerySet[Match], bool] = super().get_search_results(request, queryset, search_term)
         return found
-
-    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        return bool(request.user.has_perm("scraping.change_match"))
-
-    @admin.action(description=f"Pause for {USUAL_MINUTES} minutes", permissions=["operate"])
-    def pause_selected(self, request: HttpRequest, matches: QuerySet[Match]) -> None:
-        _pause(request, list(matches.values_list("pk", flat=True)), minutes=USUAL_MINUTES, reason="paused in the admin")
-
-    @admin.action(description="Resume", permissions=["operate"])
-    def resume_selected(self, request: HttpRequest, matches: QuerySet[Match]) -> None:
-        _resume(request, list(matches.values_list("pk", flat=True)))
-
-    @admin.action(description="Watch: read it from now on", permissions=["operate"])
-    def watch_selected(self, request: HttpRequest, matches: QuerySet[Match]) -> None:
-        _watch(request, list(matches.values_list("pk", flat=True)))
-
-    @admin.action(description="End the watch: read it no more", permissions=["operate"])
-    def end_watch_of_selected(self, request: HttpRequest, matches: QuerySet[Match]) -> None:
-        _end_watch(request, list(matches.values_list("pk", flat=True)))
-
-    @asks_first(
-        "Pause",
-        icon="pause",
-        permission="operate",
-        title="Pause this match",
-        explanation="It is not read until the pause ends, by itself or when you resume it.",
-        button="Pause",
-        form=LimitedForm,
-    )
-    def pause_one(self, request: HttpRequest, form: LimitedForm, object_id: int) -> HttpResponse:
-        _pause(request, [object_id], minutes=form.cleaned_data["minutes"], reason=form.cleaned_data["reason"])
-        return after_dialog(request, reverse("admin:scraping_match_change", args=[object_id]))
-
-    @asks_first(
-        "Resume",
-        icon="play_arrow",
-        permission="operate",
-        title="Resume this match",
-        explanation="It is read again at once, and its failures are forgotten.",
-        button="Resume",
-    )
-    def resume_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
-        _resume(request, [object_id])
-        return after_dialog(request, reverse("admin:scraping_match_change", args=[object_id]))
-
-
-def _pause(request: HttpRequest, ids: list[int], *, minutes: int, reason: str) -> None:
-    now, refusals = timezone.now(), []
-    for pk in ids:
-        try:
-            lifecycle.pause(
-                match_id=pk, until=now + timedelta(minutes=minutes), reason=reason, actor=username(request), now=now
-            )
-        except (lifecycle.NotAllowed, Match.DoesNotExist) as refusal:
-            refusals.append(str(refusal))
-    _tell(request, "Paused", len(ids) - len(refusals), refusals)
-
-
-def _resume(request: HttpRequest, ids: list[int]) -> None:
-    now, refusals = timezone.now(), []
-    for pk in ids:
-        try:
-            lifecycle.resume(match_id=pk, actor=username(request), now=now)
-        except (lifecycle.NotAllowed, Match.DoesNotExist) as refusal:
-            refusals.append(str(refusal))
-    _tell(request, "Resumed", len(ids) - len(refusals), refusals)
-
-
-def _watch(request: HttpRequest, ids: list[int]) -> None:
-    now, refusals = timezone.now(), []
-    for pk in ids:
-        try:
-            watches.begin(match_id=pk, actor=username(request), now=now)
-        except (lifecycle.NotAllowed, watches.PutOff, Match.DoesNotExist) as refusal:
-            refusals.append(str(refusal))
-    _tell(request, "Watching", len(ids) - len(refusals), refusals)
-
-
-def _end_watch(request: HttpRequest, ids: list[int]) -> None:
-    now, refusals = timezone.now(), []
-    for pk in ids:
-        try:
-            watches.end(match_id=pk, reason="ended in the admin", actor=username(request), now=now)
-        except (lifecycle.NotAllowed, Match.DoesNotExist) as refusal:
-            refusals.append(str(refusal))
-    _tell(request, "No longer watching", len(ids) - len(refusals), refusals)
-
-
-def _tell(request: HttpRequest, verb: str, done: int, refusals: list[str]) -> None:
-    tell(
-        request,
-        done=f"{verb} {done} {'match' if done == 1 else 'matches'}." if done else "",
-        refused=f"Not done: {'; '.join(refusals[:5])}." if refusals else "",
-    )

@@ -1,18 +1,15 @@
-"""The journal. Read-only but for one thing: failed and dead tasks can be asked for again."""
+"""Admin of the journal: read-only, except that failed and dead tasks can be retried."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
-from django.utils import timezone
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
-from unfold.forms import BaseDialogForm
 
 from scraping import journal
 from scraping.admin import dead_letters
@@ -25,12 +22,9 @@ from victoryline.lib.admin import (
     NEWS,
     HistoryAdmin,
     HistoryInline,
-    after_dialog,
-    asks_first,
     json_block,
-    tell,
-    username,
 )
+from victoryline.lib.operator_actions import OperationResult, OperatorAction, OperatorActionsMixin, OperatorCall
 
 STATE_COLOURS = {
     TaskState.SUCCESS.value: GOOD,
@@ -63,8 +57,13 @@ class ErrorInline(HistoryInline):
     ordering = ("id",)
 
 
+def _retry(ids: Sequence[int], call: OperatorCall) -> OperationResult:
+    outcome = journal.retry(task_ids=list(ids), actor=call.actor, now=call.now)
+    return OperationResult(len(outcome.retried), [f"task {pk}: {why}" for pk, why in outcome.refused.items()])
+
+
 @admin.register(ScrapeTask)
-class ScrapeTaskAdmin(HistoryAdmin):
+class ScrapeTaskAdmin(OperatorActionsMixin, HistoryAdmin):
     list_display = (
         "id",
         "shown_state",
@@ -82,8 +81,18 @@ class ScrapeTaskAdmin(HistoryAdmin):
     list_select_related = ("source", "ref__match")
     search_fields = ("=id", "request_id", "ref__source_event_id", "ref__match__title", "reason", "worker_id")
     ordering = ("-id",)
-    actions = ("retry_selected",)
-    actions_detail = ("retry_one",)
+    operate_permission = "scraping.change_scrapetask"
+    operated_noun = ("task", "tasks")
+    operator_actions = (
+        OperatorAction(
+            name="retry",
+            label="Retry",
+            applied="Retried",
+            explanation="The task is due at once, with all of its attempts. Only failed and dead tasks can be retried.",
+            icon="refresh",
+            run=_retry,
+        ),
+    )
     inlines = (TransitionInline, ErrorInline)
     readonly_fields = ("shown_error", "what_happened", "what_next", "shown_files", "shown_group")
     fieldsets = (
@@ -136,36 +145,6 @@ class ScrapeTaskAdmin(HistoryAdmin):
         """By match too, and by kind of error: the match's page, alerts and error groups lead here."""
         known = {"ref__match__id__exact", "errors__group__id__exact"}
         return lookup in known or bool(super().lookup_allowed(lookup, value, request))
-
-    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        return bool(request.user.has_perm("scraping.change_scrapetask"))
-
-    @admin.action(description="Retry", permissions=["operate"])
-    def retry_selected(self, request: HttpRequest, tasks: QuerySet[ScrapeTask]) -> None:
-        _retry(request, list(tasks.values_list("pk", flat=True)))
-
-    @asks_first(
-        "Retry",
-        icon="refresh",
-        permission="operate",
-        title="Retry this task",
-        explanation="It is due at once, with all of its attempts. Only failed and dead tasks can be retried.",
-        button="Retry",
-    )
-    def retry_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
-        _retry(request, [object_id])
-        return after_dialog(request, reverse("admin:scraping_scrapetask_change", args=[object_id]))
-
-
-def _retry(request: HttpRequest, ids: list[int]) -> None:
-    outcome = journal.retry(task_ids=ids, actor=username(request), now=timezone.now())
-    number = len(outcome.retried)
-    refusals = [f"task {pk}: {why}" for pk, why in list(outcome.refused.items())[:5]]
-    tell(
-        request,
-        done=f"Retried {number} {'task' if number == 1 else 'tasks'}." if number else "",
-        refused=f"{len(outcome.refused)} not retried. {'; '.join(refusals)}." if refusals else "",
-    )
 
 
 @admin.register(TaskTransition)

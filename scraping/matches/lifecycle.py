@@ -11,6 +11,7 @@ from scraping.matches import poll_times, scrapers
 from scraping.models import Match, MatchLifecycle, MatchRef, Priority, ScraperStatus, ScrapeTask, TaskState
 from scraping.payloads import Resource, Status
 from scraping.signals import match_paused, match_resumed
+from victoryline.lib.operators import OperationRefused
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ IMMINENT = timedelta(hours=1)
 OVERDUE = timedelta(hours=6)  # what has not begun so long after its time will not begin any moment
 
 
-class NotAllowed(Exception):  # noqa: N818 - reads as what it says at every `except`
+class NotAllowed(OperationRefused):
     """The match is in a state that this cannot be done in; the message is for people."""
 
 

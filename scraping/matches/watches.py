@@ -12,11 +12,12 @@ from scraping.matches.lifecycle import NotAllowed
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.models.source import PUSHED
 from scraping.signals import watch_began, watch_ended, watch_put_off
+from victoryline.lib.operators import OperationRefused
 
 BATCH = 5  # at a time: what a watch takes shows only with the next heartbeats
 
 
-class PutOff(Exception):  # noqa: N818 - reads as what it says at every `except`
+class PutOff(OperationRefused):
     """There is no room for another watch now; it begins by itself when there is. The message is for people."""
 
     def __init__(self, message: str, *, retry_seconds: float) -> None:

@@ -38,13 +38,13 @@ class TestRetry:
         states = dict(ScrapeTask.objects.values_list("pk", "state"))
         assert (states[dead.pk], states[failed.pk], states[done.pk]) == ("PENDING", "PENDING", "SUCCESS")
         assert "Retried 2 tasks." in page
-        assert f"1 not retried. task {done.pk}: it is SUCCESS" in page
+        assert f"1 refused: task {done.pk}: it is SUCCESS" in page
         assert set(AuditEntry.objects.values_list("actor", "action_type")) == {("admin", "retry")}
 
     def test_on_the_tasks_own_page_asks_first(self, admin_client: Client) -> None:
         task = make_task(make_watched()[1], state=TaskState.DEAD)
         url = reverse("admin:scraping_scrapetask_retry_one", args=[task.pk])
-        assert "Retry this task" in admin_client.get(url).content.decode()
+        assert "The task is due at once" in admin_client.get(url).content.decode()
         task.refresh_from_db()
         assert task.state == TaskState.DEAD
         answer = admin_client.post(url, {"_form_submitted": "on"})
@@ -115,10 +115,10 @@ def test_switches_a_source_off(admin_client: Client) -> None:
 class TestWatch:
     def test_ends_and_begins_again_and_is_audited(self, admin_client: Client) -> None:
         match, ref = make_watched()[:2]
-        assert "No longer watching 1 match." in act(admin_client, "scraping_match", "end_watch_of_selected", match)
+        assert "No longer watching 1 match." in act(admin_client, "scraping_match", "end_watch_selected", match)
         ref.refresh_from_db()
         assert not ref.is_watched
-        assert "not watched" in act(admin_client, "scraping_match", "end_watch_of_selected", match)
+        assert "not watched" in act(admin_client, "scraping_match", "end_watch_selected", match)
         assert "Watching 1 match." in act(admin_client, "scraping_match", "watch_selected", match)
         ref.refresh_from_db()
         assert ref.is_watched

@@ -85,9 +85,9 @@ class TestConsole:
         other = Breaker.objects.exclude(pk=breaker.pk).get()
         submit(admin_client, breaker, "force_open_one", minutes=10, reason="x")
         page = act(admin_client, "scraping_breaker", "probe_selected", breaker, other)
-        assert "Let probes through: 1 breaker." in page
+        assert "Probing 1 breaker." in page
         assert "sofascore_source is closed" in page
-        assert "Reset: 2 breakers." in act(admin_client, "scraping_breaker", "reset_selected", breaker, other)
+        assert "Reset 2 breakers." in act(admin_client, "scraping_breaker", "reset_selected", breaker, other)
 
     def test_shows_state_reason_end_and_counts(self, admin_client: Client, breaker: Breaker) -> None:
         submit(admin_client, breaker, "force_open_one", minutes=10, reason="they asked us to")

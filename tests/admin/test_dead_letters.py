@@ -201,7 +201,7 @@ class TestResolving:
             {"action": "resolve_selected", "_selected_action": [error.pk]},
             follow=True,
         )
-        assert "1 error marked as resolved" in answer.content.decode()
+        assert "Resolved 1 error." in answer.content.decode()
         error.refresh_from_db()
         assert (error.resolved, error.resolution_method) == (True, "manual")
         assert AuditEntry.objects.get(action_type="errors_resolved").actor == "admin"

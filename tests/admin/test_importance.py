@@ -25,26 +25,28 @@ def page_of(client: Client, match: Match) -> str:
 
 @pytest.mark.requirement("FR-025", "BX-11")
 class TestImportance:
-    @pytest.mark.parametrize(("action", "level"), [("make_high", 0), ("make_normal", 1), ("make_low", 2)])
-    def test_is_set_for_several_and_audited(self, admin_client: Client, action: str, level: int) -> None:
+    @pytest.mark.parametrize(
+        ("name", "level"), [("high", Importance.HIGH), ("normal", Importance.NORMAL), ("low", Importance.LOW)]
+    )
+    def test_is_set_for_several_and_audited(self, admin_client: Client, name: str, level: int) -> None:
         matches = [make_watched()[0] for _ in range(2)]
-        page = act(admin_client, "scraping_match", action, *matches)
-        assert f"Importance of 2 matches: {Importance(level).label.lower()}." in page
+        page = act(admin_client, "scraping_match", f"importance_{name}_selected", *matches)
+        assert f"Importance set ({Importance(level).label.lower()}): 2 matches." in page
         assert set(Match.objects.values_list("importance", "is_importance_fixed")) == {(level, True)}
         assert f"{Importance(level).label}, set by hand" in page
         assert list(AuditEntry.objects.values_list("actor", "action_type")) == [("admin", "importance")] * 2
 
     def test_is_given_back_to_the_rules(self, admin_client: Client) -> None:
         match, _, _ = make_watched()
-        act(admin_client, "scraping_match", "make_low", match)
-        assert "as the rules say" in act(admin_client, "scraping_match", "leave_to_rules", match)
+        act(admin_client, "scraping_match", "importance_low_selected", match)
+        assert "as the rules say" in act(admin_client, "scraping_match", "importance_by_rules_selected", match)
         match.refresh_from_db()
         assert (match.importance, match.is_importance_fixed) == (Importance.NORMAL, False)
 
     def test_on_the_matchs_own_page_asks_first(self, admin_client: Client) -> None:
         match, _, _ = make_watched()
         url = reverse("admin:scraping_match_set_importance_one", args=[match.pk])
-        assert "How much does this match matter?" in admin_client.get(url).content.decode()
+        assert "Set importance" in admin_client.get(url).content.decode()
         for said, expected in (("0", (Importance.HIGH, True)), ("", (Importance.NORMAL, False))):
             admin_client.post(url, {"_form_submitted": "on", "importance": said})
             match.refresh_from_db()
@@ -58,7 +60,7 @@ class TestImportance:
         viewer.user_permissions.add(Permission.objects.get(codename="view_match"))
         client.force_login(viewer)
         match, _, _ = make_watched()
-        act(client, "scraping_match", "make_high", match)
+        act(client, "scraping_match", "importance_high_selected", match)
         match.refresh_from_db()
         assert match.importance == Importance.NORMAL
 

@@ -25,12 +25,12 @@ def make_worker(name: str, *, silent_seconds: float = 0.0) -> Worker:
 def test_the_list_of_orders_says_what_came_of_each(admin_client: Client) -> None:
     make_worker("w1")
     page = reverse("admin:scraping_workerorder_changelist")
-    assert "No worker was asked" in admin_client.get(page).content.decode()
+    assert "No worker was commanded" in admin_client.get(page).content.decode()
     now = timezone.now()
     worker_commands.recycle("w1", reason="it leaks", actor="ada", now=now)
-    assert "waits for its worker" in admin_client.get(page).content.decode()
+    assert "not taken yet" in admin_client.get(page).content.decode()
     (order,) = worker_commands.take("w1", now=now)
-    assert "under way" in admin_client.get(page).content.decode()
+    assert "running" in admin_client.get(page).content.decode()
     worker_commands.done([order.pk], outcome="browser 2 took its place", now=now + timedelta(seconds=3))
     assert "browser 2 took its place, after 3 s" in admin_client.get(page).content.decode()
 
@@ -76,7 +76,8 @@ def test_in_the_list_of_workers(admin_client: Client) -> None:
     one, gone = make_worker("w1"), make_worker("gone", silent_seconds=60)
     chosen = {"action": "recycle_selected", "_selected_action": [one.pk, gone.pk]}
     page = admin_client.post(reverse("admin:scraping_worker_changelist"), chosen, follow=True).content.decode()
-    assert "1 worker replaces its browser" in page
+    assert "Replacing 1 worker&#x27;s browser." in page
+    assert "1 refused: gone is not running" in page
     assert WorkerOrder.objects.get().worker_id == "w1"
 
 

@@ -1,4 +1,4 @@
-"""Who types a command, for the audit."""
+"""Operators: their names for the audit, and the error of a refused operation."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import getpass
 SOMEBODY = "operator"
 
 
-def name_of(told: str | None) -> str:
-    """Whom `--by` names; else this machine's user, where it has one with a name."""
+class OperationRefused(Exception):  # noqa: N818 - a refusal, not a defect
+    """An operator's request that cannot be applied now; the message is shown to the operator."""
+
+
+def name_of(given: str | None) -> str:
+    """Returns the name given by `--by`, else the user of this machine, where it has a name."""
     try:
-        return told or getpass.getuser()
+        return given or getpass.getuser()
     except (KeyError, OSError):  # a container whose user has a number and no name
         return SOMEBODY

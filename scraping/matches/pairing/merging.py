@@ -33,13 +33,14 @@ from scraping.models import (
 from scraping.names import Aliases
 from scraping.payloads import Sport, checksum_of
 from scraping.signals import match_updated, matches_joined
+from victoryline.lib.operators import OperationRefused
 
 logger = logging.getLogger(__name__)
 
 SIDES = ("team_a", "team_b")
 
 
-class NotJoined(Exception):  # noqa: N818 - reads as what it says at every `except`
+class NotJoined(OperationRefused):
     """These two cannot become one match; the message is for people."""
 
 

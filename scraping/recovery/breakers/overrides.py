@@ -11,11 +11,12 @@ from scraping.policies import breaker as machine
 from scraping.policies.breaker import BreakerView
 from scraping.recovery.breakers.rows import Operator, row_of_ref, row_of_source, swap
 from scraping.signals import breaker_operated
+from victoryline.lib.operators import OperationRefused
 
 LONGEST_MINUTES = 1440
 
 
-class BreakerOperationRefused(Exception):  # noqa: N818 - a refusal, with a message for the operator
+class BreakerOperationRefused(OperationRefused):
     """The override cannot be applied to this breaker; the message is shown to the operator."""
 
 

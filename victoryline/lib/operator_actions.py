@@ -1,0 +1,150 @@
+"""Operator actions of the admin, one declaration each: a button for selected rows and one on the page of a row.
+
+`run` calls the function that the API and the commands call too. That function raises OperationRefused, with a message
+for the operator, where the action cannot be applied. The page shows both numbers: applied and refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import ObjectDoesNotExist
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from unfold.forms import BaseDialogForm
+
+from victoryline.lib.admin import after_dialog, asks_first, tell, username
+from victoryline.lib.operators import OperationRefused
+
+SHOWN_REFUSALS = 5
+
+
+@dataclass(frozen=True)
+class OperatorCall:
+    """One use of an action: the operator, the time and the values of the dialog's form."""
+
+    actor: str
+    now: datetime
+    values: Mapping[str, Any]
+
+    @property
+    def until(self) -> datetime:
+        return self.now + timedelta(minutes=self.values["minutes"])
+
+    @property
+    def reason(self) -> str:
+        return str(self.values["reason"])
+
+
+@dataclass(frozen=True)
+class OperationResult:
+    applied: int
+    refusals: Sequence[str] = ()
+
+
+Run = Callable[[Sequence[int], OperatorCall], OperationResult]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorAction:
+    """A row of `operator_actions`. Its methods are named `<name>_selected` and `<name>_one`."""
+
+    name: str
+    label: str  # on the button
+    applied: str  # "Paused": followed by the number and the noun
+    explanation: str  # in the dialog: what will happen, and what stays safe
+    run: Run
+    icon: str = "play_arrow"
+    form: type[BaseDialogForm] | None = None
+    selection_label: str = ""  # in the list of actions, where it differs from `label`
+    selection_values: Mapping[str, Any] = field(default_factory=dict)  # for a selection, in place of the form
+    is_for_selection: bool = True
+    is_on_page: bool = True
+
+
+def for_each(apply: Callable[[int, OperatorCall], object]) -> Run:
+    """Returns a `run` that applies a function row by row and collects the refusals."""
+
+    def run(ids: Sequence[int], call: OperatorCall) -> OperationResult:
+        refusals = []
+        for pk in ids:
+            try:
+                apply(pk, call)
+            except (OperationRefused, ObjectDoesNotExist) as refusal:
+                refusals.append(str(refusal))
+        return OperationResult(len(ids) - len(refusals), refusals)
+
+    return run
+
+
+class OperatorActionsMixin:
+    """Adds the methods of `operator_actions` to a ModelAdmin. All of them need `operate_permission`."""
+
+    operator_actions: Sequence[OperatorAction] = ()
+    operate_permission = ""
+    operated_noun = ("row", "rows")
+    actions: Any = ()
+    actions_detail: Any = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for one in cls.__dict__.get("operator_actions", ()):
+            if one.is_for_selection:
+                setattr(cls, f"{one.name}_selected", _for_selection(one))
+                cls.actions = (*cls.actions, f"{one.name}_selected")
+            if one.is_on_page:
+                setattr(cls, f"{one.name}_one", _on_page(one))
+                cls.actions_detail = (*cls.actions_detail, f"{one.name}_one")
+
+    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(request.user.has_perm(self.operate_permission))
+
+    def apply(
+        self, request: HttpRequest, action: OperatorAction, ids: Sequence[int], values: Mapping[str, Any]
+    ) -> None:
+        result = action.run(ids, OperatorCall(username(request), timezone.now(), values))
+        noun = self.operated_noun[result.applied != 1]
+        more = f"; and {len(result.refusals) - SHOWN_REFUSALS} more" if len(result.refusals) > SHOWN_REFUSALS else ""
+        tell(
+            request,
+            done=f"{action.applied} {result.applied} {noun}." if result.applied else "",
+            refused=f"{len(result.refusals)} refused: {'; '.join(result.refusals[:SHOWN_REFUSALS])}{more}."
+            if result.refusals
+            else "",
+        )
+
+
+def _for_selection(action: OperatorAction) -> Any:
+    @admin.action(description=action.selection_label or action.label, permissions=["operate"])
+    def method(self: OperatorActionsMixin, request: HttpRequest, rows: QuerySet[Model]) -> None:
+        self.apply(request, action, list(rows.values_list("pk", flat=True)), action.selection_values)
+
+    return _named(method, f"{action.name}_selected")
+
+
+def _on_page(action: OperatorAction) -> Any:
+    def method(self: Any, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
+        self.apply(request, action, [object_id], form.cleaned_data if action.form else {})
+        table = f"{self.opts.app_label}_{self.opts.model_name}"
+        return after_dialog(request, reverse(f"admin:{table}_change", args=[object_id]))
+
+    return asks_first(
+        action.label,
+        icon=action.icon,
+        permission="operate",
+        title=action.label,
+        explanation=action.explanation,
+        button=action.label,
+        form=action.form,
+    )(_named(method, f"{action.name}_one"))
+
+
+def _named(method: Any, name: str) -> Any:
+    method.__name__ = name
+    return method
