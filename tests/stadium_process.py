@@ -1,4 +1,4 @@
-"""A stadium of the tests' own: a real server process on a free port, and a client for its controls."""
+"""A stadium server process on a free port, and a client for its control endpoints."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ class StadiumProcess:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> Self:
-        """Also starts a stopped one again, on its old port and from its old state."""
+        """Also restarts a stopped one, with its port and state."""
         port_file = self.folder / "port"
         port_file.unlink(missing_ok=True)
         command = python(
@@ -59,7 +59,7 @@ class StadiumProcess:
         self.close()
 
     def ask(self, path: str, body: Any = None, *, method: str | None = None) -> Any:
-        """GET, or POST of a JSON body; the answer as JSON."""
+        """Sends GET, or POST with a JSON body; returns the JSON of the response."""
         data = json.dumps(body).encode() if body is not None else None
         request = urllib.request.Request(
             f"{self.url}{path}", data=data, method=method, headers={"Content-Type": "application/json"}
@@ -69,28 +69,28 @@ class StadiumProcess:
         return json.loads(text) if text else None
 
     def matches(self) -> list[dict[str, Any]]:
-        """Every match on show: site, key, url, status, phase."""
+        """Returns all listed matches: site, key, url, status, phase."""
         shown: list[dict[str, Any]] = self.ask("/truth/matches")
         return shown
 
     def truth(self, site: str, key: str, *, at: float | str | None = None) -> dict[str, Any]:
-        """What the right answer for a match is, or was at a time (unix seconds or ISO 8601)."""
+        """Returns the ground truth of a match, now or at a past time (unix seconds or ISO 8601)."""
         answer: dict[str, Any] = self.ask(f"/truth/matches/{site}/{key}" + (f"?at={at}" if at is not None else ""))
         return answer
 
     def fault(self, **what: Any) -> dict[str, Any]:
         """Injects a fault; see stadium/faults.py for the kinds."""
-        planted: dict[str, Any] = self.ask("/control/faults", what)
-        return planted
+        fault: dict[str, Any] = self.ask("/control/faults", what)
+        return fault
 
     def clear(self) -> None:
-        """No faults, counters at zero; matches and clock go on."""
+        """Removes faults and resets counters; matches and clock continue."""
         self.ask("/control/reset", {})
 
     def skip(self, simulated_seconds: float) -> None:
         self.ask("/control/skip", {"seconds": simulated_seconds})
 
     def requests(self) -> dict[str, Any]:
-        """How often each endpoint was asked."""
+        """Returns the request counts of each endpoint."""
         counts: dict[str, Any] = self.ask("/control/requests")
         return counts

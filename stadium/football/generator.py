@@ -145,10 +145,10 @@ class MatchGenerator:
             self._review(goal)
 
     def _review(self, goal: Goal) -> None:
-        stands = self.random.random() < 0.4
-        kind = "goalAwarded" if stands else "goalNotAwarded"
+        is_valid = self.random.random() < 0.4
+        kind = "goalAwarded" if is_valid else "goalNotAwarded"
         at = goal.at + REVIEW_SECONDS
-        cancels = None if stands else goal.number
+        cancels = None if is_valid else goal.number
         self.events.append(VarDecision(at, self._next(), goal.minute, goal.is_home, goal.scorer, kind, cancels))
 
     def _card(self, at: float, minute: Minute, is_home: bool) -> None:

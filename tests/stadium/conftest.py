@@ -1,4 +1,4 @@
-"""A stadium with a clock the test moves, and a visitor who behaves like a browser."""
+"""A stadium with a clock that the test moves, and a client that behaves like a browser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCRIPT_COOKIES = {"crex": "cxjs", "sofascore": "sfclr"}
 
 
 class Wall:
-    """Wall time that only moves when told to."""
+    """Wall time that only the test moves."""
 
     def __init__(self, now: float = START) -> None:
         self.now = now
@@ -37,7 +37,7 @@ class Visitor:
         self.client, self.wall, self.simulation = client, wall, simulation
 
     async def enter(self, site: str, path: str | None = None) -> str:
-        """Load a page, and do what its script does. Gives the page."""
+        """Loads a page, sets the cookie that its script would set, and returns the page."""
         response = await self.client.get(path or f"/{site}/")
         html = await response.text()
         found = re.search(r'<meta name="(?:cx|sf)-n" content="([^"]+)">', html)

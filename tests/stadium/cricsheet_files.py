@@ -1,4 +1,4 @@
-"""Small Cricsheet files, made up ball by ball: `match(innings("India", "1 4 W 2wd"), ...)`."""
+"""Small invented Cricsheet files: `match(innings("India", "1 4 W 2wd"), ...)`."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def delivery(text: str, team: str, pair: list[str], bowler: str) -> dict[str, An
 
 
 def innings(team: str, *overs: str, **fields: Any) -> dict[str, Any]:
-    """One text an over, one word a ball. Whoever is out is followed by the next of the eleven."""
+    """One text for each over, with one code for each ball. The next batter replaces one who is out."""
     pair, coming = ELEVENS[team][:2], 2
     rows = []
     for number, text in enumerate(overs):
         balls = []
-        for word in text.split():
-            balls.append(delivery(word, team, list(pair), ELEVENS[other(team)][5 + number % 2]))
-            if word.endswith("W") and coming < 11:
+        for code in text.split():
+            balls.append(delivery(code, team, list(pair), ELEVENS[other(team)][5 + number % 2]))
+            if code.endswith("W") and coming < 11:
                 pair[0], coming = ELEVENS[team][coming], coming + 1
         rows.append({"over": number, "deliveries": balls})
     return {"team": team, "overs": rows, **fields}

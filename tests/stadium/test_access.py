@@ -12,15 +12,15 @@ REFUSALS = {"crex": {"error": "Forbidden"}, "sofascore": {"error": {"code": 403,
 
 
 @pytest.mark.parametrize("site", GATED)
-class TestGate:
-    def test_turns_away_who_has_no_cookies(self, visit: Visit, site: str) -> None:
+class TestSessionCheck:
+    def test_refuses_requests_without_cookies(self, visit: Visit, site: str) -> None:
         async def scenario(visitor: Visitor) -> None:
             response = await visitor.ask(GATED[site])
             assert (response.status, await response.json()) == (403, REFUSALS[site])
 
         visit(scenario)
 
-    def test_turns_away_who_never_ran_the_script(self, visit: Visit, site: str) -> None:
+    def test_refuses_clients_that_did_not_run_the_script(self, visit: Visit, site: str) -> None:
         async def scenario(visitor: Visitor) -> None:
             response = await visitor.ask(f"/{site}/")
             assert "HttpOnly" in response.headers["Set-Cookie"]
@@ -28,7 +28,7 @@ class TestGate:
 
         visit(scenario)
 
-    def test_lets_a_browser_in_until_its_session_expires(self, visit: Visit, site: str) -> None:
+    def test_allows_a_browser_until_its_session_expires(self, visit: Visit, site: str) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter(site)
             assert (await visitor.ask(GATED[site])).status == 200
@@ -55,7 +55,7 @@ class TestGate:
 
         visit(scenario)
 
-    def test_sees_through_forged_cookies(self, visit: Visit, site: str) -> None:
+    def test_refuses_forged_cookies(self, visit: Visit, site: str) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter(site)
             jar = visitor.client.session.cookie_jar

@@ -1,4 +1,4 @@
-"""The pages in a real Chromium: scripts earn their cookies, ask the JSON endpoints and keep the page fresh."""
+"""The pages in a real Chromium: scripts set their cookies, call the JSON endpoints and update the page."""
 
 from __future__ import annotations
 

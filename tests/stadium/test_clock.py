@@ -17,11 +17,11 @@ class TestPace:
         wall.now += 6
         assert clock.now() == pytest.approx(60)
 
-    def test_maps_back_to_the_wall_before_the_start_too(self) -> None:
+    def test_converts_times_before_the_start_to_wall_time(self) -> None:
         clock = StadiumClock(10, wall_clock=Wall())
         assert clock.wall_at(-100) == pytest.approx(START - 10)
 
-    def test_a_change_leaves_the_past_where_it_was(self) -> None:
+    def test_a_change_of_pace_keeps_past_times(self) -> None:
         wall = Wall()
         clock = StadiumClock(10, wall_clock=wall)
         wall.now += 60
@@ -32,7 +32,7 @@ class TestPace:
         assert clock.now() == pytest.approx(1100)
         assert clock.wall_at(1100) == pytest.approx(wall.now)
 
-    def test_frozen_time_stands_still_and_goes_on(self) -> None:
+    def test_time_freezes_at_pace_zero_and_resumes(self) -> None:
         wall = Wall()
         clock = StadiumClock(10, wall_clock=wall)
         wall.now += 10
@@ -45,7 +45,7 @@ class TestPace:
         assert clock.wall_at(100) == pytest.approx(START + 10)
         assert clock.wall_at(110) == pytest.approx(START + 111)
 
-    def test_a_skip_lets_all_in_between_happen_at_once(self) -> None:
+    def test_a_skip_gives_all_skipped_events_the_same_wall_time(self) -> None:
         wall = Wall()
         clock = StadiumClock(10, wall_clock=wall)
         wall.now += 10
@@ -54,13 +54,13 @@ class TestPace:
         assert clock.wall_at(400) == pytest.approx(wall.now)
 
     @pytest.mark.parametrize("pace", [-1, 4_001, float("nan")])
-    def test_refuses_a_senseless_pace(self, pace: float) -> None:
+    def test_refuses_an_invalid_pace(self, pace: float) -> None:
         with pytest.raises(ValueError, match="pace must be between"):
             StadiumClock(pace)
 
 
 class TestStateFile:
-    def test_a_restart_goes_on_where_time_would_be(self, tmp_path: Path) -> None:
+    def test_time_continues_across_a_restart(self, tmp_path: Path) -> None:
         wall, file = Wall(), tmp_path / "deep" / "state.json"
         clock = StadiumClock(10, file, wall)
         wall.now += 30

@@ -7,8 +7,8 @@ import pytest
 from .conftest import Visit, Visitor
 
 
-class TestClockLevers:
-    def test_health_tells_time_and_pace(self, visit: Visit) -> None:
+class TestClockControl:
+    def test_health_shows_time_and_pace(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             visitor.wall.now += 2
             health = await visitor.get("/control/health")
@@ -34,14 +34,14 @@ class TestClockLevers:
         visit(scenario)
 
     @pytest.mark.parametrize("body", [{}, {"pace": "fast"}, {"pace": -1}, {"pace": 5000}, [1]])
-    def test_refuses_a_senseless_pace(self, visit: Visit, body: object) -> None:
+    def test_refuses_an_invalid_pace(self, visit: Visit, body: object) -> None:
         async def scenario(visitor: Visitor) -> None:
             assert (await visitor.post("/control/pace", body, 400))["error"]
 
         visit(scenario)
 
 
-class TestFrontPage:
+class TestIndexPage:
     def test_links_to_every_match(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             html = await (await visitor.ask("/")).text()
@@ -63,7 +63,7 @@ class TestCounters:
 
         visit(scenario)
 
-    def test_are_kept_one_by_one_until_reset(self, visit: Visit) -> None:
+    def test_latest_requests_are_listed_until_reset(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.ask("/crex/api/v3/getSV3?key=138Z")
             await visitor.enter("crex")

@@ -7,13 +7,22 @@ from typing import Any
 import pytest
 
 from stadium.cricket.script import Ball, Dismissal, Wicket
-from stadium.matches.programme import Programme
-from stadium.matches.teams import cricket_team
+from stadium.matches.programme import Match, Programme
+from stadium.matches.teams import cricket_team, slug
 from stadium.sites.crex.ball_codes import code, last_ball_code, recent_code
-from stadium.sites.crex.listing import match_path, old_match_path
+from stadium.sites.crex.listing import match_name, match_path, match_slug
+from stadium.sites.crex.live import series_key
 from stadium.sites.crex.page import decode_state, encode_state
 
 from .conftest import Visit, Visitor
+
+
+def old_match_path(match: Match) -> str:
+    """The former address of a match, which still works."""
+    first, second = match.teams
+    number = slug(f"{match_name(match)} {match.format}")
+    places = (match.key, series_key(match), number, first.key, second.key, match_slug(match), "live")
+    return f"/{match.site}/scoreboard/{'/'.join(places)}"
 
 
 def state_of(html: str) -> dict[str, Any]:
@@ -31,7 +40,7 @@ def texts(html: str, pattern: str) -> list[str]:
 
 
 class TestBlob:
-    def test_survives_its_encoding(self) -> None:
+    def test_decoding_reverses_encoding(self) -> None:
         state = {"https://a/b?c=1&d=2": {"text": '<b>"It\'s" &q; & &a;q;</b> São'}}
         assert decode_state(encode_state(state)) == state
 
@@ -69,7 +78,7 @@ class TestMatchPage:
 
         visit(scenario)
 
-    def test_turns_away_bare_keys_and_unknown_ones(self, visit: Visit) -> None:
+    def test_refuses_keys_without_a_slug_and_unknown_keys(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             assert (await visitor.ask("/crex/cricket-live-score/138Z")).status == 403
             assert (await visitor.ask("/crex/cricket-live-score/any-match-updates-ZZZZ")).status == 404
@@ -92,7 +101,7 @@ class TestMatchPage:
 
         visit(scenario)
 
-    def test_every_file_it_refers_to_is_there(self, visit: Visit) -> None:
+    def test_all_referenced_assets_exist(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             html = await visitor.enter("crex")
             for path in set(re.findall(r'(?:src|href)="(/crex/assets/[^"]+)"', html)):
@@ -104,7 +113,7 @@ class TestMatchPage:
 
 
 class TestLists:
-    def test_cards_and_json_tell_the_same_matches(self, visit: Visit) -> None:
+    def test_cards_and_json_list_the_same_matches(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             html = await visitor.enter("crex", "/crex/cricket-live-score")
             listed = await visitor.get("/crex/api/v3/getLiveMatches")
@@ -117,7 +126,7 @@ class TestLists:
 
         visit(scenario)
 
-    def test_items_tell_upcoming_running_and_finished(self, visit: Visit) -> None:
+    def test_items_show_upcoming_live_and_finished_matches(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
             upcoming = await visitor.first("crex", "upcoming")
@@ -149,7 +158,7 @@ class TestLists:
 
 
 class TestLiveState:
-    def test_is_written_as_the_site_writes_it(self, visit: Visit) -> None:
+    def test_has_the_code_of_the_site(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
             live = await visitor.get("/crex/api/v3/getSV3?key=G3WY")
@@ -171,7 +180,7 @@ class TestLiveState:
 
         visit(scenario)
 
-    def test_break_is_told_in_words_and_the_end_in_a_comment(self, visit: Visit) -> None:
+    def test_break_has_a_text_and_the_end_a_comment(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
             visitor.wall.now += 30
@@ -183,7 +192,7 @@ class TestLiveState:
 
         visit(scenario)
 
-    def test_rain_is_told_in_words(self, visit: Visit) -> None:
+    def test_rain_has_a_text(self, visit: Visit) -> None:
         programme = Programme("single", 7)
         slot = programme.slots[0]
         match = next(m for turn in range(1, 60) if len(rain_of(m := programme.match(slot, turn))) > 0)
@@ -211,7 +220,7 @@ def rain_of(match: Any) -> list[float]:
     return [match.starts_at + event.at for event in match.script.events if getattr(event, "kind", None) == "rain"]
 
 
-class TestOtherAnswers:
+class TestOtherEndpoints:
     def test_the_scorecard_counts_balls_and_adds_up(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
@@ -272,7 +281,7 @@ class TestOtherAnswers:
 
         visit(scenario)
 
-    def test_meta_data_and_toss_are_asked_by_key(self, visit: Visit) -> None:
+    def test_meta_data_and_toss_are_requested_by_key(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
             truth = await visitor.get("/truth/matches/crex/G3WY")
@@ -320,12 +329,12 @@ class TestCodes:
             (ball(2, wickets=(RETIRED,)), "2", "2", "2"),
         ],
     )
-    def test_of_every_kind_of_delivery(self, delivery: Ball, feed: str, recent: str, last: str) -> None:
+    def test_codes_of_every_kind_of_delivery(self, delivery: Ball, feed: str, recent: str, last: str) -> None:
         assert (code(delivery), recent_code(delivery), last_ball_code(delivery)) == (feed, recent, last)
 
 
 class TestFeed:
-    def test_pages_through_without_holes(self, visit: Visit) -> None:
+    def test_pages_have_no_gaps(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
             items = await visitor.whole_feed("G3WY")
@@ -377,7 +386,7 @@ class TestFeed:
 
         visit(scenario)
 
-    def test_wicket_items_say_who_and_how(self, visit: Visit) -> None:
+    def test_wicket_items_have_player_and_dismissal(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
             item = next(item for item in await visitor.whole_feed("G3WY") if item["type"] == "w")

@@ -1,4 +1,4 @@
-"""The members' site: open pages, a token service, live endpoints that want its tokens."""
+"""Crexpro: open pages, a token service, and live endpoints that need its tokens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def live(visitor: Visitor, key: str, authorization: str = "") -> int:
 
 
 class TestTokens:
-    def test_open_what_is_closed_without(self, visit: Visit) -> None:
+    def test_live_endpoints_need_a_token(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             key = await key_of(visitor)
             refused = await visitor.client.post(FEED, json={"matchKey": key})
@@ -43,7 +43,7 @@ class TestTokens:
 
         visit(scenario, programme="members:2")
 
-    def test_open_the_scorecard_while_squads_and_tabs_are_open_to_all(self, visit: Visit) -> None:
+    def test_scorecard_needs_a_token_and_squads_and_tabs_do_not(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             key = await key_of(visitor)
             card = f"/crexpro/api/v3/getSC4?key={key}"
@@ -60,7 +60,7 @@ class TestTokens:
         visit(scenario, programme="members:2")
 
     @pytest.mark.parametrize("body", [{}, {"api_key": "guessed"}, [], None])
-    def test_are_for_members_only(self, visit: Visit, body: object) -> None:
+    def test_need_a_valid_credential(self, visit: Visit, body: object) -> None:
         async def scenario(visitor: Visitor) -> None:
             assert await visitor.post(SERVICE, body, status=401) == {"error": "unknown credential"}
 
@@ -93,20 +93,20 @@ class TestTokens:
         visit(scenario, programme="members:1")
 
     @pytest.mark.parametrize("body", [{}, {"colour": "red"}, {"seconds": "long"}])
-    def test_an_order_that_makes_no_sense_is_refused(self, visit: Visit, body: dict[str, Any]) -> None:
+    def test_invalid_options_are_refused(self, visit: Visit, body: dict[str, Any]) -> None:
         async def scenario(visitor: Visitor) -> None:
             assert "error" in await visitor.post("/control/tokens", body, status=400)
 
         visit(scenario, programme="members:1")
 
     @pytest.mark.parametrize("forged", ["Bearer x", "Bearer e30.e30.x", "Bearer ..", "Basic e30.e30.", "Bearer"])
-    def test_forged_ones_open_nothing(self, visit: Visit, forged: str) -> None:
+    def test_forged_tokens_are_refused(self, visit: Visit, forged: str) -> None:
         async def scenario(visitor: Visitor) -> None:
             assert await live(visitor, await key_of(visitor), forged) == 401
 
         visit(scenario, programme="members:1")
 
-    def test_the_service_can_be_away(self, visit: Visit) -> None:
+    def test_the_token_service_can_fail(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             fault = {"site": "crexpro", "target": "token", "kind": "status", "value": 503}
             await visitor.post("/control/faults", fault, status=201)
@@ -120,16 +120,16 @@ class TestPublic:
     def test_score_without_players_and_balls(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             key = await key_of(visitor)
-            told = await visitor.get(f"/crexpro/api/v3/public/getSV3?key={key}")
+            public = await visitor.get(f"/crexpro/api/v3/public/getSV3?key={key}")
             bearer = {"Authorization": f"Bearer {await token_of(visitor)}"}
             whole = await (await visitor.client.get(f"/crexpro/api/v3/getSV3?key={key}", headers=bearer)).json()
-            assert told.items() < whole.items()
-            assert {"a", "j", "k", "B"} <= told.keys()
-            assert not {"p", "b", "rb", "m"} & told.keys()
+            assert public.items() < whole.items()
+            assert {"a", "j", "k", "B"} <= public.keys()
+            assert not {"p", "b", "rb", "m"} & public.keys()
 
         visit(scenario, programme="members:1")
 
-    def test_pages_are_open_and_tell_no_more(self, visit: Visit) -> None:
+    def test_pages_are_open_and_have_public_data_only(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             shown = await visitor.first("crexpro")
             html = await (await visitor.ask(URL(shown["url"]).path)).text()
@@ -148,7 +148,7 @@ class TestPublic:
 
         visit(scenario, programme="members:1")
 
-    def test_pages_can_bring_a_token_along(self, visit: Visit) -> None:
+    def test_pages_can_contain_a_token(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             key = await key_of(visitor)
             await visitor.post("/control/tokens", {"in_pages": True})
@@ -159,7 +159,7 @@ class TestPublic:
         visit(scenario, programme="members:1")
 
 
-def test_its_matches_are_nobody_elses(visit: Visit) -> None:
+def test_its_matches_are_not_at_other_sites(visit: Visit) -> None:
     async def scenario(visitor: Visitor) -> None:
         shown = await visitor.get("/truth/matches")
         assert {match["site"] for match in shown} == {"crexpro"}

@@ -38,7 +38,7 @@ class TestScript:
         mine = played(T20, 5)
         assert other.stdout.strip() == f"{mine.events[-1]} {len(mine.events)}"
 
-    def test_time_never_goes_back_and_no_two_events_coincide(self, script: CricketScript) -> None:
+    def test_event_times_are_strictly_increasing(self, script: CricketScript) -> None:
         times = [event.at for event in script.events]
         feed = [event.at for event in script.events if not isinstance(event, Notice)]
         assert times == sorted(times)
@@ -65,7 +65,7 @@ class TestScript:
         deliveries = [event.delivery for event in script.events if isinstance(event, Ball)]
         assert deliveries == list(range(1, len(deliveries) + 1))
 
-    def test_strike_changes_as_the_laws_have_it(self, script: CricketScript) -> None:
+    def test_strike_changes_by_the_laws_of_cricket(self, script: CricketScript) -> None:
         for innings in (0, 1):
             balls = balls_of(script, innings)
             for ball, following in itertools.pairwise(balls):
@@ -81,11 +81,11 @@ class TestScript:
         cards = [event.ball for event in script.events if isinstance(event, WicketCard)]
         assert cards == wickets
         overs = {(event.innings, event.over) for event in script.events if isinstance(event, Ball)}
-        told = [
+        cards = [
             (event.last_ball.innings, event.last_ball.over) for event in script.events if isinstance(event, OverCard)
         ]
-        assert set(told) <= overs
-        assert len(set(told)) == len(told)
+        assert set(cards) <= overs
+        assert len(set(cards)) == len(cards)
 
 
 class TestState:
@@ -100,7 +100,7 @@ class TestState:
             extras = sum(ball.extra_runs for ball in balls)
             assert innings.runs == extras + sum(line.runs for line in innings.batters.values())
 
-    def test_ends_for_a_reason_that_its_result_tells(self, script: CricketScript) -> None:
+    def test_result_matches_the_last_innings(self, script: CricketScript) -> None:
         state = fold(script, script.events)
         if state.status == "abandoned":
             assert "abandoned" in state.result
@@ -116,7 +116,7 @@ class TestState:
         else:
             assert state.result == "Match tied"
 
-    def test_folding_step_by_step_equals_folding_anew(self) -> None:
+    def test_incremental_state_equals_state_from_the_start(self) -> None:
         script = played(T20, 2)
         running = fold(script, ())
         for index, event in enumerate(script.events, start=1):

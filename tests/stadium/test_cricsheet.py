@@ -1,4 +1,4 @@
-"""Recorded matches become scripts: every feature of the format on a small file of its own, and whole real files."""
+"""Conversion of recorded matches to scripts: every feature of the format in a small file, and complete real files."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class TestBalls:
         assert balls[8].label == "1.1"
 
     @pytest.mark.parametrize(("over", "length"), [("0 0 0 0 0", 5), ("0 0 0 0 0 0 1", 7)])
-    def test_a_miscounted_over_is_an_over(self, over: str, length: int) -> None:
+    def test_a_miscounted_over_counts_as_complete(self, over: str, length: int) -> None:
         miscounted = {"0": {"balls": length, "umpire": "S Umpire"}}
         for overs in ((over,), (over, "0 0")):
             state = ended(document(innings(A, *overs, miscounted_overs=miscounted)))
@@ -99,7 +99,7 @@ class TestBalls:
         (line, *_) = ended(document(part)).innings[0].batters.values()
         assert (line.runs, line.fours, line.sixes) == (14, 1, 1)
 
-    def test_who_faces_is_what_the_ball_says(self) -> None:
+    def test_striker_is_taken_from_the_ball(self) -> None:
         part = innings(A, "1 1 1")  # the strike never changes in this file, whatever was run
         batters = ended(document(part)).innings[0].batters.values()
         assert [(line.runs, line.balls) for line in batters] == [(3, 3), (0, 0)]
@@ -115,7 +115,7 @@ class TestWickets:
             ("retired not out", 0, 0),
         ],
     )  # fmt: skip
-    def test_every_way_of_getting_out(self, kind: str, counts: int, is_bowlers: int) -> None:
+    def test_every_kind_of_dismissal(self, kind: str, counts: int, is_bowlers: int) -> None:
         out = {"player_out": ELEVENS[A][0], "kind": kind, "fielders": [{"name": ELEVENS[B][3]}]}
         script = scripted(document(with_wicket(innings(A, "0 0 0"), (0, 1), out)))
         state = fold(script, script.events)
@@ -124,7 +124,7 @@ class TestWickets:
         assert sum(isinstance(event, WicketCard) for event in script.events) == counts
         assert [ball.text for ball in balls_of(script)] == ["0", "W" if counts else "0", "0"]
 
-    def test_two_on_one_ball(self) -> None:
+    def test_two_wickets_on_one_ball(self) -> None:
         first, second = (
             {"player_out": name, "kind": kind}
             for name, kind in zip(ELEVENS[A], ("run out", "retired out"), strict=False)
@@ -134,7 +134,7 @@ class TestWickets:
         assert [card.wicket.out.name for card in cards] == ELEVENS[A][:2]
         assert [fall.number for fall in fold(script, script.events).innings[0].falls] == [1, 2]
 
-    def test_whoever_was_hurt_may_come_back(self) -> None:
+    def test_a_batter_retired_hurt_may_return(self) -> None:
         part = with_wicket(innings(A, "0 0 0 0"), (0, 0), {"player_out": ELEVENS[A][0], "kind": "retired hurt"})
         for ball in part["overs"][0]["deliveries"][1:3]:
             ball["batter"] = ELEVENS[A][2]
@@ -147,7 +147,7 @@ class TestWickets:
             out = {"player_out": ELEVENS[A][0], "kind": "run out", "fielders": [fielder]}
             assert ended(document(with_wicket(innings(A, "0"), (0, 0), out))).innings[0].score == "0/1"
 
-    def test_all_out_with_batters_who_cannot_come(self) -> None:
+    def test_all_out_with_absent_batters(self) -> None:
         overs = ["W W W W W W", "W W W W"]
         assert ended(document(innings(A, *overs))).innings[0].is_all_out
         short = innings(A, "W W W W W W", "W W W", absent_hurt=[ELEVENS[A][10]])
@@ -235,7 +235,7 @@ class TestOutcome:
             ({"result": "no result"}, "No result", "abandoned"),
         ],
     )
-    def test_in_a_sentence(self, outcome: dict[str, Any], text: str, status: str) -> None:
+    def test_result_text(self, outcome: dict[str, Any], text: str, status: str) -> None:
         state = ended(document(innings(A, SIX), innings(B, "1"), outcome=outcome))
         assert (state.result_long, state.status) == (text, status)
 
@@ -245,7 +245,7 @@ class TestOutcome:
         assert (state.status, state.result) == ("abandoned", "Match abandoned without a ball bowled")
         assert (state.innings, state.toss) == ([], "")
 
-    def test_players_that_nobody_names_are_made_up_and_said_to_be(self) -> None:
+    def test_missing_players_are_invented_and_listed_as_invented(self) -> None:
         script = scripted(document(outcome={"result": "no result"}, players={A: ELEVENS[A]}))
         assert [len(team.players) for team in script.teams] == [11, 11]
         assert script.fixture is not None
@@ -259,8 +259,8 @@ class TestOutcome:
         assert state.toss_winner.name == B
 
 
-class TestWhatIsInvented:
-    def test_is_said_and_hangs_on_the_files_name(self) -> None:
+class TestInventedParts:
+    def test_is_listed_and_depends_on_the_file_name_only(self) -> None:
         content = document(innings(A, SIX, SIX), innings(B, SIX))
         one, again, other = scripted(content), scripted(content), scripted(content, "another")
         assert one == again
@@ -319,7 +319,7 @@ class TestWhatIsInvented:
     def test_short_names_differ(self, names: tuple[str, str], shorts: tuple[str, str]) -> None:
         assert short_names(*names) == shorts
 
-    def test_keys_are_everybodys_own_over_all_files(self) -> None:
+    def test_keys_are_unique_across_all_files(self) -> None:
         registry = KeyRegistry()
         people = [registry.player(f"P{number}", f"id{number}") for number in range(3_000)]
         assert len({player.key for player in people}) == 3_000
@@ -334,12 +334,12 @@ class TestFolder:
             ("[]", "Input should be an object"),
             ({"info": {}}, "info.teams: Field required"),
             (document(innings(A, SIX), dates=[]), "info.dates"),
-            (document(innings(A, SIX), outcome={"winner": "Nobody"}), "'Nobody' is none of the teams"),
-            (document({**innings(A, SIX), "team": "Nobody"}), "innings.0.team: 'Nobody'"),
+            (document(innings(A, SIX), outcome={"winner": "Unknown"}), "'Unknown' is none of the teams"),
+            (document({**innings(A, SIX), "team": "Unknown"}), "innings.0.team: 'Unknown'"),
             (document(with_wicket(innings(A, "0"), (0, 0), {"player_out": "x", "kind": "vanished"})), "'vanished'"),
         ],
     )
-    def test_says_which_file_is_bad_and_where(self, tmp_path: Path, content: Any, complaint: str) -> None:
+    def test_error_names_the_file_and_the_field(self, tmp_path: Path, content: Any, complaint: str) -> None:
         path = write(tmp_path, content)
         with pytest.raises(CricsheetError) as caught:
             load(path)
@@ -352,7 +352,7 @@ class TestFolder:
         with pytest.raises(CricsheetError, match=r"innings\.0\.overs\.1\.deliveries\.2: .*are not 9 runs"):
             load(write(tmp_path, document(part)))
 
-    def test_leaves_a_bad_file_out_and_plays_the_good_ones(self, tmp_path: Path) -> None:
+    def test_rejects_an_invalid_file_and_plays_the_valid_ones(self, tmp_path: Path) -> None:
         write(tmp_path, document(innings(A, SIX)), "good")
         bad = write(tmp_path, "{", "bad")
         folder = load_all(tmp_path)
@@ -397,8 +397,8 @@ def check(script: CricketScript, content: dict[str, Any]) -> None:
     assert state.is_over
     times = [event.at for event in script.events]
     assert times == sorted(times)
-    told = [event.at for event in script.events if isinstance(event, Ball | WicketCard | OverCard)]
-    assert len(set(told)) == len(told)
+    times = [event.at for event in script.events if isinstance(event, Ball | WicketCard | OverCard)]
+    assert len(set(times)) == len(times)
     assert [ball.delivery for ball in balls_of(script)] == list(range(1, len(balls_of(script)) + 1))
     for innings_ in state.innings:
         extras = sum(innings_.extras.values())
@@ -407,10 +407,10 @@ def check(script: CricketScript, content: dict[str, Any]) -> None:
             assert [ball.index for ball in over.balls] == list(range(1, len(over.balls) + 1))
 
 
-WORDS = st.sampled_from(
+CODES = st.sampled_from(
     ["0", "1", "2", "4", "6", "W", "1W", *(f"{n}{code}" for code in EXTRAS for n in (1, 5)), "1nb+2b", "1+5pen"]
 )
-OVERS = st.lists(st.lists(WORDS, min_size=1, max_size=9).map(" ".join), max_size=6)
+OVERS = st.lists(st.lists(CODES, min_size=1, max_size=9).map(" ".join), max_size=6)
 PARTS = st.builds(
     lambda team, overs, pre, post, declared, super_over: innings(
         team, *overs, penalty_runs={"pre": pre, "post": post}, declared=declared, super_over=super_over
@@ -427,7 +427,7 @@ OUTCOMES = st.sampled_from([
 class TestAnyFile:
     @given(st.lists(PARTS, max_size=6), DAYS, OUTCOMES, st.sampled_from([None, 1, 5, 20, 50]))
     @settings(max_examples=60, deadline=None)
-    def test_folds_to_what_it_says(self, parts: Any, dates: list[str], outcome: Any, overs: int | None) -> None:
+    def test_final_state_equals_the_file(self, parts: Any, dates: list[str], outcome: Any, overs: int | None) -> None:
         content = document(*parts, dates=dates, outcome=outcome, overs=overs)
         check(scripted(content), content)
 
@@ -435,7 +435,7 @@ class TestAnyFile:
 @pytest.mark.skipif(not RECORDED, reason="VICTORYLINE_RECORDINGS names no folder with Cricsheet files")
 class TestRecordings:
     @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-    def test_folds_to_what_the_file_adds_up_to(self, path: Path) -> None:
+    def test_final_state_equals_the_sums_of_the_file(self, path: Path) -> None:
         content = json.loads(path.read_text())
         script = load(path)
         check(script, content)

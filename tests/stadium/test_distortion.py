@@ -60,7 +60,7 @@ class TestMistakes:
         assert wrong_balls(*versions(distortion, len(wrong))) == []
         assert fold(cricket_script(truth), cricket_script(truth).events).result
 
-    def test_the_first_site_makes_none(self) -> None:
+    def test_the_first_site_has_no_mistakes(self) -> None:
         programme = Programme(PAIR, 7)
         programme.distortions["crex"] = Distortion(2.0, 0.5, None, True, True)
         slot = programme.slots[0]

@@ -1,4 +1,4 @@
-"""The ESPN-like API: its shapes, and that the adapters read from it what the stadium knows to be true."""
+"""The ESPN API: its formats, and the adapters' payloads compared with the ground truth."""
 
 from __future__ import annotations
 
@@ -112,10 +112,10 @@ def assert_every_ball_is_there(found: Mapping[str, Event], match: Match, index: 
         event_keys.ball(one.innings + 1, one.over, one.index): (one.label, one.total, ball_kind(one.text)[0])
         for one in balls
     }
-    told = [event for event in found.values() if event.kind != "dismissal"]
-    assert {one.slot: (one.over, one.runs, one.kind) for one in told} == expected
-    assert len(told) == len(balls)
-    ordinals = {one.ordinal for one in told if one.ordinal}
+    read = [event for event in found.values() if event.kind != "dismissal"]
+    assert {one.slot: (one.over, one.runs, one.kind) for one in read} == expected
+    assert len(read) == len(balls)
+    ordinals = {one.ordinal for one in read if one.ordinal}
     if balls:
         assert event_keys.through(ordinals, min(ordinals)) == max(ordinals), (
             "nothing is missing between the first and the last"
@@ -179,7 +179,7 @@ class TestCricket:
         visit(scenario, programme="only:espn:1")
 
     @pytest.mark.requirement("SO-12", "NFR-008")
-    def test_every_match_is_read_as_it_is_at_every_moment(self, visit: Visit) -> None:
+    def test_every_match_is_read_correctly_at_every_moment(self, visit: Visit) -> None:
         phases: set[str] = set()
 
         async def scenario(visitor: Visitor) -> None:
@@ -211,7 +211,7 @@ class TestCricket:
 
     @pytest.mark.skipif(not RECORDINGS.is_dir(), reason="VICTORYLINE_RECORDINGS names no folder of recordings")
     @pytest.mark.requirement("SO-12", "NFR-008")
-    def test_recorded_matches_are_read_whole_with_super_overs_and_no_result(self, visit: Visit, tmp_path: Path) -> None:
+    def test_recorded_matches_are_read_completely(self, visit: Visit, tmp_path: Path) -> None:
         kinds: set[str] = set()
         for name in ("1216517", "804543"):  # two super overs, no result
             if not (RECORDINGS / f"{name}.json").exists():
@@ -262,7 +262,7 @@ def assert_football_is_true(payload: Payload, match: Match, truth: FootballState
 
 class TestFootball:
     @pytest.mark.requirement("SO-12", "NFR-008")
-    def test_every_match_is_read_as_it_is_at_every_moment(self, visit: Visit) -> None:
+    def test_every_match_is_read_correctly_at_every_moment(self, visit: Visit) -> None:
         phases: set[str] = set()
 
         async def scenario(visitor: Visitor) -> None:
@@ -302,14 +302,14 @@ class TestFootball:
 
         visit(scenario, programme="only:espnsoccer:2")
 
-    def test_a_summary_tells_the_same(self, visit: Visit) -> None:
+    def test_a_summary_equals_the_scoreboard(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             visitor.wall.now += 600
             reader = Reader(visitor, "espnsoccer")
             ref = next(iter(await reader.listed()))
             url = f"{reader.base}/apis/site/v2/sports/soccer/bra.1/summary?event={ref.source_event_id}"
-            told = await reader.poll(RefInfo(ref.source_event_id, url))
-            assert told.state == (await reader.poll(ref)).state
+            read = await reader.poll(RefInfo(ref.source_event_id, url))
+            assert read.state == (await reader.poll(ref)).state
 
         visit(scenario, programme="only:espnsoccer:1")
 
@@ -319,7 +319,7 @@ class TestVariants:
 
     @pytest.mark.requirement("SO-12", "NFR-008")
     @pytest.mark.parametrize("variant", ["knockout", "interrupted", "postponed"])
-    def test_every_moment_of_it_is_read_as_it_is(self, variant: str) -> None:
+    def test_every_event_is_read_correctly(self, variant: str) -> None:
         simulation = Simulation(StadiumConfig(programme="only:espnsoccer:1"), lambda: START)
         first = simulation.listed_matches("espnsoccer")[0]
         names: set[str] = set()
@@ -342,14 +342,14 @@ class TestVariants:
         name = str(body["events"][0]["status"]["type"]["name"]).removeprefix("STATUS_")
         document = Document("board", "http://stadium.test/", 200, "application/json", json.dumps(body).encode())
         payload = SOCCER.parse(Reading(ref, ReadMode.DIRECT, datetime.fromtimestamp(START, UTC), {"board": document}))
-        told = payload.state
-        assert told.status.value == state.status
-        if name not in ("END_OF_REGULATION", "END_OF_EXTRATIME"):  # told as what comes next
-            assert told.phase.value == PHASES.get(state.phase, state.phase)
+        read = payload.state
+        assert read.status.value == state.status
+        if name not in ("END_OF_REGULATION", "END_OF_EXTRATIME"):  # the adapter reports the next phase
+            assert read.phase.value == PHASES.get(state.phase, state.phase)
         if state.has_shootout:
-            assert (told.score.team_a.penalties, told.score.team_b.penalties) == tuple(state.penalties)
-        if told.status in (Status.LIVE, Status.COMPLETED):
-            assert (told.score.team_a.goals, told.score.team_b.goals) == state.goals
+            assert (read.score.team_a.penalties, read.score.team_b.penalties) == tuple(state.penalties)
+        if read.status in (Status.LIVE, Status.COMPLETED):
+            assert (read.score.team_a.goals, read.score.team_b.goals) == state.goals
         assert payload.events_are_complete
         assert payload.unknown == ()
         return name
@@ -363,7 +363,7 @@ VARIANTS = {
 
 
 @pytest.mark.requirement("SO-12", "NFR-008")
-def test_both_football_sites_name_the_same_happenings_alike(visit: Visit) -> None:
+def test_both_football_sites_give_events_the_same_slots(visit: Visit) -> None:
     async def scenario(visitor: Visitor) -> None:
         await visitor.enter("sofascore")
         reader = Reader(visitor, "espnsoccer")
@@ -393,13 +393,13 @@ def test_both_football_sites_name_the_same_happenings_alike(visit: Visit) -> Non
         pytest.param("espn", "live", "wrong_match", PayloadRejected, id="the summary of another match"),
         pytest.param("espn", "feed", "wrong_match", PayloadRejected, id="the plays of another match"),
         pytest.param("espn", "live", "malformed", ScrapingError, id="half a summary"),
-        pytest.param("espn", "feed", "malformed", None, id="half of the plays: the score stands"),
+        pytest.param("espn", "feed", "malformed", None, id="half of the plays: the score is kept"),
         pytest.param("espn", "live", "layout", ScrapingError, id="a summary with other names"),
         pytest.param("espnsoccer", "live", "malformed", ScrapingError, id="half a scoreboard"),
         pytest.param("espnsoccer", "live", "layout", ScrapingError, id="a scoreboard with other names"),
     ],
 )
-def test_a_faulty_answer_is_refused_and_never_served_wrong(
+def test_a_faulty_response_is_refused(
     visit: Visit, site: str, target: str, kind: str, expected: type[Exception] | None
 ) -> None:
     async def scenario(visitor: Visitor) -> None:

@@ -1,4 +1,4 @@
-"""The site in the shape of ESPNcricinfo, read by the adapter for the real one: what it reads must be what is true."""
+"""The ESPNcricinfo site, read by the adapter of the real one and compared with the ground truth."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def balls_of(pages: list[Payload]) -> dict[str, Event]:
 
 
 @pytest.mark.requirement("SO-12")
-def test_a_whole_match_is_read_as_it_is_ball_by_ball(visit: Visit) -> None:
+def test_every_ball_of_a_match_is_read_correctly(visit: Visit) -> None:
     async def scenario(visitor: Visitor) -> None:
         (reader,) = readers(visitor)
         known: set[int] = set()
@@ -144,7 +144,7 @@ def test_a_whole_match_is_read_as_it_is_ball_by_ball(visit: Visit) -> None:
 
 
 @pytest.mark.requirement("SO-12")
-def test_everything_that_was_missed_is_on_the_commentary_pages(visit: Visit) -> None:
+def test_missed_balls_are_on_the_commentary_pages(visit: Visit) -> None:
     async def scenario(visitor: Visitor) -> None:
         (reader,) = readers(visitor)
         for part in (0.02, 0.3, 0.55, 1.0):
@@ -172,7 +172,7 @@ def assert_complete(reader: Reader, pages: list[Payload]) -> None:
 
 
 @pytest.mark.skipif(not RECORDINGS.is_dir(), reason="VICTORYLINE_RECORDINGS names no folder with matches of Cricsheet")
-def test_recorded_matches_with_declarations_super_overs_and_no_result_are_read_as_they_are(visit: Visit) -> None:
+def test_recorded_matches_of_every_kind_are_read_correctly(visit: Visit) -> None:
     async def scenario(visitor: Visitor) -> None:
         for reader in sorted(readers(visitor), key=lambda one: one.match.starts_at):
             is_long = len(reader.script.events) > LONG
@@ -228,7 +228,7 @@ def test_players_and_their_figures_are_on_the_scorecard(visit: Visit) -> None:
     visit(scenario, programme=ONE)
 
 
-def test_the_lists_have_every_match_with_the_address_that_leads_to_it(visit: Visit) -> None:
+def test_the_lists_have_every_match_with_its_address(visit: Visit) -> None:
     async def scenario(visitor: Visitor) -> None:
         base = str(visitor.client.make_url(f"/{SITE}"))
         for moment in (0.0, 4_000.0, 9_000.0):
@@ -262,7 +262,7 @@ def test_the_lists_have_every_match_with_the_address_that_leads_to_it(visit: Vis
         ("wrong_match", PayloadRejected),
     ],
 )
-def test_faults_strike_its_pages_and_nothing_wrong_is_taken(visit: Visit, kind: str, error: type[Exception]) -> None:
+def test_faults_hit_its_pages_and_no_wrong_data_is_accepted(visit: Visit, kind: str, error: type[Exception]) -> None:
     async def scenario(visitor: Visitor) -> None:
         reader = readers(visitor)[0]
         await visitor.post("/control/faults", {"site": SITE, "kind": kind, "match": reader.match.key}, 201)
@@ -272,7 +272,7 @@ def test_faults_strike_its_pages_and_nothing_wrong_is_taken(visit: Visit, kind: 
     visit(scenario, programme="only:espncricinfo:2")
 
 
-def test_pages_are_where_the_real_ones_are(visit: Visit) -> None:
+def test_pages_have_the_paths_of_the_real_site(visit: Visit) -> None:
     async def scenario(visitor: Visitor) -> None:
         (reader,) = readers(visitor)
         path = match_path(reader.match)

@@ -18,7 +18,7 @@ EVENT = "/sofascore/api/v1/event/15010285"
 GONE = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)
 
 
-async def plant(visitor: Visitor, **fault: Any) -> str:
+async def inject(visitor: Visitor, **fault: Any) -> str:
     return str((await visitor.post("/control/faults", fault, 201))["id"])
 
 
@@ -30,7 +30,7 @@ class TestKinds:
     def test_status_answers_that_status(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
-            await plant(visitor, site="crex", target="live", kind="status", value=429)
+            await inject(visitor, site="crex", target="live", kind="status", value=429)
             response = await visitor.ask(LIVE)
             assert (response.status, response.headers["Retry-After"]) == (429, "5")
             assert (await visitor.ask("/crex/api/v3/getLiveMatches")).status == 200
@@ -40,17 +40,17 @@ class TestKinds:
     def test_latency_delays_and_then_answers(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
-            await plant(visitor, target="live", kind="latency", value=0.3)
+            await inject(visitor, target="live", kind="latency", value=0.3)
             began = time.monotonic()
             assert (await visitor.ask(LIVE)).status == 200
             assert time.monotonic() - began >= 0.3
 
         visit(scenario)
 
-    def test_malformed_is_half_an_answer(self, visit: Visit) -> None:
+    def test_malformed_cuts_the_response_in_half(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
-            await plant(visitor, kind="malformed")
+            await inject(visitor, kind="malformed")
             with pytest.raises(json.JSONDecodeError):
                 json.loads(await (await visitor.ask(LIVE)).text())
             html = await (await visitor.ask(PAGE)).text()
@@ -59,10 +59,10 @@ class TestKinds:
 
         visit(scenario)
 
-    def test_hang_answers_only_when_it_is_removed(self, visit: Visit) -> None:
+    def test_hang_responds_only_after_its_removal(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
-            identity = await plant(visitor, kind="hang", target="live")
+            identity = await inject(visitor, kind="hang", target="live")
             waiting = asyncio.create_task(visitor.ask(LIVE))
             done, _ = await asyncio.wait({waiting}, timeout=0.3)
             assert not done
@@ -71,10 +71,10 @@ class TestKinds:
 
         visit(scenario)
 
-    def test_hang_lets_go_of_a_client_that_left(self, visit: Visit) -> None:
+    def test_hang_ends_when_the_client_disconnects(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
-            await plant(visitor, kind="hang", target="live")
+            await inject(visitor, kind="hang", target="live")
             with pytest.raises(TimeoutError):
                 await visitor.client.get(LIVE, timeout=aiohttp.ClientTimeout(total=0.2))
             deadline = time.monotonic() + 5
@@ -87,7 +87,7 @@ class TestKinds:
     def test_layout_renames_classes_and_keys_and_drops_the_blob(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
-            await plant(visitor, site="crex", kind="layout")
+            await inject(visitor, site="crex", kind="layout")
             html = await (await visitor.ask(PAGE)).text()
             assert "app-root-state" not in html
             assert 'class="nx-team-inning"' in html
@@ -100,17 +100,17 @@ class TestKinds:
 
     def test_empty_is_nothing_with_status_200(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
-            await plant(visitor, kind="empty")
+            await inject(visitor, kind="empty")
             response = await visitor.ask(PAGE)
             assert (response.status, await response.text()) == (200, "")
 
         visit(scenario)
 
-    def test_challenge_is_the_sites_own(self, visit: Visit) -> None:
+    def test_challenge_has_the_format_of_the_site(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
             await visitor.enter("sofascore")
-            await plant(visitor, kind="challenge")
+            await inject(visitor, kind="challenge")
             response = await visitor.ask(LIVE)
             assert (response.status, response.content_type) == (200, "text/html")
             assert "challenge" in await response.text()
@@ -121,7 +121,7 @@ class TestKinds:
 
     def test_login_is_a_page_to_sign_in_whatever_was_asked_for(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
-            await plant(visitor, kind="login")
+            await inject(visitor, kind="login")
             for path in (PAGE, LIVE, EVENT):
                 response = await visitor.ask(path)
                 assert (response.status, response.content_type) == (200, "text/html")
@@ -132,7 +132,7 @@ class TestKinds:
     def test_reset_cuts_the_connection(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
-            await plant(visitor, kind="reset", target="live")
+            await inject(visitor, kind="reset", target="live")
             with pytest.raises(GONE):
                 await visitor.ask(LIVE)
             assert (await visitor.get("/control/requests"))["sites"]["crex"]["concurrent"] == 0
@@ -143,19 +143,19 @@ class TestKinds:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
             right = await visitor.get(LIVE)
-            await plant(visitor, kind="drip", target="live", value=0.4)
+            await inject(visitor, kind="drip", target="live", value=0.4)
             began = time.monotonic()
             assert await visitor.get(LIVE) == right
             assert time.monotonic() - began >= 0.3
 
         visit(scenario)
 
-    def test_wrong_match_serves_another(self, visit: Visit) -> None:
+    def test_wrong_match_serves_another_match(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
             await visitor.enter("sofascore")
             right, feed = await visitor.get(LIVE), await visitor.feed("138Z")
-            await plant(visitor, kind="wrong_match")
+            await inject(visitor, kind="wrong_match")
             assert (await visitor.get(LIVE))["a"] != right["a"]
             assert (await visitor.feed("138Z"))[0]["mfkey"] != feed[0]["mfkey"]
             assert (await visitor.get(EVENT))["event"]["id"] != 15010285
@@ -168,7 +168,7 @@ class TestKinds:
             await visitor.enter("sofascore")
             feed, listed = await visitor.feed("138Z"), await visitor.get("/crex/api/v3/getLiveMatches")
             incidents = await visitor.get(f"{EVENT}/incidents")
-            await plant(visitor, kind="half_list")
+            await inject(visitor, kind="half_list")
             assert await visitor.feed("138Z") == feed[::2]
             assert list(await visitor.get("/crex/api/v3/getLiveMatches")) == list(listed)[::2]
             halved = await (await visitor.ask("/crex/")).text()
@@ -181,11 +181,11 @@ class TestKinds:
         visit(scenario)
 
 
-class TestAim:
-    def test_strikes_one_match_only(self, visit: Visit) -> None:
+class TestSelection:
+    def test_hits_only_the_selected_match(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
-            await plant(visitor, match="138Z", kind="status", value=500)
+            await inject(visitor, match="138Z", kind="status", value=500)
             assert (await visitor.ask(LIVE)).status == 500
             assert (await visitor.ask(PAGE)).status == 500
             body = {"matchKey": "138Z", "lastDocId": ""}
@@ -195,20 +195,20 @@ class TestAim:
 
         visit(scenario)
 
-    def test_strikes_by_path(self, visit: Visit) -> None:
+    def test_matches_by_path(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
-            await plant(visitor, path=r"/api/v3/get\w+$", kind="status", value=502)
+            await inject(visitor, path=r"/api/v3/get\w+$", kind="status", value=502)
             assert (await visitor.ask(LIVE)).status == 502
             assert (await visitor.ask(PAGE)).status == 200
 
         visit(scenario)
 
-    def test_a_sofascore_page_is_aimed_at_by_event_id(self, visit: Visit) -> None:
+    def test_a_sofascore_page_is_selected_by_event_id(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             match = await visitor.first("sofascore")
             path = match["url"][match["url"].index("/sofascore") :]
-            await plant(visitor, site="sofascore", target="page", match=match["key"], kind="status", value=500)
+            await inject(visitor, site="sofascore", target="page", match=match["key"], kind="status", value=500)
             assert (await visitor.ask(path)).status == 500
 
         visit(scenario)
@@ -216,9 +216,9 @@ class TestAim:
     def test_ends_after_its_count_or_its_time(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("crex")
-            await plant(visitor, target="live", kind="status", count=2)
+            await inject(visitor, target="live", kind="status", count=2)
             assert [(await visitor.ask(LIVE)).status for _ in range(3)] == [503, 503, 200]
-            await plant(visitor, target="live", kind="status", seconds=10)
+            await inject(visitor, target="live", kind="status", seconds=10)
             assert (await visitor.ask(LIVE)).status == 503
             visitor.wall.now += 11
             assert (await visitor.ask(LIVE)).status == 200
@@ -226,10 +226,10 @@ class TestAim:
 
         visit(scenario)
 
-    def test_chance_is_seeded(self, visit: Visit) -> None:
+    def test_probability_is_seeded(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> list[int]:
             await visitor.enter("crex")
-            await plant(visitor, target="live", kind="status", probability=0.5)
+            await inject(visitor, target="live", kind="status", probability=0.5)
             return [(await visitor.ask(LIVE)).status for _ in range(40)]
 
         statuses = visit(scenario)
@@ -237,9 +237,9 @@ class TestAim:
         assert visit(scenario) == statuses
         assert visit(scenario, seed=7) == statuses
 
-    def test_leaves_the_controls_alone(self, visit: Visit) -> None:
+    def test_does_not_hit_the_controls(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
-            await plant(visitor, kind="status")
+            await inject(visitor, kind="status")
             assert (await visitor.ask("/control/health")).status == 200
             assert (await visitor.client.delete("/control/faults")).status == 200
             assert await visitor.get("/control/faults") == []
@@ -250,7 +250,7 @@ class TestAim:
 
 class TestRefusals:
     @pytest.mark.parametrize(
-        ("fault", "word"),
+        ("fault", "field"),
         [
             ({}, "kind"),
             ({"kind": "explode"}, "kind"),
@@ -267,9 +267,9 @@ class TestRefusals:
             (["hang"], "object"),
         ],
     )
-    def test_names_the_field_that_is_wrong(self, visit: Visit, fault: Any, word: str) -> None:
+    def test_names_the_field_that_is_wrong(self, visit: Visit, fault: Any, field: str) -> None:
         async def scenario(visitor: Visitor) -> None:
             answer = await visitor.post("/control/faults", fault, 400)
-            assert word in answer["error"]
+            assert field in answer["error"]
 
         visit(scenario)

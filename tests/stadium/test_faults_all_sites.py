@@ -1,4 +1,4 @@
-"""Faults strike the match they were planted for, at every site that has it."""
+"""Faults hit the match that they name, at every site that shows it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def addresses(visitor: Visitor, site: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("site", SITES)
 class TestEverySite:
-    def test_strikes_one_match_and_spares_the_others(self, visit: Visit, site: str) -> None:
+    def test_hits_one_match_only(self, visit: Visit, site: str) -> None:
         async def scenario(visitor: Visitor) -> None:
             struck, spared = list((await addresses(visitor, site)).items())[:2]
             await visitor.post(
@@ -51,7 +51,7 @@ class TestEverySite:
 
         visit(scenario, programme=SITES[site])
 
-    def test_cuts_and_renames_answers(self, visit: Visit, site: str) -> None:
+    def test_malformed_and_layout_change_the_response(self, visit: Visit, site: str) -> None:
         async def scenario(visitor: Visitor) -> None:
             _, address = next(iter((await addresses(visitor, site)).items()))
             whole = await (await visitor.ask(address)).text()
@@ -63,7 +63,7 @@ class TestEverySite:
         visit(scenario, programme=SITES[site])
 
 
-class TestHalfLists:
+class TestHalfListFault:
     def test_balls_in_a_pages_state_are_lost(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             visitor.wall.now += 60

@@ -66,13 +66,13 @@ class TestScript:
         assert script.events[0].at > 0
         assert isinstance(script.events[-1], PeriodMark)
 
-    def test_nobody_comes_on_twice(self, script: FootballScript) -> None:
+    def test_no_player_comes_on_twice(self, script: FootballScript) -> None:
         came = [event.player_in for event in script.events if isinstance(event, Substitution)]
         assert len(set(came)) == len(came)
 
 
-class TestVariety:
-    def test_every_sort_of_match_comes_up_and_fits_its_period(self) -> None:
+class TestVariants:
+    def test_every_variant_occurs_and_fits_its_period(self) -> None:
         ways = {tuple(marks(script)) for script in varied()}
         assert ways == {(), tuple(NINETY), tuple(NINETY + EXTRA), tuple(NINETY + EXTRA + SHOOTOUT)}
         assert max(script.ends_at for script in varied()) < FOOTBALL_PERIOD
@@ -81,7 +81,7 @@ class TestVariety:
         assert {"yellow", "red", "yellowRed"} == set(cards)
         assert {"regular", "penalty", "ownGoal"} == set(goals)
 
-    def test_a_knockout_match_always_finds_a_winner(self) -> None:
+    def test_a_knockout_match_always_has_a_winner(self) -> None:
         for script in (script for script in varied() if script.is_knockout):
             state = fold(script, script.events)
             assert state.winner is not None
@@ -115,19 +115,19 @@ class TestVariety:
         assert during.period_started_at is not None
         assert after.period_started_at > during.period_started_at
 
-    def test_a_postponed_match_is_upcoming_for_ever(self) -> None:
+    def test_a_postponed_match_stays_upcoming(self) -> None:
         state = fold(script := first_with(Postponement), script.events)
         assert (state.status, state.phase, state.period) == ("upcoming", "postponed", None)
 
 
 class TestState:
-    def test_score_is_the_goals_that_stand(self, script: FootballScript) -> None:
+    def test_score_is_the_number_of_valid_goals(self, script: FootballScript) -> None:
         state = fold(script, script.events)
         goals = [line.event.is_home for line in state.incidents if isinstance(line.event, Goal)]
         assert state.goals == (goals.count(True), goals.count(False))
         assert state.status == "completed"
 
-    def test_a_goal_taken_back_leaves_list_and_score(self) -> None:
+    def test_a_cancelled_goal_is_removed_from_incidents_and_score(self) -> None:
         for seed in range(300):
             script = played(seed)
             for index, event in enumerate(script.events):
@@ -138,7 +138,7 @@ class TestState:
                     return
         pytest.fail("no review took a goal back in 300 matches")
 
-    def test_the_line_of_a_running_half_gives_way(self) -> None:
+    def test_the_entry_of_a_running_half_is_replaced(self) -> None:
         script = played(1)
         texts = [
             line.event.period for line in fold(script, script.events).incidents if isinstance(line.event, PeriodMark)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import zlib
 
 from .conftest import Visit, Visitor
-from .test_faults import LIVE, plant
+from .test_faults import LIVE, inject
 
 
 def test_a_flood_is_longer_than_a_client_reads(visit: Visit) -> None:
     async def scenario(visitor: Visitor) -> None:
         await visitor.enter("crex")
-        await plant(visitor, kind="flood", target="live")
+        await inject(visitor, kind="flood", target="live")
         response = await visitor.ask(LIVE)
         assert len(await response.content.readexactly(5_000_000)) == 5_000_000
         response.close()
@@ -22,7 +22,7 @@ def test_a_flood_is_longer_than_a_client_reads(visit: Visit) -> None:
 def test_a_bomb_is_small_and_decompresses_to_a_gigabyte(visit: Visit) -> None:
     async def scenario(visitor: Visitor) -> None:
         await visitor.enter("crex")
-        await plant(visitor, kind="bomb", target="live")
+        await inject(visitor, kind="bomb", target="live")
         response = await visitor.ask(LIVE)
         assert response.headers["Content-Encoding"] == "gzip"
         assert int(response.headers["Content-Length"]) < 2_000_000
@@ -37,8 +37,8 @@ def test_a_bomb_is_small_and_decompresses_to_a_gigabyte(visit: Visit) -> None:
 def test_redirects_in_a_loop_and_to_another_host(visit: Visit) -> None:
     async def scenario(visitor: Visitor) -> None:
         await visitor.enter("crex")
-        await plant(visitor, kind="loop", target="live", count=1)
-        await plant(visitor, kind="lead_away", value=40000, target="list", count=1)
+        await inject(visitor, kind="loop", target="live", count=1)
+        await inject(visitor, kind="lead_away", value=40000, target="list", count=1)
         there = await visitor.client.get(LIVE, allow_redirects=False)
         assert (there.status, there.headers["Location"]) == (302, LIVE)
         away = await visitor.client.get("/crex/api/v3/getLiveMatches", allow_redirects=False)

@@ -1,4 +1,4 @@
-"""Recordings on the programme: played once, at any speed, at the sites that were named, and found by their keys."""
+"""Replay of recordings: played once, at any speed, at the chosen sites, and found by their keys."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class TestProgramme:
                 "one", "three", "two",
             ]  # fmt: skip
 
-    def test_they_start_one_soon_after_the_other_or_all_at_once(self, folder: Path) -> None:
+    def test_recordings_start_staggered_or_at_once(self, folder: Path) -> None:
         staggered = Programme(f"replay:{folder}", 7, ReplayOptions(pace=100)).listed_matches(0)
         together = Programme(f"replay:{folder}", 7, ReplayOptions(pace=100, is_at_once=True)).listed_matches(0)
         assert [match.starts_at for match in staggered] == [300.0, 500.0, 700.0]
         assert [match.starts_at for match in together] == [300.0] * 3
 
-    def test_keys_hang_on_the_names_of_the_files(self, folder: Path) -> None:
+    def test_keys_depend_on_file_names_only(self, folder: Path) -> None:
         def keys() -> dict[str, str]:
             shown = Programme(f"replay:{folder}", 7).listed_matches(0)
             return {match.slot.recording.name: match.key for match in shown if match.slot.recording}
@@ -69,7 +69,7 @@ class TestProgramme:
             assert programme.find(match.number + 1, 0.0) is None
         assert programme.find(3, 0.0) is None
 
-    def test_a_loop_plays_them_again(self, folder: Path) -> None:
+    def test_loop_repeats_recordings(self, folder: Path) -> None:
         programme = Programme(f"replay:{folder}", 7, ReplayOptions(is_looping=True))
         first = programme.listed_matches(0)[0]
         later = programme.listed_matches(first.ends_at + 1)
@@ -100,8 +100,8 @@ class TestOptions:
         shown = Simulation(config, Wall()).listed_matches("espncricinfo")
         assert [match.site for match in shown] == ["espncricinfo"] * 3
 
-    def test_how_a_site_tells(self) -> None:
-        config = options("--programme", "pair:1", "--told", "espncricinfo:delay=3,mistakes=0.02")
+    def test_distortions_of_sites(self) -> None:
+        config = options("--programme", "pair:1", "--distort", "espncricinfo:delay=3,mistakes=0.02")
         assert Simulation(config, Wall()).programme.distortions["espncricinfo"].delay_seconds == 3.0
 
     @pytest.mark.parametrize(
@@ -110,12 +110,12 @@ class TestOptions:
             (("--sites", "nowhere"), "--sites must be some of crex"),
             (("--sites", "crex,sofascore"), "--sites must be"),
             (("--speed", "4001"), r"--pace \(or --speed\) must be between 0 and 4000"),
-            (("--told", "nowhere:delay=1"), "--distort must begin with one of"),
-            (("--told", "crex:delay=long"), "delay must be a number"),
+            (("--distort", "nowhere:delay=1"), "--distort must begin with one of"),
+            (("--distort", "crex:delay=long"), "delay must be a number"),
             (("--programme", "replays"), "programme must be demo"),
         ],
     )
-    def test_nonsense_is_refused(self, given: tuple[str, ...], complaint: str) -> None:
+    def test_invalid_input_is_refused(self, given: tuple[str, ...], complaint: str) -> None:
         with pytest.raises(ValueError, match=complaint):
             options(*given)
 

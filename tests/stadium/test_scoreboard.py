@@ -23,7 +23,7 @@ async def first_path(visitor: Visitor) -> tuple[str, str]:
 
 
 class TestPages:
-    def test_every_card_leads_to_a_page_with_its_score(self, visit: Visit) -> None:
+    def test_every_card_links_to_a_page_with_its_score(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             html = await (await visitor.ask("/board/")).text()
             links = re.findall(r'href="(/board/match/[^"]+)"', html)
@@ -36,7 +36,7 @@ class TestPages:
 
         visit(scenario, programme="board:3")
 
-    def test_every_file_it_refers_to_is_there(self, visit: Visit) -> None:
+    def test_all_referenced_assets_exist(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             _, path = await first_path(visitor)
             html = await (await visitor.ask(path)).text()
@@ -46,7 +46,7 @@ class TestPages:
 
         visit(scenario, programme="board:1")
 
-    def test_strangers_are_turned_away(self, visit: Visit) -> None:
+    def test_requests_without_a_token_are_refused(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             _, path = await first_path(visitor)
             assert (await visitor.ask("/board/match/a-v-b-ZZZZ")).status == 404
@@ -57,7 +57,7 @@ class TestPages:
 
 
 class TestPush:
-    def test_tells_the_page_what_happens_and_that_nothing_does(self, visit: Visit) -> None:
+    def test_pushes_new_markup_and_the_clock(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             key, path = await first_path(visitor)
             async with visitor.client.ws_connect(f"/board/push/{key}") as socket:
@@ -71,7 +71,7 @@ class TestPush:
 
         visit(scenario, programme="board:1", pace=10)
 
-    def test_dresses_open_pages_anew(self, visit: Visit) -> None:
+    def test_a_layout_fault_changes_open_pages(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             key, _ = await first_path(visitor)
             async with visitor.client.ws_connect(f"/board/push/{key}") as socket:
@@ -84,7 +84,7 @@ class TestPush:
 
         visit(scenario, programme="board:1", pace=0)
 
-    def test_falls_silent_when_told_to_hang(self, visit: Visit) -> None:
+    def test_a_hang_fault_silences_the_socket(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             key, _ = await first_path(visitor)
             async with visitor.client.ws_connect(f"/board/push/{key}") as socket:

@@ -46,7 +46,7 @@ def ask(port: int, path: str, body: object = None) -> Any:
 
 
 class TestProcess:
-    def test_goes_on_where_it_was_after_being_killed(self, tmp_path: Path) -> None:
+    def test_continues_after_being_killed(self, tmp_path: Path) -> None:
         more = ("--state-file", str(tmp_path / "state.json"), "--programme", "single", "--pace", "50")
         with stadium(tmp_path, *more) as (process, port):
             ask(port, "/control/pace", {"pace": 0})
@@ -75,7 +75,7 @@ class TestProcess:
             connection.close()
 
     @pytest.mark.parametrize("wrong", [["--programme", "circus"], ["--pace", "-3"]])
-    def test_explains_what_it_does_not_understand(self, wrong: list[str]) -> None:
+    def test_explains_invalid_options(self, wrong: list[str]) -> None:
         command = [sys.executable, "-m", "stadium", *wrong]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 2

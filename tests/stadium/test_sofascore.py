@@ -30,16 +30,16 @@ class TestEvent:
 
         visit(scenario)
 
-    def test_walks_through_the_statuses(self, visit: Visit) -> None:
+    def test_passes_through_all_statuses(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("sofascore")
             match = await visitor.first("sofascore")
             seen: list[tuple[int, str]] = []
             for _ in range(80):
                 event = (await visitor.get(f"{API}/event/{match['key']}"))["event"]
-                standing = (event["status"]["code"], event["status"]["type"])
-                if standing not in seen:
-                    seen.append(standing)
+                status = (event["status"]["code"], event["status"]["type"])
+                if status not in seen:
+                    seen.append(status)
                 visitor.wall.now += 10
             assert seen == [(6, "inprogress"), (31, "inprogress"), (7, "inprogress"), (100, "finished")]
             assert event["winnerCode"] in (1, 2, 3)
@@ -122,7 +122,7 @@ class TestLists:
 
         visit(scenario)
 
-    def test_a_days_tournaments_come_page_by_page_and_the_old_list_is_gone(self, visit: Visit) -> None:
+    def test_tournaments_of_a_day_are_paged(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             await visitor.enter("sofascore")
             today = datetime.fromtimestamp(visitor.wall.now, UTC).date()
@@ -180,7 +180,7 @@ class TestCricket:
         visitor.client.session.cookie_jar.update_cookies(cookies, visitor.client.make_url(f"{self.SITE}/"))
         return html
 
-    def test_is_shut_to_who_has_not_been_on_a_page(self, visit: Visit) -> None:
+    def test_is_refused_without_a_page_visit(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             match = await visitor.first("sofascorecricket")
             refused = await visitor.ask(f"{self.API}/event/{match['key']}")
@@ -190,7 +190,7 @@ class TestCricket:
 
         visit(scenario, programme="only:sofascorecricket:2")
 
-    def test_lists_what_is_played(self, visit: Visit) -> None:
+    def test_lists_the_live_matches(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             html = await self.enter(visitor)
             truth = await visitor.get("/truth/matches")

@@ -60,7 +60,7 @@ class TestTruth:
             assert event[side].get("display") == (truth["score"][name] or {}).get("goals")
         assert [key_of(item) for item in reversed(items)] == [line["id"] for line in truth["events"]]
 
-    def test_can_be_asked_about_the_past(self, visit: Visit) -> None:
+    def test_can_be_queried_for_a_past_time(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             path = "/truth/matches/crex/138Z"
             then = await visitor.get(path)
@@ -73,7 +73,7 @@ class TestTruth:
 
         visit(scenario)
 
-    def test_refuses_the_future_and_nonsense(self, visit: Visit) -> None:
+    def test_refuses_future_and_invalid_times(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
             for at in (START + 1, "soon", "2026-01-01T00:00:00"):
                 response = await visitor.ask(f"/truth/matches/crex/138Z?at={at}")

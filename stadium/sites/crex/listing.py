@@ -45,14 +45,6 @@ def match_path(match: Match) -> str:
     return f"/{match.site}/cricket-live-score/{match_slug(match)}-match-updates-{match.key}"
 
 
-def old_match_path(match: Match) -> str:
-    """The former address of a match; it still works."""
-    first, second = match.teams
-    number = slug(f"{match_name(match)} {match.format}")
-    places = (match.key, series_key(match), number, first.key, second.key, match_slug(match), "live")
-    return f"/{match.site}/scoreboard/{'/'.join(places)}"
-
-
 def match_slug(match: Match) -> str:
     first, second = match.teams
     return slug(f"{first.short} vs {second.short} {match_name(match)} {match.series[0]}")

@@ -1,4 +1,4 @@
-/* The site's script: earns the script cookie, then keeps the page fresh from the JSON endpoints. */
+/* The site's script: sets the script cookie, then updates the page from the JSON endpoints. */
 (function () {
   "use strict";
   var POLL_MS = 2500;
@@ -10,7 +10,7 @@
     return ("0000000" + value.toString(16)).slice(-8);
   }
 
-  function earnCookie() {
+  function setCookie() {
     var meta = document.querySelector('meta[name="cx-n"]');
     if (meta) document.cookie = "cxjs=" + meta.content + "." + sum(meta.content) + "; path=/crex; SameSite=Lax";
   }
@@ -48,7 +48,7 @@
     return winner ? text.replace(winner.sn, winner.n) + " \u{1F3C6}" : text;
   }
 
-  /* The scorecard has the innings that the live state has no room for: each side's last one is shown. */
+  /* The scorecard has the third and later innings: each side's last one is shown. */
   function latestScores(live, card) {
     var scores = [split(live.j), split(live.k)], keys = live.a.split(".");
     card.slice(2).forEach(function (innings) {
@@ -72,7 +72,7 @@
     put(".second-innings span:nth-child(1)", scores[order[1]].overs);
     put(".second-innings span:nth-child(2)", scores[order[1]].runs);
     put(".result-box span", live.comment1 ? longResult(live.comment1, names) : live.B.replace(/^\^\d$/, "W"));
-    put(".final-result", standing(live, names, scores) || toss);
+    put(".final-result", chaseText(live, names, scores) || toss);
     var batting = scores[order[0]], balls = legalBalls(batting.overs);
     put(".team-run-rate .data", balls ? (parseInt(batting.runs, 10) * 6 / balls).toFixed(2) : "0.00");
   }
@@ -86,7 +86,7 @@
     return number + " " + noun + (number === 1 ? "" : "s");
   }
 
-  function standing(live, names, scores) {
+  function chaseText(live, names, scores) {
     if (live.comment1) return live.comment1;
     if (/^[A-Z][a-z]{2}/.test(live.B)) return live.B;
     if (live.h !== "1" || !/^(ODI|T\d+)$/.test(live.fo) || live.C) return "";
@@ -183,7 +183,7 @@
     setInterval(poll, POLL_MS);
   }
 
-  earnCookie();
+  setCookie();
   var blob = document.getElementById("app-root-state"), state = {};
   try { state = decode(blob.textContent); } catch (error) { console.warn("no state in the page"); }
   if (document.body.dataset.view === "match") watchMatch(state); else watchList();

@@ -1,4 +1,4 @@
-/* Keeps an open scoreboard fresh: the server pushes markup, the page puts it in its place. */
+/* Updates an open scoreboard with the markup that the server pushes. */
 (function () {
   "use strict";
   var key = document.body.getAttribute("data-live"), wait = 500;

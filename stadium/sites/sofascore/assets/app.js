@@ -1,4 +1,4 @@
-/* The site's script: earns the clearance cookie, then asks the API at the site's own rhythm. */
+/* The site's script: sets the clearance cookie, then polls the API at the site's intervals. */
 (function () {
   "use strict";
   var EVENT_MS = 17000, INCIDENTS_MS = 15000, INNINGS_MS = 60000, LIST_MS = 30000;
@@ -11,7 +11,7 @@
     return ("0000000" + value.toString(16)).slice(-8);
   }
 
-  function earnCookie() {
+  function setCookie() {
     var meta = document.querySelector('meta[name="sf-n"]');
     if (meta) document.cookie = COOKIE + "=" + meta.content + "." + sum(meta.content) + "; path=" + BASE + "; SameSite=Lax";
   }
@@ -44,8 +44,8 @@
 
   function line(item) {
     if (item.incidentType === "ball") return item.over - 1 + "." + item.ball + " " + item.commentary;
-    var who = item.player || item.playerIn, text = item.text || item.incidentClass || item.length + " min";
-    return item.time + "' " + item.incidentType + " " + text + (who ? " " + who.name : "");
+    var player = item.player || item.playerIn, text = item.text || item.incidentClass || item.length + " min";
+    return item.time + "' " + item.incidentType + " " + text + (player ? " " + player.name : "");
   }
 
   function showIncidents(answer) {
@@ -81,7 +81,7 @@
     }, LIST_MS);
   }
 
-  earnCookie();
+  setCookie();
   var page = {};
   try { page = JSON.parse(document.getElementById("__NEXT_DATA__").textContent).props.pageProps; } catch (error) {
     console.warn("no data in the page");
