@@ -21,7 +21,7 @@ from django.db.models import Count, Q, QuerySet
 
 from monitoring.models import HealthLog
 from scraping.models import HealthStatus
-from scraping.policies import slowing
+from scraping.policies import error_slowdown
 
 IN_PLAY_SECONDS = 5
 FRESH_SECONDS = 10
@@ -33,7 +33,7 @@ LOOKS_SECONDS = 60.0  # between two looks at the log
 CATCHES_UP_SECONDS = 0.2  # that one look may spend on hours that are over
 IS_UP = ~Q(health_status=HealthStatus.FAILING)
 IS_PLAY = Q(polling_interval_seconds__lte=IN_PLAY_SECONDS) | Q(
-    polling_interval_seconds__in=[seconds for _, seconds in slowing.STEPS]
+    polling_interval_seconds__in=[seconds for _, seconds in error_slowdown.STEPS]
 )
 IS_FRESH = IS_PLAY & Q(last_update_age_seconds__lt=FRESH_SECONDS)
 COUNTED = {

@@ -17,11 +17,11 @@ from django.conf import settings
 
 from scraping.models import Source
 from scraping.policies.breaker import BreakerPolicy
-from scraping.policies.budget import BudgetPolicy
 from scraping.policies.drift import DriftPolicy
 from scraping.policies.interval import Pace
 from scraping.policies.retry import RetryPolicy
-from scraping.policies.window import WindowPolicy
+from scraping.policies.retry_budget import BudgetPolicy
+from scraping.policies.source_breaker import WindowPolicy
 from victoryline.lib.variables import ConfigError
 
 if TYPE_CHECKING:

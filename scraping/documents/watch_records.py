@@ -15,8 +15,8 @@ from django.db.models import Prefetch, QuerySet
 
 from scraping.models import Importance, Match, MatchLifecycle, MatchRef, Priority
 from scraping.payloads import Status
+from scraping.policies.error_slowdown import Slowdown
 from scraping.policies.ladder import Rung
-from scraping.policies.slowing import Slowing
 
 TRIED = {
     Rung.HINT: "hinted again",
@@ -44,7 +44,7 @@ class WatchRecord:
     importance: Importance
     is_importance_fixed: bool
     consecutive_failures: int
-    errors: float  # more than may come, by all its sources; see resilience/slowing.py
+    errors: float  # more than may come, by all its sources; see policies/error_slowdown.py
     is_paused: bool
     pause_until: datetime | None
     pause_reason: str
@@ -136,7 +136,7 @@ def _record(match: Match, refs: Iterable[MatchRef], now: datetime) -> WatchRecor
         importance=Importance(match.importance),
         is_importance_fixed=match.is_importance_fixed,
         consecutive_failures=match.consecutive_failure_count,
-        errors=sum(Slowing.of(ref).counted(now) for ref in known),
+        errors=sum(Slowdown.of(ref).level_after_decay(now) for ref in known),
         is_paused=is_paused,
         pause_until=match.pause_until if is_paused else None,
         pause_reason=match.pause_reason if is_paused else "",

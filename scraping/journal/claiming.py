@@ -13,8 +13,8 @@ from django.db.models import F
 from scraping.journal import statements
 from scraping.models import ScrapeTask, TaskState
 from scraping.payloads import Resource
-from scraping.policies.budget import is_retry
 from scraping.policies.retry import TIMEOUT_STRETCH
+from scraping.policies.retry_budget import is_retry
 from victoryline.lib.crash import crash_point
 
 

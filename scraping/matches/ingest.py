@@ -35,7 +35,7 @@ from scraping.models import Match, MatchLifecycle, MatchRef, ScrapeTask, Snapsho
 from scraping.names import NO_ALIASES, Aliases
 from scraping.payloads import Event, Payload, Phase, Resource, Status, checksum_of
 from scraping.policies.interval import COMPLETED_SECONDS, Pace
-from scraping.policies.turns import is_silent_turn, is_turn
+from scraping.policies.milestones import is_milestone, is_unannounced_milestone
 from scraping.signals import match_updated, read_mode_changed
 from victoryline.lib.crash import crash_point
 
@@ -86,7 +86,7 @@ class Ingested:
     events: EventChanges
     next_poll_at: datetime
     is_taken: bool = True  # False: a score that went down waits to be read again
-    is_turn: bool = False  # the next innings has begun, or a break, or the end is overdue
+    is_milestone: bool = False  # the next innings has begun, or a break, or the end is overdue
 
 
 def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt, known: MatchRef | None = None) -> Ingested:
@@ -126,7 +126,7 @@ def apply(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt, known:
     crash_point("ingest.ref")
     _announce_after_commit(match, is_changed, ref)
     turned = pace.detects_phases and _has_turned(ref, before[0]["payload"], is_changed=is_changed)
-    return Ingested(match.pk, match.sequence, is_changed, changes, ref.next_poll_at or attempt.now, is_turn=turned)
+    return Ingested(match.pk, match.sequence, is_changed, changes, ref.next_poll_at or attempt.now, is_milestone=turned)
 
 
 def replay(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> EventChanges:
@@ -299,8 +299,8 @@ def _reconciled(
 def _has_turned(ref: MatchRef, before: dict[str, Any], *, is_changed: bool) -> bool:
     """By what the match was before and is now, or by what does not move any more."""
     if is_changed:
-        return is_turn(before, ref.match.payload)
-    return is_silent_turn(ref.payload, unchanged_polls=ref.unchanged_polls)
+        return is_milestone(before, ref.match.payload)
+    return is_unannounced_milestone(ref.payload, unchanged_polls=ref.unchanged_polls)
 
 
 def _copy_columns(match: Match, state: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from django.conf import settings
 from scraping import payloads
 from scraping.models import Lineup, LineupPlayer, Match, MatchRef, PlayerFigure, SnapshotType
 from scraping.payloads import Figures, Lineups, Status, checksum_of
-from scraping.policies.looks import next_look
+from scraping.policies.lineup_schedule import next_lineup_read
 
 OTHER_SIDE: Mapping[str, payloads.Side] = {"team_a": "team_b", "team_b": "team_a"}
 PLAYER_COLUMNS = ("place", "name", "position", "shirt", "is_starter", "is_captain", "rating", "minutes")
@@ -80,7 +80,7 @@ def _next_look(ref: MatchRef, now: datetime) -> datetime | None:
     if start is None or ref.match.status != Status.UPCOMING:
         return None
     window = timedelta(hours=settings.CONFIG.lineup_window_hours)
-    return next_look(start, now, is_settled=is_settled(ref), window=window)
+    return next_lineup_read(start, now, is_settled=is_settled(ref), window=window)
 
 
 def is_settled(ref: MatchRef) -> bool:

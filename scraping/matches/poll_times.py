@@ -2,8 +2,8 @@
 
 The only module that writes `next_poll_at`, `is_watched` and `called_in_at` of refs (the scheduler's `clock` shifts all
 times when the machine's clock was set back). A watched ref has a next poll time; a ref that is not watched has none.
-Plans come from the pure policies in `policies.interval` and `policies.slowing`; this module takes their input from
-the columns and puts their result back.
+Plans come from the pure policies in `policies.interval` and `policies.error_slowdown`; this module takes their input
+from the columns and puts their result back.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from django.db.models import Q, QuerySet
 
 from scraping.models import Match, MatchRef, Source
 from scraping.payloads import BREAKS, Phase, Status
-from scraping.policies import slowing
-from scraping.policies.interval import REMEMBERED_POLLS, Activity, Pace, plan
-from scraping.policies.phases import QUIET_IN_BREAK_POLLS
-from scraping.policies.scores import ScoreSays, read_score
-from scraping.policies.slowing import Slowing
+from scraping.policies import error_slowdown
+from scraping.policies.error_slowdown import Slowdown
+from scraping.policies.interval import REMEMBERED_POLLS, Pace, PollHistory, plan
+from scraping.policies.milestones import QUIET_IN_BREAK_POLLS, ScoreProgress, score_progress
 from victoryline.lib import bulk_sql
 
 State = Mapping[str, Any]
@@ -38,7 +37,7 @@ class _History:
 
     unchanged_polls: int
     recent_changes: str
-    slowing: Slowing
+    slowdown: Slowdown
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class NextPoll:
         set_next_poll(ref, self.at)
         ref.polling_interval_seconds, ref.pace_reason = self.seconds, self.reason[:80]
         ref.unchanged_polls, ref.recent_changes = self.history.unchanged_polls, self.history.recent_changes
-        slowed = self.history.slowing
+        slowed = self.history.slowdown
         ref.error_level, ref.error_level_at = slowed.level, slowed.level_at
         ref.slowed_seconds, ref.slowed_until = slowed.seconds, slowed.until
 
@@ -70,15 +69,15 @@ def after_reading(
     history = _History(
         0 if is_changed else ref.unchanged_polls + 1,
         (ref.recent_changes + ("1" if is_changed else "0"))[-REMEMBERED_POLLS:],
-        slowing.after_success(Slowing.of(ref), now=now),
+        error_slowdown.after_success(Slowdown.of(ref), now=now),
     )
     return _next(ref, match, history, pace=pace, now=now, state=state)
 
 
 def after_error(ref: MatchRef, match: Match, *, errors_in_a_row: int, pace: Pace, now: datetime) -> NextPoll:
     """Plans the poll after a failure that is the source's fault; a failure of our own does not slow a match down."""
-    slowed = slowing.after_error(
-        Slowing.of(ref), errors_in_a_row=errors_in_a_row, calm_seconds=pace.error_calm_seconds, now=now
+    slowed = error_slowdown.after_error(
+        Slowdown.of(ref), errors_in_a_row=errors_in_a_row, calm_seconds=pace.error_calm_seconds, now=now
     )
     history = _History(ref.unchanged_polls, ref.recent_changes, slowed)
     return _next(ref, match, history, pace=pace, now=now, state=ref.payload)
@@ -86,7 +85,7 @@ def after_error(ref: MatchRef, match: Match, *, errors_in_a_row: int, pace: Pace
 
 def as_before(ref: MatchRef, match: Match, *, pace: Pace, now: datetime) -> NextPoll:
     """Plans the poll after a failure of our own, which says nothing about the match or its source."""
-    history = _History(ref.unchanged_polls, ref.recent_changes, Slowing.of(ref))
+    history = _History(ref.unchanged_polls, ref.recent_changes, Slowdown.of(ref))
     return _next(ref, match, history, pace=pace, now=now, state=ref.payload)
 
 
@@ -94,18 +93,18 @@ def _next(
     ref: MatchRef, match: Match, history: _History, *, pace: Pace, now: datetime, state: State | None
 ) -> NextPoll:
     is_asked = asks_for_score(history.unchanged_polls)
-    activity = Activity(
+    facts = PollHistory(
         status=Status(match.status),
         start_time=match.start_time,
         is_break=match.phase in BREAKS,
         unchanged_polls=history.unchanged_polls,
         recent_changes=history.recent_changes,
         importance=match.importance,
-        slowed_seconds=history.slowing.at(now),
-        score_says=read_score(state) if state and is_asked else ScoreSays.GOES_ON,
+        slowed_seconds=history.slowdown.seconds_at(now),
+        score=score_progress(state) if state and is_asked else ScoreProgress.IN_PROGRESS,
         is_postponed=match.phase == Phase.POSTPONED,
     )
-    planned = plan(activity, pace, now)
+    planned = plan(facts, pace, now)
     seconds, reason = planned.seconds, planned.reason
     if seconds < ref.source.min_interval_seconds:
         seconds, reason = ref.source.min_interval_seconds, "as often as the source allows"

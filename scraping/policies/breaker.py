@@ -1,8 +1,8 @@
-"""The circuit breaker as arithmetic: a view of it, what happened and the time in, a new view out.
+"""The circuit breaker as pure functions: a view of it, an outcome and the time in, a new view out.
 
-Guards against a source being hammered while it is down. Opens after so many failures in a row, waits, lets a few probes
-through (half open), closes after so many good ones; one bad probe opens it again. A probe needs a permit, which is tied
-to its task and expires: a probe that never comes back must not keep the breaker from being tried again.
+Guards against a source being hammered while it is down. Opens after a number of failures in a row, waits, lets a few
+probes through (half open), closes after a number of successes; one failed probe opens it again. A probe needs a permit,
+which is tied to its task and expires: a probe that never ends must not block the breaker.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from datetime import datetime, timedelta
 CLOSED, OPEN, HALF_OPEN = "CLOSED", "OPEN", "HALF_OPEN"
 BY_ITSELF, FORCED_OPEN, FORCED_CLOSED = "", "OPEN", "CLOSED"
 
-# Longer than an honest attempt takes, stretched timeouts included. A killed worker's task is given to another one
-# much sooner, and takes its permit along.
+# Longer than an attempt takes, extended timeouts included. A killed worker's task is given to another worker much
+# sooner, and keeps its permit.
 PERMIT_SECONDS = 60.0
-ASK_AGAIN_SECONDS = 5.0  # whoever finds all permits taken comes back then
+ASK_AGAIN_SECONDS = 5.0  # the pause of a task that finds all permits taken
 
 
 @dataclass(frozen=True)
 class BreakerPolicy:
-    failure_threshold: int = 5  # failures in a row that open it; 0: somebody else judges (a source's window does)
+    failure_threshold: int = 5  # failures in a row that open it; 0: never by itself (see source_breaker)
     timeout_seconds: float = 60.0
     success_threshold: int = 5
     probes: int = 1  # permits out at the same time
@@ -43,14 +43,14 @@ class BreakerView:
 
 @dataclass(frozen=True)
 class Admission:
-    """The answer to a task that wants to make a request; `refused_until` is None when it may."""
+    """Whether a task may make its request; `refused_until` is None when it may."""
 
     view: BreakerView
     refused_until: datetime | None = None
 
 
 def settled(view: BreakerView, now: datetime) -> BreakerView:
-    """The view as time has left it: what an operator decided may be over, and so may the waiting."""
+    """Returns the view at this time: a forced state or an open period may have ended."""
     if view.forced and (view.forced_until is None or view.forced_until <= now):
         view = replace(view, forced=BY_ITSELF, forced_until=None)
     if view.state == OPEN and (view.open_until is None or view.open_until <= now):
@@ -59,7 +59,7 @@ def settled(view: BreakerView, now: datetime) -> BreakerView:
 
 
 def free_permits(view: BreakerView, policy: BreakerPolicy, now: datetime) -> int:
-    """How many more probes may set out. Never more than could still be needed to close it."""
+    """Returns how many more probes may start. Never more than are needed to close it."""
     if view.state != HALF_OPEN:
         return 0
     return _wanted(view, policy) - len(live_probes(view, now))
@@ -70,7 +70,7 @@ def live_probes(view: BreakerView, now: datetime) -> dict[str, datetime]:
 
 
 def probe_limit(view: BreakerView, policy: BreakerPolicy, now: datetime) -> int | None:
-    """How many tasks may be under way just now; None: as many as there are."""
+    """Returns how many tasks may be under way at this time; None: no limit."""
     view = settled(view, now)
     return None if view.state == CLOSED else _wanted(view, policy) if view.state == HALF_OPEN else 0
 
@@ -80,7 +80,7 @@ def _wanted(view: BreakerView, policy: BreakerPolicy) -> int:
 
 
 def admit(view: BreakerView, task: str, policy: BreakerPolicy, now: datetime) -> Admission:
-    """May this task make its request? Through a half-open breaker only with a permit, which it keeps if it has one."""
+    """Decides whether this task may make its request. A half-open breaker gives it a permit, or keeps the one it has."""
     view = settled(view, now)
     if view.state == CLOSED:
         return Admission(view)
@@ -94,7 +94,7 @@ def admit(view: BreakerView, task: str, policy: BreakerPolicy, now: datetime) ->
 
 
 def after_success(view: BreakerView, task: str, policy: BreakerPolicy, now: datetime) -> BreakerView:
-    """A good call. One that set out before the breaker opened says nothing about the source as it is now."""
+    """Counts a good call. One that began before the breaker opened is no evidence about the source now."""
     view = settled(view, now)
     if view.state == CLOSED:
         return replace(view, failure_count=0)
@@ -105,7 +105,7 @@ def after_success(view: BreakerView, task: str, policy: BreakerPolicy, now: date
 
 
 def after_failure(view: BreakerView, task: str, policy: BreakerPolicy, now: datetime, why: str = "") -> BreakerView:
-    """A call that failed by the source's fault."""
+    """Counts a call that failed by the source's fault."""
     view = settled(view, now)
     if view.forced or (view.state == CLOSED and not policy.failure_threshold):
         return view
@@ -120,7 +120,7 @@ def after_failure(view: BreakerView, task: str, policy: BreakerPolicy, now: date
 
 
 def give_back(view: BreakerView, task: str) -> BreakerView:
-    """The probe ended without saying anything about the source: another one may have its permit."""
+    """Frees the permit of a probe that ended without evidence about the source."""
     return replace(view, probes={one: until for one, until in view.probes.items() if one != task})
 
 
@@ -138,15 +138,15 @@ def closed(reason: str) -> BreakerView:
 
 
 def forced_open(until: datetime, reason: str) -> BreakerView:
-    """An operator wants the source left alone. When that is over, probes decide."""
+    """Opened by an operator. When that ends, probes decide."""
     return BreakerView(state=OPEN, open_until=until, forced=FORCED_OPEN, forced_until=until, reason=reason)
 
 
 def forced_closed(until: datetime, reason: str) -> BreakerView:
-    """An operator wants every request made, whatever comes of it. When that is over, it is judged afresh."""
+    """Closed by an operator whatever fails. When that ends, counting begins anew."""
     return BreakerView(forced=FORCED_CLOSED, forced_until=until, reason=reason)
 
 
 def _is_probe(view: BreakerView, task: str) -> bool:
-    """A permit that has run out still counts as long as nobody else was given its place."""
+    """An expired permit still counts until it is given to another task."""
     return view.state == HALF_OPEN and task in view.probes

@@ -1,12 +1,14 @@
-"""Drift as arithmetic: how often a field was filled lately, against how often it used to be.
+"""Drift: how often a field was filled lately, compared with how often it usually is. Pure.
 
-Guards against a source that changes bit by bit: every payload still passes, only less and less is in it.
+Guards against a source that changes bit by bit: every payload still passes validation, but holds less and less.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from victoryline.lib.times import bucket_start
 
 BUCKET_SECONDS = 300
 
@@ -16,19 +18,21 @@ class DriftPolicy:
     drop_points: float = 30.0  # percentage points that a fill rate must fall
     window_minutes: int = 15
     baseline_hours: int = 24
-    # Fewer readings tell nothing, neither of what is usual nor of what is now.
+    # Fewer readings are no evidence, neither of the usual rate nor of the present one.
     least_baseline: int = 50
     least_window: int = 20
-    null_rate: float = 0.20  # of the wanted fields, over an hour: the source as a whole is not what it should be
+    null_rate: float = 0.20  # of the wanted fields, over an hour: the source as a whole has degraded
     null_rate_minutes: int = 60
-    # More than so many parse failures in a row, of any match, and the source counts as changed: asked rarely, until
-    # somebody has taught its adapter the new layout. The first good reading ends that.
+    # More parse failures in a row than this, of any match, and the source counts as changed: it is polled rarely until
+    # its adapter is updated. The first good reading ends that.
     failures: int = 10
     retry_seconds: float = 300.0
 
 
 @dataclass(frozen=True)
 class Fill:
+    """How many readings there were, and in how many of them a field had a value."""
+
     seen: int = 0
     filled: int = 0
 
@@ -40,17 +44,13 @@ class Fill:
         return Fill(self.seen + other.seen, self.filled + other.filled)
 
 
-def bucket_start(at: datetime) -> datetime:
-    return at.replace(microsecond=0) - timedelta(seconds=int(at.timestamp()) % BUCKET_SECONDS)
-
-
 def window_start(now: datetime, minutes: int) -> datetime:
-    """The window is made of whole buckets: the present one, and those before it that began within so many minutes."""
-    return bucket_start(now - timedelta(minutes=minutes) + timedelta(seconds=BUCKET_SECONDS))
+    """Returns the start of a window of whole buckets: the present one, and those that began within so many minutes."""
+    return bucket_start(now - timedelta(minutes=minutes) + timedelta(seconds=BUCKET_SECONDS), BUCKET_SECONDS)
 
 
 def points_fallen(baseline: Fill, window: Fill, policy: DriftPolicy) -> float | None:
-    """How far the fill rate has fallen, where that counts as drift; None where it does not, or nothing can be said."""
+    """Returns how far the fill rate has fallen where that counts as drift; None otherwise or without evidence."""
     if baseline.seen < policy.least_baseline or window.seen < policy.least_window:
         return None
     points = baseline.percent - window.percent
@@ -58,5 +58,5 @@ def points_fallen(baseline: Fill, window: Fill, policy: DriftPolicy) -> float | 
 
 
 def is_sparse(integrity: Fill, policy: DriftPolicy) -> bool:
-    """Has the source left out too many of the wanted fields, whatever is usual for it?"""
+    """Returns whether the source leaves out too many of the wanted fields, whatever its usual rate is."""
     return integrity.seen >= policy.least_window and integrity.filled < integrity.seen * (1 - policy.null_rate)

@@ -1,13 +1,23 @@
-"""How soon to look at a match again, and why. Pure."""
+"""How soon a match is polled again, and why (FR-024). Pure.
+
+The activity of a live match follows from the phase that the source states, from the score, and from polls without a
+change. Guards against a phase that is out of date: "play" during a break, "live" after the end. No announcement is
+needed for a break: enough polls without a change make one, and the first change ends it.
+
+How many are enough depends on the evidence. Every source that we read has phases for breaks, from "drinks" to "stumps"
+(of football: "halftime" and "interrupted"); so where it says play, play is likely, and a minute between two balls is no
+break: 40 polls, a hundred seconds. Where it says a break, or the score shows that there can be no play (all out, the
+last over bowled), ten polls are enough.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from scraping.payloads import Status
-from scraping.policies.phases import Doing, Signs, judge
-from scraping.policies.scores import ScoreSays
+from scraping.policies.milestones import QUIET_IN_BREAK_POLLS, QUIET_IN_PLAY_POLLS, ScoreProgress
 
 HIGH, NORMAL, LOW = 0, 1, 2  # importance, as the match's column has it
 RUSH_SECONDS = 2.0
@@ -17,25 +27,23 @@ UPCOMING_LONGEST_SECONDS = 300.0
 UPCOMING_SHORTEST_SECONDS = 5.0
 UNKNOWN_START_SECONDS = 60.0
 LATE_PART = 1 / 360  # of the time since a start that did not come: 5 s for half an hour, a minute after six
-# Of the usual interval: what matters more is read more often, and what matters less makes room for it.
+ENDING_POLLS = 240  # ten minutes at the usual pace: a source that has not announced the end by then is not waited for
+# Parts of the usual interval by importance.
 PLAY_SHARES = {HIGH: 0.8, NORMAL: 1.0, LOW: 2.0}
-# At most 45 s in a break: data that is a minute old counts as late, and the system as unwell.
+# At most 45 s in a break: data that is a minute old counts as late, and the system as degraded.
 BREAK_SHARES = {HIGH: 0.5, NORMAL: 1.0, LOW: 1.5}
 
 
-@dataclass(frozen=True)
-class Activity:
-    """What is known about a match when the next poll is planned."""
+class Activity(StrEnum):
+    """The present activity of a match, as far as polling is concerned."""
 
-    status: Status
-    start_time: datetime | None = None
-    is_break: bool = False  # the source says that nobody plays just now
-    unchanged_polls: int = 0
-    recent_changes: str = ""  # of the last ten polls: "1" changed, "0" not
-    importance: int = NORMAL
-    slowed_seconds: float = 0.0  # what its errors force, see slowing
-    score_says: ScoreSays = ScoreSays.GOES_ON  # asked for only where nothing moves
-    is_postponed: bool = False  # the source says that its start has no meaning any more
+    NOT_BEGUN = "not begun"
+    PLAY = "play"
+    BREAK = "a break"
+    BETWEEN_INNINGS = "between innings"  # by the score: the source has announced no break
+    QUIET = "nothing moves"
+    ENDING = "its end is due"  # by the score: the source has not announced it yet
+    OVER = "over"
 
 
 @dataclass(frozen=True)
@@ -48,53 +56,80 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PollHistory:
+    """The facts about a match at one source from which its next poll is planned."""
+
+    status: Status
+    start_time: datetime | None = None
+    is_break: bool = False  # the source says that play is interrupted
+    unchanged_polls: int = 0
+    recent_changes: str = ""  # of the last ten polls: "1" changed, "0" not
+    importance: int = NORMAL
+    slowed_seconds: float = 0.0  # the interval that its errors force, see error_slowdown
+    score: ScoreProgress = ScoreProgress.IN_PROGRESS  # read only after polls without a change
+    is_postponed: bool = False  # the source says that its start time is no longer valid
+
+
+@dataclass(frozen=True)
+class Interval:
     seconds: float
     reason: str
 
 
-def plan(activity: Activity, pace: Pace, now: datetime) -> Planned:
-    """When errors and the match itself disagree, the slower one is kept."""
-    if activity.status in (Status.COMPLETED, Status.ABANDONED):
-        return Planned(COMPLETED_SECONDS, "it is over")
-    if activity.status is Status.UPCOMING:
-        usual = _upcoming(activity, now)
+def plan(history: PollHistory, pace: Pace, now: datetime) -> Interval:
+    """Returns the interval until the next poll. Errors can only make it longer."""
+    if history.status in (Status.COMPLETED, Status.ABANDONED):
+        return Interval(COMPLETED_SECONDS, "it is over")
+    if history.status is Status.UPCOMING:
+        usual = _upcoming(history, now)
     else:
-        usual = _live(activity, pace) if pace.is_adaptive else Planned(pace.baseline_seconds, "the usual pace")
-    if pace.is_adaptive and activity.slowed_seconds > usual.seconds:
-        return Planned(activity.slowed_seconds, "slowed by errors")
+        usual = _live(history, pace) if pace.is_adaptive else Interval(pace.baseline_seconds, "the usual pace")
+    if pace.is_adaptive and history.slowed_seconds > usual.seconds:
+        return Interval(history.slowed_seconds, "slowed by errors")
     return usual
 
 
-def _upcoming(activity: Activity, now: datetime) -> Planned:
-    """A quarter of the time that is left, so that a moved start is noticed early and the real one at once.
+def activity_of(history: PollHistory) -> Activity:
+    if history.status in (Status.COMPLETED, Status.ABANDONED):
+        return Activity.OVER
+    if history.status is Status.UPCOMING:
+        return Activity.NOT_BEGUN
+    if history.unchanged_polls < QUIET_IN_BREAK_POLLS:
+        return Activity.PLAY
+    if history.score is ScoreProgress.MATCH_FINISHED:
+        return Activity.ENDING if history.unchanged_polls < ENDING_POLLS else Activity.QUIET
+    if history.is_break:
+        return Activity.BREAK
+    if history.score is ScoreProgress.INNINGS_FINISHED:
+        return Activity.BETWEEN_INNINGS
+    return Activity.QUIET if history.unchanged_polls >= QUIET_IN_PLAY_POLLS else Activity.PLAY
 
-    A source may be late to say that it has begun; one that has not said so for hours will not say so in seconds.
+
+def _upcoming(history: PollHistory, now: datetime) -> Interval:
+    """A quarter of the time left, so that a moved start is noticed early and the real one at once.
+
+    A source may announce the beginning late; one that has not announced it for hours is polled less often.
     """
-    if activity.is_postponed:
-        return Planned(UPCOMING_LONGEST_SECONDS, "it is postponed")
-    if activity.start_time is None:
-        return Planned(UNKNOWN_START_SECONDS, "nobody says when it begins")
-    left = (activity.start_time - now).total_seconds()
+    if history.is_postponed:
+        return Interval(UPCOMING_LONGEST_SECONDS, "it is postponed")
+    if history.start_time is None:
+        return Interval(UNKNOWN_START_SECONDS, "its start is unknown")
+    left = (history.start_time - now).total_seconds()
     seconds = left / 4 if left >= 0 else -left * LATE_PART
     within = min(UPCOMING_LONGEST_SECONDS, max(UPCOMING_SHORTEST_SECONDS, seconds))
-    return Planned(within, "it has not begun" if left > 0 else "it should have begun")
+    return Interval(within, "it has not begun" if left > 0 else "it should have begun")
 
 
-def _live(activity: Activity, pace: Pace) -> Planned:
-    usual = pace.baseline_seconds * PLAY_SHARES[activity.importance]
-    doing = judge(_signs(activity)) if pace.detects_phases else Doing.PLAY
-    if doing is Doing.ENDING:  # the one thing that everybody waits for
-        return Planned(usual, f"{doing}: no change in {activity.unchanged_polls} polls")
-    if doing is not Doing.PLAY:
-        seconds = max(pace.break_seconds * BREAK_SHARES[activity.importance], usual)
-        return Planned(seconds, f"{doing}: no change in {activity.unchanged_polls} polls")
-    changed = activity.recent_changes.count("1")
-    if len(activity.recent_changes) >= REMEMBERED_POLLS and 2 * changed > REMEMBERED_POLLS:
-        return Planned(min(RUSH_SECONDS, usual), f"a rush: {changed} of {REMEMBERED_POLLS} polls brought something")
-    words = {HIGH: "an important match", NORMAL: "in play", LOW: "a match of low importance"}
-    return Planned(usual, words[activity.importance])
-
-
-def _signs(activity: Activity) -> Signs:
-    return Signs(activity.status, activity.is_break, activity.unchanged_polls, activity.score_says)
+def _live(history: PollHistory, pace: Pace) -> Interval:
+    usual = pace.baseline_seconds * PLAY_SHARES[history.importance]
+    activity = activity_of(history) if pace.detects_phases else Activity.PLAY
+    if activity is Activity.ENDING:  # consumers wait for the result: no slower than in play
+        return Interval(usual, f"{activity}: no change in {history.unchanged_polls} polls")
+    if activity is not Activity.PLAY:
+        seconds = max(pace.break_seconds * BREAK_SHARES[history.importance], usual)
+        return Interval(seconds, f"{activity}: no change in {history.unchanged_polls} polls")
+    changed = history.recent_changes.count("1")
+    if len(history.recent_changes) >= REMEMBERED_POLLS and 2 * changed > REMEMBERED_POLLS:
+        return Interval(min(RUSH_SECONDS, usual), f"a rush: {changed} of {REMEMBERED_POLLS} polls brought something")
+    reasons = {HIGH: "an important match", NORMAL: "in play", LOW: "a match of low importance"}
+    return Interval(usual, reasons[history.importance])

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 
 from scraping.errors import ERROR_RULES, MAX_UNCHARGED_ATTEMPTS, ErrorClass, ErrorRule
 
+LONGEST_TOKEN_PAUSE_SECONDS = 32.0
+TOKEN_JITTER = 0.25
 TIMEOUT_STRETCH = 1.5  # the attempt after a timeout gets 50 % more time, once per task
 
 
@@ -109,3 +111,13 @@ def backoff_seconds(attempt: int, policy: RetryPolicy, chance: random.Random) ->
 
 def _doubled_seconds(attempt: int, policy: RetryPolicy) -> float:
     return min(policy.base_delay_seconds * 2.0 ** min(attempt - 1, 30), policy.max_delay_seconds)
+
+
+def token_backoff_seconds(failures: int, chance: random.Random, *, retry_after: float | None = None) -> float:
+    """Returns the pause before a token service is asked again, after so many failures in a row (from 1).
+
+    1, 2, 4, 8, 16, 32 s, with jitter subtracted instead of added so that the longest pause is a hard limit. A service
+    that sends a Retry-After is obeyed.
+    """
+    doubled = min(2.0 ** min(failures - 1, 10), LONGEST_TOKEN_PAUSE_SECONDS)
+    return max(doubled * (1.0 - chance.uniform(0.0, TOKEN_JITTER)), retry_after or 0.0)

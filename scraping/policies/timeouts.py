@@ -1,7 +1,7 @@
-"""How long to wait for a source: longer for a slow one, shorter for a quick one. Pure.
+"""Timeouts by a source's recent latencies: longer for a slow one, shorter for a quick one. Pure.
 
-Guards against both mistakes of a fixed timeout: giving up on a source that only answers slowly, and waiting half a
-minute for one that always answers at once and now does not.
+Guards against both mistakes of a fixed timeout: giving up on a source that is only slow, and waiting half a minute for
+one that usually answers at once and now does not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Timeouts:
     request_seconds: float
 
     def times(self, factor: float) -> Timeouts:
-        """All of them longer: for the second try after one was too short."""
+        """Returns all of them multiplied: for the retry after a timeout."""
         return Timeouts(
             self.page_seconds * factor,
             self.navigation_seconds * factor,
@@ -34,7 +34,7 @@ class Timeouts:
 
 
 def adapt(usual: Timeouts, latencies: Sequence[float]) -> Timeouts:
-    """The timeouts for a source whose last answers took this long (seconds). Too few answers change nothing."""
+    """Returns the timeouts for a source with these latencies (seconds). Too few samples change nothing."""
     recent = latencies[-SAMPLES:]
     if len(recent) < SAMPLES:
         return usual
@@ -45,12 +45,12 @@ def adapt(usual: Timeouts, latencies: Sequence[float]) -> Timeouts:
         return Timeouts(
             _shorter(usual.page_seconds),
             _shorter(usual.navigation_seconds),
-            usual.selector_seconds,  # it waits for the page's script, which does not get quicker
+            usual.selector_seconds,  # it depends on the page's script, not on the network
             usual.request_seconds * QUICKER,
         )
     return usual
 
 
 def _shorter(seconds: float) -> float:
-    """Never below the floor; what was below it already stays as it is."""
+    """Never below the floor; a value that is below it already is kept."""
     return min(seconds, max(LEAST_PAGE_SECONDS, seconds * QUICKER))

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from scraping.errors import ScrapingError
-from scraping.policies.token_backoff import pause_seconds
+from scraping.policies.retry import token_backoff_seconds
 from scraping.reading.token_answer import TokenAnswer
 
 logger = logging.getLogger(__name__)
@@ -155,7 +155,7 @@ class TokenKeeper:
     def _note_failure(self, reason: str, asked: float | None) -> None:
         self._failures += 1
         self.reason = reason
-        pause = pause_seconds(self._failures, self._chance, asked=asked)
+        pause = token_backoff_seconds(self._failures, self._chance, retry_after=asked)
         self._try_at = self._clock() + pause
         logger.warning(
             "No token of %s (%s); the next try is in %.1f s",

@@ -15,8 +15,9 @@ from django.db import transaction
 from django.db.models import F, Sum
 
 from scraping.models import OutcomeBucket
-from scraping.policies.window import Window, bucket_start
+from scraping.policies.source_breaker import BUCKET_SECONDS, CallWindow
 from scraping.recovery import breakers
+from victoryline.lib.times import bucket_start
 
 Key = tuple[int, datetime]  # source and bucket
 
@@ -31,7 +32,7 @@ class Outcomes:
         self._retries: Counter[Key] = Counter()
 
     def count(self, source_id: int, *, is_bad: bool = False, is_retry: bool = False, now: datetime) -> None:
-        key = source_id, bucket_start(now)
+        key = source_id, bucket_start(now, BUCKET_SECONDS)
         with self._lock:
             self._calls[key] += 1
             self._bad[key] += is_bad
@@ -72,8 +73,8 @@ def _add(key: Key, *, calls: int, bad: int, retries: int) -> None:
     bucket.update(**more)
 
 
-def windows(source_ids: Iterable[int], *, since: datetime) -> dict[int, Window]:
+def windows(source_ids: Iterable[int], *, since: datetime) -> dict[int, CallWindow]:
     """Returns the calls per source since a time."""
     buckets = OutcomeBucket.objects.filter(source_id__in=list(source_ids), starts_at__gte=since).order_by()
     sums = buckets.values_list("source_id").annotate(Sum("calls"), Sum("bad"), Sum("retries"))
-    return {source_id: Window(calls, bad, retries) for source_id, calls, bad, retries in sums}
+    return {source_id: CallWindow(calls, bad, retries) for source_id, calls, bad, retries in sums}

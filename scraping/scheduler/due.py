@@ -28,7 +28,7 @@ from scraping.models import (
     TaskState,
 )
 from scraping.payloads import Resource
-from scraping.policies.fairness import Waiting, choose
+from scraping.policies.fairness import DueMatch, choose
 from scraping.scheduler import turns
 from scraping.scheduler.conditions import has_open_breaker
 from scraping.scheduler.source_breakers import task_limits
@@ -66,7 +66,7 @@ def open_due(now: datetime, *, is_hinted: bool = False) -> list[journal.Opened]:
     return opened
 
 
-def _open(found: list[Waiting], now: datetime, is_hinted: bool) -> list[journal.Opened]:
+def _open(found: list[DueMatch], now: datetime, is_hinted: bool) -> list[journal.Opened]:
     limits = _limits_by_source(task_limits(now))
     if len(found) > BATCH:
         found = _of_a_crowd(now, limits)
@@ -95,12 +95,12 @@ def due_refs(now: datetime) -> QuerySet[MatchRef]:
     )
 
 
-def _waiting(refs: QuerySet[MatchRef]) -> list[Waiting]:
+def _waiting(refs: QuerySet[MatchRef]) -> list[DueMatch]:
     columns = ("pk", "source_id", "match__priority", "match__importance", "next_poll_at", "polling_interval_seconds")
-    return [Waiting(*row) for row in refs.values_list(*columns, "captured_at")]
+    return [DueMatch(*row) for row in refs.values_list(*columns, "captured_at")]
 
 
-def _of_a_crowd(now: datetime, limits: Mapping[int, _Limits]) -> list[Waiting]:
+def _of_a_crowd(now: datetime, limits: Mapping[int, _Limits]) -> list[DueMatch]:
     """More are due than are looked at: of each source with room the most urgent, and those that wait the longest.
 
     So that neither the refs of one source hide those of another, nor the urgent ones those that are starved.
@@ -115,15 +115,15 @@ def _of_a_crowd(now: datetime, limits: Mapping[int, _Limits]) -> list[Waiting]:
     return _waiting(ranked.filter(Q(by_urgency__lte=most) | Q(by_wait__lte=most)))
 
 
-def _chosen(found: Iterable[Waiting], limits: Mapping[int, _Limits], now: datetime) -> list[Waiting]:
-    by_source: defaultdict[int, list[Waiting]] = defaultdict(list)
+def _chosen(found: Iterable[DueMatch], limits: Mapping[int, _Limits], now: datetime) -> list[DueMatch]:
+    by_source: defaultdict[int, list[DueMatch]] = defaultdict(list)
     for one in found:
         of_source = limits.get(one.source_id)
         if of_source and of_source.room > 0 and _is_rested(one, of_source.min_interval, now):
             by_source[one.source_id].append(one)
     crowded = {source_id for source_id, waiting in by_source.items() if len(waiting) > limits[source_id].room}
     taking_turns = turns.waiting_sources(now) & crowded if crowded else set()
-    chosen: list[Waiting] = []
+    chosen: list[DueMatch] = []
     for source_id, waiting in by_source.items():
         room = limits[source_id].room
         if source_id in crowded:
@@ -137,16 +137,16 @@ def _chosen(found: Iterable[Waiting], limits: Mapping[int, _Limits], now: dateti
     return chosen
 
 
-def _still_due(chosen: list[Waiting], now: datetime) -> list[Waiting]:
+def _still_due(chosen: list[DueMatch], now: datetime) -> list[DueMatch]:
     """They were found before we were alone: another scheduler may have had one opened, and a worker read it, since."""
     due = MatchRef.objects.filter(pk__in=[one.ref_id for one in chosen], next_poll_at__lte=now)
     ids = set(due.values_list("pk", flat=True)) if chosen else set()
     return [one for one in chosen if one.ref_id in ids]
 
 
-def _is_rested(one: Waiting, min_interval: timedelta, now: datetime) -> bool:
+def _is_rested(one: DueMatch, min_interval: timedelta, now: datetime) -> bool:
     """A resumed or restarted match is due at once, which may be too soon after its last reading."""
-    return one.heard_at is None or one.heard_at + min_interval <= now
+    return one.last_read_at is None or one.last_read_at + min_interval <= now
 
 
 def room_by_source(at_most: Mapping[int, int] | None = None) -> dict[int, int]:

@@ -10,7 +10,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from scraping import journal
 from scraping.models import OPEN_STATES, BreakerState, MatchRef, Priority, ScrapeTask, Source, TaskState
 from scraping.payloads import Resource, Status
-from scraping.policies.looks import LAST_LOOK
+from scraping.policies.lineup_schedule import FINAL_READ_BEFORE_START
 from scraping.scheduler.conditions import has_open_breaker
 from scraping.scheduler.due import POLLED
 from scraping.sources import ADAPTERS
@@ -18,7 +18,8 @@ from scraping.sources.base import HasLineups
 
 AT_ONCE = 100
 AFTER_FAILURE = timedelta(minutes=5)
-MOVED = LAST_LOOK + timedelta(minutes=1)  # a last look so long before the start was made before the start was moved
+# A final read longer than this before the start was made for an earlier start time.
+MOVED = FINAL_READ_BEFORE_START + timedelta(minutes=1)
 
 
 def open_lineup_tasks(now: datetime) -> int:

@@ -1,6 +1,6 @@
 """Retries are a part of a source's traffic, and no more than that: what goes beyond it waits its turn.
 
-Its turn comes at the latest when the match would be polled anyway, or after a minute (see resilience/budget.py).
+Its turn comes at the latest when the match would be polled anyway, or after a minute (see policies/retry_budget.py).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from django.db.models import F, Q
 from scraping.configuration import policies
 from scraping.models import OPEN_STATES, ScrapeTask, TaskState
 from scraping.payloads import Resource
-from scraping.policies.budget import is_retry, retries_left
-from scraping.policies.window import Window
+from scraping.policies.retry_budget import is_retry, retries_left
+from scraping.policies.source_breaker import CallWindow
 from scraping.recovery import outcomes
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ def _left(source_ids: set[int], now: datetime) -> Counter[int]:
     under_way = _under_way(source_ids, now)
     return Counter(
         {
-            source_id: retries_left(windows.get(source_id, Window()), limits.budget, under_way=under_way[source_id])
+            source_id: retries_left(windows.get(source_id, CallWindow()), limits.budget, under_way=under_way[source_id])
             for source_id in source_ids
         }
     )

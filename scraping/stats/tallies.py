@@ -18,11 +18,12 @@ from django.db import transaction
 
 from scraping.models import Source
 from scraping.payloads import Payload
-from scraping.policies.drift import Fill, bucket_start
+from scraping.policies.drift import BUCKET_SECONDS, Fill
 from scraping.readings import Reading, ReadMode
 from scraping.stats import fill_rates, metrics, traffic, unknown_values
 from scraping.stats.integrity import INTEGRITY, fields_of, schema_of
 from scraping.stats.traffic import Cost
+from victoryline.lib.times import bucket_start
 
 FILLS_SECONDS = 30.0  # drift is judged over a quarter of an hour: its many small rows need not go with every heartbeat
 DIRECT = "direct"  # the type of a request that no page made
@@ -78,7 +79,7 @@ class Tallies:
 
     def payload(self, source: str, payload: Payload) -> None:
         """How complete a payload was that is fit to be served."""
-        where = source, schema_of(payload), bucket_start(payload.captured_at)
+        where = source, schema_of(payload), bucket_start(payload.captured_at, BUCKET_SECONDS)
         found = *where, *fields_of(payload).items()
         with self._lock:
             self._seen[found] += 1

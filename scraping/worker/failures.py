@@ -40,7 +40,7 @@ from scraping.policies.retry import (
     Retry,
     decide,
 )
-from scraping.policies.source_breaker import is_lost
+from scraping.policies.source_breaker import has_drifted
 from scraping.readings import evidence_of
 from scraping.recovery import breakers
 from scraping.signals import layout_lost, source_lost
@@ -165,7 +165,7 @@ def _is_source_lost(claim: Claim, error: Exception, ref: MatchRef, engine: Engin
     of_source: Breaker | None = getattr(ref.source, "breaker", None)
     was_closed = of_source is None or of_source.state == BreakerState.CLOSED
     view = breakers.record_invalid_reading(claim.task_id, ref, why=why, policies=engine.policies, now=now)
-    if view.state != OPEN or not is_lost(view, drift):
+    if view.state != OPEN or not has_drifted(view, drift):
         return False
     if was_closed:
         logger.critical(

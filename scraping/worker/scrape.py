@@ -111,7 +111,7 @@ def take_in(claim: Claim, ref: MatchRef, reading: Reading, payload: Payload, eng
         ingested = ingest.apply(payload, ref_id=ref.pk, pace=engine.policies.pace, attempt=attempt, known=ref)
         crash_point("ingest.applied")
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
-        if ingested.is_turn and not payload.is_partial_state:  # of a source that tells but a part, no more can be had
+        if ingested.is_milestone and not payload.is_partial_state:
             endings.sync_at_turn(ref, now=now)
     engine.progress(claim, Stage.PERSISTED)
     if ingested.is_taken:

@@ -23,7 +23,7 @@ from scraping.matches.reconcile import STUCK_SECONDS
 from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef, ScraperStatus
 from scraping.payloads import Payload, Status
 from scraping.policies.interval import Pace
-from scraping.policies.turns import is_silent_turn, may_be_silent_turn
+from scraping.policies.milestones import is_unannounced_milestone, may_be_unannounced_milestone
 from scraping.recovery import breakers
 from scraping.signals import match_updated
 from victoryline.lib import bulk_sql
@@ -100,14 +100,16 @@ def is_again(claim: Claim, ref: MatchRef, payload: Payload, last: Payload | None
         and payload.events == last.events
         and payload.integrity == last.integrity
         and payload.events_are_complete == last.events_are_complete
-        and not _is_turn(ref, payload)
+        and not _is_milestone(ref, payload)
     )
 
 
-def _is_turn(ref: MatchRef, payload: Payload) -> bool:
+def _is_milestone(ref: MatchRef, payload: Payload) -> bool:
     """Has it said the same so often that something has to be done about it?"""
     number = ref.unchanged_polls + 1
-    return may_be_silent_turn(number) and is_silent_turn(payload.normalized(), unchanged_polls=number)
+    return may_be_unannounced_milestone(number) and is_unannounced_milestone(
+        payload.normalized(), unchanged_polls=number
+    )
 
 
 def _is_well(ref: MatchRef) -> bool:

@@ -15,11 +15,12 @@ from monitoring.models import Severity
 from scraping.admin.fills import maps
 from scraping.admin.traffic import charts
 from scraping.models import Source
-from scraping.policies.drift import Fill, bucket_start
+from scraping.policies.drift import BUCKET_SECONDS, Fill
 from scraping.stats import fill_rates, traffic
 from scraping.stats.traffic import EARLIER, MEGABYTE, Cost
 from tests.factories import NOW, make_source
 from tests.monitoring.rows import make_watched
+from victoryline.lib.times import bucket_start
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 PLAY = "cricket/v1/play"
@@ -63,7 +64,9 @@ class TestTraffic:
 @pytest.mark.requirement("BX-16")
 class TestFillRates:
     def fill(self, source: Source, now: datetime, minutes_ago: int, fill: Fill, field: str = "venue") -> None:
-        fill_rates.add({(source.pk, PLAY, field, bucket_start(now - timedelta(minutes=minutes_ago))): fill})
+        fill_rates.add(
+            {(source.pk, PLAY, field, bucket_start(now - timedelta(minutes=minutes_ago), BUCKET_SECONDS)): fill}
+        )
 
     def test_are_shown_by_field_and_hour_beside_what_is_usual(self) -> None:
         source = make_source()

@@ -17,7 +17,7 @@ from monitoring.alerts import telling
 from monitoring.health import grading
 from monitoring.models import Grade
 from scraping.models import Importance
-from scraping.policies import breaker, budget, fairness, ladder, slowing
+from scraping.policies import breaker, error_slowdown, fairness, ladder, retry_budget
 from scraping.policies.ladder import Rung
 from victoryline.night import plot, report
 from victoryline.night.engine import Story, simulate
@@ -105,7 +105,7 @@ class TestRules:
     """They can fail: each policy is broken on purpose, and the rules say which."""
 
     def test_see_whoever_is_starved(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def urgent_only(waiting: Any, room: int, **_: Any) -> list[fairness.Waiting]:
+        def urgent_only(waiting: Any, room: int, **_: Any) -> list[fairness.DueMatch]:
             return sorted(waiting, key=lambda one: (one.priority, one.importance, one.ref_id))[:room]
 
         monkeypatch.setattr(fairness, "choose", urgent_only)
@@ -127,7 +127,7 @@ class TestRules:
         assert "ladder" in broken(simulate(Script(seed=3, matches=3, hours=0.35, is_crowded=False, given=hangs)))
 
     def test_see_errors_that_slow_nobody(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(slowing, "after_error", lambda before, **_: before)
+        monkeypatch.setattr(error_slowdown, "after_error", lambda before, **_: before)
         assert "slowing" in broken(simulate(DOWN))
 
     def test_see_a_grade_that_stays(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ class TestRules:
         assert "open breaker" in broken(night(3, HELL))
 
     def test_see_a_storm_of_retries(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(budget, "retries_left", lambda *_, **__: 1000)
+        monkeypatch.setattr(retry_budget, "retries_left", lambda *_, **__: 1000)
         some_errors = tuple(Fault(Kind.ERRORS, 60.0, 600.0, target=number, strength=0.3) for number in range(4))
         story = simulate(Script(seed=3, matches=6, hours=0.2, is_crowded=False, given=some_errors))
         assert "retry budget" in broken(story)

@@ -1,10 +1,15 @@
-"""The one spelling of time in our answers."""
+"""The spelling of times in our answers, and the time buckets that counters are kept in."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 
 def as_utc_iso(moment: datetime) -> str:
     """ISO 8601 with milliseconds and a Z."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def bucket_start(at: datetime, seconds: int) -> datetime:
+    """Returns the start of the time bucket of `seconds` that `at` falls in; buckets are counted from the epoch."""
+    return at.replace(microsecond=0) - timedelta(seconds=int(at.timestamp()) % seconds)

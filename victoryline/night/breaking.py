@@ -1,6 +1,6 @@
 """Breakers at work: who passes, what an outcome does to them, and sources judged by their windows.
 
-The arithmetic is resilience/breaker.py; here is what breakers/passing.py and breakers/sources.py do with rows.
+The arithmetic is policies/breaker.py; here is what breakers/passing.py and breakers/sources.py do with rows.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from scraping.policies import breaker as machine
 from scraping.policies import source_breaker
 from scraping.policies.breaker import BreakerPolicy, BreakerView
-from scraping.policies.source_breaker import keeping_count
-from scraping.policies.window import is_failing
+from scraping.policies.source_breaker import is_failing, keep_drift_count
 from victoryline.night.moments import TICK_SECONDS, moment, seconds_of
 from victoryline.night.rows import PENDING, Site, Task, Watch
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def patience(night: Night, site: Site) -> BreakerPolicy:
-    return source_breaker.patience(site.breaker, night.policies.source_breaker, night.policies.drift)
+    return source_breaker.policy_for(site.breaker, night.policies.source_breaker, night.policies.drift)
 
 
 def admit(night: Night, task: Task) -> bool:
@@ -31,7 +30,7 @@ def admit(night: Night, task: Task) -> bool:
     soon = night.now + timedelta(seconds=machine.ASK_AGAIN_SECONDS)
     if site.breaker.state != machine.CLOSED:
         passed = machine.admit(site.breaker, task.key, patience(night, site), night.now)
-        night.set_breaker(site, keeping_count(lambda _: passed.view)(site.breaker))
+        night.set_breaker(site, keep_drift_count(lambda _: passed.view)(site.breaker))
         if passed.refused_until is not None:
             return _put_off(night, task, seconds_of(min(passed.refused_until, soon)))
     if watch.breaker.state != machine.CLOSED:
@@ -59,7 +58,7 @@ def succeeded(night: Night, task: Task) -> None:
         night.set_breaker(watch, machine.after_success(watch.breaker, task.key, night.policies.breaker, night.now))
     if task.key in site.breaker.probes:
         change = partial(_good, task=task.key, policy=patience(night, site), night=night)
-        night.set_breaker(site, keeping_count(change)(site.breaker))
+        night.set_breaker(site, keep_drift_count(change)(site.breaker))
 
 
 def _good(view: BreakerView, *, task: str, policy: BreakerPolicy, night: Night) -> BreakerView:
@@ -74,7 +73,7 @@ def failed(night: Night, task: Task, why: str) -> BreakerView:
     if site.breaker.state == machine.HALF_OPEN:
         policy = patience(night, site)
         after = machine.after_failure(site.breaker, task.key, policy, night.now, why)
-        night.set_breaker(site, keeping_count(lambda _: after)(site.breaker))
+        night.set_breaker(site, keep_drift_count(lambda _: after)(site.breaker))
     return view
 
 
@@ -97,7 +96,7 @@ def judge_sources(night: Night) -> None:
             and site.breaker.open_until <= night.now
         )
         if has_waited:
-            night.set_breaker(site, keeping_count(lambda view: machine.settled(view, night.now))(site.breaker))
+            night.set_breaker(site, keep_drift_count(lambda view: machine.settled(view, night.now))(site.breaker))
             night.wake(site, night.t)
         elif site.is_judged and site.breaker.state == machine.CLOSED:
             _judge(night, site)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from scraping.models import MatchLifecycle
 from scraping.policies import breaker as machine
-from scraping.policies import budget, fairness, source_breaker
-from scraping.policies.fairness import Waiting
+from scraping.policies import fairness, retry_budget, source_breaker
+from scraping.policies.fairness import DueMatch
 from scraping.scheduler.due import POLLED
 from victoryline.night import working
 from victoryline.night.moments import TICK_SECONDS, moment, seconds_of
@@ -51,7 +51,7 @@ def round_of(night: Night, site: Site, at: float) -> None:
 
 
 def _patience(night: Night, site: Site) -> machine.BreakerPolicy:
-    return source_breaker.patience(site.breaker, night.policies.source_breaker, night.policies.drift)
+    return source_breaker.policy_for(site.breaker, night.policies.source_breaker, night.policies.drift)
 
 
 def _collect(night: Night, site: Site) -> None:
@@ -66,14 +66,14 @@ def _collect(night: Night, site: Site) -> None:
             heappush(site.due, (seconds_of(until), number, watch, version))
             continue
         assert watch.ref.next_poll_at is not None
-        site.waiting[watch.number] = Waiting(
+        site.waiting[watch.number] = DueMatch(
             ref_id=watch.number,
             source_id=site.number + 1,
             priority=match.priority,
             importance=match.importance,
             due_at=watch.ref.next_poll_at,
             interval_seconds=watch.ref.polling_interval_seconds,
-            heard_at=watch.ref.captured_at,
+            last_read_at=watch.ref.captured_at,
         )
 
 
@@ -102,7 +102,7 @@ def _open(night: Night, site: Site, limit: int | None) -> list[Task]:
     return opened
 
 
-def _chosen(night: Night, site: Site, room: int) -> list[Waiting]:
+def _chosen(night: Night, site: Site, room: int) -> list[DueMatch]:
     if len(site.waiting) <= room:
         return fairness.choose(site.waiting.values(), room, now=night.now)
     site.given += room
@@ -150,7 +150,7 @@ def _within_budget(night: Night, site: Site, due: list[Task]) -> list[Task]:
         return due
     window = site.tally.window(night.now, night.policies.window.window_seconds)
     under_way = night.queue.retries_under_way(site)
-    left = budget.retries_left(window, night.policies.budget, under_way=under_way)
+    left = retry_budget.retries_left(window, night.policies.budget, under_way=under_way)
     held = set(retries[max(0, left) :])
     night.rules.retried(night, site, window, under_way + len(retries) - len(held))
     return [task for task in due if task not in held]
@@ -159,7 +159,7 @@ def _within_budget(night: Night, site: Site, due: list[Task]) -> list[Task]:
 def is_retry(night: Night, task: Task) -> bool:
     if not task.charged:
         return False
-    return budget.is_retry(
+    return retry_budget.is_retry(
         charged_attempts=task.charged,
         due_at=moment(task.run_at),
         scheduled_at=task.watch.ref.next_poll_at,

@@ -14,9 +14,9 @@ from scraping.configuration.policies import Policies
 from scraping.models import MatchLifecycle
 from scraping.payloads import Status
 from scraping.policies.breaker import CLOSED, HALF_OPEN, OPEN, BreakerView
-from scraping.policies.fairness import SHORTEST_PATIENCE, STARVED_INTERVALS
+from scraping.policies.fairness import LEAST_TOLERANCE, STARVED_INTERVALS
 from scraping.policies.ladder import Rung
-from scraping.policies.window import Window
+from scraping.policies.source_breaker import CallWindow
 from victoryline.night.faults import CALM, Trouble
 from victoryline.night.measures import Figures
 from victoryline.night.moments import clock_time, seconds_of
@@ -103,7 +103,7 @@ class Rules:
         if view.state == CLOSED:
             self._probes.pop(name, None)
 
-    def retried(self, night: Night, site: Site, window: Window, under_way: int) -> None:
+    def retried(self, night: Night, site: Site, window: CallWindow, under_way: int) -> None:
         allowed = max(self.policies.budget.floor, window.calls * self.policies.budget.percent / 100)
         if under_way and window.retries + under_way > allowed + EPSILON:
             what = f"{site.row.key}: {window.retries} retries and {under_way} under way, {allowed:.0f} allowed"
@@ -119,7 +119,7 @@ class Rules:
 
     def _turn(self, night: Night, watch: Watch, due_at: float) -> None:
         """It has its turn, or still waits for it: within its patience, while its source works."""
-        patience = max(SHORTEST_PATIENCE.total_seconds(), STARVED_INTERVALS * watch.ref.polling_interval_seconds)
+        patience = max(LEAST_TOLERANCE.total_seconds(), STARVED_INTERVALS * watch.ref.polling_interval_seconds)
         late = night.t - due_at
         if late <= PATIENCE_TIMES * patience:
             return

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from scraping.models import Match, MatchRef, Scraper, Source
 from scraping.payloads import Status
 from scraping.policies.breaker import BreakerView
-from scraping.policies.fairness import Waiting
+from scraping.policies.fairness import DueMatch
 from scraping.policies.ladder import Rung
 from scraping.recovery.silence.finding import WATCHED
 from victoryline.night.plays import Play
@@ -61,7 +61,7 @@ class Site:
     tally: Tally = field(default_factory=Tally)
     due: list[tuple[float, int, Watch, int]] = field(default_factory=list)  # a heap
     watches: dict[int, Watch] = field(default_factory=dict)
-    waiting: dict[int, Waiting] = field(default_factory=dict)  # due, and without a place so far
+    waiting: dict[int, DueMatch] = field(default_factory=dict)  # due, and without a place so far
     pending: list[Task] = field(default_factory=list)  # open, and not on their way to a worker
     open_tasks: int = 0
     given: int = 0  # places, while there were too few: see fairness

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from datetime import datetime, timedelta
 
-from scraping.policies.window import BUCKET_SECONDS, Bucket, Window, bucket_start, summed
+from scraping.policies.source_breaker import BUCKET_SECONDS, Bucket, CallWindow, sum_buckets
+from victoryline.lib.times import bucket_start
 from victoryline.night.moments import BEGIN
 
 BUCKET = timedelta(seconds=BUCKET_SECONDS)
@@ -19,7 +20,7 @@ class Tally:
 
     def count(self, now: datetime, *, is_bad: bool, is_retry: bool) -> None:
         if now >= self._until:
-            self._start = bucket_start(now)
+            self._start = bucket_start(now, BUCKET_SECONDS)
             self._until = self._start + BUCKET
             self._buckets.append(Bucket(self._start))
             self._calls = self._bad = self._retries = 0
@@ -27,10 +28,10 @@ class Tally:
         self._bad += is_bad
         self._retries += is_retry
 
-    def window(self, now: datetime, seconds: float, *, since: datetime | None = None) -> Window:
+    def window(self, now: datetime, seconds: float, *, since: datetime | None = None) -> CallWindow:
         start = now - timedelta(seconds=seconds)
         if self._buckets:
             self._buckets[-1] = Bucket(self._start, self._calls, self._bad, self._retries)
         while len(self._buckets) > 1 and self._buckets[0].starts_at < start:
             self._buckets.popleft()
-        return summed(self._buckets, since=max(start, since) if since else start)
+        return sum_buckets(self._buckets, since=max(start, since) if since else start)

@@ -15,7 +15,7 @@ from scraping.models import Breaker, BreakerState, MatchRef, Source
 from scraping.policies import breaker as machine
 from scraping.policies import source_breaker
 from scraping.policies.breaker import BreakerPolicy, BreakerView
-from scraping.policies.source_breaker import keeping_count
+from scraping.policies.source_breaker import keep_drift_count
 from scraping.recovery.breakers.rows import row_of_ref, row_of_source, swap, view_of
 from victoryline.lib import bulk_sql
 
@@ -51,7 +51,7 @@ def _admit(row: Breaker, task_id: int, policies: Policies, now: datetime) -> Non
         refused_until = admission.refused_until
         return admission.view
 
-    view = swap(row, change if row.source_id is None else keeping_count(change), now=now)
+    view = swap(row, change if row.source_id is None else keep_drift_count(change), now=now)
     if refused_until is None:
         return
     Breaker.objects.filter(pk=row.pk).update(total_rejections=F("total_rejections") + 1)
@@ -62,7 +62,7 @@ def _admit(row: Breaker, task_id: int, policies: Policies, now: datetime) -> Non
 
 
 def _source_policy(view: BreakerView, policies: Policies) -> BreakerPolicy:
-    return source_breaker.patience(view, policies.source_breaker, policies.drift)
+    return source_breaker.policy_for(view, policies.source_breaker, policies.drift)
 
 
 def _retry_soon(now: datetime) -> datetime:
@@ -80,7 +80,7 @@ def record_success(
         return
     if str(task_id) in of_source.probes:
         probed = partial(_probed, task=str(task_id), policies=policies, is_match=ref is not None, now=now)
-        swap(of_source, keeping_count(probed), now=now)
+        swap(of_source, keep_drift_count(probed), now=now)
     elif of_source.failure_count and of_source.state == BreakerState.CLOSED and ref is not None:
         # After the commit: no transaction that holds a match's row may wait for the source's row, which all share.
         transaction.on_commit(partial(_reset_invalid_count, of_source.pk), robust=True)
@@ -88,7 +88,7 @@ def record_success(
 
 def _probed(view: BreakerView, *, task: str, policies: Policies, is_match: bool, now: datetime) -> BreakerView:
     """A readable list proves nothing about match pages, and a drifting source opened because of those."""
-    if source_breaker.is_lost(view, policies.drift) and not is_match:
+    if source_breaker.has_drifted(view, policies.drift) and not is_match:
         return machine.give_back(view, task)
     return machine.after_success(view, task, _source_policy(view, policies), now)
 
@@ -134,7 +134,7 @@ def record_failure(
         view = swap(row_of_ref(ref), change, now=now, counted=bad)
     for row in Breaker.objects.filter(source_id=source_id, state=BreakerState.HALF_OPEN):
         failed = partial(_failed, task=task, policy=_source_policy(view_of(row), policies), now=now, why=why)
-        swap(row, keeping_count(failed), now=now)
+        swap(row, keep_drift_count(failed), now=now)
     return view
 
 
@@ -142,7 +142,7 @@ def record_invalid_reading(task_id: int, ref: MatchRef, *, why: str, policies: P
     """Counts an invalid reading (drift) against the source. Returns the source's breaker."""
 
     def change(view: BreakerView) -> BreakerView:
-        return source_breaker.after_nonsense(
+        return source_breaker.after_drift_failure(
             view, str(task_id), policies.source_breaker, policies.drift, now=now, why=why
         )
 

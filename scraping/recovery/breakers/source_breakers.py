@@ -13,8 +13,15 @@ from scraping.configuration.policies import Policies
 from scraping.models import Breaker, BreakerState, Forced, OutcomeBucket, Source
 from scraping.policies import breaker as machine
 from scraping.policies.breaker import BreakerView
-from scraping.policies.source_breaker import keeping_count, patience
-from scraping.policies.window import Bucket, Window, WindowPolicy, is_failing, summed
+from scraping.policies.source_breaker import (
+    Bucket,
+    CallWindow,
+    WindowPolicy,
+    is_failing,
+    keep_drift_count,
+    policy_for,
+    sum_buckets,
+)
 from scraping.recovery.breakers.rows import row_of_source, swap, view_of
 
 logger = logging.getLogger(__name__)
@@ -48,7 +55,7 @@ def evaluate_sources(*, policies: Policies, now: datetime) -> int:
     return sum(_evaluate(row, windows[row.pk], policies, now) for row in rows)
 
 
-def _evaluate(row: Breaker, window: Window, policies: Policies, now: datetime) -> bool:
+def _evaluate(row: Breaker, window: CallWindow, policies: Policies, now: datetime) -> bool:
     is_bad = row.state == BreakerState.CLOSED and not row.forced and is_failing(window, policies.window)
     has_waited = row.state == BreakerState.OPEN and row.open_until is not None and row.open_until <= now
     is_released = row.forced != Forced.NONE and row.forced_until is not None and row.forced_until <= now
@@ -56,11 +63,13 @@ def _evaluate(row: Breaker, window: Window, policies: Policies, now: datetime) -
         return False
     before = row.state, row.forced
     change = partial(_after_window, window=window, is_bad=is_bad, policies=policies, now=now)
-    after = swap(row, keeping_count(change), now=now)
+    after = swap(row, keep_drift_count(change), now=now)
     return (after.state, after.forced) != before
 
 
-def _after_window(view: BreakerView, *, window: Window, is_bad: bool, policies: Policies, now: datetime) -> BreakerView:
+def _after_window(
+    view: BreakerView, *, window: CallWindow, is_bad: bool, policies: Policies, now: datetime
+) -> BreakerView:
     view = machine.settled(view, now)
     if not is_bad or view.state != machine.CLOSED or view.forced:
         return view
@@ -69,7 +78,7 @@ def _after_window(view: BreakerView, *, window: Window, is_bad: bool, policies: 
     return machine.opened(policies.source_breaker, now, reason=reason)
 
 
-def windows_of(rows: list[Breaker], policy: WindowPolicy, now: datetime) -> dict[int, Window]:
+def windows_of(rows: list[Breaker], policy: WindowPolicy, now: datetime) -> dict[int, CallWindow]:
     """Returns the calls in the window per breaker, without those before its last state change.
 
     A breaker that has just closed is not opened again by the failures that had opened it.
@@ -80,7 +89,8 @@ def windows_of(rows: list[Breaker], policy: WindowPolicy, now: datetime) -> dict
     for one in found:
         buckets.setdefault(one.source_id, []).append(Bucket(one.starts_at, one.calls, one.bad, one.retries))
     return {
-        row.pk: summed(buckets.get(row.source_id or 0, ()), since=max(start, row.last_state_change)) for row in rows
+        row.pk: sum_buckets(buckets.get(row.source_id or 0, ()), since=max(start, row.last_state_change))
+        for row in rows
     }
 
 
@@ -89,7 +99,7 @@ def probe_limits(policies: Policies, *, now: datetime) -> Mapping[int, tuple[int
     limits: dict[int, tuple[int, frozenset[int]]] = {}
     for row in Breaker.objects.filter(source__isnull=False).exclude(state=BreakerState.CLOSED):
         view = view_of(row)
-        limit = machine.probe_limit(view, patience(view, policies.source_breaker, policies.drift), now)
+        limit = machine.probe_limit(view, policy_for(view, policies.source_breaker, policies.drift), now)
         if row.source_id is not None and limit is not None:
             holders = frozenset(int(task) for task in machine.live_probes(view, now))
             limits[row.source_id] = limit, holders

@@ -14,7 +14,7 @@ from scraping.models import Breaker, BreakerState, MatchRef, ScrapeError, Scrape
 from scraping.policies import breaker as machine
 from scraping.policies.breaker import BreakerPolicy, BreakerView
 from scraping.policies.drift import DriftPolicy
-from scraping.policies.source_breaker import after_nonsense, keeping_count, patience
+from scraping.policies.source_breaker import after_drift_failure, keep_drift_count, policy_for
 from scraping.recovery import breakers
 from scraping.scheduler.source_breakers import judge_sources, task_limits
 from tests.factories import NOW, make_match, make_ref
@@ -32,7 +32,7 @@ class TestPolicy:
 
     def nonsense(self, view: BreakerView, times: int = 1, task: str = "1") -> BreakerView:
         for _ in range(times):
-            view = after_nonsense(view, task, USUAL, DRIFT, now=NOW, why=NONSENSE)
+            view = after_drift_failure(view, task, USUAL, DRIFT, now=NOW, why=NONSENSE)
         return view
 
     def test_ten_in_a_row_are_borne_and_the_eleventh_opens_it_for_five_minutes(self) -> None:
@@ -58,18 +58,18 @@ class TestPolicy:
         assert self.nonsense(forced, times=20) == forced
 
     def test_a_changed_source_is_closed_by_one_good_probe_any_other_by_three(self) -> None:
-        assert patience(BreakerView(failure_count=11), USUAL, DRIFT).success_threshold == 1
-        assert patience(BreakerView(failure_count=10), USUAL, DRIFT) == USUAL
+        assert policy_for(BreakerView(failure_count=11), USUAL, DRIFT).success_threshold == 1
+        assert policy_for(BreakerView(failure_count=10), USUAL, DRIFT) == USUAL
 
     def test_the_number_outlasts_the_waiting_and_ends_with_the_closing(self) -> None:
         opened = self.nonsense(BreakerView(), times=11)
-        waited = keeping_count(lambda view: machine.settled(view, NOW + timedelta(minutes=6)))(opened)
+        waited = keep_drift_count(lambda view: machine.settled(view, NOW + timedelta(minutes=6)))(opened)
         assert (waited.state, waited.failure_count) == (machine.HALF_OPEN, 11)
-        assert keeping_count(lambda _: machine.closed("well"))(waited).failure_count == 0
+        assert keep_drift_count(lambda _: machine.closed("well"))(waited).failure_count == 0
 
     def test_a_failed_probe_of_another_kind_does_not_count_as_nonsense(self) -> None:
         half = BreakerView(state=machine.HALF_OPEN, failure_count=4, probes={"7": NOW + timedelta(seconds=60)})
-        after = keeping_count(lambda view: machine.after_failure(view, "7", USUAL, NOW, "502"))(half)
+        after = keep_drift_count(lambda view: machine.after_failure(view, "7", USUAL, NOW, "502"))(half)
         assert (after.state, after.failure_count) == (machine.OPEN, 4)
 
 

@@ -29,7 +29,7 @@ from scraping.models import (
 )
 from scraping.payloads import Phase, Resource, Status
 from scraping.policies.interval import COMPLETED_SECONDS
-from scraping.policies.turns import is_turn
+from scraping.policies.milestones import is_milestone
 from scraping.scheduler.endings import settle_ended_matches, write_match_logs
 from scraping.scheduler.retention_rules import rules
 from scraping.signals import match_incomplete, match_settled
@@ -464,10 +464,10 @@ class TestTurns:
     )
     def test_are_recognised(self, fields: dict[str, Any], expected: bool) -> None:
         after = cricket_state(**{"current_innings": 1, **fields}).model_dump(mode="json")
-        assert is_turn(self.BEFORE, after) is expected
+        assert is_milestone(self.BEFORE, after) is expected
 
     def test_a_match_that_was_never_read_has_no_turn(self) -> None:
-        assert not is_turn({}, self.BEFORE)
+        assert not is_milestone({}, self.BEFORE)
 
     def test_of_a_source_that_tells_but_a_part_no_more_is_asked(self, clock: Clock) -> None:
         ref = make_ref(now=NOW, payload={})
@@ -496,4 +496,4 @@ def test_ingest_tells_of_a_turn(clock: Clock) -> None:
     ref = make_ref(now=NOW)
     first = read(ref, payload_of(ref, chasing(95)))
     second = read(ref, payload_of(ref, chasing(95, phase=Phase.TEA), at=later(5)))
-    assert (first.is_turn, second.is_turn) == (False, True)
+    assert (first.is_milestone, second.is_milestone) == (False, True)

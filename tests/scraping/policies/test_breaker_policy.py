@@ -31,12 +31,13 @@ from scraping.policies.breaker import (
     probe_limit,
     settled,
 )
-from scraping.policies.budget import LONGEST_WAIT_SECONDS, BudgetPolicy, is_retry, retries_left
 from scraping.policies.retry import Failure, Retry, RetryPolicy, backoff_seconds, decide
-from scraping.policies.window import Bucket, Window, WindowPolicy, bucket_start, is_failing, summed
+from scraping.policies.retry_budget import LONGEST_WAIT_SECONDS, BudgetPolicy, is_retry, retries_left
+from scraping.policies.source_breaker import BUCKET_SECONDS, Bucket, CallWindow, WindowPolicy, is_failing, sum_buckets
 from tests.factories import NOW
 from tests.scraping.builders import later
 from victoryline import env
+from victoryline.lib.times import bucket_start
 
 POLICY = BreakerPolicy()
 HALF = half_opened("test")
@@ -173,17 +174,17 @@ class TestBreakerOfASource:
         [(0, 0, False), (29, 29, False), (30, 10, False), (30, 11, True), (100, 34, False), (100, 35, True)],
     )
     def test_thirty_calls_with_35_percent_bad_are_too_many(self, calls: int, bad: int, expected: bool) -> None:
-        assert is_failing(Window(calls, bad, bad_seconds=60), WindowPolicy()) is expected
-        assert not is_failing(Window(calls, bad, bad_seconds=50), WindowPolicy()), "only a hiccup"
+        assert is_failing(CallWindow(calls, bad, bad_seconds=60), WindowPolicy()) is expected
+        assert not is_failing(CallWindow(calls, bad, bad_seconds=50), WindowPolicy()), "only a hiccup"
 
     def test_the_window_slides(self) -> None:
         buckets = [Bucket(later(10 * number), calls=10, bad=number) for number in range(5)]
-        assert summed(buckets, since=later(20)) == Window(30, 2 + 3 + 4, bad_seconds=30)
-        assert summed(buckets, since=later(20.1)) == Window(20, 3 + 4, bad_seconds=20)
+        assert sum_buckets(buckets, since=later(20)) == CallWindow(30, 2 + 3 + 4, bad_seconds=30)
+        assert sum_buckets(buckets, since=later(20.1)) == CallWindow(20, 3 + 4, bad_seconds=20)
 
     @pytest.mark.parametrize(("seconds", "start"), [(0, 0), (9.99, 0), (10, 10), (27.5, 20)])
     def test_calls_fall_into_buckets_of_ten_seconds(self, seconds: float, start: float) -> None:
-        assert bucket_start(later(seconds)) == later(start)
+        assert bucket_start(later(seconds), BUCKET_SECONDS) == later(start)
 
     def test_the_numbers_are_settings(self) -> None:
         names = {
@@ -269,15 +270,15 @@ class TestBudget:
     @pytest.mark.parametrize(
         ("window", "under_way", "left"),
         [
-            (Window(), 0, 10),
-            (Window(20, 20, 4), 0, 6),
-            (Window(100, 0, 0), 0, 20),
-            (Window(100, 0, 15), 3, 2),
-            (Window(100, 0, 25), 0, 0),
-            (Window(0, 0, 0), 12, 0),
+            (CallWindow(), 0, 10),
+            (CallWindow(20, 20, 4), 0, 6),
+            (CallWindow(100, 0, 0), 0, 20),
+            (CallWindow(100, 0, 15), 3, 2),
+            (CallWindow(100, 0, 25), 0, 0),
+            (CallWindow(0, 0, 0), 12, 0),
         ],
     )
-    def test_a_fifth_of_the_calls_but_ten_at_least(self, window: Window, under_way: int, left: int) -> None:
+    def test_a_fifth_of_the_calls_but_ten_at_least(self, window: CallWindow, under_way: int, left: int) -> None:
         assert retries_left(window, BudgetPolicy(), under_way=under_way) == left
 
 
@@ -312,7 +313,7 @@ class Storm:
             is_extra = is_retry(
                 charged_attempts=charged, due_at=later(at), scheduled_at=later(next_poll), now=later(at)
             )
-            window = Window(len(self._recent), len(self._recent), self._extra)
+            window = CallWindow(len(self._recent), len(self._recent), self._extra)
             if is_extra and not retries_left(window, self._budget):
                 self.refused += 1
                 heapq.heappush(self._agenda, (next_poll, match, charged, next_poll))

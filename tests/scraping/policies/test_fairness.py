@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scraping.policies.fairness import STARVED_SHARE, Waiting, choose, places_for_the_starved
+from scraping.policies.fairness import STARVED_SHARE, DueMatch, choose, places_for_starved
 from tests.factories import NOW
 
 LIVE, IMMINENT, COMPLETED = 0, 1, 2
@@ -26,18 +26,18 @@ def waits(
     late: float = 1.0,
     interval: float = 2.5,
     age: float | None = None,
-) -> Waiting:
+) -> DueMatch:
     """Due for `late` seconds, last read one interval before that."""
     due_at = NOW - timedelta(seconds=late)
     heard_at = NOW - timedelta(seconds=late + interval if age is None else age)
-    return Waiting(ref_id, 1, priority, importance, due_at, interval, heard_at)
+    return DueMatch(ref_id, 1, priority, importance, due_at, interval, heard_at)
 
 
-def ids(chosen: list[Waiting]) -> list[int]:
+def ids(chosen: list[DueMatch]) -> list[int]:
     return [one.ref_id for one in chosen]
 
 
-NEVER_READ = replace(waits(9), heard_at=None)
+NEVER_READ = replace(waits(9), last_read_at=None)
 CASES = [
     ("nobody waits", [], 3, []),
     ("no room at all", [waits(1)], 0, []),
@@ -57,7 +57,7 @@ CASES = [
 
 @pytest.mark.requirement("FR-025")
 @pytest.mark.parametrize(("label", "waiting", "room", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_who_gets_a_place(label: str, waiting: list[Waiting], room: int, expected: list[int]) -> None:
+def test_who_gets_a_place(label: str, waiting: list[DueMatch], room: int, expected: list[int]) -> None:
     assert ids(choose(waiting, room, now=NOW)) == expected
 
 
@@ -66,7 +66,7 @@ def test_who_gets_a_place(label: str, waiting: list[Waiting], room: int, expecte
     [(0, 1, 0), (1, 1, 0), (2, 1, 0), (3, 1, 1), (4, 1, 0), (0, 3, 0), (0, 4, 1), (3, 4, 1), (3, 5, 2), (0, 40, 10)],
 )
 def test_the_starved_have_one_place_in_four(given: int, room: int, kept: int) -> None:
-    assert places_for_the_starved(given, room) == kept
+    assert places_for_starved(given, room) == kept
 
 
 def test_single_places_are_shared_over_time() -> None:
@@ -89,20 +89,20 @@ CROWDS = st.lists(SOME, max_size=40, unique_by=lambda one: one.ref_id)
 
 
 @given(CROWDS, st.integers(-3, 45), st.integers(0, 12))
-def test_whoever_waits(waiting: list[Waiting], room: int, before: int) -> None:
+def test_whoever_waits(waiting: list[DueMatch], room: int, before: int) -> None:
     chosen = choose(waiting, room, now=NOW, given=before)
     assert len(chosen) == min(len(waiting), max(0, room)), "as many as there are places for, and none left empty"
     assert len(set(ids(chosen))) == len(chosen), "nobody twice"
     assert set(chosen) <= set(waiting)
     left_out = [one for one in waiting if one not in chosen]
-    passed_over = [one for one in chosen if one.hunger(NOW) <= 1.0]
+    passed_over = [one for one in chosen if one.lateness(NOW) <= 1.0]
     if left_out and passed_over:  # of those that are not starved, nobody goes before a more urgent one
-        best_left = min((one.priority, one.importance, one.heard_at) for one in left_out)
-        assert max((one.priority, one.importance, one.heard_at) for one in passed_over) <= best_left
+        best_left = min((one.priority, one.importance, one.last_read_at) for one in left_out)
+        assert max((one.priority, one.importance, one.last_read_at) for one in passed_over) <= best_left
 
 
 @given(CROWDS, st.integers(0, 45))
-def test_the_order_in_which_they_come_does_not_matter(waiting: list[Waiting], room: int) -> None:
+def test_the_order_in_which_they_come_does_not_matter(waiting: list[DueMatch], room: int) -> None:
     assert choose(waiting, room, now=NOW) == choose(waiting[::-1], room, now=NOW)
 
 
@@ -124,7 +124,7 @@ def test_nobody_is_starved_however_many_go_before_him(live: int, patient: int, r
         for one in choose((one for one in waiting.values() if one.due_at <= now), room, now=now, given=turn * room):
             longest[one.ref_id] = max(longest[one.ref_id], (now - one.due_at).total_seconds())
             due_at = now + timedelta(seconds=one.interval_seconds)
-            waiting[one.ref_id] = replace(one, due_at=due_at, heard_at=now)
+            waiting[one.ref_id] = replace(one, due_at=due_at, last_read_at=now)
     late_now = {one.ref_id: (now - one.due_at).total_seconds() for one in waiting.values()}
     worst = max(max(longest[ref_id], late_now[ref_id]) for ref_id in waiting)
     assert worst <= 2 * (patience + turns_of_all)

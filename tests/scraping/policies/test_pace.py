@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from monitoring.health.grading import DEGRADED_FROM_SECONDS
 from scraping.configuration.policies import from_config
 from scraping.payloads import Status
-from scraping.policies.interval import HIGH, LOW, NORMAL, Activity, Pace, plan
-from scraping.policies.phases import ENDING_POLLS
-from scraping.policies.scores import ScoreSays
-from scraping.policies.slowing import MOST_COUNTED, NOT_SLOWED, Slowing, after_error, after_success
+from scraping.policies.error_slowdown import MAX_LEVEL, NO_SLOWDOWN, Slowdown, after_error, after_success
+from scraping.policies.interval import ENDING_POLLS, HIGH, LOW, NORMAL, Pace, PollHistory, plan
+from scraping.policies.milestones import ScoreProgress
 from tests.factories import NOW
 from tests.scraping.builders import later
 from victoryline.env import load
@@ -24,18 +23,18 @@ RUSH = "1011011010"  # six of the last ten polls brought something
 HALF = "1010101010"
 
 
-def live(**fields: Any) -> Activity:
-    return Activity(Status.LIVE, **fields)
+def live(**fields: Any) -> PollHistory:
+    return PollHistory(Status.LIVE, **fields)
 
 
-def starts(seconds: float, **fields: Any) -> Activity:
-    return Activity(Status.UPCOMING, later(seconds), **fields)
+def starts(seconds: float, **fields: Any) -> PollHistory:
+    return PollHistory(Status.UPCOMING, later(seconds), **fields)
 
 
 class TestALiveMatch:
     @pytest.mark.requirement("FR-022")
     @pytest.mark.parametrize(
-        ("activity", "seconds", "reason"),
+        ("history", "seconds", "reason"),
         [
             pytest.param(live(), 2.5, "in play", id="play"),
             pytest.param(live(slowed_seconds=5), 5, "slowed by errors", id="after five errors"),
@@ -44,13 +43,13 @@ class TestALiveMatch:
             pytest.param(live(recent_changes=RUSH, slowed_seconds=5), 5, "slowed by errors", id="errors in a rush"),
         ],
     )
-    def test_has_a_baseline_that_errors_stretch(self, activity: Activity, seconds: float, reason: str) -> None:
-        planned = plan(activity, Pace(), NOW)
+    def test_has_a_baseline_that_errors_stretch(self, history: PollHistory, seconds: float, reason: str) -> None:
+        planned = plan(history, Pace(), NOW)
         assert (planned.seconds, planned.reason) == (seconds, reason)
 
     @pytest.mark.requirement("US5.3", "FR-022", "FR-024")
     @pytest.mark.parametrize(
-        ("activity", "seconds", "reason"),
+        ("history", "seconds", "reason"),
         [
             pytest.param(live(is_break=True, unchanged_polls=9), 2.5, "in play", id="nine polls of a break"),
             pytest.param(
@@ -68,27 +67,27 @@ class TestALiveMatch:
                 live(unchanged_polls=40), 30, "nothing moves: no change in 40 polls", id="too long for play, untold"
             ),
             pytest.param(
-                live(unchanged_polls=10, score_says=ScoreSays.INNINGS_DONE),
+                live(unchanged_polls=10, score=ScoreProgress.INNINGS_FINISHED),
                 30,
                 "between innings: no change in 10 polls",
                 id="all out, and no word of a break",
             ),
             pytest.param(
-                live(unchanged_polls=40, score_says=ScoreSays.MATCH_DONE),
+                live(unchanged_polls=40, score=ScoreProgress.MATCH_FINISHED),
                 2.5,
                 "its end is due: no change in 40 polls",
                 id="won, and the source has not noticed",
             ),
             pytest.param(
-                live(unchanged_polls=ENDING_POLLS, score_says=ScoreSays.MATCH_DONE),
+                live(unchanged_polls=ENDING_POLLS, score=ScoreProgress.MATCH_FINISHED),
                 30,
                 f"nothing moves: no change in {ENDING_POLLS} polls",
                 id="nor ten minutes later",
             ),
         ],
     )
-    def test_is_read_rarely_while_nobody_plays(self, activity: Activity, seconds: float, reason: str) -> None:
-        planned = plan(activity, Pace(), NOW)
+    def test_is_read_rarely_while_nobody_plays(self, history: PollHistory, seconds: float, reason: str) -> None:
+        planned = plan(history, Pace(), NOW)
         assert (planned.seconds, planned.reason) == (seconds, reason)
 
     @pytest.mark.requirement("US5.4", "FR-022")
@@ -110,7 +109,7 @@ class TestALiveMatch:
         ("fields", "by_importance"),
         [
             pytest.param({}, (2.0, 2.5, 5.0), id="play"),
-            pytest.param({"recent_changes": RUSH}, (2.0, 2.0, 2.0), id="a rush is no low activity"),
+            pytest.param({"recent_changes": RUSH}, (2.0, 2.0, 2.0), id="a rush is no low history"),
             pytest.param({"is_break": True, "unchanged_polls": 10}, (15.0, 30.0, 45.0), id="a break"),
             pytest.param({"unchanged_polls": 40}, (15.0, 30.0, 45.0), id="nothing moves"),
             pytest.param({"slowed_seconds": 10}, (10.0, 10.0, 10.0), id="errors"),
@@ -128,7 +127,7 @@ class TestALiveMatch:
             assert plan(quiet, Pace(), NOW).seconds < DEGRADED_FROM_SECONDS - 10
 
     @pytest.mark.parametrize(
-        ("variable", "activity", "without"),
+        ("variable", "history", "without"),
         [
             pytest.param("ENABLE_ADAPTIVE_POLLING", live(slowed_seconds=20), 2.5, id="errors"),
             pytest.param("ENABLE_ADAPTIVE_POLLING", live(recent_changes=RUSH), 2.5, id="a rush"),
@@ -138,10 +137,12 @@ class TestALiveMatch:
             pytest.param("ENABLE_MATCH_STATE_DETECTION", live(unchanged_polls=99), 2.5, id="a silence"),
         ],
     )
-    def test_keeps_its_pace_where_that_is_switched_off(self, variable: str, activity: Activity, without: float) -> None:
+    def test_keeps_its_pace_where_that_is_switched_off(
+        self, variable: str, history: PollHistory, without: float
+    ) -> None:
         on, off = (from_config(load({variable: word})).pace for word in ("true", "false"))
-        assert plan(activity, on, NOW).seconds != without
-        assert plan(activity, off, NOW).seconds == without
+        assert plan(history, on, NOW).seconds != without
+        assert plan(history, off, NOW).seconds == without
 
     def test_errors_still_slow_where_only_phases_are_switched_off(self) -> None:
         assert plan(live(unchanged_polls=99, slowed_seconds=5), Pace(detects_phases=False), NOW).seconds == 5
@@ -149,7 +150,7 @@ class TestALiveMatch:
 
 class TestAMatchThatIsNotLive:
     @pytest.mark.parametrize(
-        ("activity", "seconds", "reason"),
+        ("history", "seconds", "reason"),
         [
             pytest.param(starts(86_400), 300, "it has not begun", id="tomorrow"),
             pytest.param(starts(1200), 300, "it has not begun", id="in twenty minutes"),
@@ -162,14 +163,14 @@ class TestAMatchThatIsNotLive:
             pytest.param(starts(-6 * 3600), 60, "it should have begun", id="six hours ago"),
             pytest.param(starts(-9 * 86_400), 300, "it should have begun", id="last week"),
             pytest.param(starts(30, is_postponed=True), 300, "it is postponed", id="put off"),
-            pytest.param(Activity(Status.UPCOMING), 60, "nobody says when it begins", id="without a time"),
+            pytest.param(PollHistory(Status.UPCOMING), 60, "its start is unknown", id="without a time"),
             pytest.param(starts(8, slowed_seconds=20), 20, "slowed by errors", id="soon, but failing"),
-            pytest.param(Activity(Status.COMPLETED, slowed_seconds=20), 300, "it is over", id="completed"),
-            pytest.param(Activity(Status.ABANDONED, unchanged_polls=99), 300, "it is over", id="abandoned"),
+            pytest.param(PollHistory(Status.COMPLETED, slowed_seconds=20), 300, "it is over", id="completed"),
+            pytest.param(PollHistory(Status.ABANDONED, unchanged_polls=99), 300, "it is over", id="abandoned"),
         ],
     )
-    def test_is_read_as_often_as_its_time_asks_for(self, activity: Activity, seconds: float, reason: str) -> None:
-        planned = plan(activity, Pace(), NOW)
+    def test_is_read_as_often_as_its_time_asks_for(self, history: PollHistory, seconds: float, reason: str) -> None:
+        planned = plan(history, Pace(), NOW)
         assert (planned.seconds, planned.reason) == (seconds, reason)
 
     @given(st.floats(0, 9e5), st.floats(0, 9e5))
@@ -184,7 +185,7 @@ class TestAMatchThatIsNotLive:
 
 
 activities = st.builds(
-    Activity,
+    PollHistory,
     status=st.sampled_from(Status),
     start_time=st.none() | st.integers(-(10**6), 10**6).map(later),
     is_break=st.booleans(),
@@ -192,7 +193,7 @@ activities = st.builds(
     recent_changes=st.text("01", max_size=10),
     importance=st.sampled_from((HIGH, NORMAL, LOW)),
     slowed_seconds=st.sampled_from((0.0, 5.0, 10.0, 20.0)),
-    score_says=st.sampled_from(ScoreSays),
+    score=st.sampled_from(ScoreProgress),
     is_postponed=st.booleans(),
 )
 paces = st.builds(
@@ -205,15 +206,15 @@ paces = st.builds(
 
 
 @given(activities, paces)
-def test_every_plan_is_a_time_to_come_that_is_explained(activity: Activity, pace: Pace) -> None:
-    planned = plan(activity, pace, NOW)
+def test_every_plan_is_a_time_to_come_that_is_explained(history: PollHistory, pace: Pace) -> None:
+    planned = plan(history, pace, NOW)
     assert 0 < planned.seconds <= 1200
     assert 0 < len(planned.reason) <= 80
 
 
 @given(activities, paces, st.sampled_from((5.0, 10.0, 20.0)))
-def test_errors_make_nothing_faster(activity: Activity, pace: Pace, seconds: float) -> None:
-    calm, failing = (replace(activity, slowed_seconds=one) for one in (0.0, seconds))
+def test_errors_make_nothing_faster(history: PollHistory, pace: Pace, seconds: float) -> None:
+    calm, failing = (replace(history, slowed_seconds=one) for one in (0.0, seconds))
     assert plan(failing, pace, NOW).seconds >= plan(calm, pace, NOW).seconds
 
 
@@ -221,18 +222,18 @@ CALM = 300.0
 Said = tuple[float, bool]  # seconds, is it an error
 
 
-def told(*said: Said, before: Slowing = NOT_SLOWED) -> Slowing:
+def told(*said: Said, before: Slowdown = NO_SLOWDOWN) -> Slowdown:
     """After polls at these moments."""
-    slowing, in_a_row = before, 0
+    slowdown, in_a_row = before, 0
     for seconds, is_error in said:
         at = later(seconds)
         in_a_row = in_a_row + 1 if is_error else 0
-        slowing = (
-            after_error(slowing, errors_in_a_row=in_a_row, calm_seconds=CALM, now=at)
+        slowdown = (
+            after_error(slowdown, errors_in_a_row=in_a_row, calm_seconds=CALM, now=at)
             if is_error
-            else after_success(slowing, now=at)
+            else after_success(slowdown, now=at)
         )
-    return slowing
+    return slowdown
 
 
 def every(seconds: float, number: int, *, good_between: bool = True) -> tuple[Said, ...]:
@@ -278,11 +279,11 @@ class TestErrorsSlow:
         assert again.at(later(45 + 280 + 299)) == 20
 
     def test_after_the_calm_nothing_is_left(self) -> None:
-        assert after_success(told(*every(5, 500)), now=later(2500 + CALM)) == NOT_SLOWED
+        assert after_success(told(*every(5, 500)), now=later(2500 + CALM)) == NO_SLOWDOWN
 
     def test_a_single_error_after_the_calm_is_like_the_first(self) -> None:
         slowed = told(*every(5, 500), (2500 + CALM, True))
-        assert slowed == Slowing(1.0, later(2500 + CALM))
+        assert slowed == Slowdown(1.0, later(2500 + CALM))
 
     def test_what_is_left_of_a_few_errors_is_no_step(self) -> None:
         few = told(*every(5, 4))
@@ -303,16 +304,16 @@ def moments(gaps: list[Said]) -> tuple[Said, ...]:
 class TestWhateverComes:
     @given(polls)
     def test_it_is_bounded_and_a_step_has_an_end(self, gaps: list[Said]) -> None:
-        slowing = told(*moments(gaps))
-        assert 0 <= slowing.level <= MOST_COUNTED
-        assert slowing.seconds in (0, 5, 10, 20)
-        assert bool(slowing.seconds) == (slowing.until is not None)
+        slowdown = told(*moments(gaps))
+        assert 0 <= slowdown.level <= MAX_LEVEL
+        assert slowdown.seconds in (0, 5, 10, 20)
+        assert bool(slowdown.seconds) == (slowdown.until is not None)
 
     @given(polls)
     def test_it_ends(self, gaps: list[Said]) -> None:
         said = moments(gaps)
         end = (said[-1][0] if said else 0) + CALM
-        assert after_success(told(*said), now=later(end)) == NOT_SLOWED
+        assert after_success(told(*said), now=later(end)) == NO_SLOWDOWN
 
     @given(polls, st.integers(0, 60), st.floats(0.01, 0.99))
     def test_one_more_error_makes_nothing_faster(self, gaps: list[Said], where: int, part: float) -> None:
@@ -326,8 +327,8 @@ class TestWhateverComes:
         assert scattered(errors).at(end) <= scattered(more).at(end)
 
 
-def scattered(said: list[Said]) -> Slowing:
-    slowing = NOT_SLOWED
+def scattered(said: list[Said]) -> Slowdown:
+    slowdown = NO_SLOWDOWN
     for seconds, _ in said:
-        slowing = after_error(slowing, errors_in_a_row=1, calm_seconds=CALM, now=later(seconds))
-    return slowing
+        slowdown = after_error(slowdown, errors_in_a_row=1, calm_seconds=CALM, now=later(seconds))
+    return slowdown

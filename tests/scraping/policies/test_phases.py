@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from scraping.payloads import BREAKS, Phase, Status
-from scraping.policies.phases import ENDING_POLLS, Doing, Signs, judge
-from scraping.policies.scores import ScoreSays, read_score
-from scraping.policies.turns import is_silent_turn
+from scraping.policies.interval import ENDING_POLLS, Activity, PollHistory, activity_of
+from scraping.policies.milestones import ScoreProgress, is_unannounced_milestone, score_progress
 from scraping.sources import ADAPTERS
 from scraping.sources.board import compose as board
 from scraping.sources.crex import status as crex
@@ -23,33 +22,37 @@ from scraping.sources.espncricinfo.schemas import Brief
 from scraping.sources.sofascore import cricket_state, status
 from tests.factories import NOW
 
-GOES_ON, INNINGS_DONE, MATCH_DONE = ScoreSays
+IN_PROGRESS, INNINGS_FINISHED, MATCH_FINISHED = ScoreProgress
 LIVE = Status.LIVE
+
+
+def seen(unchanged_polls: int, score: ScoreProgress = IN_PROGRESS, *, is_break: bool = False) -> PollHistory:
+    return PollHistory(LIVE, is_break=is_break, unchanged_polls=unchanged_polls, score=score)
 
 
 @pytest.mark.requirement("FR-024")
 @pytest.mark.parametrize(
-    ("signs", "doing"),
+    ("history", "activity"),
     [
-        pytest.param(Signs(LIVE), Doing.PLAY, id="something has just moved"),
-        pytest.param(Signs(LIVE, is_break=True, unchanged_polls=9), Doing.PLAY, id="a break has only been told"),
-        pytest.param(Signs(LIVE, is_break=True, unchanged_polls=10), Doing.BREAK, id="told, and nothing moves"),
-        pytest.param(Signs(LIVE, unchanged_polls=39), Doing.PLAY, id="a long minute between two balls"),
-        pytest.param(Signs(LIVE, unchanged_polls=40), Doing.QUIET, id="no word of a break, but nothing moves"),
-        pytest.param(Signs(LIVE, False, 9, INNINGS_DONE), Doing.PLAY, id="the last wicket has just fallen"),
-        pytest.param(Signs(LIVE, False, 10, INNINGS_DONE), Doing.BETWEEN_INNINGS, id="all out, nobody says break"),
-        pytest.param(Signs(LIVE, True, 10, INNINGS_DONE), Doing.BREAK, id="somebody does"),
-        pytest.param(Signs(LIVE, False, 0, MATCH_DONE), Doing.PLAY, id="the winning run"),
-        pytest.param(Signs(LIVE, False, 10, MATCH_DONE), Doing.ENDING, id="it stands there for half a minute"),
-        pytest.param(Signs(LIVE, True, 99, MATCH_DONE), Doing.ENDING, id="with whatever word"),
-        pytest.param(Signs(LIVE, False, ENDING_POLLS, MATCH_DONE), Doing.QUIET, id="nobody will tell the end soon"),
-        pytest.param(Signs(Status.UPCOMING, unchanged_polls=99), Doing.NOT_BEGUN, id="upcoming"),
-        pytest.param(Signs(Status.COMPLETED, unchanged_polls=99), Doing.OVER, id="completed"),
-        pytest.param(Signs(Status.ABANDONED, is_break=True), Doing.OVER, id="abandoned in a break"),
+        pytest.param(PollHistory(LIVE), Activity.PLAY, id="something has just changed"),
+        pytest.param(seen(9, is_break=True), Activity.PLAY, id="a break announced just now"),
+        pytest.param(seen(10, is_break=True), Activity.BREAK, id="announced, and nothing changes"),
+        pytest.param(seen(39), Activity.PLAY, id="a long minute between two balls"),
+        pytest.param(seen(40), Activity.QUIET, id="no break announced, but nothing changes"),
+        pytest.param(seen(9, INNINGS_FINISHED), Activity.PLAY, id="the last wicket has just fallen"),
+        pytest.param(seen(10, INNINGS_FINISHED), Activity.BETWEEN_INNINGS, id="all out, no break announced"),
+        pytest.param(seen(10, INNINGS_FINISHED, is_break=True), Activity.BREAK, id="all out, a break announced"),
+        pytest.param(seen(0, MATCH_FINISHED), Activity.PLAY, id="the winning run"),
+        pytest.param(seen(10, MATCH_FINISHED), Activity.ENDING, id="unchanged for half a minute"),
+        pytest.param(seen(99, MATCH_FINISHED, is_break=True), Activity.ENDING, id="during an announced break"),
+        pytest.param(seen(ENDING_POLLS, MATCH_FINISHED), Activity.QUIET, id="the end is not announced soon"),
+        pytest.param(PollHistory(Status.UPCOMING, unchanged_polls=99), Activity.NOT_BEGUN, id="upcoming"),
+        pytest.param(PollHistory(Status.COMPLETED, unchanged_polls=99), Activity.OVER, id="completed"),
+        pytest.param(PollHistory(Status.ABANDONED, is_break=True), Activity.OVER, id="abandoned in a break"),
     ],
 )
-def test_what_it_is_doing(signs: Signs, doing: Doing) -> None:
-    assert judge(signs) is doing
+def test_activity_of_a_match(history: PollHistory, activity: Activity) -> None:
+    assert activity_of(history) is activity
 
 
 def cricket(kind: str, *innings: tuple[str, int, int, str], **fields: Any) -> dict[str, Any]:
@@ -74,68 +77,70 @@ TEST = (("a", 300, 10, "90.0"), ("b", 250, 10, "80.0"), ("a", 100, 10, "40.0"))
 
 @pytest.mark.requirement("FR-024")
 @pytest.mark.parametrize(
-    ("state", "says"),
+    ("state", "progress"),
     [
-        pytest.param(cricket("T20"), GOES_ON, id="not a ball"),
-        pytest.param(cricket("T20", ("a", 95, 3, "12.3")), GOES_ON, id="the first innings"),
-        pytest.param(cricket("T20", ("a", 95, 10, "12.3")), INNINGS_DONE, id="all out"),
-        pytest.param(cricket("T20", FIRST), INNINGS_DONE, id="twenty overs"),
-        pytest.param(cricket("ODI", FIRST), GOES_ON, id="twenty overs of fifty"),
-        pytest.param(cricket("", FIRST), GOES_ON, id="twenty overs of who knows how many"),
-        pytest.param(cricket("", ("a", 95, 10, "12.3")), INNINGS_DONE, id="all out is all out"),
-        pytest.param(cricket("T20", FIRST, ("b", 187, 5, "19.5")), GOES_ON, id="level, a ball to come"),
-        pytest.param(cricket("T20", FIRST, ("b", 188, 5, "19.5")), MATCH_DONE, id="past the target"),
-        pytest.param(cricket("T20I", FIRST, ("b", 99, 10, "14.0")), MATCH_DONE, id="all out in the chase"),
-        pytest.param(cricket("T20", FIRST, ("b", 150, 8, "20.0")), MATCH_DONE, id="the last over"),
+        pytest.param(cricket("T20"), IN_PROGRESS, id="not a ball"),
+        pytest.param(cricket("T20", ("a", 95, 3, "12.3")), IN_PROGRESS, id="the first innings"),
+        pytest.param(cricket("T20", ("a", 95, 10, "12.3")), INNINGS_FINISHED, id="all out"),
+        pytest.param(cricket("T20", FIRST), INNINGS_FINISHED, id="twenty overs"),
+        pytest.param(cricket("ODI", FIRST), IN_PROGRESS, id="twenty overs of fifty"),
+        pytest.param(cricket("", FIRST), IN_PROGRESS, id="twenty overs of who knows how many"),
+        pytest.param(cricket("", ("a", 95, 10, "12.3")), INNINGS_FINISHED, id="all out is all out"),
+        pytest.param(cricket("T20", FIRST, ("b", 187, 5, "19.5")), IN_PROGRESS, id="level, a ball to come"),
+        pytest.param(cricket("T20", FIRST, ("b", 188, 5, "19.5")), MATCH_FINISHED, id="past the target"),
+        pytest.param(cricket("T20I", FIRST, ("b", 99, 10, "14.0")), MATCH_FINISHED, id="all out in the chase"),
+        pytest.param(cricket("T20", FIRST, ("b", 150, 8, "20.0")), MATCH_FINISHED, id="the last over"),
         pytest.param(
-            cricket("T20", FIRST, ("b", 99, 5, "9.0"), last={"target": 99}), MATCH_DONE, id="a target that rain changed"
+            cricket("T20", FIRST, ("b", 99, 5, "9.0"), last={"target": 99}),
+            MATCH_FINISHED,
+            id="a target changed by rain",
         ),
         pytest.param(
-            cricket("T20", FIRST, ("b", 190, 5, "19.0"), last={"target": 195}), GOES_ON, id="one that it raised"
+            cricket("T20", FIRST, ("b", 190, 5, "19.0"), last={"target": 195}), IN_PROGRESS, id="one that it raised"
         ),
         pytest.param(
-            cricket("", FIRST, ("b", 99, 5, "9.0"), last={"target": 99}), MATCH_DONE, id="a target says it all"
+            cricket("", FIRST, ("b", 99, 5, "9.0"), last={"target": 99}), MATCH_FINISHED, id="a target says it all"
         ),
-        pytest.param(cricket("", FIRST, ("b", 188, 5, "19.0")), GOES_ON, id="more than the first: may be a Test"),
+        pytest.param(cricket("", FIRST, ("b", 188, 5, "19.0")), IN_PROGRESS, id="more than the first: may be a Test"),
         pytest.param(
             cricket("T20", FIRST, ("b", 187, 9, "20.0"), ("b", 9, 1, "1.0"), last={"is_super_over": True}),
-            GOES_ON,
+            IN_PROGRESS,
             id="a super over",
         ),
-        pytest.param(cricket("Test", *TEST[:2]), INNINGS_DONE, id="Test: two innings down"),
-        pytest.param(cricket("Test", TEST[0], ("b", 301, 4, "80.0")), GOES_ON, id="Test: a lead wins nothing"),
+        pytest.param(cricket("Test", *TEST[:2]), INNINGS_FINISHED, id="Test: two innings down"),
+        pytest.param(cricket("Test", TEST[0], ("b", 301, 4, "80.0")), IN_PROGRESS, id="Test: a lead wins nothing"),
         pytest.param(
-            cricket("Test", ("a", 300, 6, "90.0"), last={"is_declared": True}), INNINGS_DONE, id="Test: declared"
+            cricket("Test", ("a", 300, 6, "90.0"), last={"is_declared": True}), INNINGS_FINISHED, id="Test: declared"
         ),
-        pytest.param(cricket("Test", *TEST), INNINGS_DONE, id="Test: three down, 151 to win"),
-        pytest.param(cricket("Test", *TEST, ("b", 150, 9, "50.0")), GOES_ON, id="Test: one run short"),
-        pytest.param(cricket("Test", *TEST, ("b", 151, 9, "50.0")), MATCH_DONE, id="Test: won in the fourth"),
-        pytest.param(cricket("Test", *TEST, ("b", 140, 10, "50.0")), MATCH_DONE, id="Test: lost in the fourth"),
+        pytest.param(cricket("Test", *TEST), INNINGS_FINISHED, id="Test: three down, 151 to win"),
+        pytest.param(cricket("Test", *TEST, ("b", 150, 9, "50.0")), IN_PROGRESS, id="Test: one run short"),
+        pytest.param(cricket("Test", *TEST, ("b", 151, 9, "50.0")), MATCH_FINISHED, id="Test: won in the fourth"),
+        pytest.param(cricket("Test", *TEST, ("b", 140, 10, "50.0")), MATCH_FINISHED, id="Test: lost in the fourth"),
         pytest.param(
             cricket("Test", ("a", 500, 10, "99.0"), ("b", 200, 10, "60.0"), ("b", 250, 10, "60.0")),
-            MATCH_DONE,
+            MATCH_FINISHED,
             id="Test: lost by an innings",
         ),
         pytest.param(
             cricket("Test", ("a", 500, 10, "99.0"), ("b", 200, 10, "60.0"), ("b", 320, 10, "60.0")),
-            INNINGS_DONE,
+            INNINGS_FINISHED,
             id="Test: followed on, and made the other side bat again",
         ),
-        pytest.param(cricket("T20", FIRST, result="India won by 5 runs"), MATCH_DONE, id="the result is printed"),
-        pytest.param(cricket("T20", FIRST, status="completed"), GOES_ON, id="where the source has said it"),
-        pytest.param(football("67"), GOES_ON, id="football: in play"),
-        pytest.param(football("45+3"), GOES_ON, id="football: before half-time"),
-        pytest.param(football("90+4"), MATCH_DONE, id="football: past ninety"),
-        pytest.param(football("90"), MATCH_DONE, id="football: at ninety"),
-        pytest.param(football("105+1", "extra_time"), GOES_ON, id="football: extra time"),
-        pytest.param(football("120+2", "extra_time"), MATCH_DONE, id="football: all of it"),
-        pytest.param(football("PEN", "penalties"), GOES_ON, id="football: penalties"),
-        pytest.param(football("HT", "halftime"), GOES_ON, id="football: half-time"),
-        pytest.param(football(""), GOES_ON, id="football: no clock"),
+        pytest.param(cricket("T20", FIRST, result="India won by 5 runs"), MATCH_FINISHED, id="the result is printed"),
+        pytest.param(cricket("T20", FIRST, status="completed"), IN_PROGRESS, id="where the source has said it"),
+        pytest.param(football("67"), IN_PROGRESS, id="football: in play"),
+        pytest.param(football("45+3"), IN_PROGRESS, id="football: before half-time"),
+        pytest.param(football("90+4"), MATCH_FINISHED, id="football: past ninety"),
+        pytest.param(football("90"), MATCH_FINISHED, id="football: at ninety"),
+        pytest.param(football("105+1", "extra_time"), IN_PROGRESS, id="football: extra time"),
+        pytest.param(football("120+2", "extra_time"), MATCH_FINISHED, id="football: all of it"),
+        pytest.param(football("PEN", "penalties"), IN_PROGRESS, id="football: penalties"),
+        pytest.param(football("HT", "halftime"), IN_PROGRESS, id="football: half-time"),
+        pytest.param(football(""), IN_PROGRESS, id="football: no clock"),
     ],
 )
-def test_what_the_score_says(state: Mapping[str, Any], says: ScoreSays) -> None:
-    assert read_score(state) is says
+def test_progress_by_the_score(state: Mapping[str, Any], progress: ScoreProgress) -> None:
+    assert score_progress(state) is progress
 
 
 @pytest.mark.requirement("FR-024")
@@ -153,7 +158,7 @@ def test_what_the_score_says(state: Mapping[str, Any], says: ScoreSays) -> None:
     ],
 )
 def test_a_turn_that_only_silence_tells(state: Mapping[str, Any], polls: int, expected: bool) -> None:
-    assert is_silent_turn(state, unchanged_polls=polls) is expected
+    assert is_unannounced_milestone(state, unchanged_polls=polls) is expected
 
 
 def espn_cricket(words: str) -> Phase:

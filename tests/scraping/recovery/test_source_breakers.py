@@ -22,7 +22,7 @@ from scraping.configuration import policies
 from scraping.errors import Blocked, BreakerOpen, Gone, ReadTimeout, ResourceLost, SchemaBreak, Transient
 from scraping.models import Breaker, MatchRef, OutcomeBucket, ScrapeTask, Source, TaskState
 from scraping.payloads import Resource
-from scraping.policies.window import Window, WindowPolicy
+from scraping.policies.source_breaker import CallWindow, WindowPolicy
 from scraping.recovery import breakers, outcomes
 from scraping.recovery.outcomes import Outcomes
 from scraping.scheduler.discovery import open_discovery_tasks
@@ -384,24 +384,24 @@ class TestWhatCounts:
     @pytest.mark.parametrize(
         ("outcome", "expected"),
         [
-            ("good", Window(1, 0, 0)),
-            (Transient("502"), Window(1, 1, 0)),
-            (Blocked("429", http_status=429), Window(1, 1, 0)),
-            (SchemaBreak("no score"), Window(1, 1, 0)),
-            (Gone("404"), Window(1, 0, 0)),
-            (ValueError("our bug"), Window(1, 0, 0)),
-            (ResourceLost("Chromium died"), Window()),
+            ("good", CallWindow(1, 0, 0)),
+            (Transient("502"), CallWindow(1, 1, 0)),
+            (Blocked("429", http_status=429), CallWindow(1, 1, 0)),
+            (SchemaBreak("no score"), CallWindow(1, 1, 0)),
+            (Gone("404"), CallWindow(1, 0, 0)),
+            (ValueError("our bug"), CallWindow(1, 0, 0)),
+            (ResourceLost("Chromium died"), CallWindow()),
         ],
         ids=str,
     )
     def test_only_the_sources_own_faults_are_bad(
-        self, source: Source, clock: Clock, outcome: Any, expected: Window
+        self, source: Source, clock: Clock, outcome: Any, expected: CallWindow
     ) -> None:
         ref = make_ref(source=source)
         engine = engine_with(payload_of(ref) if outcome == "good" else outcome)
         scrape(open_task(ref), engine)
         engine.outcomes.flush(now=NOW)
-        assert outcomes.windows([source.pk], since=later(-60)).get(source.pk, Window()) == expected
+        assert outcomes.windows([source.pk], since=later(-60)).get(source.pk, CallWindow()) == expected
 
     def test_a_retry_counts_as_one(self, source: Source, clock: Clock) -> None:
         ref = make_ref(source=source)
@@ -411,7 +411,7 @@ class TestWhatCounts:
         clock.now = ScrapeTask.objects.get().run_at
         scrape(task_id, engine)
         engine.outcomes.flush(now=clock.now)
-        assert outcomes.windows([source.pk], since=later(-60))[source.pk] == Window(2, 2, 1)
+        assert outcomes.windows([source.pk], since=later(-60))[source.pk] == CallWindow(2, 2, 1)
 
     def test_a_good_poll_needs_no_statement_more_for_it(self, source: Source, clock: Clock) -> None:
         judge_sources(NOW)
@@ -565,7 +565,7 @@ class TestAtTheSameMoment:
 
         with together(6, count) as answers:
             assert answers == [50] * 6
-        assert outcomes.windows([source.pk], since=NOW)[source.pk] == Window(300, 150, 0)
+        assert outcomes.windows([source.pk], since=NOW)[source.pk] == CallWindow(300, 150, 0)
         assert row().total_calls == 300
 
     def test_two_steps_open_it_once(self, source: Source) -> None:

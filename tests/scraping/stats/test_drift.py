@@ -15,7 +15,7 @@ from monitoring.source_metrics import of_sources
 from monitoring.watchdogs.drift import watch_drift
 from scraping.models import FieldFill, Source
 from scraping.payloads import Payload, Phase, Status
-from scraping.policies.drift import DriftPolicy, Fill, bucket_start, is_sparse, points_fallen, window_start
+from scraping.policies.drift import BUCKET_SECONDS, DriftPolicy, Fill, is_sparse, points_fallen, window_start
 from scraping.reading.ways import PAGE_SECONDS
 from scraping.readings import STATIC_PAGE, Document, ReadMode, RefInfo
 from scraping.scheduler import retention_rules
@@ -26,6 +26,7 @@ from scraping.stats.tallies import Tallies
 from tests.factories import NOW, cricket_state, football_state, make_match, make_ref, make_source
 from tests.scraping.builders import balls, payload_of
 from tests.scraping.sources.test_stadium import Visitor, crex_answers, in_stadium, sofascore_answers
+from victoryline.lib.times import bucket_start
 
 POLICY = DriftPolicy()
 PLAY = "cricket/v1/play"
@@ -59,7 +60,7 @@ class TestPolicy:
 
     def test_the_window_is_made_of_whole_buckets(self) -> None:
         at = datetime(2026, 1, 10, 12, 3, 20, tzinfo=UTC)
-        assert bucket_start(at) == datetime(2026, 1, 10, 12, 0, tzinfo=UTC)
+        assert bucket_start(at, BUCKET_SECONDS) == datetime(2026, 1, 10, 12, 0, tzinfo=UTC)
         assert window_start(at, 15) == datetime(2026, 1, 10, 11, 50, tzinfo=UTC)
 
 
@@ -121,7 +122,7 @@ class TestFields:
 def fill(
     source: Source, minutes_ago: float, seen: int, filled: int, *, field: str = "venue", schema: str = PLAY
 ) -> None:
-    at = bucket_start(NOW - timedelta(minutes=minutes_ago))
+    at = bucket_start(NOW - timedelta(minutes=minutes_ago), BUCKET_SECONDS)
     fill_rates.add({(source.pk, schema, field, at): Fill(seen, filled)})
 
 

@@ -20,7 +20,7 @@ from scraping.browser.options import BrowserOptions
 from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
 from scraping.errors import Blocked, NoToken, SchemaBreak
-from scraping.policies.token_backoff import pause_seconds
+from scraping.policies.retry import token_backoff_seconds
 from scraping.reading import token_keeper
 from scraping.reading.guard import checked
 from scraping.reading.token_answer import life_seconds, parse_answer
@@ -472,7 +472,7 @@ class TestAnswer:
 )
 def test_pauses_double_up_to_32_seconds(failures: int, asked: float | None, least: float, most: float) -> None:
     chance = random.Random(7)
-    found = [pause_seconds(failures, chance, asked=asked) for _ in range(200)]
+    found = [token_backoff_seconds(failures, chance, retry_after=asked) for _ in range(200)]
     assert least <= min(found)
     assert max(found) <= most
     assert asked is not None or len(set(found)) > 100

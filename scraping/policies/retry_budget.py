@@ -1,4 +1,4 @@
-"""How much of a source's traffic may be retries.
+"""Limits the part of a source's traffic that may be retries.
 
 Guards against a retry storm: where every call fails, retries would multiply the load on a source that is down already.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from scraping.policies.window import Window
+from scraping.policies.source_breaker import CallWindow
 
 LONGEST_WAIT_SECONDS = 60.0
 
@@ -22,16 +22,16 @@ class BudgetPolicy:
 
 
 def is_retry(*, charged_attempts: int, due_at: datetime, scheduled_at: datetime | None, now: datetime) -> bool:
-    """Is this attempt traffic on top of the schedule?
+    """Returns whether this attempt is traffic on top of the schedule.
 
-    Not when the failures before were our own; not when the match would be polled by now anyway, for then the attempt
-    stands in for that poll; and not after a minute of waiting, which makes no storm and must end somewhere.
+    It is not if the failures before were our own, if the match would be polled by now anyway (the attempt replaces that
+    poll), or after a minute of waiting, which makes no storm and must end somewhere.
     """
     if not charged_attempts or (scheduled_at is not None and scheduled_at <= now):
         return False
     return now - due_at < timedelta(seconds=LONGEST_WAIT_SECONDS)
 
 
-def retries_left(window: Window, policy: BudgetPolicy, *, under_way: int = 0) -> int:
+def retries_left(window: CallWindow, policy: BudgetPolicy, *, under_way: int = 0) -> int:
     allowed = max(policy.floor, int(window.calls * policy.percent / 100))
     return max(0, allowed - window.retries - under_way)
