@@ -80,7 +80,7 @@ def _wanted(view: BreakerView, policy: BreakerPolicy) -> int:
 
 
 def admit(view: BreakerView, task: str, policy: BreakerPolicy, now: datetime) -> Admission:
-    """Decides whether this task may make its request. A half-open breaker gives it a permit, or keeps the one it has."""
+    """Decides whether this task may make its request. Through a half-open breaker it needs a permit."""
     view = settled(view, now)
     if view.state == CLOSED:
         return Admission(view)
