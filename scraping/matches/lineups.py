@@ -80,7 +80,7 @@ def _next_look(ref: MatchRef, now: datetime) -> datetime | None:
     if start is None or ref.match.status != Status.UPCOMING:
         return None
     window = timedelta(hours=settings.CONFIG.lineup_window_hours)
-    return next_lineup_read(start, now, is_settled=is_settled(ref), window=window)
+    return next_lineup_read(start, now, is_final=is_settled(ref), window=window)
 
 
 def is_settled(ref: MatchRef) -> bool:

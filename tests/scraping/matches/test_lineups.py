@@ -311,12 +311,12 @@ class TestLooks:
         ],
     )
     def test_until_they_are_known(self, left: timedelta, wait: timedelta | None) -> None:
-        found = next_lineup_read(NOW + left, NOW, is_settled=False, window=WINDOW)
+        found = next_lineup_read(NOW + left, NOW, is_final=False, window=WINDOW)
         assert found == (NOW + wait if wait else None)
 
     @pytest.mark.parametrize(("minutes", "wait"), [(60, 55), (6, 1), (5, None), (1, None)])
     def test_once_more_when_they_are_known(self, minutes: int, wait: int | None) -> None:
-        found = next_lineup_read(NOW + timedelta(minutes=minutes), NOW, is_settled=True, window=WINDOW)
+        found = next_lineup_read(NOW + timedelta(minutes=minutes), NOW, is_final=True, window=WINDOW)
         assert found == (NOW + timedelta(minutes=wait) if wait else None)
 
     def test_a_reading_plans_the_next(self) -> None:

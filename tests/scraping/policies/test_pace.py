@@ -262,21 +262,21 @@ class TestErrorsSlow:
         ],
     )
     def test_step_by_step(self, said: tuple[Said, ...], seconds: float) -> None:
-        assert told(*said).at(later(said[-1][0])) == seconds
+        assert told(*said).seconds_at(later(said[-1][0])) == seconds
 
     def test_one_good_answer_resets_nothing(self) -> None:
         slowed = told(*every(5, 10))
-        assert after_success(slowed, now=later(60)).at(later(60)) == 10
+        assert after_success(slowed, now=later(60)).seconds_at(later(60)) == 10
 
     @pytest.mark.parametrize(("quiet_for", "seconds"), [(0.0, 10.0), (299.0, 10.0), (300.0, 0.0), (9000.0, 0.0)])
     def test_for_five_calm_minutes(self, quiet_for: float, seconds: float) -> None:
         slowed = told(*every(5, 10, good_between=False))
-        assert slowed.at(later(45 + quiet_for)) == seconds
+        assert slowed.seconds_at(later(45 + quiet_for)) == seconds
 
     def test_errors_that_go_on_keep_it_slow(self) -> None:
         slowed = told(*every(5, 10, good_between=False))
         again = told(*[(45 + seconds, True) for seconds in range(10, 290, 10)], before=slowed)
-        assert again.at(later(45 + 280 + 299)) == 20
+        assert again.seconds_at(later(45 + 280 + 299)) == 20
 
     def test_after_the_calm_nothing_is_left(self) -> None:
         assert after_success(told(*every(5, 500)), now=later(2500 + CALM)) == NO_SLOWDOWN
@@ -324,7 +324,7 @@ class TestWhateverComes:
         low, high = (before[-1][0] if before else 0.0), (after[0][0] if after else 9e4)
         more = [*before, (low + (high - low) * part, True), *after]
         end = later(more[-1][0])
-        assert scattered(errors).at(end) <= scattered(more).at(end)
+        assert scattered(errors).seconds_at(end) <= scattered(more).seconds_at(end)
 
 
 def scattered(said: list[Said]) -> Slowdown:
