@@ -10,7 +10,7 @@ from scraping.payloads import Status
 from scraping.policies.breaker import BreakerView
 from scraping.policies.fairness import DueMatch
 from scraping.policies.ladder import Rung
-from scraping.recovery.silence.finding import WATCHED
+from scraping.recovery.silent_matches import WATCHED
 from victoryline.night.plays import Play
 from victoryline.night.tally import Tally
 

@@ -10,7 +10,7 @@ from monitoring.watchdogs.error_rate import MOST_ERRORS_A_MINUTE
 from scraping.models import Importance, Scraper
 from scraping.policies import ladder
 from scraping.policies.ladder import Rung, Silence
-from scraping.recovery.silence.finding import WATCHED
+from scraping.recovery.silent_matches import WATCHED
 from victoryline.night import breaking, dispatch
 from victoryline.night.moments import moment
 from victoryline.night.rows import Game, Watch

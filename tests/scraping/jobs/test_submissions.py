@@ -36,8 +36,8 @@ from scraping.models import (
 )
 from scraping.payloads import Resource, Status
 from scraping.policies.ladder import Rung
-from scraping.recovery import silence
-from scraping.recovery.silence.rungs import Means, act
+from scraping.recovery import ladder
+from scraping.recovery.ladder_steps import StepContext, take_step
 from scraping.scheduler.discovery import open_discovery_tasks
 from scraping.scheduler.due import open_due_tasks
 from scraping.scheduler.endings import settle_ended_matches
@@ -377,7 +377,7 @@ class TestNobodyElseIsDisturbed:
         assert states == [DataState.FRESH, DataState.AGING, DataState.STALE]
         assert not matches_to_watch().exists()
         assert live_ages(now + timedelta(hours=1)) == []
-        assert silence.look(now + timedelta(hours=1), staleness_threshold=300) == 0
+        assert ladder.advance(now + timedelta(hours=1), staleness_threshold=300) == 0
         match.refresh_from_db()
         assert match.silence_rung == Rung.GROUND
 
@@ -388,14 +388,14 @@ class TestNobodyElseIsDisturbed:
 
     def test_a_silent_source_is_not_replaced_by_it(self, match: Match) -> None:
         make_ref(match)
-        done = act(match, Rung.OTHER_SOURCE, Means(("w-1",), 300.0, timezone.now()))
-        assert (done.words, done.detail) == ("no other source has it", {"looked_at": []})
+        done = take_step(match, Rung.OTHER_SOURCE, StepContext(("w-1",), 300.0, timezone.now()))
+        assert (done.summary, done.detail) == ("no other source has it", {"searched": []})
         assert not MatchRef.objects.filter(source__key="pushed", is_watched=True).exists()
 
     def test_nobody_looks_there_for_a_silent_match_of_another_source(self, source: Source) -> None:
         match = make_ref(make_match()).match
         Source.objects.filter(pk=source.pk).update(last_discovery_at=timezone.now())
-        assert act(match, Rung.OTHER_SOURCE, Means((), 300.0, timezone.now())).detail == {"looked_at": []}
+        assert take_step(match, Rung.OTHER_SOURCE, StepContext((), 300.0, timezone.now())).detail == {"searched": []}
         source.refresh_from_db()
         assert source.last_discovery_at is not None
 

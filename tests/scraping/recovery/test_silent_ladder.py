@@ -11,7 +11,9 @@ import pytest
 from scraping.matches import ingest, lifecycle, watches
 from scraping.models import Importance, Match, MatchRef, OrderKind, Scraper, ScrapeTask, Source, Worker, WorkerOrder
 from scraping.policies.ladder import Rung
-from scraping.recovery import silence, worker_commands
+from scraping.recovery import ladder, silent_matches, worker_commands
+from scraping.recovery.ladder_steps import StepContext
+from scraping.recovery.silent_matches import silence_of
 from scraping.scheduler.silence import watch_silence
 from scraping.signals import silence_climbed, silence_over
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_source
@@ -29,7 +31,7 @@ def heartbeat(name: str, at: datetime) -> None:
 def look(seconds: float, *workers: str) -> int:
     for name in workers or ("w1",):
         heartbeat(name, later(seconds))
-    return silence.look(later(seconds), staleness_threshold=THRESHOLD)
+    return ladder.advance(later(seconds), staleness_threshold=THRESHOLD)
 
 
 def rung_of(match: Match) -> Rung:
@@ -133,14 +135,14 @@ class TestTheWayUp:
     def test_two_schedulers_take_a_rung_once(self, ref: MatchRef, told: list[dict[str, Any]]) -> None:
         stale = Match.objects.prefetch_related("refs__source").get()
         look(20)
-        found = silence.ladder.silence_of(stale, has_workers=True, now=later(20))
-        means = silence.rungs.Means(("w1",), THRESHOLD, later(20))
-        assert not silence.ladder._climb(stale, Rung.HINT, found, means)
+        found = silence_of(stale, has_workers=True, now=later(20))
+        means = StepContext(("w1",), THRESHOLD, later(20))
+        assert not ladder._climb(stale, Rung.HINT, found, means)
         assert len(told) == 1
 
     def test_nobody_at_work_leaves_only_the_last_rungs(self, ref: MatchRef, told: list[dict[str, Any]]) -> None:
         for seconds in range(0, 320, 5):
-            silence.look(later(seconds), staleness_threshold=THRESHOLD)
+            ladder.advance(later(seconds), staleness_threshold=THRESHOLD)
         assert [one["up"] for one in told] == ["other_source", "frozen"]
 
     def test_who_only_waits_for_his_turn_gets_no_session_and_no_browser(
@@ -186,14 +188,14 @@ class TestNeverAStorm:
         return match
 
     def test_a_crowd_climbs_a_few_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(silence.ladder, "AT_ONCE", 2)
+        monkeypatch.setattr(ladder, "MAX_MOVES", 2)
         crowd = [self.quiet(f"m{number}") for number in range(3)]
         assert [look(20), look(21), look(22)] == [2, 1, 0]
         assert {rung_of(match) for match in crowd} == {Rung.HINT}
 
     def test_the_frozen_stand_in_nobodys_way(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Nothing is done for them until they are heard of: else a crowd of them would hide whoever comes after."""
-        monkeypatch.setattr(silence.finding, "MOST", 1)
+        monkeypatch.setattr(silent_matches, "MAX_MATCHES", 1)
         frozen = {"silence_rung": Rung.FROZEN, "silence_rung_at": NOW, "silent_since": NOW, "frozen_at": NOW}
         first, second = (self.quiet(name, importance=Importance.HIGH, **frozen) for name in ("first", "second"))
         other = self.quiet("other")
@@ -210,7 +212,7 @@ class TestNeverAStorm:
             match = make_match(lifecycle="ACTIVE", last_scraper_update=NOW)
             make_ref(match=match, source_event_id=f"m{number}", captured_at=NOW)
         with django_assert_num_queries(3):
-            silence.look(later(3), staleness_threshold=THRESHOLD)
+            ladder.advance(later(3), staleness_threshold=THRESHOLD)
 
 
 class TestTheWayBack:

@@ -1,4 +1,4 @@
-"""Who is silent, and how it stands with them."""
+"""Finds silent live matches: no reading for longer than expected. Read by the ladder."""
 
 from __future__ import annotations
 
@@ -11,66 +11,66 @@ from scraping.payloads import Resource, Status
 from scraping.policies.ladder import IMPORTANT_SHARE, SHARES, Rung, Silence
 
 WATCHED = (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE)
-MOST = 1000
+MAX_MATCHES = 1000
 
 
-def silent(now: datetime, threshold: float) -> list[Match]:
-    """Those on the ladder, and those that may have to get on it: on a good day, nobody."""
+def silent_matches(now: datetime, threshold: float) -> list[Match]:
+    """Returns the matches on the ladder and those that may have to enter it. Usually there are none."""
     shortest = timedelta(seconds=SHARES[Rung.HINT] * IMPORTANT_SHARE * threshold)
     is_quiet = Q(last_scraper_update__lt=now - shortest) | Q(last_scraper_update=None, created_at__lt=now - shortest)
     watched = MatchRef.objects.filter(match=OuterRef("pk"), is_watched=True, source__is_enabled=True)
     is_watched = Q(Exists(watched), status=Status.LIVE, lifecycle__in=WATCHED, merged_into=None)
-    # For whoever is frozen nothing more is done until something is heard of it: hundreds of them cost nothing.
-    is_unheard = Q(last_scraper_update=None) | Q(last_scraper_update__lte=F("silent_since"))
+    # Frozen matches are skipped until a reading arrives: hundreds of them must cost nothing.
+    is_unread = Q(last_scraper_update=None) | Q(last_scraper_update__lte=F("silent_since"))
     found = (
         Match.objects.filter(Q(silence_rung__gt=0) | (is_quiet & is_watched))
-        .exclude(is_unheard & is_watched, silence_rung=Rung.FROZEN)
+        .exclude(is_unread & is_watched, silence_rung=Rung.FROZEN)
         .defer("payload", "provenance")
         .prefetch_related(Prefetch("refs", queryset=_refs(now, threshold)))
     )
-    return list(found.order_by("importance", "last_scraper_update")[:MOST])
+    return list(found.order_by("importance", "last_scraper_update")[:MAX_MATCHES])
 
 
 def _refs(now: datetime, threshold: float) -> QuerySet[MatchRef]:
     polls = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource=Resource.SCORECARD, state__in=OPEN_STATES)
     begun = now - timedelta(seconds=SHARES[Rung.HINT] * IMPORTANT_SHARE * threshold)
     refs = MatchRef.objects.select_related("source__breaker", "breaker").defer("payload", "source__metadata")
-    return refs.annotate(has_had_its_turn=Exists(polls.exclude(attempt__lte=1, created_at__gt=begun)))
+    return refs.annotate(has_been_polled=Exists(polls.exclude(attempt__lte=1, created_at__gt=begun)))
 
 
 def watched_refs(match: Match) -> list[MatchRef]:
     return [ref for ref in match.refs.all() if ref.is_watched and ref.source.is_enabled]
 
 
-def is_on_watch(match: Match) -> bool:
+def is_watched_live(match: Match) -> bool:
     return match.status == Status.LIVE and match.lifecycle in WATCHED and bool(watched_refs(match))
 
 
-def is_heard_again(match: Match) -> bool:
-    heard = match.last_scraper_update
-    return match.silence_rung > 0 and heard is not None and heard > (match.silent_since or match.created_at)
+def has_new_reading(match: Match) -> bool:
+    read_at = match.last_scraper_update
+    return match.silence_rung > 0 and read_at is not None and read_at > (match.silent_since or match.created_at)
 
 
 def silence_of(match: Match, *, has_workers: bool, now: datetime) -> Silence:
     refs = watched_refs(match)
-    heard = match.last_scraper_update or match.created_at
+    read_at = match.last_scraper_update or match.created_at
     interval = min(ref.polling_interval_seconds for ref in refs)
     return Silence(
-        expected_at=heard + timedelta(seconds=interval),
+        expected_at=read_at + timedelta(seconds=interval),
         rung=Rung(match.silence_rung),
         rung_at=match.silence_rung_at,
         is_important=match.importance == Importance.HIGH,
-        is_held_back=not has_workers or all(is_barred(ref, now) or _waits_its_turn(ref, now) for ref in refs),
+        is_held_back=not has_workers or all(is_behind_breaker(ref, now) or _waits_for_source(ref, now) for ref in refs),
     )
 
 
-def _waits_its_turn(ref: MatchRef, now: datetime) -> bool:
-    """Due, and not asked for yet, or only just: its source bears no more. A session or a browser would not help."""
+def _waits_for_source(ref: MatchRef, now: datetime) -> bool:
+    """True for a due match that its source's limits hold back: a new session or browser would not help."""
     is_due = ref.next_poll_at is not None and ref.next_poll_at <= now
-    return is_due and not getattr(ref, "has_had_its_turn", False)
+    return is_due and not getattr(ref, "has_been_polled", False)
 
 
-def is_barred(ref: MatchRef, now: datetime) -> bool:
+def is_behind_breaker(ref: MatchRef, now: datetime) -> bool:
     of_ref, of_source = getattr(ref, "breaker", None), getattr(ref.source, "breaker", None)
     return any(
         one is not None and one.state == BreakerState.OPEN and (one.open_until is None or one.open_until > now)

@@ -1,0 +1,131 @@
+"""The recovery step of each rung. Every step is cheap and safe to repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from scraping.matches import poll_times
+from scraping.models import Match, MatchRef, OrderKind, Scraper, ScrapeTask, Source, TaskState, WorkerOrder
+from scraping.models.source import PUSHED
+from scraping.payloads import Resource
+from scraping.policies.ladder import Rung
+from scraping.recovery import worker_commands
+from scraping.recovery.silent_matches import is_behind_breaker, watched_refs
+
+ACTOR = "the scheduler"
+# However many matches are silent, a source's session is changed and a worker's browser replaced at most once in these
+# shares of the staleness threshold.
+SESSION_AGAIN_SHARE, BROWSER_AGAIN_SHARE = 0.2, 1.0
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """The running workers, the threshold and the time of one run of the ladder."""
+
+    workers: tuple[str, ...]
+    threshold_seconds: float
+    now: datetime
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What a step did, for the audit and the log."""
+
+    summary: str
+    detail: dict[str, Any]
+
+
+def take_step(match: Match, rung: Rung, context: StepContext) -> StepResult:
+    refs = watched_refs(match)
+    if rung is Rung.HINT:
+        return _hint_again(refs, context.now)
+    if rung is Rung.SESSION:
+        return _change_session(refs, context)
+    if rung is Rung.BROWSER:
+        return _change_browser(match, refs, context)
+    if rung is Rung.OTHER_SOURCE:
+        return _call_in_others(match, context.now)
+    return StepResult("no step has helped: it is served as frozen, an alert is raised, and its scraper is replaced", {})
+
+
+def _hint_again(refs: Sequence[MatchRef], now: datetime) -> StepResult:
+    """Repeats the hint of a waiting task; makes a match without one due at once."""
+    waiting = ScrapeTask.objects.filter(ref__in=refs, resource=Resource.SCORECARD, state=TaskState.PENDING)
+    hinted = waiting.filter(run_at__lte=now).update(hinted_at=None)
+    planned = MatchRef.objects.filter(pk__in=[ref.pk for ref in refs if not is_behind_breaker(ref, now)])
+    poll_times.make_due(planned.exclude(tasks__in=waiting), now)
+    return StepResult("its task is hinted again", {"hinted": hinted})
+
+
+def _change_session(refs: Sequence[MatchRef], context: StepContext) -> StepResult:
+    """Starts the match over with a visit in a fresh session. Other matches keep their state."""
+    keys = sorted({ref.source.key for ref in refs})
+    given = [
+        order.pk
+        for worker_id in context.workers
+        for key in keys
+        if not _was_issued_recently(OrderKind.FRESH_SESSION, worker_id, key, SESSION_AGAIN_SHARE, context)
+        and (order := _order(OrderKind.FRESH_SESSION, worker_id, key, context.now))
+    ]
+    MatchRef.objects.filter(pk__in=[ref.pk for ref in refs]).update(
+        read_mode="", read_mode_reason="silent: starting over", read_mode_since=context.now
+    )
+    return StepResult(f"it is visited in a fresh session at {' and '.join(keys)}", {"orders": given, "sources": keys})
+
+
+def _change_browser(match: Match, refs: Sequence[MatchRef], context: StepContext) -> StepResult:
+    """Replaces the browser of the worker that reads the match; of all workers where that is unknown."""
+    reading = set(
+        Scraper.objects.filter(ref__in=refs, stopped_at__isnull=True).values_list("worker_id", flat=True)
+    ) & set(context.workers)
+    wanted = sorted(reading or context.workers)
+    given = [
+        order.pk
+        for worker_id in wanted
+        if not _was_issued_recently(OrderKind.RECYCLE_BROWSER, worker_id, "", BROWSER_AGAIN_SHARE, context)
+        and (order := _order(OrderKind.RECYCLE_BROWSER, worker_id, "", context.now, of=match))
+    ]
+    summary = "its browser is replaced" if given else "its browser was replaced just now"
+    return StepResult(summary, {"orders": given, "workers": wanted})
+
+
+def _was_issued_recently(kind: OrderKind, worker_id: str, source_key: str, share: float, context: StepContext) -> bool:
+    given = WorkerOrder.objects.filter(kind=kind, worker_id=worker_id, source_key=source_key, actor=ACTOR)
+    since = context.now - timedelta(seconds=share * context.threshold_seconds)
+    return given.filter(asked_at__gt=since).exists()
+
+
+def _order(
+    kind: OrderKind, worker_id: str, source_key: str, now: datetime, *, of: Match | None = None
+) -> WorkerOrder | None:
+    reason = f"{of} is silent" if of else f"a match at {source_key} is silent"
+    return worker_commands.issue(kind, worker_id=worker_id, source_key=source_key, reason=reason, actor=ACTOR, now=now)
+
+
+def _call_in_others(match: Match, now: datetime) -> StepResult:
+    """Polls the match at its other sources; without any, reads the lists of sources that may have it."""
+    others = [ref for ref in match.refs.all() if not ref.is_watched and _can_be_polled(ref)]
+    poll_times.call_in(MatchRef.objects.filter(pk__in=[ref.pk for ref in others]), now)
+    if others:
+        names = ", ".join(sorted(ref.source.name for ref in others))
+        return StepResult(f"it is polled at {names} instead", {"called_in": [ref.key for ref in others]})
+    watched = watched_refs(match)
+    if len(watched) > 1:
+        awake = [ref.pk for ref in watched if not is_behind_breaker(ref, now)]
+        poll_times.make_due(MatchRef.objects.filter(pk__in=awake, next_poll_at__isnull=False), now)
+        return StepResult(
+            "all of its sources are polled at once", {"sources": sorted(ref.source.key for ref in watched)}
+        )
+    known = {ref.source_id for ref in match.refs.all()}
+    elsewhere = Source.objects.filter(is_enabled=True, sport=match.sport).exclude(pk__in=known).exclude(key=PUSHED)
+    searched = sorted(elsewhere.values_list("key", flat=True))
+    elsewhere.update(last_discovery_at=None)
+    summary = f"it is searched in the lists of {', '.join(searched)}" if searched else "no other source has it"
+    return StepResult(summary, {"searched": searched})
+
+
+def _can_be_polled(ref: MatchRef) -> bool:
+    return ref.source.is_enabled and not ref.source.is_pushed and ref.gone_at is None
