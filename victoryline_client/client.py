@@ -1,78 +1,48 @@
-"""A consumer's way to VictoryLine's API. Standard library only; safe to use from many threads."""
+"""Client of the VictoryLine API on httpx: tokens, conditional requests, retries. Safe for several threads."""
 
-from __future__ import annotations
-
-import json
 import logging
 import random
 import ssl
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import replace
 from typing import Any, Self
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import quote, urlsplit
 
-from victoryline_client.answers import Answer, Document, freshness_of, freshness_of_item
-from victoryline_client.connection import Connections, Raw
-from victoryline_client.errors import ClientError, Unreachable, problem_of
-from victoryline_client.following import Change, follow
-from victoryline_client.memory import Memory
-from victoryline_client.patience import Patience
-from victoryline_client.tokens import Tokens
-from victoryline_client.version import __version__
+import httpx
+
+from victoryline_client.follower import Change, Follower
+from victoryline_client.responses import ApiResponse, Document, Freshness, Problem, parse_seconds
 
 logger = logging.getLogger("victoryline_client")
 
-MATCHES = "/api/v1/matches"
-SUBMISSIONS = "/cricket-data"
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-HEADERS = {"Accept": "application/json", "User-Agent": f"victoryline-client/{__version__}"}
-JSON = {"Content-Type": "application/json"}
-MatchId = int | str
-
-
-@dataclass(frozen=True)
-class Received:
-    """An answer that was understood. `asked_at` is when it was asked for, by our clock."""
-
-    status: int
-    headers: Mapping[str, str]
-    data: Document
-    asked_at: float
+Sleep = Callable[[float], object]
+CACHE_SIZE = 256  # responses that are kept with their ETag
+MAX_WAIT_SECONDS = 30.0  # between the attempts of one call, in total
 
 
 class Client:
-    """`base_url` is the server's address, `api_key` what its operator gave you.
-
-    A call waits and tries again when the server says so or does not answer, within `patience`; then it raises. With
-    `Patience(attempts=1)` it raises at once. `timeout`: seconds of silence after which an attempt has failed.
-    """
+    """A call that fails temporarily is repeated, up to `attempts` requests. Other options go to httpx.Client, such as
+    `timeout`, the seconds of silence after which a request has failed."""
 
     def __init__(
-        self,
-        base_url: str,
-        api_key: str,
-        *,
-        timeout: float = 10.0,
-        patience: Patience | None = None,
-        remembered: int = 256,
-        context: ssl.SSLContext | None = None,
-        sleep: Callable[[float], object] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
-        chance: Callable[[], float] = random.random,
+        self, base_url: str, api_key: str, *, attempts: int = 4, sleep: Sleep = time.sleep, **options: Any
     ) -> None:
-        self._connections = Connections(base_url, timeout=timeout, context=context)
-        self._tokens = Tokens(api_key, self._post_for_token, clock)
-        self._memory = Memory(remembered)
-        self._patience = patience or Patience()
-        self.sleep, self.clock, self.chance = sleep, clock, chance
-        if not self._connections.is_encrypted and self._connections.host not in LOOPBACK:
-            logger.warning("The key for %s goes over the network in the clear: use https", self._connections.host)
-
-    def __repr__(self) -> str:
-        return f"<Client of {self._connections.host}>"
+        address, self._api_key = urlsplit(base_url), api_key.strip()
+        if address.scheme not in ("http", "https") or not address.hostname or set("@?#") & set(base_url):
+            raise ValueError("The server's address must be like https://scores.example.com, without user and query.")
+        if not (self._api_key.isascii() and self._api_key.isprintable()):
+            raise ValueError("The API key has invalid characters: check what was pasted.")
+        if address.scheme == "http" and address.hostname not in ("127.0.0.1", "::1", "localhost"):
+            logger.warning("The API key for %s is sent unencrypted: use https", address.hostname)
+        self._attempts, self._sleep, self._token, self._cache = attempts, sleep, "", dict[str, ApiResponse]()
+        self._token_lock, self._cache_lock = threading.Lock(), threading.Lock()
+        # Neither redirects nor proxies of the environment: the token goes to this server only.
+        defaults = {"timeout": 10.0, "verify": ssl.create_default_context(), "trust_env": False}
+        self._http = httpx.Client(base_url=base_url, **{**defaults, **options})
+        self._http.headers["User-Agent"] = "victoryline-client/0.2.0"
 
     def __enter__(self) -> Self:
         return self
@@ -81,207 +51,131 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections that nobody uses now. A later call opens new ones."""
-        self._connections.close()
+        self._http.close()
 
-    # Reading
+    def matches(self, **filters: Any) -> Iterator[ApiResponse]:
+        """Returns every match that fits the filters, newest first, each with its own age (pages are not cached)."""
+        target = str(httpx.URL("/api/v1/matches", params=filters))
+        while target:
+            page = self._call("GET", target, {})
+            for item in page.data["matches"]:
+                ages = {name: value for name, value in item["freshness"].items() if hasattr(page.freshness, name)}
+                yield ApiResponse(data=item, freshness=replace(page.freshness, **ages))
+            # Of the next page's address only the query is used: the token goes to no other server.
+            target = f"/api/v1/matches?{urlsplit(page.data['next']).query}" if page.data.get("next") else ""
 
-    def matches(self, **filters: Any) -> Iterator[Answer]:
-        """Every match that fits, newest first, page after page: `status`, `sport`, `series`, `team`, `source` ...
+    def match(self, match_id: int | str, part: str = "", **params: Any) -> ApiResponse:
+        """Returns a match, or a part of it: events, delta, snapshots, snapshots/3, lineups, conflicts."""
+        path = f"/api/v1/matches/{quote(str(match_id), safe='')}"
+        return self.get(f"{path}/{part}" if part else path, **params)
 
-        Each is an Answer with an age of its own. Asked anew each time: a remembered list has remembered ages.
-        """
-        for page in self._pages(MATCHES, filters):
-            for item in page.data.get("matches", ()):
-                yield Answer(data=item, freshness=freshness_of_item(item, page.freshness), request_id=page.request_id)
+    def submit(self, match: Document, *, idempotency_key: str | None = None) -> ApiResponse:
+        """Sends a match or {"matches": [...]} (scope ingest). The key makes repeated requests count once."""
+        return self._call("POST", "/cricket-data", {"Idempotency-Key": idempotency_key or uuid.uuid4().hex}, json=match)
 
-    def match(
-        self,
-        match_id: MatchId,
-        *,
-        max_age: int | None = None,
-        as_of: datetime | str | None = None,
-        sequence: int | None = None,
-        include: str | None = None,
-        patience: Patience | None = None,
-    ) -> Answer:
-        """A match as it is, or as it was at a time or at a sequence. Older than `max_age` seconds: TooStale."""
-        asked = {"max_age": max_age, "as_of": as_of, "sequence": sequence, "include": include}
-        return self._get(_path(match_id), asked, patience=patience)
-
-    def events(
-        self, match_id: MatchId, since: int = 0, *, limit: int | None = None, patience: Patience | None = None
-    ) -> Answer:
-        """One page of the feed: the rows after `since`. Go on with its `next_since` while `has_more`."""
-        return self._get(_path(match_id, "events"), {"since": since, "limit": limit}, patience=patience)
-
-    def delta(self, match_id: MatchId, since: int, *, patience: Patience | None = None) -> Answer:
-        """What changed since a sequence. Gone: too long ago, read the match whole."""
-        return self._get(_path(match_id, "delta"), {"since": since}, patience=patience)
-
-    def snapshots(self, match_id: MatchId, **params: Any) -> Iterator[Document]:
-        """Every state of the match that is still kept, newest first, without its contents."""
-        for page in self._pages(_path(match_id, "snapshots"), params):
-            yield from page.data.get("snapshots", ())
-
-    def snapshot(self, match_id: MatchId, sequence: int) -> Answer:
-        """One state of the match with its contents and their checksum."""
-        return self._get(_path(match_id, "snapshots", sequence))
-
-    def lineups(self, match_id: MatchId, **params: Any) -> Answer:
-        return self._get(_path(match_id, "lineups"), params)
-
-    def conflicts(self, match_id: MatchId, **params: Any) -> Answer:
-        """What its sources disagree about."""
-        return self._get(_path(match_id, "conflicts"), params)
-
-    def usage(self) -> Answer:
-        """Where you stand with your limit. Costs nothing."""
-        return self._get("/api/v1/usage", is_remembered=False)
+    def get(self, path: str, *, attempts: int | None = None, **params: Any) -> ApiResponse:
+        """Reads any resource. A repeated read is conditional: a 304 returns the data of the cached response."""
+        target = str(httpx.URL(path, params=params))
+        with self._cache_lock:
+            cached = self._cache.get(target)
+        response = self._call("GET", target, {"If-None-Match": cached.etag} if cached else {}, attempts=attempts)
+        if cached and response.is_unchanged:
+            response = replace(response, data=cached.data)
+        if response.etag:
+            with self._cache_lock:
+                self._cache.pop(target, None)
+                self._cache[target] = response  # at the end: the first one is the least recently used
+                if len(self._cache) > CACHE_SIZE:
+                    del self._cache[next(iter(self._cache))]
+        return response
 
     def follow(
-        self,
-        match_id: MatchId,
-        *,
-        after: int = 0,
-        every_look: bool = False,
-        final_wait: float = 60.0,
-        sleep: Callable[[float], object] | None = None,
+        self, match_id: int | str, *, after: int = 0, every_poll: bool = False, final_wait: float = 60.0
     ) -> Iterator[Change]:
-        """The changes of a match until it is over, each exactly once; see `following`."""
-        return follow(
-            self, match_id, after=after, every_look=every_look, final_wait=final_wait, sleep=sleep or self.sleep
-        )
+        """Returns every change once, until the match is final and one more poll after `final_wait` seconds has none.
 
-    # Sending in
-
-    def submit(self, match: Mapping[str, Any], *, idempotency_key: str | None = None) -> Answer:
-        """Send a match (or {"matches": [...]}) in; needs the scope ingest. However often it is tried, it counts once.
-
-        Give an `idempotency_key` of your own to make that so over restarts of your program too.
-        """
-        headers = {**JSON, "Idempotency-Key": idempotency_key or uuid.uuid4().hex}
-        received = self._call("POST", SUBMISSIONS, headers, body=json.dumps(match).encode())
-        return self._answer(received, received.data)
-
-    def submission(self, submission_id: str) -> Answer:
-        """What has become of what you sent in."""
-        return self._get(f"{SUBMISSIONS}/submissions/{quote(str(submission_id), safe='')}", is_remembered=False)
-
-    # How
-
-    def _pages(self, path: str, params: Mapping[str, Any]) -> Iterator[Answer]:
-        """Of the address of the next page only the question counts: a token never goes where an answer points."""
-        asked: Mapping[str, Any] | None = params
-        seen: set[str] = set()
-        while asked is not None:
-            page = self._get(path, asked, is_remembered=False)
-            yield page
-            following = str(page.data.get("next") or "")
-            if following in seen:
-                raise Unreachable("The pages of the list lead in a circle: the server is not in order.")
-            seen.add(following)
-            asked = dict(parse_qsl(urlsplit(following).query)) if following else None
-
-    def _get(
-        self,
-        path: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        is_remembered: bool = True,
-        patience: Patience | None = None,
-    ) -> Answer:
-        target = _target(path, params or {})
-        held = self._memory.get(target) if is_remembered else None
-        received = self._call("GET", target, {"If-None-Match": held.etag} if held else {}, patience=patience)
-        if received.status != 304:
-            answer = self._answer(received, received.data)
-            if is_remembered and answer.etag:
-                self._memory.put(target, answer.etag, answer.data)
-            return answer
-        if held is None:
-            raise Unreachable("The answer is that nothing has changed, to a question that did not ask for it.")
-        return self._answer(received, held.data)
-
-    def _answer(self, received: Received, data: Document) -> Answer:
-        return Answer(
-            data=data,
-            freshness=freshness_of(received.headers, asked_at=received.asked_at, clock=self.clock),
-            etag=received.headers.get("etag", ""),
-            is_unchanged=received.status == 304,
-            request_id=received.headers.get("x-request-id", ""),
-        )
+        The first change is the full match with its feed, or with the rows after `after`. `every_poll`: also polls
+        without changes and with a temporary error, which is retried without end. Other errors are raised."""
+        follower, failures, state = Follower(self.match, match_id, after), 0, ""
+        while True:
+            try:
+                change = follower.poll()
+            except httpx.HTTPError as error:
+                if isinstance(error, Problem) and not error.is_temporary:
+                    raise
+                failures += 1
+                logger.info("Following match %s: %s", match_id, error)
+                if every_poll:
+                    yield replace(follower.last, changed={}, events=(), error=error)
+                self._sleep(backoff(error, failures))
+                continue
+            if every_poll or change.has_changes or change.freshness.state != state:
+                yield change
+            if state == change.freshness.state == "final" and not change.has_changes:
+                return
+            failures, state = 0, change.freshness.state
+            self._sleep(final_wait if state == "final" else poll_interval(change.freshness.next_update_in))
 
     def _call(
-        self,
-        method: str,
-        target: str,
-        headers: Mapping[str, str],
-        *,
-        body: bytes | None = None,
-        patience: Patience | None = None,
-    ) -> Received:
-        attempt, waited, limits = 1, 0.0, patience or self._patience
+        self, method: str, target: str, headers: Mapping[str, str], *, attempts: int | None = None, json: Any = None
+    ) -> ApiResponse:
+        """Repeats a request after temporary errors, and once after a refused token: tokens expire."""
+        attempt, waited, refused, token = 1, 0.0, "", ""
         while True:
-            asked_at = self.clock()
             try:
-                raw = self._authorized(method, target, headers, body)
-                return Received(raw.status, raw.headers, {} if raw.status == 304 else _document(raw), asked_at)
-            except ClientError as error:
-                wait = limits.wait(error, attempt, waited, self.chance)
-                if wait is None:
+                token = self._current_token(refused)
+                return self._send(method, target, {**headers, "Authorization": f"Bearer {token}"}, json)
+            except httpx.HTTPError as error:
+                if isinstance(error, Problem) and error.status == 401 and token and not refused:
+                    refused = token
+                    continue
+                wait, is_final = backoff(error, attempt), isinstance(error, Problem) and not error.is_temporary
+                if is_final or attempt >= (attempts or self._attempts) or waited + wait > MAX_WAIT_SECONDS:
                     raise
-                logger.info("Attempt %d failed (%s); the next one is in %.1f s", attempt, error, wait)
-            self.sleep(wait)
+                logger.info("Attempt %d failed (%s); next attempt in %.1f s", attempt, error, wait)
+            self._sleep(wait)
             attempt, waited = attempt + 1, waited + wait
 
-    def _authorized(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Raw:
-        """A token that is refused is replaced once: it may have ended, or the server has a new signing key."""
-        token = self._tokens.get()
-        raw = self._ask(method, target, headers, body, token)
-        if raw.status == 401:
-            self._tokens.refused(token)
-            raw = self._ask(method, target, headers, body, self._tokens.get())
-        if raw.status >= 400:
-            raise problem_of(raw.status, raw.headers, raw.body)
-        if raw.status != 304 and not 200 <= raw.status < 300:
-            raise Unreachable(f"The server answers with {raw.status} instead of data: is its address right?")
-        return raw
+    def _current_token(self, refused: str) -> str:
+        with self._token_lock:
+            if self._token == refused:
+                response = self._send("POST", "/token/generate-token", {"X-API-Key": self._api_key})
+                self._token = str(response.data.get("token"))
+            return self._token
 
-    def _ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None, token: str) -> Raw:
-        return self._connections.ask(method, target, {**HEADERS, **headers, "Authorization": f"Bearer {token}"}, body)
-
-    def _post_for_token(self, path: str, headers: Mapping[str, str]) -> Raw:
-        return self._connections.ask("POST", path, {**HEADERS, **headers}, b"")
-
-
-def _path(match_id: MatchId, *more: str | int) -> str:
-    return "/".join((MATCHES, quote(str(match_id), safe=""), *(str(each) for each in more)))
-
-
-def _target(path: str, params: Mapping[str, Any]) -> str:
-    asked = [(name, _text(value)) for name, value in sorted(params.items()) if value is not None]
-    return f"{path}?{urlencode(asked)}" if asked else path
-
-
-def _text(value: object) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case datetime():
-            if value.tzinfo is None:
-                raise ValueError(f"{value} has no time zone, so it may be any moment of a day: give it one")
-            return value.isoformat()
-        case list() | tuple() | set() | frozenset():
-            return ",".join(_text(each) for each in value)
-    return str(value)
+    def _send(self, method: str, target: str, headers: Mapping[str, str], json: Any = None) -> ApiResponse:
+        """Sends one request. A response that VictoryLine did not send counts as a network error, also a 404."""
+        requested_at = time.monotonic()
+        response = self._http.request(method, target, headers=headers, json=json)
+        is_unchanged = response.status_code == 304 and "If-None-Match" in headers
+        try:
+            data = {} if is_unchanged else response.json()
+        except ValueError:
+            data = None
+        if response.is_error and (response.status_code != 404 or (isinstance(data, dict) and "type" in data)):
+            raise Problem(response, data if isinstance(data, dict) else {})
+        if not isinstance(data, dict) or not (response.is_success or is_unchanged):
+            raise httpx.RemoteProtocolError(f"{response.status_code} {response.url} is not a response of VictoryLine.")
+        headers = response.headers
+        freshness = Freshness(
+            state=headers.get("x-data-state", "unknown"),
+            age_seconds=parse_seconds(headers.get("x-data-age-seconds")),
+            scraped_at=headers.get("x-data-freshness"),
+            next_update_in=parse_seconds(headers.get("x-next-update-in")),
+            is_from_cache=headers.get("x-data-source") == "cache",
+            requested_at=requested_at,
+        )
+        return ApiResponse(data=data, freshness=freshness, etag=headers.get("etag", ""), is_unchanged=is_unchanged)
 
 
-def _document(raw: Raw) -> Document:
-    try:
-        data = json.loads(raw.body)
-    except ValueError:
-        data = None
-    if not isinstance(data, dict):
-        raise Unreachable(f"The answer ({raw.status}) is not JSON as VictoryLine sends it: is its address right?")
-    return data
+def backoff(error: httpx.HTTPError, attempt: int) -> float:
+    """Returns the seconds until the next attempt: Retry-After, else twice as long each time; with jitter."""
+    if isinstance(error, Problem) and error.retry_after is not None:
+        return min(900.0, error.retry_after) + random.uniform(0.0, 1.0)  # noqa: S311 - jitter is no secret
+    return min(30.0, 0.5 * 2.0 ** min(attempt - 1, 16)) * random.uniform(0.5, 1.0)  # noqa: S311
+
+
+def poll_interval(next_update_in: float | None) -> float:
+    """Returns the seconds until the server has read the source again, between 1 and 60, with jitter."""
+    seconds = min(60.0, max(1.0, 10.0 if next_update_in is None else next_update_in))
+    return seconds * random.uniform(1.0, 1.1)  # noqa: S311

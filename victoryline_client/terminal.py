@@ -1,157 +1,160 @@
-"""Following a match in the terminal, for `python -m victoryline_client` and for whoever has the same wish."""
-
-from __future__ import annotations
+"""Shows a followed match: lines for events and states, on a terminal also a status line; or JSON for programs."""
 
 import argparse
+import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from difflib import get_close_matches
-from itertools import islice
+import re
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator
 from typing import Any, TextIO
 
-from victoryline_client import words
-from victoryline_client.answers import Answer
+import httpx
+
 from victoryline_client.client import Client
-from victoryline_client.errors import ClientError, NotFound, Problem, Unauthorized, clean
-from victoryline_client.screens import JsonScreen, LiveScreen, PlainScreen, Screen
+from victoryline_client.follower import Change
+from victoryline_client.responses import Document, Freshness, Problem
 
-URL, KEY = "VICTORYLINE_URL", "VICTORYLINE_API_KEY"
-LISTED = 200
-NEAR = 3
+ERASE = "\r\x1b[K"
 
 
-class CannotFollow(Exception):  # noqa: N818 - reads as what it says
-    """The message says why, and what to do."""
+def clean(value: object) -> str:
+    """Removes control characters from remote text: a terminal would execute them."""
+    return "".join(each for each in re.sub(r"\s", " ", str(value or "")) if each.isprintable())[:500]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wishes:
-    """What was asked for on the command line."""
+def format_score(match: Document) -> str:
+    """Returns India 187/5 (20.0) v Australia 95/3 (12.3), or Arsenal 2 v Chelsea 1."""
+    forms = {"goals": " {}", "penalties": " ({} pens)", "runs": " {}", "wickets": "/{}", "overs": " ({})"}
+    teams, scores, sides = match.get("teams") or {}, match.get("score") or {}, []
+    for side in ("team_a", "team_b"):
+        team, score = teams.get(side) or {}, scores.get(side) or {}
+        values = [form.format(score[name]) for name, form in forms.items() if score.get(name) is not None]
+        sides.append(str(team.get("name") or team.get("short_name") or "?") + "".join(values))
+    return clean(" v ".join(sides) if any(teams.values()) else match.get("title"))
 
-    match: str = ""
-    is_json: bool = False
-    is_plain: bool = False
-    past: int = 5
-    final_wait: float = 60.0
 
-    @classmethod
-    def of(cls, options: dict[str, object]) -> Wishes:
-        return cls(
-            match=str(options.get("match") or "").strip(),
-            is_json=bool(options.get("json")),
-            is_plain=bool(options.get("plain")),
-            past=max(0, int(str(options.get("past")))),
-            final_wait=max(0.0, float(str(options.get("final_wait")))),
-        )
+def format_line(match: Document, freshness: Freshness) -> str:
+    """Returns state and age, score, status. The age is first: a narrow terminal must not cut it off."""
+    age = freshness.age_now()
+    text = "never read" if age is None else f"{age:.0f} s old" if age < 120 else f"{age / 60:.0f} min old"
+    state = "final" if freshness.state == "final" else f"{freshness.state}, {text}"
+    details = (match.get("status"), match.get("clock"), match.get("phase"), match.get("result"))
+    return clean(" · ".join([state, format_score(match), *(str(each) for each in details if each)]))
+
+
+def format_event(row: Document) -> str:
+    """Returns 12.3  wicket: Smith c Kohli b Bumrah; a correction begins with "corrected:" or "retracted:"."""
+    prefix = {"update": "corrected: ", "retract": "retracted: "}.get(str(row.get("action")), "")
+    details = row.get("description") or ("" if row.get("runs") is None else f"runs {row['runs']}")
+    reason = f" ({row['reason']})" if row.get("reason") else ""
+    return clean(f"{prefix}{row.get('over') or row.get('minute') or '':>6}  {row.get('kind')}: {details}{reason}")
+
+
+def format_json(change: Change) -> str:
+    """Returns one object on one line. The first one has the full match in `changed`."""
+    code = change.error.code if isinstance(change.error, Problem) else "unreachable"
+    error = {"code": code, "detail": str(change.error)} if change.error else None
+    freshness = {"state": change.freshness.state, "age_seconds": change.freshness.age_now()}
+    news = {"changed": change.changed, "events": change.events, "next_since": change.next_since}
+    return json.dumps({**news, "freshness": freshness, "error": error})
+
+
+class View:
+    """Writes lines for events, states and errors. `is_live`: a status line below them, redrawn every second."""
+
+    def __init__(self, out: TextIO, *, past: int = 5, is_live: bool = False, is_json: bool = False) -> None:
+        self._out, self._past, self._is_live, self._is_json = out, past, is_live, is_json
+        self._last, self._lock = Change(), threading.Lock()
+        if is_live:
+            threading.Thread(target=self._redraw, daemon=True).start()
+
+    def show(self, change: Change) -> None:
+        with self._lock:
+            self._out.write((ERASE if self._is_live else "") + "".join(f"{line}\n" for line in self._lines(change)))
+            self._last = change
+            self._draw()
+
+    def _redraw(self) -> None:
+        while True:
+            time.sleep(1.0)
+            with self._lock:
+                self._draw()
+
+    def _draw(self) -> None:
+        if self._is_live and self._last.document:
+            line = ("no answer · " if self._last.error else "") + format_line(self._last.document, self._last.freshness)
+            self._out.write(ERASE + line[: shutil.get_terminal_size().columns - 1])
+        self._out.flush()
+
+    def _lines(self, change: Change) -> Iterator[str]:
+        last = self._last
+        if self._is_json:
+            yield from [format_json(change)] if change.has_changes or change.error else []
+            return
+        if change.error:
+            text = f"No answer: {clean(change.error)} The last known state is shown; retrying."
+            yield from [] if last.error else [text]
+            return
+        if last.error:
+            yield "The server answers again."
+        rows = [row for row in change.events if row.get("is_critical", True) or row.get("action") != "add"]
+        if not last.document:
+            yield clean(change.document.get("title"))
+            rows = rows[max(0, len(rows) - self._past) :]
+        yield from map(format_event, rows)
+        if change.freshness.state != last.freshness.state or (change.changed and not self._is_live):
+            yield format_line(change.document, change.freshness)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("match", nargs="?", default="", help="Its number or key, such as crex_13KM; none: list them.")
-    parser.add_argument("--url", default="", help="The server's address (or VICTORYLINE_URL).")
-    key = "Your API key. Better in VICTORYLINE_API_KEY: others on the machine see command lines."
-    parser.add_argument("--key", default="", help=key)
+    parser.add_argument("match", nargs="?", default="", help="Id or key, such as crex_13KM; without one: a list.")
+    parser.add_argument("--url", default=os.environ.get("VICTORYLINE_URL", ""), help="Or VICTORYLINE_URL.")
+    parser.add_argument("--key", default=os.environ.get("VICTORYLINE_API_KEY", ""), help="Or VICTORYLINE_API_KEY.")
     parser.add_argument("--json", action="store_true", help="One JSON object a line, for programs.")
-    parser.add_argument("--plain", action="store_true", help="Plain lines, also on a terminal.")
-    parser.add_argument("--past", type=int, default=5, metavar="N", help="Past events to show first (%(default)s).")
-    parser.add_argument(
-        "--final-wait",
-        type=float,
-        default=60.0,
-        metavar="SECONDS",
-        help="After the end, wait this long and look once more for corrections (%(default)s).",
-    )
+    parser.add_argument("--plain", action="store_true", help="No status line, also on a terminal.")
+    parser.add_argument("--past", type=int, default=5, help="Past events to show first (%(default)s).")
+    parser.add_argument("--final-wait", type=float, default=60.0, help="Seconds until the last poll after the end.")
 
 
-def server_of(options: Mapping[str, Any], *, url: str = "") -> tuple[str, str]:
-    """The server's address and the key: as given, or from the environment, or (the address) this one."""
-    return options["url"] or os.environ.get(URL, "") or url, options["key"] or os.environ.get(KEY, "")
-
-
-def run(client: Client, wishes: Wishes, out: TextIO) -> None:
-    """Until the match is over or somebody presses Ctrl-C. Raises CannotFollow."""
+def run(client: Client, options: dict[str, Any], out: TextIO) -> str:
+    """Follows the match of the options, or lists the live ones. Returns an error message, or an empty text."""
     try:
-        if wishes.match:
-            _follow(client, wishes, out)
+        if options["match"]:
+            is_live = out.isatty() and not (options["plain"] or options["json"])
+            view = View(out, past=options["past"], is_live=is_live, is_json=options["json"])
+            for change in client.follow(options["match"], every_poll=True, final_wait=options["final_wait"]):
+                view.show(change)
         else:
-            _list(client, out)
+            write_list(client, out)
     except KeyboardInterrupt:
-        return
-    except BrokenPipeError:
-        _let_go(out)  # whoever read our lines has had enough
-    except NotFound as error:
-        raise CannotFollow(_unknown(client, wishes.match, error)) from error
-    except Unauthorized as error:
-        raise CannotFollow(f"The server does not accept the API key: {clean(error.detail)}") from error
-    except ClientError as error:
-        raise CannotFollow(_words(error)) from error
+        out.write("\n")
+    except BrokenPipeError:  # the reader of the pipe has ended; what Python flushes at the end goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+    except httpx.HTTPError as error:
+        return clean(error)
+    return ""
 
 
-def _follow(client: Client, wishes: Wishes, out: TextIO) -> None:
-    # The first answer is asked for before anything is shown: an unknown match or a wrong key is an error at once, where
-    # in the loop the server may be away for as long as it likes.
-    client.match(wishes.match)
-    with _screen(wishes, out) as screen:
-        for change in client.follow(wishes.match, every_look=True, final_wait=wishes.final_wait):
-            if not wishes.is_json or change.has_news or change.is_whole or change.trouble is not None:
-                screen.show(change)
-
-
-def _screen(wishes: Wishes, out: TextIO) -> Screen:
-    if wishes.is_json:
-        return JsonScreen(out)
-    if wishes.is_plain or not out.isatty():
-        return PlainScreen(out, past=wishes.past)
-    return LiveScreen(out, past=wishes.past, is_coloured="NO_COLOR" not in os.environ)
-
-
-def _list(client: Client, out: TextIO) -> None:
-    live = list(islice(client.matches(status="live", limit=100), LISTED))
-    if live:
-        lines = ["Live now; follow one by the name on the left:", "", *map(words.list_words, live)]
-    else:
-        coming = list(islice(client.matches(status="upcoming", limit=20), 20))
-        lines = ["No match is live now.", *(["Coming:", ""] if coming else []), *map(words.list_words, coming)]
-    out.write("\n".join(lines) + "\n")
-    out.flush()
-
-
-def _unknown(client: Client, name: str, error: NotFound) -> str:
-    """With what it may have meant, and what there is."""
-    lines = [clean(error.detail) or f"No match is known as {clean(name)}."]
-    with suppress(ClientError):
-        found = list(islice(client.matches(limit=100), LISTED))
-        near = nearest(name, found)
-        live = [each for each in found if each.data.get("status") == "live" and each not in near]
-        lines += ["", "Near it:", *map(words.list_words, near)] if near else []
-        lines += ["", "Live now:", *map(words.list_words, live[:20])] if live else []
-    return "\n".join(lines)
-
-
-def nearest(name: str, found: list[Answer]) -> list[Answer]:
-    """By key or by title: written alike, or a part of it."""
-    names: dict[str, Answer] = {}
+def write_list(client: Client, out: TextIO) -> None:
+    """Lists the live matches, or the upcoming ones if there are none."""
+    found = list(client.matches(status="live", limit=100)) or list(client.matches(status="upcoming", limit=100))
     for each in found:
-        for text in (*(each.data.get("keys") or ()), each.data.get("title") or ""):
-            names.setdefault(str(text).lower(), each)
-    wanted = name.lower()
-    parts = [text for text in names if len(wanted) >= 3 and wanted in text]
-    alike = [*parts, *get_close_matches(wanted, names, n=NEAR, cutoff=0.6)]
-    chosen = {id(names[text]): names[text] for text in alike}
-    return list(chosen.values())[:NEAR]
+        name = clean(each.data["keys"][0] if each.data["keys"] else each.data["id"])
+        out.write(f"{name:<20} {format_line(each.data, each.freshness)}\n")
+    out.write("" if found else "No match is live or upcoming.\n")
 
 
-def _words(error: ClientError) -> str:
-    if isinstance(error, Problem):
-        asked = f" (request {error.request_id})" if error.request_id else ""
-        return f"{clean(error.title)}. {clean(error.detail)}{asked}"
-    return f"{clean(error).rstrip('.')}. Check --url, and whether the server runs."
-
-
-def _let_go(out: TextIO) -> None:
-    """Python flushes its output once more when it ends, and would complain about the closed pipe then."""
-    with suppress(OSError, ValueError, AttributeError):
-        devnull = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(devnull, out.fileno())
-        os.close(devnull)
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="victoryline_client", description="Follows matches of a VictoryLine server.")
+    add_arguments(parser.add_subparsers(required=True).add_parser("follow", help="Shows a match, or lists matches."))
+    options = vars(parser.parse_args(arguments))
+    try:
+        with Client(options["url"], options["key"]) as client:
+            error = run(client, options, sys.stdout)
+    except ValueError as refusal:
+        error = f"{refusal} Set VICTORYLINE_URL and VICTORYLINE_API_KEY, or give --url and --key."
+    sys.stderr.write(error and f"{error}\n")
+    return 1 if error else 0
