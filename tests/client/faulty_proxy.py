@@ -165,6 +165,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in {"Content-Type": kind, "Retry-After": self.owner.retry_after, **headers}.items():
             self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)

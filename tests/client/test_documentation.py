@@ -6,6 +6,8 @@ import json
 import os
 import re
 import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,8 +51,9 @@ def test_shell_blocks(proxy: FaultyProxy, key: str, play: Play) -> None:
     for example, real in given.items():
         assert script.count(example) == 1
         script = script.replace(example, real)
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # a python3 with httpx
     done = subprocess.run(
-        ["bash", "-c", script], cwd=PROJECT_ROOT, capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-c", script], cwd=PROJECT_ROOT, env=env, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert key not in done.stdout
