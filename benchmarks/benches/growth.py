@@ -1,8 +1,8 @@
-"""What the scheduler's dispatch costs when the journal has grown: a tick over 1 M task rows against one over 10 k.
+"""Cost of the scheduler's dispatch in a grown journal: a tick over 1 M task rows against one over 10 k.
 
-A tick is the real thing on PostgreSQL: rescue, open a task for every due match, tell them to the broker. Two databases
-on one server, one small and one large, filled alike with tasks that are done; the ticks alternate in short turns.
-`ratio` compares the medians.
+A tick runs the real steps on PostgreSQL: rescue, open a task for every due match, send hints. Two databases on one
+server, one small and one large, are filled alike with finished tasks; the ticks alternate in short turns. `ratio`
+compares the medians.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ def _measure(sides: dict[str, Side], seconds: float) -> dict[str, dict[str, list
     say("warming up")
     for side in sides.values():
         side.ask(f"go {TICKS_A_TURN}")
-    spent, said = 0.0, 0.0
+    spent, reported = 0.0, 0.0
     while spent < seconds:
         for name, side in sides.items():
-            told = side.ask(f"go {TICKS_A_TURN}")["milliseconds"]
+            took_ms = side.ask(f"go {TICKS_A_TURN}")["milliseconds"]
             for step in STEPS:
-                took[name][step] += told[step]
-            spent += sum(told["all"]) / 1000
-        if spent - said >= 5:
-            said = spent
+                took[name][step] += took_ms[step]
+            spent += sum(took_ms["all"]) / 1000
+        if spent - reported >= 5:
+            reported = spent
             small, large = (percentile(each["all"], 50) for each in took.values())
             say(f"  {spent:.0f} of {seconds:g} s: a tick takes {small:.1f} ms (small), {large:.1f} ms (large)")
     return took

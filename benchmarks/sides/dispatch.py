@@ -1,7 +1,7 @@
 """The scheduler's dispatch over a journal of a given size. `-m benchmarks.sides.dispatch --rows 1000000`.
 
-Every turn is one tick in which all matches are due: rescue what is lost, open what is due, tell it to the broker (which
-takes the messages and drops them). Between two ticks what was opened is finished, untimed.
+Every tick has all matches due: it rescues expired tasks, opens due ones, and sends hints to a broker that drops them.
+Between two ticks the opened tasks are finished, outside the measured time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.progress import say
 
-IN_HAND = 20  # tasks that workers are at while the scheduler looks
+RUNNING = 20  # tasks that workers are executing meanwhile
 FILL = """
     INSERT INTO scraping_scrapetask (
         request_id, source_id, ref_id, job_id, resource, priority, state, stage, attempt, charged_attempts, rescues,
@@ -61,11 +61,14 @@ def prepare(rows: int, matches: int) -> None:
         name="Bench",
         sport="cricket",
         base_url="https://bench.example",
-        max_concurrency=2 * matches + IN_HAND,
+        # The limits of a source must not hide matches: every tick opens a task for each of them.
+        max_concurrency=2 * matches + RUNNING,
+        burst_allowance=matches,
+        min_interval_seconds=0.0,
     )
     made = Match.objects.bulk_create(
         Match(sport="cricket", status=Status.LIVE, lifecycle=MatchLifecycle.ACTIVE, priority=0, created_at=now)
-        for _ in range(matches + IN_HAND)
+        for _ in range(matches + RUNNING)
     )
     refs = MatchRef.objects.bulk_create(
         MatchRef(
@@ -85,12 +88,12 @@ def prepare(rows: int, matches: int) -> None:
             cursor.execute(FILL, {**values, "resource": Resource.SCORECARD.value, "first": first, "last": last})
             if rows > PART:
                 say(f"  {last:,} of {rows:,} rows are in")
-    _take_in_hand([ref.pk for ref in refs[matches:]], Stage.CAPTURED)
+    _start_tasks([ref.pk for ref in refs[matches:]], Stage.CAPTURED)
     with connection.cursor() as cursor:
-        cursor.execute("VACUUM ANALYZE")  # what autovacuum would have done by the time there are so many
+        cursor.execute("VACUUM ANALYZE")  # autovacuum would have run by then
 
 
-def _take_in_hand(ref_ids: list[int], stage: str) -> None:
+def _start_tasks(ref_ids: list[int], stage: str) -> None:
     from django.utils import timezone
 
     from scraping import journal
@@ -129,14 +132,14 @@ def run(ticks: int, matches: int) -> dict[str, Any]:
             if done != (0 if name == "rescue" else matches):
                 raise RuntimeError(f"the step {name} found {done} of {matches}")
         took["all"].append(1000 * (time.perf_counter() - began))
-        _forget_messages()
+        _drop_messages()
         opened = ScrapeTask.objects.filter(state=TaskState.PENDING)
         opened.update(state=TaskState.SUCCESS, stage="DONE", started_at=now, finished_at=now)
         MatchRef.objects.filter(next_poll_at__lte=now).update(next_poll_at=now)
     return {"milliseconds": took}
 
 
-def _forget_messages() -> None:
+def _drop_messages() -> None:
     import dramatiq
 
     broker: Any = dramatiq.get_broker()
