@@ -248,30 +248,34 @@ ACCESS_LOG_IS_SYNCHRONOUS = False  # True in tests: written at once rather than 
 PROMETHEUS_EXPORT_MIGRATIONS = False
 UNFOLD = console.UNFOLD
 
-# What the leading scheduler does, and how often (seconds; 0: every tick). Apps offer steps, this is where they meet.
+# The steps of the leading scheduler, run in this order: function, and seconds between two runs (0: every tick). A step
+# takes the time and returns how many things it found to do. The only registry: a new step is a function and a line.
 SCHEDULER_STEPS: list[tuple[str, float]] = [
-    ("scraping.scheduler.rescue.rescue_expired", 1.0),
-    ("scraping.scheduler.discovery.open_discovery_tasks", 1.0),
-    ("scraping.scheduler.pauses.end_pauses", 1.0),
-    ("scraping.scheduler.source_breakers.judge_sources", 1.0),
-    ("scraping.scheduler.watches.begin_waiting_watches", 1.0),
-    ("scraping.scheduler.dispatch.dispatch_due", 0.0),
-    ("scraping.scheduler.gaps.open_gap_tasks", 0.5),
-    ("scraping.scheduler.submissions.open_submission_tasks", 0.5),
+    # Work: take back what dead workers held, open what is due, hint it to the workers.
+    ("scraping.scheduler.recover.rescue_expired", 1.0),
+    ("scraping.scheduler.other_tasks.open_discovery_tasks", 1.0),
+    ("scraping.scheduler.recover.end_pauses", 1.0),
+    ("scraping.scheduler.recover.evaluate_source_breakers", 1.0),
+    ("scraping.scheduler.recover.start_waiting_watches", 1.0),
+    ("scraping.scheduler.hint.dispatch_due", 0.0),
+    ("scraping.scheduler.other_tasks.open_gap_tasks", 0.5),
+    ("scraping.scheduler.other_tasks.open_submission_tasks", 0.5),
     ("scraping.scheduler.hint.hint_due_tasks", 0.0),
-    ("scraping.scheduler.silence.watch_silence", 5.0),
-    ("scraping.scheduler.ages.write_ages", 5.0),
-    ("scraping.scheduler.importance.follow_rules", 5.0),
-    ("scraping.scheduler.restarts.replace_worn_scrapers", 5.0),
-    ("scraping.scheduler.jobs.close_finished_jobs", 1.0),
-    ("scraping.scheduler.lineups.open_lineup_tasks", 5.0),
-    ("scraping.scheduler.endings.settle_ended_matches", 2.0),
-    ("scraping.scheduler.endings.write_match_logs", 5.0),
-    ("scraping.scheduler.archive.archive_old_matches", 300.0),
-    ("scraping.scheduler.submissions.open_ending_tasks", 300.0),
-    ("scraping.scheduler.retention.prune", 10.0),
-    ("scraping.scheduler.retention.prune_the_rest", 300.0),
-    ("scraping.scheduler.orphans.end_orphans", CONFIG.orphan_cleanup_minutes * 60.0),
+    # Recovery and upkeep of matches and jobs.
+    ("scraping.scheduler.recover.escalate_silent_matches", 5.0),
+    ("scraping.scheduler.upkeep.write_data_ages", 5.0),
+    ("scraping.scheduler.upkeep.apply_importance_rules", 5.0),
+    ("scraping.scheduler.recover.restart_scrapers", 5.0),
+    ("scraping.scheduler.upkeep.close_finished_jobs", 1.0),
+    ("scraping.scheduler.other_tasks.open_lineup_tasks", 5.0),
+    ("scraping.scheduler.upkeep.settle_ended_matches", 2.0),
+    ("scraping.scheduler.upkeep.write_match_logs", 5.0),
+    ("scraping.scheduler.upkeep.archive_old_matches", 300.0),
+    ("scraping.scheduler.other_tasks.open_final_submission_tasks", 300.0),
+    ("scraping.scheduler.retention.prune_often", 10.0),
+    ("scraping.scheduler.retention.prune_seldom", 300.0),
+    ("scraping.scheduler.recover.end_orphaned_browsers", CONFIG.orphan_cleanup_minutes * 60.0),
+    # Monitoring: watchdogs, health, grade.
     ("monitoring.watchdogs.staleness.watch_staleness", 5.0),
     ("monitoring.watchdogs.error_rate.watch_error_rate", 5.0),
     ("monitoring.watchdogs.workers.watch_workers", 5.0),
@@ -287,6 +291,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("monitoring.health.history.log_health", 15.0),
     ("monitoring.judging.judge_actions", 5.0),
     ("monitoring.health.grading.update_grade", 15.0),
+    # Retention of the other apps.
     ("monitoring.watchdogs.retention.prune", 300.0),
     ("apiauth.retention.prune", 15.0),
     ("victoryline.retention.prune", 300.0),
@@ -294,7 +299,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
 
 # How long everything is kept: `prune` and the scheduler's steps of the same name follow these tables.
 RETENTION_TABLES = [
-    "scraping.scheduler.retention_rules.rules",
+    "scraping.scheduler.retention.rules",
     "monitoring.watchdogs.retention.rules",
     "apiauth.retention.rules",
     "victoryline.retention.rules",

@@ -116,11 +116,11 @@ def run(ticks: int, matches: int) -> dict[str, Any]:
     from django.utils import timezone
 
     from scraping.models import MatchRef, ScrapeTask, TaskState
-    from scraping.scheduler.due import open_due_tasks
+    from scraping.scheduler.due import open_due
     from scraping.scheduler.hint import hint_due_tasks
-    from scraping.scheduler.rescue import rescue_expired
+    from scraping.scheduler.recover import rescue_expired
 
-    steps = {"rescue": rescue_expired, "open": open_due_tasks, "hint": hint_due_tasks}
+    steps = {"rescue": rescue_expired, "open": lambda now: len(open_due(now)), "hint": hint_due_tasks}
     took: dict[str, list[float]] = {name: [] for name in (*steps, "all")}
     for _ in range(ticks):
         now = timezone.now()

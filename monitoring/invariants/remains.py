@@ -10,9 +10,10 @@ from django.conf import settings
 from django.db.models import Count, Exists, F, OuterRef, Q
 
 from monitoring.invariants.rules import Moment, Rule
-from monitoring.invariants.work import POLLED, waiting_too_long
+from monitoring.invariants.work import waiting_too_long
 from scraping.models import (
     OPEN_STATES,
+    POLLED_LIFECYCLES,
     Breaker,
     BreakerState,
     Evidence,
@@ -38,7 +39,7 @@ def stuck_breakers(moment: Moment) -> Iterator[str]:
     tried = ScrapeTask.objects.filter(state__in=OPEN_STATES, ref=OuterRef("ref"))
     of_refs = over.filter(
         ref__is_watched=True,
-        ref__match__lifecycle__in=POLLED,
+        ref__match__lifecycle__in=POLLED_LIFECYCLES,
         ref__source__is_enabled=True,
         ref__next_poll_at__lt=moment.overdue,
     ).filter(~Exists(tried))

@@ -12,6 +12,7 @@ from monitoring.invariants.rules import Moment, Rule
 from scraping.errors import OUR_FAULTS
 from scraping.models import (
     OPEN_STATES,
+    POLLED_LIFECYCLES,
     BreakerState,
     Forced,
     MatchLifecycle,
@@ -24,7 +25,6 @@ from scraping.models import (
     TaskTransition,
 )
 
-POLLED = (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE, MatchLifecycle.COMPLETED)
 RECENT_HOURS = 24
 
 
@@ -59,7 +59,9 @@ def forgotten_matches(moment: Moment) -> Iterator[str]:
     """Due, not lawfully waiting, its source has room, and nobody has opened a task for it."""
     open_task = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource="scorecard", state__in=OPEN_STATES)
     lawful = MatchRef.objects.filter(left_alone(moment.now, ref="", source="source__"), pk=OuterRef("pk"))
-    watched = MatchRef.objects.filter(is_watched=True, match__lifecycle__in=POLLED, source_id__in=_sources_with_room())
+    watched = MatchRef.objects.filter(
+        is_watched=True, match__lifecycle__in=POLLED_LIFECYCLES, source_id__in=_sources_with_room()
+    )
     late = watched.filter(Q(next_poll_at__isnull=True) | Q(next_poll_at__lt=moment.overdue))
     for pk, match_id, at in (
         late.filter(~Exists(open_task), ~Exists(lawful)).values_list("pk", "match_id", "next_poll_at").order_by("pk")

@@ -6,7 +6,15 @@ from scraping.models.error import ErrorGroup, Evidence, EvidenceKind, ScrapeErro
 from scraping.models.event import EventAction, MatchEvent
 from scraping.models.job import JobItem, JobKind, ScrapeJob
 from scraping.models.lineup import Lineup, LineupPlayer, PlayerFigure, SnapshotType
-from scraping.models.match import Importance, Match, MatchLifecycle, MatchRef, Priority, ScraperStatus
+from scraping.models.match import (
+    POLLED_LIFECYCLES,
+    Importance,
+    Match,
+    MatchLifecycle,
+    MatchRef,
+    Priority,
+    ScraperStatus,
+)
 from scraping.models.pairing import Conflict, MatchArchive, PairingReview, PairingState, TeamAlias, UnknownValue
 from scraping.models.process import Lease, OrderKind, Worker, WorkerOrder
 from scraping.models.scraper import HealthStatus, Scraper
@@ -18,6 +26,7 @@ from scraping.models.traffic import ProxySession, SourceDay
 
 __all__ = [
     "OPEN_STATES",
+    "POLLED_LIFECYCLES",
     "Breaker",
     "BreakerState",
     "Conflict",

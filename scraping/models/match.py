@@ -32,6 +32,9 @@ class Importance(models.IntegerChoices):
     LOW = 2
 
 
+POLLED_LIFECYCLES = (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE, MatchLifecycle.COMPLETED)
+
+
 class ScraperStatus(models.TextChoices):
     """What a consumer is told about the watch over a match."""
 

@@ -1,1 +1,6 @@
-"""What the leading scheduler does, one step a module. A step takes the time and says how much it found to do."""
+"""The scheduler: one leading process runs the steps of settings.SCHEDULER_STEPS.
+
+Flow: `loop` holds the `leader` lease and runs steps; `due` opens polls and `other_tasks` all other tasks, within the
+`limits` of each source; `hint` sends them to the workers; `recover`, `upkeep` and `retention` do the rest. `clock`
+corrects times after the machine's clock was set back.
+"""

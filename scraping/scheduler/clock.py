@@ -1,8 +1,8 @@
-"""When the clock of the machine is set: what was planned by the old time is planned by the new one.
+"""Corrects planned times after the machine's clock was set back.
 
-Guards against an hour of silence after a clock was set back an hour: every due time, lease and age in the database lies
-in the future then, and nothing would be due. A clock that is set forward needs no mending: all is due at once, and the
-watchdogs wait a little before they call that old.
+Guards against an hour of silence after a clock was set back an hour: every due time, lease and age in the database
+would lie in the future, and nothing would be due. A clock that is set forward needs no correction: everything is due
+at once, and the watchdogs wait a little before they judge by ages.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from scraping.models import (
 
 logger = logging.getLogger(__name__)
 
-JUMP_SECONDS = 5.0  # what is less is drift, a slow round, or a clock that is being corrected gently
+JUMP_SECONDS = 5.0  # less is drift, a slow tick, or a clock that is being corrected gradually
 
 
-class Jumps:
-    """Compares the clock on the wall with the one that only ever goes forward."""
+class ClockJumps:
+    """Compares the wall clock with the monotonic clock."""
 
     def __init__(self) -> None:
         self._last: tuple[datetime, float] | None = None
 
-    def look(self, now: datetime, monotonic: float) -> float:
-        """By how many seconds the clock was set since the last look; 0 for none. Below 0: back."""
+    def seconds_since_last(self, now: datetime, monotonic: float) -> float:
+        """Returns by how many seconds the clock was set since the last call: 0 for none, negative for back."""
         last, self._last = self._last, (now, monotonic)
         if last is None:
             return 0.0
@@ -45,23 +45,24 @@ class Jumps:
         return jump if abs(jump) >= JUMP_SECONDS else 0.0
 
 
-def set_back(by_seconds: float, *, now: datetime) -> int:
-    """All that lies in the future is moved by as much as the clock was. How many times that were.
+def shift_times(by_seconds: float, *, now: datetime) -> int:
+    """Moves all times that lie in the future back by as much as the clock was; returns how many.
 
-    All of it or nothing: what is moved twice is due too early. Locked as workers lock: tasks, matches, what is theirs.
+    In one transaction, because a time that is moved twice would be due too early. Rows are locked in the order in which
+    workers lock them: tasks, matches, the rows that belong to them.
     """
     by = timedelta(seconds=by_seconds)
     tasks = ScrapeTask.objects.filter(state__in=OPEN_STATES)
-    live = Match.objects.exclude(lifecycle=MatchLifecycle.ARCHIVED)
-    refs = MatchRef.objects.filter(match__in=live)
+    matches = Match.objects.exclude(lifecycle=MatchLifecycle.ARCHIVED)
+    refs = MatchRef.objects.filter(match__in=matches)
     with transaction.atomic():
-        for rows in (tasks, live):
+        for rows in (tasks, matches):
             list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
         moved = sum(
             _move(rows, column, by, now)
             for rows, columns in (
                 (tasks, ("run_at", "hinted_at", "lease_until")),
-                (live, ("last_scraper_update", "silence_rung_at", "silent_since", "frozen_at", "pause_until")),
+                (matches, ("last_scraper_update", "silence_rung_at", "silent_since", "frozen_at", "pause_until")),
                 (refs, ("next_poll_at", "captured_at", "slowed_until", "called_in_at")),
                 (Breaker.objects.exclude(state=BreakerState.CLOSED), ("open_until",)),
                 (WorkerOrder.objects.all(), ("asked_at",)),
@@ -70,7 +71,7 @@ def set_back(by_seconds: float, *, now: datetime) -> int:
             for column in columns
         )
     logger.warning(
-        "The clock was set back %.0f s: %d times in the database were moved along. Nothing is lost; polls go on",
+        "The clock was set back %.0f s: %d times in the database were moved as well. Nothing is lost; polls go on",
         by_seconds,
         moved,
         extra={"action": "clock_set_back", "seconds": round(by_seconds), "rows": moved},

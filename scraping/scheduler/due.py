@@ -1,7 +1,8 @@
-"""Which matches are to be read now: due, not paused, breaker closed, source enabled and with room.
+"""Opens a task for each match that is due: watched, not paused, breaker closed, source enabled and with room.
 
-Guards a source against us: never more open polls than it bears, never more at once than its burst, never one match
-twice within its shortest interval; also where two schedulers look at the same moment. Who goes first: fairness.
+Guards a source against us: never more open polls than its concurrency, never more at once than its burst, never one
+match twice within its shortest interval; also where two schedulers run at the same moment. `policies.fairness` decides
+which matches go first where a source has too few places.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from django.db.models.functions import RowNumber
 from scraping import journal
 from scraping.models import (
     OPEN_STATES,
+    POLLED_LIFECYCLES,
     JobKind,
-    MatchLifecycle,
     MatchRef,
     ScrapeJob,
     ScrapeTask,
@@ -29,47 +30,39 @@ from scraping.models import (
 )
 from scraping.payloads import Resource
 from scraping.policies.fairness import DueMatch, choose
-from scraping.scheduler import turns
-from scraping.scheduler.conditions import has_open_breaker
-from scraping.scheduler.source_breakers import task_limits
-from scraping.scheduler.turns import PATIENT
+from scraping.scheduler.limits import BACKGROUND, breaker_limits, has_open_breaker, sources_with_background_work
 from victoryline.lib.crash import crash_point
 
-POLLED = (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE, MatchLifecycle.COMPLETED)
 BATCH = 500
-LOCK = 6_022_140  # PostgreSQL knows it by this number only
-PLACES_A_TURN = 8  # under overload, one of so many is left to those that take turns
+LOCK = 6_022_140  # the number of the advisory lock in PostgreSQL
+BACKGROUND_SHARE = 8  # where a source has too few places, one in so many is left to background work
 
-_given: Counter[int] = Counter()  # places that each source gave while it had too few; see fairness
+_given: Counter[int] = Counter()  # places given at each source while it had too few; see fairness
 
 
 @dataclass(frozen=True)
-class _Limits:
-    """What one source bears at this moment."""
+class SourceLimits:
+    """How many more tasks may be opened for a source now, and the shortest time between two polls of a match."""
 
     room: int
     min_interval: timedelta
 
 
-def open_due_tasks(now: datetime) -> int:
-    return len(open_due(now))
-
-
 def open_due(now: datetime, *, is_hinted: bool = False) -> list[journal.Opened]:
-    """Write a task for each ref that is due; one open task a ref at most. `is_hinted`: the caller tells the workers."""
+    """Opens a task for each ref that is due, at most one a ref. `is_hinted`: the caller sends the hints at once."""
     found = _waiting(due_refs(now)[: BATCH + 1])
     if not found:
         return []
-    with _alone() as is_alone:  # else the other one opens what is due
-        opened = _open(found, now, is_hinted) if is_alone else []
+    with _exclusive() as is_ours:  # otherwise another scheduler is opening them
+        opened = _open(found, now, is_hinted) if is_ours else []
     crash_point("due.committed")
     return opened
 
 
 def _open(found: list[DueMatch], now: datetime, is_hinted: bool) -> list[journal.Opened]:
-    limits = _limits_by_source(task_limits(now))
+    limits = source_limits(breaker_limits(now))
     if len(found) > BATCH:
-        found = _of_a_crowd(now, limits)
+        found = _candidates_of_each_source(now, limits)
     chosen = _still_due(_chosen(found, limits, now), now)
     if not chosen:
         return []
@@ -87,7 +80,7 @@ def due_refs(now: datetime) -> QuerySet[MatchRef]:
     open_task = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource=Resource.SCORECARD, state__in=OPEN_STATES)
     return (
         MatchRef.objects.filter(
-            is_watched=True, next_poll_at__lte=now, source__is_enabled=True, match__lifecycle__in=POLLED
+            is_watched=True, next_poll_at__lte=now, source__is_enabled=True, match__lifecycle__in=POLLED_LIFECYCLES
         )
         .exclude(has_open_breaker(now))
         .exclude(Exists(open_task))
@@ -100,10 +93,10 @@ def _waiting(refs: QuerySet[MatchRef]) -> list[DueMatch]:
     return [DueMatch(*row) for row in refs.values_list(*columns, "captured_at")]
 
 
-def _of_a_crowd(now: datetime, limits: Mapping[int, _Limits]) -> list[DueMatch]:
-    """More are due than are looked at: of each source with room the most urgent, and those that wait the longest.
+def _candidates_of_each_source(now: datetime, limits: Mapping[int, SourceLimits]) -> list[DueMatch]:
+    """Where more refs are due than one batch: for each source with room the most urgent and the longest waiting ones.
 
-    So that neither the refs of one source hide those of another, nor the urgent ones those that are starved.
+    So neither the refs of one source hide those of another, nor the urgent ones those that wait for long.
     """
     most = max((one.room for one in limits.values()), default=0)
     due = due_refs(now).filter(source_id__in=[pk for pk, one in limits.items() if one.room > 0])
@@ -115,19 +108,19 @@ def _of_a_crowd(now: datetime, limits: Mapping[int, _Limits]) -> list[DueMatch]:
     return _waiting(ranked.filter(Q(by_urgency__lte=most) | Q(by_wait__lte=most)))
 
 
-def _chosen(found: Iterable[DueMatch], limits: Mapping[int, _Limits], now: datetime) -> list[DueMatch]:
+def _chosen(found: Iterable[DueMatch], limits: Mapping[int, SourceLimits], now: datetime) -> list[DueMatch]:
     by_source: defaultdict[int, list[DueMatch]] = defaultdict(list)
     for one in found:
         of_source = limits.get(one.source_id)
         if of_source and of_source.room > 0 and _is_rested(one, of_source.min_interval, now):
             by_source[one.source_id].append(one)
     crowded = {source_id for source_id, waiting in by_source.items() if len(waiting) > limits[source_id].room}
-    taking_turns = turns.waiting_sources(now) & crowded if crowded else set()
+    with_background = sources_with_background_work(now) & crowded if crowded else set()
     chosen: list[DueMatch] = []
     for source_id, waiting in by_source.items():
         room = limits[source_id].room
         if source_id in crowded:
-            if source_id in taking_turns and _given[source_id] % PLACES_A_TURN + room >= PLACES_A_TURN:
+            if source_id in with_background and _given[source_id] % BACKGROUND_SHARE + room >= BACKGROUND_SHARE:
                 room -= 1
                 _given[source_id] += 1
             chosen += choose(waiting, room, now=now, given=_given[source_id])
@@ -138,35 +131,31 @@ def _chosen(found: Iterable[DueMatch], limits: Mapping[int, _Limits], now: datet
 
 
 def _still_due(chosen: list[DueMatch], now: datetime) -> list[DueMatch]:
-    """They were found before we were alone: another scheduler may have had one opened, and a worker read it, since."""
+    """Checks again under the lock: meanwhile another scheduler may have opened one, and a worker read it."""
     due = MatchRef.objects.filter(pk__in=[one.ref_id for one in chosen], next_poll_at__lte=now)
     ids = set(due.values_list("pk", flat=True)) if chosen else set()
     return [one for one in chosen if one.ref_id in ids]
 
 
 def _is_rested(one: DueMatch, min_interval: timedelta, now: datetime) -> bool:
-    """A resumed or restarted match is due at once, which may be too soon after its last reading."""
+    """Returns whether the shortest interval has passed: a resumed or restarted match is due at once."""
     return one.last_read_at is None or one.last_read_at + min_interval <= now
 
 
-def room_by_source(at_most: Mapping[int, int] | None = None) -> dict[int, int]:
-    """How many more tasks may be opened for each source now. Looks at open tasks only, however many there were before.
+def source_limits(breaker_limits: Mapping[int, int]) -> dict[int, SourceLimits]:
+    """Returns the limits of each enabled source, from its open tasks only, however long the journal is.
 
-    After a pause everything is due at once: no more than its burst at a time. `at_most`: what the breakers of sources
-    say, where they are not closed.
+    `breaker_limits`: how many tasks a source may have open where its breaker is not closed. After a pause everything is
+    due at once: no more than the source's burst is opened at a time.
     """
-    return {source_id: one.room for source_id, one in _limits_by_source(at_most).items()}
-
-
-def _limits_by_source(at_most: Mapping[int, int] | None) -> dict[int, _Limits]:
     open_tasks = ScrapeTask.objects.filter(state__in=OPEN_STATES).order_by()
-    # Some wait in the journal by the hundred (see turns): only those on their way or in work take somebody's place.
-    open_tasks = open_tasks.exclude(state=TaskState.PENDING, hinted_at=None, resource__in=PATIENT)
+    # Background tasks wait in the journal by the hundred: only those that are hinted or executing take a place.
+    open_tasks = open_tasks.exclude(state=TaskState.PENDING, hinted_at=None, resource__in=BACKGROUND)
     busy = dict(open_tasks.values_list("source_id").annotate(number=Count("pk")))
     rows = Source.objects.filter(is_enabled=True)
     return {
-        source_id: _Limits(
-            min(burst, min(limit, (at_most or {}).get(source_id, limit)) - busy.get(source_id, 0)),
+        source_id: SourceLimits(
+            min(burst, min(limit, breaker_limits.get(source_id, limit)) - busy.get(source_id, 0)),
             timedelta(seconds=seconds),
         )
         for source_id, limit, burst, seconds in rows.values_list(
@@ -176,8 +165,8 @@ def _limits_by_source(at_most: Mapping[int, int] | None) -> dict[int, _Limits]:
 
 
 @contextmanager
-def _alone() -> Iterator[bool]:
-    """Between counting what is open and opening more, nobody else does the same. On SQLite a transaction is enough."""
+def _exclusive() -> Iterator[bool]:
+    """Keeps another scheduler from opening tasks between our count and our insert. On SQLite a transaction does."""
     with transaction.atomic():
         if connection.vendor != "postgresql":
             yield True

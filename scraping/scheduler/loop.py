@@ -1,4 +1,8 @@
-"""The scheduler's loop: hold the lease, do each step when it is due, never die of one of them."""
+"""The scheduler's loop: holds the leader's lease and runs each step of SCHEDULER_STEPS when it is due.
+
+A step is a function that takes the time and returns how many things it found to do. A step that fails is logged and
+does not keep the others from running.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.db import DatabaseError, InterfaceError, close_old_connections
+from django.db import close_old_connections
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from scraping.scheduler import clock, leader
+from scraping.scheduler import clock
+from scraping.scheduler.leader import Leadership
 from victoryline.lib.store import STORE_AWAY, first_line
 from victoryline.lib.watchdog import Pulse
 
 logger = logging.getLogger(__name__)
 
 SETTLING_SECONDS = 15.0
-WATCHDOG_SECONDS = 5.0  # what is done so seldom judges; what is done more often works
-TELL_EVERY_SECONDS = 60.0
+WATCHDOG_SECONDS = 5.0  # steps that run this seldom judge by ages; more frequent ones do the work
+LOG_EVERY_SECONDS = 60.0
+# PostgreSQL's codes for a conflict with another writer: serialization, deadlock, lock not available, cancelled.
+CONTENTION = frozenset({"40001", "40P01", "55P03", "57014"})
 
 StepFunction = Callable[[datetime], int]
 
@@ -35,7 +42,7 @@ class Step:
 
 
 def load_steps(table: Sequence[tuple[str, float]]) -> list[Step]:
-    """The steps of a table. Rare ones have their first turn a little later: at a start, old data is no news."""
+    """Imports the steps of a table of (dotted path, seconds). Rare steps first run a little after the start."""
     settled_at = time.monotonic() + SETTLING_SECONDS
     return [
         Step(path.rpartition(".")[2], import_string(path), every, settled_at if every >= SETTLING_SECONDS else 0.0)
@@ -48,16 +55,13 @@ class SchedulerLoop:
 
     def __init__(self, steps: Sequence[Step], *, holder: str, tick_seconds: float, lease_seconds: float) -> None:
         self._steps = steps
-        self._holder = holder
         self._tick_seconds = tick_seconds
-        self._lease_seconds = lease_seconds
         self.pulse = Pulse()
         self._stopping = threading.Event()
-        self._is_leader = False
-        self._jumps = clock.Jumps()
-        self._set_back_seconds = 0.0  # by which the database is still ahead of the clock
-        self._renew_at = 0.0
-        self._tell_at = 0.0
+        self._leadership = Leadership(holder, lease_seconds=lease_seconds)
+        self._clock_jumps = clock.ClockJumps()
+        self._set_back_seconds = 0.0  # by which the times in the database are still ahead of the clock
+        self._log_at = 0.0
 
     def stop(self) -> None:
         self._stopping.set()
@@ -68,70 +72,59 @@ class SchedulerLoop:
             try:
                 close_old_connections()
                 now = timezone.now()
-                self.mind_the_clock(now, time.monotonic())
+                self.check_clock(now, time.monotonic())
                 self.tick(now=now)
-            except Exception as error:  # noqa: BLE001 - no pool, no connection, no answer: the loop outlives them all
-                self._renew_at = 0.0
-                self._tell(error)
-                self._settle()
+            except Exception as error:  # noqa: BLE001 - no pool, no connection, no answer: the loop survives them all
+                self._leadership.check_at_once()
+                self._log_outage(error)
+                self._delay_watchdogs()
                 self._stopping.wait(1.0)
             self.pulse.beat()
             self._stopping.wait(max(0.0, self._tick_seconds - (time.monotonic() - started)))
-        self._let_go()
+        self._leadership.release()
+        close_old_connections()
 
-    def _tell(self, error: Exception) -> None:
-        """Once a minute: an outage is one piece of news, not one every second."""
-        if time.monotonic() >= self._tell_at:
-            self._tell_at = time.monotonic() + TELL_EVERY_SECONDS
+    def _log_outage(self, error: Exception) -> None:
+        """Once a minute, however long the outage lasts."""
+        if time.monotonic() >= self._log_at:
+            self._log_at = time.monotonic() + LOG_EVERY_SECONDS
             logger.error(
                 "The scheduler cannot reach the database: %s. Tasks wait in it safely and go on when it is back",
                 first_line(error),
                 extra={"action": "tick_failed"},
             )
 
-    def _settle(self) -> None:
-        """After an outage everything looks old: watchdogs wait a little, until the others have had their say."""
+    def _delay_watchdogs(self) -> None:
+        """After an outage everything seems old: watchdogs wait until the other steps have caught up."""
         for step in self._steps:
             if step.every_seconds >= WATCHDOG_SECONDS:
                 step.due_at = time.monotonic() + SETTLING_SECONDS
 
-    def mind_the_clock(self, now: datetime, monotonic: float) -> None:
-        """A clock that was set makes everything look old, or planned for much later.
+    def check_clock(self, now: datetime, monotonic: float) -> None:
+        """Handles a machine clock that was set: everything would seem old, or planned for much later.
 
-        The leader mends it, for all; while the database is away it is still to be done.
+        The leader shifts the times in the database; if that fails it is tried again with the next tick.
         """
-        jump = self._jumps.look(now, monotonic)
+        jump = self._clock_jumps.seconds_since_last(now, monotonic)
         if jump:
-            self._settle()
-            self._set_back_seconds = max(0.0, self._set_back_seconds - jump) if self._is_leader else 0.0
+            self._delay_watchdogs()
+            self._set_back_seconds = max(0.0, self._set_back_seconds - jump) if self._leadership.is_held else 0.0
         if jump > 0:
             logger.warning("The clock was set forward %.0f s", jump, extra={"action": "clock_set_forward"})
         if self._set_back_seconds:
-            clock.set_back(self._set_back_seconds, now=now)
+            clock.shift_times(self._set_back_seconds, now=now)
             self._set_back_seconds = 0.0
 
     def tick(self, *, now: datetime) -> int:
-        """One round: how much all due steps found to do. Does nothing where another scheduler leads."""
-        if not self._hold(now):
+        """Runs the steps that are due; returns how much they found. Does nothing where another scheduler leads."""
+        if not self._leadership.hold(now):
             return 0
         found = 0
         for step in self._steps:
             if self._is_due(step):
-                found += self._do(step, now)
-                self.pulse.beat()  # many slow steps are a slow round, not a stalled one
+                found += self._run_step(step, now)
+                self.pulse.beat()  # many slow steps are a slow tick, not a stalled loop
         return found
-
-    def _hold(self, now: datetime) -> bool:
-        """Renew the lease when a third of it has gone by; in between it is known to be ours."""
-        if time.monotonic() < self._renew_at:
-            return self._is_leader
-        was_leader = self._is_leader
-        self._is_leader = leader.hold(self._holder, seconds=self._lease_seconds, now=now)
-        self._renew_at = time.monotonic() + (self._lease_seconds / 3 if self._is_leader else 1.0)
-        if self._is_leader != was_leader:
-            words = "leads" if self._is_leader else "stands by"
-            logger.info("Scheduler %s %s", self._holder, words, extra={"action": "leadership_changed"})
-        return self._is_leader
 
     @staticmethod
     def _is_due(step: Step) -> bool:
@@ -141,11 +134,11 @@ class SchedulerLoop:
         return True
 
     @staticmethod
-    def _do(step: Step, now: datetime) -> int:
+    def _run_step(step: Step, now: datetime) -> int:
         try:
             return step.run(now)
         except STORE_AWAY as error:
-            if not _is_contention(error):  # the database is away: no other step would fare better
+            if getattr(error.__cause__, "pgcode", None) not in CONTENTION:  # the database is away: all steps would fail
                 raise
             logger.warning(
                 "Step %s met another writer and is done again: %s",
@@ -154,22 +147,6 @@ class SchedulerLoop:
                 extra={"action": "step_put_off", "step": step.name},
             )
             return 0
-        except Exception:  # one broken step must not cost the others their turn
+        except Exception:
             logger.exception("Scheduler step %s failed", step.name, extra={"action": "step_failed", "step": step.name})
             return 0
-
-    def _let_go(self) -> None:
-        if self._is_leader:
-            try:
-                leader.let_go(self._holder, now=timezone.now())
-            except (DatabaseError, InterfaceError):
-                logger.warning("The scheduler's lease was not given back; it runs out", extra={"action": "lease_kept"})
-        close_old_connections()
-
-
-# PostgreSQL's words for: you were in somebody's way. (serialization, deadlock, lock not available, cancelled)
-CONTENTION = frozenset({"40001", "40P01", "55P03", "57014"})
-
-
-def _is_contention(error: Exception) -> bool:
-    return getattr(error.__cause__, "pgcode", None) in CONTENTION

@@ -15,7 +15,7 @@ from django.utils import timezone
 from monitoring.models import AuditEntry
 from scraping.models import Breaker, ScrapeTask
 from scraping.recovery import breakers
-from scraping.scheduler.source_breakers import judge_sources
+from scraping.scheduler.recover import evaluate_source_breakers
 from tests.admin.test_actions import act
 from tests.factories import make_source
 from tests.monitoring.rows import make_task, make_watched
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("
 @pytest.fixture
 def breaker() -> Breaker:
     make_source()
-    judge_sources(timezone.now())
+    evaluate_source_breakers(timezone.now())
     return Breaker.objects.get()
 
 
@@ -81,7 +81,7 @@ class TestConsole:
 
     def test_does_so_for_many_and_says_which_not(self, admin_client: Client, breaker: Breaker) -> None:
         make_source("sofascore")
-        judge_sources(timezone.now())
+        evaluate_source_breakers(timezone.now())
         other = Breaker.objects.exclude(pk=breaker.pk).get()
         submit(admin_client, breaker, "force_open_one", minutes=10, reason="x")
         page = act(admin_client, "scraping_breaker", "probe_selected", breaker, other)

@@ -15,7 +15,7 @@ from monitoring.models import AuditEntry
 from scraping import jobs
 from scraping.errors import LayoutChanged, Transient
 from scraping.models import ErrorGroup, ScrapeJob, ScrapeTask, TaskState
-from scraping.scheduler.jobs import close_finished_jobs
+from scraping.scheduler.upkeep import close_finished_jobs
 from tests.admin.rows import EVIL
 from tests.factories import make_source
 from tests.scraping.rounds import ASKED, IDS, RoundReader, engine_of, make_due, round_of, row, run_due, start, url_of

@@ -12,9 +12,9 @@ from monitoring.models import AuditEntry
 from scraping.matches import conflicts
 from scraping.matches.reconcile import FieldConflict, SourceView, reconcile
 from scraping.models import Match, PairingReview, PairingState, TeamAlias
-from scraping.scheduler.due import open_due_tasks
 from tests.factories import cricket_state, make_match, make_ref, make_source, make_unread_match
 from tests.scraping.builders import chasing, later, payload_of, read
+from tests.scraping.due_tasks import open_due_tasks
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 SENT = {"_form_submitted": "on"}

@@ -15,7 +15,7 @@ from django.utils import timezone
 from scraping.documents import pages
 from scraping.models import Match, MatchEvent, MatchRef, Snapshot
 from scraping.payloads import MatchState, Phase, Status, Toss
-from scraping.scheduler.retention_rules import often
+from scraping.scheduler.retention import often
 from tests.api_fixtures import Caller
 from tests.factories import cricket_state, make_match, make_ref, make_snapshot, make_unread_match
 from tests.scraping.builders import balls, chasing, payload_of, read

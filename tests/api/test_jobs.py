@@ -12,7 +12,7 @@ from django.utils import timezone
 from scraping.errors import LayoutChanged, Transient
 from scraping.models import ErrorGroup, JobKind, ScrapeJob, ScrapeTask, TaskState
 from scraping.payloads import Resource
-from scraping.scheduler.jobs import close_finished_jobs
+from scraping.scheduler.upkeep import close_finished_jobs
 from tests.api_fixtures import Caller
 from tests.factories import make_source
 from tests.scraping.rounds import ASKED, IDS, RoundReader, engine_of, make_due, run_due, url_of

@@ -16,7 +16,7 @@ from scraping.errors import Transient
 from scraping.matches import lifecycle
 from scraping.models import Breaker, Match, MatchRef, ScrapeError, Scraper, ScrapeTask, TaskState
 from scraping.payloads import Phase, Status
-from scraping.scheduler.restarts import replace_worn_scrapers
+from scraping.scheduler.recover import restart_scrapers
 from tests.factories import make_match, make_ref
 from tests.monitoring.rows import MEGABYTE, make_worker
 from tests.scraping.attempts import Clock, attempt, stopped_clock
@@ -55,10 +55,10 @@ def test_the_life_of_a_scraper(clock: Clock) -> None:
     assert health_of(clock) == ["healthy"]
     clock.forward(121)
     assert health_of(clock) == ["degraded"]
-    assert replace_worn_scrapers(clock.now) == 0
+    assert restart_scrapers(clock.now) == 0
     clock.forward(180)
     assert health_of(clock) == ["failing"]
-    assert replace_worn_scrapers(clock.now) == 1
+    assert restart_scrapers(clock.now) == 1
     stopped, fresh = Scraper.objects.get(pk=first.pk), Scraper.objects.get(stopped_at=None)
     assert (stopped.stopped_at, stopped.stop_reason) == (clock.now, "no update for 301 s")
     assert (fresh.total_updates, fresh.start_time) == (0, clock.now)

@@ -11,7 +11,7 @@ from scraping import journal
 from scraping.configuration.policies import Policies
 from scraping.models import ScrapeTask, Source, TaskState
 from scraping.payloads import Resource
-from scraping.scheduler.submissions import open_submission_tasks
+from scraping.scheduler.other_tasks import open_submission_tasks
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import scrape
 from tests.factories import make_source

@@ -13,7 +13,7 @@ from scraping import journal
 from scraping.models import Lease, ScrapeTask, TaskState
 from scraping.payloads import Resource
 from scraping.scheduler import leader
-from scraping.scheduler.rescue import rescue_expired
+from scraping.scheduler.recover import rescue_expired
 from tests.factories import make_match, make_ref
 from tests.scraping.builders import NOW, later
 from victoryline.lib import identity

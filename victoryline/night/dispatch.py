@@ -9,11 +9,10 @@ from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from scraping.models import MatchLifecycle
+from scraping.models import POLLED_LIFECYCLES, MatchLifecycle
 from scraping.policies import breaker as machine
 from scraping.policies import fairness, retry_budget, source_breaker
 from scraping.policies.fairness import DueMatch
-from scraping.scheduler.due import POLLED
 from victoryline.night import working
 from victoryline.night.moments import TICK_SECONDS, moment, seconds_of
 from victoryline.night.rows import OVER, PENDING, Site, Task, Watch
@@ -59,7 +58,7 @@ def _collect(night: Night, site: Site) -> None:
         _, number, watch, version = heappop(site.due)
         match = watch.game.match
         is_old = version != watch.version or watch.task is not None
-        if is_old or not watch.ref.is_watched or match.lifecycle not in POLLED:
+        if is_old or not watch.ref.is_watched or match.lifecycle not in POLLED_LIFECYCLES:
             continue
         until = _not_before(watch)
         if until is not None and until > night.now:

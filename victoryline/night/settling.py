@@ -13,7 +13,7 @@ from scraping.models import MatchLifecycle, Scraper
 from scraping.payloads import Status
 from scraping.policies.breaker import OPEN, BreakerView
 from scraping.policies.retry import Dead, Decision, Failure, Retry, decide
-from scraping.scheduler.rescue import QUIET_SECONDS
+from scraping.scheduler.recover import QUIET_SECONDS
 from victoryline.night import breaking, dispatch
 from victoryline.night.answers import COMMIT_SECONDS, Answer
 from victoryline.night.moments import next_round, seconds_of

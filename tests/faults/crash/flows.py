@@ -39,13 +39,13 @@ from scraping.models import (
 from scraping.payloads import Innings, Resource, Status, Team, Teams
 from scraping.policies.retry import RetryPolicy
 from scraping.reading.reader import Reader
-from scraping.scheduler.due import open_due_tasks
-from scraping.scheduler.rescue import rescue_expired
-from scraping.scheduler.submissions import open_submission_tasks
+from scraping.scheduler.other_tasks import open_submission_tasks
+from scraping.scheduler.recover import rescue_expired
 from scraping.worker.batch import poll
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import scrape
 from tests.faults.crash.plain_reader import PlainReader
+from tests.scraping.due_tasks import open_due_tasks
 from victoryline.lib import identity
 
 Ready = Callable[[], None]

@@ -18,7 +18,7 @@ from scraping.errors import Blocked
 from scraping.models import ProxySession
 from scraping.reading.reader import Reader, Target
 from scraping.readings import ReadMode, RefInfo, Site
-from scraping.scheduler import retention_rules
+from scraping.scheduler import retention
 from scraping.sources import adapter_for
 from scraping.worker import proxy_log
 from tests.factories import make_source
@@ -349,7 +349,7 @@ class TestRows:
 
     def test_are_kept_for_a_week(self) -> None:
         proxy_log.record([record(), record("s2", last_used_at=NOW - timedelta(days=8))], worker_id="w-1")
-        rule = next(rule for rule in retention_rules.rules() if rule.table == "proxy-sessions")
+        rule = next(rule for rule in retention.rules() if rule.table == "proxy-sessions")
         rule.step(NOW)
         assert [row.session_id for row in ProxySession.objects.all()] == ["s1"]
 

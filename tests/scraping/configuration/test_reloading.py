@@ -14,8 +14,7 @@ from scraping.configuration import policies
 from scraping.matches import lifecycle
 from scraping.models import Breaker, MatchRef, ScraperStatus
 from scraping.recovery import breakers
-from scraping.scheduler.pauses import end_pauses
-from scraping.scheduler.restarts import replace_worn_scrapers
+from scraping.scheduler.recover import end_pauses, restart_scrapers
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import target_of
 from tests.factories import NOW, make_match, make_ref, make_scraper
@@ -117,7 +116,7 @@ class TestWhoTakesIt:
     def test_the_scheduler_when_a_scraper_is_replaced(self, file: File) -> None:
         make_scraper(make_ref(), error_count=11, last_update_time=NOW)
         file.write(PATIENT)
-        assert replace_worn_scrapers(NOW) == 1
+        assert restart_scrapers(NOW) == 1
         assert policies.current().staleness_threshold_seconds == 900
 
     @pytest.mark.parametrize(

@@ -27,10 +27,10 @@ from scraping.models import (
 )
 from scraping.payloads import Resource, Status
 from scraping.policies.ladder import Rung
-from scraping.scheduler.ages import write_ages
-from scraping.scheduler.due import open_due_tasks
+from scraping.scheduler.upkeep import write_data_ages
 from tests.factories import NOW, make_match, make_ref, make_source, make_unread_match
 from tests.scraping.builders import claimed, later, payload_of, read
+from tests.scraping.due_tasks import open_due_tasks
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
 
@@ -154,9 +154,9 @@ class TestAges:
     def test_are_written_for_live_matches(self) -> None:
         for seconds in (7.9, 0, 600):
             make_match(last_scraper_update=later(-seconds))
-        assert write_ages(NOW) == 2
+        assert write_data_ages(NOW) == 2
         assert self.ages() == [7, 0, 600]
-        assert write_ages(later(5)) == 3
+        assert write_data_ages(later(5)) == 3
         assert self.ages() == [12, 5, 605]
 
     @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ class TestAges:
     )
     def test_of_others(self, what: str, fields: dict[str, Any], age: int) -> None:
         make_match(**{"last_scraper_update": later(-30), **fields})
-        write_ages(NOW)
+        write_data_ages(NOW)
         assert self.ages() == [age]
 
     def test_two_statements_for_as_many_as_there_are(self, django_assert_num_queries: Any) -> None:
@@ -180,7 +180,7 @@ class TestAges:
             make_match(last_scraper_update=later(-3))
         savepoint = 2  # the test is a transaction already
         with django_assert_num_queries(2 + savepoint):
-            assert write_ages(NOW) == 20
+            assert write_data_ages(NOW) == 20
 
     def test_the_status_beside_them(self) -> None:
         """active, stale, stopped, error: each by what happened last."""
@@ -211,7 +211,7 @@ def test_a_match_that_is_being_written_is_left_out_and_not_waited_for() -> None:
         with other.cursor() as cursor, transaction.atomic():
             cursor.execute("BEGIN")
             cursor.execute("SELECT id FROM scraping_match WHERE id = %s FOR UPDATE", (held.pk,))
-            assert write_ages(NOW) == 1
+            assert write_data_ages(NOW) == 1
             cursor.execute("ROLLBACK")
     finally:
         other.close()

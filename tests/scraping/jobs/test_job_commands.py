@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from scraping.errors import LayoutChanged
 from scraping.models import ScrapeJob, ScrapeTask, TaskState
-from scraping.scheduler.jobs import close_finished_jobs
+from scraping.scheduler.upkeep import close_finished_jobs
 from tests.factories import make_source
 from tests.scraping.rounds import IDS, RoundReader, engine_of, make_due, run_due, url_of
 

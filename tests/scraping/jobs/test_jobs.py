@@ -26,8 +26,8 @@ from scraping.models import (
     TaskState,
 )
 from scraping.payloads import Resource, Score, SideScore, Status
-from scraping.scheduler.jobs import close_finished_jobs
-from scraping.scheduler.retention import prune
+from scraping.scheduler.retention import prune_often
+from scraping.scheduler.upkeep import close_finished_jobs
 from tests.factories import make_source
 from tests.scraping.builders import balls, chasing
 from tests.scraping.rounds import (
@@ -458,7 +458,7 @@ class TestOutcome:
     def test_of_a_success_is_kept_even_if_no_scheduler_looked(self) -> None:
         job, _ = run_round()
         ScrapeTask.objects.filter(job_items__job=job).update(finished_at=timezone.now() - timedelta(hours=2))
-        prune(timezone.now())
+        prune_often(timezone.now())
         assert counts(job) == {"done": 10}
         assert look(job).state is JobState.COMPLETE
 

@@ -38,18 +38,21 @@ from scraping.payloads import Resource, Status
 from scraping.policies.ladder import Rung
 from scraping.recovery import ladder
 from scraping.recovery.ladder_steps import StepContext, take_step
-from scraping.scheduler.discovery import open_discovery_tasks
-from scraping.scheduler.due import open_due_tasks
-from scraping.scheduler.endings import settle_ended_matches
-from scraping.scheduler.gaps import open_gap_tasks
 from scraping.scheduler.hint import _groups
-from scraping.scheduler.lineups import open_lineup_tasks
 from scraping.scheduler.loop import load_steps
-from scraping.scheduler.submissions import open_ending_tasks, open_submission_tasks
+from scraping.scheduler.other_tasks import (
+    open_discovery_tasks,
+    open_final_submission_tasks,
+    open_gap_tasks,
+    open_lineup_tasks,
+    open_submission_tasks,
+)
+from scraping.scheduler.upkeep import settle_ended_matches
 from scraping.signals import match_updated
 from scraping.worker.scrape import scrape
 from tests.factories import cricket_state, make_match, make_ref
 from tests.scraping.builders import POLICIES, payload_of, read
+from tests.scraping.due_tasks import open_due_tasks
 from tests.scraping.sending import ball, claim, earlier, engine, open_tasks, pushed_source, sent, work
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
@@ -131,7 +134,7 @@ class TestOpening:
 
     def test_is_a_step_of_the_scheduler_twice_a_second(self) -> None:
         steps = dict(settings.SCHEDULER_STEPS)
-        assert steps["scraping.scheduler.submissions.open_submission_tasks"] == 0.5
+        assert steps["scraping.scheduler.other_tasks.open_submission_tasks"] == 0.5
         assert "open_submission_tasks" in {step.name for step in load_steps(settings.SCHEDULER_STEPS)}
 
     def test_no_browser_group_takes_them_along(self) -> None:
@@ -423,15 +426,15 @@ class TestNobodyElseIsDisturbed:
         assert freshness_of(found, timezone.now() + timedelta(days=1)).state == DataState.FINAL
 
     def test_one_that_its_sender_has_forgotten_is_not_live_for_ever(self, match: Match) -> None:
-        assert open_ending_tasks(timezone.now() + timedelta(days=2)) == 0
+        assert open_final_submission_tasks(timezone.now() + timedelta(days=2)) == 0
         MatchRef.objects.update(captured_at=earlier(4 * 86_400))
-        assert open_ending_tasks(timezone.now()) == 1
+        assert open_final_submission_tasks(timezone.now()) == 1
         work()
         match.refresh_from_db()
         assert (match.status, match.lifecycle) == (Status.COMPLETED, MatchLifecycle.COMPLETED)
         assert (match.sequence, Snapshot.objects.count()) == (2, 2)
         assert MatchRef.objects.get().next_poll_at is None
-        assert open_ending_tasks(timezone.now()) == 0
+        assert open_final_submission_tasks(timezone.now()) == 0
         send(95)
         work()
         match.refresh_from_db()
@@ -439,7 +442,7 @@ class TestNobodyElseIsDisturbed:
 
     def test_one_that_was_sent_again_meanwhile_goes_on(self, match: Match) -> None:
         MatchRef.objects.update(captured_at=earlier(4 * 86_400))
-        open_ending_tasks(timezone.now())
+        open_final_submission_tasks(timezone.now())
         send(95)
         work()
         assert the_match().status == Status.LIVE
@@ -447,10 +450,10 @@ class TestNobodyElseIsDisturbed:
     def test_one_that_is_told_elsewhere_too_stays_live_there(self, match: Match) -> None:
         make_ref(match)
         MatchRef.objects.filter(source__key="pushed").update(captured_at=earlier(4 * 86_400))
-        assert open_ending_tasks(timezone.now()) == 1
+        assert open_final_submission_tasks(timezone.now()) == 1
         work()
         assert the_match().status == Status.LIVE
-        assert open_ending_tasks(timezone.now()) == 0
+        assert open_final_submission_tasks(timezone.now()) == 0
 
     def test_an_end_without_a_result_is_nobodys_alarm(self, match: Match, caplog: pytest.LogCaptureFixture) -> None:
         send(180, overs="20.0", status="completed")

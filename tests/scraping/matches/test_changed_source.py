@@ -16,7 +16,8 @@ from scraping.policies.breaker import BreakerPolicy, BreakerView
 from scraping.policies.drift import DriftPolicy
 from scraping.policies.source_breaker import after_drift_failure, keep_drift_count, policy_for
 from scraping.recovery import breakers
-from scraping.scheduler.source_breakers import judge_sources, task_limits
+from scraping.scheduler.limits import breaker_limits
+from scraping.scheduler.recover import evaluate_source_breakers
 from tests.factories import NOW, make_match, make_ref
 from tests.scraping.attempts import Clock, attempt, stopped_clock
 from tests.scraping.builders import POLICIES, payload_of
@@ -116,7 +117,7 @@ class TestSource:
         row = self.row(refs)
         assert (row.state, row.failure_count) == (BreakerState.OPEN, 11)
         assert row.open_until == clock.now + timedelta(minutes=5)
-        assert task_limits(clock.now) == {refs[0].source_id: 0}  # nothing of it is hinted
+        assert breaker_limits(clock.now) == {refs[0].source_id: 0}  # nothing of it is hinted
 
     def test_a_good_reading_of_any_match_begins_the_count_anew(
         self, refs: list[MatchRef], clock: Clock, django_capture_on_commit_callbacks: object
@@ -140,9 +141,9 @@ class TestSource:
         self.drift(refs, clock, 10)
         self.drift(refs[2:], clock, 1)
         clock.forward(301)
-        judge_sources(clock.now)
+        evaluate_source_breakers(clock.now)
         assert self.row(refs).state == BreakerState.HALF_OPEN
-        assert task_limits(clock.now) == {refs[0].source_id: 1}
+        assert breaker_limits(clock.now) == {refs[0].source_id: 1}
         before = ScrapeError.objects.count()
         attempt(refs[3], clock, SchemaBreak("`score` is missing"))
         assert ScrapeError.objects.count() == before + 1
@@ -150,7 +151,7 @@ class TestSource:
         assert (row.state, row.failure_count, row.open_until) == ("OPEN", 12, clock.now + timedelta(minutes=5))
         assert Alert.objects.get(key="changed:crex").closed_at is None
         clock.forward(301)
-        judge_sources(clock.now)
+        evaluate_source_breakers(clock.now)
         assert self.read(refs[3], clock, django_capture_on_commit_callbacks).state == TaskState.SUCCESS
         assert (self.row(refs).state, self.row(refs).failure_count) == (BreakerState.CLOSED, 0)
         assert Alert.objects.get(key="changed:crex").closed_at is not None
@@ -158,7 +159,7 @@ class TestSource:
     def test_a_list_that_can_be_read_does_not_end_it(self, refs: list[MatchRef], clock: Clock) -> None:
         self.drift(refs, clock, 11)
         clock.forward(301)
-        judge_sources(clock.now)
+        evaluate_source_breakers(clock.now)
         source = type(refs[0].source).objects.select_related("breaker").get(pk=refs[0].source_id)
         breakers.guard(4711, source, policies=POLICIES, now=clock.now)
         assert "4711" in self.row(refs).probes

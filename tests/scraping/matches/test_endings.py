@@ -30,8 +30,8 @@ from scraping.models import (
 from scraping.payloads import Phase, Resource, Status
 from scraping.policies.interval import COMPLETED_SECONDS
 from scraping.policies.milestones import is_milestone
-from scraping.scheduler.endings import settle_ended_matches, write_match_logs
-from scraping.scheduler.retention_rules import rules
+from scraping.scheduler.retention import rules
+from scraping.scheduler.upkeep import settle_ended_matches, write_match_logs
 from scraping.signals import match_incomplete, match_settled
 from scraping.sources import ADAPTERS
 from scraping.worker.scrape import scrape

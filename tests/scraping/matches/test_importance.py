@@ -20,8 +20,8 @@ from scraping.matches import discovery, importance
 from scraping.matches.importance import NO_RULES, ImportanceFileError, Named, Rules, judge
 from scraping.models import Importance, Match, MatchLifecycle
 from scraping.payloads import DiscoveredMatch, Sport, Status, Team
-from scraping.scheduler import importance as step
-from scraping.scheduler.importance import follow_rules
+from scraping.scheduler import upkeep
+from scraping.scheduler.upkeep import apply_importance_rules
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_source, make_unread_match
 from tests.scraping.builders import later, payload_of, read
 
@@ -97,7 +97,7 @@ def rules_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file.write_text("high: {teams: {cricket: [Kenya]}}", encoding="utf-8")
     monkeypatch.setattr(settings, "CONFIG", replace(settings.CONFIG, importance_file=file))
     monkeypatch.setattr(importance, "_remembered", importance._Remembered())
-    monkeypatch.setattr(step, "_followed", None)
+    monkeypatch.setattr(upkeep, "_applied_rules", None)
     return file
 
 
@@ -184,7 +184,7 @@ class TestMatches:
         importance.set_by_hand(ref.match_id, LOW, actor="ann")
         teams = cricket_state().teams.model_copy(update={"team_a": Team(name="Kenya")})
         read(ref, payload_of(ref, cricket_state(teams=teams)))
-        follow_rules(NOW)
+        apply_importance_rules(NOW)
         assert (Match.objects.get().importance, Match.objects.get().team_a) == (LOW, "Kenya")
 
     def test_it_can_be_given_back_to_the_rules(self) -> None:
@@ -203,24 +203,24 @@ class TestMatches:
         def levels() -> list[int]:
             return [Match.objects.get(pk=row.pk).importance for row in rows]
 
-        assert (follow_rules(NOW), levels()) == (1, [HIGH, NORMAL, NORMAL, NORMAL])
-        assert follow_rules(later(5)) == 0
+        assert (apply_importance_rules(NOW), levels()) == (1, [HIGH, NORMAL, NORMAL, NORMAL])
+        assert apply_importance_rules(later(5)) == 0
         change(rules_file, "{high: {occasions: [final]}, low: {teams: {cricket: [Nepal]}}}")
-        assert (follow_rules(later(10)), levels()) == (3, [NORMAL, LOW, HIGH, NORMAL])
+        assert (apply_importance_rules(later(10)), levels()) == (3, [NORMAL, LOW, HIGH, NORMAL])
 
     def test_a_start_with_a_broken_file_changes_nothing(self, rules_file: Path) -> None:
         ref = make_ref(make_match(team_a="Kenya", importance=HIGH, title="Kenya v Nepal"))
         change(rules_file, "high: [")
-        assert follow_rules(NOW) == 0
+        assert apply_importance_rules(NOW) == 0
         read(ref, payload_of(ref, cricket_state(title="Kenya v Nepal, 2nd ODI")))
         assert Match.objects.get().importance == HIGH
         change(rules_file, "low: {teams: {cricket: [Kenya, India]}}")
-        assert (follow_rules(later(5)), Match.objects.get().importance) == (1, LOW)
+        assert (apply_importance_rules(later(5)), Match.objects.get().importance) == (1, LOW)
 
     def test_a_tick_without_a_change_costs_no_query(self, django_assert_num_queries: Any) -> None:
-        follow_rules(NOW)
+        apply_importance_rules(NOW)
         with django_assert_num_queries(0):
-            follow_rules(later(5))
+            apply_importance_rules(later(5))
 
 
 @pytest.mark.both

@@ -35,7 +35,7 @@ from scraping.payloads import Resource, Status
 from scraping.policies.lineup_schedule import next_lineup_read
 from scraping.reading.reader import Reader, Target
 from scraping.readings import RefInfo, Request, Site
-from scraping.scheduler.lineups import open_lineup_tasks
+from scraping.scheduler.other_tasks import open_lineup_tasks
 from scraping.sources import ADAPTERS
 from scraping.sources.sofascore import SofascoreAdapter
 from scraping.worker.scrape import scrape

@@ -13,7 +13,7 @@ from scraping.configuration import policies
 from scraping.matches import restart_check, scrapers
 from scraping.models import Match, MatchEvent, MatchRef, Scraper
 from scraping.payloads import Event, MatchState, Phase
-from scraping.scheduler.restarts import replace_worn_scrapers
+from scraping.scheduler.recover import restart_scrapers
 from scraping.signals import scraper_took_over
 from tests.factories import NOW, make_event, make_match, make_ref, make_scraper
 from tests.scraping.attempts import Clock, attempt, stopped_clock
@@ -52,11 +52,11 @@ class TestQuietMoment:
     ) -> None:
         match = make_match(phase=phase)
         make_scraper(make_ref(match, unchanged_polls=unchanged), start_time=NOW - age)
-        assert replace_worn_scrapers(NOW) == expected
+        assert restart_scrapers(NOW) == expected
 
     def test_the_reason_is_on_the_worn_one(self) -> None:
         make_scraper(make_ref(make_match(phase=Phase.TEA)), start_time=NOW - timedelta(hours=5, minutes=45))
-        replace_worn_scrapers(NOW)
+        restart_scrapers(NOW)
         worn = Scraper.objects.exclude(stopped_at=None).get()
         assert worn.stop_reason == "lifetime of 6 h ends soon, and the match is in a break (tea)"
 
@@ -67,7 +67,7 @@ class TestPosition:
         ref = make_ref(match, events_through=75, events_seen=75)
         make_event(match, ordinal=75, over="12.3", event_id="2-75", description="Smith to Head, no run")
         make_scraper(ref, start_time=NOW - LIFE - timedelta(seconds=1))
-        replace_worn_scrapers(NOW)
+        restart_scrapers(NOW)
         entry = AuditEntry.objects.get(action_type="soft_restart")
         position = {
             "sequence": 1,

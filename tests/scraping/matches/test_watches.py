@@ -12,7 +12,7 @@ from scraping.matches.lifecycle import NotAllowed
 from scraping.matches.scrapers import ensure_active
 from scraping.models import Match, MatchLifecycle, MatchRef, Scraper, Worker
 from scraping.recovery import orphans
-from scraping.scheduler.watches import begin_waiting_watches
+from scraping.scheduler.recover import start_waiting_watches
 from tests.factories import NOW, make_match, make_ref
 from tests.scraping.builders import later
 
@@ -102,14 +102,14 @@ class TestTooLittleMemory:
         with pytest.raises(watches.PutOff, match="Insufficient memory resources: 100 MB are free"):
             watches.begin(match_id=ref.match_id, actor="me", now=NOW)
         assert self.state(ref) == (False, NOW)
-        begin_waiting_watches(later(1))
+        start_waiting_watches(later(1))
         assert self.state(ref) == (False, later(1 + RETRY)), "still none: tried again a minute later"
         Worker.objects.filter(pk=holder.pk).update(free_memory_bytes=900 * MEGABYTE, heartbeat_at=later(50))
-        assert begin_waiting_watches(later(50)) == 0, "not before its time"
+        assert start_waiting_watches(later(50)) == 0, "not before its time"
         Worker.objects.filter(pk=holder.pk).update(heartbeat_at=later(62))
-        assert begin_waiting_watches(later(62)) == 1
+        assert start_waiting_watches(later(62)) == 1
         assert self.state(ref) == (True, None)
-        assert begin_waiting_watches(later(63)) == 0
+        assert start_waiting_watches(later(63)) == 0
 
     def test_idle_watches_make_room_first_and_come_back_later(self, caplog: pytest.LogCaptureFixture) -> None:
         idle, busy = self.watched(idle_minutes=31), self.watched(idle_minutes=29)
@@ -117,7 +117,7 @@ class TestTooLittleMemory:
         worker(free_mb=100, memory_bytes=700 * MEGABYTE)
         with pytest.raises(watches.PutOff):
             watches.begin(match_id=ref.match_id, actor="me", now=NOW)
-        begin_waiting_watches(NOW)
+        start_waiting_watches(NOW)
         assert self.state(busy) == (True, None)
         assert self.state(idle) == (False, NOW + timedelta(minutes=30))
         stopped = Scraper.objects.get(ref=idle)
@@ -125,7 +125,7 @@ class TestTooLittleMemory:
         assert "no change for 30 minutes" in stopped.stop_reason
         assert "w-1: 700 MB" in caplog.text
         Worker.objects.update(free_memory_bytes=900 * MEGABYTE, heartbeat_at=later(1900))
-        begin_waiting_watches(later(1900))
+        start_waiting_watches(later(1900))
         assert self.state(idle) == (True, None)
 
     def test_matches_that_have_not_begun_are_left_alone(self) -> None:
@@ -135,14 +135,14 @@ class TestTooLittleMemory:
         worker(free_mb=100)
         with pytest.raises(watches.PutOff):
             watches.begin(match_id=unwatched_ref.match_id, actor="me", now=NOW)
-        begin_waiting_watches(NOW)
+        start_waiting_watches(NOW)
         assert self.state(upcoming) == (True, None)
 
     def test_a_match_that_is_over_meanwhile_is_not_begun(self) -> None:
         ref = unwatched()
         MatchRef.objects.filter(pk=ref.pk).update(watch_at=NOW)
         Match.objects.filter(pk=ref.match_id).update(lifecycle=MatchLifecycle.COMPLETED)
-        assert begin_waiting_watches(later(1)) == 0
+        assert start_waiting_watches(later(1)) == 0
         assert self.state(ref) == (False, None)
 
     def watched(self, *, idle_minutes: int) -> MatchRef:

@@ -14,12 +14,12 @@ from scraping.errors import ResourceLost, StoreAway, Transient
 from scraping.models import Match, MatchLifecycle, MatchRef, Priority, ScrapeTask, TaskState
 from scraping.payloads import Innings, MatchState, Phase, Resource, Status
 from scraping.policies.interval import Pace
-from scraping.scheduler.archive import archive_old_matches
-from scraping.scheduler.due import open_due_tasks
+from scraping.scheduler.upkeep import archive_old_matches
 from scraping.worker.scrape import scrape
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_source, make_unread_match
 from tests.scraping.attempts import Clock, stopped_clock
 from tests.scraping.builders import POLICIES, Outcome, chasing, engine_with, open_task, payload_of
+from tests.scraping.due_tasks import open_due_tasks
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,7 @@ from scraping.policies.ladder import Rung
 from scraping.recovery import ladder, silent_matches, worker_commands
 from scraping.recovery.ladder_steps import StepContext
 from scraping.recovery.silent_matches import silence_of
-from scraping.scheduler.silence import watch_silence
+from scraping.scheduler.recover import escalate_silent_matches
 from scraping.signals import silence_climbed, silence_over
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_source
 from tests.scraping.builders import POLICIES, chasing, later, open_task, payload_of
@@ -307,6 +307,6 @@ class TestOrders:
 
     def test_an_order_whose_worker_is_gone_is_closed(self) -> None:
         worker_commands.issue(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="asked", actor="ada", now=NOW)
-        assert watch_silence(later(59)) == 0
-        assert watch_silence(later(61)) == 1
+        assert escalate_silent_matches(later(59)) == 0
+        assert escalate_silent_matches(later(61)) == 1
         assert WorkerOrder.objects.get().outcome == "not taken in time"

@@ -25,17 +25,15 @@ from scraping.payloads import Resource
 from scraping.policies.source_breaker import CallWindow, WindowPolicy
 from scraping.recovery import breakers, outcomes
 from scraping.recovery.outcomes import Outcomes
-from scraping.scheduler.discovery import open_discovery_tasks
-from scraping.scheduler.due import open_due_tasks
-from scraping.scheduler.gaps import open_gap_tasks
 from scraping.scheduler.hint import hint_due_tasks
-from scraping.scheduler.rescue import rescue_expired
-from scraping.scheduler.source_breakers import judge_sources
+from scraping.scheduler.other_tasks import open_discovery_tasks, open_gap_tasks
+from scraping.scheduler.recover import evaluate_source_breakers, rescue_expired
 from scraping.worker import failures
 from scraping.worker.scrape import scrape
 from tests.factories import NOW, make_match, make_ref, make_source
 from tests.scraping import builders
 from tests.scraping.builders import ScriptedReader, claimed, engine_with, later, open_task, payload_of
+from tests.scraping.due_tasks import open_due_tasks
 from victoryline import broker as brokers
 from victoryline.lib.hint_broker import QUEUE
 
@@ -93,7 +91,7 @@ def write(source: Source, *, calls: int, bad: int, at: datetime = NOW, retries: 
 
 
 def half_open(source: Source, *, at: datetime = NOW) -> Breaker:
-    judge_sources(at)
+    evaluate_source_breakers(at)
     found = row()
     breakers.force_open(found, minutes=1, reason="test", actor="test", now=at)
     breakers.probe_now(found, actor="test", now=at)
@@ -118,7 +116,7 @@ class TestOutcomes:
         assert counted.flush(now=later(29)) == 0
 
     def test_add_to_what_is_there(self, source: Source) -> None:
-        judge_sources(NOW)
+        evaluate_source_breakers(NOW)
         write(source, calls=4, bad=1)
         write(source, calls=6, bad=2)
         assert OutcomeBucket.objects.values_list("calls", "bad").get() == (10, 3)
@@ -127,7 +125,7 @@ class TestOutcomes:
         assert found.last_failure_time == NOW
 
     def test_cost_one_statement_each_while_a_bucket_lasts(self, source: Source) -> None:
-        judge_sources(NOW)
+        evaluate_source_breakers(NOW)
         write(source, calls=1, bad=0)
         counted = Outcomes()
         counted.count(source.pk, now=NOW)
@@ -152,53 +150,53 @@ class TestOutcomes:
 class TestJudging:
     def test_every_source_has_a_breaker(self, source: Source) -> None:
         make_source("sofascore")
-        assert (judge_sources(NOW), judge_sources(later(1))) == (2, 0)
+        assert (evaluate_source_breakers(NOW), evaluate_source_breakers(later(1))) == (2, 0)
         assert sorted(Breaker.objects.values_list("name", flat=True)) == ["crex_source", "sofascore_source"]
 
     def test_opens_at_35_percent_of_at_least_30_calls_for_15_minutes(self, source: Source) -> None:
-        judge_sources(NOW)
+        evaluate_source_breakers(NOW)
         write(source, calls=29, bad=29, at=later(20))
-        assert judge_sources(later(21)) == 0
+        assert evaluate_source_breakers(later(21)) == 0
         write(source, calls=60, bad=3, at=later(30))
-        assert judge_sources(later(31)) == 1
+        assert evaluate_source_breakers(later(31)) == 1
         found = row()
         assert (found.state, found.open_until, found.total_opens) == ("OPEN", later(31 + 900), 1)
         assert found.reason == "32 of 89 calls in 10 min were bad (36 %)"
 
     def test_a_fault_rate_below_it_does_not(self, source: Source) -> None:
-        judge_sources(NOW)
+        evaluate_source_breakers(NOW)
         write(source, calls=100, bad=34, at=later(20))
-        assert (judge_sources(later(21)), row().state) == (0, "CLOSED")
+        assert (evaluate_source_breakers(later(21)), row().state) == (0, "CLOSED")
 
     def test_a_hiccup_does_not(self, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
         """A young window holds little else than the moment: some bad seconds are no case for 15 minutes of silence."""
         monkeypatch.setattr(policies, "current", lambda: builders.POLICIES)
-        judge_sources(NOW)
+        evaluate_source_breakers(NOW)
         for at in (20, 30, 40, 50, 60):
             write(source, calls=40, bad=40, at=later(at))
-        assert (judge_sources(later(61)), row().state) == (0, "CLOSED")
+        assert (evaluate_source_breakers(later(61)), row().state) == (0, "CLOSED")
         write(source, calls=40, bad=40, at=later(70))
-        assert (judge_sources(later(71)), row().state) == (1, "OPEN")
+        assert (evaluate_source_breakers(later(71)), row().state) == (1, "OPEN")
 
     def test_calls_older_than_the_window_do_not_count(self, source: Source) -> None:
-        judge_sources(NOW)
+        evaluate_source_breakers(NOW)
         write(source, calls=30, bad=30, at=later(20))
-        assert judge_sources(later(621)) == 0
+        assert evaluate_source_breakers(later(621)) == 0
 
     def test_another_source_goes_on(self, source: Source) -> None:
         other = make_source("sofascore")
-        judge_sources(NOW)
+        evaluate_source_breakers(NOW)
         write(source, calls=50, bad=50, at=later(20))
         write(other, calls=50, bad=0, at=later(20))
-        judge_sources(later(21))
+        evaluate_source_breakers(later(21))
         assert dict(Breaker.objects.values_list("source__key", "state")) == {"crex": "OPEN", "sofascore": "CLOSED"}
 
     def test_half_opens_when_its_time_is_over(self, source: Source) -> None:
-        judge_sources(NOW)
+        evaluate_source_breakers(NOW)
         write(source, calls=50, bad=50, at=later(20))
-        judge_sources(later(21))
-        assert (judge_sources(later(920)), row().state) == (0, "OPEN")
-        assert (judge_sources(later(921)), row().state) == (1, "HALF_OPEN")
+        evaluate_source_breakers(later(21))
+        assert (evaluate_source_breakers(later(920)), row().state) == (0, "OPEN")
+        assert (evaluate_source_breakers(later(921)), row().state) == (1, "HALF_OPEN")
 
     def test_what_opened_it_does_not_open_it_again(self, source: Source) -> None:
         """A short cooldown: the bad calls are still in the window when the probes have closed it."""
@@ -206,28 +204,28 @@ class TestJudging:
         write(source, calls=500, bad=500, at=later(20))
         for task_id in (1, 2, 3):
             pass_and_succeed(source, task_id, at=later(40))
-        assert (row().state, judge_sources(later(41)), row().state) == ("CLOSED", 0, "CLOSED")
+        assert (row().state, evaluate_source_breakers(later(41)), row().state) == ("CLOSED", 0, "CLOSED")
         write(source, calls=30, bad=30, at=later(60))
-        assert (judge_sources(later(61)), row().state) == (1, "OPEN")
+        assert (evaluate_source_breakers(later(61)), row().state) == (1, "OPEN")
 
     def test_an_operators_decision_ends_by_itself(self, source: Source) -> None:
-        judge_sources(NOW)
+        evaluate_source_breakers(NOW)
         breakers.force_closed(row(), minutes=5, reason="we know", actor="anna", now=NOW)
         write(source, calls=50, bad=50, at=later(20))
-        assert (judge_sources(later(299)), row().state, row().forced) == (0, "CLOSED", "CLOSED")
-        assert (judge_sources(later(300)), row().forced, row().forced_reason) == (1, "", "")
-        assert judge_sources(later(301)) == 0  # judged afresh, not by what was put up with
+        assert (evaluate_source_breakers(later(299)), row().state, row().forced) == (0, "CLOSED", "CLOSED")
+        assert (evaluate_source_breakers(later(300)), row().forced, row().forced_reason) == (1, "", "")
+        assert evaluate_source_breakers(later(301)) == 0  # judged afresh, not by what was put up with
         write(source, calls=50, bad=50, at=later(310))
-        assert judge_sources(later(311)) == 1
+        assert evaluate_source_breakers(later(311)) == 1
 
     def test_is_told(self, source: Source) -> None:
-        judge_sources(NOW)
+        evaluate_source_breakers(NOW)
         write(source, calls=50, bad=50, at=later(20))
-        judge_sources(later(21))
+        evaluate_source_breakers(later(21))
         alert = Alert.objects.get()
         assert (alert.key, alert.severity) == ("breaker:crex_source", "critical")
         assert alert.summary == "Crex is left alone until 12:15:21 UTC; the data of its matches grows old until then"
-        judge_sources(later(921))
+        evaluate_source_breakers(later(921))
         for task_id in (1, 2, 3):
             pass_and_succeed(source, task_id, at=later(930))
         alert.refresh_from_db()
@@ -320,7 +318,7 @@ class TestProbes:
 
 class TestTasksOfASourceThatIsLeftAlone:
     def trip(self, source: Source) -> None:
-        judge_sources(NOW)
+        evaluate_source_breakers(NOW)
         breakers.force_open(row(), minutes=10, reason="test", actor="anna", now=NOW)
 
     @pytest.mark.requirement("FS-12")
@@ -414,7 +412,7 @@ class TestWhatCounts:
         assert outcomes.windows([source.pk], since=later(-60))[source.pk] == CallWindow(2, 2, 1)
 
     def test_a_good_poll_needs_no_statement_more_for_it(self, source: Source, clock: Clock) -> None:
-        judge_sources(NOW)
+        evaluate_source_breakers(NOW)
         ref = make_ref(source=source)
         engine = engine_with(payload_of(ref))
         scrape(open_task(ref), engine)
@@ -511,7 +509,7 @@ class TestRetryBudget:
     ) -> None:
         self.waiting_retries(source, 5)
         write(source, calls=60, bad=20, at=later(-30), retries=12)
-        with patch.dict("scraping.scheduler.retry_budget._told", clear=True):
+        with patch.dict("scraping.scheduler.limits._logged_at", clear=True):
             hint_due_tasks(NOW)
             hint_due_tasks(later(1))
         assert caplog.text.count(f"5 retries of source {source.pk} wait") == 1
@@ -555,7 +553,7 @@ class TestAtTheSameMoment:
         assert (len(row().probes), row().total_rejections) == (3, 5)
 
     def test_no_call_is_lost_between_two_workers(self, source: Source) -> None:
-        judge_sources(NOW)
+        evaluate_source_breakers(NOW)
 
         def count(index: int) -> int:
             counted = Outcomes()
@@ -569,7 +567,7 @@ class TestAtTheSameMoment:
         assert row().total_calls == 300
 
     def test_two_steps_open_it_once(self, source: Source) -> None:
-        judge_sources(NOW)
+        evaluate_source_breakers(NOW)
         write(source, calls=50, bad=50, at=later(20))
         with together(4, lambda _: breakers.evaluate_sources(policies=POLICIES, now=later(21))) as answers:
             assert not [answer for answer in answers if isinstance(answer, Exception)]
@@ -580,4 +578,4 @@ def test_the_step_is_in_the_schedulers_list() -> None:
     from django.conf import settings
 
     steps = dict(settings.SCHEDULER_STEPS)
-    assert steps["scraping.scheduler.source_breakers.judge_sources"] <= timedelta(seconds=1).total_seconds()
+    assert steps["scraping.scheduler.recover.evaluate_source_breakers"] <= timedelta(seconds=1).total_seconds()

@@ -10,9 +10,9 @@ from django.db import OperationalError
 from scraping.matches import lifecycle
 from scraping.models import Match, MatchRef, ScrapeTask
 from scraping.scheduler import clock, due
-from scraping.scheduler.clock import Jumps
+from scraping.scheduler.clock import ClockJumps
 from scraping.scheduler.loop import SchedulerLoop, Step
-from scraping.scheduler.rescue import rescue_expired
+from scraping.scheduler.recover import rescue_expired
 from tests.factories import NOW, make_match, make_ref
 from tests.scraping.builders import claimed, later, open_task
 
@@ -31,9 +31,9 @@ HOUR = 3600.0
     ],
 )
 def test_only_a_clock_that_was_set_is_a_jump(wall: float, monotonic: float, jump: float) -> None:
-    jumps = Jumps()
-    assert jumps.look(NOW, 100.0) == 0
-    assert jumps.look(later(wall), 100.0 + monotonic) == pytest.approx(jump, abs=0.01)
+    jumps = ClockJumps()
+    assert jumps.seconds_since_last(NOW, 100.0) == 0
+    assert jumps.seconds_since_last(later(wall), 100.0 + monotonic) == pytest.approx(jump, abs=0.01)
 
 
 def loop(*steps: Step) -> SchedulerLoop:
@@ -52,47 +52,47 @@ class TestAnHourBack:
     @pytest.fixture
     def running(self) -> SchedulerLoop:
         leader = loop()
-        leader.mind_the_clock(NOW, 0.0)
+        leader.check_clock(NOW, 0.0)
         assert leader.tick(now=NOW) == 0
         return leader
 
     def test_a_match_is_due_when_it_would_have_been(self, running: SchedulerLoop) -> None:
         match = make_match(lifecycle="ACTIVE", last_scraper_update=NOW)
         ref = make_ref(match=match, captured_at=NOW, next_poll_at=later(2.5))
-        running.mind_the_clock(later(-HOUR), 0.0)
+        running.check_clock(later(-HOUR), 0.0)
         assert list(due.due_refs(later(-HOUR + 2.6))) == [ref]
         assert Match.objects.get().last_scraper_update == later(-HOUR), "else it would look fresh for an hour"
 
     def test_a_task_is_due_and_hinted_when_it_would_have_been(self, running: SchedulerLoop) -> None:
         open_task(make_ref())
         ScrapeTask.objects.update(run_at=later(8), hinted_at=later(-1))
-        running.mind_the_clock(later(-HOUR), 0.0)
+        running.check_clock(later(-HOUR), 0.0)
         task = ScrapeTask.objects.get()
         assert (task.run_at, task.hinted_at) == (later(8 - HOUR), later(-1 - HOUR))
 
     def test_a_task_of_a_dead_worker_is_rescued_when_its_lease_would_have_ended(self, running: SchedulerLoop) -> None:
         claimed(open_task(make_ref()))
-        running.mind_the_clock(later(-HOUR), 0.0)
+        running.check_clock(later(-HOUR), 0.0)
         assert rescue_expired(later(-HOUR + 16)) == 1
 
     def test_whoever_stands_by_leads_soon(self, running: SchedulerLoop) -> None:
-        running.mind_the_clock(later(-HOUR), 0.0)
+        running.check_clock(later(-HOUR), 0.0)
         other = SchedulerLoop([Step("one", lambda _: 1, 0)], holder="other", tick_seconds=0.01, lease_seconds=10)
         assert other.tick(now=later(-HOUR + 1)) == 0
-        other._renew_at = 0.0
+        other._leadership.check_at_once()
         assert other.tick(now=later(-HOUR + 11)) == 1
 
     def test_a_silent_match_is_heard_of_again_when_it_is(self, running: SchedulerLoop) -> None:
         silent = {"silence_rung": 5, "silence_rung_at": NOW, "silent_since": NOW, "frozen_at": NOW}
         make_ref(match=make_match(last_scraper_update=NOW, **silent), called_in_at=NOW)
-        running.mind_the_clock(later(-HOUR), 0.0)
+        running.check_clock(later(-HOUR), 0.0)
         match, then = Match.objects.get(), later(-HOUR)
         assert (match.silence_rung_at, match.silent_since, match.frozen_at) == (then, then, then)
         assert MatchRef.objects.get().called_in_at == then
 
     def test_a_pause_ends_when_it_would_have_ended(self, running: SchedulerLoop) -> None:
         make_match(lifecycle="PAUSED", pause_until=later(300))
-        running.mind_the_clock(later(-HOUR), 0.0)
+        running.check_clock(later(-HOUR), 0.0)
         assert lifecycle.end_pauses(now=later(-HOUR + 301)) == 1
 
     def test_while_the_database_is_away_it_is_still_to_be_done(
@@ -103,26 +103,26 @@ class TestAnHourBack:
             patched.setattr(clock, "_move", _is_away)
             for seconds in (0, 1):
                 with pytest.raises(OperationalError):
-                    running.mind_the_clock(later(seconds - HOUR), float(seconds))
-        running.mind_the_clock(later(2 - HOUR), 2.0)
-        running.mind_the_clock(later(3 - HOUR), 3.0)
+                    running.check_clock(later(seconds - HOUR), float(seconds))
+        running.check_clock(later(2 - HOUR), 2.0)
+        running.check_clock(later(3 - HOUR), 3.0)
         ref.refresh_from_db()
         assert ref.next_poll_at == later(2.5 - HOUR), "once, by as much as the clock"
 
     def test_whoever_stands_by_leaves_it_to_the_leader(self, running: SchedulerLoop) -> None:
         ref = make_ref(next_poll_at=later(300))
         other = SchedulerLoop([], holder="other", tick_seconds=0.01, lease_seconds=10)
-        other.mind_the_clock(NOW, 0.0)
+        other.check_clock(NOW, 0.0)
         assert other.tick(now=NOW) == 0
-        other.mind_the_clock(later(-HOUR), 0.0)
-        running.mind_the_clock(later(-HOUR), 0.0)
+        other.check_clock(later(-HOUR), 0.0)
+        running.check_clock(later(-HOUR), 0.0)
         ref.refresh_from_db()
         assert ref.next_poll_at == later(300 - HOUR), "not twice"
 
     def test_what_is_past_stays_where_it_is(self, running: SchedulerLoop) -> None:
         long_ago = NOW - timedelta(hours=5)
         make_ref(captured_at=long_ago, next_poll_at=long_ago)
-        running.mind_the_clock(later(-HOUR), 0.0)
+        running.check_clock(later(-HOUR), 0.0)
         ref = MatchRef.objects.get()
         assert (ref.captured_at, ref.next_poll_at) == (long_ago, long_ago)
 
@@ -133,9 +133,9 @@ def test_an_hour_forward_the_watchdogs_wait_and_work_goes_on() -> None:
     leader = loop(
         Step("work", lambda now: worked.append(now) or 1, 0), Step("watch", lambda now: watched.append(1) or 1, 5)
     )
-    leader.mind_the_clock(NOW, 0.0)
+    leader.check_clock(NOW, 0.0)
     leader.tick(now=NOW)
     leader._steps[1].due_at = 0.0
-    leader.mind_the_clock(later(HOUR), 0.1)
+    leader.check_clock(later(HOUR), 0.1)
     leader.tick(now=later(HOUR))
     assert (len(worked), len(watched)) == (2, 1)

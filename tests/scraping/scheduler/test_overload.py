@@ -31,17 +31,17 @@ from scraping.models import (
 from scraping.payloads import Payload, Resource, Status
 from scraping.reading.reader import Target
 from scraping.readings import Reading, ReadMode
-from scraping.scheduler import due, turns
-from scraping.scheduler.dispatch import dispatch_due
-from scraping.scheduler.due import open_due, open_due_tasks
-from scraping.scheduler.gaps import open_gap_tasks
-from scraping.scheduler.hint import hint_due_tasks
-from scraping.scheduler.rescue import rescue_expired
+from scraping.scheduler import due, limits
+from scraping.scheduler.due import open_due
+from scraping.scheduler.hint import dispatch_due, hint_due_tasks
+from scraping.scheduler.other_tasks import open_gap_tasks
+from scraping.scheduler.recover import rescue_expired
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import run
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_source
 from tests.scraping.attempts import Clock, stopped_clock
 from tests.scraping.builders import LEASE_SECONDS, POLICIES, ScriptedReader, later, open_task, payload_of
+from tests.scraping.due_tasks import open_due_tasks
 from victoryline.lib.hint_broker import QUEUE
 
 pytestmark = [pytest.mark.django_db]
@@ -264,7 +264,7 @@ class FickleReader(ScriptedReader):
 
 
 def under_way(now: datetime) -> Counter[int]:
-    return turns._under_way(now - timedelta(seconds=POLICIES.hint_again_seconds))[0]
+    return limits._under_way(now - timedelta(seconds=POLICIES.hint_again_seconds))[0]
 
 
 @pytest.mark.requirement("FR-025")

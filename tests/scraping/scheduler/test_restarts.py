@@ -18,8 +18,8 @@ from scraping.matches.scrapers import ensure_active
 from scraping.models import Match, MatchRef, Scraper
 from scraping.reading.memory import Visited
 from scraping.reading.reader import Reader
-from scraping.scheduler import restarts
-from scraping.scheduler.restarts import replace_worn_scrapers
+from scraping.scheduler import recover
+from scraping.scheduler.recover import restart_scrapers
 from scraping.signals import scraper_restarted
 from scraping.worker.scrape import target_of
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_source
@@ -36,7 +36,7 @@ def test_after_six_hours_a_fresh_one_begins_with_a_visit() -> None:
     Scraper.objects.update(last_update_time=NOW)
     engine, claim = engine_with(ValueError("never read")), claimed(open_task(ref))
     before = target_of(claim, MatchRef.objects.select_related("source", "match").get(), engine)
-    assert replace_worn_scrapers(NOW) == 1
+    assert restart_scrapers(NOW) == 1
     ref = MatchRef.objects.select_related("source", "match").get()
     after = target_of(claim, ref, engine)
     assert (before.is_fresh, after.is_fresh) == (False, True)
@@ -68,7 +68,7 @@ class TestReasons:
         make_worker("large", now=NOW, memory_bytes=1600 * MEGABYTE)
         worn = make_scraper(make_ref(), **{"last_update_time": NOW} | fields)
         with announced(scraper_restarted) as told:
-            assert replace_worn_scrapers(NOW) == 1
+            assert restart_scrapers(NOW) == 1
         stopped, fresh = Scraper.objects.get(pk=worn.pk), Scraper.objects.get(stopped_at=None)
         assert (stopped.stopped_at, stopped.stop_reason) == (NOW, reason)
         assert (fresh.start_time, fresh.error_count, fresh.last_update_time) == (NOW, 0, None)
@@ -81,7 +81,7 @@ class TestReasons:
         for number in range(2):
             ref = make_ref(make_match(title=str(number)), source_event_id=str(number))
             make_scraper(ref, last_update_time=NOW, worker_id="large")
-        assert replace_worn_scrapers(NOW) == 0
+        assert restart_scrapers(NOW) == 0
 
     def test_one_that_stays_large_is_not_replaced_again_and_again(self) -> None:
         make_worker("large", now=NOW, memory_bytes=1600 * MEGABYTE)
@@ -89,7 +89,7 @@ class TestReasons:
         replaced = []
         for seconds in (0, 5, 100, 299, 301):
             Scraper.objects.filter(stopped_at=None).update(worker_id="large", last_update_time=later(seconds))
-            replaced.append(replace_worn_scrapers(later(seconds)))
+            replaced.append(restart_scrapers(later(seconds)))
         assert replaced == [1, 0, 0, 0, 1]
 
     def test_nor_is_one_that_fails_at_once_again(self) -> None:
@@ -97,7 +97,7 @@ class TestReasons:
         replaced = []
         for seconds in (0, 30, 60, 310):
             Scraper.objects.filter(stopped_at=None).update(error_count=11, last_update_time=later(seconds))
-            replaced.append(replace_worn_scrapers(later(seconds)))
+            replaced.append(restart_scrapers(later(seconds)))
         assert replaced == [1, 0, 0, 1]
 
 
@@ -118,7 +118,7 @@ def test_a_restart_of_one_disturbs_no_other() -> None:
         make_scraper(ref, last_update_time=later(-301) if number == 2 else NOW, total_updates=number)
     others = [ref.pk for ref in refs if ref != refs[2]]
     before = rows_of(others)
-    assert replace_worn_scrapers(NOW) == 1
+    assert restart_scrapers(NOW) == 1
     assert rows_of(others) == before
     assert MatchRef.objects.get(pk=refs[2].pk).next_poll_at == NOW
 
@@ -134,7 +134,7 @@ def rows_of(ref_ids: list[int]) -> list[Any]:
 def test_one_that_nobody_needs_is_stopped_and_not_replaced_for_ever(is_watched: bool) -> None:
     source = make_source("board", is_enabled=not is_watched)
     worn = make_scraper(make_ref(source=source, is_watched=is_watched), last_update_time=later(-900))
-    assert replace_worn_scrapers(NOW) == 0
+    assert restart_scrapers(NOW) == 0
     worn.refresh_from_db()
     assert (worn.stopped_at, worn.stop_reason) == (NOW, "it is not read at this source any more")
     assert Scraper.objects.count() == 1
@@ -142,10 +142,10 @@ def test_one_that_nobody_needs_is_stopped_and_not_replaced_for_ever(is_watched: 
 
 def test_a_crowd_is_replaced_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """After an outage all of them are worn at once."""
-    monkeypatch.setattr(restarts, "AT_ONCE", 2)
+    monkeypatch.setattr(recover, "RESTARTS_AT_ONCE", 2)
     for number in range(3):
         make_scraper(make_ref(source_event_id=f"m{number}"), start_time=later(-900), last_update_time=later(-900))
-    assert [replace_worn_scrapers(later(at)) for at in (0, 5, 10)] == [2, 1, 0]
+    assert [restart_scrapers(later(at)) for at in (0, 5, 10)] == [2, 1, 0]
 
 
 def test_few_queries_where_nothing_is_worn(django_assert_max_num_queries: Any) -> None:
@@ -153,7 +153,7 @@ def test_few_queries_where_nothing_is_worn(django_assert_max_num_queries: Any) -
         ref = make_ref(make_match(title=str(number)), source_event_id=str(number))
         make_scraper(ref, last_update_time=NOW)
     with django_assert_max_num_queries(3):
-        assert replace_worn_scrapers(NOW) == 0
+        assert restart_scrapers(NOW) == 0
 
 
 @contextmanager

@@ -34,8 +34,8 @@ from scraping.models import (
     TaskTransition,
     Worker,
 )
-from scraping.scheduler import retention_rules
-from scraping.scheduler.retention import prune, prune_the_rest
+from scraping.scheduler import retention
+from scraping.scheduler.retention import prune_often, prune_seldom
 from tests.factories import NOW, make_event, make_match, make_ref, make_scraper, make_snapshot, make_source
 from tests.monitoring.rows import make_error, make_task
 from tests.scraping.builders import later, open_task
@@ -80,18 +80,18 @@ class TestTasks:
     def test_go_by_how_they_ended(self, state: TaskState, kept: timedelta, gone: timedelta) -> None:
         for age in (kept, gone):
             ended(state, age)
-        assert prune(NOW) == 1
+        assert prune_often(NOW) == 1
         assert ScrapeTask.objects.get().finished_at == NOW - kept
 
     def test_stay_while_they_are_open_however_old(self) -> None:
         open_task(make_ref(), at=later(-90 * DAY))
-        assert prune(NOW) == 0
+        assert prune_often(NOW) == 0
 
     def test_take_their_transitions_along_and_leave_their_errors(self) -> None:
         task = ended(TaskState.DEAD, timedelta(days=31))
         TaskTransition.objects.create(task=task, from_state="EXECUTING", to_state="DEAD", at=NOW, actor="w")
         make_error(now=NOW, task=task)
-        assert prune(NOW) == 1
+        assert prune_often(NOW) == 1
         assert (TaskTransition.objects.count(), ScrapeError.objects.get().task_id) == (0, None)
 
     def test_leave_what_became_of_them_to_their_job(self) -> None:
@@ -99,7 +99,7 @@ class TestTasks:
         job = ScrapeJob.objects.create(kind=JobKind.ROUND, name="round 1", created_at=NOW)
         task = ended(TaskState.SUCCESS, timedelta(hours=2), ref, job=job)
         JobItem.objects.create(job=job, ref=ref, task=task)
-        prune(NOW)
+        prune_often(NOW)
         item = JobItem.objects.get()
         assert (item.task_id, item.outcome) == (None, "SUCCESS")
 
@@ -107,7 +107,7 @@ class TestTasks:
         settings.CONFIG = replace(settings.CONFIG, keep_dead_days=90, keep_done_hours=48)
         ended(TaskState.DEAD, timedelta(days=89))
         ended(TaskState.SUCCESS, timedelta(hours=47))
-        assert prune(NOW) == 0
+        assert prune_often(NOW) == 0
 
 
 class TestHistory:
@@ -116,14 +116,14 @@ class TestHistory:
         match = make_match(sequence=3)
         for sequence in (1, 2, 3):
             make_snapshot(match, sequence=sequence, now=later(-8 * DAY))
-        assert prune(NOW) == 2
+        assert prune_often(NOW) == 2
         assert Snapshot.objects.get().sequence == 3
 
     @pytest.mark.requirement("NFR-017")
     def test_errors_stay_for_a_month(self) -> None:
         for age in (29, 31):
             make_error(now=NOW, age=age * DAY)
-        assert prune(NOW) == 1
+        assert prune_often(NOW) == 1
         assert ScrapeError.objects.get().timestamp == later(-29 * DAY)
 
     def test_a_group_stays_while_it_has_errors_and_a_month_longer(self) -> None:
@@ -136,7 +136,7 @@ class TestHistory:
             )  # fmt: skip
             if has_error:
                 make_error(now=NOW, group=group)
-        assert prune_the_rest(NOW) == 1
+        assert prune_seldom(NOW) == 1
         assert set(ErrorGroup.objects.values_list("fingerprint", flat=True)) == {"new", "in use"}
 
     def test_scrapers_workers_and_outcomes_go_in_days(self) -> None:
@@ -148,14 +148,14 @@ class TestHistory:
             at = later(-hours * 3600)
             Worker.objects.create(worker_id=name, host="h", pid=1, started_at=at, heartbeat_at=at)
             OutcomeBucket.objects.create(source=source, starts_at=at)
-        assert (prune(NOW), prune_the_rest(NOW)) == (1, 2)
+        assert (prune_often(NOW), prune_seldom(NOW)) == (1, 2)
         assert (Scraper.objects.count(), Worker.objects.get().worker_id) == (2, "new")
 
     def test_a_breaker_of_nobody_goes(self) -> None:
         ref = make_ref()
         Breaker.objects.create(name="mine", ref=ref, last_state_change=NOW)
         Breaker.objects.create(name="nobody's", last_state_change=NOW)
-        assert prune_the_rest(NOW) == 1
+        assert prune_seldom(NOW) == 1
         assert Breaker.objects.get().name == "mine"
 
 
@@ -171,17 +171,17 @@ class TestJobs:
     def test_stay(self, what: str, fields: dict[str, Any]) -> None:
         values: dict[str, Any] = {"kind": JobKind.ROUND, "name": what, "created_at": later(-60 * DAY)}
         ScrapeJob.objects.create(**values | fields)
-        assert prune_the_rest(NOW) == 0
+        assert prune_seldom(NOW) == 0
 
     def test_stay_while_a_task_of_theirs_is_open(self) -> None:
         old = ScrapeJob.objects.create(kind=JobKind.ROUND, name="r", created_at=NOW, finished_at=later(-31 * DAY))
         make_task(make_ref(), job=old)
-        assert prune_the_rest(NOW) == 0
+        assert prune_seldom(NOW) == 0
 
     def test_go_with_their_items(self) -> None:
         old = ScrapeJob.objects.create(kind=JobKind.ROUND, name="r", created_at=NOW, finished_at=later(-31 * DAY))
         JobItem.objects.create(job=old, ref=make_ref())
-        assert prune_the_rest(NOW) == 1
+        assert prune_seldom(NOW) == 1
         assert JobItem.objects.count() == 0
 
 
@@ -199,21 +199,21 @@ class TestMatches:
         make_task(ref, state=TaskState.DEAD, now=NOW)
         make_evidence(media, error=make_error(match, now=NOW))
         Breaker.objects.create(name="b", ref=ref, last_state_change=NOW)
-        assert prune_the_rest(NOW) == 1
+        assert prune_seldom(NOW) == 1
         for table in (Match, MatchRef, MatchEvent, Snapshot, Scraper, ScrapeTask, ScrapeError, Evidence, Breaker):
             assert not table._default_manager.exists(), table
 
     @pytest.mark.parametrize("fields", [{"days": 364}, {"lifecycle": MatchLifecycle.COMPLETED}], ids=str)
     def test_others_stay(self, fields: dict[str, Any]) -> None:
         self.old(**fields)
-        assert prune_the_rest(NOW) == 0
+        assert prune_seldom(NOW) == 0
 
 
 class TestEvidence:
     @pytest.mark.django_db(transaction=True)
     def test_goes_with_its_files_when_it_is_old(self, media: Path) -> None:
         kept, gone = make_evidence(media, age=timedelta(days=6)), make_evidence(media, age=timedelta(days=8))
-        assert prune(NOW) == 1
+        assert prune_often(NOW) == 1
         assert [(media / one.path).exists() for one in (kept, gone)] == [True, False]
         assert ScrapeError.objects.count() == 2, "the errors themselves stay"
 
@@ -222,15 +222,15 @@ class TestEvidence:
         settings.CONFIG = replace(settings.CONFIG, evidence_total_mb=1)
         ages = [timedelta(hours=hours) for hours in (3, 1, 2)]
         rows = [make_evidence(media, age=age, size=400_000) for age in ages]
-        assert prune(NOW) == 1
+        assert prune_often(NOW) == 1
         assert [(media / one.path).exists() for one in rows] == [False, True, True]
-        assert prune(NOW) == 0
+        assert prune_often(NOW) == 0
 
     @pytest.mark.django_db(transaction=True)
     def test_goes_with_its_error(self, media: Path, settings: LazySettings) -> None:
         settings.CONFIG = replace(settings.CONFIG, keep_evidence_days=60)
         row = make_evidence(media, age=timedelta(days=31))
-        assert prune(NOW) == 1
+        assert prune_often(NOW) == 1
         assert not Evidence.objects.exists()
         assert not (media / row.path).exists()
 
@@ -247,16 +247,16 @@ class TestEvidence:
             files[name].write_text("x")
             os.utime(files[name], (NOW.timestamp() - age,) * 2)
         os.utime(media / mine.path, (NOW.timestamp() - DAY,) * 2)
-        assert prune_the_rest(NOW) == 2
+        assert prune_seldom(NOW) == 2
         assert {name for name, file in files.items() if file.exists()} == {"young.txt", Path(mine.path).name}
 
     def test_nothing_to_sweep_is_no_trouble(self) -> None:
-        assert prune_the_rest(NOW) == 0
+        assert prune_seldom(NOW) == 0
 
     def test_empty_folders_of_other_days_go(self, media: Path) -> None:
         empty = media / evidence.FOLDER / "2020-01-01"
         empty.mkdir(parents=True)
-        prune_the_rest(NOW)
+        prune_seldom(NOW)
         assert not empty.exists()
 
 
@@ -266,14 +266,14 @@ class TestALittleAtATime:
         monkeypatch.setattr("victoryline.lib.retention.MOST_BATCHES", 2)
         for _ in range(9):
             make_error(now=NOW, age=31 * DAY)
-        assert [prune(NOW) for _ in range(4)] == [4, 4, 1, 0]
+        assert [prune_often(NOW) for _ in range(4)] == [4, 4, 1, 0]
 
     def test_when_the_time_is_up_every_rule_still_has_one_turn(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("victoryline.lib.retention.BATCH", 2)
         for _ in range(5):
             make_error(now=NOW, age=31 * DAY)
             ended(TaskState.DEAD, timedelta(days=31))
-        assert carry_out(retention_rules.often(), NOW, seconds=-1) == 4
+        assert carry_out(retention.often(), NOW, seconds=-1) == 4
 
 
 @pytest.mark.scaled
@@ -295,7 +295,7 @@ def test_a_dead_task_that_somebody_is_retrying_stays() -> None:
     thread = threading.Thread(target=retry)
     thread.start()
     assert is_locked.wait(20)
-    assert prune(NOW) == 0
+    assert prune_often(NOW) == 0
     is_pruned.set()
     thread.join(20)
     assert ScrapeTask.objects.get().state == TaskState.PENDING
@@ -325,7 +325,7 @@ class TestPlans:
             make_snapshot(ref.match, sequence=number + 2, now=at)
             make_error(now=at)
             OutcomeBucket.objects.create(source=ref.source, starts_at=at + timedelta(milliseconds=number))
-        rule = next(rule for rule in retention_rules.often() if rule.table == table)
+        rule = next(rule for rule in retention.often() if rule.table == table)
         assert index in _plan(rule, NOW)
 
 

@@ -1,9 +1,11 @@
-"""What the scheduler does, one step at a time. A step takes the time and says how much it found to do."""
+"""The scheduler's steps, one at a time. A step takes the time and returns how many things it found to do."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from inspect import isfunction, signature
+from types import ModuleType
 from typing import Any
 
 import dramatiq
@@ -27,19 +29,15 @@ from scraping.models import (
     TaskState,
 )
 from scraping.payloads import Resource
-from scraping.scheduler import leader
-from scraping.scheduler.archive import archive_old_matches
-from scraping.scheduler.discovery import open_discovery_tasks
-from scraping.scheduler.dispatch import dispatch_due
-from scraping.scheduler.due import open_due_tasks, room_by_source
-from scraping.scheduler.gaps import open_gap_tasks
-from scraping.scheduler.hint import hint_due_tasks
+from scraping.scheduler import hint, leader, other_tasks, recover, retention, upkeep
+from scraping.scheduler.hint import dispatch_due, hint_due_tasks
 from scraping.scheduler.loop import SchedulerLoop, Step, load_steps
-from scraping.scheduler.pauses import end_pauses
-from scraping.scheduler.rescue import rescue_expired
-from scraping.scheduler.restarts import replace_worn_scrapers
+from scraping.scheduler.other_tasks import open_discovery_tasks, open_gap_tasks
+from scraping.scheduler.recover import end_pauses, rescue_expired, restart_scrapers
+from scraping.scheduler.upkeep import archive_old_matches
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_source
 from tests.scraping.builders import POLICIES, claimed, later, new_claim, open_task
+from tests.scraping.due_tasks import open_due_tasks, room_by_source
 from victoryline.lib.hint_broker import QUEUE
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
@@ -81,12 +79,12 @@ class TestLeader:
 
     def test_letting_go_spares_the_others_the_wait(self) -> None:
         leader.hold("a", seconds=10, now=NOW)
-        leader.let_go("a", now=later(1))
+        leader.release("a", now=later(1))
         assert leader.hold("b", seconds=10, now=later(1))
 
     def test_only_the_holder_can_let_go(self) -> None:
         leader.hold("a", seconds=10, now=NOW)
-        leader.let_go("b", now=later(1))
+        leader.release("b", now=later(1))
         assert not leader.hold("b", seconds=10, now=later(2))
 
     def test_leases_of_other_names_are_other_leases(self) -> None:
@@ -397,7 +395,7 @@ class TestRestarts:
     def test_a_worn_scraper_is_replaced_by_a_fresh_one(self) -> None:
         ref = make_ref()
         worn = make_scraper(ref, error_count=11, total_errors=40, total_updates=9)
-        assert replace_worn_scrapers(NOW) == 1
+        assert restart_scrapers(NOW) == 1
         old, new = Scraper.objects.get(pk=worn.pk), Scraper.objects.get(stopped_at=None)
         assert (old.stopped_at, old.stop_reason) == (NOW, "11 errors in a row")
         assert (new.error_count, new.total_updates, new.start_time) == (0, 0, NOW)
@@ -415,16 +413,16 @@ class TestRestarts:
     )
     def test_for_a_reason_only(self, fields: dict[str, Any], is_replaced: int) -> None:
         make_scraper(make_ref(), **fields)
-        assert replace_worn_scrapers(NOW) == is_replaced
+        assert restart_scrapers(NOW) == is_replaced
 
     def test_the_fresh_one_has_its_own_five_minutes(self) -> None:
         make_scraper(make_ref(), last_update_time=later(-301))
-        assert [replace_worn_scrapers(later(seconds)) for seconds in (0, 5, 299, 301)] == [1, 0, 0, 1]
+        assert [restart_scrapers(later(seconds)) for seconds in (0, 5, 299, 301)] == [1, 0, 0, 1]
 
     def test_not_for_a_match_that_nobody_reads_now(self) -> None:
         match = make_match(lifecycle=MatchLifecycle.PAUSED, pause_until=later(60))
         make_scraper(make_ref(match), last_update_time=later(-301))
-        assert replace_worn_scrapers(NOW) == 0
+        assert restart_scrapers(NOW) == 0
 
     def test_whoever_is_second_finds_nothing_to_replace(self) -> None:
         worn = make_scraper(make_ref())
@@ -560,17 +558,28 @@ class TestLoop:
     def test_a_standby_does_nothing_until_the_leader_lets_go(self) -> None:
         first, second = (self.loop(Step("one", lambda _: 1, 0), holder=name) for name in "ab")
         assert (first.tick(now=NOW), second.tick(now=NOW)) == (1, 0)
-        leader.let_go("a", now=NOW)
-        second._renew_at = 0.0
+        leader.release("a", now=NOW)
+        second._leadership.check_at_once()
         assert second.tick(now=later(1)) == 1
 
     def test_the_table_of_the_settings_can_be_loaded(self, settings: Any) -> None:
-        steps = load_steps(settings.SCHEDULER_STEPS)
-        assert {"dispatch_due", "hint_due_tasks", "rescue_expired", "end_orphans"} <= {step.name for step in steps}
+        names = {step.name for step in load_steps(settings.SCHEDULER_STEPS)}
+        assert {"dispatch_due", "hint_due_tasks", "rescue_expired", "end_orphaned_browsers"} <= names
+
+    @pytest.mark.parametrize("module", [hint, other_tasks, recover, retention, upkeep])
+    def test_every_step_is_in_the_table_of_the_settings(self, settings: Any, module: ModuleType) -> None:
+        steps = {
+            f"{module.__name__}.{name}"
+            for name, function in vars(module).items()
+            if isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_")
+            if [*signature(function).parameters] == ["now"]
+        }
+        assert steps
+        assert steps <= dict(settings.SCHEDULER_STEPS).keys()
 
     @pytest.mark.requirement("FR-009")
     def test_orphans_are_looked_for_every_half_hour(self, settings: Any) -> None:
-        assert dict(settings.SCHEDULER_STEPS)["scraping.scheduler.orphans.end_orphans"] == 30 * 60
+        assert dict(settings.SCHEDULER_STEPS)["scraping.scheduler.recover.end_orphaned_browsers"] == 30 * 60
 
 
 def test_two_schedulers_at_once_open_nothing_twice() -> None:

@@ -12,11 +12,11 @@ from django.utils import timezone
 from scraping import jobs
 from scraping.models import ScrapeTask, TaskState
 from scraping.payloads import Resource
-from scraping.scheduler import turns
-from scraping.scheduler.due import room_by_source
 from scraping.scheduler.hint import hint_due_tasks
+from scraping.scheduler.limits import BACKGROUND_AT_ONCE
 from tests.factories import make_ref, make_source
 from tests.scraping.builders import open_task
+from tests.scraping.due_tasks import room_by_source
 from tests.scraping.rounds import url_of
 from victoryline import broker as brokers
 
@@ -48,7 +48,7 @@ def hinted() -> list[str]:
 
 
 def test_a_few_of_a_source_are_hinted_at_a_time(now: datetime) -> None:
-    assert hint_due_tasks(now) == turns.LANES
+    assert hint_due_tasks(now) == BACKGROUND_AT_ONCE
     assert hint_due_tasks(now + timedelta(seconds=0.5)) == 0, "those are still on their way"
 
 
@@ -63,17 +63,17 @@ def test_the_next_follow_when_one_is_done(now: datetime) -> None:
 def test_one_in_work_holds_its_lane(now: datetime) -> None:
     first = ScrapeTask.objects.order_by("pk").first()
     ScrapeTask.objects.filter(pk=first.pk).update(state=TaskState.EXECUTING, worker_id="w", lease_until=now)
-    assert hint_due_tasks(now) == turns.LANES - 1
+    assert hint_due_tasks(now) == BACKGROUND_AT_ONCE - 1
 
 
 def test_a_lost_hint_is_sent_again(now: datetime) -> None:
     hint_due_tasks(now)
-    assert hint_due_tasks(now + timedelta(seconds=10)) == turns.LANES
+    assert hint_due_tasks(now + timedelta(seconds=10)) == BACKGROUND_AT_ONCE
 
 
 def test_live_polls_go_first_and_are_not_counted(now: datetime) -> None:
     open_task(make_ref(source="sofascore"), at=now)
-    assert hint_due_tasks(now) == turns.LANES + 1
+    assert hint_due_tasks(now) == BACKGROUND_AT_ONCE + 1
     assert hinted().count(Resource.SCORECARD.value) == 1
 
 
@@ -81,7 +81,7 @@ def test_each_source_has_lanes_of_its_own(now: datetime) -> None:
     make_source("crex")
     urls = [f"https://crex.example/cricket-live-score/a-match-updates-1{number:03d}" for number in range(10)]
     jobs.start_urls(urls=urls, requested_by="Ann", now=now)
-    assert hint_due_tasks(now) == 2 * turns.LANES
+    assert hint_due_tasks(now) == 2 * BACKGROUND_AT_ONCE
 
 
 def test_what_waits_takes_no_room_from_live_polls(now: datetime) -> None:
@@ -99,4 +99,4 @@ def test_so_do_line_ups_and_figures_which_come_by_the_hundred_too(resource: Reso
     for _ in range(10):
         open_task(make_ref(source=source), at=moment, resource=resource)
     assert room_by_source()[source.pk] == 5
-    assert hint_due_tasks(moment) == turns.LANES
+    assert hint_due_tasks(moment) == BACKGROUND_AT_ONCE

@@ -18,7 +18,7 @@ from scraping.payloads import Payload, Phase, Status
 from scraping.policies.drift import BUCKET_SECONDS, DriftPolicy, Fill, is_sparse, points_fallen, window_start
 from scraping.reading.ways import PAGE_SECONDS
 from scraping.readings import STATIC_PAGE, Document, ReadMode, RefInfo
-from scraping.scheduler import retention_rules
+from scraping.scheduler import retention
 from scraping.sources import adapter_for
 from scraping.stats import fill_rates
 from scraping.stats.integrity import fields_of, schema_of
@@ -181,7 +181,7 @@ class TestFallen:
         source = make_source()
         fill(source, 71 * 60, 1, 1)
         fill(source, 73 * 60, 1, 1)
-        rule = next(one for one in retention_rules.rules() if one.table == "field-fills")
+        rule = next(one for one in retention.rules() if one.table == "field-fills")
         assert rule.step(NOW).rows == 1
         assert FieldFill.objects.count() == 1
 

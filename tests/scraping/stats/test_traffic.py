@@ -21,7 +21,7 @@ from scraping.errors import OverBudget
 from scraping.models import MatchRef, ScrapeTask, Source, SourceDay, TaskState
 from scraping.payloads import Payload
 from scraping.readings import Reading, ReadMode, RefInfo
-from scraping.scheduler import retention_rules
+from scraping.scheduler import retention
 from scraping.stats import tallies, traffic
 from scraping.stats.metrics import null_rates
 from scraping.stats.tallies import Tallies
@@ -271,7 +271,7 @@ def test_old_days_are_folded_into_one_so_that_the_counter_never_falls() -> None:
     for age in (0, 1, 89, 91, 200, 365):
         spend(source, 1, day=(now - timedelta(days=age)).date())
     before = traffic.totals()["crex"]
-    rule = next(one for one in retention_rules.rules() if one.table == "traffic")
+    rule = next(one for one in retention.rules() if one.table == "traffic")
     assert rule.outstanding(now).rows == 3
     assert rule.step(now).rows == 3
     assert rule.step(now).rows == 0

@@ -45,8 +45,7 @@ from scraping.models import (
 from scraping.payloads import Integrity, Resource, Status
 from scraping.recovery import breakers
 from scraping.recovery.breakers import rows
-from scraping.scheduler.due import open_due_tasks
-from scraping.scheduler.pauses import end_pauses
+from scraping.scheduler.recover import end_pauses
 from scraping.worker import failures
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import scrape
@@ -63,6 +62,7 @@ from tests.scraping.builders import (
     open_task,
     payload_of,
 )
+from tests.scraping.due_tasks import open_due_tasks
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
 

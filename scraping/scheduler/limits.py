@@ -1,0 +1,206 @@
+"""Limits of each source that the scheduler keeps before it opens or hints a task.
+
+Guards a source against us. Four limits, each a filter over due tasks: an open breaker stops everything; a half-open one
+lets a few probes through; no more tasks are under way than the source's concurrency, and few of them are background
+work; retries are at most a share of its traffic, so that a source that is down does not get several times the load.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import Count, F, Q, QuerySet
+
+from scraping.configuration import policies
+from scraping.models import OPEN_STATES, BreakerState, MatchLifecycle, ScrapeTask, Source, TaskState
+from scraping.payloads import Resource
+from scraping.policies.retry_budget import is_retry, retries_left
+from scraping.policies.source_breaker import CallWindow
+from scraping.recovery import breakers, outcomes
+
+logger = logging.getLogger(__name__)
+
+# Opened by the hundred: whole matches of a job or of a day's end, line-ups of the next three days. The broker's queue
+# has no priorities, so they wait in the journal and only a few of a source are hinted at a time.
+BACKGROUND = (Resource.FULL, Resource.FIGURES, Resource.LINEUPS)
+BACKGROUND_AT_ONCE = 4  # of one source
+# Workers write their counts with their heartbeats, so retries of the last seconds are counted in the journal. Some are
+# counted twice that way, which only makes the budget a little tighter just after they were made.
+UNWRITTEN_SECONDS = 5.0
+LOG_EVERY = timedelta(seconds=30)
+
+DueTask = tuple[int, int, str]  # task, source, resource
+
+_logged_at: dict[int, datetime] = {}  # by source
+
+
+# Breakers
+
+
+def has_open_breaker(now: datetime, *, of: str = "") -> Q:
+    """Returns the condition on refs; `of` is the way to them from another table ("ref__")."""
+    return Q(**{f"{of}breaker__state": BreakerState.OPEN, f"{of}breaker__open_until__gt": now})
+
+
+def breaker_limits(now: datetime) -> dict[int, int]:
+    """Returns how many tasks a source may have open, for sources whose breaker is not closed."""
+    limits = breakers.probe_limits(policies.current(), now=now)
+    return {source_id: limit for source_id, (limit, _) in limits.items()}
+
+
+def allowed_by_breakers(due: QuerySet[ScrapeTask], *, hinted_after: datetime, now: datetime) -> QuerySet[ScrapeTask]:
+    """Returns the due tasks of sources with a closed breaker, and the probes of half-open ones."""
+    limits = breakers.probe_limits(policies.current(), now=now)
+    if not limits:
+        return due
+    probes: list[int] = []
+    for source_id, (limit, holders) in limits.items():
+        probes += _probes(due.filter(source_id=source_id), limit, holders, hinted_after)
+    return due.filter(~Q(source_id__in=list(limits)) | Q(pk__in=probes))
+
+
+def _probes(due: QuerySet[ScrapeTask], limit: int, holders: frozenset[int], hinted_after: datetime) -> list[int]:
+    """Returns the tasks that hold a permit already (their worker died), and as many others as permits are left."""
+    if not limit:
+        return []
+    waiting = list(due.order_by("priority", "run_at").values_list("pk", "source_id")[: limit + len(holders)])
+    if not waiting:
+        return []
+    hinted = ScrapeTask.objects.filter(state=TaskState.PENDING, hinted_at__gt=hinted_after, source_id=waiting[0][1])
+    taken = holders | set(hinted.values_list("pk", flat=True))
+    others = [pk for pk, _ in waiting if pk not in holders]
+    return [pk for pk, _ in waiting if pk in holders] + others[: max(0, limit - len(taken))]
+
+
+# Concurrency
+
+
+def within_concurrency(due: Sequence[DueTask], *, hinted_after: datetime) -> list[DueTask]:
+    """Returns the due tasks, in their order, for which their source has a free place."""
+    if not due:
+        return []
+    under_way, in_background = _under_way(hinted_after)
+    most = _concurrency()
+    chosen = []
+    for task in due:
+        _, source_id, resource = task
+        is_background = resource in BACKGROUND
+        if under_way[source_id] >= most.get(source_id, 0):
+            continue
+        if is_background and in_background[source_id] >= BACKGROUND_AT_ONCE:
+            continue
+        under_way[source_id] += 1
+        in_background[source_id] += is_background
+        chosen.append(task)
+    return chosen
+
+
+def full_sources(*, hinted_after: datetime) -> list[int]:
+    under_way, _ = _under_way(hinted_after)
+    return [source_id for source_id, most in _concurrency().items() if under_way[source_id] >= most]
+
+
+def sources_with_background_work(now: datetime) -> set[int]:
+    """Returns the sources at which a background task is due, not hinted, and may be hinted now."""
+    due = ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lte=now, hinted_at=None, resource__in=BACKGROUND)
+    due = due.exclude(ref__match__lifecycle=MatchLifecycle.PAUSED)
+    found = set(due.order_by().values_list("source_id", flat=True).distinct())
+    if not found:
+        return found
+    _, in_background = _under_way(now - timedelta(seconds=policies.current().hint_again_seconds))
+    return {source_id for source_id in found if in_background[source_id] < BACKGROUND_AT_ONCE}
+
+
+def _concurrency() -> dict[int, int]:
+    return dict(Source.objects.filter(is_enabled=True).values_list("pk", "max_concurrency"))
+
+
+def _under_way(hinted_after: datetime) -> tuple[Counter[int], Counter[int]]:
+    """Returns how many tasks are executing or hinted, by source: all of them, and the background ones."""
+    is_hinted = Q(state=TaskState.PENDING, hinted_at__gt=hinted_after)
+    tasks = ScrapeTask.objects.filter(is_hinted | Q(state=TaskState.EXECUTING)).order_by()
+    counted = tasks.values_list("source_id").annotate(
+        number=Count("pk"), background=Count("pk", filter=Q(resource__in=BACKGROUND))
+    )
+    rows = list(counted)
+    return Counter({row[0]: row[1] for row in rows}), Counter({row[0]: row[2] for row in rows})
+
+
+# Retry budget
+
+
+def within_retry_budget(ids: Sequence[int], *, now: datetime) -> list[int]:
+    """Returns these due tasks, in their order, without the retries that exceed their source's budget.
+
+    Such a retry waits until its match would be polled anyway, or for a minute (see `policies/retry_budget.py`).
+    """
+    retries = _retries(ids, now)
+    if not retries:
+        return list(ids)
+    left = _retries_left(set(retries.values()), now)
+    held: Counter[int] = Counter()
+    chosen = []
+    for task_id in ids:
+        source_id = retries.get(task_id)
+        if source_id is None or left[source_id] > 0:
+            chosen.append(task_id)
+            left[source_id or 0] -= 1
+        else:
+            held[source_id] += 1
+    _log_held(held, now)
+    return chosen
+
+
+def _retries(ids: Sequence[int], now: datetime) -> dict[int, int]:
+    """Returns the sources of those tasks that are retries on top of the schedule."""
+    tried = ScrapeTask.objects.filter(pk__in=ids, charged_attempts__gt=0).annotate(scheduled_at=F("ref__next_poll_at"))
+    return {
+        task.pk: task.source_id
+        for task in tried.defer("error")
+        if is_retry(
+            charged_attempts=task.charged_attempts,
+            due_at=task.run_at,
+            scheduled_at=task.scheduled_at if task.resource == Resource.SCORECARD else None,
+            now=now,
+        )
+    }
+
+
+def _retries_left(source_ids: set[int], now: datetime) -> Counter[int]:
+    limits = policies.current()
+    windows = outcomes.windows(source_ids, since=now - timedelta(seconds=limits.window.window_seconds))
+    under_way = _retries_under_way(source_ids, now)
+    return Counter(
+        {
+            source_id: retries_left(windows.get(source_id, CallWindow()), limits.budget, under_way=under_way[source_id])
+            for source_id in source_ids
+        }
+    )
+
+
+def _retries_under_way(source_ids: Iterable[int], now: datetime) -> Counter[int]:
+    """Counts retries that are executing, and those that ended so recently that no worker may have counted them yet."""
+    since = now - timedelta(seconds=UNWRITTEN_SECONDS)
+    tried = ScrapeTask.objects.filter(source_id__in=source_ids, attempt__gt=1, charged_attempts__gt=0)
+    open_ones = tried.filter(Q(started_at__gt=since) | Q(state=TaskState.EXECUTING), state__in=OPEN_STATES)
+    ended = tried.filter(state__in=[state for state in TaskState if state not in OPEN_STATES], finished_at__gt=since)
+    return Counter([*open_ones.values_list("source_id", flat=True), *ended.values_list("source_id", flat=True)])
+
+
+def _log_held(held: Mapping[int, int], now: datetime) -> None:
+    share = policies.current().budget.percent
+    for source_id, number in held.items():
+        if source_id in _logged_at and now - _logged_at[source_id] < LOG_EVERY:
+            continue
+        _logged_at[source_id] = now
+        logger.warning(
+            "%d retries of source %s wait: retries may be %g %% of its calls, and they are. Nothing is lost; they go "
+            "on with the next polls of their matches",
+            number,
+            source_id,
+            share,
+            extra={"action": "retries_wait", "source": source_id, "waiting": number},
+        )

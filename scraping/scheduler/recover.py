@@ -1,0 +1,200 @@
+"""Steps that recover from failures: lost workers, failing sources, silent matches, worn scrapers, lack of memory.
+
+What is done in each case is in the packages `journal`, `matches` and `recovery`; these steps find the cases, with the
+configuration as it is now.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+
+from scraping import journal
+from scraping.configuration import policies
+from scraping.configuration.policies import Policies
+from scraping.matches import admission, lifecycle, poll_times, scrapers, watches
+from scraping.models import MatchLifecycle, MatchRef, Scraper, ScrapeTask, Worker
+from scraping.payloads import BREAKS, Resource
+from scraping.recovery import breakers, ladder, orphans, worker_commands
+from victoryline.lib import identity
+
+logger = logging.getLogger(__name__)
+
+QUIET_SECONDS = 30.0  # after a task that cost several workers, before the next poll of its match
+RESTARTS_AT_ONCE = 20  # after an outage all scrapers are worn, and polls wait for this step: the rest in 5 seconds
+UNCHANGED_POLLS = 12  # without a change, after which a match counts as quiet
+# So long before the end of its life a scraper is replaced as soon as its match is quiet: at stumps rather than in the
+# middle of an over. If the match is never quiet, it is replaced when its time is up.
+QUIET_WINDOW_SECONDS = 1800.0
+QUIET_WINDOW_SHARE = 12  # of a short life, no more than this part
+
+
+def rescue_expired(now: datetime) -> int:
+    """Returns tasks of workers that sent no heartbeat, or are known to have ended, to the journal."""
+    limits = policies.current()
+
+    def on_death(task: ScrapeTask) -> None:
+        """A match whose tasks kill workers is paused like any other that fails."""
+        if task.ref is None:
+            return
+        if task.resource == Resource.SCORECARD:
+            lifecycle.after_failed_task(
+                task.ref.match_id, pause_after=limits.pause_after_failures, pause_seconds=limits.pause_seconds, now=now
+            )
+        poll_times.postpone(MatchRef.objects.filter(pk=task.ref.pk), until=now + timedelta(seconds=QUIET_SECONDS))
+
+    journal.end_leases([name for name in journal.holders() if identity.is_gone(name)], now=now)
+    rescued = journal.rescue(max_rescues=limits.max_rescues, now=now, on_death=on_death)
+    if rescued:
+        logger.warning("%d tasks taken back from silent workers", rescued, extra={"action": "tasks_rescued"})
+    return rescued
+
+
+def evaluate_source_breakers(now: datetime) -> int:
+    """Makes rows for new sources, and opens, probes or closes the breaker of each source by its recent calls."""
+    made = breakers.ensure_rows(now=now)
+    return made + breakers.evaluate_sources(policies=policies.current(), now=now)
+
+
+def end_pauses(now: datetime) -> int:
+    """Resumes the matches whose pause is over, with the configuration as it is now."""
+    ended = lifecycle.end_pauses(now=now)
+    if ended:
+        policies.reload()
+    return ended
+
+
+def escalate_silent_matches(now: datetime) -> int:
+    """Takes the next recovery step for live matches without data; closes commands whose worker is gone."""
+    closed = worker_commands.close_untaken(now)
+    return closed + ladder.advance(now, staleness_threshold=policies.current().staleness_threshold_seconds)
+
+
+def start_waiting_watches(now: datetime) -> int:
+    """Starts watches that wait for memory if there is some; otherwise makes room for the next attempt."""
+    if not MatchRef.objects.filter(watch_at__lte=now, is_watched=False).exists():
+        return 0
+    if admission.may_start(now):
+        return watches.begin_waiting(now=now)
+    _make_room(now)
+    return 0
+
+
+def _make_room(now: datetime) -> None:
+    """Ends idle watches, then frees memory of this process and of orphaned browsers; once for each wait."""
+    ended = watches.end_idle(now=now)
+    gc.collect()
+    found = orphans.end_orphans(now=now)
+    again_at = now + timedelta(seconds=admission.retry_seconds())
+    waiting = watches.put_off_waiting(until=again_at)
+    logger.warning(
+        "Too little memory for another watch: %d wait and are tried again at %s UTC; %d idle watches and %d orphaned "
+        "browsers were ended. Held: %s",
+        waiting,
+        f"{again_at:%H:%M:%S}",
+        ended,
+        len(found),
+        "; ".join(admission.breakdown(now)),
+        extra={"action": "watches_put_off", "waiting": waiting, "idle_ended": ended, "orphans": len(found)},
+    )
+
+
+def end_orphaned_browsers(now: datetime) -> int:
+    """Ends browsers whose worker is gone."""
+    return len(orphans.end_orphans(now=now))
+
+
+def restart_scrapers(now: datetime) -> int:
+    """Replaces scrapers that are too old, silent, failing or large by fresh ones; the old in a quiet moment (EC-7).
+
+    Guards against a scraper that has got into a state it cannot leave. A scraper is restarted at most once in the time
+    after which silence counts: a fresh start that did not help is not repeated every few seconds.
+    """
+    scrapers.stop_unread(now=now)
+    limits = policies.current()
+    active = list(_active_scrapers())
+    memory = _memory_by_worker(active)
+    worn = [
+        (scraper, reason)
+        for scraper in active
+        if (reason := _restart_reason(scraper, limits, memory.get(scraper.worker_id, 0.0), now))
+    ]
+    if not worn:
+        return 0
+    policies.reload()  # a fresh scraper starts with the configuration as it is now
+    spared = _restarted_recently([scraper.ref_id for scraper, _ in worn], limits, now)
+    restarted = 0
+    for scraper, reason in [one for one in worn if one[0].ref_id not in spared][:RESTARTS_AT_ONCE]:
+        if scrapers.restart(scraper, reason=reason, now=now):
+            restarted += 1
+            _log_restart(scraper, reason)
+    return restarted
+
+
+def _active_scrapers() -> QuerySet[Scraper]:
+    """Without the payloads of their matches: those are needed for the few that are replaced only."""
+    return (
+        Scraper.objects.filter(stopped_at__isnull=True, ref__match__lifecycle=MatchLifecycle.ACTIVE)
+        .select_related("ref__match", "ref__source")
+        .defer("ref__payload", "ref__match__payload", "ref__match__provenance", "ref__source__metadata")
+        .order_by("start_time")
+    )
+
+
+def _memory_by_worker(active: Sequence[Scraper]) -> dict[str, float]:
+    """Returns the memory of each worker divided by its scrapers: nothing finer can be measured from outside."""
+    served = Counter(scraper.worker_id for scraper in active)
+    workers = Worker.objects.filter(worker_id__in=served, stopped_at__isnull=True)
+    return {name: size / served[name] for name, size in workers.values_list("worker_id", "memory_bytes")}
+
+
+def _restarted_recently(ref_ids: Sequence[int], limits: Policies, now: datetime) -> set[int]:
+    since = now - timedelta(seconds=limits.staleness_threshold_seconds)
+    stopped = Scraper.objects.filter(ref_id__in=ref_ids, stopped_at__gt=since)
+    return set(stopped.values_list("ref_id", flat=True))
+
+
+def _log_restart(scraper: Scraper, reason: str) -> None:
+    position = scrapers.position_of(scraper.ref)
+    logger.warning(
+        "The scraper of %s (%s) was replaced: %s; last update %s. The next one goes on from %s",
+        scraper.ref.key,
+        scraper.ref.url,
+        reason,
+        scraper.last_update_time or "none of its own",
+        ", ".join(f"{name} {value}" for name, value in position.items()),
+        extra={"action": "scraper_restarted", "match_id": scraper.ref.key, "scraper_id": str(scraper.pk)},
+    )
+
+
+def _restart_reason(scraper: Scraper, limits: Policies, memory_bytes: float, now: datetime) -> str:
+    """Returns why a scraper is replaced now; empty if it is not."""
+    reason = scraper.restart_reason(
+        now,
+        max_lifetime_seconds=limits.max_lifetime_seconds,
+        staleness_threshold=limits.staleness_threshold_seconds,
+        memory_bytes=memory_bytes,
+        soft_memory_limit=limits.memory_soft_limit_bytes,
+    )
+    if reason:
+        return reason
+    quiet = _quiet_reason(scraper)
+    window = min(QUIET_WINDOW_SECONDS, limits.max_lifetime_seconds / QUIET_WINDOW_SHARE)
+    left = limits.max_lifetime_seconds - (now - scraper.start_time).total_seconds()
+    if not quiet or left >= window:
+        return ""
+    return f"lifetime of {limits.max_lifetime_seconds / 3600:g} h ends soon, and {quiet}"
+
+
+def _quiet_reason(scraper: Scraper) -> str:
+    """Returns why the match is quiet now; empty if it is not."""
+    if scraper.ref.match.phase in BREAKS:
+        return f"the match is in a break ({scraper.ref.match.phase})"
+    if scraper.ref.unchanged_polls >= UNCHANGED_POLLS:
+        return f"nothing has changed in {scraper.ref.unchanged_polls} polls"
+    return ""

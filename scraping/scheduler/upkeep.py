@@ -1,0 +1,130 @@
+"""Steps that keep the rows of matches and jobs up to date: ages, importance, ended matches, ended jobs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db import connection, transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce
+
+from scraping import jobs
+from scraping.configuration import policies
+from scraping.matches import endings, importance, lifecycle, match_logs
+from scraping.matches.importance import Rules
+from scraping.models import Match
+from victoryline.lib import bulk_sql
+from victoryline.lib.store import STORE_AWAY
+
+logger = logging.getLogger(__name__)
+
+MAX_AGE_SECONDS = 2**31 - 1  # the largest number of the column
+MATCH_LOGS_AT_ONCE = 2  # writing one takes a moment, and the other steps wait
+MATCH_LOGS_TRIED = 10  # so that a few that cannot be written leave a turn to the others
+
+_applied_rules: Rules | None = None  # to all known matches; unknown at a start
+
+
+def write_data_ages(now: datetime) -> int:
+    """Writes the age of each live match's data into its column, for lists, reports and readers of the table.
+
+    Two statements for any number of matches. A row that is locked is being written just now: its age follows with the
+    next run. The API does not use the column; it computes the age of every response. A match that was never read is as
+    old as its discovery. Returns how many ages have changed.
+    """
+    with transaction.atomic():
+        rows = [(pk, _age(read_at, now)) for pk, read_at, before in _live_matches() if _age(read_at, now) != before]
+        if not rows:
+            return 0
+        return bulk_sql.execute_rows(
+            """UPDATE scraping_match SET data_freshness_seconds = v.column2 FROM (VALUES {rows}) AS v
+               WHERE scraping_match.id = v.column1""",
+            rows,
+        )
+
+
+def _live_matches() -> list[tuple[int, datetime, int]]:
+    matches = Match.objects.live().watched().annotate(read_at=Coalesce(F("last_scraper_update"), F("created_at")))
+    matches = matches.order_by("pk")  # the order in which every other writer locks matches
+    if connection.features.has_select_for_update_skip_locked:
+        matches = matches.select_for_update(skip_locked=True, no_key=True, of=("self",))
+    return list(matches.values_list("pk", "read_at", "data_freshness_seconds"))
+
+
+def _age(read_at: datetime, now: datetime) -> int:
+    return min(MAX_AGE_SECONDS, max(0, int((now - read_at).total_seconds())))
+
+
+def apply_importance_rules(now: datetime) -> int:
+    """Applies the rules of importance to all known matches when their file has changed."""
+    global _applied_rules  # noqa: PLW0603 - a scheduler is one process, and does this once for each change of the file
+    rules = importance.current()
+    if rules == _applied_rules:
+        return 0
+    changed = importance.apply_to_all()
+    _applied_rules = rules
+    if changed:
+        logger.info(
+            "%d matches matter more or less than before, by the rules in %s",
+            changed,
+            importance.path().name,
+            extra={"action": "importance_followed", "changed": changed},
+        )
+    return changed
+
+
+def close_finished_jobs(now: datetime) -> int:
+    """Closes jobs whose last task has ended, and keeps the outcome of each match before retention removes its task."""
+    closed = jobs.views(jobs.close_finished(now=now))
+    for one in closed:
+        progress, is_good = one.progress, one.state is jobs.JobState.COMPLETE
+        logger.log(
+            logging.INFO if is_good else logging.ERROR,
+            "Job %d ended %s: %d of %d matches are there (%s)%s",
+            one.job.pk,
+            one.state.value,
+            progress.has_all,
+            progress.expected,
+            one.job.name,
+            "" if is_good else "; look at it in the admin, and retry what failed when the cause is gone",
+            extra={"action": "job_ended", "job_id": one.job.pk},
+        )
+    return len(closed)
+
+
+def settle_ended_matches(now: datetime) -> int:
+    """Reads each match that has ended as a whole once more and checks that nothing is missing."""
+    return len(endings.settle_ended(now))
+
+
+def write_match_logs(now: datetime) -> int:
+    """Writes the files of settled matches, again after a correction, and twice a day those of long matches."""
+    ended = _write_some(match_logs.due(MATCH_LOGS_TRIED), now, are_ended=True)
+    return ended + _write_some(match_logs.long_running(now, MATCH_LOGS_TRIED), now, are_ended=False)
+
+
+def _write_some(match_ids: Sequence[int], now: datetime, *, are_ended: bool) -> int:
+    """Writes a few of these. One that fails does not keep the others from their turn; a full disk does."""
+    written = 0
+    for match_id in match_ids:
+        try:
+            if are_ended:
+                endings.look_again(match_id, now)
+            is_written = match_logs.write(match_id, now=now) is not None
+        except STORE_AWAY:
+            raise
+        except Exception:
+            extra = {"action": "match_log_failed", "match_id": match_id}
+            logger.exception("The record of match %s could not be made", match_id, extra=extra)
+            continue
+        written += is_written
+        if not is_written or written >= MATCH_LOGS_AT_ONCE:
+            break
+    return written
+
+
+def archive_old_matches(now: datetime) -> int:
+    """Archives matches that were completed long ago: no longer polled, still served."""
+    return lifecycle.archive(before=now - timedelta(hours=policies.current().archive_after_hours))

@@ -1,0 +1,15 @@
+"""Counts of what the scheduler opens, for assertions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from scraping.scheduler import due
+
+
+def open_due_tasks(now: datetime) -> int:
+    return len(due.open_due(now))
+
+
+def room_by_source() -> dict[int, int]:
+    return {source_id: limits.room for source_id, limits in due.source_limits({}).items()}
