@@ -45,8 +45,8 @@ from victoryline.night.world import Script, World
 WORKER = "night-1"
 STEPS = frozenset(
     {
-        "rescue_expired", "end_pauses", "evaluate_source_breakers", "dispatch_due", "hint_due_tasks", "restart_scrapers",
-        "escalate_silent_matches",
+        "rescue_expired", "end_pauses", "evaluate_source_breakers", "dispatch_due", "hint_due_tasks",
+        "restart_scrapers", "escalate_silent_matches",
     }
 )  # fmt: skip
 RAISED: dict[ErrorClass, Callable[[str], Exception]] = {
