@@ -1,6 +1,6 @@
 """Recorded matches, played at high speed through stadium, browser, adapters, database and API: is every ball there?
 
-Each recording is played four times: from one source, and from two that disagree (the lighter one is late and tells some
+Each recording is played four times: from one source, and from two that disagree (the second one is late and shows some
 balls wrongly), each without and with an outage of all sites in the middle. Expected and present are balls and wickets;
 a score after an over, an innings or a result that differs from the recording is wrong as well.
 """
@@ -16,9 +16,9 @@ from typing import Any
 from benchmarks.errors import BenchError
 from benchmarks.progress import say
 from victoryline.lib.processes import remove_tree
-from victoryline.rehearsal.play import Script, play, recordings_in, summary
-from victoryline.rehearsal.recording import BadRecordingError
-from victoryline.rehearsal.system import RehearsalError
+from victoryline.replay.recording import InvalidRecordingError
+from victoryline.replay.recording_replay import ReplayPlan, play, recordings_in, summary
+from victoryline.replay.system import ReplayError
 
 SUMMARY = "recorded matches ball by ball: expected, present, missing, doubled, wrong"
 RECORDINGS = "VICTORYLINE_RECORDINGS"
@@ -38,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> dict[str, Any]:
     files = _recordings(options.recordings)
     runs = {
-        f"{name}{', outage' if outage else ''}": Script(
+        f"{name}{', outage' if outage else ''}": ReplayPlan(
             files=files, speed=options.speed, sites=sites, outage_seconds=outage, mistakes=mistakes
         )
         for name, sites, mistakes in (
@@ -48,7 +48,7 @@ def run(options: Namespace) -> dict[str, Any]:
         if options.only is None or name.startswith(options.only)
         for outage in (0.0, options.outage)
     }
-    found = {name: _one(name, script) for name, script in runs.items()}
+    found = {name: _one(name, plan) for name, plan in runs.items()}
     names = ("expected", "present", "missing", "doubled", "wrong", "overs")
     totals = {key: sum(one[key] for one in found.values()) for key in names}
     return {
@@ -67,19 +67,19 @@ def _recordings(chosen: Path | None) -> tuple[Path, ...]:
         raise BenchError(f"no recordings: name a folder of Cricsheet files with --recordings, or set {RECORDINGS}")
     try:
         return tuple(recordings_in((chosen or Path(folder) / "cricsheet").resolve()))
-    except BadRecordingError as error:
+    except InvalidRecordingError as error:
         raise BenchError(str(error)) from error
 
 
-def _one(name: str, script: Script) -> dict[str, Any]:
+def _one(name: str, plan: ReplayPlan) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="vl-accuracy-"))
     try:
-        verdicts = play(script, folder, say=lambda text: say(f"{name}: {text}"))
-    except (RehearsalError, BadRecordingError) as error:
+        results = play(plan, folder, log=lambda text: say(f"{name}: {text}"))
+    except (ReplayError, InvalidRecordingError) as error:
         raise BenchError(f"{name}: {error}") from error
     finally:
         remove_tree(folder)
-    problems = [f"{name}: {one.name}: {words}" for one in verdicts for words in one.differences]
-    corrections = sum(one.corrections for one in verdicts)
-    overs = sum(one.overs for one in verdicts)
-    return {**summary(verdicts), "overs": overs, "corrections": corrections, "problems": problems}
+    problems = [f"{name}: {one.name}: {text}" for one in results for text in one.differences]
+    corrections = sum(one.corrections for one in results)
+    overs = sum(one.overs for one in results)
+    return {**summary(results), "overs": overs, "corrections": corrections, "problems": problems}

@@ -12,7 +12,7 @@ from typing import Any
 
 from victoryline.env import PROJECT_ROOT
 from victoryline.lib.processes import python
-from victoryline.rehearsal.system import environment
+from victoryline.replay.system import environment
 
 
 class ScratchError(Exception):

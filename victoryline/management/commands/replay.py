@@ -1,4 +1,4 @@
-"""`manage.py replay`: recorded or archived matches once more, through the pipeline, into a scratch database."""
+"""`manage.py replay`: replays recorded or logged matches through the pipeline into a scratch database."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from django.core.management.base import BaseCommand, CommandError
 from stadium.config import CRICKET_SITES
 from stadium.matches.clock import MAX_PACE
 from victoryline.lib.processes import remove_tree
-from victoryline.rehearsal.archived import records_in
-from victoryline.rehearsal.play import Script, play, recordings_in, summary
-from victoryline.rehearsal.recording import BadRecordingError
-from victoryline.rehearsal.scratch import retold
-from victoryline.rehearsal.system import RehearsalError
-from victoryline.rehearsal.verdict import Verdict
+from victoryline.replay.comparison import ReplayResult
+from victoryline.replay.log_process import replay_in_process
+from victoryline.replay.match_log import logs_in
+from victoryline.replay.recording import InvalidRecordingError
+from victoryline.replay.recording_replay import ReplayPlan, play, recordings_in, summary
+from victoryline.replay.system import ReplayError
 
 LIMITS = {"speed": (1, MAX_PACE), "mistakes": (0, 1), "outage": (0, 3600)}
 
@@ -27,23 +27,25 @@ LIMITS = {"speed": (1, MAX_PACE), "mistakes": (0, 1), "outage": (0, 3600)}
 class Command(BaseCommand):
     help = (
         "Play recorded matches (Cricsheet JSON) as live ones: the stadium shows them, a private system reads them with "
-        "its browser, and what its API says in the end is held against the recording, ball by ball. The record of a "
-        "match that has ended (match.json.gz below MATCH_LOG_DIR) is checked and ingested once more, state by state, "
-        "and the end is held against it. Your own database is not touched."
+        "its browser, and the data of its API are compared with the recording, ball by ball. The log of a completed "
+        "match (match.json.gz below MATCH_LOG_DIR) is validated and ingested again, state by state, and compared with "
+        "the outcome. The configured database is not changed."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("recording", type=Path, help="A recording or a record, or a folder of either.")
-        parser.add_argument("--speed", type=float, default=300.0, help="Times life (%(default)s).")
-        sites = f"Which sites show them, the one that is right first (%(default)s): {', '.join(CRICKET_SITES)}."
+        parser.add_argument("recording", type=Path, help="A recording or a match log, or a folder of either.")
+        parser.add_argument("--speed", type=float, default=300.0, help="Times real time (%(default)s).")
+        sites = f"Sites that show them, the exact one first (%(default)s): {', '.join(CRICKET_SITES)}."
         parser.add_argument("--sites", default="crex", help=sites)
-        parser.add_argument("--outage", type=float, default=0.0, metavar="SECONDS", help="All sites away, mid-match.")
+        parser.add_argument(
+            "--outage", type=float, default=0.0, metavar="SECONDS", help="Outage of all sites in mid-match."
+        )
         parser.add_argument(
             "--mistakes",
             type=float,
             default=0.0,
             metavar="SHARE",
-            help="Of balls that all sites but the first get wrong.",
+            help="Share of balls that all sites except the first show wrongly.",
         )
         parser.add_argument("--into", type=Path, help="Keep the scratch database and logs in this new folder.")
         parser.add_argument("--json", action="store_true", help="Print one JSON object at the end.")
@@ -62,29 +64,29 @@ class Command(BaseCommand):
             raise CommandError(f"--sites is empty; name one or more of {', '.join(CRICKET_SITES)}")
         scratch = folder or Path(tempfile.mkdtemp(prefix="vl-replay-"))
         try:
-            verdicts = self._verdicts(options, scratch.resolve())
-        except (BadRecordingError, RehearsalError) as error:
+            results = self._results(options, scratch.resolve())
+        except (InvalidRecordingError, ReplayError) as error:
             raise CommandError(str(error)) from error
         finally:
             if folder is None:
                 remove_tree(scratch)
-        self._report(verdicts, as_json=options["json"])
+        self._report(results, as_json=options["json"])
 
-    def _verdicts(self, options: dict[str, Any], scratch: Path) -> list[Verdict]:
+    def _results(self, options: dict[str, Any], scratch: Path) -> list[ReplayResult]:
         path: Path = options["recording"].resolve()
         if not path.exists():
             raise CommandError(f"There is no {path}; nothing was started.")
-        if not (records := records_in(path)):
-            return play(self._script(path, options), scratch, say=self._say)
+        if not (logs := logs_in(path)):
+            return play(self._plan(path, options), scratch, log=self._log)
         if options["outage"] or options["mistakes"]:
-            raise CommandError("--outage and --mistakes are for recordings: a record is told as it was.")
+            raise CommandError("--outage and --mistakes are for recordings: a match log is replayed unchanged.")
         return [
-            retold(record, scratch / str(number), speed=options["speed"])
-            for number, record in enumerate(records, start=1)
+            replay_in_process(path, scratch / str(number), speed=options["speed"])
+            for number, path in enumerate(logs, start=1)
         ]
 
-    def _script(self, path: Path, options: dict[str, Any]) -> Script:
-        return Script(
+    def _plan(self, path: Path, options: dict[str, Any]) -> ReplayPlan:
+        return ReplayPlan(
             files=tuple(recordings_in(path)),
             speed=options["speed"],
             sites=_sites(options["sites"]),
@@ -92,26 +94,26 @@ class Command(BaseCommand):
             mistakes=options["mistakes"],
         )
 
-    def _say(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         self.stderr.write(text)
 
-    def _report(self, verdicts: list[Verdict], *, as_json: bool) -> None:
+    def _report(self, results: list[ReplayResult], *, as_json: bool) -> None:
         if as_json:
-            self.stdout.write(json.dumps({**summary(verdicts), "matches": [asdict(one) for one in verdicts]}))
+            self.stdout.write(json.dumps({**summary(results), "matches": [asdict(one) for one in results]}))
         else:
-            self._table(verdicts)
-        if not all(one.is_right for one in verdicts):
-            raise CommandError("What the API says differs from the recordings.")
+            self._table(results)
+        if not all(one.is_correct for one in results):
+            raise CommandError("The served data differ from the recordings.")
 
-    def _table(self, verdicts: list[Verdict]) -> None:
+    def _table(self, results: list[ReplayResult]) -> None:
         names = ("expected", "present", "missing", "doubled", "wrong", "overs", "corrections")
-        width = max(len(one.name) for one in verdicts)
+        width = max(len(one.name) for one in results)
         self.stdout.write(f"{'match':{width}}  " + "  ".join(f"{name:>11}" for name in names))
-        for one in verdicts:
+        for one in results:
             figures = "  ".join(f"{getattr(one, name):>11}" for name in names)
-            self.stdout.write(f"{one.name:{width}}  {figures}  {'right' if one.is_right else 'WRONG'}")
-            for words in one.differences:
-                self.stdout.write(f"{'':{width}}    {words}")
+            self.stdout.write(f"{one.name:{width}}  {figures}  {'right' if one.is_correct else 'WRONG'}")
+            for text in one.differences:
+                self.stdout.write(f"{'':{width}}    {text}")
 
 
 def _sites(text: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`manage.py replay` asked for what cannot be: it says what is wrong, and starts nothing."""
+"""`manage.py replay` with invalid options or files: it names the error and starts nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.rehearsal.files import TEAMS, delivery, innings, match, write
+from tests.replay.files import TEAMS, delivery, innings, match, write
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def recording(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--speed", "0"], "--speed is 0; it must be from 1 to 4000"),
         (["--speed", "4001"], "--speed is 4001; it must be from 1 to 4000"),
@@ -29,19 +29,19 @@ def recording(tmp_path: Path) -> Path:
         (["--sites", ","], "--sites is empty; name one or more of crex, "),
     ],
 )
-def test_options_that_make_no_sense(recording: Path, options: list[str], said: str) -> None:
-    with pytest.raises(CommandError, match=re.escape(said)):
+def test_invalid_options_are_refused(recording: Path, options: list[str], message: str) -> None:
+    with pytest.raises(CommandError, match=re.escape(message)):
         call_command("replay", str(recording), *options)
 
 
-def test_a_folder_to_keep_things_in_must_be_new(recording: Path) -> None:
+def test_the_folder_of_into_must_be_empty(recording: Path) -> None:
     for taken in (recording, recording.parent):
         with pytest.raises(CommandError, match="is not an empty folder; nothing was written"):
             call_command("replay", str(recording), "--into", str(taken))
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("nothing.json", None, r"There is no .*nothing\.json; nothing was started"),
         ("broken.json", "{broken", r"broken\.json is no recorded match"),
@@ -49,14 +49,14 @@ def test_a_folder_to_keep_things_in_must_be_new(recording: Path) -> None:
         ("list.json", "[]", r"list\.json is no recorded match"),
     ],
 )
-def test_files_that_hold_no_match(tmp_path: Path, name: str, text: str | None, said: str) -> None:
+def test_invalid_files_are_refused(tmp_path: Path, name: str, text: str | None, message: str) -> None:
     file = tmp_path / name
     if text is not None:
         file.write_text(text, encoding="utf-8")
-    with pytest.raises(CommandError, match=said):
+    with pytest.raises(CommandError, match=message):
         call_command("replay", str(file))
 
 
 def test_a_folder_without_recordings(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"holds no \.json file"):
+    with pytest.raises(CommandError, match=r"contains no \.json file"):
         call_command("replay", str(tmp_path))

@@ -1,7 +1,7 @@
-"""What a recorded match (Cricsheet JSON) says happened, ball by ball.
+"""The balls and scores of a recorded match (Cricsheet JSON).
 
-Summed up here by itself and on purpose without the stadium's code, which plays the same file: a mistake in how the
-stadium reads the format would else be its own proof.
+Read without the stadium's code, which plays the same file: otherwise an error in the stadium's conversion would be
+compared with itself.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ NO_WICKET = frozenset({"retired hurt", "retired not out"})
 NO_BALLS_DELIVERED = ("wides", "noballs")
 
 
-class BadRecordingError(Exception):
-    """The file is no recorded match; the message names it."""
+class InvalidRecordingError(Exception):
+    """The file is not a recorded match; the message names it."""
 
 
 @dataclass(frozen=True)
 class BallRecord:
-    """One delivery. `slot` names it as the system does: innings, over and place in the over."""
+    """One delivery. `slot` is the system's key of it: innings, over and place in the over."""
 
     slot: str
     label: str  # "11.5"
     runs: int
     is_wicket: bool
-    score: str  # of the innings after it: "96/3"
+    score: str  # of the innings after the ball: "96/3"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def load(path: Path) -> Recording:
         first, second = info["teams"]
         return Recording(path.stem, (first, second), innings, info.get("outcome") or {})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadRecordingError(f"{path.name} is no recorded match: {error!r}") from error
+        raise InvalidRecordingError(f"{path.name} is no recorded match: {error!r}") from error
 
 
 def _innings(number: int, data: dict[str, Any]) -> InningsRecord:

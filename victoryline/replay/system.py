@@ -1,4 +1,4 @@
-"""A whole system of its own for one rehearsal: stadium, web and engine in a scratch folder, and its API's consumer."""
+"""A private system for one replay: stadium, web and engine in a scratch folder, and a client of its API."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from victoryline.lib.processes import end_group, python, spawn
 
 START_SECONDS = 90.0
 STOP_SECONDS = 20.0
-EVENTS_A_PAGE = 100
-TIMES_ASKED = 10
+EVENTS_PER_PAGE = 100
+MAX_REQUESTS = 10
 TOO_MANY_REQUESTS = 429
-# A rehearsal writes into nothing but its own folder, unless it is told to: not into the database of whoever starts it,
-# nor over the records of the matches there, whose numbers begin with 1 as well.
-ELSEWHERE = ("DATABASE_URL", "REDIS_URL", "MATCH_LOG_DIR", "CONFIG_FILE")
+# A replay writes to its own folder only: neither to the configured database, nor to the configured match logs, whose
+# match numbers begin with 1 as well.
+EXTERNAL_SETTINGS = ("DATABASE_URL", "REDIS_URL", "MATCH_LOG_DIR", "CONFIG_FILE")
 
 
-class RehearsalError(Exception):
-    """The rehearsal cannot go on; the message is for people."""
+class ReplayError(Exception):
+    """The replay can't continue; the message is for operators."""
 
 
-class RehearsalSystem:
-    """Starts its parts on free ports and stops them, whatever happens."""
+class ReplaySystem:
+    """Starts its processes on free ports, and stops them in any case."""
 
     def __init__(self, folder: Path, *, stadium: Sequence[str], settings: Mapping[str, str]) -> None:
         self.folder = folder
@@ -60,17 +60,17 @@ class RehearsalSystem:
             end_group(self._processes.pop(), grace_seconds=STOP_SECONDS)
 
     def stadium(self, path: str, body: Any = None) -> Any:
-        return _ask(f"{self.stadium_url}{path}", body=body)
+        return _request_json(f"{self.stadium_url}{path}", body=body)
 
     def api(self, path: str) -> Any:
-        return _ask(path if path.startswith("http") else f"{self.url}{path}", token=self._token)
+        return _request_json(path if path.startswith("http") else f"{self.url}{path}", token=self._token)
 
     def events(self, match_id: str) -> list[dict[str, Any]]:
-        """The whole feed of a match, page by page."""
+        """Returns the complete feed of a match."""
         rows: list[dict[str, Any]] = []
         since, has_more = 0, True
         while has_more:
-            page = self.api(f"/api/v1/matches/{match_id}/events?since={since}&limit={EVENTS_A_PAGE}")
+            page = self.api(f"/api/v1/matches/{match_id}/events?since={since}&limit={EVENTS_PER_PAGE}")
             rows += page["events"]
             since, has_more = page["next_since"], page["has_more"]
         return rows
@@ -78,7 +78,7 @@ class RehearsalSystem:
     def check(self) -> None:
         for process in self._processes:
             if process.poll() is not None:
-                raise RehearsalError(f"A process ended by itself (code {process.returncode}); logs: {self.folder}")
+                raise ReplayError(f"A process ended unexpectedly (code {process.returncode}); logs: {self.folder}")
 
     def _start_stadium(self) -> None:
         port_file = self.folder / "stadium.port"
@@ -88,7 +88,7 @@ class RehearsalSystem:
         deadline = time.monotonic() + START_SECONDS
         while not (port_file.exists() and port_file.read_text(encoding="utf-8").strip()):
             if process.poll() is not None or time.monotonic() > deadline:
-                raise RehearsalError(f"The stadium did not start:\n{self._log('stadium')[-2000:]}")
+                raise ReplayError(f"The stadium did not start:\n{self._log('stadium')[-2000:]}")
             time.sleep(0.05)
         self.stadium_url = f"http://127.0.0.1:{int(port_file.read_text(encoding='utf-8'))}"
 
@@ -106,17 +106,17 @@ class RehearsalSystem:
         deadline = time.monotonic() + START_SECONDS
         while not self._is_ready():
             if process.poll() is not None or time.monotonic() > deadline:
-                raise RehearsalError(f"The system did not start:\n{self._log('system')[-2000:]}")
+                raise ReplayError(f"The system did not start:\n{self._log('system')[-2000:]}")
             time.sleep(0.2)
         key = json.loads((self.folder / "var" / "demo.json").read_text(encoding="utf-8"))["api_key"]
-        self._token = _ask(f"{self.url}/token/generate-token", body={"api_key": key})["token"]
+        self._token = _request_json(f"{self.url}/token/generate-token", body={"api_key": key})["token"]
 
     def _is_ready(self) -> bool:
         if not (self.folder / "var" / "demo.json").exists():
             return False
         try:
-            with urllib.request.urlopen(f"{self.url}/health/ready", timeout=5) as answer:  # noqa: S310 - our own server
-                return bool(answer.status == 200)
+            with urllib.request.urlopen(f"{self.url}/health/ready", timeout=5) as response:  # noqa: S310 - our own server
+                return bool(response.status == 200)
         except OSError:
             return False
 
@@ -131,23 +131,23 @@ class RehearsalSystem:
 
 
 def environment(own: Mapping[str, str]) -> dict[str, str]:
-    """Ours for a process of a rehearsal: without what leads out of its folder."""
-    return {**os.environ, **dict.fromkeys(ELSEWHERE, ""), **own}
+    """Returns the environment of a replay process, without settings that point outside its folder."""
+    return {**os.environ, **dict.fromkeys(EXTERNAL_SETTINGS, ""), **own}
 
 
-def _ask(url: str, *, body: Any = None, token: str = "") -> Any:
+def _request_json(url: str, *, body: Any = None, token: str = "") -> Any:
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data=data, headers=headers)  # noqa: S310 - our own servers only
-    for _ in range(TIMES_ASKED):
+    for _ in range(MAX_REQUESTS):
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
-                return json.loads(answer.read())
-        except urllib.error.HTTPError as refusal:
-            if refusal.code != TOO_MANY_REQUESTS:
+            with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310
+                return json.loads(response.read())
+        except urllib.error.HTTPError as error:
+            if error.code != TOO_MANY_REQUESTS:
                 raise
-            time.sleep(float(refusal.headers.get("Retry-After") or 1))
-    raise RehearsalError(f"{url} is rate limited")
+            time.sleep(float(error.headers.get("Retry-After") or 1))
+    raise ReplayError(f"{url} is rate limited")
 
 
 def _free_port() -> int:

@@ -1,4 +1,4 @@
-"""A recording summed up by itself, and what a consumer got held against it."""
+"""Scores of a recording, and the comparison of a consumer's data with them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.rehearsal.files import TEAMS, delivery, innings, match, write
-from victoryline.rehearsal.play import recordings_in
-from victoryline.rehearsal.recording import BadRecordingError, Recording, load
-from victoryline.rehearsal.verdict import followed, judge
+from tests.replay.files import TEAMS, delivery, innings, match, write
+from victoryline.replay.comparison import compare, current_events
+from victoryline.replay.recording import InvalidRecordingError, Recording, load
+from victoryline.replay.recording_replay import recordings_in
 
 HARBOUR, VALLEY = TEAMS
 
@@ -27,7 +27,7 @@ def recording(tmp_path: Path) -> Recording:
 
 
 class TestRecording:
-    def test_labels_count_legal_balls_and_slots_all(self, recording: Recording) -> None:
+    def test_labels_count_legal_balls_and_slots_count_all(self, recording: Recording) -> None:
         assert [ball.label for ball in recording.balls[:4]] == ["0.1", "0.2", "0.2", "0.2"]
         assert [ball.slot for ball in recording.balls[:4]] == [f"b:1:0:{index}" for index in (1, 2, 3, 4)]
 
@@ -39,47 +39,47 @@ class TestRecording:
         assert [ball.is_wicket for ball in recording.balls[4:7]] == [True, False, False]
 
     @pytest.mark.parametrize("text", ["{", "[]", '{"info": {}}', '{"info": {"teams": ["one"]}}'])
-    def test_a_file_that_is_none_is_named(self, tmp_path: Path, text: str) -> None:
+    def test_an_invalid_file_is_named(self, tmp_path: Path, text: str) -> None:
         file = tmp_path / "bad.json"
         file.write_text(text)
-        with pytest.raises(BadRecordingError, match=r"bad\.json is no recorded match"):
+        with pytest.raises(InvalidRecordingError, match=r"bad\.json is no recorded match"):
             load(file)
 
-    def test_a_folder_without_any_is_told(self, tmp_path: Path) -> None:
-        with pytest.raises(BadRecordingError, match=r"holds no \.json file"):
+    def test_a_folder_without_recordings_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidRecordingError, match=r"contains no \.json file"):
             recordings_in(tmp_path)
 
 
 def rows_of(recording: Recording) -> list[dict[str, Any]]:
-    """The feed of a consumer to whom everything was told rightly."""
+    """Returns a correct feed."""
     rows = [row(ball.slot, runs=ball.runs, over=ball.label, score=ball.score) for ball in recording.balls]
     for number, one in enumerate(recording.innings, start=1):
         rows += [row(f"w:{number}:{wicket}", kind="dismissal") for wicket in range(1, one.wickets + 1)]
     return rows
 
 
-def row(slot: str, *, action: str = "add", kind: str = "runs", **said: Any) -> dict[str, Any]:
+def row(slot: str, *, action: str = "add", kind: str = "runs", **fields: Any) -> dict[str, Any]:
     return {
         "event_id": slot,
         "slot": slot,
         "action": action,
         "kind": kind,
-        "runs": said.get("runs"),
-        "over": said.get("over", ""),
-        "detail": {"score": said.get("score")},
+        "runs": fields.get("runs"),
+        "over": fields.get("over", ""),
+        "detail": {"score": fields.get("score")},
     }
 
 
 def match_of(recording: Recording, **fields: Any) -> dict[str, Any]:
-    told = [{"runs": one.runs, "wickets": one.wickets} for one in recording.innings]
-    return {"status": "completed", "result": "Harbour XI won by 9 runs", "innings": told, **fields}
+    innings_rows = [{"runs": one.runs, "wickets": one.wickets} for one in recording.innings]
+    return {"status": "completed", "result": "Harbour XI won by 9 runs", "innings": innings_rows, **fields}
 
 
-class TestVerdict:
-    def test_what_is_right_is_right(self, recording: Recording) -> None:
-        verdict = judge(recording, match_of(recording), rows_of(recording))
-        assert verdict.is_right, verdict.differences
-        assert (verdict.expected, verdict.present, verdict.overs) == (9, 9, 3)
+class TestComparison:
+    def test_a_correct_feed_has_no_differences(self, recording: Recording) -> None:
+        result = compare(recording, match_of(recording), rows_of(recording))
+        assert result.is_correct, result.differences
+        assert (result.expected, result.present, result.overs) == (9, 9, 3)
 
     @pytest.mark.parametrize(
         ("change", "count"),
@@ -96,26 +96,26 @@ class TestVerdict:
         ],
         ids=["lost", "doubled", "unnamed", "runs", "label", "score", "never bowled", "no wicket", "taken back"],
     )
-    def test_what_is_not_is_counted(self, recording: Recording, change: Any, count: str) -> None:
+    def test_differences_are_counted(self, recording: Recording, change: Any, count: str) -> None:
         rows = rows_of(recording)
         change(rows)
-        verdict = judge(recording, match_of(recording), rows)
-        assert getattr(verdict, count) == 1
-        assert not verdict.is_right
+        result = compare(recording, match_of(recording), rows)
+        assert getattr(result, count) == 1
+        assert not result.is_correct
 
     @pytest.mark.parametrize(
         "fields",
         [{"status": "live"}, {"result": "Harbour XI won by 8 runs"}, {"result": ""}, {"innings": []}],
         ids=["not over", "another margin", "no result", "no innings"],
     )
-    def test_so_is_the_end(self, recording: Recording, fields: dict[str, Any]) -> None:
-        assert not judge(recording, match_of(recording, **fields), rows_of(recording)).is_right
+    def test_differences_of_the_outcome_are_found(self, recording: Recording, fields: dict[str, Any]) -> None:
+        assert not compare(recording, match_of(recording, **fields), rows_of(recording)).is_correct
 
-    def test_a_correction_that_was_made_leaves_nothing_behind(self, recording: Recording) -> None:
+    def test_a_correction_leaves_no_difference(self, recording: Recording) -> None:
         rows = rows_of(recording)
         wrong = {**rows[3], "runs": 5}
-        verdict = judge(recording, match_of(recording), [*rows[:3], wrong, *rows[4:], {**rows[3], "action": "update"}])
-        assert (verdict.is_right, verdict.corrections) == (True, 1)
+        result = compare(recording, match_of(recording), [*rows[:3], wrong, *rows[4:], {**rows[3], "action": "update"}])
+        assert (result.is_correct, result.corrections) == (True, 1)
 
-    def test_a_retraction_of_what_nobody_knows_is_nothing(self) -> None:
-        assert followed([row("b:1:0:1", action="retract")]) == []
+    def test_a_retraction_of_an_unknown_event_is_ignored(self) -> None:
+        assert current_events([row("b:1:0:1", action="retract")]) == []

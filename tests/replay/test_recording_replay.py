@@ -1,4 +1,4 @@
-"""A recorded match through the whole system: stadium, Chromium, adapters, database, API. Every ball, every score."""
+"""A recorded match through the complete system: stadium, Chromium, adapters, database, API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.rehearsal.files import TEAMS, delivery, innings, match, write
+from tests.replay.files import TEAMS, delivery, innings, match, write
 from victoryline.env import PROJECT_ROOT
 from victoryline.lib.processes import python
 
@@ -30,18 +30,18 @@ def overs(random: Random, batting: str, bowling: str, count: int) -> list[list[A
         balls: list[Any] = []
         legal = 0
         while legal < 6:
-            who: dict[str, Any] = {"batter": pair[0], "partner": pair[1], "bowler": f"{names[1]} {9 + number % 3}"}
+            players: dict[str, Any] = {"batter": pair[0], "partner": pair[1], "bowler": f"{names[1]} {9 + number % 3}"}
             dice = random.random()
             if dice < 0.1:
-                balls.append(delivery(extras={"wides": random.choice((1, 1, 5))}, **who))
+                balls.append(delivery(extras={"wides": random.choice((1, 1, 5))}, **players))
             elif dice < 0.16:
-                balls.append(delivery(random.choice((0, 4)), extras={"noballs": 1}, **who))
+                balls.append(delivery(random.choice((0, 4)), extras={"noballs": 1}, **players))
             elif dice < 0.22:
-                balls.append(delivery(extras={"noballs": 1, "byes": 2}, **who))
+                balls.append(delivery(extras={"noballs": 1, "byes": 2}, **players))
             else:
                 legal += 1
                 out = pair[0] if dice > 0.93 and next_in < 11 else ""
-                balls.append(delivery(0 if out else random.choice((0, 1, 1, 2, 4, 6)), out=out, **who))
+                balls.append(delivery(0 if out else random.choice((0, 1, 1, 2, 4, 6)), out=out, **players))
                 if out:
                     pair[0], next_in = f"{names[0]} {next_in}", next_in + 1
         found.append(balls)
@@ -70,7 +70,7 @@ def replay(recording: Path, *options: str) -> dict[str, Any]:
     return found
 
 
-def test_two_sources_that_disagree_give_the_exact_record(recording: Path) -> None:
+def test_two_contradicting_sources_give_the_exact_recording(recording: Path) -> None:
     found = replay(recording, "--speed", "300", "--sites", "crex,espncricinfo", "--mistakes", "0.1", "--outage", "6")
     assert found["expected"] > 48
     assert (found["missing"], found["doubled"], found["wrong"]) == (0, 0, 0)

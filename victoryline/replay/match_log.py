@@ -1,7 +1,7 @@
-"""The record of a completed match (`scraping/matches/match_logs.py`), split into the steps in which it was read.
+"""Reads the log of a completed match (`scraping/matches/match_logs.py`) as a sequence of states with their events.
 
-A record keeps what changed with each state, not the states; here they are put together again, and every one of them is
-held against the checksum that was written with it. A record from which something is missing is refused, not guessed.
+A log contains the changes of each state. The states are rebuilt from them, and each is verified with its checksum. An
+incomplete log is refused.
 """
 
 from __future__ import annotations
@@ -17,39 +17,37 @@ from typing import Any
 
 from scraping.matches.match_logs import FORMAT
 from scraping.payloads import Event, MatchState, checksum_of
-from victoryline.rehearsal.recording import BadRecordingError
+from victoryline.replay.recording import InvalidRecordingError
 
 SUFFIX = ".json.gz"
-MAX_BYTES = 256 * 1024 * 1024  # unpacked; a record is capped far below
+MAX_BYTES = 256 * 1024 * 1024  # decompressed; logs are limited to far less
 RETRACT = "retract"
 UNKNOWN_WEIGHT = 50
 NEEDED = ("events", "snapshots")
 
 
 @dataclass(frozen=True)
-class Told:
-    """One revision of an event, as its source told it; `event` is what it said, `is_gone`: that it takes it back."""
+class EventRevision:
+    """One revision of an event from a source; `is_retracted` if the source removed the event."""
 
     source_id: int
     event: Event
-    is_gone: bool
+    is_retracted: bool
 
 
 @dataclass(frozen=True)
 class Step:
-    """A state of the match, when it was written, and the revisions of events that came with it, in their order."""
+    """A state of the match, its times, and the event revisions that came with it, in order."""
 
     sequence: int
     at: datetime
     captured_at: datetime
     state: MatchState
-    told: tuple[Told, ...] = ()
+    revisions: tuple[EventRevision, ...] = ()
 
 
 @dataclass(frozen=True)
-class Teller:
-    """A source of the match."""
-
+class LoggedSource:
     source_id: int
     key: str
     weight: int
@@ -58,30 +56,30 @@ class Teller:
 
 
 @dataclass(frozen=True)
-class Record:
+class MatchLog:
     name: str
     match: Mapping[str, Any]
-    tellers: tuple[Teller, ...]  # the heaviest first
+    sources: tuple[LoggedSource, ...]  # the highest precedence first
     steps: tuple[Step, ...]
-    events: tuple[Mapping[str, Any], ...]  # as rows, the revisions that hold in the end
+    events: tuple[Mapping[str, Any], ...]  # rows of the revisions that are current at the end
 
 
-def records_in(path: Path) -> list[Path]:
-    """The one file if it is a record, those of a folder of them (MATCH_LOG_DIR); none where there are none."""
+def logs_in(path: Path) -> list[Path]:
+    """Returns the file if it is a match log, or the logs in a folder such as MATCH_LOG_DIR; empty without any."""
     if path.is_dir():
         return sorted(path.glob(f"*{SUFFIX}")) + sorted(path.glob(f"*/*{SUFFIX}"))
     return [path] if path.name.endswith(SUFFIX) else []
 
 
-def load(path: Path) -> Record:
-    """BadRecordingError where it is none, or not whole."""
+def load(path: Path) -> MatchLog:
+    """Raises InvalidRecordingError if the file is not a complete match log."""
     try:
-        return _record(path.parent.name or path.name, _unpacked(path))
+        return _match_log(path.parent.name or path.name, _decompressed(path))
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadRecordingError(f"{path.name} is no record of a match: {error}") from error
+        raise InvalidRecordingError(f"{path.name} is not a match log: {error}") from error
 
 
-def _unpacked(path: Path) -> dict[str, Any]:
+def _decompressed(path: Path) -> dict[str, Any]:
     with gzip.open(path) as packed:
         content = packed.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
@@ -90,33 +88,33 @@ def _unpacked(path: Path) -> dict[str, Any]:
     if found["format"] != FORMAT:
         raise ValueError(f"its format is {found['format']!r}, not {FORMAT!r}")
     if lost := [name for name in found["cut_off"] if name in NEEDED]:
-        raise ValueError(f"it was cut off: {', '.join(lost)} are not all there")
+        raise ValueError(f"it was truncated: {', '.join(lost)} are incomplete")
     return found
 
 
-def _record(name: str, found: Mapping[str, Any]) -> Record:
+def _match_log(name: str, found: Mapping[str, Any]) -> MatchLog:
     steps = tuple(_with_events(tuple(_states(found["snapshots"])), found["events"]))
     if not steps:
-        raise ValueError("it holds no state of the match")
+        raise ValueError("it contains no state of the match")
     current = tuple(row for row in found["events"] if row["is_current"])
-    return Record(name, found["match"], _tellers(found), steps, current)
+    return MatchLog(name, found["match"], _sources_of(found), steps, current)
 
 
-def _tellers(found: Mapping[str, Any]) -> tuple[Teller, ...]:
-    known = {one["id"]: one for one in found.get("sources", ())}  # records of before had none
-    tellers = []
+def _sources_of(found: Mapping[str, Any]) -> tuple[LoggedSource, ...]:
+    known = {one["id"]: one for one in found.get("sources", ())}  # older logs have none
+    sources = []
     for ref in found["refs"]:
         number = int(ref["source_id"])
         source = known.get(number, {})
         key, weight = source.get("key", f"source-{number}"), source.get("precedence_weight", UNKNOWN_WEIGHT)
-        tellers.append(Teller(number, key, int(weight), ref["source_event_id"], ref["url"]))
-    if not tellers:
+        sources.append(LoggedSource(number, key, int(weight), ref["source_event_id"], ref["url"]))
+    if not sources:
         raise ValueError("it names no source of the match")
-    return tuple(sorted(tellers, key=lambda one: (-one.weight, one.source_id)))
+    return tuple(sorted(sources, key=lambda one: (-one.weight, one.source_id)))
 
 
 def _states(snapshots: Iterable[Mapping[str, Any]]) -> Iterator[Step]:
-    """What changed, laid over what was there before; each state must be the one that was told then."""
+    """Applies each change to the state before it and verifies the checksum."""
     whole: dict[str, Any] = {}
     for row in sorted(snapshots, key=lambda row: int(row["sequence"])):
         changed = {name: value for name, value in row["delta"].items() if not name.startswith("_")}
@@ -132,16 +130,16 @@ def _states(snapshots: Iterable[Mapping[str, Any]]) -> Iterator[Step]:
 
 
 def _with_events(steps: tuple[Step, ...], rows: Iterable[Mapping[str, Any]]) -> Iterator[Step]:
-    """Each revision with the first state that is not older than it; what came after the last one, with that."""
+    """Assigns each revision to the first state that is not older, or to the last state."""
     waiting = sorted(rows, key=lambda row: int(row["id"]))
     for number, step in enumerate(steps, start=1):
         is_last = number == len(steps)
         here = [row for row in waiting if is_last or int(row["sequence"]) <= step.sequence]
         waiting = [row for row in waiting if not is_last and int(row["sequence"]) > step.sequence]
-        yield replace(step, told=tuple(_told(row) for row in here))
+        yield replace(step, revisions=tuple(_revision(row) for row in here))
 
 
-def _told(row: Mapping[str, Any]) -> Told:
+def _revision(row: Mapping[str, Any]) -> EventRevision:
     event = Event(
         id=row["event_id"],
         kind=row["kind"],
@@ -156,4 +154,4 @@ def _told(row: Mapping[str, Any]) -> Told:
         happened_at=row["happened_at"],
         detail=row["detail"],
     )
-    return Told(int(row["source_id"]), event, is_gone=row["action"] == RETRACT)
+    return EventRevision(int(row["source_id"]), event, is_retracted=row["action"] == RETRACT)

@@ -1,4 +1,4 @@
-"""Small recordings in the format of Cricsheet, written by the tests themselves."""
+"""Small recordings in the Cricsheet format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PLAYERS = {team: [f"{team.split()[0]} {number}" for number in range(1, 12)] for 
 def delivery(
     runs: int = 0, *, extras: dict[str, int] | None = None, out: str = "", kind: str = "bowled", **more: Any
 ) -> Any:
-    """A ball of Valley's second bowler to Harbour's openers; whoever bats does not matter to who wrote it."""
+    """A ball of Valley's second bowler to Harbour's openers, unless other players are given."""
     added = sum((extras or {}).values())
     ball: dict[str, Any] = {
         "batter": more.pop("batter", "Harbour 1"),
