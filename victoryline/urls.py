@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
-from scraping.admin.recycling import recycle
+from scraping.admin.engine import recycle
 from victoryline.lib import problem_pages
 from victoryline.lib.error_pages import without_slash
 from victoryline.lib.schema_view import docs, schema

@@ -1,7 +1,6 @@
-"""The console for matches, proxies, sources and the journal. Importing the modules registers them."""
+"""The admin of scraping. Importing a module registers its tables."""
 
 from scraping.admin import (
-    aliases,
     breakers,
     conflicts,
     engine,
@@ -13,16 +12,12 @@ from scraping.admin import (
     match_history,
     matches,
     pairings,
-    proxies,
     sources,
-    submissions,
     tasks,
     traffic,
-    unknown_values,
 )
 
 __all__ = [
-    "aliases",
     "breakers",
     "conflicts",
     "engine",
@@ -34,10 +29,7 @@ __all__ = [
     "match_history",
     "matches",
     "pairings",
-    "proxies",
     "sources",
-    "submissions",
     "tasks",
     "traffic",
-    "unknown_values",
 ]

@@ -1,4 +1,4 @@
-"""Where sources disagree: the list of it, the part of it on a match's page, and where each of its fields is from."""
+"""Admin of conflicts between sources: the list, the inline of a match, and the provenance of its fields."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ COLUMNS = ("field", "served", "not_served", "difference")
 STATE_COLOURS = {"open": CAREFUL, "agreed": GOOD}
 
 
-class BothSides:
-    """The columns of a conflict that people compare: what is served and what is not, each with who says so."""
+class ComparedValues:
+    """The columns that compare the served value with the other one, each with its source."""
 
     @admin.display(description="served", ordering="chosen_source")
     def served(self, conflict: Conflict) -> str:
@@ -54,10 +54,10 @@ class StateFilter(admin.SimpleListFilter):
 
 
 @admin.register(Conflict)
-class ConflictAdmin(BothSides, HistoryAdmin):
+class ConflictAdmin(ComparedValues, HistoryAdmin):
     none_yet = (
-        "No two sources of a match disagree, and none ever did. A row appears when they differ by more than 5 % in a "
-        "score, or contradict each other in status, toss, teams or start."
+        "No conflicts so far. A row appears when two sources of a match differ by more than 5 % in a score, or "
+        "contradict each other in status, toss, teams or start."
     )
     list_display = ("match", "shown_state", *COLUMNS, "times_seen", "first_seen_at", "last_seen_at")
     list_filter = (StateFilter, "chosen_source", "other_source", "field")
@@ -77,8 +77,8 @@ class ConflictAdmin(BothSides, HistoryAdmin):
         return "open" if conflict.resolved_at is None else "agreed"
 
 
-class ConflictInline(BothSides, HistoryInline):
-    """Of a match: what is open now."""
+class ConflictInline(ComparedValues, HistoryInline):
+    """The open conflicts of a match."""
 
     model = Conflict
     verbose_name_plural = "open conflicts between its sources"
@@ -95,15 +95,17 @@ def _claim(value: object, source: str) -> str:
 
 
 def provenance_table(match: Match) -> SafeString:
-    """Each field: what is served, who said so, how long ago, and what the others say."""
+    """Returns a table of the served fields: value, source, age, and the values of other sources."""
     if not match.provenance:
-        return format_html("{}", "Nothing has been read yet.")
+        return format_html("{}", "Not read yet.")
     lines = format_html_join(
         "",
         "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
         _lines(match, timezone.now()),
     )
-    heads = format_html_join("", "<th>{}</th>", ((name,) for name in ("field", "value", "source", "age", "others say")))
+    heads = format_html_join(
+        "", "<th>{}</th>", ((name,) for name in ("field", "value", "source", "age", "other sources"))
+    )
     table = format_html('<table class="console-table text-xs"><tr>{}</tr>{}</table>', heads, lines)
     return format_html('<div class="console-scroll">{}</div>', table)
 
@@ -111,16 +113,22 @@ def provenance_table(match: Match) -> SafeString:
 def _lines(match: Match, now: datetime) -> Iterator[tuple[str, str, str, str, str]]:
     for field, entry in sorted(match.provenance.items()):
         value = in_words(match.payload.get(field))[:LONGEST_VALUE]
-        yield field, value, _who(entry), _age(entry, now), "; ".join(_said(one, now) for one in entry.get("others", ()))
+        yield (
+            field,
+            value,
+            _source_of(entry),
+            _age(entry, now),
+            "; ".join(_other(one, now) for one in entry.get("others", ())),
+        )
 
 
-def _who(entry: dict[str, Any]) -> str:
+def _source_of(entry: dict[str, Any]) -> str:
     sure = entry.get("confidence", 1.0)
     return str(entry.get("source", "?")) if sure == 1.0 else f"{entry.get('source', '?')} (confidence {sure})"
 
 
-def _said(entry: dict[str, Any], now: datetime) -> str:
-    return f"{_who(entry)}: {entry.get('value')}, {_age(entry, now)}"
+def _other(entry: dict[str, Any], now: datetime) -> str:
+    return f"{_source_of(entry)}: {entry.get('value')}, {_age(entry, now)}"
 
 
 def _age(entry: dict[str, Any], now: datetime) -> str:

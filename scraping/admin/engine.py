@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
 from unfold.decorators import display
 
 from scraping.models import HealthStatus, Lease, Scraper, Worker, WorkerOrder
 from scraping.recovery import worker_commands
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, megabytes
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, megabytes, username
 from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, for_each
 from victoryline.lib.operators import OperationRefused
 
@@ -149,3 +152,21 @@ class LeaseAdmin(HistoryAdmin):
     list_display = ("name", "holder", "fence", "expires_at")
     search_fields = ("name", "holder")
     ordering = ("name",)
+
+
+RECYCLE_PERMISSION = "scraping.add_workerorder"
+
+
+@never_cache
+@require_POST
+def recycle(request: HttpRequest) -> HttpResponse:
+    """POST /admin/recycle, for staff: replaces the browser of all workers, or of `worker_id`. `reason` is audited."""
+    if not request.user.is_staff or not request.user.has_perm(RECYCLE_PERMISSION):
+        raise PermissionDenied
+    wanted = request.POST.get("worker_id", "")
+    reason = request.POST.get("reason", "").strip() or "requested in the admin"
+    requested = worker_commands.recycle(wanted, reason=reason, actor=username(request), now=timezone.now())
+    if not requested.workers:
+        detail = f"No running worker is named {wanted}." if wanted else "No worker is running, so there is no browser."
+        return JsonResponse({"status": "nothing to do", "detail": detail}, status=404 if wanted else 409)
+    return JsonResponse({"status": "asked", "workers": requested.workers, "orders": requested.orders}, status=202)

@@ -1,7 +1,7 @@
-"""What failed attempts saw, for people who are allowed to look. Always text or a picture, never a page of ours.
+"""Admin of evidence: the documents and screenshots of failed attempts, shown as text or picture only.
 
-The files come from strangers. They are served here and nowhere else: as plain text that no browser may take for
-anything better, in a sandbox in case one does.
+The files come from foreign sites. They are served here and nowhere else, as plain text with `nosniff` and inside a
+sandbox, so that no browser renders them as HTML.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from scraping.journal import evidence
 from scraping.models import Evidence, EvidenceKind
 from victoryline.lib.admin import HistoryAdmin, block
 
-SHOWN_BYTES = 64 * 1024  # the rest is a click away
-GONE = "The file is gone: evidence is kept for a few days only, and the oldest goes first."
+SHOWN_BYTES = 64 * 1024  # the rest is in the download
+GONE = "The file was deleted: evidence is kept for a few days, and the oldest is deleted first."
 SAFE_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
@@ -92,18 +92,18 @@ class EvidenceAdmin(HistoryAdmin):
     def files(self, row: Evidence) -> SafeString:
         return links([row])
 
-    @admin.display(description="what was seen")
+    @admin.display(description="content")
     def content(self, row: Evidence) -> SafeString:
         return preview(row)
 
 
 def size_of(row: Evidence) -> str:
-    cut = ", cut off there" if row.is_truncated else ""
+    cut = ", truncated" if row.is_truncated else ""
     return f"{max(1, round(row.size_bytes / 1024)):,} kB{cut}"
 
 
 def links(rows: Iterable[Evidence]) -> SafeString:
-    """One line a file: what it is, how big, look and download."""
+    """Returns one line per file: kind, size, links to open and download it."""
     lines: list[tuple[Any, ...]] = [
         (
             row.get_kind_display(),
@@ -117,14 +117,14 @@ def links(rows: Iterable[Evidence]) -> SafeString:
         return format_html("{}", "-")
     return format_html_join(
         "",
-        '<div>{} ({}): <a class="underline" href="{}" target="_blank" rel="noopener">look</a>'
+        '<div>{} ({}): <a class="underline" href="{}" target="_blank" rel="noopener">open</a>'
         ' · <a class="underline" href="{}">download</a></div>',
         lines,
     )
 
 
 def preview(row: Evidence) -> SafeString:
-    """The picture, or the beginning of the text, escaped."""
+    """Returns the picture, or the beginning of the text, escaped."""
     if row.kind == EvidenceKind.SCREENSHOT:
         return format_html(
             '<img class="console-picture" src="{}" alt="{}">',

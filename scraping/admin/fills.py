@@ -1,4 +1,4 @@
-"""How often the sources fill their fields: a map of field by hour, over the rows that it is drawn from."""
+"""Admin of fill rates: a heat map of fields by hour per source, above the table of its rows."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from victoryline.lib.admin import HistoryAdmin
 
 HOURS_DRAWN = 24
 STAGES = (PLAY, BREAK, UPCOMING, COMPLETED, ABANDONED)
-WORDS = {INTEGRITY: "integrity (all wanted fields)", USUAL_WAY: "usual way (no fallback)"}
+FIELD_LABELS = {INTEGRITY: "integrity (all expected fields)", USUAL_WAY: "primary selectors (no fallback)"}
 
 
 @dataclass(frozen=True)
 class Cell:
-    percent: float | None  # None: nothing was read
-    told: str
+    percent: float | None  # None: no readings
+    tooltip: str
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ def _stage_name(schema: str) -> str:
 
 
 def _in_order(fields: list[str]) -> list[str]:
-    """What is no field of its own first, then by name."""
-    return sorted(fields, key=lambda field: (field not in WORDS, field))
+    """Sorts summary rows first, then fields by name."""
+    return sorted(fields, key=lambda field: (field not in FIELD_LABELS, field))
 
 
 def _row(
@@ -108,7 +108,7 @@ def _row(
     policy: DriftPolicy,
 ) -> Row:
     return Row(
-        WORDS.get(field, field),
+        FIELD_LABELS.get(field, field),
         [_cell(found.get(hour, Fill()), f"{hour:%d %b %H:00} UTC") for hour in hours],
         _cell(usual, f"the {policy.baseline_hours} hours before"),
         _cell(present, f"the last {policy.window_minutes} minutes"),
@@ -118,7 +118,7 @@ def _row(
 
 def _cell(fill: Fill, when: str) -> Cell:
     if not fill.seen:
-        return Cell(None, f"{when}: nothing was read")
+        return Cell(None, f"{when}: no readings")
     return Cell(fill.percent, f"{when}: {fill.percent:.0f} % of {fill.seen:,} readings")
 
 

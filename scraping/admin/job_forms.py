@@ -1,4 +1,4 @@
-"""The forms that start jobs. They only ask; `jobs` decides, and its refusals stand at the field that they are about."""
+"""Forms that start jobs. The package `jobs` validates; its refusals are shown at the field they concern."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUND_FIELDS = tuple(dict.fromkeys(name for adapter in ADAPTERS.values() for nam
 
 
 class StartForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
-    """Valid when the job is started: whatever speaks against it is known only then."""
+    """Starts the job while it is validated, because only the start can refuse it."""
 
     started: jobs.Started
 
@@ -44,7 +44,7 @@ class RoundForm(StartForm):
         max_value=1000,
         required=False,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="How many matches the round has. A list with another number is not believed. May stay empty.",
+        help_text="Number of matches in the round, optional. A list with another number is rejected.",
     )
     field_order = ("source", *ROUND_FIELDS, "matches")
 
@@ -71,9 +71,9 @@ class RoundForm(StartForm):
 
 class UrlsForm(StartForm):
     urls = forms.CharField(
-        label="Addresses",
+        label="URLs",
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 8}),
-        help_text=f"One a line, up to {jobs.MAX_URLS}.",
+        help_text=f"One per line, at most {jobs.MAX_URLS}.",
     )
 
     def start(self, fields: dict[str, Any]) -> jobs.Started:

@@ -1,4 +1,4 @@
-"""Jobs: start a round or a list of matches, see how far it is, ask again for what failed."""
+"""Admin of jobs (start a round or a list of URLs, see progress, retry failures) and of submissions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unfold.forms import BaseDialogForm
 from scraping import jobs
 from scraping.admin.job_forms import RoundForm, StartForm, UrlsForm
 from scraping.journal import RetryOutcome, Which
-from scraping.models import JobItem, JobKind, ScrapeJob
+from scraping.models import JobItem, JobKind, ScrapeJob, Submission, SubmissionState
 from victoryline.lib.admin import (
     BAD,
     CAREFUL,
@@ -75,7 +75,7 @@ class ScrapeJobAdmin(HistoryAdmin):
         return rows.select_related("source")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The page's jobs are counted together, once the list knows which they are."""
+        """Counts the progress of all jobs on the page together."""
         response = super().changelist_view(request, extra_context)
         shown = (getattr(response, "context_data", None) or {}).get("cl")
         if shown is not None:
@@ -122,8 +122,8 @@ class ScrapeJobAdmin(HistoryAdmin):
         permission="start",
         title="Start a round",
         explanation=(
-            "Its matches are looked up and written down; then the workers read each of them whole. "
-            "Matches that are complete already are skipped."
+            "The matches of the round are listed and journaled; then the workers read each of them completely. "
+            "Complete matches are skipped."
         ),
         button="Start",
         form=RoundForm,
@@ -132,11 +132,11 @@ class ScrapeJobAdmin(HistoryAdmin):
         return _started(request, form)
 
     @asks_first(
-        "Start by address",
+        "Start by URL",
         icon="link",
         permission="start",
-        title="Read matches by their addresses",
-        explanation="Each must be the page of a match at one of our sources. If one is not, nothing is started.",
+        title="Read matches by URL",
+        explanation="Each URL must be a match page of a configured source. If one is not, nothing is started.",
         button="Start",
         form=UrlsForm,
     )
@@ -171,7 +171,7 @@ class JobItemAdmin(HistoryAdmin):
 
 
 def retry_and_tell(request: HttpRequest, which: Which) -> None:
-    """Retry what failed, and say on the next page what came of it."""
+    """Retries failed tasks and shows the result as a message."""
     try:
         outcome = jobs.retry_failed(which, actor=username(request), now=timezone.now())
     except jobs.Refused as refusal:
@@ -183,8 +183,8 @@ def retry_and_tell(request: HttpRequest, which: Which) -> None:
 def _done(outcome: RetryOutcome) -> str:
     number = len(outcome.retried)
     if not number:
-        return "" if outcome.refused else "There is nothing that failed, so nothing was retried."
-    more = " There are more: do it again." if outcome.has_more else ""
+        return "" if outcome.refused else "No task has failed, so nothing was retried."
+    more = " There are more: repeat the action." if outcome.has_more else ""
     return f"Retried {number} {'task' if number == 1 else 'tasks'}.{more}"
 
 
@@ -195,7 +195,7 @@ def _refused(outcome: RetryOutcome) -> str:
 
 def _started(request: HttpRequest, form: StartForm) -> HttpResponse:
     job = form.started.job
-    known = "" if form.started.is_new else " It was open already, so nothing new was started."
+    known = "" if form.started.is_new else " It was open already; nothing new was started."
     tell(request, done=f"Job {job.pk}: {job.name}.{known}")
     return after_dialog(request, reverse("admin:scraping_scrapejob_change", args=[job.pk]))
 
@@ -206,7 +206,7 @@ def _view(job: ScrapeJob) -> jobs.JobView:
 
 
 def _page(job: ScrapeJob) -> dict[str, Any]:
-    """What the template shows."""
+    """Returns the context of the job page."""
     view = jobs.view(job)
     items = sorted(view.items, key=lambda item: item.standing in (jobs.Standing.DONE, jobs.Standing.SKIPPED))
     return {
@@ -220,3 +220,47 @@ def _page(job: ScrapeJob) -> dict[str, Any]:
         ],
         "items": [{"is": item, "colour": STANDING_COLOURS.get(item.standing.value, "default")} for item in items],
     }
+
+
+SUBMISSION_COLOURS = {
+    SubmissionState.ACCEPTED.value: NEWS,
+    SubmissionState.DONE.value: GOOD,
+    SubmissionState.REFUSED.value: BAD,
+}
+
+
+@admin.register(Submission)
+class SubmissionAdmin(HistoryAdmin):
+    none_yet = (
+        "No submissions yet. A consumer whose key has the scope ingest sends matches with POST /cricket-data; each "
+        "match is a row here before it is processed."
+    )
+    list_display = ("created_at", "sender_name", "match", "shown_state", "reason", "finished_at")
+    list_filter = ("state", "sender_name")
+    search_fields = ("submission_id", "sender", "sender_name", "idempotency_key", "reason", "ref__match__title")
+    ordering = ("-id",)
+    fields = (
+        *("submission_id", "sender_name", "sender", "idempotency_key", "match", "ref", "task"),
+        *("shown_state", "reason", "created_at", "finished_at", "shown_result", "shown_body"),
+    )
+    readonly_fields = ("match", "shown_state", "shown_result", "shown_body")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Submission]:
+        rows: QuerySet[Submission] = super().get_queryset(request).select_related("ref__match", "ref__source")
+        return rows.defer("ref__payload", "ref__match__payload", "ref__match__provenance", "ref__source__metadata")
+
+    @admin.display(description="match", ordering="ref__match__title")
+    def match(self, submission: Submission) -> str:
+        return str(submission.ref.match)
+
+    @display(description="state", label=SUBMISSION_COLOURS, ordering="state")  # type: ignore[untyped-decorator]
+    def shown_state(self, submission: Submission) -> str:
+        return submission.state
+
+    @admin.display(description="result")
+    def shown_result(self, submission: Submission) -> str:
+        return json_block(submission.result)
+
+    @admin.display(description="body")
+    def shown_body(self, submission: Submission) -> str:
+        return json_block(submission.body)

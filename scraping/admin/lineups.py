@@ -1,4 +1,4 @@
-"""Who plays, what every player did, and the record of a match that has ended."""
+"""Admin of line-ups, player figures and the archived records of completed matches."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from victoryline.lib.admin import CAREFUL, GOOD, NEWS, HistoryAdmin, HistoryInli
 
 KINDS = {SnapshotType.PRE_MATCH.value: "Before the start", SnapshotType.POST_MATCH.value: "After the end"}
 CHECKS = ("result", "score", "figures", "events")
-WORDS = {True: "there", False: "missing", None: "not expected"}
+CHECK_LABELS = {True: "present", False: "missing", None: "not expected"}
 WHEN = "%d %b %H:%M:%S UTC"
-GONE = "The file is gone, or is not the one that was written. A match that is still read gets a new one."
+GONE = "The file is missing or was changed. A match that is still read gets a new one."
 
 
 CONFIRMED, EXPECTED, INCOMPLETE = "confirmed", "expected", "fewer than eleven"
@@ -42,7 +42,7 @@ class PlayerInline(HistoryInline):
 
 @admin.register(Lineup)
 class LineupAdmin(HistoryAdmin):
-    none_yet = "No line-ups have been read. Matches are looked at by themselves from 72 hours before their start on."
+    none_yet = "No line-ups yet. They are read automatically from 72 hours before the start of a match."
     list_display = ("match", "team", "kind", "source", "formation", "shown_state", "captured_at")
     list_filter = ("snapshot_type", "is_confirmed", "xi_missing", "source")
     list_select_related = ("match", "source")
@@ -58,7 +58,7 @@ class LineupAdmin(HistoryAdmin):
     def team(self, row: Lineup) -> str:
         return _team(row.match, row.side)
 
-    @admin.display(description="of when", ordering="snapshot_type")
+    @admin.display(description="type", ordering="snapshot_type")
     def kind(self, row: Lineup) -> str:
         return KINDS.get(row.snapshot_type, row.snapshot_type).lower()
 
@@ -80,7 +80,7 @@ class LineupPlayerAdmin(HistoryAdmin):
 
 @admin.register(PlayerFigure)
 class PlayerFigureAdmin(HistoryAdmin):
-    none_yet = "No figures have been read. They are, when a match has ended."
+    none_yet = "No figures yet. They are read when a match has ended."
     list_display = ("name", "match", "team", "role", "innings", "source", "captured_at")
     list_filter = ("role", "source")
     list_select_related = ("match", "source")
@@ -104,7 +104,7 @@ class PlayerFigureAdmin(HistoryAdmin):
 
 @admin.register(MatchArchive)
 class MatchArchiveAdmin(HistoryAdmin):
-    none_yet = "No match has ended yet. The record of one that has is kept as a file and listed here."
+    none_yet = "No match has ended yet. The record of a completed match is stored as a file and listed here."
     list_display = ("match", "file", "size", "created_at")
     search_fields = ("match__title", "file", "sha256")
     ordering = ("-id",)
@@ -148,11 +148,11 @@ def size_of(row: MatchArchive) -> str:
 
 def download_link(row: MatchArchive) -> SafeString:
     url = reverse("admin:scraping_matcharchive_download", args=[row.pk])
-    return format_html('<a class="underline" href="{}">download its record</a> ({})', url, size_of(row))
+    return format_html('<a class="underline" href="{}">download</a> ({})', url, size_of(row))
 
 
 def lineups_block(match: Match) -> SafeString:
-    """Both sides beside each other, for each source and time."""
+    """Renders the line-ups of both sides, per source and type."""
     rows = groupby(lineups_of(match.pk), key=lambda row: (row.snapshot_type, row.source.name))
     groups = [_group(match, kind, source, list(sides)) for (kind, source), sides in rows]
     return render_to_string("admin/scraping/lineups.html", {"groups": groups})
@@ -192,19 +192,19 @@ def _lists(players: Iterable[LineupPlayer]) -> list[dict[str, Any]]:
 
 
 def ending_block(match: Match) -> SafeString:
-    """What was found when the match had ended, and its record."""
+    """Returns the completeness checks after the end of the match, with the link to its record."""
     checks = match.final_checks
     if not checks:
-        return format_html("{}", "It has not ended, or has not been looked at since.")
-    lines = [(f"{name}: {WORDS.get(checks[name], '-')}",) for name in CHECKS if name in checks]
+        return format_html("{}", "Not ended, or not checked since the end.")
+    lines = [(f"{name}: {CHECK_LABELS.get(checks[name], '-')}",) for name in CHECKS if name in checks]
     reads = checks.get("reads", 0)
-    lines.append((f"read as a whole {'once' if reads == 1 else f'{reads} times'} since the end",))
+    lines.append((f"read completely {'once' if reads == 1 else f'{reads} times'} since the end",))
     if checks.get("again_at"):
         lines.append((f"read again at {checks['again_at']}",))
     if checks.get("given_up"):
-        lines.append(("what is missing is not asked for any more",))
+        lines.append(("missing parts are not requested any more",))
     if match.final_sync_at:
-        lines.append((f"all of it was there at {match.final_sync_at:{WHEN}}",))
+        lines.append((f"complete at {match.final_sync_at:{WHEN}}",))
     listed = format_html('<ul class="ending-list">{}</ul>', format_html_join("", "<li>{}</li>", lines))
     archive = MatchArchive.objects.filter(match=match).first()
     return format_html("{}{}", listed, download_link(archive)) if archive else listed

@@ -1,4 +1,4 @@
-"""What is known of a match: its references, every state it had, every event."""
+"""Admin of match references, snapshots and events."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SnapshotAdmin(HistoryAdmin):
         rows: QuerySet[Snapshot] = super().get_queryset(request)
         return rows.defer("match__payload", "match__provenance").select_related("match")
 
-    @admin.display(description="what changed")
+    @admin.display(description="delta")
     def shown_delta(self, snapshot: Snapshot) -> str:
         return json_block(snapshot.delta)
 

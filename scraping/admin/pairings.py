@@ -1,4 +1,4 @@
-"""Pairs of matches that may be one: both side by side, and two buttons."""
+"""Admin of pairing reviews (pairs of matches that may be the same one) and of team aliases."""
 
 from __future__ import annotations
 
@@ -15,18 +15,28 @@ from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 
 from scraping.matches import pairing
-from scraping.models import Match, PairingReview, PairingState
-from victoryline.lib.admin import CAREFUL, GOOD, NEWS, HistoryAdmin, after_dialog, asks_first, tell, username
+from scraping.models import Match, PairingReview, PairingState, TeamAlias
+from victoryline.lib.admin import (
+    CAREFUL,
+    GOOD,
+    NEWS,
+    ConsoleAdmin,
+    HistoryAdmin,
+    after_dialog,
+    asks_first,
+    tell,
+    username,
+)
 
 COLOURS = {PairingState.OPEN.value: CAREFUL, PairingState.JOINED.value: GOOD, PairingState.APART.value: NEWS}
-UNKNOWN = "not known"
+UNKNOWN = "unknown"
 
 
 @admin.register(PairingReview)
 class PairingReviewAdmin(HistoryAdmin):
     none_yet = (
-        "There is nothing to decide. Two matches of different sources appear here when their teams, start and series "
-        "leave it open whether they are one."
+        "No pair needs a decision. Two matches of different sources appear here when their teams, start and series "
+        "do not decide whether they are the same match."
     )
     list_display = ("first", "second", "score", "why", "shown_state", "decided_by", "created_at")
     list_filter = ("state", "match__sport")
@@ -34,7 +44,7 @@ class PairingReviewAdmin(HistoryAdmin):
     ordering = ("-created_at",)
     fields = ("side_by_side", "score", "why", "state", "decided_by", "decided_at", "created_at")
     readonly_fields = ("side_by_side", "why")
-    actions_detail = ("join_them", "keep_them_apart")
+    actions_detail = ("join_one", "keep_apart_one")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PairingReview]:
         rows: QuerySet[PairingReview] = super().get_queryset(request)
@@ -50,7 +60,7 @@ class PairingReviewAdmin(HistoryAdmin):
     def second(self, review: PairingReview) -> str:
         return _summary(review.candidate)
 
-    @admin.display(description="what speaks for and against it")
+    @admin.display(description="reasons")
     def why(self, review: PairingReview) -> str:
         return "; ".join(str(reason) for reason in review.reasons)
 
@@ -58,7 +68,7 @@ class PairingReviewAdmin(HistoryAdmin):
     def shown_state(self, review: PairingReview) -> str:
         return review.state
 
-    @admin.display(description="both")
+    @admin.display(description="comparison")
     def side_by_side(self, review: PairingReview) -> SafeString:
         pairs = zip(_facts(review.match), _facts(review.candidate), strict=True)
         lines = ((name, first, second) for (name, first), (_, second) in pairs)
@@ -71,49 +81,49 @@ class PairingReviewAdmin(HistoryAdmin):
         return bool(request.user.has_perm("scraping.change_match"))
 
     @asks_first(
-        "They are one match",
+        "Same match",
         icon="merge",
         permission="operate",
-        title="They are one match",
+        title="Same match",
         explanation=(
-            "Everything that is known of the younger one becomes part of the other, its number answers with that one, "
-            "and both sources are read for it from now on. This cannot be taken back."
+            "The data of the newer match becomes part of the older one, its id redirects there, and both sources are "
+            "read for it from now on. This cannot be undone."
         ),
-        button="Join them",
+        button="Join",
     )
-    def join_them(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
+    def join_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         try:
             match = pairing.unite(object_id, actor=username(request), now=timezone.now())
         except pairing.NotJoined as refusal:
             tell(request, refused=f"Not joined: {refusal}.")
             return after_dialog(request, reverse("admin:scraping_pairingreview_changelist"))
-        tell(request, done=f"They are one match now: {match}.")
+        tell(request, done=f"Joined: {match}.")
         return after_dialog(request, reverse("admin:scraping_match_change", args=[match.pk]))
 
     @asks_first(
-        "They are two matches",
+        "Different matches",
         icon="call_split",
         permission="operate",
-        title="They are two matches",
-        explanation="They stay apart, and you are not asked about them again.",
-        button="Keep them apart",
+        title="Different matches",
+        explanation="They stay two matches, and this pair is not listed for review again.",
+        button="Keep apart",
     )
-    def keep_them_apart(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
+    def keep_apart_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         try:
             pairing.keep_apart(object_id, actor=username(request), now=timezone.now())
-            tell(request, done="They stay two matches.")
+            tell(request, done="Kept apart.")
         except pairing.NotJoined as refusal:
             tell(request, refused=f"Not done: {refusal}.")
         return after_dialog(request, reverse("admin:scraping_pairingreview_changelist"))
 
 
 def _summary(match: Match) -> str:
-    start = f"{match.start_time:%d %b %H:%M}" if match.start_time else "start not known"
+    start = f"{match.start_time:%d %b %H:%M}" if match.start_time else "start unknown"
     return f"{match} ({start}; {', '.join(ref.source.key for ref in match.refs.all()) or 'no source'})"
 
 
 def _facts(match: Match) -> list[tuple[str, object]]:
-    """What a person compares."""
+    """Returns the fields that an operator compares."""
     link = format_html(
         '<a class="underline" href="{}">{}</a>', reverse("admin:scraping_match_change", args=[match.pk]), str(match)
     )
@@ -124,5 +134,13 @@ def _facts(match: Match) -> list[tuple[str, object]]:
         ("start", f"{match.start_time:%d %b %Y %H:%M} UTC" if match.start_time else UNKNOWN),
         ("series", match.series or UNKNOWN),
         ("status", f"{match.status}, {match.phase}"),
-        ("sources", ", ".join(ref.key for ref in match.refs.all()) or "none any more"),
+        ("sources", ", ".join(ref.key for ref in match.refs.all()) or "none"),
     ]
+
+
+@admin.register(TeamAlias)
+class TeamAliasAdmin(ConsoleAdmin):
+    list_display = ("alias", "name", "sport")
+    list_filter = ("sport",)
+    search_fields = ("alias", "name")
+    fields = ("sport", "alias", "name")

@@ -1,13 +1,39 @@
-"""Sources: the one thing of scraping that operators edit. Takes effect at the next scheduler tick."""
+"""Admin of sources, their proxy sessions and unknown values. Edits take effect at the next scheduler tick."""
 
 from __future__ import annotations
 
-from django.contrib import admin
-from django.http import HttpRequest
+from typing import Any
 
-from scraping.admin.source_forms import SourceForm
-from scraping.models import Source
-from victoryline.lib.admin import ConsoleAdmin, json_block
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
+from django.utils import timezone
+from unfold.decorators import display
+
+from scraping.models import ProxySession, Source, UnknownValue
+from scraping.sources import ADAPTERS, reading_problem
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, ConsoleAdmin, HistoryAdmin, json_block
+
+
+class SourceForm(forms.ModelForm[Source]):
+    class Meta:
+        model = Source
+        fields = ("read_way", "selectors")  # the fieldsets of the admin add the others
+
+    def clean(self) -> dict[str, Any] | None:
+        """Refuses selectors that do not parse and read modes that the adapter does not have."""
+        cleaned = super().clean() or {}
+        adapter = ADAPTERS.get(self.instance.adapter_key)
+        if adapter is not None and not self.errors:
+            selectors = cleaned.get("selectors", self.instance.selectors) or {}
+            read_way = cleaned.get("read_way", self.instance.read_way)
+            if problem := reading_problem(adapter, read_way, selectors):
+                field = "selectors" if problem.startswith("selectors") else "read_way"
+                self.add_error(field, ValidationError(problem.removeprefix("selectors: ")))
+        return cleaned
 
 
 @admin.register(Source)
@@ -29,7 +55,7 @@ class SourceAdmin(ConsoleAdmin):
     search_fields = ("key", "name", "base_url")
     readonly_fields = (
         *("key", "sport", "base_url", "last_discovery_at", "shown_metadata"),
-        *("adapter_key", "shown_hosts", "allows_private_addresses", "token_url"),  # config/sources.yaml says these
+        *("adapter_key", "shown_hosts", "allows_private_addresses", "token_url"),  # set in config/sources.yaml
     )
     fieldsets = (
         (None, {"fields": ("name", "key", "sport", "base_url", "is_enabled", "last_discovery_at")}),
@@ -57,13 +83,62 @@ class SourceAdmin(ConsoleAdmin):
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Source | None = None) -> bool:
-        """Its history hangs on it: switch it off instead."""
+        """Its history refers to it: disable it instead."""
         return False
 
-    @admin.display(description="hosts that may be reached")
+    @admin.display(description="allowed hosts")
     def shown_hosts(self, source: Source) -> str:
         return ", ".join(sorted(source.site.hosts))
 
     @admin.display(description="metadata")
     def shown_metadata(self, source: Source) -> str:
         return json_block(source.metadata)
+
+
+@admin.register(UnknownValue)
+class UnknownValueAdmin(HistoryAdmin):
+    none_yet = "Every value that the sources sent is known. A value that no schema knows is listed and counted here."
+    list_display = ("path", "value", "source", "payload_schema", "times_seen", "first_seen_at", "last_seen_at")
+    list_filter = ("source", "payload_schema")
+    list_select_related = ("source",)
+    search_fields = ("path", "value", "payload_schema")
+    ordering = ("-last_seen_at",)
+
+
+@admin.register(ProxySession)
+class ProxySessionAdmin(HistoryAdmin):
+    list_display = (
+        "session_id", "source", "shown_state", "shown_proxy", "geo", "successes", "failures", "shown_bytes",
+        "created_at", "last_used_at", "end_reason",
+    )  # fmt: skip
+    list_filter = ("source", "geo", "end_reason")
+    list_select_related = ("source",)
+    search_fields = ("session_id", "proxy_hash", "worker_id")
+    ordering = ("-last_used_at",)
+    fields = (
+        "session_id", "source", "worker_id", "shown_state", "shown_proxy", "geo", "created_at", "last_used_at",
+        "ended_at", "end_reason", "successes", "failures", "shown_bytes", "quarantined_until",
+    )  # fmt: skip
+    readonly_fields = ("shown_state", "shown_proxy", "shown_bytes")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ProxySession]:
+        rows: QuerySet[ProxySession] = super().get_queryset(request)
+        return rows.select_related("source")
+
+    @display(  # type: ignore[untyped-decorator]
+        description="state", label={"open": GOOD, "refused": BAD, "quarantine": CAREFUL, "ended": NEWS}
+    )
+    def shown_state(self, session: ProxySession) -> tuple[str, str]:
+        if session.quarantined_until is not None and session.quarantined_until > timezone.now():
+            return "quarantine", "in quarantine"
+        if session.ended_at is None:
+            return "open", "open"
+        return ("refused", "refused") if session.end_reason.startswith("blocked") else ("ended", "ended")
+
+    @admin.display(description="proxy", ordering="proxy_hash", empty_value="none")
+    def shown_proxy(self, session: ProxySession) -> str:
+        return session.proxy_hash or "none"
+
+    @admin.display(description="received", ordering="bytes_in")
+    def shown_bytes(self, session: ProxySession) -> str:
+        return str(filesizeformat(session.bytes_in))

@@ -1,4 +1,4 @@
-"""What reading the sources costs, day by day: a chart of the last days over the table that it is drawn from."""
+"""Admin of traffic per source and day: a chart of the last 30 days above the table."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import orjson
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -16,73 +17,53 @@ from scraping.stats.traffic import ALERT_PERCENT, EARLIER, MEGABYTE, midnight_af
 from victoryline.lib.admin import HistoryAdmin
 
 DAYS_DRAWN = 30
+LIMIT_COLOUR = "var(--color-red-500)"
 
 
 @dataclass(frozen=True)
-class Bar:
-    day: date
-    megabytes: float
-    height: float  # percent of the chart's
-    level: str  # good, careful, bad
-    told: str
-
-
-@dataclass(frozen=True)
-class Chart:
-    """One source's days; `limit_height` is where its budget's line is drawn, None without a budget."""
+class TrafficChart:
+    """One source's traffic per day, as data of unfold's bar chart."""
 
     name: str
-    bars: list[Bar]
-    top_mb: float
-    limit_mb: int
-    limit_height: float | None
-    now: str
+    summary: str
+    data: str
 
 
-def charts(now: datetime) -> list[Chart]:
+def charts(now: datetime) -> list[TrafficChart]:
     today = now.astimezone(UTC).date()
     days = [today - timedelta(days=age) for age in reversed(range(DAYS_DRAWN))]
-    rows: dict[int, dict[date, SourceDay]] = {}
+    used: dict[int, dict[date, float]] = {}
     for row in SourceDay.objects.filter(day__gte=days[0]):
-        rows.setdefault(row.source_id, {})[row.day] = row
-    sources = Source.objects.filter(pk__in=rows).defer("metadata")
-    return [_chart(source, rows[source.pk], days, now) for source in sources]
+        used.setdefault(row.source_id, {})[row.day] = row.bytes_in / MEGABYTE
+    sources = Source.objects.filter(pk__in=used).defer("metadata")
+    return [_chart(source, [used[source.pk].get(day, 0.0) for day in days], days, now) for source in sources]
 
 
-def _chart(source: Source, rows: dict[date, SourceDay], days: list[date], now: datetime) -> Chart:
+def _chart(source: Source, used: list[float], days: list[date], now: datetime) -> TrafficChart:
     limit = source.daily_megabytes
-    used = {day: rows[day].bytes_in / MEGABYTE if day in rows else 0.0 for day in days}
-    top = max([*used.values(), float(limit), 0.001])
-    bars = [
-        Bar(day, used[day], 100 * used[day] / top, _level(used[day], limit), _told(day, rows.get(day))) for day in days
-    ]
-    return Chart(
-        source.name, bars, top, limit, 100 * limit / top if limit else None, _standing(used[days[-1]], limit, now)
-    )
+    bars = {
+        "label": "MB",
+        "data": [round(mb, 2) for mb in used],
+        "backgroundColor": [_colour(mb, limit) for mb in used],
+    }
+    budget = {"type": "line", "label": "budget", "data": [limit] * len(days), "borderColor": LIMIT_COLOUR}
+    data = {"labels": [f"{day:%d %b}" for day in days], "datasets": [bars, budget] if limit else [bars]}
+    return TrafficChart(source.name, _summary(used[-1], limit, now), orjson.dumps(data).decode())
 
 
-def _level(used_mb: float, limit_mb: int) -> str:
+def _colour(used_mb: float, limit_mb: int) -> str:
     if not limit_mb or used_mb < limit_mb * ALERT_PERCENT / 100:
-        return "good"
-    return "careful" if used_mb < limit_mb else "bad"
+        return "var(--color-green-500)"
+    return "var(--color-amber-500)" if used_mb < limit_mb else LIMIT_COLOUR
 
 
-def _told(day: date, row: SourceDay | None) -> str:
-    if row is None:
-        return f"{day:%d %b}: nothing was read"
-    return (
-        f"{day:%d %b}: {row.bytes_in / MEGABYTE:,.1f} MB, {row.requests:,} requests, {row.requests_blocked:,} blocked; "
-        f"{row.visits:,} visits, {row.direct_reads:,} direct, {row.attached_reads:,} attached"
-    )
-
-
-def _standing(used_mb: float, limit_mb: int, now: datetime) -> str:
+def _summary(used_mb: float, limit_mb: int, now: datetime) -> str:
     if not limit_mb:
         return f"{used_mb:,.1f} MB today, without a limit"
     if used_mb < limit_mb:
         return f"{used_mb:,.1f} of {limit_mb:,} MB today ({100 * used_mb / limit_mb:.0f} %)"
     hours = (midnight_after(now) - now).total_seconds() / 3600
-    return f"{limit_mb:,} MB are used up: only read directly for another {hours:.1f} h, until midnight UTC"
+    return f"{limit_mb:,} MB are used: direct reads only for another {hours:.1f} h, until midnight UTC"
 
 
 @admin.register(SourceDay)
@@ -128,13 +109,13 @@ class SourceDayAdmin(HistoryAdmin):
 
     @admin.display(description="day", ordering="day")
     def shown_day(self, row: SourceDay) -> str:
-        return "all days before" if row.day == EARLIER else f"{row.day:%Y-%m-%d}"
+        return "earlier days" if row.day == EARLIER else f"{row.day:%Y-%m-%d}"
 
     @admin.display(description="received", ordering="bytes_in")
     def megabytes(self, row: SourceDay) -> str:
         return f"{row.bytes_in / MEGABYTE:,.1f} MB"
 
-    @admin.display(description="of its budget")
+    @admin.display(description="budget")
     def budget(self, row: SourceDay) -> str:
         limit = row.source.daily_megabytes
         return f"{100 * row.bytes_in / (limit * MEGABYTE):.0f} %" if limit and row.day != EARLIER else "-"

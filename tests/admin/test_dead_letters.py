@@ -94,7 +94,7 @@ class TestDeadLetterPage:
         assert (
             f'<img class="console-picture" src="{reverse("admin:scraping_evidence_file", args=[picture.pk])}"' in page
         )
-        assert "cut off there" in page
+        assert "truncated" in page
 
     @pytest.mark.requirement("BX-9")
     def test_leads_to_the_rest_of_the_same_trouble(self, admin_client: Client, dead: ScrapeTask) -> None:
@@ -176,7 +176,7 @@ class TestFiles:
         (media / text.path).unlink()
         assert admin_client.get(reverse("admin:scraping_evidence_file", args=[text.pk])).status_code == 404
         shown = admin_client.get(reverse("admin:scraping_evidence_change", args=[text.pk])).content.decode()
-        assert "The file is gone" in shown
+        assert "The file was deleted" in shown
 
     def test_are_for_staff_who_may_see_them(self, client: Client, text: Evidence) -> None:
         addresses = [reverse(f"admin:scraping_evidence_{name}", args=[text.pk]) for name in ("file", "download")]

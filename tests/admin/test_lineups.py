@@ -58,17 +58,17 @@ def test_a_match_without_line_ups_or_an_end_says_so(admin_client: Client) -> Non
     shown = page(admin_client, make_match())
     assert "lineup-side" not in shown
     assert "None have been read" in shown
-    assert "It has not ended" in shown
+    assert "Not ended" in shown
 
 
 @pytest.mark.requirement("EC-3")
-def test_what_is_missing_is_told_and_the_record_can_be_downloaded(admin_client: Client, match: Match) -> None:
+def test_missing_parts_are_listed_and_the_record_can_be_downloaded(admin_client: Client, match: Match) -> None:
     checks = {"result": True, "figures": False, "events": None, "reads": 4, "given_up": True}
     Match.objects.update(final_checks=checks)
     archive = match_logs.write(match.pk, now=timezone.now())
     assert archive is not None
     shown = page(admin_client, match)
-    for words in ("result: there", "figures: missing", "events: not expected", "is not asked for any more"):
+    for words in ("result: present", "figures: missing", "events: not expected", "are not requested any more"):
         assert words in shown
     url = reverse("admin:scraping_matcharchive_download", args=[archive.pk])
     assert url in shown

@@ -48,11 +48,11 @@ class TestPairs:
     def test_one_match_after_a_question_and_with_an_entry_in_the_audit(
         self, admin_client: Client, review: PairingReview, django_capture_on_commit_callbacks
     ) -> None:
-        question = admin_client.get(url(review, "join_them")).content.decode()
-        assert "cannot be taken back" in question
+        question = admin_client.get(url(review, "join_one")).content.decode()
+        assert "cannot be undone" in question
         assert Match.objects.filter(merged_into=None).count() == 2
         with django_capture_on_commit_callbacks(execute=True):
-            admin_client.post(url(review, "join_them"), SENT)
+            admin_client.post(url(review, "join_one"), SENT)
         review.refresh_from_db()
         assert (review.state, review.decided_by) == (PairingState.JOINED, "admin")
         (kept,) = Match.objects.filter(merged_into=None)
@@ -60,14 +60,14 @@ class TestPairs:
         assert AuditEntry.objects.filter(actor="admin", action_type="join").count() == 1
 
     def test_two_matches(self, admin_client: Client, review: PairingReview) -> None:
-        admin_client.post(url(review, "keep_them_apart"), SENT)
+        admin_client.post(url(review, "keep_apart_one"), SENT)
         review.refresh_from_db()
         assert review.state == PairingState.APART
         assert AuditEntry.objects.filter(actor="admin", action_type="keep_apart").count() == 1
 
     def test_a_refusal_says_why(self, admin_client: Client, review: PairingReview) -> None:
         make_ref(review.match, source="crex")
-        page = admin_client.post(url(review, "join_them"), SENT, follow=True).content.decode()
+        page = admin_client.post(url(review, "join_one"), SENT, follow=True).content.decode()
         assert "has both of them" in page
         assert Match.objects.filter(merged_into=None).count() == 2
 
@@ -75,7 +75,7 @@ class TestPairs:
         viewer = User.objects.create_user("viewer", is_staff=True)
         viewer.user_permissions.add(Permission.objects.get(codename="view_pairingreview"))
         client.force_login(viewer)
-        assert client.post(url(review, "join_them"), SENT).status_code == 403
+        assert client.post(url(review, "join_one"), SENT).status_code == 403
         assert Match.objects.filter(merged_into=None).count() == 2
 
 
@@ -96,7 +96,7 @@ class TestTruth:
     ) -> None:
         page = admin_client.get(reverse("admin:scraping_match_change", args=[match.pk])).content.decode()
         assert "espn: Waca" in page
-        assert "<th>others say</th>" in page
+        assert "<th>other sources</th>" in page
         assert "innings.1.runs" in page
 
     def test_conflicts_are_found_by_match_and_state(self, admin_client: Client, match: Match) -> None:
@@ -128,10 +128,10 @@ class TestEmptyTables:
     @pytest.mark.parametrize(
         ("table", "words"),
         [
-            ("conflict", "No two sources of a match disagree"),
-            ("pairingreview", "There is nothing to decide"),
+            ("conflict", "No conflicts so far"),
+            ("pairingreview", "No pair needs a decision"),
             ("unknownvalue", "Every value that the sources sent is known"),
-            ("lineup", "from 72 hours before their start on"),
+            ("lineup", "from 72 hours before the start"),
             ("playerfigure", "when a match has ended"),
             ("matcharchive", "No match has ended yet"),
         ],
