@@ -138,7 +138,7 @@ class TestRetry:
         job.refresh_from_db()
         assert job.finished_at is None
         assert AuditEntry.objects.filter(actor="admin", action_type="retry").count() == 1
-        assert "nothing that failed" in admin_client.post(url, SUBMITTED, follow=True).content.decode()
+        assert "No task has failed" in admin_client.post(url, SUBMITTED, follow=True).content.decode()
 
     def test_of_a_group_of_errors_opens_all_that_met_it(self, admin_client: Client) -> None:
         ended_job({IDS[0]: CHANGED, IDS[1]: CHANGED, IDS[2]: RuntimeError("a bug")})

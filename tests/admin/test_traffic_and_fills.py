@@ -85,7 +85,7 @@ class TestFillRates:
         assert integrity.field == "integrity (all expected fields)"
         assert [cell.percent for cell in venue.cells[-4:]] == [98.0, 100.0, None, 25.0]
         assert (round(venue.usual.percent or 0), venue.present.percent, venue.has_fallen) == (99, 25.0, True)
-        assert venue.cells[-1].told == "10 Jan 12:00 UTC: 25 % of 40 readings"
+        assert venue.cells[-1].tooltip == "10 Jan 12:00 UTC: 25 % of 40 readings"
         assert not integrity.has_fallen
 
     def test_the_page_shows_the_map(self, admin_client: Client) -> None:
