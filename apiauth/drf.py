@@ -1,7 +1,7 @@
 """Authentication, permission and throttling of the API, named in settings.REST_FRAMEWORK.
 
-Every request is counted once: against its consumer when its token is good, else against the caller's address. Where the
-caller stands is put on Django's request as `rate_limit`; the view, or whoever answers in its place, tells it.
+Every request is counted once: against its consumer when its token is valid, else against the caller's address. The
+state of the limit is put on Django's request as `rate_limit`; the view or the error page writes it into headers.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from apiauth import principals, tokens
+from apiauth.limits import Check, Decision, limiter, tier_limit
 from apiauth.models import Tier
 from apiauth.principals import Principal
-from apiauth.rate_limit import Verdict, limiter, tier_limit
-from apiauth.sliding_window import Question
 from victoryline.lib.http import client_address
 from victoryline.lib.problems import StoreAway, TooManyRequests
 
 BEARER = re.compile(r"Bearer +(?P<token>[A-Za-z0-9._~+/=-]+) *", re.IGNORECASE | re.ASCII)
 REALM = 'Bearer realm="victoryline"'
-# Answers that are free of quota are not free of work: they have a limit too, so many times the tier's.
+# Answers that cost no quota still cost work: their limit is this many times the tier's.
 FREE_FACTOR = 10
 
 
@@ -42,8 +41,8 @@ class BearerAuthentication(BaseAuthentication):
             count_stranger(request)
             raise
         except StoreAway:
-            # The token may be good. Nobody knows, so it costs nothing; only the answer says where the address stands.
-            _tell(request, limiter().peek(*_stranger(request)))
+            # The token may be valid, so nothing is counted; the answer shows the address's limit.
+            _set_rate_limit(request, limiter().peek(*_stranger(request)))
             raise
 
     def _authenticate(self, request: Request, header: str) -> tuple[Principal, str]:
@@ -56,7 +55,7 @@ class BearerAuthentication(BaseAuthentication):
             raise AuthenticationFailed(str(error)) from error
         principal = principals.find(prefix)
         if principal is not None:
-            # Before the door: the access log shows who knocked, let in or not.
+            # Also of a request that is refused next: the access log names its consumer.
             request._request.api_consumer = principal.consumer_pk  # type: ignore[attr-defined]  # noqa: SLF001
         if principal is None or not principal.may_enter(timezone.now()):
             raise AuthenticationFailed(
@@ -69,8 +68,7 @@ class BearerAuthentication(BaseAuthentication):
 
 
 class HasScope(BasePermission):
-    """The caller's key must allow what the view names as its `required_scope`: "read" where it doesn't say, nothing
-    where that is empty."""
+    """Requires the scope that the view names as its `required_scope`: "read" by default, none where that is empty."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         if not isinstance(request.user, Principal):
@@ -81,7 +79,7 @@ class HasScope(BasePermission):
 
 
 class TierThrottle(BaseThrottle):
-    """Counts the request against its consumer's tier. Answers of 304 cost nothing, nor does what a view gives away."""
+    """Counts the request against its consumer's tier. A 304 costs nothing, nor does a view without `costs_quota`."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
         principal = request.user
@@ -91,36 +89,36 @@ class TierThrottle(BaseThrottle):
         limit, bucket = limit_of(principal), principal.consumer_id
         if self._is_free(request, view, bucket, limit):
             return True
-        verdict = limiter().take(bucket, limit)
-        _tell(request, verdict)
-        if not verdict.is_allowed:
-            raise _refusal(verdict, principal.tier, "You have")
+        decision = limiter().take(bucket, limit)
+        _set_rate_limit(request, decision)
+        if not decision.is_allowed:
+            raise _refusal(decision, principal.tier, "You have")
         return True
 
     def _is_free(self, request: Request, view: Any, bucket: str, limit: int) -> bool:
-        """Finding out whether anything changed is the work itself, so the limit of free answers is asked first."""
-        is_given_away = not getattr(view, "costs_quota", True)
-        if not is_given_away and ("HTTP_IF_NONE_MATCH" not in request.META or not hasattr(view, "is_unchanged")):
+        """Checks the limit of free answers first: finding out whether a document changed is most of the work."""
+        is_free_view = not getattr(view, "costs_quota", True)
+        if not is_free_view and ("HTTP_IF_NONE_MATCH" not in request.META or not hasattr(view, "is_unchanged")):
             return False
-        free, paid = limiter().ask(
-            Question(f"free:{bucket}", limit * FREE_FACTOR), Question(bucket, limit, is_counted=False)
+        free, paid = limiter().check(
+            Check(f"free:{bucket}", limit * FREE_FACTOR), Check(bucket, limit, is_counted=False)
         )
-        _tell(request, paid)  # before the view looks: also a mistake of ours says where the caller stands
-        return free.is_allowed and (is_given_away or view.is_unchanged(request))
+        _set_rate_limit(request, paid)  # before the view runs: a 500 has the headers, too
+        return free.is_allowed and (is_free_view or view.is_unchanged(request))
 
 
 def limit_of(principal: Principal) -> int:
-    """Requests a minute."""
+    """Returns the consumer's requests a minute."""
     custom = principal.requests_per_minute if principal.tier == Tier.CUSTOM else None
     return custom or tier_limit(principal.tier)
 
 
 def count_stranger(request: Request) -> None:
-    """Without a valid token it is the address that has a limit; beyond it nobody is told whether a token is good."""
-    verdict = limiter().take(*_stranger(request))
-    _tell(request, verdict)
-    if not verdict.is_allowed:
-        raise _refusal(verdict, "anonymous", "Your address has, without a valid token,")
+    """Counts a request without a valid token against its address; beyond the limit no token is verified."""
+    decision = limiter().take(*_stranger(request))
+    _set_rate_limit(request, decision)
+    if not decision.is_allowed:
+        raise _refusal(decision, "anonymous", "Your address has, without a valid token,")
 
 
 def _stranger(request: Request) -> tuple[str, int]:
@@ -128,15 +126,15 @@ def _stranger(request: Request) -> tuple[str, int]:
     return f"address:{client_address(request, config.trusted_proxies)}", config.rate_limit_anonymous_per_minute
 
 
-def _tell(request: Request, verdict: Verdict) -> None:
-    request._request.rate_limit = verdict.rate_limit  # type: ignore[attr-defined]  # noqa: SLF001
+def _set_rate_limit(request: Request, decision: Decision) -> None:
+    request._request.rate_limit = decision.rate_limit  # type: ignore[attr-defined]  # noqa: SLF001
 
 
-def _refusal(verdict: Verdict, tier: str, who: str) -> TooManyRequests:
-    limit = verdict.rate_limit.limit
+def _refusal(decision: Decision, tier: str, subject: str) -> TooManyRequests:
+    limit = decision.rate_limit.limit
     return TooManyRequests(
-        f"{who} used up the {limit} requests that fit into a minute.",
-        retry_after=verdict.retry_after,
+        f"{subject} used up the {limit} requests that fit into a minute.",
+        retry_after=decision.retry_after,
         limit=limit,
         tier=tier,
     )

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 from redis import Redis
 
-from apiauth import keys, principals, rate_limit, tokens, tracing
+from apiauth import keys, limits, principals, tokens, tracing
 from apiauth.models import Tier
 from scraping.documents import recall
 from victoryline.lib import presence
@@ -55,10 +55,10 @@ def _forget() -> None:
     presence.database.forget()
     tracing.forget()
     forget_open_limits()
-    limiter = rate_limit.limiter()
-    limiter._memory.reset()
+    limiter = limits.limiter()
+    limiter._memory._buckets.clear()
     if limiter._redis is not None:
-        limiter._redis.reset()
+        _delete_keys(f"{limits.KEY_PREFIX}*")
 
 
 def forget_open_limits() -> None:
@@ -66,9 +66,13 @@ def forget_open_limits() -> None:
     cache = caches["limits"]
     cache.clear()
     if cache._redis is not None:
-        with Redis.from_url(settings.CONFIG.redis_url) as client:
-            for key in client.scan_iter("victoryline:1:rl:*", count=1000):
-                client.delete(key)
+        _delete_keys("victoryline:1:rl:*")
+
+
+def _delete_keys(pattern: str) -> None:
+    with Redis.from_url(settings.CONFIG.redis_url) as client:
+        for key in client.scan_iter(pattern, count=1000):
+            client.delete(key)
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from apiauth import consumers, keys
 from apiauth.admin import key_pages
 from apiauth.admin.key_forms import ConsumerForm
 from apiauth.keys import KeyState
+from apiauth.limits import tier_limit
 from apiauth.models import ApiKey, Consumer
-from apiauth.rate_limit import tier_limit
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, ConsoleAdmin, HistoryAdmin, HistoryInline, username
 
 STATE_COLOURS = {

@@ -7,7 +7,7 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
-from apiauth.rate_limit import limiter
+from apiauth.limits import limiter
 from tests.api_fixtures import Caller
 from victoryline import env
 from victoryline.lib import origins

@@ -13,9 +13,9 @@ import redis
 from django.test import Client
 from django.utils import timezone
 
-from apiauth import keys, rate_limit
+from apiauth import keys, limits
+from apiauth.limits import Limiter
 from apiauth.models import Consumer, Tier
-from apiauth.rate_limit import Limiter
 from tests.api_fixtures import Caller
 from tests.servers import RedisServer, free_port
 from tests.system import wait_for
@@ -38,7 +38,7 @@ def small_limits(settings: Any) -> None:
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Of the counters in memory."""
     clock = SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(rate_limit.limiter()._memory, "_clock", lambda: clock.now)
+    monkeypatch.setattr(limits.limiter()._memory, "_clock", lambda: clock.now)
     return clock
 
 
@@ -213,8 +213,8 @@ class TestFreeAnswers:
         assert set(answers) == {304}
         look_up = Mock()
         monkeypatch.setattr("scraping.documents.queries.page_of_matches", look_up)
-        rate_limit.limiter().take(str(caller.key.consumer.consumer_id), 3)
-        rate_limit.limiter().take(str(caller.key.consumer.consumer_id), 3)
+        limits.limiter().take(str(caller.key.consumer.consumer_id), 3)
+        limits.limiter().take(str(caller.key.consumer.consumer_id), 3)
         assert caller.get(LIST, If_None_Match=etag).status_code == 429
         look_up.assert_not_called()
 
@@ -247,8 +247,8 @@ class TestFreeAnswers:
 class TestRedisAway:
     @pytest.fixture
     def fallbacks(self) -> Any:
-        before = rate_limit.fallback_total._value.get()
-        return lambda: rate_limit.fallback_total._value.get() - before
+        before = limits.fallback_total._value.get()
+        return lambda: limits.fallback_total._value.get() - before
 
     @pytest.mark.fault
     def test_limits_in_memory_and_says_so_once(self, fallbacks, caplog: pytest.LogCaptureFixture) -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apiauth import sliding_window
-from apiauth.sliding_window import KEY_PREFIX, MemoryWindows, Question, RedisWindows, Window
+from apiauth import limits
+from apiauth.limits import KEY_PREFIX, Check, MemoryWindows, RedisWindows, Window
 from tests.servers import RedisServer
 
 LENGTH = 60.0
@@ -28,8 +28,13 @@ def new_memory(start: float = 1000.0) -> tuple[MemoryWindows, SimpleNamespace]:
     return MemoryWindows(length=LENGTH, clock=lambda: clock.now), clock
 
 
+def forget(windows: RedisWindows) -> None:
+    for key in windows._client.scan_iter(f"{KEY_PREFIX}*", count=1000):
+        windows._client.delete(key)
+
+
 def take(windows: MemoryWindows | RedisWindows, bucket: str = "acme", limit: int = 10) -> bool:
-    return windows.ask([Question(bucket, limit)])[0].had_room
+    return windows.check([Check(bucket, limit)])[0].had_room
 
 
 class TestWindow:
@@ -69,7 +74,7 @@ class TestAgainstAPlainModel:
 
     @settings(max_examples=60, deadline=None)
     @given(timeline=TIMELINE, limit=st.integers(1, 20))
-    def test_whoever_waits_as_long_as_told_is_let_in_and_not_much_earlier(
+    def test_a_caller_that_waits_for_retry_after_is_admitted_and_not_much_earlier(
         self, timeline: list[tuple[float, int]], limit: int
     ) -> None:
         memory, clock = new_memory()
@@ -77,12 +82,12 @@ class TestAgainstAPlainModel:
             clock.now += wait
             for _ in range(requests):
                 take(memory, limit=limit)
-        [count] = memory.ask([Question("acme", limit, is_counted=False)])
-        told = count.window.seconds_until_room(limit)
-        assert (told == 0) == count.had_room
-        if told > 0.02:
-            clock.now += told - 0.02
-            assert not memory.ask([Question("acme", limit, is_counted=False)])[0].had_room
+        [count] = memory.check([Check("acme", limit, is_counted=False)])
+        wait = count.window.seconds_until_room(limit)
+        assert (wait == 0) == count.had_room
+        if wait > 0.02:
+            clock.now += wait - 0.02
+            assert not memory.check([Check("acme", limit, is_counted=False)])[0].had_room
             clock.now += 0.02
             assert take(memory, limit=limit)
 
@@ -106,14 +111,14 @@ class TestAgainstAPlainModel:
 
 
 class TestMemory:
-    def test_looking_counts_nothing_and_keeps_nothing(self) -> None:
+    def test_reading_counts_nothing_and_keeps_nothing(self) -> None:
         memory, _ = new_memory()
         for _ in range(3):
-            [count] = memory.ask([Question("acme", 1, is_counted=False)])
+            [count] = memory.check([Check("acme", 1, is_counted=False)])
             assert (count.had_room, count.window.used()) == (True, 0)
         assert memory._buckets == {}
 
-    def test_forgets_whoever_has_not_asked_for_two_windows(self) -> None:
+    def test_evicts_buckets_without_requests_for_two_windows(self) -> None:
         memory, clock = new_memory()
         for name in range(100):
             take(memory, f"caller {name}")
@@ -121,15 +126,15 @@ class TestMemory:
         take(memory, "another")
         assert list(memory._buckets) == ["another"]
 
-    def test_many_addresses_do_not_fill_it_without_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sliding_window, "MAX_BUCKETS", 50)
+    def test_many_addresses_do_not_fill_it_without_bound(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(limits, "MAX_BUCKETS", 50)
         memory, _ = new_memory()
         for name in range(200):
             take(memory, f"caller {name}")
         assert len(memory._buckets) == 50
         assert "caller 199" in memory._buckets
 
-    def test_a_clock_that_is_set_back_gives_nothing_away(self) -> None:
+    def test_a_clock_that_is_set_back_grants_nothing_more(self) -> None:
         memory, clock = new_memory()
         while take(memory):
             pass
@@ -142,18 +147,18 @@ class TestMemory:
 @pytest.mark.scaled
 @pytest.mark.requirement("FR-027")
 class TestRedis:
-    def test_decides_as_the_memory_does(self, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_decides_as_memory_does(self, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
         """The script as it is, but for its clock, which stands in a list of Redis."""
         ours = "redis.call('TIME')"
-        assert sliding_window.SCRIPT.count(ours) == 1
-        script = sliding_window.SCRIPT.replace(ours, "redis.call('LRANGE', 'clock', 0, 1)")
-        monkeypatch.setattr(sliding_window, "SCRIPT", script)
+        assert limits.SCRIPT.count(ours) == 1
+        script = limits.SCRIPT.replace(ours, "redis.call('LRANGE', 'clock', 0, 1)")
+        monkeypatch.setattr(limits, "SCRIPT", script)
         redis = RedisWindows(redis_server.url, length=LENGTH)
 
         @settings(max_examples=40, deadline=None)
         @given(timeline=st.lists(st.tuples(MILLISECONDS, st.integers(1, 8)), max_size=15), limit=st.integers(1, 12))
         def agree(timeline: list[tuple[int, int]], limit: int) -> None:
-            redis.reset()
+            forget(redis)
             clock = SimpleNamespace(now=1_700_000_000_000)  # milliseconds: whole numbers, so no rounding differs
             memory = MemoryWindows(length=LENGTH * 1000, clock=lambda: clock.now)
             for wait, requests in timeline:
@@ -161,31 +166,31 @@ class TestRedis:
                 redis._client.delete("clock")
                 redis._client.rpush("clock", clock.now // 1000, clock.now % 1000 * 1000)
                 for turn in range(requests):
-                    asked = [Question("acme", limit, is_counted=turn != 1)]
-                    [told], [expected] = redis.ask(asked), memory.ask(asked)
-                    assert (told.had_room, *told.window[:2]) == (expected.had_room, *expected.window[:2])
-                    assert round(told.window.elapsed * 1000) == expected.window.elapsed
+                    asked = [Check("acme", limit, is_counted=turn != 1)]
+                    [found], [expected] = redis.check(asked), memory.check(asked)
+                    assert (found.had_room, *found.window[:2]) == (expected.had_room, *expected.window[:2])
+                    assert round(found.window.elapsed * 1000) == expected.window.elapsed
 
         agree()
 
-    def test_asks_all_questions_in_one_round_trip(self, redis_server: RedisServer) -> None:
+    def test_makes_all_checks_in_one_round_trip(self, redis_server: RedisServer) -> None:
         redis = RedisWindows(redis_server.url)
-        redis.reset()
+        forget(redis)
         take(redis)
         before = redis._client.info("commandstats")
-        first, second = redis.ask([Question("free:acme", 100), Question("acme", 10, is_counted=False)])
+        first, second = redis.check([Check("free:acme", 100), Check("acme", 10, is_counted=False)])
         after = redis._client.info("commandstats")
         assert (first.window.used(), second.window.used()) == (1, 1)
         assert after["cmdstat_evalsha"]["calls"] - before["cmdstat_evalsha"]["calls"] == 1
 
-    def test_keeps_no_counter_longer_than_it_matters(self, redis_server: RedisServer) -> None:
+    def test_counters_expire_after_two_windows(self, redis_server: RedisServer) -> None:
         redis = RedisWindows(redis_server.url)
-        redis.reset()
+        forget(redis)
         take(redis)
         assert 119_000 < redis._client.pttl(f"{KEY_PREFIX}acme") <= 120_000
 
     @pytest.mark.fault
-    def test_a_forgotten_script_and_a_restart_cost_nobody_anything(self, redis_server: RedisServer) -> None:
+    def test_survives_a_flush_of_scripts_and_a_restart(self, redis_server: RedisServer) -> None:
         redis = RedisWindows(redis_server.url)
         assert take(redis)
         redis._client.script_flush()

@@ -1,0 +1,265 @@
+"""Limits consumers by tier and strangers by address: requests a minute in a sliding window, shared over Redis.
+
+A bucket has two counters: of this window and of the previous one, which counts by the part that still lies within the
+last minute. A consumer that saves up gets, in any stretch of t seconds up to a window, the limit and what a steady
+caller would have got in t seconds more; never two bursts. A window begins with its bucket's first request.
+
+Our own code because of two measurements. django-ratelimit's fixed window let 100 + 100 requests pass within 2 s at the
+edge of two windows, and takes two cache calls for each. `limits` (moving window) asks Redis twice for one request, to
+count and to read what is left, and starts threads for its counters in memory. Here a request costs one round trip.
+The rule is written in Python for memory and in Lua for Redis; tests compare the two.
+
+Guards against a lost Redis that takes the API with it: the first failed call switches to counters in this process's
+memory, and no request asks Redis again before a thread of `presence` has found it back. Meanwhile each process counts
+for itself, so a consumer may get up to (number of web processes) x its limit; `api_rate_limit_fallback_total` counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from prometheus_client import Counter
+from redis import Redis
+from redis import exceptions as redis_errors
+from redis.connection import ConnectionInterface
+
+from victoryline.lib import presence
+from victoryline.lib.http import RateLimit
+
+WINDOW_SECONDS = 60.0
+MAX_BUCKETS = 50_000
+TICK_SECONDS = 0.01  # the resolution of a wait: Redis's clock counts milliseconds
+KEY_PREFIX = "victoryline:window:"
+
+fallback_total = Counter("api_rate_limit_fallback_total", "Requests counted in memory because Redis was away.")
+
+
+class Check(NamedTuple):
+    """One bucket to check. Without `is_counted` the bucket is only read."""
+
+    bucket: str
+    limit: int
+    is_counted: bool = True
+
+
+class Decision(NamedTuple):
+    is_allowed: bool
+    rate_limit: RateLimit
+    retry_after: float
+
+
+class Limiter:
+    def __init__(self, redis_url: str) -> None:
+        self._memory = MemoryWindows()
+        self._redis = RedisWindows(redis_url) if redis_url else None
+        self._presence = presence.redis(redis_url) if redis_url else None
+
+    def take(self, bucket: str, per_minute: int) -> Decision:
+        """Counts one request, if there is room for it."""
+        return self.check(Check(bucket, per_minute))[0]
+
+    def peek(self, bucket: str, per_minute: int) -> Decision:
+        """Returns whether there is room for a request, without counting one."""
+        return self.check(Check(bucket, per_minute, is_counted=False))[0]
+
+    def check(self, *checks: Check) -> list[Decision]:
+        """Returns a decision for each bucket; all of them cost one round trip."""
+        return [_decision(check.limit, count) for check, count in zip(checks, self._counts(checks), strict=True)]
+
+    def _counts(self, checks: tuple[Check, ...]) -> list[Count]:
+        if self._redis is not None and self._presence is not None:
+            if not self._presence.is_away():
+                try:
+                    return self._redis.check(checks)
+                except (redis_errors.RedisError, OSError) as error:
+                    self._presence.report(error)
+            fallback_total.inc()
+        return self._memory.check(checks)
+
+
+def _decision(limit: int, count: Count) -> Decision:
+    window = count.window
+    rate_limit = RateLimit(limit, max(0, limit - window.used()), math.ceil(time.time() + window.seconds_left()))
+    return Decision(count.had_room, rate_limit, 0.0 if count.had_room else window.seconds_until_room(limit))
+
+
+@cache
+def limiter() -> Limiter:
+    """Returns this process's limiter."""
+    return Limiter(settings.CONFIG.redis_url)
+
+
+def tier_limit(tier: str) -> int:
+    config = settings.CONFIG
+    limit: int = config.rate_limit_premium_per_minute if tier == "premium" else config.rate_limit_standard_per_minute
+    return limit
+
+
+class Window(NamedTuple):
+    previous: int
+    current: int
+    elapsed: float  # seconds since this window began
+    length: float
+
+    def used(self) -> int:
+        return int(self.previous * (self.length - self.elapsed) / self.length) + self.current
+
+    def seconds_left(self) -> float:
+        return self.length - self.elapsed
+
+    def seconds_until_room(self, limit: int) -> float:
+        """Returns how long until one more request fits, if none comes in between."""
+        if self.used() < limit:
+            return 0.0
+        if self.current < limit:
+            # The previous window's weight falls evenly; rounding down admits just below the whole number.
+            return max(0.0, self.seconds_left() - (limit - self.current) * self.length / self.previous) + TICK_SECONDS
+        return self.seconds_left() + self.length * (1 - limit / self.current) + TICK_SECONDS
+
+
+class Count(NamedTuple):
+    """`had_room` for one request; `window` is the state after it, if it was counted."""
+
+    had_room: bool
+    window: Window
+
+
+class MemoryWindows:
+    """The counters of this process, in the order in which their windows began: the oldest are evicted first."""
+
+    def __init__(self, length: float = WINDOW_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
+        self._length, self._clock = length, clock
+        self._lock = threading.Lock()
+        self._buckets: dict[str, list[Any]] = {}  # start of the window, its count, the previous count
+
+    def check(self, checks: Sequence[Check]) -> list[Count]:
+        now = self._clock()
+        with self._lock:
+            return [self._check(*check, now) for check in checks]
+
+    def _check(self, bucket: str, limit: int, is_counted: bool, now: float) -> Count:
+        kept, length = self._buckets.get(bucket), self._length
+        if kept is None or not 0.0 <= now - kept[0] < length:
+            kept = self._next_window(bucket, kept, now, is_kept=is_counted)
+        start, current, previous = kept
+        window = Window(previous, current, now - start, length)
+        if window.used() >= limit:
+            return Count(False, window)
+        if is_counted:
+            kept[1] = current + 1
+            window = Window(previous, current + 1, now - start, length)
+        return Count(True, window)
+
+    def _next_window(self, bucket: str, kept: list[Any] | None, now: float, *, is_kept: bool) -> list[Any]:
+        if kept is None or now - kept[0] >= 2 * self._length:
+            window = [now, 0, 0]
+        elif now < kept[0]:  # a clock that was set back
+            window = [now, kept[1], kept[2]]
+        else:
+            window = [kept[0] + self._length, 0, kept[1]]
+        if is_kept:
+            self._buckets.pop(bucket, None)
+            self._buckets[bucket] = window
+            self._evict(now)
+        return window
+
+    def _evict(self, now: float) -> None:
+        while self._buckets:
+            first = next(iter(self._buckets))
+            if now - self._buckets[first][0] < 2 * self._length and len(self._buckets) <= MAX_BUCKETS:
+                return
+            del self._buckets[first]
+
+
+# KEYS: the buckets. ARGV: a window's length in milliseconds; for each bucket its limit, and 1 to count or 0 to read.
+# Returns for each bucket: whether there was room, the previous and current counts, milliseconds since the window began.
+SCRIPT = """
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local length = tonumber(ARGV[1])
+local result = {}
+for i, key in ipairs(KEYS) do
+    local limit, is_counted = tonumber(ARGV[2 * i]), ARGV[2 * i + 1] == '1'
+    local start, current, previous = now, 0, 0
+    local kept = redis.call('GET', key)
+    if kept then
+        local a, b, c = string.match(kept, '^(%d+) (%d+) (%d+)$')
+        start, current, previous = tonumber(a), tonumber(b), tonumber(c)
+    end
+    if now - start >= 2 * length then
+        start, current, previous = now, 0, 0
+    elseif now < start then
+        start = now
+    elseif now - start >= length then
+        start, current, previous = start + length, 0, current
+    end
+    local had_room = math.floor(previous * (length - (now - start)) / length) + current < limit
+    if had_room and is_counted then
+        current = current + 1
+        redis.call('SET', key, string.format('%d %d %d', start, current, previous), 'PX', 2 * length)
+    end
+    result[#result + 1] = had_room and 1 or 0
+    result[#result + 1] = previous
+    result[#result + 1] = current
+    result[#result + 1] = now - start
+end
+return result
+"""
+
+
+class RedisWindows:
+    """The counters that all processes share: one round trip for all checks of a request.
+
+    Each thread sends over a connection of its own: redis-py's client and pool cost twice as much as the script itself,
+    on every request. Raises RedisError or OSError when Redis can't answer, also when it is full. After a restart or a
+    flush of its scripts, a thread's next request costs a second call.
+    """
+
+    def __init__(self, url: str, length: float = WINDOW_SECONDS) -> None:
+        self._length = length
+        self._length_ms = str(round(length * 1000))
+        self._client = Redis.from_url(url, **presence.BOUNDED)
+        self._sha = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
+        self._threads = threading.local()
+
+    def check(self, checks: Sequence[Check]) -> list[Count]:
+        args = [str(len(checks)), *(KEY_PREFIX + each.bucket for each in checks), self._length_ms]
+        for _, limit, is_counted in checks:
+            args += (str(limit), "1" if is_counted else "0")
+        result = self._run(args)
+        return [
+            Count(result[at] == 1, Window(result[at + 1], result[at + 2], result[at + 3] / 1000, self._length))
+            for at in range(0, len(result), 4)
+        ]
+
+    def _run(self, args: list[str]) -> list[int]:
+        connection = self._connection()
+        try:
+            return _call(connection, "EVALSHA", self._sha, *args)
+        except redis_errors.NoScriptError:
+            return _call(connection, "EVAL", SCRIPT, *args)
+        except redis_errors.ConnectionError:  # not TimeoutError: a frozen Redis is not asked twice
+            connection.disconnect()  # type: ignore[no-untyped-call]
+            return _call(connection, "EVAL", SCRIPT, *args)  # restarted, so it has no script either
+
+    def _connection(self) -> ConnectionInterface:
+        """Returns this thread's connection; a forked process makes its own."""
+        kept: tuple[int, ConnectionInterface] | None = getattr(self._threads, "kept", None)
+        if kept is None or kept[0] != os.getpid():
+            kept = self._threads.kept = (os.getpid(), self._client.connection_pool.make_connection())
+        return kept[1]
+
+
+def _call(connection: ConnectionInterface, *parts: str) -> list[int]:
+    packed = "".join([f"*{len(parts)}\r\n", *(f"${len(part.encode())}\r\n{part}\r\n" for part in parts)])
+    connection.send_packed_command([packed.encode()], check_health=False)  # type: ignore[no-untyped-call]
+    result: list[int] = connection.read_response()
+    return result
