@@ -1,12 +1,11 @@
-"""One line of log with all about a request and its answer but bodies and secrets, for whoever looks for a fault.
+"""Traces API requests: one log line with request and answer, without bodies and secrets.
 
-How much is told is configured (REQUEST_TRACE, REQUEST_SLOW_MS). A single request is told in any case when its caller
-sends `X-Debug-Trace: 1` and may operate the system; from others the header does nothing. A traced request has this one
-line: `request_id` leaves its own, shorter one away when it finds `is_traced`.
+REQUEST_TRACE sets which requests (none, refused, slow, all), REQUEST_SLOW_MS what is slow. A traced request has only
+this line: `request_id` omits its shorter one when `is_traced` is set.
 
-Whoever asks on beyond his limit, or while the database is away, would drive everything else out of a log of bounded
-files: of a consumer's 429s and 503s (and of all strangers' together) a process tells one of each in HUSH_SECONDS, with
-how many it left out. The access log has them all.
+Guards against a flood of 429s or 503s that pushes everything else out of bounded log files: a process logs one of each
+kind per consumer (and for all strangers together) in QUIET_SECONDS, with the number it left out. The access log has
+all of them.
 """
 
 from __future__ import annotations
@@ -20,68 +19,57 @@ import orjson
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from apiauth.attempts import LONGEST_PATH, Attempt
-from apiauth.principals import Principal
+from apiauth.access_records import LONGEST_PATH, AccessRecord
 from victoryline.lib.redaction import redact
 from victoryline.lib.request_id import is_our_failure, printable
 
 logger = logging.getLogger("victoryline.requests")
 
-HEADER = "HTTP_X_DEBUG_TRACE"
 MOST_PARAMETERS, LONGEST_VALUE = 50, 500
 PROBLEM = "application/problem+json"
-HUSHED, HUSH_SECONDS = (429, 503), 10.0
+QUIET_STATUSES, QUIET_SECONDS = (429, 503), 10.0
 
-# By consumer (None: strangers) and status: when one was told last, and how many were left out since.
-_hushed: dict[tuple[int | None, int], tuple[float, int]] = {}
-
-
-def forget() -> None:
-    _hushed.clear()
+# By consumer (None: strangers) and status: time of the last logged one, and how many were left out since.
+_logged: dict[tuple[int | None, int], tuple[float, int]] = {}
 
 
-def is_wanted(request: HttpRequest, attempt: Attempt) -> bool:
+def is_wanted(request: HttpRequest, record: AccessRecord) -> bool:
     level = settings.CONFIG.request_trace
-    if level == "all" or (HEADER in request.META and _may_ask(request)):
+    if level == "all":
         return True
-    if attempt.status in HUSHED and _is_left_out(request, attempt):
+    if record.status in QUIET_STATUSES and _is_left_out(request, record):
         request.is_traced = True  # type: ignore[attr-defined]
         return False
     match level:
-        case "slow" if attempt.status >= 400 or attempt.seconds * 1000 >= settings.CONFIG.request_slow_ms:
-            return True
-        case "refused" if attempt.status >= 400:
-            return True
+        case "slow":
+            return record.status >= 400 or record.seconds * 1000 >= settings.CONFIG.request_slow_ms
+        case "refused":
+            return record.status >= 400
     return False
 
 
-def _is_left_out(request: HttpRequest, attempt: Attempt) -> bool:
-    who = (attempt.consumer, attempt.status)
-    told_at, count = _hushed.get(who, (0.0, 0))
-    if 0 <= attempt.at - told_at < HUSH_SECONDS:
-        _hushed[who] = (told_at, count + 1)
+def _is_left_out(request: HttpRequest, record: AccessRecord) -> bool:
+    kind = (record.consumer, record.status)
+    logged_at, count = _logged.get(kind, (0.0, 0))
+    if 0 <= record.at - logged_at < QUIET_SECONDS:
+        _logged[kind] = (logged_at, count + 1)
         return True
-    _hushed[who] = (attempt.at, 0)
+    _logged[kind] = (record.at, 0)
     request.left_out = count  # type: ignore[attr-defined]
     return False
 
 
-def _may_ask(request: HttpRequest) -> bool:
-    user = request.__dict__.get("user")
-    return type(user) is Principal and "operate" in user.scopes and request.META[HEADER] == "1"
-
-
-def tell(request: HttpRequest, response: HttpResponseBase, attempt: Attempt) -> None:
-    """Never raises: a line of log is not worth an answer."""
+def log_request(request: HttpRequest, response: HttpResponseBase, record: AccessRecord) -> None:
+    """Never raises: a failed log line must not cost the answer."""
     try:
         logger.log(
             logging.WARNING if is_our_failure(response) else logging.INFO,
             "%s %s was answered with %d in %.1f ms",
-            printable(attempt.method, 8),
-            printable(attempt.path, LONGEST_PATH),
-            attempt.status,
-            attempt.seconds * 1000,
-            extra=_document(request, response, attempt),
+            printable(record.method, 8),
+            printable(record.path, LONGEST_PATH),
+            record.status,
+            record.seconds * 1000,
+            extra=_document(request, response, record),
         )
     except Exception:
         logger.exception("A request could not be traced", extra={"action": "trace_failed"})
@@ -89,25 +77,25 @@ def tell(request: HttpRequest, response: HttpResponseBase, attempt: Attempt) -> 
         request.is_traced = True  # type: ignore[attr-defined]
 
 
-def _document(request: HttpRequest, response: HttpResponseBase, attempt: Attempt) -> dict[str, Any]:
+def _document(request: HttpRequest, response: HttpResponseBase, record: AccessRecord) -> dict[str, Any]:
     known = {
-        "consumer_id": attempt.consumer,
-        "key_prefix": attempt.key_prefix or None,
-        "route": attempt.route or None,
+        "consumer_id": record.consumer,
+        "key_prefix": record.key_prefix or None,
+        "route": record.route or None,
         "query": _query(request) or None,
-        "data_age_seconds": attempt.age_seconds,
-        "data_state": attempt.state or None,
+        "data_age_seconds": record.age_seconds,
+        "data_state": record.state or None,
         "problem": _problem(response),
         "left_out": request.__dict__.get("left_out") or None,
         "response_bytes": len(response.content) if isinstance(response, HttpResponse) else None,
     }
     return {
         "action": "request_traced",
-        "request_id": attempt.request_id,
-        "method": printable(attempt.method, 8),
-        "path": printable(attempt.path, LONGEST_PATH),
-        "status": attempt.status,
-        "ms": round(attempt.seconds * 1000, 1),
+        "request_id": record.request_id,
+        "method": printable(record.method, 8),
+        "path": printable(record.path, LONGEST_PATH),
+        "status": record.status,
+        "ms": round(record.seconds * 1000, 1),
         "request_bytes": _number(request.META.get("CONTENT_LENGTH")),
         **{name: value for name, value in known.items() if value is not None},
         "request_headers": _headers(request.headers.items()),
@@ -116,7 +104,7 @@ def _document(request: HttpRequest, response: HttpResponseBase, attempt: Attempt
 
 
 def _number(text: str | None) -> int:
-    """As the caller says, who may say anything."""
+    """Returns 0 for a Content-Length that is no number."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 18 else 0
 
 
@@ -125,7 +113,7 @@ def _headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _query(request: HttpRequest) -> str:
-    """Parameters by their names: one that sounds like a secret is hidden, and so is what looks like one."""
+    """Returns the parameters with secrets hidden, by their names and by their form."""
     text = request.META.get("QUERY_STRING", "")[: LONGEST_VALUE * 4]
     pairs = parse_qsl(text, keep_blank_values=True, errors="replace")[:MOST_PARAMETERS]
     return urlencode([(printable(name, 80), _shown(name, value)) for name, value in pairs], safe="*:,-_.")
@@ -136,7 +124,7 @@ def _shown(name: str, value: str) -> str:
 
 
 def _problem(response: HttpResponseBase) -> str | None:
-    """The kind of refusal, as the answer names it."""
+    """Returns the code of a problem document."""
     if not isinstance(response, HttpResponse) or not response.headers.get("Content-Type", "").startswith(PROBLEM):
         return None
     try:

@@ -53,7 +53,7 @@ def _forget() -> None:
     principals.forget()
     recall.forget()
     presence.database.forget()
-    tracing.forget()
+    tracing._logged.clear()
     forget_open_limits()
     limiter = limits.limiter()
     limiter._memory._buckets.clear()

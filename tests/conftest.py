@@ -42,13 +42,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_unconfigure() -> None:
     """Requests of tests without a database leave rows that the end of the process would try to write."""
-    _forget_attempts()
+    _forget_access_records()
 
 
-def _forget_attempts() -> None:
+def _forget_access_records() -> None:
     from apiauth.access_writer import writer
 
-    writer.forget()
+    writer._waiting.clear()
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     if not HAS_POSTGRES:
         migrated.keep(_test_database())
     yield
-    _forget_attempts()
+    _forget_access_records()
     gc.collect()
 
 

@@ -1,12 +1,10 @@
 """Who asked for what, and how old the answer was."""
 
-import json
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -16,16 +14,16 @@ from django.db import InterfaceError, OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
-from apiauth import access_leftovers, access_writer, attempts, keys, retention, tokens
+from apiauth import access_records, access_writer, keys, retention, tokens
+from apiauth.access_records import AccessRecord
 from apiauth.access_writer import AccessWriter
-from apiauth.attempts import Attempt
 from apiauth.models import AccessLog, Consumer, UsageHour
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.api_fixtures import Caller
 from tests.factories import NOW, make_match, make_ref
 from victoryline.lib import pg_wait
 
-ONE = Attempt(
+ONE = AccessRecord(
     at=NOW.timestamp(),
     consumer=None,
     key_prefix="",
@@ -46,13 +44,13 @@ def row(**fields) -> AccessLog:
     return AccessLog(**values | {"request_id": "r"} | fields)
 
 
-def attempt(**fields: Any) -> Attempt:
+def record(**fields: Any) -> AccessRecord:
     return ONE._replace(**fields)
 
 
-def numbered(count: int) -> list[Attempt]:
+def numbered(count: int) -> list[AccessRecord]:
     """Told apart by how long they took."""
-    return [attempt(seconds=number / 1000) for number in range(count)]
+    return [record(seconds=number / 1000) for number in range(count)]
 
 
 class TestRow:
@@ -160,7 +158,7 @@ class TestWriter:
         writer = AccessWriter()
         writer._waiting.extend(numbered(3))
         with monkeypatch.context() as away:
-            away.setattr(attempts, "insert", Mock(side_effect=error))
+            away.setattr(access_records, "insert", Mock(side_effect=error))
             assert writer.flush() == 0
         assert writer.flush() == 3
         assert list(AccessLog.objects.order_by("pk").values_list("duration_ms", flat=True)) == [0, 1, 2]
@@ -173,7 +171,7 @@ class TestWriter:
         writer = AccessWriter(max_waiting=300)
         writer._start = lambda: None
         with monkeypatch.context() as away:
-            away.setattr(attempts, "insert", Mock(side_effect=OperationalError("refused")))
+            away.setattr(access_records, "insert", Mock(side_effect=OperationalError("refused")))
             for one in numbered(290):
                 writer.write(one)
                 writer.flush()
@@ -182,95 +180,53 @@ class TestWriter:
 
     @pytest.mark.fault
     @pytest.mark.usefixtures("known_to_be_away")
-    def test_at_its_end_leaves_what_a_database_that_is_away_cannot_take_to_the_next(
-        self, settings: Any, tmp_path: Path
+    def test_at_its_end_reports_what_a_database_that_is_away_cannot_take(
+        self, caplog: pytest.LogCaptureFixture
     ) -> None:
-        settings.VAR_DIR, before = tmp_path, access_writer.dropped_total._value.get()
-        writer, sent = AccessWriter(), numbered(access_leftovers.ROWS_A_FILE + 3)
-        writer._waiting.extend([*sent[:-1], sent[-1]._replace(path="/api/v1/\udcff")])
-        writer._last_flush()
-        assert (AccessLog.objects.count(), access_writer.dropped_total._value.get()) == (0, before)
-        for _ in range(3):  # the next one, another one, and the same again
-            following = AccessWriter()
-            following.take_up()
-            following.take_up()
-        assert list(AccessLog.objects.order_by("pk").values_list("duration_ms", flat=True)) == list(range(len(sent)))
-        assert list((tmp_path / access_leftovers.FOLDER).iterdir()) == []
-
-    @pytest.mark.fault
-    def test_what_was_left_stays_until_the_database_takes_it(
-        self, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        settings.VAR_DIR, folder = tmp_path, tmp_path / access_leftovers.FOLDER
-        assert access_leftovers.keep(numbered(3)) == 3
-        (folder / "0.json").write_text("half of a")
-        (folder / "1.json").write_text(json.dumps([list(attempt(at="another version's"))]))
-        writer = AccessWriter()
-        with monkeypatch.context() as patched:
-            patched.setattr(attempts, "insert", Mock(side_effect=OperationalError("refused")))
-            patched.setattr(access_writer.presence.database, "report", Mock())
-            writer.take_up()
-        assert AccessLog.objects.count() == 0
-        writer.take_up()
-        assert AccessLog.objects.count() == 3
-        assert sorted(each.name for each in folder.iterdir()) == ["0.bad", "1.bad"]
-
-    @pytest.mark.fault
-    @pytest.mark.usefixtures("known_to_be_away")
-    def test_at_its_end_says_what_a_disk_that_takes_nothing_cost(
-        self, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        settings.VAR_DIR = tmp_path / "not a folder"
-        settings.VAR_DIR.write_text("")
-        writer = AccessWriter()
+        before, writer = access_writer.dropped_total._value.get(), AccessWriter()
         writer._waiting.extend(numbered(3))
         caplog.clear()
         writer._last_flush()
-        assert [record.action for record in caplog.records] == ["access_log_not_kept", "access_log_dropped"]
+        assert [record.action for record in caplog.records] == ["access_log_dropped"]
         assert caplog.records[-1].dropped_count == 3
+        assert access_writer.dropped_total._value.get() - before == 3
 
     @pytest.mark.fault
-    def test_at_its_end_keeps_what_a_database_that_has_just_left_did_not_take(
-        self, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    def test_at_its_end_reports_what_a_database_that_has_just_gone_did_not_take(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        settings.VAR_DIR = tmp_path
         writer = AccessWriter()
         writer._waiting.extend(numbered(3))
         monkeypatch.setattr(access_writer, "connection", Mock())  # it belongs to the test
-        monkeypatch.setattr(attempts, "insert", Mock(side_effect=OperationalError("refused")))
+        monkeypatch.setattr(access_records, "insert", Mock(side_effect=OperationalError("refused")))
         writer._last_flush()
-        assert [record.action for record in caplog.records] == ["access_log_waits"]
-        assert len(list((tmp_path / access_leftovers.FOLDER).iterdir())) == 1
+        assert [record.action for record in caplog.records] == ["access_log_waits", "access_log_dropped"]
 
     @pytest.mark.fault
-    def test_at_its_end_leaves_to_the_next_what_a_database_that_is_frozen_has_in_hand(
-        self, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        settings.VAR_DIR = tmp_path
+    def test_at_its_end_does_not_wait_for_a_database_that_is_frozen(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(access_writer, "LAST_SECONDS", 0.01)
-        writer, is_at_it, thaws = AccessWriter(), threading.Event(), threading.Event()
+        writer, is_storing, thaws = AccessWriter(), threading.Event(), threading.Event()
 
-        def freeze(batch: list[Attempt]) -> None:
-            is_at_it.set()
+        def freeze(batch: list[AccessRecord]) -> None:
+            is_storing.set()
             assert thaws.wait(30)
 
         monkeypatch.setattr(writer, "_store_together", freeze)
         writer._waiting.extend(numbered(2))
+        before = access_writer.dropped_total._value.get()
         with ThreadPoolExecutor(1) as pool:
             pool.submit(writer.flush)
-            assert is_at_it.wait(30)
+            assert is_storing.wait(30)
             writer._waiting.append(numbered(3)[2])
             writer._last_flush()
             thaws.set()
-        found: list[Attempt] = []
-        assert access_leftovers.take_up(found.extend) == 3
-        assert found == numbered(3)
+        assert access_writer.dropped_total._value.get() - before == 1
 
     def test_at_its_end_waits_for_what_its_thread_is_writing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         writer, is_at_it, goes_on = AccessWriter(), threading.Event(), threading.Event()
-        stored: list[Attempt] = []
+        stored: list[AccessRecord] = []
 
-        def store(batch: list[Attempt]) -> None:
+        def store(batch: list[AccessRecord]) -> None:
             is_at_it.set()
             assert goes_on.wait(30)
             stored.extend(batch)
@@ -312,21 +268,21 @@ class TestWriter:
     def test_what_a_mistake_of_ours_costs_is_counted(self, monkeypatch: pytest.MonkeyPatch) -> None:
         before, writer = access_writer.dropped_total._value.get(), AccessWriter()
         writer._waiting.extend(numbered(3))
-        monkeypatch.setattr(attempts, "insert", Mock(side_effect=RuntimeError("a mistake of ours")))
+        monkeypatch.setattr(access_records, "insert", Mock(side_effect=RuntimeError("a mistake of ours")))
         with pytest.raises(RuntimeError):
             writer.flush()
         assert access_writer.dropped_total._value.get() - before == 3
 
     def test_one_bad_row_does_not_take_its_neighbours_with_it(self) -> None:
         writer = AccessWriter()
-        writer._waiting.extend([attempt(), attempt(status=None), attempt()])
+        writer._waiting.extend([record(), record(status=None), record()])
         assert writer.flush() == 2
         assert AccessLog.objects.count() == 2
 
     @pytest.mark.django_db(transaction=True)
     def test_of_a_consumer_that_is_gone_is_nobodys(self) -> None:
         writer = AccessWriter()
-        writer._waiting.extend([attempt(), attempt(consumer=987_654)])
+        writer._waiting.extend([record(), record(consumer=987_654)])
         assert writer.flush() == 2
         assert list(AccessLog.objects.values_list("consumer", flat=True)) == [None, None]
         assert not UsageHour.objects.exists()
@@ -335,10 +291,10 @@ class TestWriter:
 class TestSums:
     """Of each hour, consumer and route, in the transaction of the rows themselves."""
 
-    def mixed(self, consumers: list[int], count: int) -> list[Attempt]:
+    def mixed(self, consumers: list[int], count: int) -> list[AccessRecord]:
         draw = random.Random(7)
         return [
-            attempt(
+            record(
                 at=(NOW + timedelta(minutes=draw.randrange(200))).timestamp(),
                 consumer=draw.choice([*consumers, None]),
                 route=draw.choice(["match", "matches", ""]),
@@ -362,17 +318,17 @@ class TestSums:
         self, caller: Caller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The bad row makes the batch go row by row; then the third row meets no database."""
-        writer, insert, calls = AccessWriter(), attempts.insert, []
+        writer, insert, calls = AccessWriter(), access_records.insert, []
 
-        def leaves(batch: list[Attempt]) -> None:
+        def leaves(batch: list[AccessRecord]) -> None:
             calls.append(batch)
             if len(calls) == 4:
                 raise OperationalError("server closed the connection")
             insert(batch)
 
-        mine = attempt(consumer=caller.key.consumer_id)
-        writer._waiting.extend([mine, mine, mine, attempt(status=None), mine])
-        monkeypatch.setattr(attempts, "insert", leaves)
+        mine = record(consumer=caller.key.consumer_id)
+        writer._waiting.extend([mine, mine, mine, record(status=None), mine])
+        monkeypatch.setattr(access_records, "insert", leaves)
         assert writer.flush() == 2
         assert writer.flush() == 2
         assert AccessLog.objects.count() == 4
@@ -449,23 +405,24 @@ class TestThread:
             assert timezone.now() < deadline
 
     @pytest.mark.django_db(transaction=True)
-    def test_gives_its_connection_back_even_when_it_stumbles(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def stumble(_: object) -> None:
+    def test_returns_its_connection_even_when_it_fails(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def fail(_: object) -> None:
             assert AccessLog.objects.count() == 0
-            raise ValueError("stumbled")
+            raise ValueError("failed")
 
         writer = AccessWriter()
-        writer.forget()
         writer._waiting.append(ONE)
-        monkeypatch.setattr(attempts, "store", stumble)
+        monkeypatch.setattr(access_records, "store", fail)
 
-        def turn() -> bool:
-            with pytest.raises(ValueError, match="stumbled"):
-                writer._write_what_waits()
+        def run() -> bool:
+            writer._flush_and_disconnect()
             return connection.connection is None
 
         with ThreadPoolExecutor(1) as another:
-            assert another.submit(turn).result()
+            assert another.submit(run).result()
+        assert "access_log_failed" in [getattr(each, "action", "") for each in caplog.records]
 
 
 class TestRetention:

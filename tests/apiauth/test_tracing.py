@@ -1,4 +1,4 @@
-"""One line with all about a request, when it is wanted, and never a secret in it."""
+"""Request tracing: one line with request and answer, by the configured level, without secrets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.requirement("NFR-020")]
 
 @pytest.fixture
 def traced(caplog: pytest.LogCaptureFixture, settings: Any) -> Any:
-    """Set how much is told, and read what was."""
+    """Sets the level and returns the traced lines."""
     caplog.set_level(logging.INFO, "victoryline.requests")
 
     class Traced:
@@ -45,7 +45,7 @@ class TestLevels:
             ("all", 600_000, ["/api/v1/matches", "/api/v1/nothing"]),
         ],
     )
-    def test_say_which_requests_are_told(
+    def test_choose_the_requests_that_are_logged(
         self, caller: Caller, traced: Any, level: str, slow_ms: int, paths: list[str]
     ) -> None:
         traced.level(level, slow_ms)
@@ -54,18 +54,7 @@ class TestLevels:
         caller.client.get("/health/live")
         assert [line.path for line in traced()] == paths
 
-    @pytest.mark.parametrize(
-        ("who", "value", "count"), [("operator", "1", 1), ("operator", "0", 0), ("caller", "1", 0)]
-    )
-    def test_a_caller_who_may_operate_has_one_request_told(
-        self, request: pytest.FixtureRequest, traced: Any, who: str, value: str, count: int
-    ) -> None:
-        traced.level("none")
-        asks: Caller = request.getfixturevalue(who)
-        asks.get("/api/v1/matches", X_Debug_Trace=value)
-        assert len(traced()) == count
-
-    def test_of_what_is_throttled_one_tells_of_many(
+    def test_log_one_of_many_throttled_requests(
         self, caller: Caller, traced: Any, monkeypatch: Any, caplog: pytest.LogCaptureFixture
     ) -> None:
         traced.level("refused")
@@ -74,7 +63,7 @@ class TestLevels:
         principals.forget()
         assert [caller.get("/api/v1/matches").status_code for _ in range(5)] == [200, 429, 429, 429, 429]
         assert len([each for each in caplog.records if each.name == "victoryline.requests"]) == 1
-        monkeypatch.setattr(tracing, "HUSH_SECONDS", 0)
+        monkeypatch.setattr(tracing, "QUIET_SECONDS", 0)
         caller.get("/api/v1/matches")
         assert [vars(line).get("left_out") for line in traced()] == [None, 3]
 
@@ -119,7 +108,7 @@ class TestLine:
         assert (line.status, line.levelname, line.problem) == (500, "WARNING", "internal-error")
 
     @pytest.mark.parametrize("level", ["refused", "none"])
-    def test_of_data_that_is_older_than_was_wished_for_is_no_warning(
+    def test_of_data_older_than_max_age_is_no_warning(
         self, caller: Caller, traced: Any, caplog: pytest.LogCaptureFixture, monkeypatch: Any, level: str
     ) -> None:
         traced.level(level)
@@ -136,20 +125,20 @@ class TestLine:
         caller.get("/api/v1/matches", query, X_API_Key=caller.issued.text, Proxy_Authorization=f"Basic {secret}")
         body = {"api_key": caller.issued.text}
         caller.client.post("/token/generate-token", body, content_type="application/json")
-        told = json.dumps([vars(line) for line in traced()], default=str)
+        logged = json.dumps([vars(line) for line in traced()], default=str)
         assert len(traced()) == 2
         for hidden in (secret, caller.token, caller.issued.text[-43:]):
-            assert hidden not in told
-        assert caller.key.prefix in told
+            assert hidden not in logged
+        assert caller.key.prefix in logged
 
-    def test_survives_whatever_is_sent(self, anonymous: Client, traced: Any) -> None:
+    def test_survives_unprintable_input(self, anonymous: Client, traced: Any) -> None:
         traced.level("all")
         anonymous.get("/api/v1/matches?" + "a=%00%ED%A0%80&" * 200, headers={"X-Odd": "\x07" * 3000})
         (line,) = traced()
         assert json.dumps(line.query).isascii()
         assert len(line.request_headers["X-Odd"]) <= tracing.LONGEST_VALUE
 
-    def test_costs_no_answer_when_it_can_not_be_written(
+    def test_failing_to_log_does_not_cost_the_answer(
         self, caller: Caller, traced: Any, monkeypatch: Any, caplog: pytest.LogCaptureFixture
     ) -> None:
         monkeypatch.setattr(tracing, "_query", lambda _: 1 / 0)

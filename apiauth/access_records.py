@@ -1,7 +1,7 @@
-"""One request as the access log keeps it: a tuple while it waits, then a row and a part of its hour's sums.
+"""Access-log records: a tuple while it is queued, then a row of AccessLog and a part of its hour's UsageHour.
 
-Whatever takes time (cutting, reading numbers, dates) is done here, behind the request's back. Plain statements and not
-`bulk_create`: a third of the work, and that work shares one interpreter with the requests.
+Conversions (truncation, numbers, dates) happen here, in the writer's thread and not in the request. Plain statements
+and not `bulk_create`: a third of the CPU, which is shared with the requests.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ LONGEST_PATH = 200
 LARGEST_MS = 2_147_483_647
 
 
-class Attempt(NamedTuple):
-    """What a request notes: nothing but references to what is there already. `age` is the header's text."""
+class AccessRecord(NamedTuple):
+    """Made by the request, of values that exist already. `age` is the header's text."""
 
     at: float
     consumer: int | None
@@ -59,67 +59,67 @@ class Attempt(NamedTuple):
         return min(round(self.seconds * 1000), LARGEST_MS)
 
 
-def store(batch: Sequence[Attempt]) -> None:
-    """Rows and sums. The caller holds the transaction that makes both of them true, or neither."""
+def store(batch: Sequence[AccessRecord]) -> None:
+    """Writes rows and hourly sums, in the caller's transaction."""
     insert(batch)
     add_up(UsageHour, by=("consumer", "hour", "route"), sums=SUMS, most=MOST, rows=_sums(batch))
 
 
-def insert(batch: Sequence[Attempt]) -> None:
-    rows = [_row(attempt) for attempt in batch]
+def insert(batch: Sequence[AccessRecord]) -> None:
+    rows = [_row(record) for record in batch]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            # Its driver sends executemany as one statement a row, and waits for each.
+            # psycopg2's executemany sends one statement a row, and waits for each.
             cursor.execute(INSERT + ", ".join([ONE_ROW] * len(rows)), [value for row in rows for value in row])
         else:
             cursor.executemany(INSERT + ONE_ROW, rows)
 
 
-def _row(attempt: Attempt) -> tuple[Any, ...]:
+def _row(record: AccessRecord) -> tuple[Any, ...]:
     return (
-        attempt.consumer,
-        attempt.key_prefix[:16],
-        connection.ops.adapt_datetimefield_value(datetime.fromtimestamp(attempt.at, UTC)),
-        _plain(attempt.method, 8),
-        _address(attempt.path),
-        attempt.route[:60],
-        attempt.status,
-        attempt.age_seconds,
-        attempt.state[:10],
-        attempt.duration_ms,
-        attempt.request_id,
+        record.consumer,
+        record.key_prefix[:16],
+        connection.ops.adapt_datetimefield_value(datetime.fromtimestamp(record.at, UTC)),
+        _plain(record.method, 8),
+        _address(record.path),
+        record.route[:60],
+        record.status,
+        record.age_seconds,
+        record.state[:10],
+        record.duration_ms,
+        record.request_id,
     )
 
 
 def _plain(text: str, length: int) -> str:
-    """Almost everything is plain already; what isn't takes the longer way."""
+    """Truncates; replaces unprintable characters, which are rare, by the slower function."""
     cut = text[:length]
     return cut if cut.isascii() and cut.isprintable() else printable(cut, length)
 
 
 def _address(path: str) -> str:
-    """A key or a token that somebody put into an address by mistake is not kept."""
+    """Returns the path without a key or a token that a caller has put into it by mistake."""
     shown = _plain(path, LONGEST_PATH)
     return clean(shown) if "vl_" in path or "eyJ" in path else shown
 
 
-def _sums(batch: Sequence[Attempt]) -> dict[tuple[int, datetime, str], list[float]]:
-    """By consumer, hour and route, in the order of SUMS and MOST. Who isn't known has no sums."""
-    grouped: dict[tuple[int, float, str], list[Attempt]] = {}
-    for attempt in batch:
-        if attempt.consumer is not None:
-            key = attempt.consumer, attempt.at // 3600, attempt.route[:60]
-            grouped.setdefault(key, []).append(attempt)
+def _sums(batch: Sequence[AccessRecord]) -> dict[tuple[int, datetime, str], list[float]]:
+    """Returns sums by consumer, hour and route, in the order of SUMS and MOST. Strangers have no sums."""
+    grouped: dict[tuple[int, float, str], list[AccessRecord]] = {}
+    for record in batch:
+        if record.consumer is not None:
+            key = record.consumer, record.at // 3600, record.route[:60]
+            grouped.setdefault(key, []).append(record)
     return {
         (consumer, datetime.fromtimestamp(hour * 3600, UTC), route): _added(several)
         for (consumer, hour, route), several in grouped.items()
     }
 
 
-def _added(several: Sequence[Attempt]) -> list[float]:
-    statuses = Counter([attempt.status for attempt in several])
-    took = [attempt.duration_ms for attempt in several]
-    ages = [age for attempt in several if (age := attempt.age_seconds) is not None]
+def _added(several: Sequence[AccessRecord]) -> list[float]:
+    statuses = Counter([record.status for record in several])
+    took = [record.duration_ms for record in several]
+    ages = [age for record in several if (age := record.age_seconds) is not None]
     return [
         len(several),
         statuses[304],
