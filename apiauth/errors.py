@@ -1,6 +1,6 @@
-"""What apiauth raises when it can't do what a person asked of it.
+"""Errors of apiauth. Nothing was changed; the message gives the reason and the next step.
 
-RefusedError            nothing was changed; the message says why, and what to do instead
+RefusedError
 ├── UnknownScopeError
 └── NotFoundError       no consumer or key of this name; the message names the nearest ones
 """
@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 
 class RefusedError(ValueError):
-    """`field`: which of the things that were asked for it is about, where it is about one."""
+    """`field` names the input that is refused, where there is one."""
 
     def __init__(self, message: str, *, field: str = "") -> None:
         super().__init__(message)
@@ -27,5 +27,5 @@ class NotFoundError(RefusedError):
     @classmethod
     def of(cls, what: str, name: str, known: Iterable[str]) -> NotFoundError:
         near = get_close_matches(name, list(known), n=3)
-        hint = f" Did you mean {' or '.join(near)}?" if near else " manage.py list_api_keys --all shows what there is."
+        hint = f" Did you mean {' or '.join(near)}?" if near else " manage.py api_keys list --all lists all of them."
         return cls(f"There is no {what} {name!r}.{hint}")

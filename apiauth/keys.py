@@ -113,7 +113,7 @@ def find(text: str) -> ApiKey:
         # Whoever gave us a whole key by mistake must not read it in our answer, and then in a log.
         raise NotFoundError(
             "That is not the prefix of a key, which has 12 letters and digits and stands between `vl_` and the dot. "
-            "manage.py list_api_keys --all shows those there are."
+            "manage.py api_keys list --all shows those there are."
         )
     if key is None:
         raise NotFoundError.of("key", prefix, ApiKey.objects.values_list("prefix", flat=True))
@@ -250,7 +250,7 @@ def _check_active(consumer: Consumer) -> None:
     if not consumer.is_active:
         raise RefusedError(
             f"{consumer.name} is inactive, so a key would open nothing. Make it active first: "
-            f"manage.py set_consumer {consumer.name!r} --active."
+            f"manage.py api_keys consumer {consumer.name!r} --active."
         )
 
 

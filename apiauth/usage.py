@@ -1,4 +1,4 @@
-"""What consumers asked of us, from the sums by the hour: for themselves, for the admin's charts, for the terminal."""
+"""Reads of usage: requests of consumers, added up from the hourly sums, for the API and the admin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apiauth.models import UsageHour
 
 Key = TypeVar("Key")
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-DAYS_TOLD = 30
+DAYS_SHOWN = 30
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Sums:
 
     @property
     def answered(self) -> int:
-        """Requests that were given what they asked for, in full."""
+        """Requests answered in full."""
         return self.requests - self.not_modified - self.throttled - self.refused - self.failed
 
     @property
@@ -58,7 +58,7 @@ ADDED: dict[str, Any] = {
 
 
 def hours(since: datetime, until: datetime, *, consumer: int | None = None) -> dict[datetime, Sums]:
-    """By the hour (UTC), those in which something was asked; `since` is the beginning of one."""
+    """Returns sums by hour (UTC), only of hours with requests; `since` is the start of one."""
     return _grouped(_rows(since, until, consumer), "hour")
 
 
@@ -68,12 +68,12 @@ def days(since: datetime, until: datetime, *, consumer: int | None = None) -> di
 
 
 def routes(since: datetime, until: datetime, *, consumer: int | None = None) -> dict[str, Sums]:
-    """By the name of the address, the most asked first."""
+    """Returns sums by route name, the most requested first."""
     return _by_requests(_grouped(_rows(since, until, consumer), "route"))
 
 
 def consumers(since: datetime, until: datetime) -> dict[str, Sums]:
-    """By the consumer's name, the busiest first."""
+    """Returns sums by consumer name, the busiest first."""
     return _by_requests(_grouped(_rows(since, until, None), "consumer__name"))
 
 
@@ -83,7 +83,7 @@ def total(since: datetime, until: datetime, *, consumer: int | None = None) -> S
 
 
 def added(several: Sequence[Sums]) -> Sums:
-    """As if they were one."""
+    """Adds several sums to one."""
     columns = {name: [getattr(sums, name) for sums in several] for name in COLUMNS}
     return Sums(
         **{name: (max(found, default=0) if name.endswith("_most") else sum(found)) for name, found in columns.items()}

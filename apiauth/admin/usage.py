@@ -1,4 +1,4 @@
-"""What consumers asked: each request of the last days, and charts of the sums, of everybody or of one."""
+"""Admin pages of the access log and of usage, with charts of all consumers or of one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class When(admin.SimpleListFilter):
     parameter_name = "when"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(key, words) for key, (words, _) in SPANS.items()]
+        return [(key, label) for key, (label, _) in SPANS.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AccessLog]) -> QuerySet[AccessLog]:
         chosen = SPANS.get(self.value() or "")
@@ -49,7 +49,7 @@ class Outcome(admin.SimpleListFilter):
     parameter_name = "outcome"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(key, words) for key, (words, _) in OUTCOMES.items()]
+        return [(key, label) for key, (label, _) in OUTCOMES.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AccessLog]) -> QuerySet[AccessLog]:
         chosen = OUTCOMES.get(self.value() or "")
@@ -57,7 +57,7 @@ class Outcome(admin.SimpleListFilter):
 
 
 class Route(admin.SimpleListFilter):
-    """Offers what the sums know: to look for all values in the log itself would read all of it."""
+    """Offers the routes of the hourly sums: finding them in the log itself would read all of it."""
 
     title = "address"
     parameter_name = "route"
@@ -91,7 +91,7 @@ class AccessLogAdmin(HistoryAdmin):
     search_fields = ("request_id__exact", "endpoint__startswith", "key_prefix__exact")
     search_help_text = "A request id, the beginning of an address, or a key's prefix."
     ordering = ("-timestamp",)
-    none_yet = "Nobody has asked for anything yet. Every request to the API and for a token is a row here."
+    none_yet = "No requests yet. Every request to the API and for a token is a row here."
 
     @display(description="status", ordering="response_status", label=STATUS_COLOURS)  # type: ignore[untyped-decorator]
     def shown_status(self, row: AccessLog) -> tuple[str, str]:
@@ -117,10 +117,10 @@ class UsageHourAdmin(HistoryAdmin):
     search_fields = ("consumer__name", "route")
     ordering = ("-hour", "consumer", "-requests")
     list_before_template = "admin/apiauth/usage.html"
-    none_yet = "Nobody with a key has asked for anything yet. There is a row for each consumer, hour and address."
+    none_yet = "No requests with a key yet. There is a row for each consumer, hour and address."
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        context = {**(extra_context or {}), "usage": _pictures(request)}
+        context = {**(extra_context or {}), "usage": _usage(request)}
         page: HttpResponse = super().changelist_view(request, context)
         return page
 
@@ -145,9 +145,9 @@ class UsageHourAdmin(HistoryAdmin):
         return f"{row.age_seconds_most:,.0f} s" if row.aged else "-"
 
 
-def _pictures(request: HttpRequest) -> dict[str, Any]:
+def _usage(request: HttpRequest) -> dict[str, Any]:
     now, chosen = timezone.now(), request.GET.get(CONSUMER, "")
-    is_number = chosen.isascii() and chosen.isdigit() and len(chosen) < 20  # a longer one is not even read
+    is_number = chosen.isascii() and chosen.isdigit() and len(chosen) < 20  # a longer one can't be converted
     consumer = Consumer.objects.filter(pk=chosen).first() if is_number else None
     pk = consumer.pk if consumer else None
     return {

@@ -1,7 +1,8 @@
-"""Charts of what consumers asked, and the log of each request."""
+"""Admin pages of usage and of the access log."""
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from apiauth import usage
-from apiauth.admin.usage_charts import charts, consumers_table, measure_chart, routes_table
+from apiauth.admin.usage_charts import charts, consumers_table, measure_chart, requests_chart, routes_table
 from apiauth.models import AccessLog, Consumer, UsageHour
 from tests.factories import NOW
 
@@ -30,34 +31,37 @@ def asked(name: str, hours_ago: int, requests: int, *, now: datetime = NOW, rout
 
 
 class TestCharts:
-    def test_a_bar_is_divided_by_what_came_of_the_requests(self) -> None:
+    def test_a_bar_is_divided_by_the_outcome_of_the_requests(self) -> None:
         asked("acme", 0, 100, not_modified=40, refused=5, throttled=10, failed=5)
         asked("acme", 3, 50)
         by_hour, by_day, *_ = charts(NOW, None)
-        assert [round(bar.height) for bar in by_hour.bars[-4:]] == [50, 0, 0, 100]
-        assert [(part.kind, part.share) for part in by_hour.bars[-1].parts] == [
-            ("failed", 5), ("throttled", 10), ("refused", 5), ("not_modified", 40), ("answered", 40),
+        data = json.loads(by_hour.data)
+        assert [(each["label"], each["data"][-1]) for each in data["datasets"]] == [
+            ("answered", 40), ("unchanged (304)", 40), ("refused (4xx)", 5), ("throttled (429)", 10),
+            ("failed (5xx)", 5),
         ]  # fmt: skip
-        assert by_hour.bars[-1].told.startswith("10 Jan 12:00 UTC: 100 requests: 40 answered, 40 unchanged (304)")
-        assert by_hour.bars[0].told == "9 Jan 13:00 UTC: nothing was asked"
-        assert (len(by_hour.bars), len(by_day.bars)) == (24, 30)
-        assert by_day.bars[-1].told.startswith("10 Jan: 150 requests")
+        assert data["datasets"][0]["data"][-4:] == [50, 0, 0, 40]
+        assert (data["labels"][0], data["labels"][-1], len(data["labels"])) == ("13:00", "12:00", 24)
+        days = json.loads(by_day.data)
+        assert (days["labels"][-1], len(days["labels"]), days["datasets"][0]["data"][-1]) == ("10 Jan", 30, 90)
+        assert by_hour.summary.startswith("150 requests: 90 answered, 40 unchanged (304)")
 
-    def test_speak_of_one_consumer_or_of_all(self) -> None:
+    def test_show_one_consumer_or_all(self) -> None:
         asked("acme", 0, 100)
         asked("other", 0, 11)
-        assert charts(NOW, None)[0].told.startswith("111 requests")
-        assert charts(NOW, consumer("other").pk)[0].told.startswith("11 requests")
-        assert [line.name for line in consumers_table(NOW)] == ["acme", "other"]
+        assert charts(NOW, None)[0].summary.startswith("111 requests")
+        assert charts(NOW, consumer("other").pk)[0].summary.startswith("11 requests")
+        assert [row.name for row in consumers_table(NOW)] == ["acme", "other"]
 
-    def test_the_worst_stands_above_the_mean(self) -> None:
+    def test_show_the_mean_and_the_worst(self) -> None:
         slots = [("then", usage.Sums(requests=10, duration_ms_total=40, duration_ms_most=16)), ("now", usage.NOTHING)]
         chart = measure_chart("Time", "ms", slots, lambda sums: sums.mean_ms, lambda sums: sums.duration_ms_most)
-        then, now = chart.bars
-        assert (then.height, then.mark, then.told) == (50.0, 100.0, "then: 4.0 ms on average, 16 ms at worst")
-        assert (now.height, now.mark, now.told) == (0.0, None, "now: nothing to tell")
+        mean, worst = json.loads(chart.data)["datasets"]
+        assert (mean["data"], worst["data"]) == ([4.0, None], [16, None])
+        assert chart.summary == "4.0 ms on average, 16 ms at worst"
+        assert requests_chart("Requests", slots[1:]).summary == "no requests"
 
-    def test_a_table_names_the_addresses_that_are_asked_most(self) -> None:
+    def test_a_table_lists_the_most_requested_addresses(self) -> None:
         asked("acme", 0, 5, route="")
         asked("acme", 1, 50, route="match", aged=10, age_seconds_total=25.0, age_seconds_most=9.0)
         asked("acme", 24 * 40, 900, route="matches")
@@ -67,7 +71,7 @@ class TestCharts:
 
 
 class TestUsagePage:
-    def test_shows_charts_of_all_and_leads_to_each(self, admin_client: Client) -> None:
+    def test_shows_charts_of_all_and_links_to_each(self, admin_client: Client) -> None:
         now = timezone.now()
         asked("acme", 0, 100, now=now, throttled=10)
         page = admin_client.get(reverse(USAGE)).content.decode()
@@ -84,11 +88,11 @@ class TestUsagePage:
         assert "100 requests" not in page
 
     @pytest.mark.parametrize("chosen", ["0", "x", "99999999999999999999", "9" * 5000, "²"])
-    def test_bears_any_choice(self, admin_client: Client, chosen: str) -> None:
+    def test_survives_any_filter_value(self, admin_client: Client, chosen: str) -> None:
         answer = admin_client.get(reverse(USAGE), {"consumer__id__exact": chosen})
         assert answer.status_code in {200, 302}
 
-    def test_is_found_from_the_consumers_page(self, admin_client: Client) -> None:
+    def test_is_linked_from_the_consumers_page(self, admin_client: Client) -> None:
         page = admin_client.get(reverse("admin:apiauth_consumer_change", args=[consumer().pk])).content.decode()
         assert f"{reverse(USAGE)}?consumer__id__exact={consumer().pk}" in page
 
@@ -132,20 +136,20 @@ class TestLogPage:
             ({"q": "/api/v1/f"}, {"four", "five"}),
         ],
     )
-    def test_shows_what_is_asked_for(self, log: Any, filters: dict[str, str], names: set[str]) -> None:
+    def test_filters_rows(self, log: Any, filters: dict[str, str], names: set[str]) -> None:
         assert log(**filters) == names
 
     def test_of_one_consumer(self, log: Any) -> None:
         assert log(consumer__id__exact=str(consumer().pk)) == {"one", "two", "four", "five", "six"}
 
-    def test_counts_nothing(self, log: Any, admin_client: Client, django_assert_max_num_queries: Any) -> None:
+    def test_runs_no_count_query(self, log: Any, admin_client: Client, django_assert_max_num_queries: Any) -> None:
         with django_assert_max_num_queries(10) as asked_for:
             admin_client.get(reverse(LOG), {"outcome": "failed"})
         about_the_log = [each["sql"] for each in asked_for.captured_queries if "apiauth_accesslog" in each["sql"]]
         assert not [each for each in about_the_log if "COUNT(" in each]
 
 
-def test_pages_ask_as_little_for_many_rows_as_for_few(
+def test_pages_make_a_constant_number_of_queries(
     admin_client: Client, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for hours in range(40):

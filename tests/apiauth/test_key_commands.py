@@ -33,7 +33,7 @@ def issue(name: str = "acme", **fields: object) -> keys.IssuedKey:
 class TestIssue:
     def test_prints_a_key_that_works_and_says_it_is_not_shown_again(self) -> None:
         told = run(
-            "issue_api_key", "acme", "--tier", "premium", "--scope", "read", "--scope", "operate", "--label", "app"
+            "api_keys", "issue", "acme", "--tier", "premium", "--scope", "read", "--scope", "operate", "--label", "app"
         )
         key = keys.verify(told.split()[0], timezone.now())
         assert key is not None
@@ -42,36 +42,36 @@ class TestIssue:
         assert "/token/generate-token" in told
 
     def test_keeps_the_tier_of_a_consumer_unless_another_is_named(self) -> None:
-        run("issue_api_key", "acme", "--tier", "custom", "--requests-per-minute", "250")
-        run("issue_api_key", "acme")
+        run("api_keys", "issue", "acme", "--tier", "custom", "--requests-per-minute", "250")
+        run("api_keys", "issue", "acme")
         assert Consumer.objects.get().requests_per_minute == 250
 
     @pytest.mark.parametrize("error", [KeyError("getpwuid(): uid not found: 12345"), OSError("No username set")])
     def test_works_for_a_user_without_a_name(self, monkeypatch, error: Exception) -> None:
         """Containers run under any number."""
         monkeypatch.setattr("getpass.getuser", Mock(side_effect=error))
-        run("issue_api_key", "acme")
+        run("api_keys", "issue", "acme")
         assert AuditEntry.objects.get(action_type="key_issued").actor == "operator"
 
     def test_tells_of_the_consumers_other_keys(self) -> None:
-        assert "other key" not in run("issue_api_key", "acme")
-        assert "acme has 1 other key," in run("issue_api_key", "acme")
+        assert "other key" not in run("api_keys", "issue", "acme")
+        assert "acme has 1 other key," in run("api_keys", "issue", "acme")
 
     def test_tells_where_the_system_of_this_machine_listens(self, settings, tmp_path) -> None:
         settings.VAR_DIR = tmp_path
         settings.CONFIG = replace(settings.CONFIG, public_url="")
         (tmp_path / "demo.json").write_text('{"url": "http://127.0.0.1:8123"}')
-        assert "curl -X POST http://127.0.0.1:8123/token/generate-token" in run("issue_api_key", "acme")
+        assert "curl -X POST http://127.0.0.1:8123/token/generate-token" in run("api_keys", "issue", "acme")
 
     def test_prints_json(self) -> None:
-        printed = json.loads(run("issue_api_key", "acme", "--json", "--expires-days", "2"))
+        printed = json.loads(run("api_keys", "issue", "acme", "--json", "--expires-days", "2"))
         assert printed["scopes"] == ["read"]
         assert printed["expires_at"]
         assert keys.verify(printed["api_key"], timezone.now()) is not None
 
     @pytest.mark.parametrize("moment", ["2036-01-31", "2036-01-31T00:00:00Z", "2036-01-31T02:00:00+02:00"])
     def test_takes_the_moment_at_which_it_expires(self, moment: str) -> None:
-        run("issue_api_key", "acme", "--expires-at", moment)
+        run("api_keys", "issue", "acme", "--expires-at", moment)
         assert f"{ApiKey.objects.get().expires_at:%Y-%m-%d %H:%M}" == "2036-01-31 00:00"
 
     @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ class TestIssue:
     )
     def test_says_why_it_refuses(self, words: list[str], why: str) -> None:
         with pytest.raises(CommandError, match=why):
-            run("issue_api_key", *words)
+            run("api_keys", "issue", *words)
         assert not ApiKey.objects.exists()
 
 
@@ -101,12 +101,12 @@ class TestList:
         ended, rotated = issue("beta"), issue("gamma", tier="custom", requests_per_minute=250)
         keys.revoke(prefix=ended.key.prefix, now=now)
         new = keys.rotate(prefix=rotated.key.prefix, overlap=timedelta(hours=5), now=now)
-        told = run("list_api_keys")
+        told = run("api_keys", "list")
         assert "expires in 3 days" in told
         assert f"rotated to {new.key.prefix}" in told
         assert "custom 250/min" in told
         assert ended.key.prefix not in told
-        everything = run("list_api_keys", "--all") + run("list_api_keys", "--all", "--json")
+        everything = run("api_keys", "list", "--all") + run("api_keys", "list", "--all", "--json")
         assert "revoked" in everything
         for each in (soon, ended, rotated, new):
             assert each.key.prefix in everything
@@ -116,17 +116,17 @@ class TestList:
     def test_prints_json_of_one_consumer(self) -> None:
         issue("beta")
         prefix = issue().key.prefix
-        printed = json.loads(run("list_api_keys", "--consumer", "acme", "--json"))
+        printed = json.loads(run("api_keys", "list", "--consumer", "acme", "--json"))
         assert [(each["prefix"], each["state"]) for each in printed] == [(prefix, "in use")]
 
     def test_says_so_when_there_is_none(self) -> None:
-        assert "There is no key in use" in run("list_api_keys")
+        assert "No key is in use" in run("api_keys", "list")
 
 
 class TestRotate:
     def test_prints_the_new_key_and_until_when_the_old_one_works(self, settings) -> None:
         old = issue()
-        told = run("rotate_api_key", f"vl_{old.key.prefix}")
+        told = run("api_keys", "rotate", f"vl_{old.key.prefix}")
         new = keys.verify(told.split()[0], timezone.now())
         old.key.refresh_from_db()
         assert new == old.key.replaced_by
@@ -136,58 +136,58 @@ class TestRotate:
 
     def test_takes_an_overlap_and_prints_json(self) -> None:
         old = issue()
-        printed = json.loads(run("rotate_api_key", old.text, "--overlap-hours", "0.5", "--json"))
+        printed = json.loads(run("api_keys", "rotate", old.text, "--overlap-hours", "0.5", "--json"))
         assert printed["replaces"]["prefix"] == old.key.prefix
         assert keys.verify(printed["api_key"], timezone.now()) is not None
 
     def test_says_why_it_refuses_and_never_repeats_a_secret(self) -> None:
         old = issue()
-        run("rotate_api_key", old.key.prefix)
+        run("api_keys", "rotate", old.key.prefix)
         with pytest.raises(CommandError, match="rotated already"):
-            run("rotate_api_key", old.key.prefix)
+            run("api_keys", "rotate", old.key.prefix)
         with pytest.raises(CommandError) as refused:
-            run("rotate_api_key", "vl_000000000000.verysecret")
+            run("api_keys", "rotate", "vl_000000000000.verysecret")
         assert "verysecret" not in str(refused.value)
 
     @pytest.mark.parametrize("hours", ["nan", "inf", "1e300", "-1", "9000"])
     def test_says_which_overlap_there_can_be(self, hours: str) -> None:
         old = issue()
         with pytest.raises(CommandError, match="overlap"):
-            run("rotate_api_key", old.key.prefix, f"--overlap-hours={hours}")
+            run("api_keys", "rotate", old.key.prefix, f"--overlap-hours={hours}")
         assert ApiKey.objects.count() == 1
 
     def test_says_what_a_prefix_is_to_whoever_gives_something_else(self) -> None:
         with pytest.raises(CommandError, match=r"not the prefix of a key.*between `vl_` and the dot") as refused:
-            run("rotate_api_key", "verysecret")
+            run("api_keys", "rotate", "verysecret")
         assert "verysecret" not in str(refused.value)
 
 
 class TestRevoke:
     def test_ends_a_key_once_with_a_reason(self) -> None:
         issued = issue()
-        run("revoke_api_key", issued.key.prefix, "--reason", "it leaked", "--by", "anna")
+        run("api_keys", "revoke", issued.key.prefix, "--reason", "it leaked", "--by", "anna")
         assert keys.verify(issued.text, timezone.now()) is None
         with pytest.raises(CommandError, match="revoked already"):
-            run("revoke_api_key", issued.key.prefix)
+            run("api_keys", "revoke", issued.key.prefix)
         entry = AuditEntry.objects.get(action_type="key_revoked")
         assert (entry.actor, entry.target, entry.trigger_condition) == ("anna", issued.key.prefix, "it leaked")
 
     def test_ends_all_keys_of_a_consumer(self) -> None:
         mine, others = [issue(), issue()], issue("beta")
-        told = run("revoke_api_key", "--consumer", "acme")
+        told = run("api_keys", "revoke", "--consumer", "acme")
         assert all(each.key.prefix in told for each in mine)
         assert [bool(keys.verify(each.text, timezone.now())) for each in (*mine, others)] == [False, False, True]
         with pytest.raises(CommandError, match="no key that is not revoked already"):
-            run("revoke_api_key", "--consumer", "acme")
+            run("api_keys", "revoke", "--consumer", "acme")
 
     def test_names_what_is_near_what_is_not_there(self) -> None:
         issued = issue("acme corporation")
         with pytest.raises(CommandError, match="Did you mean acme corporation"):
-            run("revoke_api_key", "--consumer", "acme corporatoin")
+            run("api_keys", "revoke", "--consumer", "acme corporatoin")
         with pytest.raises(CommandError, match=f"Did you mean {issued.key.prefix}"):
-            run("revoke_api_key", issued.key.prefix[:-1])
+            run("api_keys", "revoke", issued.key.prefix[:-1])
         with pytest.raises(CommandError):
-            run("revoke_api_key")
+            run("api_keys", "revoke")
 
     def test_says_what_holds_while_the_database_is_away(self, monkeypatch) -> None:
         def away(text: str) -> ApiKey:
@@ -195,7 +195,7 @@ class TestRevoke:
 
         monkeypatch.setattr(keys, "find", away)
         with pytest.raises(CommandError, match=r"can't be reached \(connection refused\)"):
-            run("revoke_api_key", "0123456789ab")
+            run("api_keys", "revoke", "0123456789ab")
 
     @pytest.mark.parametrize(
         "error", [OperationalError("no such table: apiauth_apikey"), ProgrammingError('relation "x" does not exist')]
@@ -203,18 +203,18 @@ class TestRevoke:
     def test_sends_whoever_has_no_tables_to_migrate(self, monkeypatch, error: Exception) -> None:
         monkeypatch.setattr(keys, "issue", Mock(side_effect=error))
         with pytest.raises(CommandError, match=r"Nothing was changed.*manage\.py migrate"):
-            run("issue_api_key", "acme")
+            run("api_keys", "issue", "acme")
 
 
 class TestSetConsumer:
     def test_changes_tier_limit_and_entry(self) -> None:
         issued = issue()
         assert "250 requests a minute" in run(
-            "set_consumer", "acme", "--tier", "custom", "--requests-per-minute", "250", "--by", "anna"
+            "api_keys", "consumer", "acme", "--tier", "custom", "--requests-per-minute", "250", "--by", "anna"
         )
-        assert "is shut out" in run("set_consumer", "acme", "--inactive")
+        assert "is shut out" in run("api_keys", "consumer", "acme", "--inactive")
         assert keys.verify(issued.text, timezone.now()) is None
-        assert "may enter" in run("set_consumer", "acme", "--active", "--contact", "ops@example.com")
+        assert "may use the API" in run("api_keys", "consumer", "acme", "--active", "--contact", "ops@example.com")
         assert keys.verify(issued.text, timezone.now()) is not None
         entries = AuditEntry.objects.filter(action_type="consumer_changed").order_by("pk")
         assert [entry.metadata for entry in entries] == [
@@ -238,6 +238,6 @@ class TestSetConsumer:
     def test_says_why_it_refuses(self, words: list[str], why: str) -> None:
         issue()
         with pytest.raises(CommandError, match=why):
-            run("set_consumer", *words)
+            run("api_keys", "consumer", *words)
         consumer = Consumer.objects.get()
         assert (consumer.tier, consumer.is_active, consumer.contact) == ("standard", True, "")

@@ -101,7 +101,7 @@ class TestLine:
         assert len([each for each in caplog.records if each.name == "victoryline.requests"]) == 1
 
     def test_of_our_own_failure_is_a_warning(self, caller: Caller, traced: Any, monkeypatch: Any) -> None:
-        monkeypatch.setattr("apiauth.api.usage_views._looked_up", lambda *_: 1 / 0)
+        monkeypatch.setattr("apiauth.api.usage_view._stored", lambda *_: 1 / 0)
         traced.level("refused")
         caller.get("/api/v1/usage")
         (line,) = traced()

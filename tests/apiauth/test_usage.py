@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from apiauth import usage
-from apiauth.api import usage_views
-from apiauth.api.usage_documents import EXAMPLE, UsageAnswer
+from apiauth.api import usage_view
+from apiauth.api.documents import USAGE_EXAMPLE, UsageAnswer
 from apiauth.models import ApiKey, Tier, UsageHour
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.api_fixtures import Caller
@@ -27,10 +25,10 @@ pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("
 
 
 @pytest.fixture(autouse=True)
-def forgetful() -> Iterator[None]:
-    usage_views.forget()
+def empty_cache() -> Iterator[None]:
+    usage_view._cache.clear()
     yield
-    usage_views.forget()
+    usage_view._cache.clear()
 
 
 def asked(caller: Caller, hour: datetime, requests: int, route: str = "match", **numbers: Any) -> None:
@@ -103,7 +101,7 @@ class TestAnswer:
         assert (answer.status_code, answer.json()["parameter"]) == (400, "days")
 
     def test_is_as_the_description_shows_it(self) -> None:
-        assert UsageAnswer.model_validate_json(json.dumps(EXAMPLE)).tier == "standard"
+        assert UsageAnswer.model_validate_json(json.dumps(USAGE_EXAMPLE)).tier == "standard"
 
 
 @pytest.mark.fault
@@ -137,60 +135,6 @@ class TestWithoutDatabase:
         request.getfixturevalue("known_to_be_away")
         with django_assert_num_queries(0):
             self.check(caller.get("/api/v1/usage"))
-
-
-class TestCommand:
-    def run(self, *words: str) -> str:
-        out = io.StringIO()
-        call_command("usage", *words, stdout=out)
-        return out.getvalue()
-
-    def test_lists_consumers_the_busiest_first(self, caller: Caller, operator: Caller) -> None:
-        now = timezone.now()
-        asked(caller, now, 10, not_modified=4)
-        asked(operator, now, 20, failed=2)
-        asked(caller, now - timedelta(days=9), 1000)
-        lines = self.run().splitlines()
-        assert "7 days" in lines[0]
-        assert [line.split()[:2] for line in lines[2:4]] == [["operator", "20"], ["acme", "10"]]
-
-    def test_shows_one_by_route_and_day(self, caller: Caller) -> None:
-        now = timezone.now()
-        asked(caller, now, 10)
-        asked(caller, now - timedelta(days=2), 7, route="matches")
-        told = self.run("acme", "--days", "3")
-        assert "match " in told
-        assert "matches " in told
-        assert f"{now:%Y-%m-%d}" in told
-
-    def test_speaks_to_machines(self, caller: Caller) -> None:
-        asked(caller, timezone.now(), 10, aged=2, age_seconds_total=5.0)
-        found = json.loads(self.run("acme", "--json"))
-        assert (found["consumer"], found["total"]["requests"], found["total"]["mean_age_seconds"]) == ("acme", 10, 2.5)
-        assert found["routes"]["match"]["requests"] == 10
-        everybody = json.loads(self.run("--json"))
-        assert everybody["consumers"]["acme"]["requests"] == 10
-
-    def test_says_who_there_is_when_somebody_is_not_known(self, caller: Caller) -> None:
-        with pytest.raises(CommandError, match=r"no consumer nobody.*acme"):
-            self.run("nobody")
-
-    @pytest.mark.parametrize("days", ["0", "-3", "3651", "99999999999"])
-    def test_says_how_far_back_it_can_look(self, days: str) -> None:
-        with pytest.raises(CommandError, match=rf"--days is {days}; it must be from 1 to 3650"):
-            self.run(f"--days={days}")
-
-    def test_says_that_nothing_was_asked(self, caller: Caller) -> None:
-        assert "Nothing was asked" in self.run("acme")
-        assert "Nothing was asked" in self.run()
-
-    def test_says_so_when_the_database_is_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def away(*_: object) -> None:
-            raise OperationalError("connection refused")
-
-        monkeypatch.setattr(usage, "consumers", away)
-        with pytest.raises(CommandError, match=r"can't be reached \(connection refused\)"):
-            self.run()
 
 
 class TestSums:

@@ -226,7 +226,7 @@ class TestCommand:
 
     def test_errors_have_a_remedy(self, proxy: FaultyProxy, key: str, settings: Any, tmp_path: Path) -> None:
         settings.VAR_DIR = tmp_path
-        with pytest.raises(CommandError, match="issue_api_key"):
+        with pytest.raises(CommandError, match="api_keys issue"):
             self.follow()
         with pytest.raises(CommandError, match="401"):
             self.follow("1", "--url", proxy.url, "--key", "vl_wrong")

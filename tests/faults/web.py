@@ -28,7 +28,7 @@ class Web:
             PORT=str(self.port),
         )
         issued = subprocess.run(
-            python("manage.py", "issue_api_key", "fault tests", "--tier", "premium", "--json"),
+            python("manage.py", "api_keys", "issue", "fault tests", "--tier", "premium", "--json"),
             cwd=PROJECT_ROOT,
             env=system.environment(),
             capture_output=True,

@@ -1,4 +1,4 @@
-"""Lets a new key sign the tokens; the tokens of the old one stay good until they end."""
+"""Rotates the key that signs tokens; tokens of the old key stay valid until they expire."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from apiauth import signing
-from apiauth.management import words
+from victoryline.lib.operators import name_of
 
 BY_HAND = """\
 The signing key comes from the environment (JWT_SIGNING_KEY), so it is rotated there. Nothing was changed. With several
@@ -26,25 +26,25 @@ The key above is new and was stored nowhere; keep it as you keep your other secr
 
 
 class Command(BaseCommand):
-    help = "Let a new key sign the API's tokens. No token ends before its time, and nothing has to be restarted."
+    help = "Sign tokens with a new key. No token ends early, and nothing has to be restarted."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--end-tokens",
             action="store_true",
-            help="For a key that has leaked: the old ones verify nothing any more, so every token ends now.",
+            help="For a key that has leaked: old keys verify nothing any more, so every token ends now.",
         )
-        words.add_actor(parser)
+        parser.add_argument("--by", default="", help="Written into the audit. Default: the login name.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         hours = settings.CONFIG.token_lifetime_hours
         if signing.is_from_environment():
-            more = ",<what stands there now>" if settings.JWT_PREVIOUS_KEYS else ""
+            more = ",<its present value>" if settings.JWT_PREVIOUS_KEYS else ""
             self.stdout.write(BY_HAND.format(new=signing.new_key(), more=more, hours=hours))
             return
         try:
             ends = options["end_tokens"]
-            ring = signing.rotate_file(timezone.now(), keeps_old=not ends, actor=words.actor_of(options))
+            ring = signing.rotate_file(timezone.now(), keeps_old=not ends, actor=name_of(options["by"]))
         except (OSError, ValueError) as error:
             raise CommandError(f"Nothing was changed: {error}") from error
         fate = (

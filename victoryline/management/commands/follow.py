@@ -16,7 +16,7 @@ from victoryline_client import Client
 from victoryline_client.terminal import add_arguments, run
 
 NO_KEY = (
-    "There is no API key. Give one with --key or in VICTORYLINE_API_KEY; `manage.py issue_api_key me --scope read` "
+    "There is no API key. Give one with --key or in VICTORYLINE_API_KEY; `manage.py api_keys issue me --scope read` "
     "creates one. On a machine where `make run` is running, its own key is used."
 )
 

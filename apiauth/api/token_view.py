@@ -1,8 +1,7 @@
-"""An API key in, a token for a day out."""
+"""POST /token/generate-token: exchanges an API key for a token."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
@@ -14,10 +13,8 @@ from rest_framework.response import Response
 from apiauth import keys, tokens
 from apiauth.api.documents import TokenAnswer, TokenRequest
 from apiauth.api.token_limits import TokensThrottle, wrong_key
-from apiauth.models import ApiKey
 from victoryline.lib.problem_docs import problem_responses
 from victoryline.lib.problems import BadParameter
-from victoryline.lib.times import as_utc_iso
 from victoryline.lib.views import ApiView
 
 
@@ -62,7 +59,9 @@ class GenerateToken(ApiView):
             raise wrong_key(request, prefix)
         request._request.api_consumer = key.consumer_id  # type: ignore[attr-defined]  # noqa: SLF001
         keys.touch(key, now)
-        return Response(_answer(key, now))
+        token = tokens.make(key, now)
+        answer = TokenAnswer(token=token.text, expires_in=token.lifetime_seconds, expires_at=token.expires_at)
+        return Response(answer.model_dump(mode="json"))
 
     def get_authenticate_header(self, request: Request) -> str:
         return 'ApiKey realm="victoryline"'
@@ -74,20 +73,10 @@ class GenerateToken(ApiView):
 
 
 def _key_text(request: Request) -> str:
-    """The header goes first; a body beside it must be one of ours all the same."""
+    """Returns the key of the header, else of the body; a body is validated in both cases."""
     sent = TokenRequest(data=request.data)
     sent.is_valid(raise_exception=True)
     text = request.headers.get("X-API-Key") or sent.validated_data.get("api_key")
     if not text:
         raise BadParameter("api_key", "Send the API key as `api_key` in a JSON body, or as the header X-API-Key.")
     return str(text)
-
-
-def _answer(key: ApiKey, now: datetime) -> dict[str, object]:
-    token = tokens.make(key, now)
-    return {
-        "token": token.text,
-        "token_type": "Bearer",
-        "expires_in": token.lifetime_seconds,
-        "expires_at": as_utc_iso(token.expires_at),
-    }
