@@ -1,4 +1,4 @@
-"""Consumers: who they are, what tier they have, whether they may enter. With `keys` the sole writer of their table."""
+"""Creates and changes consumers: tier, limit, contact, access. With `keys` the only writer of their table."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from apiauth.errors import NotFoundError, RefusedError
 from apiauth.models import ApiKey, Consumer, Tier
 from apiauth.signals import consumer_changed
 
-MOST_PER_MINUTE = 1_000_000
+MAX_PER_MINUTE = 1_000_000
 LONGEST_NAME = 120
 
 
 @dataclass(frozen=True)
 class Change:
-    """What is wanted to be different; None: as it is."""
+    """The wanted values; None leaves a field as it is."""
 
     tier: Tier | None = None
     requests_per_minute: int | None = None
@@ -28,7 +28,7 @@ class Change:
 
 
 def check_limit(tier: str, requests_per_minute: int | None) -> None:
-    """The tier custom has a number of its own; the others have the one that the configuration gives them."""
+    """Requires a number for the tier custom, and none for the others: the configuration sets theirs."""
     if tier != Tier.CUSTOM:
         if requests_per_minute is not None:
             raise RefusedError(
@@ -37,9 +37,9 @@ def check_limit(tier: str, requests_per_minute: int | None) -> None:
                 field="requests_per_minute",
             )
         return
-    if requests_per_minute is None or not 1 <= requests_per_minute <= MOST_PER_MINUTE:
+    if requests_per_minute is None or not 1 <= requests_per_minute <= MAX_PER_MINUTE:
         raise RefusedError(
-            f"The tier custom needs its requests a minute: a whole number from 1 to {MOST_PER_MINUTE}.",
+            f"The tier custom needs its requests a minute: a whole number from 1 to {MAX_PER_MINUTE}.",
             field="requests_per_minute",
         )
 
@@ -61,7 +61,7 @@ def find(name: str) -> Consumer:
 
 
 def ensure(name: str, wanted: Change, *, now: datetime, actor: str) -> Consumer:
-    """The consumer of this name, made if there is none, and changed where something else is wanted of it."""
+    """Returns the consumer of this name, created if there is none, changed where other values are wanted."""
     with transaction.atomic():
         tier = wanted.tier or Tier.STANDARD
         if not _named(name).exists():
@@ -75,7 +75,7 @@ def ensure(name: str, wanted: Change, *, now: datetime, actor: str) -> Consumer:
 
 
 def change(consumer: Consumer, wanted: Change, *, now: datetime, actor: str) -> Consumer:
-    """Takes effect everywhere within seconds. Raises RefusedError, and changes nothing then."""
+    """Changes the consumer, everywhere within seconds. Raises RefusedError, and changes nothing then."""
     tier = wanted.tier or Tier(consumer.tier)
     per_minute = wanted.requests_per_minute
     if per_minute is None and tier == consumer.tier:
@@ -96,7 +96,7 @@ def change(consumer: Consumer, wanted: Change, *, now: datetime, actor: str) -> 
 
 
 def announce(consumer: Consumer, changes: dict[str, object], *, now: datetime, actor: str) -> None:
-    """After a change: every process looks at its keys again, and the audit hears of it."""
+    """Announces a change: caches evict the consumer's keys, and the audit records it."""
     prefixes = list(ApiKey.objects.filter(consumer=consumer).values_list("prefix", flat=True))
     if changes.get("is_active") is False:
         revoked.note(prefixes)
@@ -109,5 +109,5 @@ def announce(consumer: Consumer, changes: dict[str, object], *, now: datetime, a
 
 
 def _named(name: str) -> QuerySet[Consumer]:
-    """PostgreSQL can't even be asked for a text with a zero in it."""
+    """PostgreSQL raises an error for a text with NUL in it."""
     return Consumer.objects.none() if "\x00" in name else Consumer.objects.filter(name=name)

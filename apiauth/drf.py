@@ -57,7 +57,7 @@ class BearerAuthentication(BaseAuthentication):
         if principal is not None:
             # Also of a request that is refused next: the access log names its consumer.
             request._request.api_consumer = principal.consumer_pk  # type: ignore[attr-defined]  # noqa: SLF001
-        if principal is None or not principal.may_enter(timezone.now()):
+        if principal is None or not principal.is_admitted(timezone.now()):
             raise AuthenticationFailed(
                 "The key behind this token is revoked or expired, or your access was ended. Ask for a new key."
             )

@@ -1,10 +1,10 @@
-"""API keys: issuing, checking, rotating, revoking. Sole writer of keys.
+"""Issues, verifies, rotates and revokes API keys. The only writer of keys.
 
-A key reads `vl_<prefix>.<secret>` (older ones have an underscore for the dot, and go on working). The secret is 256
-random bits, so nobody can guess or enumerate it and storing a plain SHA-256 is enough: slow hashes are for the
-passwords that people think up, and would cost each token 100 ms.
+A key has the form `vl_<prefix>.<secret>` (older ones have an underscore for the dot, and still work). The secret is 256
+random bits, which can't be guessed, so a plain SHA-256 is enough: slow hashes are for passwords that people choose, and
+would cost each token 100 ms.
 
-What a key may do is never changed: whoever was given it was told what it can do. Other scopes are another key.
+The scopes of a key never change: other scopes need another key.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from victoryline.lib.store import STORE_AWAY
 SCOPES = ("read", "ingest", "operate")
 DEMO_CONSUMER = "demo"
 KEY_FORMAT = re.compile(r"vl_(?P<prefix>[0-9a-f]{12})[._](?P<secret>[A-Za-z0-9_-]{43})", re.ASCII)
-NOBODY_HASH = hashlib.sha256(b"nobody").hexdigest()
+UNKNOWN_KEY_HASH = hashlib.sha256(b"unknown key").hexdigest()
 EXPIRES_SOON = timedelta(days=7)
 LONGEST_LIFE = timedelta(days=3650)
 LONGEST_LABEL = 80
 LONGEST_REASON = 200
-# Its last use is known to the minute: a busy consumer must not cost a write with each token.
+# The time of last use is exact to the minute: a busy consumer must not cost a write with each token.
 TOUCH_EVERY = timedelta(minutes=1)
 
 
@@ -52,9 +52,9 @@ class KeyState(StrEnum):
 
 @dataclass(frozen=True)
 class IssuedKey:
-    """The only moment at which the whole key is known."""
+    """The only place where the whole key is known."""
 
-    text: str = field(repr=False)  # a traceback must not tell it
+    text: str = field(repr=False)  # not in a traceback
     key: ApiKey
 
 
@@ -69,9 +69,9 @@ def issue(
     requests_per_minute: int | None = None,
     actor: str = SOMEBODY,
 ) -> IssuedKey:
-    """A new key for the consumer, who is made, or moved to this tier, as needed. Raises RefusedError."""
+    """Issues a key for the consumer, which is created or moved to this tier as needed. Raises RefusedError."""
     wanted = _checked_scopes(scopes)
-    _check_life(expires_at, now)
+    _check_expiry(expires_at, now)
     _check_text("label", label, LONGEST_LABEL)
     with transaction.atomic():
         change = consumers.Change(tier=tier, requests_per_minute=requests_per_minute)
@@ -83,37 +83,37 @@ def issue(
 
 
 def verify(text: str, now: datetime) -> ApiKey | None:
-    """The key that `text` is, if it may be used now. Takes the same time whether the prefix or the secret is wrong."""
+    """Returns the key if it may be used now. Takes the same time whether the prefix or the secret is wrong."""
     parts = KEY_FORMAT.fullmatch(text)
     if parts is None:
         return None
     key = ApiKey.objects.select_related("consumer").filter(prefix=parts["prefix"]).first()
-    expected = key.secret_hash if key else NOBODY_HASH
+    expected = key.secret_hash if key else UNKNOWN_KEY_HASH
     is_right = hmac.compare_digest(_hash(parts["secret"]), expected)
     return key if key and is_right and key.is_usable(now) else None
 
 
 def prefix_of(text: str) -> str:
-    """The prefix of a text that has the form of a key; else empty."""
+    """Returns the prefix of a text that has the form of a key, else an empty text."""
     parts = KEY_FORMAT.fullmatch(text)
     return parts["prefix"] if parts else ""
 
 
 def prefix_in(text: str) -> str:
-    """The prefix, from a whole key or from what people write for it; empty where there is none."""
+    """Returns the prefix, from a whole key or from a part of it as people type it; empty where there is none."""
     found = re.match(r"(?:vl_)?([0-9a-f]{1,16})(?:[._]|$)", text.strip(), re.ASCII)
     return found[1] if found else ""
 
 
 def find(text: str) -> ApiKey:
-    """The key with this prefix, in whatever state. A whole key will do as well."""
+    """Returns the key with this prefix, in any state. Accepts a whole key as well."""
     prefix = prefix_in(text)
     key = ApiKey.objects.select_related("consumer").filter(prefix=prefix).first() if prefix else None
     if not prefix:
-        # Whoever gave us a whole key by mistake must not read it in our answer, and then in a log.
+        # The text may be a whole key, sent by mistake: it must not appear in the message, and then in a log.
         raise NotFoundError(
-            "That is not the prefix of a key, which has 12 letters and digits and stands between `vl_` and the dot. "
-            "manage.py api_keys list --all shows those there are."
+            "That is not the prefix of a key, which is the 12 letters and digits between `vl_` and the dot. "
+            "manage.py api_keys list --all lists all of them."
         )
     if key is None:
         raise NotFoundError.of("key", prefix, ApiKey.objects.values_list("prefix", flat=True))
@@ -129,18 +129,18 @@ def state_of(key: ApiKey, now: datetime) -> KeyState:
         return KeyState.INACTIVE
     if key.replaced_by_id is not None:
         return KeyState.ROTATED
-    is_late = key.expires_at is not None and key.expires_at - now <= EXPIRES_SOON
-    return KeyState.EXPIRES_SOON if is_late else KeyState.IN_USE
+    is_soon = key.expires_at is not None and key.expires_at - now <= EXPIRES_SOON
+    return KeyState.EXPIRES_SOON if is_soon else KeyState.IN_USE
 
 
 def others_in_use(key: ApiKey, now: datetime) -> int:
-    """How many further keys its consumer can use now."""
-    mates = ApiKey.objects.filter(consumer=key.consumer_id).exclude(pk=key.pk).select_related("consumer")
-    return sum(mate.is_usable(now) for mate in mates)
+    """Returns the number of other keys that its consumer can use now."""
+    others = ApiKey.objects.filter(consumer=key.consumer_id).exclude(pk=key.pk).select_related("consumer")
+    return sum(other.is_usable(now) for other in others)
 
 
 def touch(key: ApiKey, now: datetime) -> None:
-    """It was used. Nobody has to wait for a busy database because of that."""
+    """Writes the time of last use, unless the database is busy or away."""
     if key.last_used_at is not None and now - key.last_used_at < TOUCH_EVERY:
         return
     with suppress(*STORE_AWAY):
@@ -148,9 +148,9 @@ def touch(key: ApiKey, now: datetime) -> None:
 
 
 def rotate(*, prefix: str, overlap: timedelta, now: datetime, actor: str = SOMEBODY) -> IssuedKey:
-    """A new key in the place of this one, which goes on working for `overlap`, never longer than it would have.
+    """Issues a new key in the place of this one, which works on for `overlap`, never longer than it would have.
 
-    The new one has the same consumer, scopes and label, and as long a life as this one was given. Raises RefusedError.
+    The new one has the same consumer, scopes, label and lifetime. Raises RefusedError.
     """
     if not timedelta(0) <= overlap <= timedelta(days=365):
         raise RefusedError("The overlap must be from 0 hours to a year.", field="overlap_hours")
@@ -164,7 +164,7 @@ def rotate(*, prefix: str, overlap: timedelta, now: datetime, actor: str = SOMEB
         until = min(now + overlap, old.expires_at) if old.expires_at else now + overlap
         still_there = ApiKey.objects.filter(pk=old.pk, revoked_at__isnull=True, replaced_by__isnull=True)
         if not still_there.update(replaced_by=issued.key, expires_at=until):
-            raise RefusedError(f"The key {old.prefix} was rotated or revoked just now by somebody else.")
+            raise RefusedError(f"The key {old.prefix} was rotated or revoked at the same time by another operator.")
     if until <= now:
         revoked.note([old.prefix])
     key_rotated.send(
@@ -180,7 +180,7 @@ def rotate(*, prefix: str, overlap: timedelta, now: datetime, actor: str = SOMEB
 
 
 def revoke(*, prefix: str, now: datetime, reason: str = "", actor: str = SOMEBODY) -> bool:
-    """Ends a key and, within seconds, every token made from it. False when no such key is in use."""
+    """Revokes a key and, within seconds, every token made from it. Returns False when no such key is in use."""
     _check_text("reason", reason, LONGEST_REASON)
     in_use = ApiKey.objects.filter(prefix=prefix, revoked_at__isnull=True)
     ended = in_use.update(revoked_at=now, revoke_reason=reason)
@@ -192,14 +192,14 @@ def revoke(*, prefix: str, now: datetime, reason: str = "", actor: str = SOMEBOD
 
 
 def revoke_all(consumer: Consumer, *, now: datetime, reason: str = "", actor: str = SOMEBODY) -> list[str]:
-    """Ends all keys of the consumer; the prefixes of those that were not ended before."""
+    """Revokes all keys of the consumer; returns the prefixes of those that were not revoked before."""
     with transaction.atomic():
         prefixes = list(consumer.keys.filter(revoked_at__isnull=True).values_list("prefix", flat=True))
         return [prefix for prefix in prefixes if revoke(prefix=prefix, now=now, reason=reason, actor=actor)]
 
 
 def issue_demo_key() -> str:
-    """A fresh key for the demo on this machine; the demo's earlier ones end."""
+    """Issues a key for the demo on this machine and revokes the demo's earlier ones."""
     now = timezone.now()
     with transaction.atomic():
         for old in ApiKey.objects.filter(consumer__name=DEMO_CONSUMER, revoked_at__isnull=True):
@@ -236,7 +236,7 @@ def _checked_scopes(scopes: Iterable[str]) -> list[str]:
     return wanted
 
 
-def _check_life(expires_at: datetime | None, now: datetime) -> None:
+def _check_expiry(expires_at: datetime | None, now: datetime) -> None:
     if expires_at is not None and not now < expires_at <= now + LONGEST_LIFE:
         raise RefusedError("A key must expire in the future, at most ten years from now.", field="expires_at")
 
@@ -249,14 +249,14 @@ def _check_text(field: str, text: str, longest: int) -> None:
 def _check_active(consumer: Consumer) -> None:
     if not consumer.is_active:
         raise RefusedError(
-            f"{consumer.name} is inactive, so a key would open nothing. Make it active first: "
+            f"{consumer.name} is inactive, so a key would be refused. Make it active first: "
             f"manage.py api_keys consumer {consumer.name!r} --active."
         )
 
 
 def _check_rotatable(key: ApiKey, now: datetime) -> None:
     if key.revoked_at is not None:
-        raise RefusedError(f"The key {key.prefix} is revoked, and nothing brings it back. Issue a new one.")
+        raise RefusedError(f"The key {key.prefix} is revoked, which is final. Issue a new one.")
     if key.replaced_by is not None:
         raise RefusedError(f"The key {key.prefix} was rotated already: rotate its successor {key.replaced_by.prefix}.")
     if key.expires_at is not None and key.expires_at <= now:

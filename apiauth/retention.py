@@ -1,4 +1,4 @@
-"""How long the access log is kept, and its sums."""
+"""Retention of the access log and of the hourly sums."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from django.db.models import QuerySet
 
 from apiauth.models import AccessLog, UsageHour
 from victoryline.lib.retention import Rows, Rule
-from victoryline.lib.retention import prune as carry_out
+from victoryline.lib.retention import prune as apply_rules
 
-# The log grows by every request: at a thousand a second, no less than a thousand a second have to go. Nothing hangs on
-# its rows, so they go in one statement.
+# The log may grow by a thousand rows a second, so as many must be deletable. No row refers to these: one statement.
 BATCH = 5_000
 
 
@@ -25,7 +24,7 @@ def rules() -> tuple[Rule, ...]:
 
 
 def prune(now: datetime) -> int:
-    return carry_out(rules(), now)
+    return apply_rules(rules(), now)
 
 
 def _days(number: int) -> str:

@@ -1,8 +1,8 @@
-"""Keys that ended a moment ago, noted in Redis for those who can't ask the database.
+"""Notes of revoked keys in Redis, for processes that can't reach the database.
 
 Guards against a key that was revoked just before the database went away, or while only this process can't reach it:
-what is remembered of the key would be good for ten minutes more. Nothing here raises: the database is the truth, this
-is a note beside it, and without Redis there is no note.
+its cached state would be valid for ten minutes more. Nothing here raises: the database is the source of truth, and
+without Redis there is no note.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from redis.exceptions import RedisError
 
 from victoryline.lib import presence
 
-# Longer than anybody trusts what it remembers of a key (principals.AWAY_SECONDS).
+# Longer than the cached state of a key is valid (principals.AWAY_SECONDS).
 LIFETIME_SECONDS = 3600
 NAME = "victoryline:revoked:"
 
 
 def note(prefixes: Iterable[str]) -> bool:
-    """Whether it is written down where all can see it."""
+    """Writes the notes; returns whether it succeeded."""
     names = [NAME + prefix for prefix in prefixes]
     if not names or _is_away():
         return False
@@ -38,7 +38,7 @@ def note(prefixes: Iterable[str]) -> bool:
 
 
 def take_back(prefixes: Iterable[str]) -> None:
-    """Its consumer is active again."""
+    """Deletes the notes of a consumer that is active again."""
     names = [NAME + prefix for prefix in prefixes]
     if not names or _is_away():
         return

@@ -25,5 +25,5 @@ from scraping.documents.follower import follower
 
 keeper.switch_on()  # so that a probe finds its answer ready
 follower.start()  # so that no read has to ask the database
-principals.keep_renewed()  # nor any caller
+principals.start_refreshing()  # nor any caller
 presence.database.watch()  # so that no request has to find out by waiting that it is away

@@ -1,4 +1,4 @@
-"""The console for API access. Importing the module registers it."""
+"""Admin pages of API access. Importing the package registers them."""
 
 from apiauth.admin import access, usage
 

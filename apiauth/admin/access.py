@@ -1,4 +1,4 @@
-"""Consumers are edited here; keys are issued, rotated and revoked here, and shown once (key_pages)."""
+"""Admin pages of consumers and keys; `key_pages` issues, rotates and revokes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STATE_COLOURS = {
 
 
 class ShownState:
-    """A key's state, as a label."""
+    """Columns of a key's state and scopes."""
 
     @display(description="state", label=STATE_COLOURS)  # type: ignore[untyped-decorator]
     def shown_state(self, key: ApiKey) -> str:
@@ -78,7 +78,7 @@ class KeyInline(ShownState, HistoryInline):
 
     @admin.display(description="prefix")
     def to_key(self, key: ApiKey) -> str:
-        """Rotating and revoking are there; unfold's own link shows only under a mouse."""
+        """Links to the page with Rotate and Revoke; unfold's own link shows only on hover."""
         return format_html(
             '<a class="underline" href="{}">{}</a>', reverse("admin:apiauth_apikey_change", args=[key.pk]), key.prefix
         )
@@ -98,7 +98,7 @@ class ConsumerAdmin(ConsoleAdmin):
     readonly_fields = ("consumer_id", "created_at", "last_used", "asked")
     inlines = (KeyInline,)
     actions_detail = ("issue_key",)
-    none_yet = "Nobody may read the API yet. Add a consumer, then issue a key for it."
+    none_yet = "No consumers yet. Add one, then issue a key for it."
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Consumer]:
         rows: QuerySet[Consumer] = super().get_queryset(request)
@@ -121,7 +121,7 @@ class ConsumerAdmin(ConsoleAdmin):
         moment: datetime | None = consumer.keys_last_used_at
         return date_format(moment, "DATETIME_FORMAT") if moment else "-"
 
-    @admin.display(description="what it asked")
+    @admin.display(description="requests")
     def asked(self, consumer: Consumer) -> str:
         return format_html(
             '<a class="underline" href="{}?consumer__id__exact={}">charts</a>, '
@@ -131,7 +131,7 @@ class ConsumerAdmin(ConsoleAdmin):
         )
 
     def get_fields(self, request: HttpRequest, obj: Consumer | None = None) -> Any:
-        """A new one has no past yet."""
+        """Without history for a new one."""
         return self.fields if obj else self.fields[:5]
 
     def get_inlines(self, request: HttpRequest, obj: Consumer | None = None) -> Any:
@@ -147,7 +147,7 @@ class ConsumerAdmin(ConsoleAdmin):
             consumers.announce(obj, changes, now=now, actor=username(request))
 
     def has_delete_permission(self, request: HttpRequest, obj: Consumer | None = None) -> bool:
-        """Its access log hangs on it: make it inactive instead."""
+        """Its access log refers to it: make it inactive instead."""
         return False
 
     def has_issue_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
@@ -176,7 +176,7 @@ class ApiKeyAdmin(ShownState, HistoryAdmin):
     readonly_fields = ("shown_state", "shown_scopes")
     actions = ("revoke_selected",)
     actions_detail = ("rotate_one", "revoke_one")
-    none_yet = "No key was issued yet. Open a consumer, and issue one for it."
+    none_yet = "No keys yet. Open a consumer, and issue one for it."
 
     def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm("apiauth.change_apikey"))
@@ -196,7 +196,7 @@ class ApiKeyAdmin(ShownState, HistoryAdmin):
 
     @admin.action(description="Revoke", permissions=["operate"])
     def revoke_selected(self, request: HttpRequest, selected: QuerySet[ApiKey]) -> HttpResponse | None:
-        """Asks first: the list posts the choice, and the page that asks posts it again with a reason."""
+        """Shows a confirmation page first, which posts the same selection again with a reason."""
         chosen = list(selected.select_related("consumer"))
         hidden = [("action", "revoke_selected"), ("confirmed", "yes")]
         hidden += [(ACTION_CHECKBOX_NAME, str(key.pk)) for key in chosen]
@@ -204,7 +204,7 @@ class ApiKeyAdmin(ShownState, HistoryAdmin):
 
 
 def _found(model_admin: Any, request: HttpRequest, object_id: Any) -> Any:
-    """The row of a page; an address that somebody made up is a 404, number or not."""
+    """Returns the row of a page; raises 404 for an id that does not exist, number or not."""
     row = model_admin.get_object(request, object_id)
     if row is None:
         raise Http404

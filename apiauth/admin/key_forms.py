@@ -1,4 +1,4 @@
-"""The forms about consumers and keys. They only ask; `keys` and `consumers` decide, and say why not."""
+"""Forms of consumers and keys. `keys` and `consumers` validate, and give the reasons of refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from apiauth import consumers, keys
 from apiauth.errors import RefusedError
 from apiauth.models import Consumer
 
-SCOPE_WORDS = {
+SCOPE_LABELS = {
     "read": "read: matches, events, line-ups, usage",
     "ingest": "ingest: sends data in",
     "operate": "operate: pauses and resumes matches, starts jobs",
@@ -53,10 +53,10 @@ class IssueForm(forms.Form):
         max_length=keys.LONGEST_LABEL,
         required=False,
         widget=UnfoldAdminTextInputWidget,
-        help_text="What the key is for, so that it can be told from others.",
+        help_text="What the key is for.",
     )
     scopes = forms.MultipleChoiceField(
-        choices=[(scope, SCOPE_WORDS[scope]) for scope in keys.SCOPES],
+        choices=[(scope, SCOPE_LABELS[scope]) for scope in keys.SCOPES],
         initial=["read"],
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text="What the key may do. It can't be changed later: other scopes are another key.",
@@ -89,5 +89,5 @@ class RevokeForm(forms.Form):
     reason = forms.CharField(
         max_length=keys.LONGEST_REASON,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Stands with the key and in the audit.",
+        help_text="Stored with the key and in the audit.",
     )

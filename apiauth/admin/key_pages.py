@@ -1,7 +1,7 @@
-"""Issue, rotate, revoke: a page that says what will happen and asks, and one that shows the key, once.
+"""Admin pages that issue, rotate and revoke keys: a form that says what will happen, then the key, shown once.
 
-The key stands in the answer to the form and nowhere else: not in a message (those wait in a cookie or the session), not
-in an address, not in a log. So there is no redirect after the form; a page that is loaded again finds the form used up.
+The key is in the answer to the form and nowhere else: not in a message (those are stored in a cookie or the session),
+not in an address, not in a log. So there is no redirect after the form; a form that is sent twice is refused.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from victoryline.lib.admin import tell, username
 
 ModelAdmin = admin.ModelAdmin[Any]
 Facts = list[tuple[str, str]]
-USED_FORMS = "issued_key_forms"  # in the session: which forms have given a key already
+USED_FORMS = "issued_key_forms"  # in the session: ids of forms that were sent already
 USED_FORMS_KEPT = 50
-SENT_TWICE = "This form has given a key already, and it was shown then. If it is lost, revoke it and issue another."
+SENT_TWICE = "This form was sent already, and its key was shown then. If it is lost, revoke it and issue another."
 
 
 def issue_page(model_admin: ModelAdmin, request: HttpRequest, consumer: Consumer) -> HttpResponse:
     form = IssueForm(request.POST or None)
     if form.is_valid():
         try:
-            return _shown(model_admin, request, _issue(request, consumer, form), title=f"A new key for {consumer}")
+            return _key_page(model_admin, request, _issue(request, consumer, form), title=f"A new key for {consumer}")
         except RefusedError as refusal:
             form.add_error(refusal.field if refusal.field in form.fields else None, str(refusal))
     facts = [
@@ -43,7 +43,7 @@ def issue_page(model_admin: ModelAdmin, request: HttpRequest, consumer: Consumer
         ("Tier", _tier(consumer)),
         ("Keys in use", str(_in_use(consumer, timezone.now()))),
     ]
-    return _asked(
+    return _form_page(
         model_admin,
         request,
         form,
@@ -66,8 +66,8 @@ def rotate_page(model_admin: ModelAdmin, request: HttpRequest, key: ApiKey) -> H
         else:
             key.refresh_from_db()
             note = f"The old key {key.prefix} and its tokens work until {_moment(key.expires_at)}."
-            return _shown(model_admin, request, issued, title=f"The new key of {key.consumer}", note=note)
-    return _asked(
+            return _key_page(model_admin, request, issued, title=f"The new key of {key.consumer}", note=note)
+    return _form_page(
         model_admin,
         request,
         form,
@@ -90,7 +90,7 @@ def revoke_page(
     is_sent: bool,
     hidden: Facts | None = None,
 ) -> HttpResponse | None:
-    """None when it is done. `hidden`: what the form has to carry along, so that the same keys are meant."""
+    """Returns None when it is done. `hidden`: fields that select the same keys again."""
     form = RevokeForm(request.POST if is_sent else None)
     if form.is_valid():
         try:
@@ -100,13 +100,13 @@ def revoke_page(
             form.add_error("reason", str(refusal))
     now = timezone.now()
     names = ", ".join(key.prefix for key in chosen)
-    return _asked(
+    return _form_page(
         model_admin,
         request,
         form,
-        [fact for key in chosen for fact in [*_facts(key, now), ("What stops", _what_stops(key, chosen, now))]],
+        [fact for key in chosen for fact in [*_facts(key, now), ("Effect", _effect(key, chosen, now))]],
         title=f"Revoke {'the key' if len(chosen) == 1 else 'keys'} {names}",
-        explanation="Every token made from it stops working within seconds, everywhere. Nothing brings it back.",
+        explanation="Every token made from it stops working within seconds, everywhere. This is final.",
         button="Revoke",
         back=reverse("admin:apiauth_apikey_changelist"),
         hidden=hidden or [],
@@ -142,7 +142,7 @@ def _revoke(request: HttpRequest, chosen: Sequence[ApiKey], *, reason: str) -> N
     )
 
 
-def _asked(
+def _form_page(
     model_admin: ModelAdmin,
     request: HttpRequest,
     form: Form,
@@ -150,13 +150,13 @@ def _asked(
     *,
     hidden: Facts | None = None,
     is_dangerous: bool = False,
-    **words: str,
+    **texts: str,
 ) -> HttpResponse:
-    shown = {"form": form, "facts": facts, "hidden": hidden or [], "is_dangerous": is_dangerous, **words}
+    shown = {"form": form, "facts": facts, "hidden": hidden or [], "is_dangerous": is_dangerous, **texts}
     return _page(model_admin, request, "admin/apiauth/key_form.html", shown)
 
 
-def _shown(
+def _key_page(
     model_admin: ModelAdmin, request: HttpRequest, issued: keys.IssuedKey, *, title: str, note: str = ""
 ) -> HttpResponse:
     key = issued.key
@@ -183,14 +183,14 @@ def _facts(key: ApiKey, now: datetime) -> Facts:
     ]
 
 
-def _what_stops(key: ApiKey, chosen: Sequence[ApiKey], now: datetime) -> str:
+def _effect(key: ApiKey, chosen: Sequence[ApiKey], now: datetime) -> str:
     if not key.is_usable(now):
-        return "Nothing: it opens nothing any more."
+        return "None: it is not in use any more."
     gone = {each.pk for each in chosen}
-    left = sum(mate.is_usable(now) for mate in key.consumer.keys.select_related("consumer") if mate.pk not in gone)
+    left = sum(other.is_usable(now) for other in key.consumer.keys.select_related("consumer") if other.pk not in gone)
     if not left:
-        return f"{key.consumer.name} has no other key and can't use the API at all then."
-    return f"What {key.consumer.name} does with this key. {left} other {'key goes' if left == 1 else 'keys go'} on."
+        return f"{key.consumer.name} has no other key, and can't use the API then."
+    return f"{key.consumer.name} can't use this key. {left} other {'key works' if left == 1 else 'keys work'} on."
 
 
 def _in_use(consumer: Consumer, now: datetime) -> int:

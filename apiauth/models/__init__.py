@@ -1,4 +1,4 @@
-"""Who may read our API, with what key, and what they asked."""
+"""Tables of API access: consumers, their keys, the access log and hourly usage."""
 
 from apiauth.models.access import AccessLog, UsageHour
 from apiauth.models.consumer import ApiKey, Consumer, Tier

@@ -1,4 +1,4 @@
-"""Every request to a protected address, for audit; its sums by the hour stay longer. Sole writer: access_writer."""
+"""The access log, for audit, and its hourly sums, which are kept longer. Only writer: access_writer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AccessLog(models.Model):
 
 
 class UsageHour(models.Model):
-    """What one consumer asked of one address in one hour (UTC). Kept long after the log itself is pruned."""
+    """Requests of one consumer to one route in one hour (UTC)."""
 
     consumer = models.ForeignKey("apiauth.Consumer", on_delete=models.CASCADE, related_name="usage")
     hour = models.DateTimeField(help_text="Its beginning.")

@@ -1,4 +1,4 @@
-"""A consumer of the API and its keys. Only a hash of a key is stored. Sole writer: keys."""
+"""A consumer of the API and its keys. Only a hash of a key is stored. Only writers: keys, consumers."""
 
 from __future__ import annotations
 

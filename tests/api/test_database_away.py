@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from cachetools import FIFOCache
 from django.db import InterfaceError, OperationalError, connection
 from django.test import Client
 from django.utils import timezone
@@ -178,13 +179,13 @@ class TestTokens:
             answer = anonymous.get("/api/v1/matches", headers={"Authorization": "Bearer a.b.c"})
         assert answer.status_code == 401
 
-    def test_memory_of_keys_is_bounded(self, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(principals, "MEMORY_ENTRIES", 3)
+    def test_cache_of_keys_is_bounded(self, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(principals, "_cache", FIFOCache(3))
         for number in range(10):
             principals.find(f"{number:012x}")
         principals.find(caller.key.prefix)
-        assert len(principals._memory) == 3
-        assert caller.key.prefix in principals._memory
+        assert len(principals._cache) == 3
+        assert caller.key.prefix in principals._cache
 
     def test_none_are_issued(self, caller: Caller, anonymous: Client, away: Away) -> None:
         with away():

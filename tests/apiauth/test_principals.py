@@ -34,13 +34,13 @@ django.setup()
 from django.utils import timezone
 from apiauth import principals
 
-def may_enter():
+def is_admitted():
     found = principals.find(sys.argv[2])
-    return found is not None and found.may_enter(timezone.now())
+    return found is not None and found.is_admitted(timezone.now())
 
-assert may_enter()
+assert is_admitted()
 print("in", flush=True)
-while may_enter():
+while is_admitted():
     time.sleep(0.02)
 print("out", flush=True)
 """
@@ -67,9 +67,9 @@ def elsewhere() -> Iterator[ModuleType]:
     del sys.modules[spec.name]
 
 
-def may_enter(where: Any, prefix: str) -> bool:
+def is_admitted(where: Any, prefix: str) -> bool:
     found = where.find(prefix)
-    return found is not None and found.may_enter(timezone.now())
+    return found is not None and found.is_admitted(timezone.now())
 
 
 def pass_time(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
@@ -89,18 +89,18 @@ ENDINGS = {
 
 class TestWithinFiveSeconds:
     @pytest.mark.parametrize("how", ENDINGS)
-    def test_here_at_once_and_elsewhere_when_its_memory_is_over(
+    def test_here_at_once_and_elsewhere_when_its_cache_expires(
         self, key: keys.IssuedKey, elsewhere: ModuleType, monkeypatch: pytest.MonkeyPatch, how: str
     ) -> None:
         prefix = key.key.prefix
-        assert may_enter(principals, prefix)
-        assert may_enter(elsewhere, prefix)
+        assert is_admitted(principals, prefix)
+        assert is_admitted(elsewhere, prefix)
         ENDINGS[how](key.key)
-        assert not may_enter(principals, prefix)
-        assert may_enter(elsewhere, prefix)  # nobody told it: this is what the memory costs
-        assert elsewhere.MEMORY_SECONDS < 5
-        pass_time(monkeypatch, elsewhere.MEMORY_SECONDS)
-        assert not may_enter(elsewhere, prefix)
+        assert not is_admitted(principals, prefix)
+        assert is_admitted(elsewhere, prefix)  # the price of the cache
+        assert elsewhere.CACHE_SECONDS < 5
+        pass_time(monkeypatch, elsewhere.CACHE_SECONDS)
+        assert not is_admitted(elsewhere, prefix)
 
     def test_another_limit_reaches_the_next_request(self, key: keys.IssuedKey) -> None:
         assert principals.find(key.key.prefix).requests_per_minute is None
@@ -128,10 +128,10 @@ class TestWhileTheDatabaseIsAway:
     def test_what_is_known_stays_good_for_ten_minutes(
         self, key: keys.IssuedKey, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert may_enter(principals, key.key.prefix)
+        assert is_admitted(principals, key.key.prefix)
         request.getfixturevalue("known_to_be_away")
         pass_time(monkeypatch, principals.AWAY_SECONDS - 1)
-        assert may_enter(principals, key.key.prefix)
+        assert is_admitted(principals, key.key.prefix)
         pass_time(monkeypatch, principals.AWAY_SECONDS)
         with pytest.raises(principals.StoreAway):
             principals.find(key.key.prefix)
@@ -146,30 +146,30 @@ class TestWhileTheDatabaseIsAway:
         monkeypatch: pytest.MonkeyPatch,
         how: str,
     ) -> None:
-        assert may_enter(elsewhere, key.key.prefix)
+        assert is_admitted(elsewhere, key.key.prefix)
         ENDINGS[how](key.key)
         request.getfixturevalue("known_to_be_away")
-        pass_time(monkeypatch, elsewhere.MEMORY_SECONDS)
-        assert not may_enter(elsewhere, key.key.prefix)
+        pass_time(monkeypatch, elsewhere.CACHE_SECONDS)
+        assert not is_admitted(elsewhere, key.key.prefix)
 
     @pytest.mark.scaled
-    def test_a_consumer_that_was_let_in_again_may_enter(
+    def test_a_consumer_that_was_made_active_again_is_admitted(
         self,
         key: keys.IssuedKey,
         elsewhere: ModuleType,
         request: pytest.FixtureRequest,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        assert may_enter(elsewhere, key.key.prefix)
+        assert is_admitted(elsewhere, key.key.prefix)
         for is_active in (False, True):
             change = consumers.Change(is_active=is_active)
             consumers.change(key.key.consumer, change, now=timezone.now(), actor="anna")
         request.getfixturevalue("known_to_be_away")
-        pass_time(monkeypatch, elsewhere.MEMORY_SECONDS)
-        assert may_enter(elsewhere, key.key.prefix)
+        pass_time(monkeypatch, elsewhere.CACHE_SECONDS)
+        assert is_admitted(elsewhere, key.key.prefix)
 
     @pytest.mark.scaled
-    def test_the_note_outlives_the_memory_and_then_goes(self, key: keys.IssuedKey) -> None:
+    def test_the_note_outlives_the_cache_and_expires(self, key: keys.IssuedKey) -> None:
         keys.revoke(prefix=key.key.prefix, now=timezone.now())
         client = revoked._client(settings.CONFIG.redis_url)
         left = client.ttl(revoked.NAME + key.key.prefix)
@@ -178,7 +178,7 @@ class TestWhileTheDatabaseIsAway:
     @pytest.mark.scaled
     def test_a_note_is_nothing_while_the_database_answers(self, key: keys.IssuedKey) -> None:
         revoked.note([key.key.prefix])
-        assert may_enter(principals, key.key.prefix)
+        assert is_admitted(principals, key.key.prefix)
 
 
 class TestWithoutRedis:
@@ -196,7 +196,7 @@ class TestWithoutRedis:
         assert revoked.is_noted("0123456789ab") is False
         revoked.take_back(["0123456789ab"])
         assert keys.revoke(prefix=key.key.prefix, now=timezone.now())
-        assert not may_enter(principals, key.key.prefix)
+        assert not is_admitted(principals, key.key.prefix)
 
 
 @pytest.mark.django_db
@@ -208,15 +208,15 @@ class TestRenewing:
         for one in issued:
             principals.find(one.key.prefix)
         with django_assert_num_queries(1):
-            assert principals.renew() == 5
+            assert principals.refresh() == 5
         with django_assert_num_queries(0):
-            assert principals.renew() == 0  # nobody has asked since
+            assert principals.refresh() == 0  # no request since
             assert all(principals.find(one.key.prefix) for one in issued)
 
     def test_sees_what_has_changed(self, key: keys.IssuedKey) -> None:
         principals.find(key.key.prefix)
         ApiKey.objects.filter(pk=key.key.pk).update(revoked_at=timezone.now())  # by another process
-        principals.renew()
+        principals.refresh()
         found = principals.find(key.key.prefix)
         assert found is not None
         assert not found.is_active
@@ -235,7 +235,7 @@ class TestRenewing:
             return found
 
         monkeypatch.setattr(principals, "_load", revoked_meanwhile)
-        principals.renew()
+        principals.refresh()
         found = principals.find(prefix)
         assert found is not None
         assert not found.is_active

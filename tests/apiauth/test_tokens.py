@@ -178,7 +178,7 @@ class TestRefusals:
     def test_of_an_inactive_consumer_when_the_memory_is_over(self, caller: Caller, monkeypatch) -> None:
         assert caller.get(LIST).status_code == 200
         Consumer.objects.update(is_active=False)
-        assert principals.MEMORY_SECONDS <= 5
+        assert principals.CACHE_SECONDS <= 5
         monkeypatch.setattr("apiauth.principals.time.monotonic", lambda: 10**9)
         assert refused(caller.get(LIST))
 
@@ -240,8 +240,8 @@ class TestRotation:
         assert caller.get(LIST).status_code == 200
         principal = principals.find(caller.key.prefix)
         assert principal is not None
-        assert principal.may_enter(now + timedelta(minutes=59))
-        assert not principal.may_enter(now + timedelta(hours=1))
+        assert principal.is_admitted(now + timedelta(minutes=59))
+        assert not principal.is_admitted(now + timedelta(hours=1))
         type(caller.key).objects.filter(pk=caller.key.pk).update(expires_at=now)
         principals.forget()
         assert refused(caller.get(LIST))
