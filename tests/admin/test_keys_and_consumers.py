@@ -141,9 +141,9 @@ class TestRotate:
 
 
 class TestRevoke:
-    def test_asks_first_and_says_what_stops(self, admin_client: Client, issued: keys.IssuedKey) -> None:
+    def test_confirms_first_and_names_the_effect(self, admin_client: Client, issued: keys.IssuedKey) -> None:
         asked = page(admin_client, "apikey_revoke_one", issued.key).content.decode()
-        assert "acme has no other key and can&#x27;t use the API at all then." in asked
+        assert "acme has no other key, and can&#x27;t use the API then." in asked
         keys.issue(consumer_name="acme", scopes=["read"], now=timezone.now())
         assert "1 other key works on." in page(admin_client, "apikey_revoke_one", issued.key).content.decode()
         issued.key.refresh_from_db()
