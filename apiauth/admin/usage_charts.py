@@ -26,7 +26,7 @@ HEADINGS = ("requests", "unchanged", "refused", "throttled", "failed", "mean", "
 
 @dataclass(frozen=True)
 class Chart:
-    """`data` and `options` are Chart.js objects in JSON; `summary` says the same in words."""
+    """`data` and `options` are Chart.js objects in JSON; `summary` is the same as text."""
 
     kind: str  # of unfold's component: bar or line
     title: str

@@ -35,8 +35,8 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "JWT",
-            "description": "A token from POST /token/generate-token, good for 24 hours. The words beside it are the "
-            "scopes that its key must have: read, ingest or operate; where there is none, any key will do.",
+            "description": "A token from POST /token/generate-token, valid for 24 hours. The list beside it has the "
+            "scopes that its key must have: read, ingest or operate; if it is empty, any key will do.",
         }
 
 
@@ -71,7 +71,7 @@ class KeyStanding(Document):
 
 
 class UsageSums(Document):
-    requests: int = Field(description="All of them, whatever came of them.")
+    requests: int = Field(description="All requests, with any outcome.")
     not_modified: int = Field(description="Answered with 304, which costs no quota.")
     throttled: int = Field(description="Answered with 429.")
     refused: int = Field(description="Answered with another 4xx.")
@@ -128,7 +128,7 @@ class UsageAnswer(Document):
     limits: LimitStanding
     key: KeyStanding
     history: UsageHistory | None = Field(description="null while our database is away.")
-    note: str = Field(description="What to know about the figures.")
+    note: str = Field(description="A note about the figures.")
 
 
 SUMS_EXAMPLE = {

@@ -28,8 +28,8 @@ class GenerateToken(ApiView):
         summary="Get a token for an API key",
         description=(
             "Exchanges an API key for a bearer token, which is good for 24 hours and never longer than its key. An "
-            "address may ask 60 times a minute, and be wrong 10 times; then it has to wait. `X-RateLimit-*` tell "
-            "where it stands."
+            "address may ask 60 times a minute, and be wrong 10 times; then it has to wait. `X-RateLimit-*` have "
+            "what is left."
         ),
         tags=["access"],
         auth=[],

@@ -48,8 +48,8 @@ class Usage(ApiView):
         operation_id="usage",
         summary="What you have used, and what is left",
         description=(
-            "Where you stand in this minute, and how much you asked in this hour, today, this month and the last 30 "
-            "days. Costs no quota."
+            "Your limit in this minute, and your requests in this hour, today, this month and the last 30 days. "
+            "Costs no quota."
         ),
         tags=["access"],
         responses={200: UsageAnswer, **problem_responses(400, 401, 429)},

@@ -49,7 +49,7 @@ class UsageHour(models.Model):
     failed = models.PositiveIntegerField(default=0, help_text="Answers of 5xx.")
     duration_ms_total = models.PositiveBigIntegerField(default=0)
     duration_ms_most = models.PositiveIntegerField(default=0)
-    aged = models.PositiveIntegerField(default=0, help_text="Answers that told an age.")
+    aged = models.PositiveIntegerField(default=0, help_text="Answers with an age.")
     age_seconds_total = models.FloatField(default=0)
     age_seconds_most = models.FloatField(default=0)
 

@@ -40,11 +40,9 @@ class Consumer(models.Model):
 
 class ApiKey(models.Model):
     consumer = models.ForeignKey(Consumer, on_delete=models.CASCADE, related_name="keys")
-    prefix = models.CharField(max_length=16, unique=True, help_text="The readable part; tells keys apart.")
+    prefix = models.CharField(max_length=16, unique=True, help_text="The readable part, unique.")
     secret_hash = models.CharField(max_length=64, unique=True)
-    label = models.CharField(
-        max_length=80, blank=True, default="", db_default="", help_text="What it is for, in its owner's words."
-    )
+    label = models.CharField(max_length=80, blank=True, default="", db_default="", help_text="What it is for.")
     scopes = models.JSONField(default=list, help_text='Among "read", "ingest", "operate".')
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True, blank=True)

@@ -1,4 +1,4 @@
-"""Who asked for what, and how old the answer was."""
+"""The access log: its rows, its writer, its hourly sums and its retention."""
 
 import random
 import threading
@@ -49,7 +49,7 @@ def record(**fields: Any) -> AccessRecord:
 
 
 def numbered(count: int) -> list[AccessRecord]:
-    """Told apart by how long they took."""
+    """Distinct by their duration."""
     return [record(seconds=number / 1000) for number in range(count)]
 
 
@@ -71,7 +71,7 @@ class TestRow:
         logged = AccessLog.objects.get()
         assert (logged.route, logged.key_prefix, logged.data_state) == ("match", caller.key.prefix, "fresh")
 
-    def test_of_an_unchanged_answer_says_how_old_it_was(self, caller: Caller) -> None:
+    def test_of_a_304_has_the_age_of_the_data(self, caller: Caller) -> None:
         ref = make_ref(make_match(now=timezone.now() - timedelta(seconds=5)))
         address = f"/api/v1/matches/{ref.match_id}"
         caller.get(address, If_None_Match=caller.get(address)["ETag"])
@@ -88,7 +88,7 @@ class TestRow:
     def test_is_written_for_what_no_view_answers(self, caller: Caller, anonymous: Client) -> None:
         caller.get("/api/v1/nothing")
         anonymous.get("/api/v9/matches")
-        anonymous.get("/api/v1/matches", headers={"Host": "somebody.else.example"})
+        anonymous.get("/api/v1/matches", headers={"Host": "other.example"})
         anonymous.post("/token/generate-token", {"api_key": "x" * 300_000}, content_type="application/json")
         found = AccessLog.objects.order_by("pk").values_list("response_status", "route")
         assert list(found) == [(404, ""), (404, ""), (400, ""), (413, "generate-token")]
@@ -126,9 +126,9 @@ class TestRow:
         anonymous.get("/api/v1/matches")
         Consumer.objects.update(is_active=False)
         caller.get("/api/v1/matches")
-        nobody, locked_out = AccessLog.objects.order_by("pk")
-        assert (nobody.response_status, nobody.consumer) == (401, None)
-        assert (locked_out.response_status, locked_out.consumer) == (401, caller.key.consumer)
+        anonymous_row, inactive_row = AccessLog.objects.order_by("pk")
+        assert (anonymous_row.response_status, anonymous_row.consumer) == (401, None)
+        assert (inactive_row.response_status, inactive_row.consumer) == (401, caller.key.consumer)
 
     @pytest.mark.parametrize("path", ["/api/schema", "/api/docs", "/api/docs/"])
     def test_is_not_written_for_open_pages(self, anonymous, path: str) -> None:
@@ -142,7 +142,7 @@ class TestRow:
 
 
 class TestWriter:
-    def test_stores_what_waits_in_batches(self) -> None:
+    def test_stores_queued_records_in_batches(self) -> None:
         writer = AccessWriter()
         writer._waiting.extend(numbered(1250))
         assert writer.flush() == 1250
@@ -222,7 +222,7 @@ class TestWriter:
             thaws.set()
         assert access_writer.dropped_total._value.get() - before == 1
 
-    def test_at_its_end_waits_for_what_its_thread_is_writing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_at_its_end_waits_for_its_thread(self, monkeypatch: pytest.MonkeyPatch) -> None:
         writer, is_at_it, goes_on = AccessWriter(), threading.Event(), threading.Event()
         stored: list[AccessRecord] = []
 
@@ -245,7 +245,7 @@ class TestWriter:
         assert written_when_it_ended == numbered(2)
 
     @pytest.mark.fault
-    def test_at_its_end_waits_for_an_answer_no_longer_than_it_has(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_at_its_end_bounds_the_wait_for_the_database(self, monkeypatch: pytest.MonkeyPatch) -> None:
         writer, waits = AccessWriter(), Mock()
         monkeypatch.setattr(writer, "_store_together", lambda _: waits(pg_wait._thread.seconds))
         monkeypatch.setattr(access_writer, "connection", Mock())  # it belongs to the test
@@ -265,7 +265,7 @@ class TestWriter:
         assert access_writer.dropped_total._value.get() - before == 3
         assert [record.action for record in caplog.records] == ["access_log_dropped"]
 
-    def test_what_a_mistake_of_ours_costs_is_counted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_records_lost_by_a_bug_are_counted(self, monkeypatch: pytest.MonkeyPatch) -> None:
         before, writer = access_writer.dropped_total._value.get(), AccessWriter()
         writer._waiting.extend(numbered(3))
         monkeypatch.setattr(access_records, "insert", Mock(side_effect=RuntimeError("a mistake of ours")))
@@ -280,7 +280,7 @@ class TestWriter:
         assert AccessLog.objects.count() == 2
 
     @pytest.mark.django_db(transaction=True)
-    def test_of_a_consumer_that_is_gone_is_nobodys(self) -> None:
+    def test_of_a_deleted_consumer_has_no_consumer(self) -> None:
         writer = AccessWriter()
         writer._waiting.extend([record(), record(consumer=987_654)])
         assert writer.flush() == 2
@@ -355,7 +355,7 @@ class TestSums:
 
 
 def sums_of_rows() -> dict[Any, tuple[Any, ...]]:
-    """As anybody would count them who has only the log."""
+    """Counted from the log alone."""
     grouped: dict[Any, list[AccessLog]] = {}
     for one in AccessLog.objects.exclude(consumer=None):
         hour = one.timestamp.replace(minute=0, second=0, microsecond=0)
@@ -431,7 +431,7 @@ class TestRetention:
         assert retention.prune(NOW) == 2
         assert AccessLog.objects.count() == 2
 
-    def test_removes_a_little_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_removes_rows_in_batches(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(retention, "BATCH", 2)
         monkeypatch.setattr("victoryline.lib.retention.MOST_BATCHES", 2)
         AccessLog.objects.bulk_create(row(timestamp=NOW - timedelta(days=40)) for _ in range(5))

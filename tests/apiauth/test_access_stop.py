@@ -1,4 +1,4 @@
-"""Web processes that are told to end while requests are on their way: whatever was answered is in the log."""
+"""Web processes that end while requests are under way: every answered request is in the log."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ print(json.dumps(tokens.make(issued.key, now).text))
 
 
 class Crowd:
-    """Callers who ask without a pause until nobody answers any more."""
+    """Callers that send requests without a pause until the server is gone."""
 
     def __init__(self, url: str, token: str, size: int) -> None:
         self.url, self.token = url, token

@@ -60,7 +60,7 @@ class TestIssue:
             ({"name": "x" * 121}, "name must have"),
         ],
     )
-    def test_says_why_it_refuses_and_makes_nothing(self, fields: dict, why: str) -> None:
+    def test_refuses_with_a_reason_and_makes_nothing(self, fields: dict, why: str) -> None:
         with pytest.raises(RefusedError, match=why):
             issue(**fields)
         assert not ApiKey.objects.exists()
@@ -189,7 +189,7 @@ class TestRotate:
                 self.rotate(new, hours=hours)
         assert list(ApiKey.objects.order_by("pk").values()) == before
 
-    def test_leaves_no_key_behind_when_somebody_else_was_first(self, monkeypatch) -> None:
+    def test_leaves_no_key_behind_when_another_operator_was_first(self, monkeypatch) -> None:
         old = issue()
         make = keys._make
 
@@ -198,7 +198,7 @@ class TestRotate:
             return make(*args, **fields)
 
         monkeypatch.setattr(keys, "_make", slowly)
-        with pytest.raises(RefusedError, match="just now by somebody else"):
+        with pytest.raises(RefusedError, match="at the same time by another operator"):
             self.rotate(old)
         assert ApiKey.objects.count() == 1
 
@@ -230,7 +230,7 @@ class TestState:
             ({"expires_at": NOW, "revoked_at": NOW}, KeyState.REVOKED),
         ],
     )
-    def test_tells_how_a_key_stands(self, fields: dict, state: KeyState) -> None:
+    def test_returns_the_state_of_a_key(self, fields: dict, state: KeyState) -> None:
         key = issue().key
         for name, value in fields.items():
             setattr(key, name, value)

@@ -73,11 +73,11 @@ class TestTiers:
         for _ in range(3):
             caller.get(LIST)
         assert Caller(name="acme").get(LIST).status_code == 429
-        assert Caller(name="somebody else").get(LIST).status_code == 200
+        assert Caller(name="another").get(LIST).status_code == 200
         assert Caller(name="better paying", tier=Tier.PREMIUM).get(LIST)["X-RateLimit-Remaining"] == "5"
 
     @pytest.mark.usefixtures("small_limits")
-    def test_may_be_made_to_measure(self, caller: Caller) -> None:
+    def test_may_be_set_for_one_consumer(self, caller: Caller) -> None:
         Consumer.objects.filter(pk=caller.key.consumer_id).update(tier=Tier.CUSTOM, requests_per_minute=2)
         assert [standing(caller.get(LIST)) for _ in range(3)] == [(200, "2", "1"), (200, "2", "0"), (429, "2", "0")]
         assert caller.get(LIST).json()["tier"] == "custom"
@@ -207,7 +207,7 @@ class TestStrangers:
 @pytest.mark.django_db
 class TestFreeAnswers:
     @pytest.mark.usefixtures("small_limits")
-    def test_beyond_both_limits_nothing_is_looked_up(self, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_beyond_both_limits_no_query_is_made(self, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
         etag = caller.get(LIST)["ETag"]
         answers = [caller.get(LIST, If_None_Match=etag).status_code for _ in range(30)]
         assert set(answers) == {304}
@@ -231,9 +231,9 @@ class TestFreeAnswers:
         caller.get(LIST)
         for _ in range(5):
             response = caller.get("/api/v1/usage")
-            told = response.json()["limits"]
+            limits_now = response.json()["limits"]
             assert standing(response) == (200, "3", "2")
-            assert (told["per_minute"], told["remaining"]) == (3, 2)
+            assert (limits_now["per_minute"], limits_now["remaining"]) == (3, 2)
         while caller.get(LIST).status_code == 200:
             pass
         assert standing(caller.get("/api/v1/usage")) == (200, "3", "0")  # also when nothing is left
@@ -251,7 +251,7 @@ class TestRedisAway:
         return lambda: limits.fallback_total._value.get() - before
 
     @pytest.mark.fault
-    def test_limits_in_memory_and_says_so_once(self, fallbacks, caplog: pytest.LogCaptureFixture) -> None:
+    def test_limits_in_memory_and_logs_it_once(self, fallbacks, caplog: pytest.LogCaptureFixture) -> None:
         limiter = Limiter(f"redis://127.0.0.1:{free_port()}/0")
         verdicts = [limiter.take("acme", 2).is_allowed for _ in range(3)]
         assert verdicts == [True, True, False]
@@ -261,7 +261,7 @@ class TestRedisAway:
     @pytest.mark.fault
     @pytest.mark.django_db
     @pytest.mark.usefixtures("small_limits")
-    def test_every_address_answers_as_ever(
+    def test_every_address_still_answers(
         self, caller: Caller, anonymous: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         away = Limiter(f"redis://127.0.0.1:{free_port()}/0")

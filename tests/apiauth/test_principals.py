@@ -54,7 +54,7 @@ def key() -> keys.IssuedKey:
 
 @pytest.fixture
 def elsewhere() -> Iterator[ModuleType]:
-    """The memory of another process: nobody tells it what is done here."""
+    """The module as another process has it: signals of this one do not reach it."""
     spec = importlib.util.spec_from_file_location("apiauth_principals_elsewhere", principals.__file__)
     assert spec is not None
     other = importlib.util.module_from_spec(spec)
@@ -191,7 +191,7 @@ class TestWithoutRedis:
         yield
         away.forget()
 
-    def test_nothing_is_noted_and_nobody_is_hurt(self, key: keys.IssuedKey) -> None:
+    def test_nothing_is_noted_and_nothing_fails(self, key: keys.IssuedKey) -> None:
         assert revoked.note(["0123456789ab"]) is False
         assert revoked.is_noted("0123456789ab") is False
         revoked.take_back(["0123456789ab"])
@@ -221,7 +221,7 @@ class TestRenewing:
         assert found is not None
         assert not found.is_active
 
-    def test_never_brings_back_what_was_forgotten_while_it_looked(
+    def test_never_restores_an_entry_evicted_during_the_read(
         self, key: keys.IssuedKey, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         prefix, load = key.key.prefix, principals._load

@@ -74,9 +74,9 @@ class TestRotation:
     def test_signs_with_a_new_key_and_still_accepts_what_the_old_ones_signed(self, file: Path, key: ApiKey) -> None:
         made = [make(key)]
         for _ in range(2):
-            told = rotate()
+            output = rotate()
             made.append(make(key))
-            assert kid(made[-1]) in told
+            assert kid(made[-1]) in output
         assert len({kid(token) for token in made}) == 3
         assert [tokens.read(token) for token in made] == [key.prefix] * 3
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -150,10 +150,10 @@ class TestRotation:
 
     def test_is_by_hand_where_the_key_comes_from_the_environment(self, environment: Any, key: ApiKey) -> None:
         before = make(key)
-        told = rotate()
-        assert "Nothing was changed" in told
-        assert "JWT_PREVIOUS_KEYS=" in told
-        assert environment.JWT_SIGNING_KEY not in told
+        output = rotate()
+        assert "Nothing was changed" in output
+        assert "JWT_PREVIOUS_KEYS=" in output
+        assert environment.JWT_SIGNING_KEY not in output
         assert kid(make(key)) == kid(before)
 
 

@@ -95,7 +95,7 @@ class TestGenerateToken:
         monkeypatch.setattr(type(ApiKey.objects.all()), "update", busy)
         assert ask(anonymous, caller.issued.text).status_code == 200
 
-    def test_says_when_it_can_be_asked_again_while_the_database_is_away(
+    def test_has_a_retry_after_while_the_database_is_away(
         self, anonymous: Client, caller: Caller, known_to_be_away
     ) -> None:
         response = ask(anonymous, caller.issued.text)
@@ -203,7 +203,7 @@ class TestGuessing:
             ask(anonymous, "nonsense")
         assert ask(anonymous, caller.issued.text).status_code == 429
 
-    def test_looks_the_same_whether_there_is_such_a_key_or_not(self, anonymous: Client, caller: Caller) -> None:
+    def test_gets_the_same_answer_whether_the_key_exists_or_not(self, anonymous: Client, caller: Caller) -> None:
         answers = [
             ask(anonymous, f"vl_{prefix}.{'A' * 43}", REMOTE_ADDR="203.0.113.7")
             for prefix in (caller.key.prefix, "0" * 12)

@@ -70,10 +70,10 @@ class TestClaims:
         }
 
     def test_carries_no_secret(self, caller: Caller) -> None:
-        told = str(claims_of(caller)) + str(jwt.get_unverified_header(caller.token))
-        assert caller.issued.text.partition(".")[2] not in told
-        assert caller.key.secret_hash not in told
-        assert signing.key_ring().current.secret not in told
+        shown = str(claims_of(caller)) + str(jwt.get_unverified_header(caller.token))
+        assert caller.issued.text.partition(".")[2] not in shown
+        assert caller.key.secret_hash not in shown
+        assert signing.key_ring().current.secret not in shown
 
     def test_never_outlives_its_key(self, caller: Caller) -> None:
         now = timezone.now()
@@ -95,7 +95,7 @@ class TestRefusals:
     def test_of_a_malformed_header(self, anonymous, header: str) -> None:
         assert refused(anonymous.get(LIST, headers={"Authorization": header}))
 
-    def test_of_a_key_in_a_tokens_place_say_where_to_get_one(self, caller: Caller) -> None:
+    def test_of_an_api_key_in_place_of_a_token_name_the_endpoint(self, caller: Caller) -> None:
         caller.token = caller.issued.text
         response = caller.get(LIST)
         assert refused(response)
@@ -107,9 +107,9 @@ class TestRefusals:
         ("changes", "why"),
         [
             ({"exp": 1_700_000_000}, "has expired"),
-            ({"aud": "somebody-else"}, "for another service"),
-            ({"aud": ["somebody-else"]}, "for another service"),
-            ({"iss": "somebody-else"}, "by another service"),
+            ({"aud": "another-service"}, "for another service"),
+            ({"aud": ["another-service"]}, "for another service"),
+            ({"iss": "another-service"}, "by another service"),
             ({"key": "000000000000"}, "revoked or expired"),
             ({"token_type": "refresh"}, "not one of ours"),
             ({"exp": 10**18}, "not one of ours"),
@@ -132,7 +132,7 @@ class TestRefusals:
         ],
         ids=str,
     )
-    def test_say_what_is_wrong_and_what_to_do(self, caller: Caller, changes: dict[str, Any], why: str) -> None:
+    def test_name_the_fault_and_the_next_step(self, caller: Caller, changes: dict[str, Any], why: str) -> None:
         caller.token = forge(caller, **changes)
         response = caller.get(LIST)
         assert refused(response)
@@ -234,7 +234,7 @@ class TestCache:
 
 class TestRotation:
     def test_ends_the_tokens_of_the_old_key_with_it(self, caller: Caller) -> None:
-        """The token was made for a day, before anybody thought of rotating its key."""
+        """The token was made for a day, before its key was rotated."""
         now = timezone.now()
         new = keys.rotate(prefix=caller.key.prefix, overlap=timedelta(hours=1), now=now)
         assert caller.get(LIST).status_code == 200

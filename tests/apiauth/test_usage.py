@@ -1,4 +1,4 @@
-"""What a consumer has used and has left."""
+"""GET /api/v1/usage, and the sums behind it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def asked(caller: Caller, hour: datetime, requests: int, route: str = "match", *
 
 
 class TestAnswer:
-    def test_says_who_it_is_and_what_is_left(self, caller: Caller) -> None:
+    def test_names_consumer_key_and_limits(self, caller: Caller) -> None:
         expires_at = timezone.now() + timedelta(days=30)
         ApiKey.objects.filter(pk=caller.key.pk).update(label="the website", expires_at=expires_at)
         for _ in range(3):
@@ -83,15 +83,13 @@ class TestAnswer:
         assert [hour[name] for name in ("not_modified", "throttled", "refused", "failed")] == [5, 1, 2, 1]
         assert (hour["duration_ms_mean"], hour["age_seconds_mean"], hour["age_seconds_max"]) == (1.9, 2.5, 7.0)
 
-    def test_is_looked_up_once_a_second(
-        self, caller: Caller, django_assert_num_queries: DjangoAssertNumQueries
-    ) -> None:
+    def test_is_read_once_a_second(self, caller: Caller, django_assert_num_queries: DjangoAssertNumQueries) -> None:
         caller.get("/api/v1/usage")
         with django_assert_num_queries(1):  # which writes the access log, as a thread does outside of tests
             assert caller.get("/api/v1/usage").status_code == 200
 
     def test_is_for_everybody_with_a_token(self, anonymous: Client) -> None:
-        """Who only sends in has a limit as well."""
+        """A key for ingest only has a limit as well."""
         assert anonymous.get("/api/v1/usage").status_code == 401
         sender = Caller(name="sender", tier=Tier.STANDARD, scopes=("ingest",))
         assert sender.get("/api/v1/usage").json()["key"]["scopes"] == ["ingest"]
@@ -100,7 +98,7 @@ class TestAnswer:
         answer = caller.get("/api/v1/usage", {"days": "7"})
         assert (answer.status_code, answer.json()["parameter"]) == (400, "days")
 
-    def test_is_as_the_description_shows_it(self) -> None:
+    def test_matches_its_example(self) -> None:
         assert UsageAnswer.model_validate_json(json.dumps(USAGE_EXAMPLE)).tier == "standard"
 
 
@@ -118,7 +116,7 @@ class TestWithoutDatabase:
         monkeypatch.setattr("apiauth.access_log.writer.write", lambda _: None)
 
     @pytest.mark.usefixtures("unlogged")
-    def test_limits_are_told_when_it_is_found_away(self, caller: Caller) -> None:
+    def test_has_limits_when_it_is_found_away(self, caller: Caller) -> None:
         caller.get("/api/v1/matches")
 
         def refuse(*_: Any) -> None:
@@ -128,7 +126,7 @@ class TestWithoutDatabase:
             self.check(caller.get("/api/v1/usage"))
 
     @pytest.mark.usefixtures("unlogged")
-    def test_limits_are_told_when_it_is_known_to_be_away(
+    def test_has_limits_when_it_is_known_to_be_away(
         self, caller: Caller, request: pytest.FixtureRequest, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
         caller.get("/api/v1/matches")
