@@ -177,7 +177,7 @@ class TestRotate:
         before = list(ApiKey.objects.order_by("pk").values())
         for key, why in (
             (rotated, f"rotated already: rotate its successor {new.key.prefix}"),
-            (revoked, "is revoked, and nothing brings it back"),
+            (revoked, "is revoked, which is final"),
             (shut_out, "b is inactive"),
         ):
             with pytest.raises(RefusedError, match=why):
