@@ -26,6 +26,7 @@ from victoryline.lib.store import STORE_AWAY, first_line
 from victoryline.lib.times import as_utc_iso
 
 MAX_DAYS = 3650
+TIMES = ("created_at", "expires_at", "last_used_at", "revoked_at")
 ENDED = (KeyState.REVOKED, KeyState.EXPIRED)
 COLUMNS = ("prefix", "consumer", "tier", "scopes", "label", "created", "expires", "last used", "state")
 NO_TABLES = (
@@ -199,10 +200,9 @@ def _command_errors() -> Iterator[None]:
         yield
     except RefusedError as refusal:
         raise CommandError(str(refusal)) from refusal
-    except ProgrammingError as error:
-        raise CommandError(NO_TABLES.format(first_line(error))) from error
-    except STORE_AWAY as error:
-        if "no such table" in str(error):  # a ProgrammingError on PostgreSQL, an OperationalError on SQLite
+    except (ProgrammingError, *STORE_AWAY) as error:
+        # A missing table is a ProgrammingError on PostgreSQL, an OperationalError on SQLite.
+        if isinstance(error, ProgrammingError) or "no such table" in str(error):
             raise CommandError(NO_TABLES.format(first_line(error))) from error
         raise CommandError(
             f"The database can't be reached ({first_line(error)}). Nothing was changed; try again when it is back."
@@ -258,10 +258,7 @@ def _document(key: ApiKey) -> dict[str, Any]:
         "requests_per_minute": consumer.requests_per_minute,
         "scopes": key.scopes,
         "state": state_of(key, timezone.now()).value,
-        "created_at": as_utc_iso(key.created_at),
-        "expires_at": as_utc_iso(key.expires_at) if key.expires_at else None,
-        "last_used_at": as_utc_iso(key.last_used_at) if key.last_used_at else None,
-        "revoked_at": as_utc_iso(key.revoked_at) if key.revoked_at else None,
+        **{name: as_utc_iso(moment) if (moment := getattr(key, name)) else None for name in TIMES},
         "replaced_by": key.replaced_by.prefix if key.replaced_by else None,
     }
 
