@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import Count, Max, Q, QuerySet
-from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -19,7 +19,7 @@ from unfold.decorators import action, display
 
 from apiauth import consumers, keys
 from apiauth.admin import key_pages
-from apiauth.admin.key_forms import ConsumerForm
+from apiauth.errors import RefusedError
 from apiauth.keys import KeyState
 from apiauth.limits import tier_limit
 from apiauth.models import ApiKey, Consumer
@@ -84,6 +84,29 @@ class KeyInline(ShownState, HistoryInline):
         )
 
 
+class ConsumerForm(forms.ModelForm):  # type: ignore[type-arg]  # unfold's admin wants the class itself
+    def clean_name(self) -> str:
+        name = str(self.cleaned_data["name"])
+        try:
+            consumers.check_name(name)
+        except RefusedError as refusal:
+            raise forms.ValidationError(str(refusal)) from refusal
+        return name
+
+    def clean(self) -> dict[str, Any]:
+        fields: dict[str, Any] = super().clean() or self.cleaned_data
+        if {"tier", "requests_per_minute"} <= fields.keys():
+            try:
+                consumers.check_limit(fields["tier"], fields["requests_per_minute"])
+            except RefusedError as refusal:
+                self.add_error("requests_per_minute", str(refusal))
+        return fields
+
+    class Meta:
+        model = Consumer
+        fields = ("name", "contact", "tier", "requests_per_minute", "is_active")
+
+
 @admin.register(Consumer)
 class ConsumerAdmin(ConsoleAdmin):
     form = ConsumerForm
@@ -137,7 +160,7 @@ class ConsumerAdmin(ConsoleAdmin):
     def get_inlines(self, request: HttpRequest, obj: Consumer | None = None) -> Any:
         return self.inlines if obj else ()
 
-    def save_model(self, request: HttpRequest, obj: Consumer, form: ModelForm[Consumer], change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Consumer, form: forms.ModelForm[Consumer], change: bool) -> None:
         now = timezone.now()
         if not change:
             obj.created_at = now

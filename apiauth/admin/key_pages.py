@@ -6,20 +6,27 @@ not in an address, not in a log. So there is no redirect after the form; a form 
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from django import forms
+from django.conf import settings
 from django.contrib import admin
-from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminTextInputWidget,
+)
 
 from apiauth import keys
-from apiauth.admin.key_forms import IssueForm, RevokeForm, RotateForm
 from apiauth.errors import RefusedError
 from apiauth.models import ApiKey, Consumer
 from victoryline.lib.admin import tell, username
@@ -29,6 +36,58 @@ Facts = list[tuple[str, str]]
 USED_FORMS = "issued_key_forms"  # in the session: ids of forms that were sent already
 USED_FORMS_KEPT = 50
 SENT_TWICE = "This form was sent already, and its key was shown then. If it is lost, revoke it and issue another."
+
+
+SCOPE_LABELS = {
+    "read": "read: matches, events, line-ups, usage",
+    "ingest": "ingest: sends data in",
+    "operate": "operate: pauses and resumes matches, starts jobs",
+}
+
+
+class IssueForm(forms.Form):
+    label = forms.CharField(
+        max_length=keys.LONGEST_LABEL,
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="What the key is for.",
+    )
+    scopes = forms.MultipleChoiceField(
+        choices=[(scope, SCOPE_LABELS[scope]) for scope in keys.SCOPES],
+        initial=["read"],
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text="What the key may do. It can't be changed later: other scopes are another key.",
+    )
+    expires_in_days = forms.IntegerField(
+        min_value=1,
+        max_value=keys.LONGEST_LIFE.days,
+        required=False,
+        initial=365,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="Empty: never.",
+    )
+    form_id = forms.UUIDField(widget=forms.HiddenInput, initial=uuid.uuid4)
+
+
+class RotateForm(forms.Form):
+    overlap_hours = forms.FloatField(
+        min_value=0,
+        max_value=8760,
+        widget=UnfoldAdminDecimalFieldWidget,
+        help_text="How long the old key goes on working beside the new one. 0: it ends at once.",
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["overlap_hours"].initial = settings.CONFIG.key_overlap_hours
+
+
+class RevokeForm(forms.Form):
+    reason = forms.CharField(
+        max_length=keys.LONGEST_REASON,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Stored with the key and in the audit.",
+    )
 
 
 def issue_page(model_admin: ModelAdmin, request: HttpRequest, consumer: Consumer) -> HttpResponse:
@@ -145,7 +204,7 @@ def _revoke(request: HttpRequest, chosen: Sequence[ApiKey], *, reason: str) -> N
 def _form_page(
     model_admin: ModelAdmin,
     request: HttpRequest,
-    form: Form,
+    form: forms.Form,
     facts: Facts,
     *,
     hidden: Facts | None = None,
