@@ -20,7 +20,7 @@ RUN python -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml
 
 COPY . .
 RUN useradd --system --create-home --uid 10001 victoryline \
-    && mkdir -p /data/media /data/spool /data/access-log \
+    && mkdir -p /data/media /data/spool \
     && VAR_DIR=/tmp/build python manage.py collectstatic --noinput \
     && rm -rf /tmp/build \
     && chown -R victoryline:victoryline /data

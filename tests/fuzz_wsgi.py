@@ -1,9 +1,11 @@
-"""The web as it is, but that wrong keys may be tried without end: ten a minute would be all that is tested."""
+"""The web application without limits of wrong keys and of open addresses: they would end a fuzz test after seconds."""
 
 from victoryline.wsgi import application
 
-from apiauth.api import guards  # isort: skip  # its settings exist only now
+from apiauth.api import token_limits  # isort: skip  # the settings exist only now
+from victoryline.lib import open_limits  # isort: skip
 
-guards.FAILURES_PER_MINUTE = guards.FAILURES_OF_A_KEY_PER_MINUTE = 1_000_000
+token_limits.FAILURES_PER_MINUTE = token_limits.FAILURES_OF_A_KEY_PER_MINUTE = 1_000_000
+open_limits.OPEN_ADDRESSES.clear()
 
 __all__ = ["application"]

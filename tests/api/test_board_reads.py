@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from apiauth import access_log
+from apiauth import access_records
 from scraping.documents import looking
 from scraping.documents.board import board
 from scraping.documents.follower import follower
@@ -39,7 +39,7 @@ READS = (
 @pytest.fixture
 def followed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """This process follows what is committed, as a web process does."""
-    monkeypatch.setattr(access_log, "note", lambda attempt: None)  # its writing is not the request's doing
+    monkeypatch.setattr(access_records, "insert", lambda batch: None)  # written by a thread outside of tests
     board.clear()
     follower.start()
     wait_for(lambda: board.is_in_step, seconds=10, what="the board is filled")
