@@ -91,10 +91,10 @@ class TestAtTheCommandLine:
             taken = worker_commands.take("w1", now=timezone.now())
             worker_commands.done([one.pk for one in taken], outcome="browser 2 took its place", now=timezone.now())
 
-        monkeypatch.setattr("scraping.management.commands.recycle.time.sleep", work)
-        call_command("recycle", "w1", by="ada")
+        monkeypatch.setattr("scraping.management.commands.browsers.time.sleep", work)
+        call_command("browsers", "recycle", "w1", by="ada")
         assert "w1: browser 2 took its place" in capsys.readouterr().out
 
     def test_nobody_there(self) -> None:
-        with pytest.raises(CommandError, match="No worker w1 is at work"):
-            call_command("recycle", "w1")
+        with pytest.raises(CommandError, match="No worker named w1 is running"):
+            call_command("browsers", "recycle", "w1")

@@ -1,4 +1,4 @@
-"""Look at the breakers, open one, keep one closed, leave one to itself, or let its probes through."""
+"""Breakers on the command line: list them, override, reset or probe one."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ NAME_HELP = "A breaker (crex_source, crex_13KM_scraper), or the key of a source 
 
 
 class Command(BaseCommand):
-    help = "Show and operate the breakers that keep us from hammering sources that fail."
+    help = "List and override the breakers of sources and matches."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--by", default="", help="Who decides; written into the audit. Default: the login name.")
+        parser.add_argument("--by", default="", help="The operator's name for the audit. Default: the login name.")
         verbs = parser.add_subparsers(dest="verb", required=True)
         listing = verbs.add_parser("list", help="Every source's breaker, and those of matches that are not closed.")
-        listing.add_argument("--all", action="store_true", help="The closed ones of matches, too.")
-        for verb, words in (("trip", "Open it: no request until then."), ("close", "Keep it closed until then.")):
+        listing.add_argument("--all", action="store_true", help="Include closed breakers of matches.")
+        for verb, words in (
+            ("trip", "Force it open: no request until the end."),
+            ("close", "Force it closed until the end."),
+        ):
             forced = verbs.add_parser(verb, help=words)
             forced.add_argument("name", help=NAME_HELP)
-            forced.add_argument("--minutes", type=float, required=True, help="It ends by itself after this time.")
+            forced.add_argument("--minutes", type=float, required=True, help="Minutes until the override ends.")
             forced.add_argument("--reason", required=True)
         for verb, words in (
-            ("reset", "Close it, forget its failures, leave it to itself."),
-            ("probe", "Wait no longer: let its probes through."),
+            ("reset", "Close it and clear its failure count."),
+            ("probe", "Let its probes pass now."),
         ):
             verbs.add_parser(verb, help=words).add_argument("name", help=NAME_HELP)
 
@@ -77,5 +80,5 @@ def _line(row: Breaker) -> str:
     reason = f": {row.reason}" if row.reason else ""
     return (
         f"{row.name}: {state}{until}{reason} ({row.total_calls} calls, {row.total_failures} bad, "
-        f"{row.total_rejections} put off, opened {row.total_opens} times)"
+        f"{row.total_rejections} rejected, opened {row.total_opens} times)"
     )

@@ -1,30 +1,196 @@
-"""Shows how far a job is."""
+"""Jobs on the command line: start a round or a list of URLs, show progress, retry failed tasks."""
 
 from __future__ import annotations
 
+import sys
+import time
 from argparse import ArgumentParser
+from json import dumps
+from pathlib import Path
 from typing import Any
 
+from django.core.management.base import BaseCommand, CommandError
+from django.db import close_old_connections
+from django.utils import timezone
+
 from scraping import jobs
-from scraping.management.jobs import JobCommand, progress_line
+from scraping.errors import ErrorClass
+from scraping.journal import Which
 from scraping.models import JobKind, ScrapeJob
 
-LISTED = 20
+REQUESTED_BY = "command line"
+REFRESH_SECONDS = 0.5
+BAR_WIDTH = 30
+LISTED_JOBS, LISTED_REFUSALS = 20, 20
+ENDED = (jobs.JobState.COMPLETE, jobs.JobState.INCOMPLETE, jobs.JobState.FAILED)
+COUNT_LABELS = (
+    (jobs.Standing.DONE, "done"),
+    (jobs.Standing.SKIPPED, "skipped"),
+    (jobs.Standing.EXECUTING, "executing"),
+    (jobs.Standing.PENDING, "waiting"),
+    (jobs.Standing.FAILED, "to be retried"),
+    (jobs.Standing.DEAD, "dead"),
+    (jobs.Standing.GIVEN_UP, "given up"),
+)
 
 
-class Command(JobCommand):
-    help = "Show a job: what it expects, what is done, what is missing and why. Without a number: the latest jobs."
+class Command(BaseCommand):
+    help = (
+        "Start, show and retry jobs. Examples: job round sofascore tournament=325 season=87678 round=12 --watch; "
+        "job urls URL ...; job show 7; job retry --job 7"
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("job_id", nargs="?", type=int, metavar="JOB")
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        verbs.add_parser("list", help="List the latest jobs.")
+        show = verbs.add_parser("show", help="Show a job: expected, done, missing and why.")
+        show.add_argument("job_id", type=int, metavar="JOB")
+        start_round = verbs.add_parser("round", help="Read all matches of a round. An open round is not started twice.")
+        start_round.add_argument("source", help="The key of the source, such as sofascore.")
+        start_round.add_argument("round", nargs="+", metavar="NAME=NUMBER", help="The round's name at this source.")
+        start_round.add_argument("--matches", type=int, help="Number of matches; a list with another one is rejected.")
+        urls = verbs.add_parser("urls", help="Read matches by URL.")
+        urls.add_argument("urls", nargs="*", metavar="URL", help="A match page, or - for standard input.")
+        urls.add_argument("--file", type=Path, help="A file with one URL per line; # begins a comment.")
+        for start in (start_round, urls):
+            start.add_argument("--key", default="", help="Idempotency key: the same key is always the same job.")
+        for shown in (show, start_round, urls):
+            shown.add_argument("--watch", action="store_true", help="Show the progress until the job has ended.")
+            shown.add_argument("--json", action="store_true", help="Print the job as JSON, as the API returns it.")
+        retry = verbs.add_parser("retry", help="Retry failed and dead tasks that match all given filters.")
+        retry.add_argument("--job", type=int)
+        retry.add_argument("--source", default="", help="The key of a source.")
+        retry.add_argument("--error-class", choices=[one.value for one in ErrorClass])
+        retry.add_argument("--fingerprint", default="", help="The fingerprint of an error group.")
+        retry.add_argument("--dry-run", action="store_true", help="Only print what would be retried.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        if options["job_id"] is not None:
-            self.show(options["job_id"], watch=options["watch"], json=options["json"])
-            return
-        latest = ScrapeJob.objects.exclude(kind=JobKind.WATCH).select_related("source").order_by("-pk")[:LISTED]
+    def handle(self, *args: Any, verb: str, **options: Any) -> None:
+        getattr(self, f"_{verb}")(**options)
+
+    def _list(self, **_: Any) -> None:
+        latest = ScrapeJob.objects.exclude(kind=JobKind.WATCH).select_related("source").order_by("-pk")[:LISTED_JOBS]
         for view in jobs.views(latest):
             self.stdout.write(f"{view.job.pk}  {view.state.value:<11}  {view.job.name}  {progress_line(view)}")
         if not latest:
-            self.stdout.write("There are no jobs yet. `manage.py scrape_round` or `scrape_urls` starts one.")
+            self.stdout.write("There are no jobs yet. `manage.py job round` or `job urls` starts one.")
+
+    def _round(self, *, source: str, round: list[str], matches: int | None, **options: Any) -> None:
+        if matches is not None and matches < 1:
+            raise CommandError(f"--matches is {matches}; it must be 1 or more")
+        self._start(options, jobs.start_round, source_key=source, asked=_numbers(round), matches=matches)
+
+    def _urls(self, *, urls: list[str], file: Path | None, **options: Any) -> None:
+        self._start(options, jobs.start_urls, urls=_collected(urls, file))
+
+    def _start(self, options: dict[str, Any], start: Any, **asked: Any) -> None:
+        try:
+            started = start(**asked, requested_by=REQUESTED_BY, idempotency_key=options["key"], now=timezone.now())
+        except jobs.KeyReused as refusal:
+            raise CommandError(str(refusal)) from refusal
+        except jobs.Refused as refusal:
+            reasons = "\n".join(f"  {reason}" for reason in refusal.reasons)
+            raise CommandError(f"Nothing was started.\n{reasons}") from refusal
+        if not options["json"]:
+            known = "" if started.is_new else " It existed already; nothing new was started."
+            self.stdout.write(f"Job {started.job.pk}: {started.job.name}.{known}")
+        self._show(job_id=started.job.pk, **options)
+
+    def _show(self, *, job_id: int, watch: bool, json: bool, **_: Any) -> None:
+        view = self._watched(job_id, is_quiet=json) if watch else _view(job_id)
+        self.stdout.write(dumps(jobs.document(view)) if json else "\n".join(_lines(view)))
+        if watch and view.state is not jobs.JobState.COMPLETE:
+            raise CommandError(
+                f"Job {job_id} ended {view.state.value}. All data that was read is stored. When the cause is fixed: "
+                f"manage.py job retry --job {job_id}"
+            )
+
+    def _watched(self, job_id: int, *, is_quiet: bool) -> jobs.JobView:
+        shown = ""
+        while True:
+            view = _view(job_id)
+            line = progress_line(view)
+            if line != shown and not is_quiet:
+                self.stdout.write(line)
+                self.stdout.flush()
+                shown = line
+            if view.job.finished_at is not None or view.state in ENDED:
+                return view
+            close_old_connections()
+            time.sleep(REFRESH_SECONDS)
+
+    def _retry(self, **options: Any) -> None:
+        error_class = ErrorClass(options["error_class"]) if options["error_class"] else None
+        which = Which(
+            job_id=options["job"],
+            source_key=options["source"],
+            error_class=error_class,
+            fingerprint=options["fingerprint"],
+        )
+        try:
+            outcome = jobs.retry_failed(which, actor=REQUESTED_BY, now=timezone.now(), is_dry_run=options["dry_run"])
+        except jobs.Refused as refusal:
+            raise CommandError(f"Nothing was retried: {refusal}") from refusal
+        verb, number = "Would retry" if options["dry_run"] else "Retried", len(outcome.retried)
+        self.stdout.write(f"{verb} {number} {'task' if number == 1 else 'tasks'}.")
+        if outcome.refused:
+            self.stdout.write(f"Not retried: {len(outcome.refused)}.")
+            for task_id, reason in list(outcome.refused.items())[:LISTED_REFUSALS]:
+                self.stdout.write(f"  task {task_id}: {reason}")
+        if outcome.has_more:
+            self.stdout.write("There are more: run it again.")
+
+
+def progress_line(view: jobs.JobView) -> str:
+    progress = view.progress
+    if view.state in (jobs.JobState.DISCOVERING, jobs.JobState.FAILED):
+        state = "listing its matches" if view.state is jobs.JobState.DISCOVERING else "its matches are unknown"
+        return f"{state}: {view.problem}" if view.problem else state
+    filled = round(BAR_WIDTH * progress.percent / 100)
+    counted = ", ".join(f"{progress.counts[one]} {label}" for one, label in COUNT_LABELS if progress.counts[one])
+    return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {progress.has_all} of {progress.expected}: {counted}"
+
+
+def _view(job_id: int) -> jobs.JobView:
+    job = ScrapeJob.objects.exclude(kind=JobKind.WATCH).select_related("source").filter(pk=job_id).first()
+    if job is None:
+        raise CommandError(f"There is no job {job_id}. `manage.py job list` shows the latest.")
+    return jobs.view(job)
+
+
+def _lines(view: jobs.JobView) -> list[str]:
+    job = view.job
+    ended = f", ended {job.finished_at:%Y-%m-%d %H:%M:%S} UTC" if job.finished_at else ""
+    lines = [
+        f"Job {job.pk} ({view.state.value}): {job.name}",
+        f"requested by {job.requested_by}, started {job.created_at:%Y-%m-%d %H:%M:%S} UTC{ended}",
+        progress_line(view),
+    ]
+    if view.missing:
+        lines.append("missing:")
+        lines += [
+            f"  {one.key}  {one.standing.value:<9}  {one.title}{f': {one.reason}' if one.reason else ''}"
+            for one in view.missing
+        ]
+    return lines
+
+
+def _numbers(pairs: list[str]) -> dict[str, int]:
+    numbers: dict[str, int] = {}
+    for pair in pairs:
+        name, _, number = pair.partition("=")
+        if not (name and number.isascii() and number.isdigit()):
+            raise CommandError(f"Nothing was started. {pair!r} is not a name and a number, such as round=12")
+        numbers[name] = int(number[:20])
+    return numbers
+
+
+def _collected(given: list[str], file: Path | None) -> list[str]:
+    urls = [url for url in given if url != "-"]
+    texts = [sys.stdin.read()] if "-" in given else []
+    if file is not None:
+        try:
+            texts.append(file.read_text())
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandError(f"Nothing was started. {file} can't be read: {error}") from error
+    lines = (line.strip() for text in texts for line in text.splitlines())
+    return urls + [line for line in lines if line and not line.startswith("#")]

@@ -1,4 +1,4 @@
-"""Says how much a match matters."""
+"""Sets the importance of a match."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from scraping.models import Importance
 from victoryline.lib.operators import name_of
 
 AUTO = "auto"
-WORDS = {level.name.lower(): level for level in Importance}
+LEVELS = {level.name.lower(): level for level in Importance}
 
 
 class Command(BaseCommand):
     help = (
-        "Say how much a match matters: high (read more often, first when there is too much to do), normal, low, or "
-        "auto, which gives it back to the rules of config/importance.yaml."
+        "Set the importance of a match: high (read more often, first under overload), normal, low, or auto (the rules "
+        "of config/importance.yaml decide)."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("match", help="Its number, or its key at a source, such as crex_13KM.")
-        parser.add_argument("importance", choices=[*WORDS, AUTO])
-        parser.add_argument("--by", default="", help="Who decides; written into the audit. Default: the login name.")
+        parser.add_argument("match", help="Its id, or its key at a source, such as crex_13KM.")
+        parser.add_argument("importance", choices=[*LEVELS, AUTO])
+        parser.add_argument("--by", default="", help="The operator's name for the audit. Default: the login name.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         match = find_match(options["match"])
@@ -35,6 +35,6 @@ class Command(BaseCommand):
                 "`manage.py watch --once` lists the live ones."
             )
         actor = name_of(options["by"])
-        changed = importance.set_by_hand(match.pk, WORDS.get(options["importance"]), actor=actor)
-        by = "a person's word" if changed.is_importance_fixed else "the rules"
-        self.stdout.write(f"{changed}: importance {Importance(changed.importance).label.lower()}, by {by}.")
+        changed = importance.set_by_hand(match.pk, LEVELS.get(options["importance"]), actor=actor)
+        by = "an operator" if changed.is_importance_fixed else "the rules"
+        self.stdout.write(f"{changed}: importance {Importance(changed.importance).label.lower()}, set by {by}.")

@@ -1,4 +1,4 @@
-"""Write config/sources.yaml and config/teams.yaml into the database."""
+"""Writes config/sources.yaml and config/teams.yaml into the database."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ STADIUM_SECONDS = 5.0
 
 class Command(BaseCommand):
     help = (
-        "Write the sources of config/sources.yaml and the names of config/teams.yaml into the database. "
-        "Rows that exist keep what the admin has set."
+        "Write the sources of config/sources.yaml and the team aliases of config/teams.yaml into the database. "
+        "Existing rows keep the values set in the admin."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -36,11 +36,11 @@ class Command(BaseCommand):
         for source in source_file.sync(entries, stadium_url=stadium, stadium_sites=sites, is_reset=reset, now=now):
             state = "enabled" if source.is_enabled else "not enabled"
             self.stdout.write(f"{source.key}: {source.base_url}, {state}")
-        self.stdout.write(f"{team_file.sync(aliases, is_reset=reset)} other names of teams")
+        self.stdout.write(f"{team_file.sync(aliases, is_reset=reset)} team aliases")
 
 
 def _sites_of(stadium_url: str) -> list[str] | None:
-    """The sites that the stadium has matches for; None where it does not say."""
+    """Returns the sites that the stadium serves, or None if it does not answer."""
     address = f"{stadium_url.rstrip('/')}/control/health"
     try:
         with urllib.request.urlopen(address, timeout=STADIUM_SECONDS) as answer:  # noqa: S310 - http or https, checked

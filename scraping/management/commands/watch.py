@@ -1,4 +1,4 @@
-"""The live watch as a table, for whoever is on call: the stalest first, with how often each is read, and why."""
+"""Watched matches as a table for the engineer on call: stalest first, with interval and reason."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from django.utils import timezone
 
 from scraping.documents import watch_records
 from scraping.documents.watch_records import WatchRecord
-from scraping.management.tables import Cell, table
+from scraping.management.terminal_table import Cell, table
 from scraping.models import Importance
 
 FRESH_SECONDS, OLD_SECONDS = 10.0, 60.0
 LONGEST_TITLE, LONGEST_REASON = 34, 40
-HEADINGS = ("MATCH", "WHAT", "PRIORITY", "MATTERS", "AGE", "EVERY", "WHY", "NEXT", "ERRORS", "SOURCES", "STATE")
+HEADINGS = ("MATCH", "TITLE", "PRIORITY", "IMPORTANCE", "AGE", "EVERY", "WHY", "NEXT", "ERRORS", "SOURCES", "STATE")
 CLEAR = "\x1b[H\x1b[2J"
 
 
 class Command(BaseCommand):
-    help = "Show the watch over live matches, the stalest first; refreshed until Ctrl-C."
+    help = "Show the watched live matches, stalest first; refreshed until Ctrl-C."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--once", action="store_true", help="Print it once.")
         parser.add_argument("--json", action="store_true", help="Once, as one JSON list.")
         parser.add_argument(
-            "--all", action="store_true", help="Also what has not begun, and what is over and still read."
+            "--all", action="store_true", help="Include upcoming matches, and completed ones that are still read."
         )
-        parser.add_argument("--paused", action="store_true", help="Only what is paused.")
-        parser.add_argument("--every", type=float, default=2.0, help="Seconds between two looks. Default: 2.")
+        parser.add_argument("--paused", action="store_true", help="Only paused matches.")
+        parser.add_argument("--every", type=float, default=2.0, help="Seconds between two refreshes. Default: 2.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["json"]:

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from scraping.documents import watch_records
-from scraping.management.tables import Cell, table
+from scraping.management.terminal_table import Cell, table
 from scraping.matches import lifecycle
 from scraping.models import (
     Importance,

@@ -99,7 +99,7 @@ def test_killed_in_the_middle_it_ends_with_ten_whole_matches_each_read_once(
     broken, pages = KEYS[9], "|".join(f"/{custom_id(number)}$" for number in MATCHES)
     slow = system.stadium.fault(site="sofascore", target="page", path=pages, kind="latency", value=1)
     system.stadium.fault(site="sofascore", match=broken, kind="layout")
-    job = json.loads(manage(system, "scrape_round", *ROUND, "--matches", "10", "--json"))
+    job = json.loads(manage(system, "job", "round", *ROUND, "--matches", "10", "--json"))
     system._wait(lambda: len(ended(system, "SUCCESS")) >= 3, 120, "three matches")
     names = kill_workers(system)
     done, asked = ended(system, "SUCCESS"), visits(system)
@@ -118,7 +118,7 @@ def test_killed_in_the_middle_it_ends_with_ten_whole_matches_each_read_once(
     assert {key: after[key] for key in done} == {key: asked[key] for key in done}, "finished ones were read again"
 
     system.stadium.clear()
-    assert "Retried 1 task." in manage(system, "retry_failed", "--job", str(job["id"]))
+    assert "Retried 1 task." in manage(system, "job", "retry", "--job", str(job["id"]))
     system._wait(lambda: len(ended(system, "SUCCESS")) == 10, 60, "the tenth match")
     closed = "SELECT id FROM scraping_scrapejob WHERE id = %s AND finished_at IS NOT NULL"
     system._wait(lambda: bool(system.database.rows(closed, job["id"])), 30, "the end of the job")
@@ -126,6 +126,6 @@ def test_killed_in_the_middle_it_ends_with_ten_whole_matches_each_read_once(
     assert untrue(system) == []
 
     system.stadium.clear()
-    again = json.loads(manage(system, "scrape_round", *ROUND, "--watch", "--json"))
+    again = json.loads(manage(system, "job", "round", *ROUND, "--watch", "--json"))
     assert (again["id"] != job["id"], again["state"], again["skipped"]) == (True, "complete", 10)
     assert not any(visits(system).values()), "a round that is complete is not read again"

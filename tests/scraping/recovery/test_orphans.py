@@ -115,10 +115,10 @@ def test_only_browsers_whose_worker_is_gone_are_ended(zoo: Zoo, monkeypatch: pyt
     orphan_killed.connect(listen)
     try:
         preview, done, again = StringIO(), StringIO(), StringIO()
-        call_command("cleanup_orphans", "--dry-run", stdout=preview)
+        call_command("browsers", "cleanup", "--dry-run", stdout=preview)
         assert is_alive(orphan)
-        call_command("cleanup_orphans", stdout=done)
-        call_command("cleanup_orphans", stdout=again)
+        call_command("browsers", "cleanup", stdout=done)
+        call_command("browsers", "cleanup", stdout=again)
     finally:
         orphan_killed.disconnect(listen)
     assert f"pid {orphan.pid} of worker" in preview.getvalue()

@@ -1,4 +1,4 @@
-"""Tables for a terminal: aligned, and coloured only where somebody looks at them."""
+"""Tables for a terminal: aligned columns, coloured on a terminal only."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _shown(cell: Cell, width: int, is_coloured: bool) -> str:
 
 
 def _width(text: str) -> int:
-    """Chinese and Japanese letters take two places, marks above a letter none."""
+    """Returns the width in columns: East Asian letters take two, combining marks none."""
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )
