@@ -23,7 +23,7 @@ from stadium.cricket.script import (
     WicketCard,
 )
 from stadium.cricsheet.breaks import SECONDS, TEXTS, breaks
-from stadium.cricsheet.document import CricsheetError, Delivery, Document, InningsPart, Over, read
+from stadium.cricsheet.document import CricsheetError, Delivery, Document, InningsRecord, Over, read
 from stadium.cricsheet.outcome import ending
 from stadium.cricsheet.teams import KeyRegistry, RecordedTeams
 from stadium.matches.teams import Player
@@ -200,7 +200,7 @@ def innings_plan(document: Document, teams: RecordedTeams, number: int) -> Innin
     )
 
 
-def _order(part: InningsPart, teams: RecordedTeams) -> tuple[Player, ...]:
+def _order(part: InningsRecord, teams: RecordedTeams) -> tuple[Player, ...]:
     """The batting order, as the players appear at the crease."""
     names = dict.fromkeys(name for ball in part.deliveries for name in (ball.batter, ball.non_striker))
     return tuple(teams.player(name) for name in names)

@@ -13,29 +13,28 @@ class CricsheetError(ValueError):
     """A file can't be played; the message names the file and the field."""
 
 
-class Part(BaseModel):
+class Model(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class Runs(Part):
+class Runs(Model):
     batter: int = Field(ge=0)
     extras: int = Field(ge=0)
     total: int = Field(ge=0)
     non_boundary: bool = False
 
 
-class Fielder(Part):
+class Fielder(Model):
     name: str = ""
-    substitute: bool = False
 
 
-class Out(Part):
+class Out(Model):
     player_out: str
     kind: str
     fielders: tuple[Fielder, ...] = ()
 
 
-class Delivery(Part):
+class Delivery(Model):
     batter: str
     bowler: str
     non_striker: str
@@ -53,26 +52,26 @@ class Delivery(Part):
         return self
 
 
-class Over(Part):
+class Over(Model):
     over: int = Field(ge=0)
     deliveries: tuple[Delivery, ...]
 
 
-class Target(Part):
+class Target(Model):
     runs: int | None = None
     overs: float | None = None
 
 
-class Penalties(Part):
+class Penalties(Model):
     pre: int = 0
     post: int = 0
 
 
-class Miscount(Part):
+class Miscount(Model):
     balls: int
 
 
-class InningsPart(Part):
+class InningsRecord(Model):
     team: str
     overs: tuple[Over, ...] = ()
     target: Target = Target()
@@ -93,13 +92,13 @@ class InningsPart(Part):
         return bowled + self.penalty_runs.pre + self.penalty_runs.post
 
 
-class Margin(Part):
+class Margin(Model):
     runs: int | None = None
     wickets: int | None = None
     innings: int | None = None
 
 
-class Outcome(Part):
+class Outcome(Model):
     winner: str = ""
     by: Margin = Margin()
     result: Literal["", "draw", "tie", "no result"] = ""
@@ -108,24 +107,22 @@ class Outcome(Part):
     method: str = ""
 
 
-class Toss(Part):
+class Toss(Model):
     winner: str = ""
     decision: Literal["", "bat", "field"] = ""
-    uncontested: bool = False
 
 
-class Event(Part):
+class Event(Model):
     name: str = ""
     match_number: int | str | None = None
     stage: str | int | None = None
-    group: str | int | None = None
 
 
-class Registry(Part):
+class Registry(Model):
     people: dict[str, str] = {}
 
 
-class Info(Part):
+class Info(Model):
     teams: tuple[str, str]
     dates: tuple[str, ...] = Field(min_length=1)
     match_type: str
@@ -151,9 +148,9 @@ class Info(Part):
         return self
 
 
-class Document(Part):
+class Document(Model):
     info: Info
-    innings: tuple[InningsPart, ...] = ()
+    innings: tuple[InningsRecord, ...] = ()
 
     @model_validator(mode="after")
     def _check_innings(self) -> Document:
