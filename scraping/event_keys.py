@@ -1,11 +1,11 @@
-"""Names for what happens in a match that are the same at every source, and places in a source's list of events.
+"""Keys of events: slots, which are the same at every source, and ordinals, the places in one source's list.
 
-A slot names a happening: the third delivery of over 12 of the first innings, the home side's second goal. Two sources
-that tell the same happening, each under an id of its own, give it the same slot; that is how it is served once.
+A slot identifies an event: the third delivery of over 12 of the first innings, the home side's second goal. Two sources
+that list the same event, each under an id of its own, give it the same slot; so it is served once.
 
-An ordinal is an event's place in one source's list. Either the source numbers its events without holes ("dense"), or
+An ordinal is an event's place in one source's list. Either the source numbers its events without gaps ("dense"), or
 the place is made of innings, over and delivery ("positional", from FIRST_POSITION up). Both grow with the match, and
-both show where something is missing.
+both show gaps.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _OVER = 100
 
 
 def ball(innings: int, over: int, index: int) -> str:
-    """A delivery. `over`: completed overs before it; `index`: from 1, wides and no-balls counted like any other."""
+    """Returns the slot of a delivery. `over`: completed overs before it; `index`: from 1, with wides and no-balls."""
     return f"b:{innings}:{over}:{index}"
 
 
 def ball_after(before: str, innings: int, label: str) -> str:
-    """The slot of a delivery, given that of the one before it and its own label "11.5"; empty if that does not tell."""
+    """Returns the slot of a delivery from the slot before it and its label "11.5"; empty if they are not enough."""
     kind, *numbers = before.split(":")
     over_text = label.partition(".")[0]
     if kind != "b" or len(numbers) != 3 or not over_text.isdecimal():
@@ -35,17 +35,17 @@ def ball_after(before: str, innings: int, label: str) -> str:
 
 
 def wicket(innings: int, number: int) -> str:
-    """The fall of the n-th wicket of an innings."""
+    """Returns the slot of the n-th wicket of an innings."""
     return f"w:{innings}:{number}"
 
 
 def over_end(innings: int, over: int) -> str:
-    """The end of an over. `over`: completed overs before it, so the first one's is 0."""
+    """Returns the slot of the end of an over. `over`: completed overs before it, 0 for the first."""
     return f"o:{innings}:{over}"
 
 
 def goal(side: str, number: int) -> str:
-    """The n-th goal that counts for a side; own goals count for the side that gains."""
+    """Returns the slot of the n-th goal that counts for a side; own goals count for the side that gains."""
     return f"g:{side}:{number}"
 
 
@@ -66,12 +66,12 @@ def period(name: str) -> str:
 
 
 def squeezed(text: str) -> str:
-    """Letters and figures of a name, small: sources differ in blanks, dots and accents' marks."""
+    """Returns the letters and digits of a name in lower case: sources differ in spaces and punctuation."""
     return "".join(char for char in text.casefold() if char.isalnum())[:40]
 
 
 def position(innings: int, over: int, index: int) -> int:
-    """The positional ordinal of a delivery; arguments as in `ball`."""
+    """Returns the positional ordinal of a delivery; arguments as in `ball`."""
     return innings * FIRST_POSITION + over * _OVER + index
 
 
@@ -80,7 +80,7 @@ def is_position(ordinal: int) -> bool:
 
 
 def successors(ordinal: int) -> tuple[int, ...]:
-    """The places that may come next: one in a list without holes; in positions the over or the innings may be over."""
+    """Returns the ordinals that may come next: one in a dense list; in a positional one an over or innings may end."""
     if not is_position(ordinal):
         return (ordinal + 1,)
     innings, rest = divmod(ordinal, FIRST_POSITION)
@@ -88,7 +88,7 @@ def successors(ordinal: int) -> tuple[int, ...]:
 
 
 def through(ordinals: Collection[int], start: int) -> int:
-    """The last place that is reached from `start` without a hole."""
+    """Returns the last ordinal that is reached from `start` without a gap."""
     here = start
     while following := [place for place in successors(here) if place in ordinals]:
         here = following[0]
@@ -96,14 +96,14 @@ def through(ordinals: Collection[int], start: int) -> int:
 
 
 def is_first(ordinal: int) -> bool:
-    """Nothing comes before it in the match."""
+    """Returns whether it is the first ordinal of a match."""
     return ordinal == 1 or ordinal == position(1, 0, 1)
 
 
 def indexes(places: Iterable[tuple[int, int]], *, begins_with_the_over: bool) -> list[int | None]:
-    """The index within its over of each delivery, given (innings, over) of all, oldest first.
+    """Returns the index within its over of each delivery, given (innings, over) of all, oldest first.
 
-    A list that is cut off somewhere does not tell where the first over on it began: None for its deliveries then.
+    In a list that is cut off the first over may be incomplete: its deliveries have None.
     """
     found: list[int | None] = []
     current: tuple[int, int] | None = None

@@ -1,7 +1,7 @@
-"""What teams are called: the same team under two names, and two teams under almost the same name. Pure.
+"""Compares team names: one team under two names, and two teams under almost the same name. Pure.
 
 Sources write "Royal Challengers Bengaluru", "RCB" and "R. Challengers Bangalore". They also write "India" and
-"India Women", which are two teams however alike the rest is.
+"India Women", which are two teams however similar the rest is.
 """
 
 from __future__ import annotations
@@ -10,19 +10,22 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import lru_cache
 
-Aliases = Mapping[str, str]  # by the squeezed alias, what the team is called here
+from rapidfuzz import fuzz
+
+Aliases = Mapping[str, str]  # from the squeezed alias to the name of the team
 
 NO_ALIASES: Aliases = {}
-EXACT, BY_SHORT_NAME, BY_WORDS, ALIKE = 1.0, 0.9, 0.8, 0.7  # how sure it is that two names mean one team
-ALIKE_RATIO = 0.88
-SHORTEST_ALIKE = 6  # letters; shorter names resemble each other by chance
+EXACT, BY_SHORT_NAME, BY_WORDS, BY_SPELLING = 1.0, 0.9, 0.8, 0.7  # similarity of two names, by what they share
+# In percent, calibrated on the team names of the tests and the team file: "Royal Challengers Bangalore" and
+# "... Bengaluru" are exactly at it, no two different teams reach it.
+SPELLING_PERCENT = 88.0
+SHORTEST_BY_SPELLING = 6  # letters; shorter names are similar by chance
 SHORTEST_JOINED = 3  # letters before the grade: INDW is India's women, GAW is a name
 _MAX = 60
 
-# Words that say which of a club's or country's teams it is. Whatever is here makes another team.
+# Words that name one of several teams of a club or country: with them it is another team.
 _WOMEN = {
     "women",
     "womens",
@@ -40,9 +43,9 @@ _WOMEN = {
 _SECOND = {"a", "b", "ii", "iii", "xi", "reserves", "reserve", "reservas", "aspirantes"}
 _AGE = re.compile(r"(?:u|under|sub)\s?-?\s?(\d{2})s?\b")
 _JOINED = re.compile(r"^([A-Z]{2,5}?)[- ]?(W|U\d{2}W?)$")  # short names: INDW, IND-W, AUSU19
-# Words that clubs carry and sources leave out.
+# Words of club names that some sources leave out.
 # fmt: off
-_PLAIN = {
+_OPTIONAL = {
     "fc", "cf", "cc", "sc", "ac", "afc", "ec", "cr", "se", "ca", "cd", "rc", "fk", "sk", "if", "bk", "sv", "club",
     "clube", "futebol", "football", "futbol", "cricket", "team", "the", "de", "do", "da", "del", "e", "esporte",
     "regatas", "sport", "men", "mens",
@@ -56,19 +59,19 @@ _UNDECIDED = re.compile(
 
 
 def squeezed(text: str) -> str:
-    """Letters and figures, small and without their marks: what is compared."""
+    """Returns the letters and digits of a name in lower case, without accents."""
     plain = unicodedata.normalize("NFKD", text.casefold())
     return "".join(char for char in plain if char.isalnum() and not unicodedata.combining(char))[:_MAX]
 
 
 @dataclass(frozen=True)
 class TeamName:
-    """A team as one source names it, taken apart."""
+    """The parts of a team's name at one source."""
 
-    name: str = ""  # squeezed, without the words below, by its alias where it has one
+    name: str = ""  # squeezed, without optional words and grade; resolved by its alias
     short: str = ""
     words: frozenset[str] = frozenset()
-    grade: str = ""  # "women", "u19", "a": another team than the one without
+    grade: str = ""  # "women", "u19", "a": not the team without a grade
 
     @property
     def is_known(self) -> bool:
@@ -76,8 +79,8 @@ class TeamName:
 
 
 @lru_cache(maxsize=4096)
-def _parted(text: str) -> tuple[str, tuple[str, ...], frozenset[str]]:
-    """A name without its grade, its words, and the grade."""
+def _split(text: str) -> tuple[str, tuple[str, ...], frozenset[str]]:
+    """Returns a name without its grade, the words of it, and the grade."""
     if (joined := _JOINED.match(text)) and (len(joined[1]) >= SHORTEST_JOINED or not text[len(joined[1])].isalnum()):
         text = f"{joined[1]} {joined[2].replace('W', ' W')}"
     plain = unicodedata.normalize("NFKD", text.casefold()).replace("'", "")
@@ -92,30 +95,30 @@ def _parted(text: str) -> tuple[str, tuple[str, ...], frozenset[str]]:
             grade.add(word)
         else:
             kept.append(word)
-    meaning = tuple(word for word in kept if word not in _PLAIN) or tuple(kept)
+    meaning = tuple(word for word in kept if word not in _OPTIONAL) or tuple(kept)
     return "".join(meaning), meaning, frozenset(grade)
 
 
 def team(name: str, short_name: str = "", aliases: Aliases = NO_ALIASES) -> TeamName:
-    """Taken apart. What is undecided ("TBC", "Winner of A1") is nobody."""
+    """Splits a name into its parts. A placeholder ("TBC", "Winner of A1") gives an unknown team."""
     if not name.strip() or _UNDECIDED.match(name.strip()):
         return TeamName()
-    bare, words, grade = _by_alias(*_parted(aliases.get(squeezed(name), name.strip())), aliases)
-    short, _, short_grade = _by_alias(*_parted(short_name.strip()), aliases)
-    # A short name with another grade than the name is half of a name: "IND" beside "India Women" is the women's too.
+    bare, words, grade = _by_alias(*_split(aliases.get(squeezed(name), name.strip())), aliases)
+    short, _, short_grade = _by_alias(*_split(short_name.strip()), aliases)
+    # A short name may leave the grade out: "IND" beside "India Women" is the women's team.
     return TeamName(bare, short if short_grade <= grade else "", frozenset(words), "+".join(sorted(grade)))
 
 
 def _by_alias(
     bare: str, words: tuple[str, ...], grade: frozenset[str], aliases: Aliases
 ) -> tuple[str, tuple[str, ...], frozenset[str]]:
-    """The alias of a country is good for all of its teams."""
+    """Resolves an alias; a country's alias holds for all of its teams."""
     known = aliases.get(bare)
-    return (*_parted(known)[:2], grade) if known else (bare, words, grade)
+    return (*_split(known)[:2], grade) if known else (bare, words, grade)
 
 
-def sameness(one: TeamName, other: TeamName) -> float:
-    """0 to 1: how sure it is that both are one team."""
+def similarity(one: TeamName, other: TeamName) -> float:
+    """Returns how likely both names mean one team, from 0 to 1."""
     if not (one.is_known and other.is_known) or one.grade != other.grade:
         return 0.0
     if one.name == other.name:
@@ -126,13 +129,5 @@ def sameness(one: TeamName, other: TeamName) -> float:
         return BY_WORDS
     if one.short and one.short == other.short and (one.words & other.words or one.name[:3] == other.name[:3]):
         return BY_WORDS
-    is_long = min(len(one.name), len(other.name)) >= SHORTEST_ALIKE
-    return ALIKE if is_long and _are_alike(*sorted((one.name, other.name))) else 0.0
-
-
-@lru_cache(maxsize=4096)
-def _are_alike(one: str, other: str) -> bool:
-    """But for a letter or two. In this order, for the last is a hundred times as dear as the first."""
-    matcher = SequenceMatcher(None, one, other)
-    ratios = (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)
-    return all(ratio() >= ALIKE_RATIO for ratio in ratios)
+    is_long = min(len(one.name), len(other.name)) >= SHORTEST_BY_SPELLING
+    return BY_SPELLING if is_long and fuzz.ratio(one.name, other.name) >= SPELLING_PERCENT else 0.0

@@ -1,4 +1,4 @@
-"""The unified match, whatever site it was read from: what adapters return and ingest stores.
+"""The unified match of all sources: returned by adapters and stored by ingest.
 
 `MatchState` is the part that is compared, numbered and served; `Payload` is the envelope around it that says where and
 when it was read. A change that an older reader would misunderstand gets a new SCHEMA_VERSION.
@@ -24,16 +24,16 @@ Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max
 
 
 class Resource(StrEnum):
-    """What a task reads: a match's state, the events it lacks, both at once, or a source's list of matches."""
+    """The part that a task reads: a match's state, its missing events, both at once, or a source's list of matches."""
 
     SCORECARD = "scorecard"
     COMMENTARY = "commentary"
-    FULL = "full"  # state and all events of a match, in one transaction: what a round's tasks ask for
-    LINEUPS = "lineups"  # who plays, read on its own before the start and once more for the ratings after the end
-    FIGURES = "figures"  # what every player did: the last thing that is read of a match
+    FULL = "full"  # state and all events of a match, in one transaction: read by the tasks of a round
+    LINEUPS = "lineups"  # read before the start, and once more for the ratings after the end
+    FIGURES = "figures"  # the figures of every player: the last read of a match
     DISCOVERY = "discovery"
     ROUND = "round"  # the list of one round's matches, for a job
-    SUBMISSION = "submission"  # nothing is read: what was sent to us over the API is written
+    SUBMISSION = "submission"  # nothing is read: data that was sent to the API is written
 
 
 class Sport(StrEnum):
@@ -49,7 +49,7 @@ class Status(StrEnum):
 
 
 class Phase(StrEnum):
-    """What the four status words leave out."""
+    """The detail that the four statuses leave out."""
 
     SCHEDULED = "scheduled"
     POSTPONED = "postponed"
@@ -82,7 +82,7 @@ BREAKS = frozenset(
 
 
 def checksum_of(state: Mapping[str, Any]) -> str:
-    """Of plain JSON values: equal states have equal ones, in whatever order their fields are."""
+    """Returns the checksum of plain JSON values; the order of the fields does not matter."""
     return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
@@ -140,7 +140,7 @@ class LastEvent(Frozen):
 
 
 class MatchState(Frozen):
-    """Everything about a match that a consumer sees and that gets a new sequence number when it changes."""
+    """The part of a match that is served to consumers and gets a new sequence number when it changes."""
 
     sport: Sport
     title: Text
@@ -163,9 +163,9 @@ class MatchState(Frozen):
 
 
 class Event(Frozen):
-    """One ball, goal, card ... as the source lists it. `id` is the source's own, and stays with that happening.
+    """One ball, goal, card ... as the source lists it. `id` is the source's own and stays the same.
 
-    Limits are those of the columns: PostgreSQL refuses what is longer, SQLite would not mind.
+    Limits are those of the columns: PostgreSQL refuses longer values, SQLite does not.
     """
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=120)]
@@ -186,28 +186,27 @@ class Event(Frozen):
     detail: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
 
     def fingerprint(self) -> str:
-        """Another one means that the source has corrected the event. Its time may come later; that corrects nothing."""
-        said = self.model_dump(mode="json", exclude={"happened_at", "slot"})
-        return checksum_of(said)
+        """Returns a checksum that changes with a correction of the event; a time that is added later is none."""
+        return checksum_of(self.model_dump(mode="json", exclude={"happened_at", "slot"}))
 
 
 class Integrity(Frozen):
-    """How complete the payload is: which wanted fields the source left out."""
+    """How complete the payload is: the wanted fields that the source left out."""
 
     missing_fields: tuple[str, ...] = ()
     null_field_rate: float = Field(default=0.0, ge=0.0, le=1.0)
     fallback_selectors: tuple[str, ...] = ()  # "score#2": the field's best selector found nothing, its second did
 
 
-class UnknownWord(Frozen):
-    """A value that a source's schema does not know: counted, so that nothing is dropped in silence."""
+class UnrecognizedValue(Frozen):
+    """A value that a source's schema does not know: counted, so that it is not dropped unnoticed."""
 
     path: Annotated[str, StringConstraints(max_length=120)]
     value: Annotated[str, StringConstraints(max_length=120)]
 
 
 class PlayerFigure(Frozen):
-    """What one player did: with bat or ball in one innings, or (role "rating") in the whole match."""
+    """The figures of one player: with bat or ball in one innings, or (role "rating") in the whole match."""
 
     side: Side
     role: Literal["batting", "bowling", "rating"]
@@ -229,7 +228,7 @@ class LineupPlayer(Frozen):
 
 
 class Lineup(Frozen):
-    """One side. The source's word on whether it is final is kept: before, it is what somebody expects."""
+    """One side. `is_confirmed`: the source says that it is final and not only expected."""
 
     side: Side
     formation: Annotated[str, StringConstraints(max_length=20)] = ""
@@ -246,7 +245,7 @@ class Lineup(Frozen):
 
 
 class Lineups(Frozen):
-    """Both sides of a match as one reading had them; none of them where the source has none yet."""
+    """Both sides of a match of one reading; none where the source has none yet."""
 
     source: str
     payload_schema: str
@@ -255,18 +254,18 @@ class Lineups(Frozen):
     kickoff: AwareDatetime | None = None
     lineups: tuple[Lineup, ...] = ()
     integrity: Integrity = Integrity()
-    unknown: tuple[UnknownWord, ...] = ()
+    unknown: tuple[UnrecognizedValue, ...] = ()
 
 
 class Figures(Frozen):
-    """What every player did, as one reading had it."""
+    """The figures of all players of one reading."""
 
     source: str
     payload_schema: str
     captured_at: AwareDatetime
     source_event_id: str
     figures: tuple[PlayerFigure, ...] = ()
-    unknown: tuple[UnknownWord, ...] = ()
+    unknown: tuple[UnrecognizedValue, ...] = ()
 
 
 class Payload(Frozen):
@@ -282,14 +281,14 @@ class Payload(Frozen):
     events_are_complete: bool = False  # True: every event since the start is in `events`, absence means retraction
     is_partial_state: bool = False  # True: `state` is only good enough where nothing better is known (DOM fallback)
     integrity: Integrity = Integrity()
-    unknown: tuple[UnknownWord, ...] = ()
+    unknown: tuple[UnrecognizedValue, ...] = ()
 
     def normalized(self) -> dict[str, Any]:
         """The state as plain JSON values."""
         return self.state.model_dump(mode="json")
 
     def envelope(self) -> dict[str, Any]:
-        """What leaves this system: never the source's own answer, always who said it, when, and how completely."""
+        """Returns the payload as exported: never the source's own response, always source, time and completeness."""
         return {
             "source": self.source,
             "schema_version": self.payload_schema,
@@ -299,13 +298,13 @@ class Payload(Frozen):
             "integrity": {
                 "null_field_rate": self.integrity.null_field_rate,
                 "missing_required_fields": list(self.integrity.missing_fields),
-                "unknown_values": [word.model_dump() for word in self.unknown],
+                "unknown_values": [value.model_dump() for value in self.unknown],
             },
         }
 
 
 class DiscoveredMatch(Frozen):
-    """One row of a source's list of matches. Teams and series tell whether another source has the same match."""
+    """One row of a source's list of matches. Teams and series identify the same match at another source."""
 
     source_event_id: str
     url: str

@@ -14,7 +14,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
-from scraping.matches.reconcile import in_words
+from scraping.matches.reconcile import as_text
 from scraping.models import Conflict, Match
 from victoryline.lib.admin import CAREFUL, GOOD, HistoryAdmin, HistoryInline
 
@@ -91,7 +91,7 @@ class ConflictInline(ComparedValues, HistoryInline):
 
 
 def _claim(value: object, source: str) -> str:
-    return f"{in_words(value)[:LONGEST_VALUE]} ({source})"
+    return f"{as_text(value)[:LONGEST_VALUE]} ({source})"
 
 
 def provenance_table(match: Match) -> SafeString:
@@ -112,7 +112,7 @@ def provenance_table(match: Match) -> SafeString:
 
 def _lines(match: Match, now: datetime) -> Iterator[tuple[str, str, str, str, str]]:
     for field, entry in sorted(match.provenance.items()):
-        value = in_words(match.payload.get(field))[:LONGEST_VALUE]
+        value = as_text(match.payload.get(field))[:LONGEST_VALUE]
         yield (
             field,
             value,

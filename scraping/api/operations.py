@@ -58,7 +58,7 @@ class WatchView(ApiView):
         match = match_or_404(match_id)
         try:
             watched = watches.begin(match_id=match.pk, actor=actor_of(request), now=timezone.now())
-        except watches.PutOff as refusal:
+        except watches.WatchDeferred as refusal:
             raise NoMemory(f"{refusal}.", retry_after=refusal.retry_seconds) from refusal
         except lifecycle.NotAllowed as error:
             raise Conflict(f"{error}.") from error

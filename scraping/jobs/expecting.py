@@ -8,7 +8,7 @@ from datetime import datetime
 from scraping import journal
 from scraping.errors import PayloadRejected
 from scraping.matches import discovery
-from scraping.matches.completeness import complete_ones
+from scraping.matches.endings import complete_refs
 from scraping.models import JobItem, MatchRef, Priority, ScrapeJob, Source
 from scraping.payloads import DiscoveredMatch, Resource
 from victoryline.lib.crash import crash_point
@@ -24,7 +24,7 @@ def expect(job_id: int, found: Mapping[Source, Sequence[DiscoveredMatch]], *, no
         return 0
     _refuse_a_short_list(job, sum(map(len, found.values())))
     refs = [ref for source, listed in found.items() for ref in discovery.refs_of(source, listed, now=now)]
-    complete = complete_ones(refs)
+    complete = complete_refs(refs)
     tasks = journal.open_or_share([_task(ref, job, now) for ref in refs if ref.pk not in complete], now=now)
     crash_point("job.tasks")
     JobItem.objects.bulk_create(

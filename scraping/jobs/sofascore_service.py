@@ -19,8 +19,7 @@ from django.utils import timezone
 
 from scraping import journal, names
 from scraping.matches.lineups import OTHER_SIDE, PointInTimeError
-from scraping.matches.pairing.aliases import aliases_of
-from scraping.models import Lineup, Match, MatchRef, Priority, ScrapeTask, SnapshotType, TaskState
+from scraping.models import Lineup, Match, MatchRef, Priority, ScrapeTask, SnapshotType, TaskState, TeamAlias
 from scraping.payloads import STARTERS, Resource
 from scraping.sources import ADAPTERS
 from scraping.sources.base import HasLineups
@@ -174,7 +173,7 @@ def _refuse_late(at: datetime, kickoff: datetime) -> None:
 
 def _refuse_other_teams(ref: MatchRef, asked: _Asked) -> None:
     """Both teams, and the right way round: a feature of the wrong side is worse than none."""
-    match, aliases = ref.match, aliases_of(ref.match.sport)
+    match, aliases = ref.match, TeamAlias.objects.names(ref.match.sport)
     known = {side: getattr(match, side) for side in ("team_a", "team_b")}
     if not all(known.values()):
         raise WrongMatch(
@@ -182,7 +181,7 @@ def _refuse_other_teams(ref: MatchRef, asked: _Asked) -> None:
         )
     for ours, wanted in (("home", asked.home_team), ("away", asked.away_team)):
         told = known[_side_of(ours, ref)]
-        if names.sameness(names.team(told, aliases=aliases), names.team(wanted, aliases=aliases)) < names.BY_WORDS:
+        if names.similarity(names.team(told, aliases=aliases), names.team(wanted, aliases=aliases)) < names.BY_WORDS:
             raise WrongMatch(f"the {ours} team of match {match.pk} at {ref.source.key} is {told!r}, not {wanted!r}")
 
 

@@ -20,11 +20,11 @@ from django.db.models import Q, QuerySet
 from scraping import names
 from scraping.errors import PayloadRejected
 from scraping.jobs.submission_schema import SentMatch, event_id_at
-from scraping.matches import discovery, ingest, pairing
+from scraping.matches import discovery, ingest, late_updates
 from scraping.matches.events import EventChanges
-from scraping.matches.reconcile.sides import SIDES, named
+from scraping.matches.reconcile import SIDES, team_name
 from scraping.matches.validate import check
-from scraping.models import MatchLifecycle, MatchRef, Source, Submission, SubmissionState
+from scraping.models import MatchLifecycle, MatchRef, Source, Submission, SubmissionState, TeamAlias
 from scraping.models.source import PUSHED
 from scraping.payloads import Payload, Sport, Status
 from scraping.policies.interval import Pace
@@ -179,7 +179,7 @@ def end_forgotten(ref_id: int, *, now: datetime) -> bool:
     """What is known of it is final, unless another source tells it. Something sent later opens it again."""
     if not forgotten(now).filter(pk=ref_id).exists():
         return False
-    ingest.close_gone(ref_id, now=now)
+    late_updates.close_removed(ref_id, now=now)
     return True
 
 
@@ -220,7 +220,7 @@ def _take_in(one: Submission, writing: Writing) -> tuple[str, dict[str, Any]]:
         writing.worker_id, payload.captured_at, writing.had_failures, now=writing.now, data_source=MANUAL
     )
     if ref.captured_at is not None and payload.captured_at < ref.captured_at:
-        changes = ingest.replay(payload, ref_id=ref.pk, pace=writing.pace, attempt=attempt)
+        changes = late_updates.replay(payload, ref_id=ref.pk, pace=writing.pace, attempt=attempt)
         ref.match.refresh_from_db(fields=("sequence",))
         return OLD, _result(ref.match.sequence, bool(changes.served), changes, is_taken=False)
     ingested = ingest.apply(payload, ref_id=ref.pk, pace=writing.pace, attempt=attempt)
@@ -243,10 +243,11 @@ def _are_other_teams(state: dict[str, Any], known: dict[str, Any]) -> bool:
     """Not by the same names, nor by names that somebody could mean by them, on either side."""
     if state["teams"] == known["teams"]:
         return False
-    aliases = pairing.aliases_of(Sport.CRICKET.value)
-    own, before = ([named(one, side, aliases) for side in SIDES] for one in (state, known))
+    aliases = TeamAlias.objects.names(Sport.CRICKET.value)
+    own, before = ([team_name(one, side, aliases) for side in SIDES] for one in (state, known))
     return not any(
-        all(names.sameness(one, other) for one, other in zip(own, pair, strict=True)) for pair in (before, before[::-1])
+        all(names.similarity(one, other) for one, other in zip(own, pair, strict=True))
+        for pair in (before, before[::-1])
     )
 
 

@@ -1,4 +1,4 @@
-"""A source's list of matches becomes rows: a reference each, once, to the match that others have or a new one."""
+"""Writes a source's list of matches: a ref each, once, to a match that is known from other sources or a new one."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from victoryline.lib.crash import crash_point
 def register(
     source: Source, found: Sequence[DiscoveredMatch], *, now: datetime, fixtures_at: datetime | None = None
 ) -> int:
-    """Write the matches that are new. Runs inside the transaction that finishes the discovery task.
+    """Writes the matches that are new. Runs inside the transaction that finishes the discovery task.
 
-    Where a match is listed twice, what comes later counts. `fixtures_at`: when its fixtures count as read.
+    Of a match that is listed twice the later row counts. `fixtures_at`: when its fixtures count as read.
     """
     # A list may link anywhere; only the source's own pages are ever visited.
     new = _write_new(source, (match for match in found if _is_own(source, match)), first_poll_at=now, now=now)
@@ -34,13 +34,13 @@ def register(
 
 
 def refs_of(source: Source, found: Sequence[DiscoveredMatch], *, now: datetime) -> list[MatchRef]:
-    """The references of these matches, made where there are none. What a job expects, so none may be left out.
+    """Returns the refs of the matches that a job expects, all of them; makes those that are missing.
 
-    A new one is first read by the job's task; the watch follows from there.
+    A new one is first read by the job's task, which plans the next poll.
     """
-    strange = [match.url for match in found if not _is_own(source, match)]
-    if strange:
-        raise PayloadRejected(f"{len(strange)} of {len(found)} matches are not at {source.base_url}: {strange[0]}")
+    foreign = [match.url for match in found if not _is_own(source, match)]
+    if foreign:
+        raise PayloadRejected(f"{len(foreign)} of {len(found)} matches are not at {source.base_url}: {foreign[0]}")
     _write_new(source, found, first_poll_at=None, now=now)
     keys = [match.source_event_id for match in found]
     refs = MatchRef.objects.filter(source=source, source_event_id__in=keys)
@@ -58,13 +58,13 @@ def _write_new(
     refs = MatchRef.objects.filter(source=source, source_event_id__in=list(unique))
     known = set(refs.values_list("source_event_id", flat=True))
     new = [match for key, match in sorted(unique.items()) if key not in known]
-    # Matches that are there already come first, in one order: their rows are locked while a reference joins them.
+    # Known matches first, in one order: their rows are locked while a ref is added.
     placed = sorted(_placed(source, new, now), key=lambda pair: (pair[1].match_id is None, pair[1].match_id or 0))
     return sum(_write(source, match, place, first_poll_at=first_poll_at, now=now) for match, place in placed)
 
 
 def _placed(source: Source, new: Sequence[DiscoveredMatch], now: datetime) -> Iterator[tuple[DiscoveredMatch, Found]]:
-    """Each with what is known of it from other sources."""
+    """Yields each match with the known match of other sources that it is the same as."""
     finders: dict[Sport, Finder] = {}
     for match in new:
         if match.sport not in finders:
@@ -75,7 +75,7 @@ def _placed(source: Source, new: Sequence[DiscoveredMatch], now: datetime) -> It
 def _write(
     source: Source, found: DiscoveredMatch, place: Found, *, first_poll_at: datetime | None, now: datetime
 ) -> bool:
-    """False where another list or job has just written it."""
+    """Returns False where another list or job has just written it."""
     try:
         with transaction.atomic():
             match_id = _still_free(place.match_id, source) or _new_match(found, now)
@@ -96,12 +96,12 @@ def _write(
 
 
 def _still_free(match_id: int | None, source: Source) -> int | None:
-    """The match, locked, if it has not become part of another one meanwhile, and got no reference of this source."""
+    """Returns the match, locked, if it has not been merged meanwhile and has no ref of this source."""
     if match_id is None:
         return None
     free = Match.objects.select_for_update().filter(pk=match_id, merged_into=None).values_list("pk", flat=True)
     if not list(free) or MatchRef.objects.filter(match=match_id, source=source).exists():
-        return None  # then it is one more match, and compared again by the sweep that follows
+        return None  # it becomes a new match; the sweep that follows compares it again
     return match_id
 
 
@@ -118,6 +118,6 @@ def _new_match(found: DiscoveredMatch, now: datetime) -> int:
         priority=priority_of(found.status, found.start_time, now),
         created_at=now,
     )
-    importance.follow(match)
+    importance.apply_rules(match)
     match.save()
     return match.pk

@@ -1,8 +1,8 @@
-"""The end of a match: the last reading of everything, and what was found present. Also the turns on the way there.
+"""The final reads of a match that has ended, and the check that nothing of it is missing (EC-3).
 
-EC-3. A match that has ended is read once more as a whole, with its players' figures, at every source that still has
-it. Then somebody looks: the result, the final score, the figures, no hole in the events. What is missing is asked for
-again a few times, and after that a person is told. Sole writer of `Match.final_checks` and `Match.final_sync_at`.
+The match is read once more as a whole, with its players' figures, at every source that still has it. Then the result,
+the final score, the figures and the events are checked. Missing parts are read again a few times, and after that an
+operator is alerted. The only writer of `Match.final_checks` and `Match.final_sync_at`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,21 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q
 
 from scraping import journal
-from scraping.matches.completeness import complete_ones
-from scraping.models import OPEN_STATES, Match, MatchLifecycle, MatchRef, PlayerFigure, Priority, ScrapeTask, TaskState
+from scraping.models import (
+    OPEN_STATES,
+    EventAction,
+    Match,
+    MatchEvent,
+    MatchLifecycle,
+    MatchRef,
+    PlayerFigure,
+    Priority,
+    ScrapeTask,
+    TaskState,
+)
 from scraping.payloads import Resource, Sport, Status
 from scraping.signals import match_incomplete, match_settled
 from scraping.sources import ADAPTERS
@@ -30,17 +40,18 @@ logger = logging.getLogger(__name__)
 AGAIN_AFTER = (timedelta(minutes=5), timedelta(minutes=15), timedelta(minutes=60))
 LAST_READS = (Resource.FULL, Resource.FIGURES, Resource.COMMENTARY)
 AT_ONCE = 50
+GOALS = ("goal", "own_goal", "penalty_goal")
 READABLE: dict[str, Any] = {"gone_at": None, "is_watched": True, "source__is_enabled": True}
 
 
-def sync_at_turn(ref: MatchRef, *, now: datetime) -> int:
-    """FR-024: at a turn the match is read as a whole, in the transaction that tells of the turn."""
+def sync_at_milestone(ref: MatchRef, *, now: datetime) -> int:
+    """Opens a task that reads the whole match (FR-024), in the transaction of the reading that found the milestone."""
     return journal.open_tasks([_task(ref, Resource.FULL, now, priority=ref.match.priority)], now=now)
 
 
 @dataclass(frozen=True)
-class Checks:
-    """What is there of a match that has ended. None: it cannot be expected."""
+class FinalChecks:
+    """Which parts of a match that has ended are stored. None: the part cannot be expected."""
 
     result: bool | None
     score: bool | None
@@ -52,26 +63,26 @@ class Checks:
         return tuple(name for name, is_there in asdict(self).items() if is_there is False)
 
 
-def look(match: Match) -> Checks:
-    """Look at what is stored of a match, at all its sources."""
+def check(match: Match) -> FinalChecks:
+    """Checks which parts of a match are stored, from all its sources."""
     refs = [ref for ref in match.refs.select_related("source", "match") if not ref.source.is_pushed]
-    if not refs:  # it was sent to us: what the sender did not send can be had nowhere
+    if not refs:  # it was sent to us: there is no source for missing parts
         has_result = bool(match.payload.get("result"))
-        return Checks(result=has_result or None, score=_has_score(match) or None, figures=None, events=None)
-    has_holes = any(ref.has_gap for ref in _telling(refs))
-    if match.status != Status.COMPLETED:  # called off: there may be nothing but that
-        return Checks(result=None, score=None, figures=None, events=not has_holes)
+        return FinalChecks(result=has_result or None, score=_has_score(match) or None, figures=None, events=None)
+    has_gaps = any(ref.has_gap for ref in _still_readable(refs))
+    if match.status != Status.COMPLETED:  # called off: there may be no result and no score
+        return FinalChecks(result=None, score=None, figures=None, events=not has_gaps)
     has_figures = any(_has_figures(ref) for ref in refs)
-    return Checks(
+    return FinalChecks(
         result=bool(match.payload.get("result")),
         score=_has_score(match),
         figures=PlayerFigure.objects.filter(match=match).exists() if has_figures else None,
-        events=not has_holes and bool(complete_ones(refs)),
+        events=not has_gaps and bool(complete_refs(refs)),
     )
 
 
-def _telling(refs: Sequence[MatchRef]) -> Sequence[MatchRef]:
-    """Those that can still be read. A hole at a source that has the match no more can't be filled there."""
+def _still_readable(refs: Sequence[MatchRef]) -> Sequence[MatchRef]:
+    """Returns those that can still be read: a gap at a source that removed the match cannot be filled there."""
     return [ref for ref in refs if ref.gone_at is None and ref.source.is_enabled] or refs
 
 
@@ -87,43 +98,36 @@ def _has_figures(ref: MatchRef) -> bool:
 
 
 def settle_ended(now: datetime) -> list[int]:
-    """One step with each match that has ended and is not settled; the ids of those whose standing is new."""
+    """Takes one step with each match that has ended and is not settled; returns the ids of those checked anew."""
     is_new_end = Q(final_sync_at=None) | Q(final_sync_at__lt=F("completed_at"))
     waiting = Match.objects.filter(is_new_end, lifecycle=MatchLifecycle.COMPLETED, merged_into=None)
     waiting = waiting.exclude(completed_at=None).exclude(_is_being_read()).order_by("-completed_at")
-    due = [pk for pk, checks, ended_at in _brief(waiting) if not _rests(checks, ended_at, now)]
+    rows = waiting.values_list("pk", "final_checks", "completed_at")
+    due = [pk for pk, checks, ended_at in rows if ended_at is not None and not _rests(checks, ended_at, now)]
     return [match_id for match_id in due[:AT_ONCE] if _settle_safely(match_id, now)]
 
 
 def _is_being_read() -> Exists:
-    """Of these there is nothing to say yet: many that wait for one source must not keep the others from their turn."""
+    """Excludes matches with open final reads: many that wait for one source must not delay the others."""
     where = {f"ref__{name}": value for name, value in READABLE.items()}
     open_tasks = ScrapeTask.objects.filter(resource__in=LAST_READS, state__in=OPEN_STATES, **where)
     return Exists(open_tasks.filter(ref__match=OuterRef("pk")))
 
 
 def _settle_safely(match_id: int, now: datetime) -> bool:
-    """One match that cannot be judged does not cost the others their end."""
+    """A match that cannot be checked does not stop the others."""
     try:
         return _settle(match_id, now)
     except STORE_AWAY:
         raise
     except Exception:
         extra = {"action": "match_not_settled", "match_id": match_id}
-        logger.exception("Match %s has ended and could not be judged", match_id, extra=extra)
+        logger.exception("Match %s has ended and could not be checked", match_id, extra=extra)
         return False
 
 
-def _brief(matches: QuerySet[Match]) -> list[tuple[int, dict[str, Any], datetime]]:
-    return [
-        (pk, checks, ended_at)
-        for pk, checks, ended_at in matches.values_list("pk", "final_checks", "completed_at")
-        if ended_at is not None
-    ]
-
-
 def _rests(checks: Mapping[str, Any], ended_at: datetime, now: datetime) -> bool:
-    """Nothing is to be done now: it waits for its next reading, or nobody expects more. A new end begins anew."""
+    """Returns whether nothing is due: it waits for its next reads, or was given up. A new end starts again."""
     if checks.get("ended_at") != as_utc_iso(ended_at):
         return False
     again_at = checks.get("again_at")
@@ -144,17 +148,17 @@ def _settle(match_id: int, now: datetime) -> bool:
         _open_last_reads(match, refs, is_first=checks["reads"] == 0, now=now)
         _note(match, {**checks, "reads": checks["reads"] + 1, "again_at": None})
         return False
-    return _judge(match, checks, can_read=bool(refs), now=now)
+    return _check_and_note(match, checks, can_read=bool(refs), now=now)
 
 
 def _readable(match: Match) -> list[MatchRef]:
-    """Where the match can still be read."""
+    """Returns the refs at which the match can still be read."""
     refs = match.refs.filter(**READABLE)
     return list(refs.select_related("source", "match"))
 
 
 def _open_last_reads(match: Match, refs: Sequence[MatchRef], *, is_first: bool, now: datetime) -> None:
-    """A source that was read as a whole when the match had ended (by a job, say) is not, the first time."""
+    """Opens the final reads. A source that was read as a whole since the end (by a job) is left out the first time."""
     whole = ScrapeTask.objects.filter(
         ref__in=refs, resource=Resource.FULL, state=TaskState.SUCCESS, finished_at__gte=match.completed_at
     )
@@ -168,13 +172,13 @@ def _task(ref: MatchRef, resource: Resource, now: datetime, *, priority: int = P
     return journal.NewTask(ref.source_id, ref.pk, resource, priority, run_at=now)
 
 
-def _judge(match: Match, checks: Mapping[str, Any], *, can_read: bool, now: datetime) -> bool:
-    """Everything that was asked for has come or failed."""
-    found = look(match)
+def _check_and_note(match: Match, checks: Mapping[str, Any], *, can_read: bool, now: datetime) -> bool:
+    """Checks the match after its final reads, and plans further ones."""
+    found = check(match)
     known = {**checks, **asdict(found), "missing": list(found.missing), "checked_at": as_utc_iso(now)}
     if not found.missing:
         _note(match, {**known, "again_at": None}, final_sync_at=now)
-        _tell_settled(match)
+        _report_settled(match)
         return True
     reads = checks["reads"]
     if can_read and reads <= len(AGAIN_AFTER):
@@ -189,32 +193,32 @@ def _judge(match: Match, checks: Mapping[str, Any], *, can_read: bool, now: date
         )
         return True
     _note(match, {**known, "again_at": None, "given_up": True})
-    _tell_incomplete(match, found, reads)
+    _report_incomplete(match, found, reads)
     return True
 
 
-def look_again(match_id: int, now: datetime) -> bool:
-    """Something has changed since the match was judged: True if nothing is missing any more."""
+def check_again(match_id: int, now: datetime) -> bool:
+    """Checks a match that has changed since its last check; returns True if nothing is missing any more."""
     match = Match.objects.select_related("archive").get(pk=match_id)
     _read_corrected_figures(match, now)
-    found, checks = look(match), match.final_checks
+    found, checks = check(match), match.final_checks
     known = {**checks, **asdict(found), "missing": list(found.missing), "checked_at": as_utc_iso(now)}
-    is_news = not found.missing and bool(checks.get("missing"))
+    is_settled = not found.missing and bool(checks.get("missing"))
     known["given_up"] = bool(found.missing and checks.get("given_up"))
-    _note(match, known, final_sync_at=now if is_news else None)
-    if is_news:
-        _tell_settled(match)
-    return is_news
+    _note(match, known, final_sync_at=now if is_settled else None)
+    if is_settled:
+        _report_settled(match)
+    return is_settled
 
 
 def _read_corrected_figures(match: Match, now: datetime) -> None:
-    """A source that has corrected a match after its end may have corrected its players' figures with it."""
+    """Opens reads of the figures after a correction of an archived match: they may have been corrected with it."""
     archive = getattr(match, "archive", None)
     if archive is not None and match.last_changed_at is not None and match.last_changed_at > archive.created_at:
-        asked = ScrapeTask.objects.filter(
+        opened = ScrapeTask.objects.filter(
             ref__match=match, resource=Resource.FIGURES, created_at__gte=match.last_changed_at
         )
-        done = set(asked.values_list("ref_id", flat=True))  # a record that cannot be written is tried again and again
+        done = set(opened.values_list("ref_id", flat=True))  # once: the archive may be retried many times
         refs = [ref for ref in _readable(match) if _has_figures(ref) and ref.pk not in done]
         journal.open_tasks([_task(ref, Resource.FIGURES, now) for ref in refs], now=now)
 
@@ -225,21 +229,60 @@ def _note(match: Match, checks: Mapping[str, Any], *, final_sync_at: datetime | 
     match.save(update_fields=("final_checks", "final_sync_at"))
 
 
-def _tell_settled(match: Match) -> None:
+def _report_settled(match: Match) -> None:
     extra = {"action": "match_settled", "match_id": match.pk}
-    logger.info(
-        "%s has ended and all of it is there: %s", match, match.payload.get("result") or match.status, extra=extra
-    )
+    logger.info("%s has ended and is complete: %s", match, match.payload.get("result") or match.status, extra=extra)
     match_settled.send_robust(sender=Match, match_id=match.pk)
 
 
-def _tell_incomplete(match: Match, found: Checks, reads: int) -> None:
+def _report_incomplete(match: Match, found: FinalChecks, reads: int) -> None:
     logger.error(
-        "%s has ended, and after %d readings of all of it there is still no %s. What is known stays served; look at "
-        "its tasks and errors in the admin, and at the source's own page",
+        "%s has ended, and after %d readings of all of it there is still no %s. Its last state stays served; check "
+        "its tasks and errors in the admin, and the source's own page",
         match,
         reads,
         ", no ".join(found.missing),
         extra={"action": "match_incomplete", "match_id": match.pk, "missing": list(found.missing)},
     )
     match_incomplete.send_robust(sender=Match, match_id=match.pk, missing=list(found.missing))
+
+
+def complete_refs(refs: Sequence[MatchRef]) -> dict[int, str]:
+    """Returns the refs of matches that are over and of which nothing is missing, each with the reason."""
+    ended = [ref for ref in refs if _is_over(ref)]
+    counts = _event_counts(ended)
+    return {
+        ref.pk: f"complete already: {ref.payload['result']}"[:200]
+        for ref in ended
+        if _has_all_events(ref, *counts.get((ref.match_id, ref.source_id), (0, 0)))
+    }
+
+
+def _is_over(ref: MatchRef) -> bool:
+    """Returns whether both the match and its state at this source are completed, without a gap in the events."""
+    return (
+        ref.match.status == Status.COMPLETED
+        and ref.payload.get("status") == Status.COMPLETED
+        and bool(ref.payload.get("result"))
+        and not ref.has_gap
+    )
+
+
+def _has_all_events(ref: MatchRef, total: int, goals: int) -> bool:
+    """Numbered events have no gap (see `_is_over`). Others must at least include every goal."""
+    if ref.events_seen:
+        return True
+    sides = (ref.payload.get("score") or {}).values()
+    return total > 0 and goals >= sum((side or {}).get("goals") or 0 for side in sides)
+
+
+def _event_counts(refs: Sequence[MatchRef]) -> dict[tuple[int, int], tuple[int, int]]:
+    """Returns how many events are stored, and how many of them are goals, by match and source."""
+    rows = MatchEvent.objects.filter(match_id__in=[ref.match_id for ref in refs], is_current=True)
+    counted = (
+        rows.exclude(action=EventAction.RETRACT)
+        .order_by()
+        .values_list("match_id", "source_id")
+        .annotate(total=Count("pk"), goals=Count("pk", filter=Q(kind__in=GOALS)))
+    )
+    return {(match_id, source_id): (total, goals) for match_id, source_id, total, goals in counted}

@@ -1,4 +1,4 @@
-"""Events into rows: what is new, what was corrected, what was taken back. Called by ingest, inside its transaction."""
+"""Writes the events of one source: new, corrected and retracted ones. Called inside the transaction of ingest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import datetime
 from scraping import event_keys
 from scraping.errors import PayloadRejected
 from scraping.matches import served_events
-from scraping.matches.reconcile import exchanged_detail, exchanged_slot
+from scraping.matches.reconcile import swap_detail_sides, swap_slot_sides
 from scraping.models import EventAction, MatchEvent, MatchRef
 from scraping.payloads import Event, Sport
 from victoryline.lib.crash import crash_point
@@ -21,14 +21,14 @@ class EventChanges:
     added: int = 0
     updated: int = 0
     retracted: int = 0
-    served: int = 0  # of all these, how many a consumer sees
+    served: int = 0  # how many of all these are served to consumers
 
     def __bool__(self) -> bool:
         return bool(self.added or self.updated or self.retracted)
 
 
 def checksum(events: Sequence[Event]) -> str:
-    """Of the list as the source shows it: an equal list needs no look at the table."""
+    """Returns the checksum of the source's list: an equal list needs no query."""
     return hashlib.sha256(b"\n".join(event.fingerprint().encode() for event in events)).hexdigest()
 
 
@@ -41,14 +41,17 @@ def store(
     now: datetime,
     others: Sequence[MatchRef] = (),
 ) -> EventChanges:
-    """Write the difference between the stored events of this source and `events`. `others`: its match elsewhere."""
+    """Writes the difference between the stored events of this source and `events`.
+
+    `others`: the refs of the match at its other sources. With none of them every event is served.
+    """
     unique = {event.id: event for event in events}
     current = _current(ref, None if are_complete else list(unique))
-    standing = [row for row in current.values() if row.action != EventAction.RETRACT]
+    listed = [row for row in current.values() if row.action != EventAction.RETRACT]
     new = [e for e in unique.values() if e.id not in current]
     corrected = [e for e in unique.values() if e.id in current and current[e.id].fingerprint != e.fingerprint()]
-    gone = [row for row in standing if row.event_id not in unique] if are_complete else []
-    _refuse_mass_retraction(len(gone), len(standing))
+    gone = [row for row in listed if row.event_id not in unique] if are_complete else []
+    _refuse_mass_retraction(len(gone), len(listed))
     superseded = [current[e.id].pk for e in corrected] + [row.pk for row in gone]
     if superseded:
         MatchEvent.objects.filter(pk__in=superseded).update(is_current=False)
@@ -56,34 +59,40 @@ def store(
     rows = [_row(ref, e, 1, sequence, now) for e in new]
     rows += [_correction(ref, e, current[e.id], sequence, now) for e in corrected]
     rows += [_retraction(row, sequence, now) for row in gone]
-    _name_unnamed(ref, rows, current)
-    heard_at = min(now, ref.captured_at or now)  # what waited for the database was read when the others were
-    served_events.decide(
-        rows,
-        own=served_events.teller(ref, now=now, is_speaking=True),
-        others=[served_events.teller(other, now=heard_at) for other in others],
-    )
-    for row in rows:
-        row.sequence -= not row.is_served  # consumers see no difference, so the match stays where it is
+    _add_missing_slots(ref, rows, current)
+    if others:
+        _choose_served(ref, rows, others, now)
     MatchEvent.objects.bulk_create(rows)
     crash_point("events.written")
     return EventChanges(len(new), len(corrected), len(gone), served=sum(row.is_served for row in rows))
 
 
-def _name_unnamed(ref: MatchRef, rows: Sequence[MatchEvent], current: dict[str, MatchEvent]) -> None:
-    """Slots for deliveries of which the list did not tell the place in the over: the ball before them is stored."""
-    unnamed = [
+def _choose_served(ref: MatchRef, rows: Sequence[MatchEvent], others: Sequence[MatchRef], now: datetime) -> None:
+    """A row that is not served does not advance the sequence of the match: consumers see no difference."""
+    read_at = min(now, ref.captured_at or now)  # a spooled reading is compared with the others at its own time
+    served_events.choose(
+        rows,
+        own=served_events.ranked(ref, is_recent=True),
+        others=[served_events.ranked(one, is_recent=served_events.is_recent(one, now=read_at)) for one in others],
+    )
+    for row in rows:
+        row.sequence -= not row.is_served
+
+
+def _add_missing_slots(ref: MatchRef, rows: Sequence[MatchEvent], current: dict[str, MatchEvent]) -> None:
+    """Sets the slots of deliveries whose place in the over is not in the list, from the stored ball before them."""
+    without = [
         row for row in rows if not row.slot and row.ordinal and row.innings and not event_keys.is_position(row.ordinal)
     ]
-    if not unnamed:
+    if not without:
         return
     known = {row.ordinal: row.slot for row in (*current.values(), *rows) if row.ordinal and row.slot}
-    wanted = {row.ordinal - 1 for row in unnamed if row.ordinal} - known.keys()
+    wanted = {row.ordinal - 1 for row in without if row.ordinal} - known.keys()
     stored = MatchEvent.objects.filter(
         match_id=ref.match_id, source_id=ref.source_id, is_current=True, ordinal__in=wanted
     ).exclude(slot="")
     known |= {ordinal: slot for ordinal, slot in stored.values_list("ordinal", "slot") if ordinal}
-    for row in sorted(unnamed, key=lambda row: row.ordinal or 0):
+    for row in sorted(without, key=lambda row: row.ordinal or 0):
         assert row.ordinal is not None
         assert row.innings is not None
         row.slot = event_keys.ball_after(known.get(row.ordinal - 1, ""), row.innings, row.over)
@@ -91,15 +100,15 @@ def _name_unnamed(ref: MatchRef, rows: Sequence[MatchEvent], current: dict[str, 
 
 
 def unseen(ref: MatchRef, events: Sequence[Event]) -> list[Event]:
-    """Those of which there is no row yet, not even a retracted one."""
+    """Returns those of which there is no row yet, not even a retracted one."""
     known = _current(ref, [event.id for event in events])
     return [event for event in events if event.id not in known]
 
 
 def _current(ref: MatchRef, ids: list[str] | None) -> dict[str, MatchEvent]:
-    """The current rows of this source's events; all of them, or those with these ids.
+    """Returns the current rows of this source's events: all, or those with these ids.
 
-    Retractions are among them: a retracted event that comes back is a new revision of it.
+    Retractions are included: a retracted event that comes back is a new revision of it.
     """
     rows = MatchEvent.objects.filter(match_id=ref.match_id, source_id=ref.source_id, is_current=True)
     if ids is not None:
@@ -108,20 +117,20 @@ def _current(ref: MatchRef, ids: list[str] | None) -> dict[str, MatchEvent]:
 
 
 def _refuse_mass_retraction(gone: int, known: int) -> None:
-    """Half a list is a fault of the source, not the news that half the match did not happen.
+    """Rejects a list that lacks many known events: that is a fault of the source.
 
-    One event may always be taken back, two only from a list that is not nearly halved by it.
+    One event may always be retracted, two only from a list that is not nearly halved by it.
     """
     if gone > max(1, min(2, known // 3), known // 5):
         raise PayloadRejected(f"{gone} of {known} known events are missing from the source's list: not believed")
 
 
 def _row(ref: MatchRef, event: Event, revision: int, sequence: int, now: datetime) -> MatchEvent:
-    """With the sides as the match has them; the fingerprint is that of the event as the source tells it."""
+    """Returns a new row, with the sides in the order of the match; the fingerprint is that of the source's event."""
     slot, detail = event.slot, event.detail
     if ref.is_crossed:
         has_goals = ref.match.sport == Sport.FOOTBALL
-        slot, detail = exchanged_slot(slot), exchanged_detail(detail, has_goals=has_goals)
+        slot, detail = swap_slot_sides(slot), swap_detail_sides(detail, has_goals=has_goals)
     return MatchEvent(
         match_id=ref.match_id,
         source_id=ref.source_id,
@@ -162,7 +171,7 @@ def _retraction(row: MatchEvent, sequence: int, now: datetime) -> MatchEvent:
 
 
 def advance(ref: MatchRef, events: Sequence[Event]) -> None:
-    """Move the ref's marks: `events_seen` to the highest number, `events_through` as far as there is no hole."""
+    """Moves the ref's marks: `events_seen` to the highest number, `events_through` as far as there is no gap."""
     ordinals = {event.ordinal for event in events if event.ordinal is not None}
     if not ordinals:
         return
@@ -172,22 +181,22 @@ def advance(ref: MatchRef, events: Sequence[Event]) -> None:
 
 
 def reaches(ordinals: Collection[int], through: int) -> bool:
-    """Does a list with these numbers go back to what is known already?
+    """Returns whether a list with these numbers overlaps the known events.
 
-    One that begins with the very next ball does not: what belongs to the last known one, its wicket, the end of its
-    over, has no number, and may have been just off the list.
+    One that begins with the very next ball does not: events that belong to the last known ball, its wicket, the end of
+    its over, have no number, and may be missing from the list.
     """
     return bool(ordinals) and (min(ordinals) <= through or event_keys.is_first(min(ordinals)))
 
 
 def highest(events: Sequence[Event], *, default: int) -> int:
-    """The highest number in a list of events."""
+    """Returns the highest number in a list of events."""
     return max((event.ordinal for event in events if event.ordinal is not None), default=default)
 
 
 def _through(ref: MatchRef, ordinals: set[int], through: int) -> int:
     through = event_keys.through(ordinals, through or _start(ordinals))
-    if through < ref.events_seen:  # a hole in this page may have been filled by an earlier one
+    if through < ref.events_seen:  # a gap in this page may have been filled by an earlier one
         stored = MatchEvent.objects.filter(
             match_id=ref.match_id, source_id=ref.source_id, is_current=True, ordinal__gt=through
         )
@@ -199,6 +208,6 @@ def _through(ref: MatchRef, ordinals: set[int], through: int) -> int:
 
 
 def _start(ordinals: set[int]) -> int:
-    """Where counting begins: before the first of the list, if that is the first of the match."""
+    """Returns the number that counting begins with."""
     first = min(ordinals)
     return first if event_keys.is_position(first) else 0

@@ -1,6 +1,6 @@
-"""How much matches matter: the rules of config/importance.yaml, and a person's word, which stands above them.
+"""The importance of matches: set by the rules of config/importance.yaml, or by a person, which overrides the rules.
 
-Sole writer of `importance` and `is_importance_fixed`, beside discover and ingest, which ask here for what they write.
+The only writer of `importance` and `is_importance_fixed`; discovery and ingest call it for the rows that they write.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from scraping.signals import importance_set
 
 logger = logging.getLogger(__name__)
 
-Words = Annotated[str, Field(min_length=1, max_length=120)]
-AT_ONCE = 500
+Phrase = Annotated[str, Field(min_length=1, max_length=120)]
+BATCH = 500
 
 
 class ImportanceFileError(Exception):
-    """The file cannot be used; the message names the place and what is wrong there."""
+    """The file cannot be used; the message names the place and the mistake."""
 
 
 class Level(BaseModel):
-    """What makes a match matter more, or less."""
+    """The phrases, series and teams of matches that are more important, or less."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-    occasions: tuple[Words, ...] = ()
-    but_not: tuple[Words, ...] = Field(default=(), alias="not")
-    series: dict[Sport, tuple[Words, ...]] = {}
-    teams: dict[Sport, tuple[Words, ...]] = {}
+    occasions: tuple[Phrase, ...] = ()
+    but_not: tuple[Phrase, ...] = Field(default=(), alias="not")
+    series: dict[Sport, tuple[Phrase, ...]] = {}
+    teams: dict[Sport, tuple[Phrase, ...]] = {}
 
 
 class Rules(BaseModel):
@@ -53,12 +53,12 @@ class Rules(BaseModel):
     low: Level = Level()
 
 
-NO_RULES = Rules()  # this very object: nobody could read any
+NO_RULES = Rules()  # compared by identity: no file could be read
 
 
 @dataclass(frozen=True)
-class Named:
-    """What a match is called: all that the rules look at."""
+class MatchNames:
+    """The names of a match that the rules depend on."""
 
     sport: str
     title: str = ""
@@ -68,37 +68,37 @@ class Named:
     team_b: str = ""
 
 
-def judge(named: Named, rules: Rules) -> Importance:
+def importance_by_rules(match: MatchNames, rules: Rules) -> Importance:
     """Pure. Both a high and a low occasion: an ordinary match. A low one with a popular team or series: low."""
-    is_big, is_small = (_is_occasion(named, level) for level in (rules.high, rules.low))
+    is_big, is_small = (_is_occasion(match, level) for level in (rules.high, rules.low))
     if is_big:
-        return Importance.NORMAL if is_small or _is_known(named, rules.low) else Importance.HIGH
-    if is_small or _is_known(named, rules.low):
+        return Importance.NORMAL if is_small or _is_known(match, rules.low) else Importance.HIGH
+    if is_small or _is_known(match, rules.low):
         return Importance.LOW
-    return Importance.HIGH if _is_known(named, rules.high) else Importance.NORMAL
+    return Importance.HIGH if _is_known(match, rules.high) else Importance.NORMAL
 
 
-def _is_occasion(named: Named, level: Level) -> bool:
-    """In what is said of the match but who plays: a team may be called anything. A youth team tells by its grade."""
-    teams = [_plain(team) for team in (named.team_a, named.team_b) if team]
-    said = [_without(_plain(text), teams) for text in (named.title, named.series, named.round)]
-    grades = [grade for team in (named.team_a, named.team_b) if (grade := names.team(team).grade)]
-    return _has(level.occasions, (_without(text, map(_plain, level.but_not)) for text in said)) or _has(
+def _is_occasion(match: MatchNames, level: Level) -> bool:
+    """Searches title, series and round without the team names, which may contain any word, and the teams' grades."""
+    teams = [_plain(team) for team in (match.team_a, match.team_b) if team]
+    texts = [_without(_plain(text), teams) for text in (match.title, match.series, match.round)]
+    grades = [grade for team in (match.team_a, match.team_b) if (grade := names.team(team).grade)]
+    return _has(level.occasions, (_without(text, map(_plain, level.but_not)) for text in texts)) or _has(
         level.occasions, (f" {grade} " for grade in grades)
     )
 
 
-def _is_known(named: Named, level: Level) -> bool:
-    """By the name of its series, or of one of the teams."""
-    series = _plain(named.series)
-    if any(series.startswith(_plain(known)) for known in _of_sport(level.series, named.sport)):
+def _is_known(match: MatchNames, level: Level) -> bool:
+    """Returns whether the series or one of the teams is listed."""
+    series = _plain(match.series)
+    if any(series.startswith(_plain(known)) for known in _of_sport(level.series, match.sport)):
         return True
-    playing = {names.team(team) for team in (named.team_a, named.team_b)} - {names.TeamName()}
-    return any(names.team(known) in playing for known in _of_sport(level.teams, named.sport))
+    playing = {names.team(team) for team in (match.team_a, match.team_b)} - {names.TeamName()}
+    return any(names.team(known) in playing for known in _of_sport(level.teams, match.sport))
 
 
-def _of_sport(words: Mapping[Sport, tuple[str, ...]], sport: str) -> tuple[str, ...]:
-    return next((known for one, known in words.items() if one.value == sport), ())
+def _of_sport(phrases: Mapping[Sport, tuple[str, ...]], sport: str) -> tuple[str, ...]:
+    return next((known for one, known in phrases.items() if one.value == sport), ())
 
 
 def _has(occasions: Iterable[str], texts: Iterable[str]) -> bool:
@@ -114,7 +114,7 @@ def _without(text: str, phrases: Iterable[str]) -> str:
 
 @lru_cache(maxsize=2048)
 def _plain(text: str) -> str:
-    """Its words, small, without marks, with one blank before and after each: whole words are found in it."""
+    """Returns the words in lower case, without accents, with a space around each, so that whole words are found."""
     plain = unicodedata.normalize(
         "NFKD", text.casefold().replace("'", "").replace("\N{RIGHT SINGLE QUOTATION MARK}", "")
     )
@@ -137,8 +137,8 @@ def path() -> Path:
     return own or settings.BASE_DIR / "config" / "importance.yaml"
 
 
-class _Remembered:
-    """The rules as the file has them; read again when it changes. One that cannot be read changes nothing."""
+class _RulesFile:
+    """The rules of the file; read again when it changes. A file that cannot be read changes nothing."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -159,8 +159,8 @@ class _Remembered:
             self._rules = read(file)
         except ImportanceFileError as error:
             logger.error(  # noqa: TRY400 - the message says it all
-                "The rules of importance cannot be read: %s. Matches keep the importance that they have, new ones are "
-                "judged by the rules that were read before. Mend the file; it is read again when it has changed",
+                "The rules of importance cannot be read: %s. Matches keep the importance that they have, new ones get "
+                "it by the rules that were read before. Correct the file; it is read again when it has changed",
                 error,
                 extra={"action": "importance_file_refused", "path": str(file)},
             )
@@ -174,60 +174,64 @@ def _stamp(file: Path) -> tuple[Path, int, int] | None:
     return (file, found.st_mtime_ns, found.st_size)
 
 
-_remembered = _Remembered()
+_rules_file = _RulesFile()
 
 
 def current() -> Rules:
-    return _remembered.get()
+    return _rules_file.get()
 
 
-def of_match(match: Match) -> Named:
-    return Named(match.sport, match.title, match.series, _round(match.payload), match.team_a, match.team_b)
+def names_of(match: Match) -> MatchNames:
+    return MatchNames(match.sport, match.title, match.series, _round(match.payload), match.team_a, match.team_b)
 
 
-def follow(match: Match) -> None:
-    """What the rules say of a match as it is called now, unless a person has said otherwise. The caller saves.
+def apply_rules(match: Match) -> None:
+    """Sets the importance of a match by the rules, unless a person has set it. The caller saves.
 
-    Where no rules could be read since the start it stays as important as it is.
+    Where no rules could be read since the start it is not changed.
     """
     rules = current()
     if not match.is_importance_fixed and rules is not NO_RULES:
-        match.importance = judge(of_match(match), rules)
+        match.importance = importance_by_rules(names_of(match), rules)
 
 
 def apply_to_all() -> int:
-    """Judge all matches that are still read by the rules as they are now; how many matter otherwise than before."""
+    """Applies the present rules to all watched matches; returns how many have changed."""
     rules = current()
     if rules is NO_RULES:
         return 0
     matches = Match.objects.watched().filter(is_importance_fixed=False, merged_into=None)
-    told = matches.annotate(of_round=KT("payload__metadata__round"), round_name=KT("payload__metadata__round_name"))
+    annotated = matches.annotate(
+        of_round=KT("payload__metadata__round"), round_name=KT("payload__metadata__round_name")
+    )
     changed: dict[Importance, list[int]] = {level: [] for level in Importance}
     columns = ("pk", "importance", "sport", "title", "series", "team_a", "team_b", "of_round", "round_name")
-    for pk, before, sport, title, series, team_a, team_b, *rounds in told.values_list(*columns).iterator(AT_ONCE):
-        now = judge(Named(sport, title, series, " | ".join(map(str, filter(None, rounds))), team_a, team_b), rules)
+    for pk, before, sport, title, series, team_a, team_b, *rounds in annotated.values_list(*columns).iterator(BATCH):
+        now = importance_by_rules(
+            MatchNames(sport, title, series, " | ".join(map(str, filter(None, rounds))), team_a, team_b), rules
+        )
         if now != before:
             changed[now].append(pk)
     for level, ids in changed.items():
-        for start in range(0, len(ids), AT_ONCE):
-            _set(Match.objects.filter(pk__in=ids[start : start + AT_ONCE], is_importance_fixed=False), level)
+        for start in range(0, len(ids), BATCH):
+            _set(Match.objects.filter(pk__in=ids[start : start + BATCH], is_importance_fixed=False), level)
     return sum(map(len, changed.values()))
 
 
 def _set(matches: QuerySet[Match], level: Importance) -> None:
-    """Locked in one order first, as every other writer of several matches does."""
+    """Locks the rows in the order that every writer of several matches uses."""
     with transaction.atomic():
         list(matches.select_for_update().order_by("pk").values_list("pk", flat=True))
         matches.update(importance=level)
 
 
 def set_by_hand(match_id: int, importance: Importance | None, *, actor: str) -> Match:
-    """A person says how much a match matters; None gives it back to the rules."""
+    """Sets the importance that a person has chosen; None returns it to the rules."""
     with transaction.atomic():
         match = Match.objects.select_for_update().defer("provenance").get(pk=match_id)
         match.is_importance_fixed = importance is not None
         if importance is None:
-            follow(match)
+            apply_rules(match)
         else:
             match.importance = importance
         match.save(update_fields=("importance", "is_importance_fixed"))

@@ -1,4 +1,7 @@
-"""The life of a match: discovered, active, paused, completed, archived. One table of legal ways; sole writer of it."""
+"""The lifecycle of a match: discovered, active, paused, completed, archived. One table of legal transitions.
+
+The only writer of the lifecycle and pause columns.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,16 @@ LEGAL: dict[str, frozenset[str]] = {
     L.DISCOVERED: frozenset({L.ACTIVE, L.PAUSED, L.COMPLETED}),
     L.ACTIVE: frozenset({L.PAUSED, L.COMPLETED}),
     L.PAUSED: frozenset({L.ACTIVE, L.COMPLETED}),
-    L.COMPLETED: frozenset({L.ACTIVE, L.ARCHIVED}),  # a source may take an end back
+    L.COMPLETED: frozenset({L.ACTIVE, L.ARCHIVED}),  # a source may reopen a match
     L.ARCHIVED: frozenset(),
 }
 FAILURE_WINDOW = timedelta(minutes=10)
 IMMINENT = timedelta(hours=1)
-OVERDUE = timedelta(hours=6)  # what has not begun so long after its time will not begin any moment
+OVERDUE = timedelta(hours=6)  # a match that has not begun by then is no longer imminent
 
 
 class NotAllowed(OperationRefused):
-    """The match is in a state that this cannot be done in; the message is for people."""
+    """The match's state does not allow this; the message is shown to operators."""
 
 
 def _move(match: Match, to: MatchLifecycle) -> None:
@@ -39,7 +42,7 @@ def _move(match: Match, to: MatchLifecycle) -> None:
 
 
 def pause(*, match_id: int, until: datetime, reason: str, actor: str, now: datetime) -> Match:
-    """Stop polling a match until a time. It goes on by itself then."""
+    """Stops polling a match until a time, when it resumes by itself."""
     if until <= now:
         raise NotAllowed("a pause must end in the future")
     with transaction.atomic():
@@ -57,7 +60,7 @@ def pause(*, match_id: int, until: datetime, reason: str, actor: str, now: datet
 
 
 def resume(*, match_id: int, actor: str, now: datetime, reason: str = "resumed") -> Match:
-    """Poll a paused match again, at once, with its failures forgotten."""
+    """Polls a paused match again, at once, with its failure counters reset."""
     with transaction.atomic():
         match = Match.objects.select_for_update().get(pk=match_id)
         if match.lifecycle != L.PAUSED:
@@ -74,7 +77,7 @@ def resume(*, match_id: int, actor: str, now: datetime, reason: str = "resumed")
 
 
 def mark_stale(*, match_id: int, now: datetime) -> bool:
-    """The watch over a live match has gone silent; True if that is news."""
+    """Marks a live match without updates as stale; returns False if it was marked already."""
     return bool(
         Match.objects.filter(pk=match_id, scraper_status__in=(ScraperStatus.ACTIVE, ScraperStatus.UNKNOWN)).update(
             scraper_status=ScraperStatus.STALE
@@ -83,10 +86,10 @@ def mark_stale(*, match_id: int, now: datetime) -> bool:
 
 
 def after_reading(match: Match, *, status: Status, now: datetime, is_read: bool = True) -> None:
-    """Set the lifecycle columns of a match that was just read (the caller saves).
+    """Sets the lifecycle columns of a match that was just read (the caller saves).
 
-    A reading that was under way when its match was paused does not end the pause. What was not read but sent to us says
-    nothing about how our own watch over the match fares.
+    A reading that was under way when its match was paused does not end the pause. Data that was sent to us is no
+    evidence about our own polls, so it resets no failures.
     """
     if status in (Status.COMPLETED, Status.ABANDONED):
         _complete(match, now)
@@ -106,7 +109,7 @@ def _complete(match: Match, now: datetime) -> None:
 
 
 def complete_gone(match: Match, *, now: datetime) -> None:
-    """The source no longer has the match: what we know is final. The caller holds the match locked."""
+    """Completes a match that its source no longer has. The caller has locked the match."""
     _complete(match, now)
     match.scraper_status = ScraperStatus.STOPPED
     match.priority = Priority.COMPLETED
@@ -130,7 +133,7 @@ def priority_of(status: Status, start: datetime | None, now: datetime) -> Priori
 
 
 def after_failed_task(match_id: int, *, pause_after: int, pause_seconds: float, now: datetime) -> bool:
-    """A task of this match has failed for good. Pauses the match at the fifth within ten minutes; True if it did."""
+    """Counts a dead task. Pauses the match at the fifth within ten minutes; returns whether it did."""
     with transaction.atomic():
         match = Match.objects.select_for_update().get(pk=match_id)
         _count_failed_task(match, now)
@@ -146,8 +149,8 @@ def after_failed_task(match_id: int, *, pause_after: int, pause_seconds: float, 
 def _log_pause(match: Match, until: datetime) -> None:
     dead = ScrapeTask.objects.filter(ref__match=match, state=TaskState.DEAD).order_by("-finished_at")
     logger.error(
-        "%s is paused until %s UTC: %d of its tasks failed since %s UTC, the last ones: %s. What is known of it stays "
-        "served with its age; it is read again then, from a fresh start",
+        "%s is paused until %s UTC: %d of its tasks failed since %s UTC, the last ones: %s. Its last state stays "
+        "served with its age; it is read again then, with a new scraper",
         match,
         f"{until:%H:%M:%S}",
         match.consecutive_failure_count,
@@ -158,7 +161,7 @@ def _log_pause(match: Match, until: datetime) -> None:
 
 
 def _count_failed_task(match: Match, now: datetime) -> None:
-    """In a row since the last good reading, and of those only the dead letters of the last ten minutes."""
+    """Counts the dead tasks in a row since the last good reading, of the last ten minutes only."""
     match.failing_since = match.failing_since or now
     dead = ScrapeTask.objects.filter(
         state=TaskState.DEAD, finished_at__gt=now - FAILURE_WINDOW, ref__match=match, resource=Resource.SCORECARD
@@ -171,7 +174,7 @@ def _count_failed_task(match: Match, now: datetime) -> None:
 
 
 def end_pauses(*, now: datetime) -> int:
-    """Resume the matches whose pause is over."""
+    """Resumes the matches whose pause is over; returns how many."""
     due = list(Match.objects.paused().filter(pause_until__lte=now).values_list("pk", flat=True)[:200])
     return sum(_end_pause(match_id, now) for match_id in due)
 
@@ -179,20 +182,20 @@ def end_pauses(*, now: datetime) -> int:
 def _end_pause(match_id: int, now: datetime) -> bool:
     try:
         resume(match_id=match_id, actor="the scheduler", reason="the pause is over", now=now)
-    except (NotAllowed, Match.DoesNotExist):  # a person was faster
+    except (NotAllowed, Match.DoesNotExist):  # resumed or deleted meanwhile
         return False
     return True
 
 
 def archive_joined(match: Match, *, into: Match, now: datetime) -> None:
-    """The match turned out to be another one: nothing is read for it any more, whatever it was. The caller saves."""
+    """Archives a match that was merged into another one, from any state. The caller saves."""
     match.merged_into, match.lifecycle, match.scraper_status = into, L.ARCHIVED, ScraperStatus.STOPPED
     match.pause_until, match.pause_reason = None, ""
     match.completed_at, match.last_changed_at = match.completed_at or now, now
 
 
 def archive(*, before: datetime) -> int:
-    """Completed long ago: no longer polled, still served."""
+    """Archives matches completed long ago: they are served but no longer polled; returns how many."""
     old = Match.objects.filter(lifecycle=L.COMPLETED, completed_at__lt=before).order_by("pk")
     with transaction.atomic():
         ids = list(old.select_for_update().values_list("pk", flat=True)[:500])

@@ -1,8 +1,8 @@
-"""Line-ups and players' figures into rows. Sole writer of both.
+"""Writes line-ups and players' figures; the only writer of both.
 
-Point in time: what is kept as known before the start was read before the start, and nothing read later changes it.
-What a source says after the end (ratings, minutes) is a row of its own. The database holds the same rule as a
-constraint. Called inside the transaction that finishes the task (`journal.finishing`).
+Point in time: a pre-match line-up was read before the start, and no later reading changes it. Values from after the end
+(ratings, minutes) are rows of their own. The database has the same rule as a constraint. Called inside the transaction
+that finishes the task (`journal.finishing`).
 """
 
 from __future__ import annotations
@@ -24,73 +24,73 @@ PLAYER_COLUMNS = ("place", "name", "position", "shirt", "is_starter", "is_captai
 
 
 class PointInTimeError(Exception):
-    """What was read cannot count as known before the start: it was read at or after it."""
+    """The reading is not from before the start, and not from after the end."""
 
 
 @dataclass(frozen=True)
-class Stored:
-    """What a reading of line-ups did."""
+class LineupResult:
+    """The effect of a reading of line-ups."""
 
     snapshot_type: SnapshotType | None  # None: it was neither from before the start nor from after the end
     changed_sides: tuple[str, ...] = ()
     refusal: str = ""
 
 
-def kind_at(captured_at: datetime, *, kickoff: datetime | None, status: Status) -> SnapshotType:
-    """Which kind of snapshot a reading made at this time is; PointInTimeError if it is none."""
+def snapshot_type_at(captured_at: datetime, *, kickoff: datetime | None, status: Status) -> SnapshotType:
+    """Returns the snapshot type of a reading made at this time. Raises PointInTimeError if it has none."""
     if status is Status.COMPLETED:
         return SnapshotType.POST_MATCH
     if kickoff is None:
-        raise PointInTimeError("nobody knows when the match starts, so nothing can be shown to be from before it")
+        raise PointInTimeError("the start of the match is unknown, so no reading can be shown to be from before it")
     if status is Status.UPCOMING and captured_at < kickoff:
         return SnapshotType.PRE_MATCH
     raise PointInTimeError(
         f"read at {captured_at:%Y-%m-%d %H:%M:%S} UTC, and the match ({status.value}) starts at {kickoff:%H:%M:%S}: "
-        "what was known before the start stays as it is, and what is known after the end is read then"
+        "the pre-match line-up is kept, and the post-match values are read after the end"
     )
 
 
 def refusal_of(found: Lineups, match: Match) -> str:
-    """Why this reading will not be kept; empty if it will."""
+    """Returns why this reading will not be kept; empty if it will."""
     try:
-        kind_at(found.captured_at, kickoff=found.kickoff or match.start_time, status=Status(match.status))
+        snapshot_type_at(found.captured_at, kickoff=found.kickoff or match.start_time, status=Status(match.status))
     except PointInTimeError as error:
         return str(error)
     return ""
 
 
-def store(found: Lineups, *, ref_id: int, now: datetime) -> Stored:
-    """Write what is new. A reading that comes too late changes nothing but the time of the next one."""
+def store(found: Lineups, *, ref_id: int, now: datetime) -> LineupResult:
+    """Writes new line-ups and plans the next read. A reading that comes too late changes only that plan."""
     ref = _locked(ref_id)
     match, kickoff = ref.match, found.kickoff or ref.match.start_time
     try:
-        kind = kind_at(found.captured_at, kickoff=kickoff, status=Status(match.status))
+        kind = snapshot_type_at(found.captured_at, kickoff=kickoff, status=Status(match.status))
     except PointInTimeError as error:
-        _plan(ref, _next_look(ref, now), found.captured_at)
-        return Stored(None, refusal=str(error))
-    shot = _Shot(ref, kind, found.payload_schema, kickoff or now, found.captured_at)
-    changed = [side.side for side in _oriented(ref, found.lineups) if _write(shot, side, now)]
-    _plan(ref, _next_look(ref, now), found.captured_at)
-    return Stored(kind, tuple(changed))
+        _plan(ref, _next_read(ref, now), found.captured_at)
+        return LineupResult(None, refusal=str(error))
+    capture = _Capture(ref, kind, found.payload_schema, kickoff or now, found.captured_at)
+    changed = [side.side for side in _oriented(ref, found.lineups) if _write(capture, side, now)]
+    _plan(ref, _next_read(ref, now), found.captured_at)
+    return LineupResult(kind, tuple(changed))
 
 
-def _next_look(ref: MatchRef, now: datetime) -> datetime | None:
-    """By the start that the match has, as the scheduler does: by another one of this source's it would never rest."""
+def _next_read(ref: MatchRef, now: datetime) -> datetime | None:
+    """Plans by the start of the match, as the scheduler does: by a later one of this source it would never end."""
     start = ref.match.start_time
     if start is None or ref.match.status != Status.UPCOMING:
         return None
     window = timedelta(hours=settings.CONFIG.lineup_window_hours)
-    return next_lineup_read(start, now, is_final=is_settled(ref), window=window)
+    return next_lineup_read(start, now, is_final=has_final_lineups(ref), window=window)
 
 
-def is_settled(ref: MatchRef) -> bool:
-    """Both elevens are known before the start, and the source says that they are final."""
+def has_final_lineups(ref: MatchRef) -> bool:
+    """Returns whether both elevens are stored from before the start, and confirmed by the source."""
     final = Lineup.objects.filter(match_id=ref.match_id, source_id=ref.source_id, is_confirmed=True, xi_missing=False)
     return final.filter(snapshot_type=SnapshotType.PRE_MATCH).count() == len(OTHER_SIDE)
 
 
 def _locked(ref_id: int) -> MatchRef:
-    """The ref with its match, locked in the order in which ingest locks them."""
+    """Returns the ref with its match, locked in the same order as in ingest."""
     match_id = MatchRef.objects.values_list("match_id", flat=True).get(pk=ref_id)
     match = Match.objects.select_for_update().defer("payload", "provenance").get(pk=match_id)
     ref = MatchRef.objects.select_related("source").defer("payload").get(pk=ref_id)
@@ -103,15 +103,15 @@ def _plan(ref: MatchRef, at: datetime | None, read_at: datetime) -> None:
 
 
 def _oriented(ref: MatchRef, found: Sequence[payloads.Lineup]) -> list[payloads.Lineup]:
-    """The sides as the match has them."""
+    """Returns the line-ups with the sides in the order of the match."""
     if not ref.is_crossed:
         return list(found)
     return [side.model_copy(update={"side": OTHER_SIDE[side.side]}) for side in found]
 
 
 @dataclass(frozen=True)
-class _Shot:
-    """What both sides of a reading have in common."""
+class _Capture:
+    """The values that both sides of a reading have in common."""
 
     ref: MatchRef
     kind: SnapshotType
@@ -120,22 +120,22 @@ class _Shot:
     captured_at: datetime
 
 
-def _write(shot: _Shot, side: payloads.Lineup, now: datetime) -> bool:
-    """One side. The same again writes nothing, and neither does less than is known."""
-    ref = shot.ref
-    key = {"match_id": ref.match_id, "source_id": ref.source_id, "side": side.side, "snapshot_type": shot.kind}
+def _write(capture: _Capture, side: payloads.Lineup, now: datetime) -> bool:
+    """Writes one side, unless it is equal to the stored one or has less; returns whether it changed."""
+    ref = capture.ref
+    key = {"match_id": ref.match_id, "source_id": ref.source_id, "side": side.side, "snapshot_type": capture.kind}
     row = Lineup.objects.filter(**key).first()
     checksum = _checksum(side)
-    if row is not None and (_is_worse(row, side) or (row.checksum == checksum and row.kickoff == shot.kickoff)):
+    if row is not None and (_is_worse(row, side) or (row.checksum == checksum and row.kickoff == capture.kickoff)):
         return False
     values: dict[str, Any] = {
         "formation": side.formation,
         "is_confirmed": side.is_confirmed,
         "xi_missing": side.is_xi_missing,
-        "payload_schema": shot.payload_schema,
+        "payload_schema": capture.payload_schema,
         "checksum": checksum,
-        "kickoff": shot.kickoff,
-        "captured_at": shot.captured_at,
+        "kickoff": capture.kickoff,
+        "captured_at": capture.captured_at,
     }
     if row is None:
         row = Lineup.objects.create(**key, **values, created_at=now)
@@ -149,7 +149,7 @@ def _write(shot: _Shot, side: payloads.Lineup, now: datetime) -> bool:
 
 
 def _is_worse(row: Lineup, side: payloads.Lineup) -> bool:
-    """A source that has lost an eleven, or takes its word back, tells nothing better than what it told before."""
+    """Returns whether a source has lost an eleven or a confirmation that it had before."""
     return (side.is_xi_missing and not row.xi_missing) or (row.is_confirmed and not side.is_confirmed)
 
 
@@ -181,7 +181,7 @@ FigureKey = tuple[int, str, str]
 
 
 def store_figures(found: Figures, *, ref_id: int) -> int:
-    """Write what every player did, as the source has it now; how many rows are new or differ. None at all: no news."""
+    """Writes the figures of every player; returns how many rows have changed. An empty list changes nothing."""
     ref = _locked(ref_id)
     if not found.figures:
         return 0
@@ -189,8 +189,8 @@ def store_figures(found: Figures, *, ref_id: int) -> int:
         (row.innings, row.role, row.player_id_ext): row
         for row in PlayerFigure.objects.filter(match_id=ref.match_id, source_id=ref.source_id)
     }
-    told = {key_of(one): (place, one) for place, one in enumerate(found.figures)}
-    gone = [row.pk for key, row in known.items() if key not in told]
+    listed = {_key_of(one): (place, one) for place, one in enumerate(found.figures)}
+    gone = [row.pk for key, row in known.items() if key not in listed]
     PlayerFigure.objects.filter(pk__in=gone).delete()
     rows = [
         PlayerFigure(
@@ -205,7 +205,7 @@ def store_figures(found: Figures, *, ref_id: int) -> int:
             values=one.values,
             captured_at=found.captured_at,
         )
-        for key, (place, one) in told.items()
+        for key, (place, one) in listed.items()
         if not _is_known(known.get(key), one, place)
     ]
     PlayerFigure.objects.bulk_create(
@@ -217,7 +217,7 @@ def store_figures(found: Figures, *, ref_id: int) -> int:
     return len(rows) + len(gone)
 
 
-def key_of(figure: payloads.PlayerFigure) -> FigureKey:
+def _key_of(figure: payloads.PlayerFigure) -> FigureKey:
     return figure.innings or 0, figure.role, figure.player_id
 
 

@@ -1,10 +1,9 @@
-"""The record of a match that has ended, as a file: MATCH_LOG_DIR/{match id}/match.json.gz. Sole writer of MatchArchive.
+"""Writes the log of a match that has ended to a file: MATCH_LOG_DIR/{match id}/match.json.gz. Writes MatchArchive.
 
-Everything that is known of how the match was read, when and by whom, for the time when its rows are gone: states with
-their times, every revision of its events, line-ups and figures, errors, scrapers' counters, tasks. Without secrets, all
-of it under its name or nothing, capped, and written anew when a correction comes; rows that retention has taken since
-are carried over from the record before. A match of many days gets one twice a day, before its first states are pruned.
-A disk that is full costs the record and nothing else.
+It has everything about how the match was read, for the time when its rows are deleted: states with their times, every
+revision of its events, line-ups and figures, errors, scrapers' counters, tasks. Without secrets, written atomically,
+limited in size, and written again after a correction; rows that retention has deleted since are copied from the log
+before. A match of many days gets one twice a day, before its first states are pruned. A full disk costs only the log.
 """
 
 from __future__ import annotations
@@ -47,16 +46,16 @@ from victoryline.lib.times import as_utc_iso
 logger = logging.getLogger(__name__)
 
 FORMAT = "victoryline.match.v1"
-MAX_BYTES = 32 * 1024 * 1024  # before it is packed; what comes after is left out, and the record says so
+MAX_BYTES = 32 * 1024 * 1024  # before compression; further rows are left out, and `cut_off` names their tables
 MEGABYTE = 1024 * 1024
-MAX_CARRIED_BYTES = 8 * MEGABYTE  # of the record before, packed: a larger one is not taken apart again
-CARRIED = ("scrapers", "errors", "tasks", "transitions", "snapshots")  # what retention takes while a match lives on
-SOURCE_COLUMNS = ("id", "key", "name", "precedence_weight")  # who the rows' numbers mean, for `manage.py replay`
+MAX_CARRIED_BYTES = 8 * MEGABYTE  # of the log before, compressed: a larger one is not read again
+CARRIED = ("scrapers", "errors", "tasks", "transitions", "snapshots")  # retention prunes them during a long match
+SOURCE_COLUMNS = ("id", "key", "name", "precedence_weight")  # of the rows' sources, for `manage.py replay`
 LONG = timedelta(hours=12)
 
 
 def due(limit: int) -> list[int]:
-    """Matches that have ended and been judged, and whose record is missing or older than what is known of them."""
+    """Returns matches that have ended and been checked, and whose log is missing or older than their data."""
     newer_lineup = Lineup.objects.filter(match=OuterRef("pk"), captured_at__gt=OuterRef("archive__created_at"))
     is_old = Q(archive__created_at__lt=F("last_changed_at")) | Q(archive__created_at__lt=F("final_sync_at"))
     newer_figure = PlayerFigure.objects.filter(match=OuterRef("pk"), captured_at__gt=OuterRef("archive__created_at"))
@@ -66,21 +65,21 @@ def due(limit: int) -> list[int]:
 
 
 def long_running(now: datetime, limit: int) -> list[int]:
-    """Live matches whose first states will be pruned before they end."""
+    """Returns live matches whose first states will be pruned before they end."""
     live = Match.objects.filter(lifecycle=MatchLifecycle.ACTIVE, status=Status.LIVE, start_time__lt=now - LONG)
     wanting = live.filter(Q(archive=None) | Q(archive__created_at__lt=now - LONG))
     return list(wanting.order_by("start_time").values_list("pk", flat=True)[:limit])
 
 
 def write(match_id: int, *, now: datetime) -> MatchArchive | None:
-    """Write the record (anew); None where the disk does not take it."""
+    """Writes the log, again if there is one; returns None where the disk does not take it."""
     match = Match.objects.get(pk=match_id)
     name = f"{match.pk}/match.json.gz"
     try:
         size, digest = _write_file(Path(settings.MATCH_LOG_DIR) / name, _pieces(match, now, before=_before(match)))
     except OSError as reason:
         logger.warning(
-            "The record of %s could not be written: %s; it is tried again", match, reason,
+            "The log of %s could not be written: %s; it is tried again", match, reason,
             extra={"action": "match_log_not_written", "match_id": match.pk},
         )  # fmt: skip
         return None
@@ -89,7 +88,7 @@ def write(match_id: int, *, now: datetime) -> MatchArchive | None:
 
 
 def _write_file(target: Path, pieces: Iterable[bytes]) -> tuple[int, str]:
-    """All of it under its name, or nothing; its size and checksum."""
+    """Writes the file atomically; returns its size and checksum."""
     target.parent.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(target.parent).free
     if free < settings.CONFIG.min_free_disk_mb * MEGABYTE:
@@ -108,7 +107,7 @@ def _write_file(target: Path, pieces: Iterable[bytes]) -> tuple[int, str]:
 
 
 def _before(match: Match) -> dict[str, Any]:
-    """The record that was written before; empty where there is none that can be read."""
+    """Returns the log that was written before; empty where there is none that can be read."""
     row = MatchArchive.objects.filter(match=match, size_bytes__lte=MAX_CARRIED_BYTES).first()
     content = content_of(row) if row else None
     try:
@@ -119,7 +118,7 @@ def _before(match: Match) -> dict[str, Any]:
 
 
 def _pieces(match: Match, now: datetime, *, before: Mapping[str, Any]) -> Iterator[bytes]:
-    """One JSON object, row by row: a match of five days need not be in memory at once."""
+    """Yields one JSON object row by row, so that a match of five days is not in memory at once."""
     sources = Source.objects.filter(refs__match=match).order_by("pk").values(*SOURCE_COLUMNS)
     head = {"format": FORMAT, "written_at": as_utc_iso(now), "match": _row(match), "sources": list(sources)}
     yield _dump(head)[:-1]
@@ -139,7 +138,7 @@ def _pieces(match: Match, now: datetime, *, before: Mapping[str, Any]) -> Iterat
 
 
 def _rows(name: str, rows: QuerySet[Any], before: Mapping[str, Any]) -> Iterator[bytes]:
-    """Those that were carried over first: they are the older ones."""
+    """Yields the rows copied from the log before first: they are the older ones."""
     if name in CARRIED and before.get(name):
         key = rows.model._meta.pk.attname  # noqa: SLF001 - documented under this name
         here = {str(pk) for pk in rows.values_list("pk", flat=True)}
@@ -148,7 +147,7 @@ def _rows(name: str, rows: QuerySet[Any], before: Mapping[str, Any]) -> Iterator
 
 
 def _tables(match: Match) -> list[tuple[str, QuerySet[Any]]]:
-    """Of states only what changed with each: the last one is whole in the match. The longest table comes last."""
+    """Returns the tables of a match, the longest last. Snapshots have only the delta: the match has the last state."""
     return [
         ("refs", MatchRef.objects.filter(match=match).order_by("pk")),
         ("events", MatchEvent.objects.filter(match=match).order_by("pk")),
@@ -164,7 +163,7 @@ def _tables(match: Match) -> list[tuple[str, QuerySet[Any]]]:
 
 
 def _row(row: Model) -> dict[str, Any]:
-    """A row's columns without secrets; those that were not asked for stay out."""
+    """Returns a row's columns without secrets and without deferred ones."""
     deferred = row.get_deferred_fields()
     names = [field.attname for field in row._meta.concrete_fields if field.attname not in deferred]  # noqa: SLF001
     found: dict[str, Any] = redact("", {name: getattr(row, name) for name in names})
@@ -176,7 +175,7 @@ def _dump(value: Any) -> bytes:
 
 
 def content_of(row: MatchArchive) -> bytes | None:
-    """The file; None when it is gone or is not what was written."""
+    """Returns the file; None if it is missing or was changed."""
     root = Path(settings.MATCH_LOG_DIR).resolve()
     file = (root / row.file).resolve()
     if not file.is_relative_to(root):
@@ -194,7 +193,7 @@ def outdated(now: datetime, limit: int | None) -> list[MatchArchive]:
 
 
 def remove(rows: Sequence[MatchArchive]) -> int:
-    """Rows first, then their files."""
+    """Deletes rows, then their files."""
     if rows:
         with transaction.atomic():
             MatchArchive.objects.filter(pk__in=[row.pk for row in rows]).delete()

@@ -1,19 +1,29 @@
-"""The watches over live matches: sole writer of Scraper rows."""
+"""The scrapers of live matches: counts their updates and errors, restarts them, checks the first reading after that.
+
+The only writer of Scraper rows, and with it of the read mode of refs.
+"""
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from django.db.models import F
+from django.db import transaction
+from django.db.models import Count, F
 
 from scraping.matches import poll_times
-from scraping.models import MatchEvent, MatchRef, Scraper
-from scraping.signals import scraper_restarted
+from scraping.matches.reconcile import goes_backwards
+from scraping.models import EventAction, Match, MatchEvent, MatchLifecycle, MatchRef, Scraper, Snapshot
+from scraping.payloads import Status
+from scraping.signals import read_mode_changed, scraper_restarted, scraper_took_over
 from victoryline.lib import bulk_sql
+
+logger = logging.getLogger(__name__)
 
 
 def active(ref: MatchRef) -> Scraper | None:
@@ -21,14 +31,14 @@ def active(ref: MatchRef) -> Scraper | None:
 
 
 def ensure_active(ref: MatchRef, *, now: datetime) -> Scraper:
-    """The scraper of a live match; started if there is none. The database allows only one."""
+    """Returns the scraper of a live match; starts one if there is none. The database allows only one."""
     scraper, _ = Scraper.objects.get_or_create(ref=ref, stopped_at=None, defaults={"start_time": now})
     return scraper
 
 
 @dataclass(frozen=True, kw_only=True)
 class Update:
-    """A reading that was good, as its scraper counts it."""
+    """A successful reading, as its scraper counts it."""
 
     worker_id: str
     interval: float
@@ -37,9 +47,9 @@ class Update:
 
 
 def count_updates(updates: Mapping[int, Update]) -> dict[int, uuid.UUID]:
-    """Count them for the scrapers of these refs that have nothing to be forgiven; their ids, by ref.
+    """Counts updates for those scrapers of these refs that have no errors to reset; returns their ids, by ref.
 
-    One statement for as many as there are, of one worker at one moment: most polls need no more than this.
+    One statement for all updates of one worker at one moment: most polls need no more than this.
     """
     first = next(iter(updates.values()))
     counted = bulk_sql.fetch_rows(
@@ -56,7 +66,32 @@ def count_updates(updates: Mapping[int, Update]) -> dict[int, uuid.UUID]:
     return {ref_id: uuid.UUID(str(scraper_id)) for ref_id, scraper_id in counted}
 
 
-def record_update(scraper_id: uuid.UUID, update: Update) -> None:
+@dataclass(frozen=True)
+class CountedUpdate:
+    """The scraper of a match that was just read, and whether it had errors or was new before."""
+
+    scraper_id: uuid.UUID | None
+    was_healthy: bool
+
+
+def count_update(ref: MatchRef, match: Match, update: Update) -> CountedUpdate:
+    """Counts a reading for the scraper of a live match; stops the scraper of any other. A pushed source has none."""
+    if ref.source.is_pushed:
+        return CountedUpdate(None, was_healthy=True)
+    if match.lifecycle != MatchLifecycle.ACTIVE or match.status != Status.LIVE:
+        stop(ref, reason=f"the match is {match.status}", now=update.now)
+        return CountedUpdate(None, was_healthy=False)
+    scraper_id = count_updates({ref.pk: update}).get(ref.pk)
+    if scraper_id is not None:
+        return CountedUpdate(scraper_id, was_healthy=True)
+    scraper = ensure_active(ref, now=update.now)
+    if not scraper.total_updates:
+        check_first_reading(ref, match, scraper)
+    _record_update(scraper.pk, update)
+    return CountedUpdate(scraper.pk, was_healthy=not scraper.error_count and bool(scraper.total_updates))
+
+
+def _record_update(scraper_id: uuid.UUID, update: Update) -> None:
     Scraper.objects.filter(pk=scraper_id).update(
         last_update_time=update.now,
         error_count=0,
@@ -79,25 +114,24 @@ def stop(ref: MatchRef, *, reason: str, now: datetime) -> int:
 
 
 def stop_unread(*, now: datetime) -> int:
-    """Of matches that nobody reads there any more: a reading that was under way may have started one again."""
+    """Stops the scrapers of matches that are not read any more: a reading under way may have started one again."""
     read = MatchRef.objects.filter(is_watched=True, source__is_enabled=True)
     unread = Scraper.objects.filter(stopped_at__isnull=True).exclude(ref__in=read).select_related("ref")
-    # One by one: workers count their readings for many at once.
+    # One by one: workers count the updates of many scrapers in one statement, and two of those could deadlock.
     return sum(stop(one.ref, reason="it is not read at this source any more", now=now) for one in unread)
 
 
 def restart(scraper: Scraper, *, reason: str, now: datetime) -> Scraper | None:
-    """A fresh scraper in the place of a worn one: new id, counters from zero. None if somebody was faster."""
+    """Replaces a scraper by a new one: new id, counters from zero. Returns None if it was stopped meanwhile."""
     if not Scraper.objects.filter(pk=scraper.pk, stopped_at__isnull=True).update(
         stopped_at=now, stop_reason=reason[:200]
     ):
         return None
     fresh = ensure_active(scraper.ref, now=now)
-    # No read mode: whoever reads it next begins anew, with a visit, and not with what the worn one had learnt.
+    # No read mode: the next reading is a visit, and does not use anything that the old scraper has learnt.
     ref = MatchRef.objects.filter(pk=scraper.ref_id)
     ref.update(read_mode="", read_mode_reason=f"a fresh start: {reason}"[:200], read_mode_since=now)
     poll_times.make_due(ref, now)
-    position = position_of(scraper.ref)
     scraper_restarted.send_robust(
         sender=Scraper,
         match_id=scraper.ref.match_id,
@@ -105,19 +139,19 @@ def restart(scraper: Scraper, *, reason: str, now: datetime) -> Scraper | None:
         source_key=scraper.ref.source.key,
         scraper_id=str(scraper.pk),
         fresh_id=str(fresh.pk),
-        **position,
+        **position_of(scraper.ref),
         now=now,
     )
     return fresh
 
 
 def position_of(ref: MatchRef) -> dict[str, str | int]:
-    """Where the reading of a match stands: all of it is in the database, and whoever reads next goes on from there."""
+    """Returns how far a match has been read: all of it is in the database, and the next reading continues there."""
     match = ref.match
     last = MatchEvent.objects.filter(match=match, source_id=ref.source_id, is_current=True, ordinal__isnull=False)
     ball = last.order_by("-ordinal").values_list("event_id", "over", "minute", "description").first()
     sides = (match.payload.get("score") or {}).items()
-    score = [f"{side} {told}" for side, one in sides if (told := _told(one or {}))]
+    score = [f"{side} {text}" for side, one in sides if (text := _score_text(one or {}))]
     return {
         "sequence": match.sequence,
         "score": "; ".join(score) or "none yet",
@@ -127,7 +161,81 @@ def position_of(ref: MatchRef) -> dict[str, str | int]:
     }
 
 
-def _told(side: dict[str, Any]) -> str:
+def _score_text(side: dict[str, Any]) -> str:
     if side.get("runs") is not None:
         return f"{side['runs']}/{side.get('wickets') or 0} ({side.get('overs') or '0.0'})"
     return str(side["goals"]) if side.get("goals") is not None else ""
+
+
+def check_first_reading(ref: MatchRef, match: Match, fresh: Scraper) -> tuple[str, ...]:
+    """Checks that a restarted scraper continues where the one before it stopped (EC-7); returns the problems.
+
+    Compared with the state and the events in the database: none may be lost by the restart, and none may be there
+    twice. The result is logged and sent after the commit. Nothing is checked for a first scraper.
+    """
+    stopped = Scraper.objects.filter(ref=ref, stopped_at=fresh.start_time).exclude(pk=fresh.pk).first()
+    if stopped is None:
+        return ()
+    problems = tuple(_restart_problems(ref, match, fresh))
+    transaction.on_commit(partial(_report_restart, ref, match, stopped, problems))
+    return problems
+
+
+def _restart_problems(ref: MatchRef, match: Match, fresh: Scraper) -> list[str]:
+    before = Snapshot.objects.filter(match=match, created_at__lte=fresh.start_time).order_by("-sequence").first()
+    found = []
+    if before is not None and match.sequence < before.sequence:
+        found.append(f"the sequence went from {before.sequence} back to {match.sequence}")
+    if before is not None and goes_backwards(before.payload, match.payload):
+        found.append("the score is lower than it was")
+    events = MatchEvent.objects.filter(match=match, source_id=ref.source_id, is_current=True)
+    listed = events.exclude(action=EventAction.RETRACT).exclude(ordinal=None)
+    twice = listed.order_by().values("ordinal").annotate(rows=Count("pk")).filter(rows__gt=1)
+    if number := twice.count():
+        found.append(f"{number} events are there twice")
+    if lost := events.filter(action=EventAction.RETRACT, created_at__gt=fresh.start_time).count():
+        found.append(f"{lost} events that were there before are not any more")
+    if ref.has_gap:
+        found.append(f"events after number {ref.events_through} of {ref.events_seen} are still to be read")
+    return found
+
+
+def _report_restart(ref: MatchRef, match: Match, stopped: Scraper, problems: tuple[str, ...]) -> None:
+    logger.log(
+        logging.WARNING if problems else logging.INFO,
+        "The new scraper of %s continues at sequence %d, %s",
+        ref.key,
+        match.sequence,
+        f"but {'; '.join(problems)}" if problems else "with nothing lost and nothing twice",
+        extra={"action": "scraper_took_over", "match_id": ref.key, "problems": list(problems)},
+    )
+    scraper_took_over.send_robust(
+        sender=Scraper,
+        match_id=match.pk,
+        reason=stopped.stop_reason,
+        problems="; ".join(problems),
+        sequence=match.sequence,
+        events_through=ref.events_through,
+    )
+
+
+def note_read_mode(ref: MatchRef, mode: str, reason: str, *, now: datetime) -> None:
+    """Sets the read mode on the ref (the caller saves); a change is logged and sent after the commit."""
+    if not mode or mode == ref.read_mode:
+        return
+    before, ref.read_mode = ref.read_mode, mode
+    ref.read_mode_reason, ref.read_mode_since = reason[:200], now
+    changed = {"from": before, "to": mode, "reason": reason, "source": ref.source.key}
+    transaction.on_commit(
+        partial(
+            logger.info if before else logger.debug,
+            "%s is read by %s now instead of %s%s",
+            ref.key,
+            mode,
+            before or "not at all",
+            f": {reason}" if reason else "",
+            extra={"action": "read_mode_changed", "match_id": ref.key, **changed},
+        )
+    )
+    if before:
+        transaction.on_commit(partial(read_mode_changed.send_robust, sender=MatchRef, ref_id=ref.pk, **changed))

@@ -1,15 +1,36 @@
-"""CHECK: a success that carries rubbish is a failure. Good data is never overwritten by worse."""
+"""Decides whether a reading may be served: identity, completeness, and scores that go down.
+
+Guards against data that is worse than the data it would replace. A score that goes down waits for confirmation: a stale
+copy between good readings would make the score flicker, and a correction that is never accepted would freeze a mistake.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
 from scraping.errors import PayloadRejected
-from scraping.payloads import Figures, Lineups, Payload, Status
+from scraping.matches import served_events
+from scraping.matches.reconcile import (
+    fill_gaps,
+    goes_backwards,
+    is_crossed,
+    oriented,
+    progress_summary,
+    shows_other_teams,
+)
+from scraping.models import MatchRef
+from scraping.names import Aliases
+from scraping.payloads import Figures, Lineups, Payload, Status, checksum_of
+from victoryline.lib.times import as_utc_iso
 
 MAX_NULL_RATE = 0.6
+CONFIRMING_READINGS = 3  # in a row, unless another source confirms the lower score before
 
 
 def check(payload: Payload, *, expected_id: str, sport: str) -> None:
-    """Raise PayloadRejected for a payload that must not be served."""
+    """Raises PayloadRejected for a payload that must not be served."""
     check_same_match(payload, expected_id=expected_id)
     if payload.state.sport != sport:
         raise PayloadRejected(f"a {sport} match was described as {payload.state.sport.value}: not served")
@@ -23,11 +44,79 @@ def check(payload: Payload, *, expected_id: str, sport: str) -> None:
 def _check_overs(payload: Payload) -> None:
     for innings in payload.state.innings:
         balls = int(innings.overs.partition(".")[2] or 0)
-        if balls > 9:  # an over may run past six balls, never past nine
+        if balls > 9:  # an over may have more than six balls, never more than nine
             raise PayloadRejected(f"{innings.overs} is not a number of overs")
 
 
 def check_same_match(found: Payload | Lineups | Figures, *, expected_id: str) -> None:
-    """Raise PayloadRejected for what was read of another match."""
+    """Raises PayloadRejected for a reading of another match."""
     if found.source_event_id != expected_id:
         raise PayloadRejected(f"asked for {expected_id} and was given {found.source_event_id}: not served")
+
+
+def accept(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], *, now: datetime) -> bool:
+    """Makes the payload the latest state of its source. Returns False for a lower score that is not confirmed yet."""
+    state = payload.normalized()
+    if payload.is_partial_state and ref.payload:
+        if shows_other_teams(state, ref.payload):
+            raise PayloadRejected(f"the page shows {state['title']}, the match is {ref.match.title}: not believed")
+        state = fill_gaps(state, ref.payload)
+    if ref.payload and goes_backwards(ref.payload, state) and not _is_confirmed(ref, state, others):
+        _note_provisional(ref, state, now)
+        return False
+    if ref.match.provisional and not _is_still_provisional(ref.match.provisional, others, now):
+        ref.match.provisional = {}
+    if state["toss"] is None:  # only the page has the toss; a reading without it does not remove it
+        state["toss"] = ref.payload.get("toss")
+    ref.suspect_checksum, ref.gone_at = "", None
+    ref.payload, ref.captured_at = state, payload.captured_at
+    return True
+
+
+def note_side_order(ref: MatchRef, aliases: Aliases) -> None:
+    """Notes on the ref whether its source names the sides in the other order than the match."""
+    crossed = is_crossed(ref.payload, ref.match.payload, aliases) if ref.match.payload else None
+    if crossed is not None:
+        ref.is_crossed = crossed
+
+
+def _is_confirmed(ref: MatchRef, state: dict[str, Any], others: Sequence[MatchRef]) -> bool:
+    """Counts the reading; returns whether another source has the same score or this is the third one in a row.
+
+    In a match that goes on no two readings may be equal: every reading below the known score counts.
+    """
+    reading, _, suspect = ref.suspect_checksum.partition(":")
+    summary = progress_summary(oriented(state, is_crossed=ref.is_crossed))
+    number = int(reading) + 1 if suspect else 1
+    ref.suspect_checksum = f"{number}:{checksum_of(summary)[:40]}"
+    since = [other for other in others if _is_later(other, ref)]
+    return number >= CONFIRMING_READINGS or any(
+        progress_summary(oriented(other.payload, is_crossed=other.is_crossed)) == summary for other in since
+    )
+
+
+def _is_later(other: MatchRef, ref: MatchRef) -> bool:
+    """Returns whether the other source was read after the higher score: a lower score before that was only late."""
+    return other.captured_at is not None and (ref.captured_at is None or other.captured_at > ref.captured_at)
+
+
+def _is_still_provisional(provisional: Mapping[str, Any], others: Sequence[MatchRef], now: datetime) -> bool:
+    """Returns whether the lower score is another source's, and that source is still being read."""
+    return any(
+        other.source.key == provisional.get("source")
+        and other.suspect_checksum
+        and other.source.is_enabled
+        and served_events.is_recent(other, now=now)
+        for other in others
+    )
+
+
+def _note_provisional(ref: MatchRef, state: dict[str, Any], now: datetime) -> None:
+    since = ref.match.provisional.get("since") or as_utc_iso(now)
+    ref.match.provisional = {
+        "source": ref.source.key,
+        "since": since,
+        "readings": int(ref.suspect_checksum.partition(":")[0]),
+        "status": state.get("status"),
+        "score": state.get("score"),
+    }

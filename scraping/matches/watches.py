@@ -1,33 +1,73 @@
-"""Starts and ends the watches over matches: at the request of a person, and by the memory that is left."""
+"""Starts and ends the watches over matches: at the request of a person, and by the memory that is left.
+
+Guards against a watch too many: a machine without memory kills a process, and seldom the newest. So a new watch is
+refused first, idle watches are ended to make room, and a refused watch starts by itself later. Workers report with
+every heartbeat how much memory their machine has left.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
-from scraping.matches import admission, poll_times, scrapers
+from scraping.matches import poll_times, scrapers
 from scraping.matches.lifecycle import NotAllowed
-from scraping.models import Match, MatchLifecycle, MatchRef
+from scraping.models import Match, MatchLifecycle, MatchRef, Worker
 from scraping.models.source import PUSHED
 from scraping.signals import watch_began, watch_ended, watch_put_off
 from victoryline.lib.operators import OperationRefused
 
-BATCH = 5  # at a time: what a watch takes shows only with the next heartbeats
+BATCH = 5  # started at a time: the memory that a watch takes shows only with the next heartbeats
+HEARTBEAT_MAX_AGE = timedelta(seconds=30)
+MEGABYTE = 1024 * 1024
 
 
-class PutOff(OperationRefused):
-    """There is no room for another watch now; it begins by itself when there is. The message is for people."""
+class WatchDeferred(OperationRefused):
+    """There is too little memory for another watch now; it starts by itself later. The message is for operators."""
 
     def __init__(self, message: str, *, retry_seconds: float) -> None:
         super().__init__(message)
         self.retry_seconds = retry_seconds
 
 
+@dataclass(frozen=True)
+class MemoryRoom:
+    is_free: bool
+    shortage: str = ""  # why it is not
+
+
+def memory_room(now: datetime) -> MemoryRoom:
+    """Returns whether at least one machine has memory for another watch. Without any report nothing is refused."""
+    best = max((worker.free_memory_bytes for worker in _reporting_workers(now)), default=None)
+    least = settings.CONFIG.min_free_memory_mb
+    if best is None or best >= least * MEGABYTE:
+        return MemoryRoom(is_free=True)
+    shortage = f"{best // MEGABYTE} MB are free, {least} MB are needed (MIN_FREE_MEMORY_MB)"
+    return MemoryRoom(is_free=False, shortage=shortage)
+
+
+def memory_by_worker(now: datetime) -> list[str]:
+    """Returns the memory that each worker uses, for the log."""
+    return [
+        f"{worker.worker_id}: {worker.memory_bytes // MEGABYTE} MB in {worker.process_count} processes, "
+        f"{worker.page_count} pages, {worker.free_memory_bytes // MEGABYTE} MB free on its machine"
+        for worker in _reporting_workers(now)
+    ]
+
+
+def _reporting_workers(now: datetime) -> list[Worker]:
+    since = now - HEARTBEAT_MAX_AGE
+    reporting = Worker.objects.filter(heartbeat_at__gt=since, stopped_at__isnull=True, free_memory_bytes__gt=0)
+    return list(reporting.order_by("worker_id"))
+
+
 def begin(*, match_id: int, actor: str, now: datetime) -> Match:
-    """Read a match from now on. PutOff where there is too little memory: it is noted, and begins later by itself."""
-    room = admission.room(now)
+    """Starts the watch over a match. Raises WatchDeferred where there is too little memory: it starts later."""
+    room = memory_room(now)
     with transaction.atomic():
         match = Match.objects.select_for_update().get(pk=match_id)
         refs = _refs_to_watch(match)
@@ -40,18 +80,18 @@ def begin(*, match_id: int, actor: str, now: datetime) -> Match:
         else:
             MatchRef.objects.filter(pk__in=waiting, watch_at__isnull=True).update(watch_at=now)
     if not room.is_free:
-        watch_put_off.send_robust(sender=Match, match_id=match.pk, reason=room.words, actor=actor)
-        raise PutOff(
-            f"Insufficient memory resources: {room.words}. Nothing is lost: the watch over {match} is noted and begins "
-            f"by itself when there is room",
-            retry_seconds=admission.retry_seconds(),
+        watch_put_off.send_robust(sender=Match, match_id=match.pk, reason=room.shortage, actor=actor)
+        raise WatchDeferred(
+            f"Insufficient memory resources: {room.shortage}. Nothing is lost: the watch over {match} is noted and "
+            f"begins by itself when there is room",
+            retry_seconds=settings.CONFIG.admission_retry_seconds,
         )
     watch_began.send_robust(sender=Match, match_id=match.pk, reason="asked for", actor=actor)
     return match
 
 
 def end(*, match_id: int, reason: str, actor: str, now: datetime) -> Match:
-    """Read a match no more, until somebody asks for it again. What is known of it stays served, with its age."""
+    """Ends the watch over a match until it is started again. Its last state stays served, with its age."""
     with transaction.atomic():
         match = Match.objects.select_for_update().get(pk=match_id)
         refs = list(match.refs.filter(Q(is_watched=True) | Q(watch_at__isnull=False)))
@@ -63,7 +103,7 @@ def end(*, match_id: int, reason: str, actor: str, now: datetime) -> Match:
 
 
 def begin_waiting(*, now: datetime) -> int:
-    """Begin the watches that wait for room, the oldest first; how many."""
+    """Starts the watches that wait for memory, the oldest first; returns how many."""
     waiting = MatchRef.objects.filter(watch_at__lte=now, is_watched=False).order_by("watch_at", "pk")
     begun = 0
     for ref in waiting.select_related("match")[:BATCH]:
@@ -80,23 +120,24 @@ def begin_waiting(*, now: datetime) -> int:
 
 
 def put_off_waiting(*, until: datetime) -> int:
-    """There is still no room: those whose time has come wait on."""
+    """Puts off the waiting watches that are due: there is still too little memory."""
     return MatchRef.objects.filter(watch_at__lt=until, is_watched=False).update(watch_at=until)
 
 
 def end_idle(*, now: datetime) -> int:
-    """For want of memory: end the watches over matches in which nothing has happened for long. They come back later."""
-    idle_since = now - timedelta(minutes=admission.idle_minutes())
+    """Ends the watches over matches without a change for long, to free memory. They start again later."""
+    minutes = settings.CONFIG.idle_watch_minutes
+    idle_since = now - timedelta(minutes=minutes)
     idle = MatchRef.objects.filter(
         Q(match__last_changed_at__lt=idle_since) | Q(match__last_changed_at__isnull=True, created_at__lt=idle_since),
         is_watched=True,
         scrapers__stopped_at__isnull=True,
         scrapers__start_time__lt=idle_since,
     )
-    reason = f"no change for {admission.idle_minutes()} minutes, and memory is needed"
+    reason = f"no change for {minutes} minutes, and memory is needed"
     refs = list(idle.select_related("match"))
-    # A delay by rain is idle too. Once there is room again, and the new ones have had theirs, it is watched again.
-    again_at = now + timedelta(minutes=admission.idle_minutes())
+    # A match delayed by rain is idle too: it is watched again when there is memory, after those that waited longer.
+    again_at = now + timedelta(minutes=minutes)
     with transaction.atomic():
         _end(refs, reason=reason, begin_again_at=again_at, now=now)
     for ref in refs:

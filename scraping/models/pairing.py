@@ -6,7 +6,13 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 
-from scraping.names import squeezed
+from scraping.names import Aliases, squeezed
+
+
+class TeamAliasQuerySet(models.QuerySet["TeamAlias"]):
+    def names(self, sport: str) -> Aliases:
+        """Returns the team name of each squeezed alias. One query; the table is small."""
+        return dict(self.filter(sport=sport).values_list("squeezed", "name"))
 
 
 class TeamAlias(models.Model):
@@ -16,6 +22,8 @@ class TeamAlias(models.Model):
     alias = models.CharField(max_length=120, help_text="As a source writes it; blanks, dots and capitals do not count.")
     name = models.CharField(max_length=120, help_text="What the team is called here.")
     squeezed = models.CharField(max_length=60, editable=False, help_text="The alias as it is compared.")
+
+    objects = TeamAliasQuerySet.as_manager()
 
     class Meta:
         verbose_name_plural = "team aliases"

@@ -8,7 +8,7 @@ from enum import Enum
 
 import orjson
 
-from scraping.matches.reconcile import standing
+from scraping.matches.reconcile import progress_summary
 from scraping.payloads import Payload
 
 
@@ -23,7 +23,7 @@ class Seen:
     """What is left of a reading to compare the next one with."""
 
     state: str = ""
-    standing: str = ""
+    progress: str = ""
     events: frozenset[str] = frozenset()
     critical: frozenset[str] = frozenset()
 
@@ -33,14 +33,14 @@ def seen(payload: Payload) -> Seen:
     marks = {event.id: event.fingerprint() for event in payload.events}
     return Seen(
         state=payload.state.checksum(),
-        standing=_checksum({**standing(state), "innings": state.get("innings"), "score": state.get("score")}),
+        progress=_checksum({**progress_summary(state), "innings": state.get("innings"), "score": state.get("score")}),
         events=frozenset(marks.values()),
         critical=frozenset(marks[event.id] for event in payload.events if event.is_critical),
     )
 
 
 def importance(before: Seen, now: Seen) -> Importance:
-    if now.standing != before.standing or now.critical - before.critical:
+    if now.progress != before.progress or now.critical - before.critical:
         return Importance.CRITICAL
     if now.state != before.state or now.events - before.events:
         return Importance.MINOR

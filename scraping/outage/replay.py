@@ -11,7 +11,7 @@ from django.db import DatabaseError, transaction
 
 from scraping import journal
 from scraping.errors import PayloadRejected
-from scraping.matches import ingest
+from scraping.matches import ingest, late_updates
 from scraping.models import MatchRef
 from scraping.outage.spool import Update
 from scraping.payloads import Payload
@@ -117,4 +117,4 @@ def _is_new(update: Update, now: datetime) -> bool:
 
 def _ingest(update: Update, payload: Payload, pace: Pace, now: datetime) -> None:
     attempt = ingest.Attempt(update.worker_id, payload.captured_at, had_failures=False, now=now, is_replayed=True)
-    ingest.replay(payload, ref_id=update.ref_id, pace=pace, attempt=attempt)
+    late_updates.replay(payload, ref_id=update.ref_id, pace=pace, attempt=attempt)

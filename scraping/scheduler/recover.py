@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db.models import QuerySet
 
 from scraping import journal
 from scraping.configuration import policies
 from scraping.configuration.policies import Policies
-from scraping.matches import admission, lifecycle, poll_times, scrapers, watches
+from scraping.matches import lifecycle, poll_times, scrapers, watches
 from scraping.models import MatchLifecycle, MatchRef, Scraper, ScrapeTask, Worker
 from scraping.payloads import BREAKS, Resource
 from scraping.recovery import breakers, ladder, orphans, worker_commands
@@ -79,7 +80,7 @@ def start_waiting_watches(now: datetime) -> int:
     """Starts watches that wait for memory if there is some; otherwise makes room for the next attempt."""
     if not MatchRef.objects.filter(watch_at__lte=now, is_watched=False).exists():
         return 0
-    if admission.may_start(now):
+    if watches.memory_room(now).is_free:
         return watches.begin_waiting(now=now)
     _make_room(now)
     return 0
@@ -90,7 +91,7 @@ def _make_room(now: datetime) -> None:
     ended = watches.end_idle(now=now)
     gc.collect()
     found = orphans.end_orphans(now=now)
-    again_at = now + timedelta(seconds=admission.retry_seconds())
+    again_at = now + timedelta(seconds=settings.CONFIG.admission_retry_seconds)
     waiting = watches.put_off_waiting(until=again_at)
     logger.warning(
         "Too little memory for another watch: %d wait and are tried again at %s UTC; %d idle watches and %d orphaned "
@@ -99,7 +100,7 @@ def _make_room(now: datetime) -> None:
         f"{again_at:%H:%M:%S}",
         ended,
         len(found),
-        "; ".join(admission.breakdown(now)),
+        "; ".join(watches.memory_by_worker(now)),
         extra={"action": "watches_put_off", "waiting": waiting, "idle_ended": ended, "orphans": len(found)},
     )
 

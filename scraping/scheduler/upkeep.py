@@ -111,7 +111,7 @@ def _write_some(match_ids: Sequence[int], now: datetime, *, are_ended: bool) -> 
     for match_id in match_ids:
         try:
             if are_ended:
-                endings.look_again(match_id, now)
+                endings.check_again(match_id, now)
             is_written = match_logs.write(match_id, now=now) is not None
         except STORE_AWAY:
             raise

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from scraping.errors import SchemaBreak
-from scraping.payloads import UnknownWord
+from scraping.payloads import UnrecognizedValue
 
 MAX_NOTED = 40  # of one reading
-_noted: ContextVar[list[UnknownWord] | None] = ContextVar("noted", default=None)
+_noted: ContextVar[list[UnrecognizedValue] | None] = ContextVar("noted", default=None)
 
 
 class Answer(BaseModel):
@@ -46,9 +46,9 @@ def path_of(location: tuple[int | str, ...]) -> str:
 
 
 @contextmanager
-def noting() -> Iterator[list[UnknownWord]]:
+def noting() -> Iterator[list[UnrecognizedValue]]:
     """Collects what `note` is told within."""
-    words: list[UnknownWord] = []
+    words: list[UnrecognizedValue] = []
     token = _noted.set(words)
     try:
         yield words
@@ -59,6 +59,6 @@ def noting() -> Iterator[list[UnknownWord]]:
 def note(path: str, value: object) -> None:
     """A value that is not in our tables. Each counts once a reading."""
     words = _noted.get()
-    word = UnknownWord(path=path[:120], value=str(value)[:120])
+    word = UnrecognizedValue(path=path[:120], value=str(value)[:120])
     if words is not None and len(words) < MAX_NOTED and word not in words:
         words.append(word)

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import F
 
 from scraping.models import Source, UnknownValue
-from scraping.payloads import UnknownWord
+from scraping.payloads import UnrecognizedValue
 
 WRITTEN_SECONDS = 30.0
 MOST_COUNTED = 500  # different ones between two writings: a source that invents words does not fill the memory
@@ -31,7 +31,7 @@ class Read(Protocol):
     def payload_schema(self) -> str: ...
 
     @property
-    def unknown(self) -> tuple[UnknownWord, ...]: ...
+    def unknown(self) -> tuple[UnrecognizedValue, ...]: ...
 
 
 class UnknownCounts:

@@ -27,7 +27,7 @@ from scraping.errors import (
     StoreAway,
 )
 from scraping.journal import Claim, FailureNote, error_log, evidence
-from scraping.matches import ingest, lifecycle, poll_times, scrapers
+from scraping.matches import late_updates, lifecycle, poll_times, scrapers
 from scraping.models import Breaker, BreakerState, Match, MatchRef, Source, Stage, TaskState
 from scraping.payloads import Resource
 from scraping.policies.breaker import OPEN, BreakerView
@@ -224,7 +224,7 @@ def _settle(
     if isinstance(decision, Complete):
         with journal.finishing(claim, now=now, to_state=TaskState.SKIPPED, reason=decision.reason):
             if ref is not None and claim.resource not in BESIDES:
-                ingest.close_gone(ref.pk, now=now)
+                late_updates.close_removed(ref.pk, now=now)
         return
     journal.bury(claim, note, reason=decision.reason, now=now)
     # A match is not paused for what is our fault, nor for a list of events that cannot be had: its score goes on.

@@ -12,7 +12,7 @@ from scraping import jobs, journal, readings
 from scraping.errors import BreakerOpen, Gone, NotStored, PayloadRejected, StaleFence
 from scraping.jobs import submissions
 from scraping.journal import Claim, error_log
-from scraping.matches import discovery, endings, events, ingest, pairing, score_regressions
+from scraping.matches import discovery, endings, events, ingest, late_updates, pairing, validate
 from scraping.matches.reconcile import goes_backwards
 from scraping.matches.validate import check
 from scraping.models import (
@@ -112,7 +112,7 @@ def take_in(claim: Claim, ref: MatchRef, reading: Reading, payload: Payload, eng
         crash_point("ingest.applied")
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
         if ingested.is_milestone and not payload.is_partial_state:
-            endings.sync_at_turn(ref, now=now)
+            endings.sync_at_milestone(ref, now=now)
     engine.progress(claim, Stage.PERSISTED)
     if ingested.is_taken:
         engine.told.put(ref.pk, payload)
@@ -129,7 +129,7 @@ def scrape_commentary(claim: Claim, engine: Engine) -> None:
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
     with journal.finishing(claim, now=now):
-        found = ingest.add_events([event for page in pages for event in page.events], ref_id=ref.pk, now=now)
+        found = late_updates.add_events([event for page in pages for event in page.events], ref_id=ref.pk, now=now)
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
     logger.info(
         "%d missing events of %s found", found.added, ref.key, extra={"action": "gap_filled", "match_id": ref.key}
@@ -175,7 +175,7 @@ def scrape_full(claim: Claim, engine: Engine) -> None:
         return payload
 
     payloads = [read()]
-    while len(payloads) < score_regressions.BELIEVED_AFTER and _goes_down(ref, payloads[-1]):
+    while len(payloads) < validate.CONFIRMING_READINGS and _goes_down(ref, payloads[-1]):
         payloads.append(read())
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()

@@ -101,7 +101,7 @@ def new_claim(ref: MatchRef, *, at: datetime = NOW, resource: Resource = Resourc
 
 def read(
     ref: MatchRef, payload: Payload, *, at: datetime | None = None, had_failures: bool = False, pace: Pace | None = None
-) -> ingest.Ingested:
+) -> ingest.IngestResult:
     """One poll that brought this payload, from the claim to the commit."""
     now = at or payload.captured_at
     with journal.finishing(new_claim(ref, at=now), now=now):

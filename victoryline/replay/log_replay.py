@@ -10,8 +10,7 @@ from django.db import transaction
 
 from scraping.matches import ingest
 from scraping.matches.match_logs import FORMAT
-from scraping.matches.score_regressions import BELIEVED_AFTER
-from scraping.matches.validate import check
+from scraping.matches.validate import CONFIRMING_READINGS, check
 from scraping.models import Match, MatchEvent, MatchRef, Source
 from scraping.payloads import Event, Payload
 from scraping.policies.interval import Pace
@@ -90,7 +89,7 @@ def _ingest(reading: _Reading, step: Step, ref: MatchRef, listed: dict[str, Even
     )
     check(payload, expected_id=ref.source_event_id, sport=step.state.sport)
     attempt = ingest.Attempt(WORKER, step.captured_at, had_failures=False, now=step.at)
-    for _ in range(BELIEVED_AFTER):
+    for _ in range(CONFIRMING_READINGS):
         with transaction.atomic():
             if ingest.apply(payload, ref_id=ref.pk, pace=Pace(), attempt=attempt).is_taken:
                 return

@@ -1,4 +1,4 @@
-"""The matches that another source's match may be, and what is known of them."""
+"""Loads the matches that a match of another source may be the same as."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.names import Aliases, TeamName
 from scraping.payloads import DiscoveredMatch, Status
 
-BACK, AHEAD = timedelta(hours=12), timedelta(days=6)  # of a start: what is worth comparing
-MOST_WITH_A_WORD = 40  # "united" and "city" tell nothing
-UNKNOWN_BACK = timedelta(days=2)  # of the discovery, where no start is known
+BACK, AHEAD = timedelta(hours=12), timedelta(days=6)  # start times that are compared
+MOST_WITH_A_WORD = 40  # a word of more teams ("united", "city") finds no candidates
+UNKNOWN_BACK = timedelta(days=2)  # since the discovery, where no start is known
 _VERSUS = re.compile(r"\s+(?:vs?\.?|versus|@|-|\u2013)\s+", re.IGNORECASE)
 
 
@@ -36,12 +36,12 @@ class Candidate:
 
     @property
     def state(self) -> dict[str, Any]:
-        """As much of a state as tells who plays."""
+        """Returns the part of a state that has the teams."""
         return {"teams": dict(zip(("team_a", "team_b"), self.sides, strict=True))} if self.sides else {}
 
 
 class Candidates:
-    """All of one sport, by the words of their teams' names."""
+    """All candidates of one sport, indexed by the words of their teams' names."""
 
     def __init__(self, found: Iterable[Candidate]) -> None:
         self._by_word: dict[str, list[Candidate]] = defaultdict(list)
@@ -54,7 +54,7 @@ class Candidates:
             self._by_word[word].append(candidate)
 
     def like(self, facts: Facts) -> Iterator[Candidate]:
-        """Those that share a name, or a word of one that not everybody has; the rest are not worth a look."""
+        """Yields the candidates that share a team name, or a word of one that is not common."""
         seen: set[int] = set()
         whole = {name for team in facts.teams or () for name in (team.name, team.short)}
         for word in _words(facts):
@@ -66,7 +66,7 @@ class Candidates:
 
 
 def candidates(sport: str, aliases: Aliases, *, now: datetime) -> Candidates:
-    """Two queries, whatever their number."""
+    """Loads the candidates of a sport with two queries."""
     near = Q(start_time__gte=now - BACK, start_time__lte=now + AHEAD)
     unknown = Q(start_time=None, created_at__gte=now - UNKNOWN_BACK)
     rows = (
@@ -88,7 +88,7 @@ def _candidate(row: dict[str, Any], sport: str, sources: frozenset[int], aliases
     metadata = row["payload__metadata"] or {}
     facts = Facts(
         sport=sport,
-        teams=_taken_apart(sides, aliases),
+        teams=_team_names(sides, aliases),
         start=row["start_time"],
         series=_series(row["series"], metadata),
         format=str(metadata.get("match_type") or metadata.get("format") or ""),
@@ -98,7 +98,7 @@ def _candidate(row: dict[str, Any], sport: str, sources: frozenset[int], aliases
 
 
 def _series(series: str, metadata: dict[str, Any]) -> str:
-    """With its number in the series, where that is told apart from the name."""
+    """Returns the series with the number and the round, where the source has them as fields of their own."""
     return ", ".join(str(part) for part in (series, metadata.get("match_number"), metadata.get("round")) if part)
 
 
@@ -106,7 +106,7 @@ def facts_of(found: DiscoveredMatch, aliases: Aliases) -> Facts:
     sides = tuple({"name": team.name, "short_name": team.short_name} for team in found.teams)
     return Facts(
         sport=found.sport.value,
-        teams=_taken_apart(sides if len(sides) == 2 else sides_of_title(found.title), aliases),
+        teams=_team_names(sides if len(sides) == 2 else sides_of_title(found.title), aliases),
         start=found.start_time,
         series=found.series,
         is_live=found.status is Status.LIVE,
@@ -123,12 +123,12 @@ def _sides(row: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]] | None:
 
 
 def sides_of_title(title: str) -> tuple[dict[str, str], dict[str, str]] | None:
-    """ "India vs Australia, 2nd ODI" names both teams."""
+    """Returns both teams of a title like "India vs Australia, 2nd ODI"."""
     parts = _VERSUS.split(title.partition(",")[0])
     return ({"name": parts[0].strip()}, {"name": parts[1].strip()}) if len(parts) == 2 and all(parts) else None
 
 
-def _taken_apart(sides: Any, aliases: Aliases) -> tuple[TeamName, TeamName] | None:
+def _team_names(sides: Any, aliases: Aliases) -> tuple[TeamName, TeamName] | None:
     if sides is None:
         return None
     first, second = (names.team(side.get("name") or "", side.get("short_name") or "", aliases) for side in sides)

@@ -1,7 +1,7 @@
-"""The joining itself: everything of one match becomes the other's, in one transaction.
+"""Merges two matches: everything of one match is moved to the other, in one transaction.
 
-Guards against a match that is served twice. Nothing is lost: references, events, line-ups, figures and conflicts move;
-the emptied match stays as a signpost. Nothing is doubled: of a happening that both told, one word is served.
+Guards against a match that is served twice. Nothing is lost: refs, events, line-ups, figures and conflicts move, and
+the emptied match redirects to the other. Nothing is doubled: of an event that both have, one version is served.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from django.db import transaction
 from django.db.models import Case, CharField, F, Q, Value, When
 
 from scraping import journal
-from scraping.matches import conflicts, importance, lifecycle, poll_times, score_regressions, scrapers, served_events
-from scraping.matches.pairing.aliases import aliases_of
+from scraping.matches import conflicts, importance, ingest, lifecycle, poll_times, scrapers, served_events
+from scraping.matches.ingest import Attempt
 from scraping.matches.pairing.candidates import sides_of_title
-from scraping.matches.reconcile import delta, exchanged_detail, exchanged_slot, orient, reconcile
+from scraping.matches.reconcile import SIDES, is_crossed, reconcile, swap_detail_sides, swap_slot_sides
+from scraping.matches.served_events import RankedSource
 from scraping.models import (
     Lineup,
     Match,
@@ -28,36 +29,34 @@ from scraping.models import (
     PairingState,
     PlayerFigure,
     ScrapeError,
-    Snapshot,
+    TeamAlias,
 )
 from scraping.names import Aliases
-from scraping.payloads import Sport, checksum_of
+from scraping.payloads import Sport
 from scraping.signals import match_updated, matches_joined
 from victoryline.lib.operators import OperationRefused
 
 logger = logging.getLogger(__name__)
 
-SIDES = ("team_a", "team_b")
-
 
 class NotJoined(OperationRefused):
-    """These two cannot become one match; the message is for people."""
+    """These two matches cannot be merged; the message is shown to operators."""
 
 
 def join(keep_id: int, gone_id: int, *, actor: str, now: datetime, reason: str = "") -> Match:
-    """Make one match of two; the first one stays. NotJoined where they cannot be one."""
+    """Merges the second match into the first. Raises NotJoined where they cannot be one."""
     with transaction.atomic():
         refs = list(MatchRef.objects.filter(match_id=gone_id).values_list("pk", flat=True))
         journal.cancel_open(refs, actor=actor, reason=f"its match is now part of match {keep_id}", now=now)
         keep, gone = _locked(keep_id, gone_id)
         _refuse(keep, gone)
-        aliases = aliases_of(keep.sport)
-        is_crossed = orient(_who_plays(gone), _who_plays(keep), aliases) is True
-        _move_refs(keep, gone, is_crossed=is_crossed, now=now)
-        moved = _move_events(keep, gone, is_crossed=is_crossed, now=now)
-        _move_people(keep, gone, is_crossed=is_crossed)
+        aliases = TeamAlias.objects.names(keep.sport)
+        crossed = is_crossed(_teams_of(gone), _teams_of(keep), aliases) is True
+        _move_refs(keep, gone, is_crossed=crossed, now=now)
+        moved = _move_events(keep, gone, is_crossed=crossed, now=now)
+        _move_people(keep, gone, is_crossed=crossed)
         _inherit_importance(keep, gone)
-        _renew(keep, aliases, has_new_events=bool(moved), now=now)
+        _update_state(keep, aliases, has_new_events=bool(moved), now=now)
         _close(keep, gone, actor=actor, now=now)
         transaction.on_commit(partial(_announce, keep, gone, actor, reason))
     return keep
@@ -83,7 +82,7 @@ def _refuse(keep: Match, gone: Match) -> None:
         raise NotJoined(f"{', '.join(shared)} has both of them: a source does not list one match twice")
 
 
-def _who_plays(match: Match) -> dict[str, Any]:
+def _teams_of(match: Match) -> dict[str, Any]:
     if match.payload.get("teams"):
         return {"teams": match.payload["teams"]}
     names = [{"name": match.team_a}, {"name": match.team_b}] if match.team_a and match.team_b else None
@@ -92,7 +91,7 @@ def _who_plays(match: Match) -> dict[str, Any]:
 
 
 def _move_refs(keep: Match, gone: Match, *, is_crossed: bool, now: datetime) -> None:
-    """They are read again soon: what was under way for them is dropped."""
+    """Moves the refs and makes them due: their open tasks were cancelled."""
     refs = MatchRef.objects.filter(match=gone)
     poll_times.make_due(refs.filter(next_poll_at__isnull=False), now)
     for ref in refs:
@@ -103,24 +102,27 @@ def _move_refs(keep: Match, gone: Match, *, is_crossed: bool, now: datetime) -> 
 
 
 def _move_events(keep: Match, gone: Match, *, is_crossed: bool, now: datetime) -> int:
-    """As new rows, for whoever follows the match by their numbers. Consumers get what they do not have yet."""
+    """Moves the events as new rows, so that a consumer of the event feed gets those it does not have yet."""
     rows = list(MatchEvent.objects.filter(match=gone).order_by("pk"))
     MatchEvent.objects.filter(match=gone).delete()
     for row in rows:
         row.pk, row.match, row.sequence, row.is_served = None, keep, keep.sequence, row.is_current
         row.public_id, row.public_revision = "", 0
         if is_crossed:
-            row.slot = exchanged_slot(row.slot)
-            row.detail = exchanged_detail(row.detail, has_goals=keep.sport == Sport.FOOTBALL)
-    tellers = {ref.source_id: served_events.teller(ref, now=now) for ref in keep.refs.select_related("source")}
-    unheard = {row.source_id for row in rows} - tellers.keys()  # a source that has no reference to it any more
-    tellers |= {source_id: served_events.Teller(source_id, "", 0, is_heard=False) for source_id in unheard}
+            row.slot = swap_slot_sides(row.slot)
+            row.detail = swap_detail_sides(row.detail, has_goals=keep.sport == Sport.FOOTBALL)
+    sources = {
+        ref.source_id: served_events.ranked(ref, is_recent=served_events.is_recent(ref, now=now))
+        for ref in keep.refs.select_related("source")
+    }
+    unlinked = {row.source_id for row in rows} - sources.keys()  # a source that has no ref to the match any more
+    sources |= {source_id: RankedSource(source_id, "", 0, is_recent=False) for source_id in unlinked}
     served = 0
     for source_id in dict.fromkeys(row.source_id for row in rows):
         own = [row for row in rows if row.source_id == source_id]
-        others = [teller for key, teller in tellers.items() if key != source_id]
+        others = [source for key, source in sources.items() if key != source_id]
         current = [row for row in own if row.is_current]
-        served_events.decide(current, own=tellers[source_id], others=others)
+        served_events.choose(current, own=sources[source_id], others=others)
         for row in current:
             row.sequence += row.is_served
             served += row.is_served
@@ -131,64 +133,46 @@ def _move_events(keep: Match, gone: Match, *, is_crossed: bool, now: datetime) -
 def _move_people(keep: Match, gone: Match, *, is_crossed: bool) -> None:
     side: Any = F("side")
     if is_crossed:
-        turned = [When(side=one, then=Value(other)) for one, other in zip(SIDES, SIDES[::-1], strict=True)]
-        side = Case(*turned, output_field=CharField())
+        swapped = [When(side=one, then=Value(other)) for one, other in zip(SIDES, SIDES[::-1], strict=True)]
+        side = Case(*swapped, output_field=CharField())
     Lineup.objects.filter(match=gone).update(match=keep, side=side)
     PlayerFigure.objects.filter(match=gone).update(match=keep, side=side)
 
 
 def _inherit_importance(keep: Match, gone: Match) -> None:
-    """What a person has said of either stands."""
+    """Keeps the importance that a person has set on either match."""
     if gone.is_importance_fixed and not keep.is_importance_fixed:
         keep.importance, keep.is_importance_fixed = gone.importance, True
         keep.save(update_fields=("importance", "is_importance_fixed"))
 
 
-def _renew(keep: Match, aliases: Aliases, *, has_new_events: bool, now: datetime) -> None:
-    """What all sources say together, with a number of its own in the history of the match that stays."""
+def _update_state(keep: Match, aliases: Aliases, *, has_new_events: bool, now: datetime) -> None:
+    """Reconciles all sources of the merged match and writes a snapshot of its own."""
     read = list(keep.refs.exclude(captured_at=None).select_related("source"))
     refs = [ref for ref in read if ref.source.is_enabled] or read
-    views = score_regressions.views_of(refs)
-    if not views:
+    if not refs:
         return
-    found = reconcile(views, known=keep.payload or None, now=now, aliases=aliases)
+    found = reconcile(ingest.source_views(refs), known=keep.payload or None, aliases=aliases)
     conflicts.note(keep.pk, found.conflicts, now=now)
-    before, checksum = keep.payload, checksum_of(found.state)
-    keep.last_scraper_update = max(view.captured_at for view in views)
-    if checksum != keep.checksum or has_new_events:
-        keep.sequence, keep.checksum, keep.last_changed_at = keep.sequence + 1, checksum, now
-        keep.payload, keep.provenance = found.state, found.provenance
-        _copy_columns(keep, found.state)
-        Snapshot.objects.create(
-            match=keep,
-            sequence=keep.sequence,
-            checksum=checksum,
-            payload=keep.payload,
-            delta=delta(before, keep.payload, sequence_delta=1),
-            provenance=keep.provenance,
-            captured_at=keep.last_scraper_update,
-            created_at=now,
-        )
+    newest = max(refs, key=lambda ref: ref.captured_at or now)
+    before, series = keep.payload, keep.series
+    keep.last_scraper_update = newest.captured_at
+    if ingest.update_state(keep, found, has_new_events=has_new_events, now=now):
+        keep.series = keep.series or series
+        importance.apply_rules(keep)
+        attempt = Attempt("", now, had_failures=False, now=now)
+        ingest.write_snapshot(keep, newest, None, attempt, before=before)
     keep.save()
 
 
-def _copy_columns(match: Match, state: dict[str, Any]) -> None:
-    match.title, match.status, match.phase = state["title"], state["status"], state["phase"]
-    match.team_a, match.team_b = (state["teams"][side]["name"] for side in SIDES)
-    match.series = str((state.get("metadata") or {}).get("series") or match.series)[:200]
-    if state.get("start_time"):
-        match.start_time = datetime.fromisoformat(state["start_time"])
-    importance.follow(match)
-
-
 def _close(keep: Match, gone: Match, *, actor: str, now: datetime) -> None:
-    """The emptied match says where it went."""
+    """Closes the emptied match, which redirects to the merged one."""
     conflicts.close_all(gone.pk, now=now)
     gone.conflicts.update(match=keep)
     reviews = PairingReview.objects.filter(match_id__in=(keep.pk, gone.pk), candidate_id__in=(keep.pk, gone.pk))
     reviews.update(state=PairingState.JOINED, decided_by=actor, decided_at=now)
-    _inherit_verdicts(keep, gone)
-    # Compared with the others it is again, as a part of the match that stays.
+    _inherit_decisions(keep, gone)
+    # The merged match is compared with the others again.
     PairingReview.objects.filter(match=gone, state=PairingState.OPEN).delete()
     PairingReview.objects.filter(candidate=gone, state=PairingState.OPEN).delete()
     lifecycle.archive_joined(gone, into=keep, now=now)
@@ -196,10 +180,10 @@ def _close(keep: Match, gone: Match, *, actor: str, now: datetime) -> None:
     Match.objects.filter(merged_into=gone).update(merged_into=keep)
 
 
-def _inherit_verdicts(keep: Match, gone: Match) -> None:
-    """Whom a person has called another match than the one that goes is another one than the match that stays, too."""
-    said = PairingReview.objects.filter(Q(match=gone) | Q(candidate=gone), state=PairingState.APART)
-    for review in said:
+def _inherit_decisions(keep: Match, gone: Match) -> None:
+    """Keeps the decisions of people: a match that is not the emptied one is not the merged one either."""
+    apart = PairingReview.objects.filter(Q(match=gone) | Q(candidate=gone), state=PairingState.APART)
+    for review in apart:
         other_id = review.candidate_id if review.match_id == gone.pk else review.match_id
         pair = PairingReview.objects.filter(match_id__in=(keep.pk, other_id), candidate_id__in=(keep.pk, other_id))
         decided = {"state": PairingState.APART, "decided_by": review.decided_by, "decided_at": review.decided_at}

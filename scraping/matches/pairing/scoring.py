@@ -1,7 +1,7 @@
-"""Are two matches, found at two sources, one and the same? Pure: facts in, a score with its reasons out.
+"""Compares two matches of two sources. Pure: facts in, a score with its reasons out.
 
-Joined by mistake, two matches destroy each other; left apart by mistake, one match is served twice. So anything that
-speaks against it, however much speaks for it, is for a person to decide.
+Two matches merged by mistake spoil each other's data; one match kept apart by mistake is served twice. So a single
+contradiction, however high the score, leaves the decision to a person.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scraping.names import NO_ALIASES, Aliases, TeamName
 CLOSE = timedelta(minutes=30)  # sources round, and one of them knows of a delay before the other
 NEAR = timedelta(hours=3)  # a start that was moved; farther apart it is the second match of the day, or of the series
 SURE_TEAMS = names.BY_WORDS
-LEAST_TEAMS = names.ALIKE
+LEAST_TEAMS = names.BY_SPELLING
 TEAMS_SHARE, START_SHARE, SERIES_SHARE = 0.6, 0.3, 0.1
 UNKNOWN_START = 0.5
 
@@ -32,7 +32,7 @@ _FORMATS = {
 _COMMON = {"the", "of", "in", "and", "tour", "league", "cup", "series", "trophy", "premier", "men", "mens"}
 
 
-class Answer(StrEnum):
+class PairOutcome(StrEnum):
     SAME = "same"
     UNSURE = "unsure"
     APART = "apart"
@@ -40,12 +40,12 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a match before it is known whose it is."""
+    """The facts about a match that the comparison uses."""
 
     sport: str
     teams: tuple[TeamName, TeamName] | None = None
     start: datetime | None = None
-    series: str = ""  # with the round or the number in the series, where the source tells it
+    series: str = ""  # with the round or the number in the series, where the source has it
     format: str = ""
     is_live: bool = False
 
@@ -55,47 +55,47 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PairComparison:
     score: float  # 0 to 1
     reasons: tuple[str, ...]
-    answer: Answer
+    outcome: PairOutcome
 
 
-def score(a: Facts, b: Facts, aliases: Aliases = NO_ALIASES) -> Verdict:
-    """Do both tell of one match? `aliases` name the series too, where an operator has given one an alias."""
+def score(a: Facts, b: Facts, aliases: Aliases = NO_ALIASES) -> PairComparison:
+    """Compares two matches. `aliases` also hold for series that an operator has given an alias."""
     if a.sport != b.sport:
-        return Verdict(0.0, ("another sport",), Answer.APART)
+        return PairComparison(0.0, ("another sport",), PairOutcome.APART)
     if a.teams is None or b.teams is None or not (a.is_comparable and b.is_comparable):
-        return Verdict(0.0, ("the teams are not known yet",), Answer.APART)
+        return PairComparison(0.0, ("the teams are not known yet",), PairOutcome.APART)
     of_start, when, is_doubtful = _compare_starts(a, b)  # first: it is cheap, and most are far apart
     if of_start == 0.0:
-        return Verdict(0.0, (when,), Answer.APART)
-    of_teams, words = _compare_teams(a.teams, b.teams)
+        return PairComparison(0.0, (when,), PairOutcome.APART)
+    of_teams, teams = _compare_teams(a.teams, b.teams)
     if of_teams < LEAST_TEAMS:
-        return Verdict(0.0, ("other teams",), Answer.APART)
-    doubts = [] if of_teams >= SURE_TEAMS else [words]
+        return PairComparison(0.0, ("other teams",), PairOutcome.APART)
+    doubts = [] if of_teams >= SURE_TEAMS else [teams]
     if is_doubtful:
         doubts.append(when)
     of_series, kind, contradiction = _compare_series(a, b, aliases)
     if contradiction:
         doubts.append(contradiction)
     total = round(TEAMS_SHARE * of_teams + START_SHARE * of_start + SERIES_SHARE * of_series, 2)
-    reasons = tuple(dict.fromkeys(reason for reason in (words, when, kind, contradiction) if reason))
-    return Verdict(total, reasons, Answer.UNSURE if doubts else Answer.SAME)
+    reasons = tuple(dict.fromkeys(reason for reason in (teams, when, kind, contradiction) if reason))
+    return PairComparison(total, reasons, PairOutcome.UNSURE if doubts else PairOutcome.SAME)
 
 
 def _compare_teams(ours: tuple[TeamName, TeamName], theirs: tuple[TeamName, TeamName]) -> tuple[float, str]:
-    """As sure as of the less sure one of both teams, in the order that fits better."""
-    straight = min(names.sameness(ours[0], theirs[0]), names.sameness(ours[1], theirs[1]))
-    crossed = min(names.sameness(ours[0], theirs[1]), names.sameness(ours[1], theirs[0]))
+    """Returns the lower similarity of both teams, in the order that fits better, and the reason."""
+    straight = min(names.similarity(ours[0], theirs[0]), names.similarity(ours[1], theirs[1]))
+    crossed = min(names.similarity(ours[0], theirs[1]), names.similarity(ours[1], theirs[0]))
     order = "" if straight >= crossed else ", the other way round"
-    sure = max(straight, crossed)
-    words = "the same teams" if sure == names.EXACT else "teams of almost the same name"
-    return sure, f"{words}{order}"
+    best = max(straight, crossed)
+    reason = "the same teams" if best == names.EXACT else "teams of almost the same name"
+    return best, f"{reason}{order}"
 
 
 def _compare_starts(a: Facts, b: Facts) -> tuple[float, str, bool]:
-    """How close, in words, and whether that is a reason to doubt. 0: too far apart for one match."""
+    """Returns how close the starts are (0: too far apart for one match), the reason, and whether it is doubtful."""
     both_live = a.is_live and b.is_live
     if a.start is None or b.start is None:
         # The same two teams do not play two matches at the same time.
@@ -110,7 +110,7 @@ def _compare_starts(a: Facts, b: Facts) -> tuple[float, str, bool]:
 
 
 def _compare_series(a: Facts, b: Facts, aliases: Aliases) -> tuple[float, str, str]:
-    """How much the series says for it, in words, and what it says against it."""
+    """Returns how similar the series are, the reason, and a contradiction if there is one."""
     formats = [_format(one) for one in (a, b)]
     if all(formats) and not formats[0] & formats[1]:
         return 0.0, "", f"{'/'.join(sorted(formats[0]))} here, {'/'.join(sorted(formats[1]))} there"
@@ -125,7 +125,7 @@ def _compare_series(a: Facts, b: Facts, aliases: Aliases) -> tuple[float, str, s
 
 def _format(one: Facts) -> frozenset[str]:
     text = f"{one.format} {one.series}"
-    return frozenset(name for name, words in _FORMATS.items() if words.search(text))
+    return frozenset(name for name, pattern in _FORMATS.items() if pattern.search(text))
 
 
 def _words(text: str, aliases: Aliases) -> set[str]:

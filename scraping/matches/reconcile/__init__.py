@@ -1,41 +1,55 @@
-"""One truth out of what the sources say, and the difference between two truths.
+"""One match state out of the states of several sources.
 
-Pure functions over plain JSON values: `choosing` picks each field's source, `stuck` finds one that a match has
-left behind, `disagreement` finds what no delay
-explains, `sides` turns a state whose teams are the other way round, `progress` compares two states of one match.
+Pure functions over plain JSON values: `choosing` picks the source of each field, `stuck` finds a source that has not
+noticed the start or the end of a match, `disagreement` finds conflicts that no delay explains, `states` compares and
+orients states.
 """
 
-from scraping.matches.reconcile.choosing import reconcile, tells_other_play
-from scraping.matches.reconcile.disagreement import in_words
-from scraping.matches.reconcile.progress import delta, goes_backwards, standing
-from scraping.matches.reconcile.sides import (
-    exchanged_detail,
-    exchanged_slot,
+from scraping.matches.reconcile.choosing import has_play_changed, reconcile
+from scraping.matches.reconcile.disagreement import as_text
+from scraping.matches.reconcile.states import (
+    SIDES,
+    FieldConflict,
+    Reconciled,
+    SourceView,
+    State,
+    delta,
     fill_gaps,
-    orient,
+    goes_backwards,
+    is_crossed,
+    is_empty,
+    only_source,
+    oriented,
+    progress_summary,
     shows_other_teams,
-    with_sides_exchanged,
+    swap_detail_sides,
+    swap_sides,
+    swap_slot_sides,
+    team_name,
 )
 from scraping.matches.reconcile.stuck import STUCK_SECONDS
-from scraping.matches.reconcile.views import FieldConflict, Reconciled, SourceView, State, is_empty
 
 __all__ = [
+    "SIDES",
     "STUCK_SECONDS",
     "FieldConflict",
     "Reconciled",
     "SourceView",
     "State",
+    "as_text",
     "delta",
-    "exchanged_detail",
-    "exchanged_slot",
     "fill_gaps",
     "goes_backwards",
-    "in_words",
+    "has_play_changed",
+    "is_crossed",
     "is_empty",
-    "orient",
+    "only_source",
+    "oriented",
+    "progress_summary",
     "reconcile",
     "shows_other_teams",
-    "standing",
-    "tells_other_play",
-    "with_sides_exchanged",
+    "swap_detail_sides",
+    "swap_sides",
+    "swap_slot_sides",
+    "team_name",
 ]

@@ -1,8 +1,8 @@
-"""Whose word counts, field by field: the heavier source's, among equals the newest.
+"""Chooses the source of each field: the heaviest, among equals the newest.
 
-What must agree with itself (score, innings, status ...) comes from one source, or an answer would tell a score of one
-and the overs of another. There a source that has fallen behind a live match is not believed, however heavy it is; nor
-one that the beginning or the end of the match has left behind (see stuck).
+Fields that must be consistent with each other (score, innings, status ...) come from one source, or a document would
+have the score of one and the overs of another. For them a source that has fallen behind a live match is rejected,
+however heavy it is, and so is one that has missed the start or the end of the match (see stuck).
 """
 
 from __future__ import annotations
@@ -13,20 +13,26 @@ from datetime import datetime
 from typing import Any
 
 from scraping.matches.reconcile import disagreement
-from scraping.matches.reconcile.progress import goes_backwards
-from scraping.matches.reconcile.sides import with_sides_exchanged
-from scraping.matches.reconcile.stuck import BEGUN, told_beginning, told_end
-from scraping.matches.reconcile.views import Reconciled, SourceView, State, is_empty
+from scraping.matches.reconcile.states import (
+    Reconciled,
+    SourceView,
+    State,
+    goes_backwards,
+    is_empty,
+    only_source,
+    oriented,
+)
+from scraping.matches.reconcile.stuck import BEGUN, accepted_end, accepted_start
 from scraping.names import NO_ALIASES, Aliases
 from victoryline.lib.times import as_utc_iso
 
 PLAY = ("status", "phase", "score", "innings", "current_innings", "clock", "last_event", "result")
-FRESH_SECONDS, OUTDATED_SECONDS = 10.0, 40.0  # behind the newest source: as good as new, and as bad as it gets
+FRESH_SECONDS, OUTDATED_SECONDS = 10.0, 40.0  # behind the newest source: full confidence, and the lowest
 OUTDATED_CONFIDENCE = 0.4
 REJECTED_BELOW = 0.5
 HELD_SECONDS = 120.0
-RUNNING = ("live", "upcoming")  # what grows old; the end of a match does not
-LONGEST_OTHER = 80  # letters of another source's word that are kept beside the chosen one
+RUNNING = ("live", "upcoming")  # states that become outdated; the end of a match does not
+LONGEST_OTHER = 80  # characters of another source's value that provenance keeps
 
 Entry = dict[str, Any]
 
@@ -35,24 +41,26 @@ def reconcile(
     views: Sequence[SourceView],
     *,
     known: State | None = None,
-    now: datetime | None = None,
     aliases: Aliases = NO_ALIASES,
 ) -> Reconciled:
-    """One state out of all sources', who said what, and where they contradict each other.
+    """Returns one state out of all sources' states, its provenance, and the conflicts.
 
-    `known`: the match as it was before. `now` decides nothing: sources are compared with each other, so that an outage
-    of ours makes none of them worse.
+    `known`: the match as it was before. Sources are compared with each other and not with the present time, so that an
+    outage of ours makes none of them worse.
     """
-    oriented = [_oriented(view) for view in views]
-    turned = {view.source for view in views if view.is_crossed}  # their titles name the other side first
-    if len(oriented) == 1:
-        return _single(oriented[0])
-    ranked = sorted(oriented, key=lambda view: (view.weight, view.captured_at, view.source), reverse=True)
-    # Of what does not move on, whoever was read last knows no more than another: it would change with every reading.
+    if len(views) == 1:
+        return only_source(views[0])
+    crossed = {view.source for view in views if view.is_crossed}  # their titles name the other side first
+    ranked = sorted(
+        (replace(view, state=oriented(view.state, is_crossed=view.is_crossed), is_crossed=False) for view in views),
+        key=lambda view: (view.weight, view.captured_at, view.source),
+        reverse=True,
+    )
+    # Without the time of reading: values that do not change during play would alternate with every reading.
     steady = sorted(ranked, key=lambda view: (-view.weight, view.source))
     trusts = _trusts(ranked)
-    telling = [view for view in ranked if view.state.get("status")] or ranked
-    chosen = _chosen(telling, trusts, known or {})
+    with_status = [view for view in ranked if view.state.get("status")] or ranked
+    chosen = _chosen(with_status, trusts, known or {})
     state: dict[str, Any] = {}
     provenance: dict[str, Entry] = {}
     for field in dict.fromkeys(name for view in ranked for name in view.state):
@@ -60,35 +68,26 @@ def reconcile(
             state[field], provenance[field] = _merged(steady)
             continue
         if field in PLAY:
-            view, trust = _teller(field, chosen, ranked), trusts
+            view, trust = _source_of_play(field, chosen, ranked), trusts
         else:
             view, trust = _first_with(field, ranked, known or {}), {one.source: one.confidence for one in ranked}
         state[field] = view.state.get(field)
-        if field == "title" and view.source in turned:
+        if field == "title" and view.source in crossed:
             state[field] = (known or {}).get(field) or state[field]
         provenance[field] = _entry(view, trust) | _others(field, state[field], view, ranked, trust)
-    found = disagreement.found(state, chosen, [one for one in ranked if _counts(one, trusts)], provenance, aliases)
+    found = disagreement.find_conflicts(
+        state, chosen, [one for one in ranked if _counts(one, trusts)], provenance, aliases
+    )
     return Reconciled(state, provenance, found)
 
 
-def tells_other_play(before: State, after: State) -> bool:
-    """Does a source move: has anything of the play changed between these two states of it?"""
+def has_play_changed(before: State, after: State) -> bool:
+    """Returns whether a field of the play differs between two states of one source."""
     return any(before.get(field) != after.get(field) for field in PLAY)
 
 
-def _oriented(view: SourceView) -> SourceView:
-    if not view.is_crossed:
-        return view
-    return replace(view, state=with_sides_exchanged(view.state), is_crossed=False)
-
-
-def _single(view: SourceView) -> Reconciled:
-    entry = {"source": view.source, "confidence": view.confidence, "timestamp": as_utc_iso(view.captured_at)}
-    return Reconciled(dict(view.state), {field: dict(entry) for field in view.state})
-
-
 def _trusts(views: Sequence[SourceView]) -> dict[str, float]:
-    """By source: how far its word on the state of play is believed."""
+    """Returns the confidence in each source's state of play, by source."""
     newest = max(view.captured_at for view in views)
     return {view.source: round(view.confidence * _decay(view, newest), 3) for view in views}
 
@@ -102,23 +101,23 @@ def _decay(view: SourceView, newest: datetime) -> float:
 
 
 def _chosen(ranked: Sequence[SourceView], trusts: dict[str, float], known: State) -> SourceView:
-    """Who tells the play: the first that is believed, unless it has fallen behind what is known, or stands still."""
+    """Returns the source of the play: the first with enough confidence, unless it is behind or stuck."""
     chosen = _not_taken_back(_best(ranked, trusts), ranked, known)
-    has_begun = known.get("status") in BEGUN  # then who told so has only fallen silent
-    heard = [view for view in ranked if has_begun or _counts(view, trusts)]
-    chosen = told_beginning(chosen, heard) or chosen
-    return told_end(chosen, ranked, known) or chosen
+    has_begun = known.get("status") in BEGUN  # then the source that said so has only become silent
+    counted = [view for view in ranked if has_begun or _counts(view, trusts)]
+    chosen = accepted_start(chosen, counted) or chosen
+    return accepted_end(chosen, ranked, known) or chosen
 
 
 def _best(ranked: Sequence[SourceView], trusts: dict[str, float]) -> SourceView:
-    """The first that is believed. Where none is, still the first: old news is better than none."""
+    """Returns the first with enough confidence; where there is none, the first: old data is better than none."""
     return next((view for view in ranked if _counts(view, trusts)), ranked[0])
 
 
 def _not_taken_back(chosen: SourceView, ranked: Sequence[SourceView], known: State) -> SourceView:
-    """A source no lighter that has fallen silent is told on for a while, where the one that is heard is behind it.
+    """Keeps a silent source of at least the same weight for a while, if the chosen one is behind the known state.
 
-    Else whoever is late would take back what is known to have happened, and tell it again some seconds later.
+    Otherwise a late source would take back known events, and bring them again some seconds later.
     """
     if known and goes_backwards(known, chosen.state):
         newest = max(view.captured_at for view in ranked)
@@ -133,25 +132,25 @@ def _counts(view: SourceView, trusts: dict[str, float]) -> bool:
     return trusts[view.source] >= REJECTED_BELOW
 
 
-def _teller(field: str, chosen: SourceView, ranked: Sequence[SourceView]) -> SourceView:
-    """The source of the play. What it leaves out is told by one that says the very same of status and score."""
+def _source_of_play(field: str, chosen: SourceView, ranked: Sequence[SourceView]) -> SourceView:
+    """Returns the source of the play, or for a field it lacks one with the same status and score."""
     if not is_empty(chosen.state.get(field)):
         return chosen
-    standing = [chosen.state.get(name) for name in ("status", "score")]
-    alike = (view for view in ranked if [view.state.get(name) for name in ("status", "score")] == standing)
-    return next((view for view in alike if not is_empty(view.state.get(field))), chosen)
+    score = [chosen.state.get(name) for name in ("status", "score")]
+    equal = (view for view in ranked if [view.state.get(name) for name in ("status", "score")] == score)
+    return next((view for view in equal if not is_empty(view.state.get(field))), chosen)
 
 
 def _first_with(field: str, ranked: Sequence[SourceView], known: State) -> SourceView:
-    """The heaviest that has it; of equals whoever says what is known, else the newest: it must not alternate."""
+    """Returns the heaviest source that has the field; among equals the one with the known value, else the newest."""
     having = [view for view in ranked if not is_empty(view.state.get(field))] or list(ranked)
-    believed = [view for view in having if view.confidence >= REJECTED_BELOW] or having
-    equals = [view for view in believed if view.weight == believed[0].weight]
+    trusted = [view for view in having if view.confidence >= REJECTED_BELOW] or having
+    equals = [view for view in trusted if view.weight == trusted[0].weight]
     return next((view for view in equals if view.state.get(field) == known.get(field)), equals[0])
 
 
 def _merged(ranked: Sequence[SourceView]) -> tuple[dict[str, Any], Entry]:
-    """Metadata, key by key; which source told which, where they are several."""
+    """Merges metadata key by key; provenance has the source of each key if they are several."""
     merged: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for view in ranked:
@@ -170,17 +169,17 @@ def _entry(view: SourceView, trust: dict[str, float]) -> Entry:
 def _others(
     field: str, value: Any, chosen: SourceView, ranked: Sequence[SourceView], trust: dict[str, float]
 ) -> dict[str, list[Entry]]:
-    """What the other sources say, where that is something else."""
+    """Returns the other sources' values of a field, where they differ."""
     found = [
-        {**_entry(view, trust), "value": shortened(view.state.get(field))}
+        {**_entry(view, trust), "value": _shortened(view.state.get(field))}
         for view in ranked
         if view is not chosen and not is_empty(view.state.get(field)) and view.state.get(field) != value
     ]
     return {"others": found} if found else {}
 
 
-def shortened(value: Any) -> Any:
-    """A number as it is, anything else in a few words."""
+def _shortened(value: Any) -> Any:
+    """Returns a number as it is, anything else as short text."""
     if isinstance(value, int | float) or value is None:
         return value
-    return disagreement.in_words(value)[:LONGEST_OTHER]
+    return disagreement.as_text(value)[:LONGEST_OTHER]

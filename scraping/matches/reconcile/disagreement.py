@@ -1,4 +1,4 @@
-"""What two sources tell so differently that a delay of one of them does not explain it."""
+"""Finds differences between sources that are too large to be explained by a delay of one of them."""
 
 from __future__ import annotations
 
@@ -7,26 +7,25 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from scraping import names
-from scraping.matches.reconcile.sides import SIDES, named
-from scraping.matches.reconcile.views import FieldConflict, SourceView, State, is_empty
+from scraping.matches.reconcile.states import SIDES, FieldConflict, SourceView, State, is_empty, team_name
 from scraping.names import Aliases
 
 TOLERATED_PERCENT = 5.0
-LATE_BALLS = 12  # so far behind a source may be without being wrong; farther, it is stuck
+LATE_BALLS = 12  # a source up to this far behind is late, not wrong; farther behind, it is stuck
 TOLERATED_START = timedelta(minutes=15)
 ENDED = ("completed", "abandoned")
 
 Difference = tuple[str, Any, Any, float | None]  # field, chosen value, other value, percent
 
 
-def found(
+def find_conflicts(
     state: State,
     play: SourceView,
     views: Sequence[SourceView],
     provenance: Mapping[str, Mapping[str, Any]],
     aliases: Aliases,
 ) -> tuple[FieldConflict, ...]:
-    """Between the chosen state and each source whose word counts. `play`: the source of the score."""
+    """Compares the chosen state with each source that counts. `play`: the source of the score."""
     return tuple(
         FieldConflict(field, source, chosen, view.source, other, percent)
         for view in views
@@ -51,14 +50,14 @@ def _differences(state: State, other: State, aliases: Aliases) -> Iterator[Diffe
 
 
 def _status(state: State, other: State) -> Iterator[Difference]:
-    """One says that the match is over and the other that it is not, or they do not agree on how it ended."""
+    """One has the match as over and the other does not, or they differ in how it ended."""
     own, their = state.get("status"), other.get("status")
     if own and their and own != their and (own in ENDED or their in ENDED):
         yield "status", own, their, None
 
 
 def _innings(state: State, other: State) -> Iterator[Difference]:
-    """Innings that both have: one that is missing has not begun there yet."""
+    """Compares innings that both have: a missing one has not begun there yet."""
     theirs = {one["number"]: one for one in other["innings"]}
     for one in state["innings"]:
         if (their := theirs.get(one["number"])) is not None:
@@ -79,7 +78,7 @@ def _runs(field: str, own: Mapping[str, Any], their: Mapping[str, Any]) -> Itera
 
 
 def _is_late(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Is the one where the other was some balls ago? Then it contradicts nothing."""
+    """Returns whether the one is in the place where the other was some balls ago."""
     balls = [_balls(side.get("overs")) for side in (one, other)]
     if balls[0] is None or balls[1] is None or not 0 < balls[1] - balls[0] <= LATE_BALLS:
         return False
@@ -87,7 +86,7 @@ def _is_late(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _balls(overs: Any) -> int | None:
-    """ "14.4" is 88 of them, wherever an over has six."""
+    """Returns the number of balls: "14.4" is 88."""
     whole, _, rest = str(overs or "").partition(".")
     return int(whole) * 6 + int(rest or 0) if whole.isdecimal() and (rest or "0").isdecimal() else None
 
@@ -109,13 +108,13 @@ def _names(state: State, other: State, aliases: Aliases) -> Iterator[Difference]
     for side in SIDES:
         if _part(_part(state, "teams"), side) == _part(_part(other, "teams"), side):
             continue
-        own, their = named(state, side, aliases), named(other, side, aliases)
-        if own.is_known and their.is_known and not names.sameness(own, their):
+        own, their = team_name(state, side, aliases), team_name(other, side, aliases)
+        if own.is_known and their.is_known and not names.similarity(own, their):
             yield f"teams.{side}", state["teams"][side]["name"], other["teams"][side]["name"], None
 
 
 def _toss(state: State, other: State, aliases: Aliases) -> Iterator[Difference]:
-    """By side, for one source tells the winner's whole name and the other its short one."""
+    """Compares by side: one source has the winner's full name and the other its short one."""
     winners = [str(_part(one, "toss").get("winner") or "") for one in (state, other)]
     if not all(winners) or winners[0] == winners[1]:
         return
@@ -126,9 +125,9 @@ def _toss(state: State, other: State, aliases: Aliases) -> Iterator[Difference]:
 
 def _side_of(name: str, states: Sequence[State], aliases: Aliases) -> str:
     team = names.team(name, "", aliases)
-    sure = {side: max(names.sameness(team, named(one, side, aliases)) for one in states) for side in SIDES}
-    best = max(SIDES, key=lambda side: sure[side])
-    return best if sure[best] and len(set(sure.values())) > 1 else ""
+    found = {side: max(names.similarity(team, team_name(one, side, aliases)) for one in states) for side in SIDES}
+    best = max(SIDES, key=lambda side: found[side])
+    return best if found[best] and len(set(found.values())) > 1 else ""
 
 
 def _start(state: State, other: State) -> Iterator[Difference]:
@@ -137,20 +136,20 @@ def _start(state: State, other: State) -> Iterator[Difference]:
         yield "start_time", own, their, None
 
 
-def in_words(value: Any) -> str:
-    """A value of a state, short enough to stand in a table."""
+def as_text(value: Any) -> str:
+    """Returns a value of a state as text, short enough for a table."""
     if isinstance(value, Mapping):
         if "winner" in value:
             return f"{value['winner']} {value.get('decision') or ''}".strip()
-        parts = {name: in_words(one) for name, one in value.items() if not is_empty(one)}
-        named_only = parts.get("name") or parts.get("description")
-        return named_only or ", ".join(f"{name} {part}" for name, part in parts.items())
+        parts = {name: as_text(one) for name, one in value.items() if not is_empty(one)}
+        label = parts.get("name") or parts.get("description")
+        return label or ", ".join(f"{name} {part}" for name, part in parts.items())
     if isinstance(value, list | tuple):
-        return "; ".join(_innings_in_words(one) if isinstance(one, Mapping) else str(one) for one in value)
+        return "; ".join(_innings_as_text(one) if isinstance(one, Mapping) else str(one) for one in value)
     return "" if value is None else str(value)
 
 
-def _innings_in_words(one: Mapping[str, Any]) -> str:
+def _innings_as_text(one: Mapping[str, Any]) -> str:
     if "runs" in one and "wickets" in one:
         return f"{one['runs']}/{one['wickets']} ({one.get('overs', '')})"
-    return in_words(one)
+    return as_text(one)

@@ -9,7 +9,6 @@ import pytest
 from scraping import names
 from scraping.configuration import team_file
 from scraping.configuration.team_file import TeamFileError
-from scraping.matches import pairing
 from scraping.models import TeamAlias
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
@@ -30,8 +29,8 @@ def test_the_projects_own_file_makes_two_names_one_team() -> None:
         ("football", "Atletico-MG", "Atlético Mineiro"),
         ("football", "Spurs", "Tottenham Hotspur FC"),
     ):
-        aliases = pairing.aliases_of(sport)
-        assert names.sameness(names.team(one, "", aliases), names.team(other, "", aliases)) == names.EXACT
+        aliases = TeamAlias.objects.names(sport)
+        assert names.similarity(names.team(one, "", aliases), names.team(other, "", aliases)) == names.EXACT
 
 
 def test_no_name_in_it_means_two_teams() -> None:

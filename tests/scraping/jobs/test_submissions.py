@@ -418,7 +418,7 @@ class TestNobodyElseIsDisturbed:
         settle_ended_matches(timezone.now())
         match = the_match()
         assert match.final_sync_at is not None
-        assert endings.look(match).missing == ()
+        assert endings.check(match).missing == ()
         assert (match.final_checks["result"], match.final_checks["events"]) == (True, None)
         assert "still no" not in caplog.text
         found = find_match(str(match.pk))

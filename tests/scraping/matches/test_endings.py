@@ -133,9 +133,9 @@ class TestLastReading:
         ref = live_football(clock)
         make_ref(ref.match, source="crex", events_through=3, events_seen=9, gone_at=clock.now)
         end(ref, clock)
-        assert endings.look(ref.match).events
+        assert endings.check(ref.match).events
         MatchRef.objects.filter(source__key="crex").update(gone_at=None)
-        assert not endings.look(ref.match).events
+        assert not endings.check(ref.match).events
 
     def test_the_match_is_completed_and_its_scraper_retired(self, clock: Clock) -> None:
         ref = live_football(clock)
@@ -235,14 +235,14 @@ class TestWhatIsMissing:
         end(ref, clock)
         lineups.store_figures(figures_of(ref, rating()), ref_id=ref.pk)
         match = the_match()
-        assert endings.look(match).missing == ()
+        assert endings.check(match).missing == ()
         spoil(match)
-        assert list(endings.look(match).missing) == missing
+        assert list(endings.check(match).missing) == missing
 
     def test_cricket_wants_its_innings(self, clock: Clock) -> None:
         ref = make_ref(now=NOW)
         read(ref, payload_of(ref, chasing(188, status=Status.COMPLETED, result="won"), events=balls(1, 2)))
-        assert "score" not in endings.look(the_match()).missing
+        assert "score" not in endings.check(the_match()).missing
 
     def test_a_later_correction_that_brings_it_settles_the_match(self, clock: Clock) -> None:
         ref = live_football(clock)
@@ -251,7 +251,7 @@ class TestWhatIsMissing:
         do_all(ref, figures=False)
         settle_ended_matches(clock.now)
         lineups.store_figures(figures_of(ref, rating()), ref_id=ref.pk)
-        assert endings.look_again(the_match().pk, later(900))
+        assert endings.check_again(the_match().pk, later(900))
         assert (the_match().final_sync_at, the_match().final_checks["missing"]) == (later(900), [])
 
     def test_a_reading_that_fails_does_not_stop_the_judging(self, clock: Clock) -> None:
@@ -349,7 +349,7 @@ class TestRecord:
         settled_match(clock)
         poison = make_match(lifecycle=MatchLifecycle.COMPLETED, completed_at=later(-9000))
         Match.objects.filter(pk=poison.pk).update(final_checks={"checked_at": "-"}, payload={"innings": 3})
-        monkeypatch.setattr(endings, "look", _refusing(endings.look, poison.pk))
+        monkeypatch.setattr(endings, "check", _refusing(endings.check, poison.pk))
         assert write_match_logs(clock.now) == 1
         assert "could not be made" in caplog.text
 

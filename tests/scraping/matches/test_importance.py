@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from monitoring.models import AuditEntry
 from scraping import checks
 from scraping.matches import discovery, importance
-from scraping.matches.importance import NO_RULES, ImportanceFileError, Named, Rules, judge
+from scraping.matches.importance import NO_RULES, ImportanceFileError, MatchNames, Rules, importance_by_rules
 from scraping.models import Importance, Match, MatchLifecycle
 from scraping.payloads import DiscoveredMatch, Sport, Status, Team
 from scraping.scheduler import upkeep
@@ -29,13 +29,13 @@ HIGH, NORMAL, LOW = Importance.HIGH, Importance.NORMAL, Importance.LOW
 OURS = importance.read(Path("config/importance.yaml"))
 
 
-def named(title: str = "", *, sport: str = "cricket", **fields: str) -> Named:
-    return Named(sport, title, **{"team_a": "Kenya", "team_b": "Nepal", **fields})
+def named(title: str = "", *, sport: str = "cricket", **fields: str) -> MatchNames:
+    return MatchNames(sport, title, **{"team_a": "Kenya", "team_b": "Nepal", **fields})
 
 
 CASES = [
     ("an ordinary match", named("Kenya vs Nepal, 3rd ODI", series="Nepal tour of Kenya"), NORMAL),
-    ("nothing is known", Named("cricket"), NORMAL),
+    ("nothing is known", MatchNames("cricket"), NORMAL),
     ("a final", named("Kenya vs Nepal, Final"), HIGH),
     ("in capitals", named("KENYA V NEPAL - FINAL"), HIGH),
     ("the final of a series", named("Kenya vs Nepal", series="Tri-Series Final"), HIGH),
@@ -74,12 +74,12 @@ CASES = [
 
 @pytest.mark.requirement("FR-025")
 @pytest.mark.parametrize(("label", "match", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_what_our_rules_say(label: str, match: Named, expected: Importance) -> None:
-    assert judge(match, OURS) is expected
+def test_what_our_rules_say(label: str, match: MatchNames, expected: Importance) -> None:
+    assert importance_by_rules(match, OURS) is expected
 
 
 def test_without_rules_all_matches_are_equal() -> None:
-    assert {judge(match, NO_RULES) for _, match, _ in CASES} == {NORMAL}
+    assert {importance_by_rules(match, NO_RULES) for _, match, _ in CASES} == {NORMAL}
 
 
 @given(
@@ -87,7 +87,7 @@ def test_without_rules_all_matches_are_equal() -> None:
 )
 def test_any_text_is_judged(title: str, series: str, team: str, sport: str) -> None:
     """Titles come from outside, and so do teams."""
-    assert judge(Named(sport, title, series, title, team, title), OURS) in Importance
+    assert importance_by_rules(MatchNames(sport, title, series, title, team, title), OURS) in Importance
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from django.db import IntegrityError, connection, transaction
 
 from scraping import journal
 from scraping.errors import PayloadRejected
-from scraping.matches import ingest, lifecycle
+from scraping.matches import ingest, late_updates, lifecycle
 from scraping.models import (
     Match,
     MatchEvent,
@@ -374,7 +374,7 @@ class TestGaps:
 
     def fill(self, ref: MatchRef, *numbers: int, at: float = 60) -> Any:
         with journal.finishing(new_claim(ref, at=later(at), resource=Resource.COMMENTARY), now=later(at)):
-            return ingest.add_events(balls(*numbers), ref_id=ref.pk, now=later(at))
+            return late_updates.add_events(balls(*numbers), ref_id=ref.pk, now=later(at))
 
     @pytest.mark.parametrize(
         ("what", "pages", "expected"),
@@ -409,7 +409,7 @@ class TestGaps:
 
     def test_what_the_source_does_not_have_is_not_asked_for_for_ever(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, events=balls(1, 5)))
-        for look in range(1, ingest.VAIN_LOOKS + 1):
+        for look in range(1, late_updates.EMPTY_READS + 1):
             assert self.marks(ref) == (1, 5)
             assert not self.fill(ref, 1, 5, at=60 + 5 * look)
         assert self.marks(ref) == (5, 5)
@@ -418,14 +418,14 @@ class TestGaps:
     def test_a_source_that_lists_half_for_a_while_is_asked_again(self, ref: MatchRef) -> None:
         """The same half of what it lists, each time: nothing in it tells that there is more."""
         read(ref, payload_of(ref, events=balls(2, 4, 6)))
-        for look in range(1, ingest.VAIN_LOOKS):
+        for look in range(1, late_updates.EMPTY_READS):
             self.fill(ref, 2, 4, 6, at=60 + 5 * look)
         assert self.fill(ref, *range(1, 7), at=100).added == 3
         assert self.marks(ref) == (6, 6)
 
     def test_looks_of_long_ago_say_nothing(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, events=balls(1, 5)))
-        for look in range(ingest.VAIN_LOOKS + 1):
+        for look in range(late_updates.EMPTY_READS + 1):
             self.fill(ref, 1, 5, at=60 + 200 * look)
         assert self.marks(ref) == (1, 5)
 
@@ -529,7 +529,7 @@ class TestGone:
     def test_what_is_known_becomes_final_and_says_so(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, chasing(95)))
         with transaction.atomic():
-            ingest.close_gone(ref.pk, now=later(10))
+            late_updates.close_removed(ref.pk, now=later(10))
         match = match_of(ref)
         assert (match.lifecycle, match.status, match.phase) == (MatchLifecycle.COMPLETED, "completed", "finished")
         assert (match.payload["status"], match.payload["innings"][1]["runs"]) == ("completed", 95)
@@ -538,14 +538,14 @@ class TestGone:
 
     def test_is_asked_for_again_no_sooner_than_a_finished_match(self, ref: MatchRef) -> None:
         with transaction.atomic():
-            ingest.close_gone(ref.pk, now=later(10))
+            late_updates.close_removed(ref.pk, now=later(10))
         assert MatchRef.objects.get().next_poll_at == later(10 + 300)
         assert match_of(ref).status == Status.ABANDONED  # it was never seen to begin
 
     def test_a_match_that_is_there_again_goes_on(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, chasing(95)))
         with transaction.atomic():
-            ingest.close_gone(ref.pk, now=later(10))
+            late_updates.close_removed(ref.pk, now=later(10))
         read(ref, payload_of(ref, chasing(95), at=later(310)))
         match = match_of(ref)
         assert (match.lifecycle, match.status, match.payload["status"]) == (MatchLifecycle.ACTIVE, "live", "live")

@@ -14,7 +14,7 @@ from scraping.documents.queries import find_match, page_of_events
 from scraping.journal import NewTask
 from scraping.matches import discovery, importance, pairing
 from scraping.matches.pairing.candidates import Candidates
-from scraping.matches.reconcile import with_sides_exchanged
+from scraping.matches.reconcile import swap_sides
 from scraping.models import (
     Conflict,
     Importance,
@@ -164,7 +164,7 @@ def pair(*, is_crossed: bool = False) -> tuple[Match, Match]:
     make_ref(first, source="crex", payload=first.payload)
     second = make_match(state=state)
     if is_crossed:
-        second.payload = with_sides_exchanged(second.payload)
+        second.payload = swap_sides(second.payload)
         second.save()
     make_ref(second, source="espn", payload=second.payload)
     for match in (first, second):
@@ -297,7 +297,7 @@ class TestJoin:
         first = make_match(state=football_state())
         make_ref(first, source="sofascore", payload=first.payload)
         second = make_match(state=football_state())
-        second.payload = with_sides_exchanged(second.payload)
+        second.payload = swap_sides(second.payload)
         second.save()
         make_ref(second, source="espn", payload=second.payload)
         make_event(second, source="espn", slot="g:team_a:1", kind="goal", detail={"side": "team_a", "player": "Saka"})

@@ -107,14 +107,14 @@ class TestPointInTime:
         self, status: Status, at: datetime, expected: SnapshotType | None
     ) -> None:
         if expected is not None:
-            assert lineups.kind_at(at, kickoff=NOW, status=status) is expected
+            assert lineups.snapshot_type_at(at, kickoff=NOW, status=status) is expected
             return
         with pytest.raises(PointInTimeError):
-            lineups.kind_at(at, kickoff=NOW, status=status)
+            lineups.snapshot_type_at(at, kickoff=NOW, status=status)
 
     def test_without_a_time_of_the_start_nothing_is_from_before_it(self) -> None:
         with pytest.raises(PointInTimeError, match="nobody knows when"):
-            lineups.kind_at(NOW, kickoff=None, status=Status.UPCOMING)
+            lineups.snapshot_type_at(NOW, kickoff=None, status=Status.UPCOMING)
 
     def test_a_late_reading_changes_nothing_that_was_known(self, clock: Clock) -> None:
         ref = upcoming()

@@ -10,7 +10,7 @@ import pytest
 
 from monitoring.models import AuditEntry, AuditOutcome
 from scraping.configuration import policies
-from scraping.matches import restart_check, scrapers
+from scraping.matches import scrapers
 from scraping.models import Match, MatchEvent, MatchRef, Scraper
 from scraping.payloads import Event, MatchState, Phase
 from scraping.scheduler.recover import restart_scrapers
@@ -113,7 +113,7 @@ class TestTakeover:
     @pytest.fixture
     def run_on_commit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """These tests run in one transaction: what waits for its end is done at once."""
-        monkeypatch.setattr("scraping.matches.restart_check.transaction.on_commit", lambda done: done())
+        monkeypatch.setattr("scraping.matches.scrapers.transaction.on_commit", lambda done: done())
 
     def test_the_fresh_one_goes_on_with_nothing_lost_and_nothing_twice(self, watch: Watch) -> None:
         watch.read(95, balls(1, 2, 3))
@@ -184,5 +184,5 @@ def test_a_score_that_went_down_is_told(clock: Clock) -> None:
     match = Match.objects.get()
     match.payload = chasing(80).model_dump(mode="json")
     match.sequence = 0
-    found = restart_check.verify(MatchRef.objects.get(), match, fresh)
+    found = scrapers.check_first_reading(MatchRef.objects.get(), match, fresh)
     assert found == ("the sequence went from 2 back to 0", "the score is lower than it was")

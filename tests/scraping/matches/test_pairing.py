@@ -9,7 +9,7 @@ import pytest
 
 from scraping import names
 from scraping.matches.pairing import scoring
-from scraping.matches.pairing.scoring import Answer, Facts
+from scraping.matches.pairing.scoring import Facts, PairOutcome
 from scraping.names import squeezed
 from tests.factories import NOW
 
@@ -58,7 +58,7 @@ class TestNames:
         ],
     )
     def test_the_same_team(self, one: str, other: str) -> None:
-        assert names.sameness(team(one), team(other)) >= names.BY_WORDS
+        assert names.similarity(team(one), team(other)) >= names.BY_WORDS
 
     @pytest.mark.parametrize(
         ("one", "other"),
@@ -80,7 +80,7 @@ class TestNames:
         ],
     )
     def test_another_team(self, one: str, other: str) -> None:
-        assert names.sameness(team(one), team(other)) == 0
+        assert names.similarity(team(one), team(other)) == 0
 
 
 def facts(first: str = "India", second: str = "Australia", *, minutes: float | None = 0, **more: Any) -> Facts:
@@ -89,53 +89,53 @@ def facts(first: str = "India", second: str = "Australia", *, minutes: float | N
 
 
 @pytest.mark.parametrize(
-    ("what", "other", "answer"),
+    ("what", "other", "outcome"),
     [
-        ("the very same", facts(), Answer.SAME),
-        ("the other way round", facts("Australia", "India"), Answer.SAME),
-        ("by short names", facts("IND", "AUS"), Answer.SAME),
-        ("a few minutes off", facts(minutes=20), Answer.SAME),
-        ("delayed at one source", facts(minutes=75), Answer.UNSURE),
-        ("the second match of the day", facts(minutes=240), Answer.APART),
-        ("the next match of the series", facts(minutes=24 * 60), Answer.APART),
-        ("the day before", facts(minutes=-24 * 60), Answer.APART),
-        ("no start there", facts(minutes=None), Answer.UNSURE),
-        ("one team differs", facts("India", "England"), Answer.APART),
-        ("the women's match before it", facts("India Women", "Australia Women"), Answer.APART),
-        ("the under-19s", facts("India U19", "Australia U19"), Answer.APART),
-        ("the second teams", facts("India A", "Australia A"), Answer.APART),
-        ("a name that is spelt wrong", facts("India", "Austrailia"), Answer.UNSURE),
-        ("not decided yet", facts("India", "TBC"), Answer.APART),
-        ("another format", facts(series="Only Test"), Answer.UNSURE),
-        ("another number in the series", facts(series="3rd T20I, Australia tour of India, 2026"), Answer.UNSURE),
-        ("the same number", facts(series="Australia tour of India 2026, 2nd T20I"), Answer.SAME),
-        ("a series by another name", facts(series="Gavaskar Cup"), Answer.SAME),
+        ("the very same", facts(), PairOutcome.SAME),
+        ("the other way round", facts("Australia", "India"), PairOutcome.SAME),
+        ("by short names", facts("IND", "AUS"), PairOutcome.SAME),
+        ("a few minutes off", facts(minutes=20), PairOutcome.SAME),
+        ("delayed at one source", facts(minutes=75), PairOutcome.UNSURE),
+        ("the second match of the day", facts(minutes=240), PairOutcome.APART),
+        ("the next match of the series", facts(minutes=24 * 60), PairOutcome.APART),
+        ("the day before", facts(minutes=-24 * 60), PairOutcome.APART),
+        ("no start there", facts(minutes=None), PairOutcome.UNSURE),
+        ("one team differs", facts("India", "England"), PairOutcome.APART),
+        ("the women's match before it", facts("India Women", "Australia Women"), PairOutcome.APART),
+        ("the under-19s", facts("India U19", "Australia U19"), PairOutcome.APART),
+        ("the second teams", facts("India A", "Australia A"), PairOutcome.APART),
+        ("a name that is spelt wrong", facts("India", "Austrailia"), PairOutcome.UNSURE),
+        ("not decided yet", facts("India", "TBC"), PairOutcome.APART),
+        ("another format", facts(series="Only Test"), PairOutcome.UNSURE),
+        ("another number in the series", facts(series="3rd T20I, Australia tour of India, 2026"), PairOutcome.UNSURE),
+        ("the same number", facts(series="Australia tour of India 2026, 2nd T20I"), PairOutcome.SAME),
+        ("a series by another name", facts(series="Gavaskar Cup"), PairOutcome.SAME),
     ],
 )
-def test_is_it_this_match(what: str, other: Facts, answer: Answer) -> None:
+def test_is_it_this_match(what: str, other: Facts, outcome: PairOutcome) -> None:
     own = facts(series="2nd T20I, Australia in India", format="T20")
     verdict = scoring.score(own, other, ALIASES)
     assert verdict.reasons
-    assert verdict.answer is answer
-    assert scoring.score(other, own, ALIASES).answer is answer
+    assert verdict.outcome is outcome
+    assert scoring.score(other, own, ALIASES).outcome is outcome
 
 
 @pytest.mark.parametrize(
-    ("what", "one", "other", "answer"),
+    ("what", "one", "other", "outcome"),
     [
-        ("live, start unknown at one", facts(is_live=True), facts(minutes=None, is_live=True), Answer.SAME),
-        ("live, starts far apart", facts(is_live=True), facts(minutes=600, is_live=True), Answer.UNSURE),
-        ("one is live, the other's start is unknown", facts(is_live=True), facts(minutes=None), Answer.UNSURE),
+        ("live, start unknown at one", facts(is_live=True), facts(minutes=None, is_live=True), PairOutcome.SAME),
+        ("live, starts far apart", facts(is_live=True), facts(minutes=600, is_live=True), PairOutcome.UNSURE),
+        ("one is live, the other's start is unknown", facts(is_live=True), facts(minutes=None), PairOutcome.UNSURE),
     ],
 )
-def test_the_same_teams_do_not_play_twice_at_once(what: str, one: Facts, other: Facts, answer: Answer) -> None:
-    assert scoring.score(one, other, ALIASES).answer is answer
+def test_the_same_teams_do_not_play_twice_at_once(what: str, one: Facts, other: Facts, outcome: PairOutcome) -> None:
+    assert scoring.score(one, other, ALIASES).outcome is outcome
 
 
 def test_another_sport_is_another_match() -> None:
     one = Facts("cricket", (team("England"), team("India")), NOW)
     other = Facts("football", (team("England"), team("India")), NOW)
-    assert scoring.score(one, other).answer is Answer.APART
+    assert scoring.score(one, other).outcome is PairOutcome.APART
 
 
 def test_the_surer_it_is_the_higher_the_score() -> None:

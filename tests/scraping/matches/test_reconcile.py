@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scraping.matches.reconcile import SourceView, exchanged_slot, orient, reconcile, with_sides_exchanged
+from scraping.matches.reconcile import SourceView, is_crossed, reconcile, swap_sides, swap_slot_sides
 from tests.factories import NOW, cricket_state, football_state
 
 CREX, ESPN, SOFA = ("crex", 100), ("espn", 80), ("sofascore", 60)
@@ -364,10 +364,10 @@ class TestSides:
     ) -> None:
         teams = [{"name": name, "short_name": short} for name, short in (first, second)]
         state = {"teams": {"team_a": teams[0], "team_b": teams[1]}}
-        assert orient(state, cricket(), {"baggygreens": "Australia"}) is crossed
+        assert is_crossed(state, cricket(), {"baggygreens": "Australia"}) is crossed
 
     def test_a_crossed_source_is_turned_before_anything_else(self) -> None:
-        crossed = with_sides_exchanged(cricket(96))
+        crossed = swap_sides(cricket(96))
         merged = reconcile([view(CREX, cricket(96)), view(ESPN, crossed, is_crossed=True)])
         assert merged.conflicts == ()
         assert merged.state == cricket(96)
@@ -378,7 +378,7 @@ class TestSides:
         [("g:team_a:2", "g:team_b:2"), ("c:team_b:red:pele", "c:team_a:red:pele"), ("b:1:4:2", "b:1:4:2")],
     )
     def test_names_of_happenings_turn_with_it(self, slot: str, turned: str) -> None:
-        assert exchanged_slot(slot) == turned
+        assert swap_slot_sides(slot) == turned
 
 
 VIEWS = st.lists(
@@ -387,7 +387,7 @@ VIEWS = st.lists(
             source,
             weight,
             NOW - timedelta(seconds=age),
-            with_sides_exchanged(cricket(runs) | {"status": status}) if crossed else cricket(runs) | {"status": status},
+            swap_sides(cricket(runs) | {"status": status}) if crossed else cricket(runs) | {"status": status},
             is_crossed=crossed,
         ),
         source=st.sampled_from("abcd"),
@@ -410,5 +410,5 @@ def test_the_order_in_which_sources_are_heard_changes_nothing(views: list[Source
     assert all(result == results[0] for result in results)
     play = ("status", "score", "innings")
     teller = next(one for one in views if one.source == results[0].provenance["status"]["source"])
-    told = with_sides_exchanged(teller.state) if teller.is_crossed else teller.state
+    told = swap_sides(teller.state) if teller.is_crossed else teller.state
     assert all(results[0].state[field] == told[field] for field in play)

@@ -98,7 +98,7 @@ class TestOneHappening:
         tell(heavy, ball("a", 1, runs=1), other=light)
         assert served(heavy) == [("b-3.1", 1, "add", 4), ("b-3.1", 2, "update", 1)]
         row = MatchEvent.objects.get(source=heavy.source_id)
-        assert (row.event_id, row.reason) == ("a-3.1", "as crex tells it")
+        assert (row.event_id, row.reason) == ("a-3.1", "according to crex")
 
     def test_a_score_that_differs_is_put_right_too(self, heavy: MatchRef, light: MatchRef) -> None:
         tell(light, ball("b", 1, score="97/3"), other=heavy)

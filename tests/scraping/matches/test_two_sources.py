@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from scraping import journal
-from scraping.matches import ingest
+from scraping.matches import ingest, late_updates
 from scraping.models import Conflict, Match, MatchEvent, MatchLifecycle, MatchRef, Snapshot, Source
 from scraping.payloads import Event, Innings, MatchState, Phase, Score, SideScore, Status, Team, Teams
 from scraping.policies.interval import Pace
@@ -38,7 +38,7 @@ def match_of(ref: MatchRef) -> Match:
     return Match.objects.get(pk=ref.match_id)
 
 
-def tell(ref: MatchRef, state: MatchState, at: datetime = NOW) -> ingest.Ingested:
+def tell(ref: MatchRef, state: MatchState, at: datetime = NOW) -> ingest.IngestResult:
     return read(ref, payload_of(ref, state, at=at))
 
 
@@ -102,7 +102,7 @@ class TestOneState:
 
 
 class TestAHeavierOneThatIsStuckOnLive:
-    def end(self, ref: MatchRef, at: datetime) -> ingest.Ingested:
+    def end(self, ref: MatchRef, at: datetime) -> ingest.IngestResult:
         return tell(ref, chasing(188, status=Status.COMPLETED, phase=Phase.FINISHED), at)
 
     def test_the_end_is_believed_after_ten_minutes_and_stands(self, heavy: MatchRef, light: MatchRef) -> None:
@@ -154,7 +154,7 @@ class TestSwitchedOff:
     def test_nobody_waits_for_it_when_the_others_have_the_match_no_more(self, heavy: MatchRef, light: MatchRef) -> None:
         tell(heavy, chasing(95))
         Source.objects.filter(pk=light.source_id).update(is_enabled=False)
-        ingest.close_gone(heavy.pk, now=later(2))
+        late_updates.close_removed(heavy.pk, now=later(2))
         assert match_of(heavy).lifecycle == MatchLifecycle.COMPLETED
 
 
@@ -207,13 +207,13 @@ class TestTheOtherWayRound:
         assert self.stored() == [("g:team_b:1", "team_b", "0-1")]
 
     def test_found_later(self, crossed: MatchRef) -> None:
-        ingest.add_events([self.goal(1)], ref_id=crossed.pk, now=NOW)
+        late_updates.add_events([self.goal(1)], ref_id=crossed.pk, now=NOW)
         assert self.stored() == [("g:team_b:1", "team_b", "0-1")]
 
     def test_read_in_an_outage(self, crossed: MatchRef) -> None:
         late = payload_of(crossed, football_state(), events=[self.goal(1)], at=later(-60))
         attempt = ingest.Attempt("w-1", later(-60), had_failures=False, now=NOW, is_replayed=True)
-        ingest.replay(late, ref_id=crossed.pk, pace=Pace(), attempt=attempt)
+        late_updates.replay(late, ref_id=crossed.pk, pace=Pace(), attempt=attempt)
         assert self.stored() == [("g:team_b:1", "team_b", "0-1")]
 
     def test_what_nobody_sees_is_no_news(self, heavy: MatchRef, light: MatchRef) -> None:
@@ -221,7 +221,7 @@ class TestTheOtherWayRound:
         before = match_of(heavy).sequence
         late = payload_of(light, chasing(95), events=[ball(1, slot="b:2:12:1")], at=later(-60))
         attempt = ingest.Attempt("w-1", later(-60), had_failures=False, now=NOW, is_replayed=True)
-        ingest.replay(late, ref_id=light.pk, pace=Pace(), attempt=attempt)
+        late_updates.replay(late, ref_id=light.pk, pace=Pace(), attempt=attempt)
         assert match_of(heavy).sequence == before
 
 
@@ -272,7 +272,7 @@ class TestAScoreThatGoesDown:
         tell(heavy, chasing(95))
         tell(light, chasing(95), later(1))
         tell(light, chasing(90), later(2))
-        ingest.close_gone(light.pk, now=later(3))
+        late_updates.close_removed(light.pk, now=later(3))
         assert match_of(heavy).provisional == {}
         assert MatchRef.objects.get(pk=light.pk).suspect_checksum == ""
 
@@ -309,7 +309,7 @@ class TestGoneAtOne:
     def test_the_match_goes_on_with_the_other(self, heavy: MatchRef, light: MatchRef) -> None:
         tell(heavy, chasing(95))
         tell(light, chasing(95), later(1))
-        ingest.close_gone(heavy.pk, now=later(3))
+        late_updates.close_removed(heavy.pk, now=later(3))
         assert match_of(heavy).status == Status.LIVE
         heavy.refresh_from_db()
         assert heavy.gone_at == later(3)
@@ -320,7 +320,7 @@ class TestGoneAtOne:
         tell(heavy, chasing(95))
         tell(light, chasing(95), later(1))
         for ref in (heavy, light):
-            ingest.close_gone(ref.pk, now=later(3))
+            late_updates.close_removed(ref.pk, now=later(3))
         match = match_of(heavy)
         assert (match.status, match.phase, match.lifecycle) == (
             Status.COMPLETED,
@@ -331,7 +331,7 @@ class TestGoneAtOne:
     def test_one_that_has_it_again_is_heard_again(self, heavy: MatchRef, light: MatchRef) -> None:
         tell(heavy, chasing(95))
         tell(light, chasing(95), later(1))
-        ingest.close_gone(heavy.pk, now=later(3))
+        late_updates.close_removed(heavy.pk, now=later(3))
         tell(heavy, chasing(97), later(6))
         heavy.refresh_from_db()
         assert (heavy.gone_at, runs(heavy)) == (None, 97)

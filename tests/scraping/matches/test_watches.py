@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scraping.matches import admission, watches
+from scraping.matches import watches
 from scraping.matches.lifecycle import NotAllowed
 from scraping.matches.scrapers import ensure_active
 from scraping.models import Match, MatchLifecycle, MatchRef, Scraper, Worker
@@ -56,13 +56,13 @@ class TestRoom:
     def test_is_the_best_that_a_worker_tells(self, free: list[int], is_free: bool) -> None:
         for number, free_mb in enumerate(free):
             worker(f"w-{number}", free_mb=free_mb)
-        assert admission.may_start(NOW) is is_free
+        assert watches.memory_room(NOW).is_free is is_free
 
     def test_silent_and_stopped_workers_tell_nothing(self) -> None:
         worker("silent", free_mb=10, at=NOW - timedelta(minutes=5))
         worker("stopped", free_mb=10, stopped_at=NOW)
         worker("untold", free_mb=0)
-        assert admission.may_start(NOW)
+        assert watches.memory_room(NOW).is_free
 
 
 class TestBegin:
@@ -99,7 +99,7 @@ class TestBegin:
 class TestTooLittleMemory:
     def test_a_new_watch_is_noted_and_begins_by_itself_when_there_is_room(self) -> None:
         ref, holder = unwatched(), worker(free_mb=100)
-        with pytest.raises(watches.PutOff, match="Insufficient memory resources: 100 MB are free"):
+        with pytest.raises(watches.WatchDeferred, match="Insufficient memory resources: 100 MB are free"):
             watches.begin(match_id=ref.match_id, actor="me", now=NOW)
         assert self.state(ref) == (False, NOW)
         start_waiting_watches(later(1))
@@ -115,7 +115,7 @@ class TestTooLittleMemory:
         idle, busy = self.watched(idle_minutes=31), self.watched(idle_minutes=29)
         ref = unwatched()
         worker(free_mb=100, memory_bytes=700 * MEGABYTE)
-        with pytest.raises(watches.PutOff):
+        with pytest.raises(watches.WatchDeferred):
             watches.begin(match_id=ref.match_id, actor="me", now=NOW)
         start_waiting_watches(NOW)
         assert self.state(busy) == (True, None)
@@ -133,7 +133,7 @@ class TestTooLittleMemory:
         upcoming = make_ref(make_match(status="upcoming", last_changed_at=NOW - timedelta(hours=5)))
         unwatched_ref = unwatched()
         worker(free_mb=100)
-        with pytest.raises(watches.PutOff):
+        with pytest.raises(watches.WatchDeferred):
             watches.begin(match_id=unwatched_ref.match_id, actor="me", now=NOW)
         start_waiting_watches(NOW)
         assert self.state(upcoming) == (True, None)

@@ -25,7 +25,15 @@ from scraping.errors import (
     Transient,
 )
 from scraping.matches.lifecycle import LEGAL, NotAllowed, _move, priority_of
-from scraping.matches.reconcile import SourceView, delta, fill_gaps, goes_backwards, is_empty, reconcile, standing
+from scraping.matches.reconcile import (
+    SourceView,
+    delta,
+    fill_gaps,
+    goes_backwards,
+    is_empty,
+    progress_summary,
+    reconcile,
+)
 from scraping.models import HealthStatus, Match, MatchLifecycle, MatchRef, Priority, Scraper
 from scraping.payloads import Status
 from scraping.policies.interval import Pace, PollHistory, plan
@@ -375,9 +383,9 @@ class TestGoesBackwards:
         assert goes_backwards(before, after) is expected
 
     def test_equal_standings_tell_the_same_score_whatever_the_clock(self) -> None:
-        assert standing(football(1, 1, clock="67")) == standing(football(1, 1, clock="68"))
-        assert standing(football(1, 1)) != standing(football(1, 0))
-        assert standing(cricket((95, 3))) != standing(cricket((94, 3)))
+        assert progress_summary(football(1, 1, clock="67")) == progress_summary(football(1, 1, clock="68"))
+        assert progress_summary(football(1, 1)) != progress_summary(football(1, 0))
+        assert progress_summary(cricket((95, 3))) != progress_summary(cricket((94, 3)))
 
 
 @pytest.mark.requirement("DM-1")

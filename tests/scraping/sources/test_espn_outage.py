@@ -15,7 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from scraping.browser.host import BrowserHost, BrowserOptions
 from scraping.browser.sessions import Sessions
-from scraping.matches import events, ingest
+from scraping.matches import events, late_updates
 from scraping.models import MatchEvent, MatchRef
 from scraping.payloads import Payload
 from scraping.reading.reader import Reader
@@ -104,20 +104,20 @@ def test_after_an_outage_over_the_innings_break_every_ball_is_there(ground: Grou
     ground.wall[0] += 75
     _, early = ground.reader.scorecard(target)
     assert ground.asked == ["summary", "playbyplay", "playbyplay", "playbyplay"], "the last page has few balls"
-    ingest.add_events(early.events, ref_id=ref.pk, now=NOW)
+    late_updates.add_events(early.events, ref_id=ref.pk, now=NOW)
     ref.refresh_from_db()
     assert not ref.has_gap
 
     ground.wall[0] += 600
     _, late = ground.reader.scorecard(target)
     assert late.state.current_innings == 2
-    ingest.add_events(late.events, ref_id=ref.pk, now=NOW)
+    late_updates.add_events(late.events, ref_id=ref.pk, now=NOW)
     ref.refresh_from_db()
     assert ref.has_gap
     assert len(stored(ref)) < ground.balls()
 
     pages = ground.reader.older_events(target, is_enough=lambda page: reaches(page, ref.events_through))
-    ingest.add_events([event for page in pages for event in page.events], ref_id=ref.pk, now=NOW)
+    late_updates.add_events([event for page in pages for event in page.events], ref_id=ref.pk, now=NOW)
     ref.refresh_from_db()
     assert not ref.has_gap
     assert len(stored(ref)) == ground.balls()
@@ -130,7 +130,7 @@ def test_polls_that_follow_each_other_leave_no_gap_where_a_page_begins(ground: G
     for _ in range(16):
         ground.wall[0] += 8
         _, payload = ground.reader.scorecard(target)
-        ingest.add_events(payload.events, ref_id=ref.pk, now=NOW)
+        late_updates.add_events(payload.events, ref_id=ref.pk, now=NOW)
         ref.refresh_from_db()
         assert not ref.has_gap
     assert len(stored(ref)) == ground.balls() > 30

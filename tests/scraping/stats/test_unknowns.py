@@ -8,7 +8,7 @@ import pytest
 from django.db import OperationalError
 
 from scraping.models import UnknownValue
-from scraping.payloads import Payload, UnknownWord
+from scraping.payloads import Payload, UnrecognizedValue
 from scraping.stats import unknown_values
 from scraping.stats.unknown_values import UnknownCounts
 from tests.factories import make_ref, make_source
@@ -24,7 +24,7 @@ def counts() -> UnknownCounts:
 
 
 def read(*values: str) -> Payload:
-    words = tuple(UnknownWord(path="status.code", value=value) for value in values)
+    words = tuple(UnrecognizedValue(path="status.code", value=value) for value in values)
     return payload_of(make_ref(), payload_schema="crex.match.v1", unknown=words)
 
 

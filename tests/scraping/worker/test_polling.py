@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from scraping import journal
 from scraping.errors import Transient
-from scraping.matches import lifecycle, score_regressions
+from scraping.matches import lifecycle, validate
 from scraping.models import (
     Breaker,
     Match,
@@ -232,7 +232,7 @@ class TestWhatIsNew:
         poll_all(refs, engine)
         down = payload_of(refs[0], chasing(90), events=balls(1, 2))
         outcomes_of(engine)[refs[0].pk] = down
-        for _ in range(score_regressions.BELIEVED_AFTER):
+        for _ in range(validate.CONFIRMING_READINGS):
             assert Match.objects.get(pk=refs[0].match_id).payload["score"]["team_b"]["runs"] != 90
             poll_all(refs, engine)
         assert Match.objects.get(pk=refs[0].match_id).payload["score"]["team_b"]["runs"] == 90

@@ -1,0 +1,116 @@
+"""Updates of a match that do not come from a regular poll: spooled payloads, events that fill a gap, a removed match.
+
+Each runs inside the caller's transaction, like `ingest.apply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from scraping.matches import events, ingest, lifecycle, poll_times, scrapers
+from scraping.matches.events import EventChanges
+from scraping.matches.ingest import Attempt
+from scraping.models import Match, MatchRef, ScrapeTask, TaskState
+from scraping.payloads import Event, Payload, Phase, Resource, checksum_of
+from scraping.policies.interval import COMPLETED_SECONDS, Pace
+from victoryline.lib.crash import crash_point
+
+# After so many reads without a missing event in this time, the source counts as not having it.
+EMPTY_READS, EMPTY_READS_WITHIN = 5, timedelta(minutes=3)
+
+
+def replay(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> EventChanges:
+    """Writes a spooled payload. If newer data has come meanwhile, only the events that are not stored yet."""
+    ref = ingest.lock_ref(ref_id)
+    if ref.captured_at is None or payload.captured_at > ref.captured_at:
+        return ingest.apply(payload, ref_id=ref_id, pace=pace, attempt=attempt).events
+    # Where the source lists all events, the newer list was complete: an event that is not in it was retracted.
+    unseen = [] if payload.events_are_complete else events.unseen(ref, payload.events)
+    changes = _store(ref, unseen, attempt.now)
+    if changes:
+        events.advance(ref, payload.events)
+        ref.save(update_fields=("events_seen", "events_through"))
+    if changes.served:
+        _advance_sequence(ref.match, attempt.now)
+        _publish(ref, attempt)
+    return changes
+
+
+def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventChanges:
+    """Writes events without a state: older pages of the source's list, read to fill a gap.
+
+    If the source has listed nothing that fills it for a while, the gap is closed without the missing events, which are
+    then read only with the whole match at its next milestone. Not at once: the source's list may be short for a moment.
+    """
+    ref = ingest.lock_ref(ref_id)
+    changes = _store(ref, found, now)
+    events.advance(ref, found)
+    if ref.has_gap and not changes.added and _was_read_often(ref, now):
+        ref.events_through = max(ref.events_through, events.highest(found, default=ref.events_seen))
+    ref.save(update_fields=("events_seen", "events_through"))
+    crash_point("fill.ref")
+    if changes.served:
+        _advance_sequence(ref.match, now)
+        crash_point("fill.match")
+        _publish(ref, Attempt("", now, had_failures=False, now=now))
+    return changes
+
+
+def _store(ref: MatchRef, found: Sequence[Event], now: datetime) -> EventChanges:
+    sequence = ref.match.sequence + 1
+    return events.store(ref, found, are_complete=False, sequence=sequence, now=now, others=ingest.other_refs(ref))
+
+
+def _advance_sequence(match: Match, now: datetime) -> None:
+    match.sequence += 1
+    match.last_changed_at = now
+    match.save(update_fields=("sequence", "last_changed_at"))
+
+
+def _publish(ref: MatchRef, attempt: Attempt) -> None:
+    scraper = scrapers.active(ref)
+    ingest.write_snapshot(ref.match, ref, scraper.pk if scraper else None, attempt, before=ref.match.payload)
+    ingest.announce_after_commit(ref.match, ref, is_changed=True)
+
+
+def _was_read_often(ref: MatchRef, now: datetime) -> bool:
+    """This read is the last of several without a result. They are seconds apart: `scheduler.gaps`."""
+    reads = ScrapeTask.objects.filter(
+        ref=ref, resource=Resource.COMMENTARY, state=TaskState.SUCCESS, finished_at__gt=now - EMPTY_READS_WITHIN
+    )
+    return reads.count() >= EMPTY_READS
+
+
+def close_removed(ref_id: int, *, now: datetime) -> None:
+    """Ends a match that its source no longer has: the known state becomes final, unless another source has it."""
+    ref = ingest.lock_ref(ref_id)
+    match = ref.match
+    before = match.status
+    ref.gone_at, ref.suspect_checksum = ref.gone_at or now, ""
+    poll_times.set_next_poll(ref, now + timedelta(seconds=COMPLETED_SECONDS))
+    if match.provisional.get("source") == ref.source.key:  # there will be no confirmation
+        match.provisional = {}
+        match.save(update_fields=("provisional",))
+    elsewhere = MatchRef.objects.filter(match=match, gone_at=None, is_watched=True, source__is_enabled=True)
+    if elsewhere.exclude(pk=ref.pk).exists():
+        ref.save(update_fields=("gone_at", "next_poll_at", "suspect_checksum"))
+        scrapers.stop(ref, reason="the source no longer has the match, another one does", now=now)
+        return
+    lifecycle.complete_gone(match, now=now)
+    crash_point("gone.completed")
+    if match.payload and match.status != before:
+        _write_end(ref, now)
+    ref.save(update_fields=("next_poll_at", "gone_at", "suspect_checksum"))
+    crash_point("gone.closed")
+    ingest.announce_after_commit(match, ref, is_changed=match.status != before)
+
+
+def _write_end(ref: MatchRef, now: datetime) -> None:
+    match = ref.match
+    before, match.payload = match.payload, {**match.payload, "status": match.status, "phase": Phase.FINISHED.value}
+    match.phase, match.checksum = Phase.FINISHED.value, checksum_of(match.payload)
+    match.sequence, match.last_changed_at = match.sequence + 1, now
+    match.save(update_fields=("payload", "phase", "checksum", "sequence", "last_changed_at"))
+    attempt = Attempt("", ref.captured_at or now, had_failures=False, now=now)
+    ingest.write_snapshot(match, ref, None, attempt, before=before)
