@@ -1,4 +1,4 @@
-"""Conflicts as rows: opened and told once, counted, closed when the sources agree again."""
+"""Conflicts as rows: opened and logged once, counted, closed when the sources agree again."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_keeps_the_latest_values(match: Match) -> None:
     assert Conflict.objects.get().other_value == 160
 
 
-def test_the_other_source_being_believed_now_is_the_same_conflict(match: Match) -> None:
+def test_stays_the_same_conflict_when_the_other_source_is_chosen(match: Match) -> None:
     conflicts.note(match.pk, [runs("crex", "espn"), runs("crex", "sofascore")], now=later(0))
     conflicts.note(match.pk, [runs("espn", "crex"), runs("espn", "sofascore")], now=later(1))
     assert open_rows(match) == [("innings.1.runs", "espn", "crex", 2), ("innings.1.runs", "espn", "sofascore", 1)]

@@ -1,4 +1,4 @@
-"""The end of a match: everything is read once more, somebody looks whether it is all there, the record is kept."""
+"""The end of a match: everything is read once more and checked, and the log is written."""
 
 from __future__ import annotations
 
@@ -79,19 +79,19 @@ def do_all(ref: MatchRef, *, figures: bool = True, outcome: Any = None) -> list[
     """Do the tasks that are open, as a worker would; which they were."""
     open_tasks = ScrapeTask.objects.filter(state=TaskState.PENDING).order_by("pk")
     done = list(open_tasks.values_list("pk", "resource"))
-    told = figures_of(ref, rating()) if figures else figures_of(ref)
+    reported = figures_of(ref, rating()) if figures else figures_of(ref)
     for task_id, _ in done:
-        scrape(task_id, engine_telling(told, outcome or whole("77")))
+        scrape(task_id, engine_telling(reported, outcome or whole("77")))
     return sorted(resource for _, resource in done)
 
 
-def _refusing(look: Any, match_id: int) -> Any:
-    def look_or_fail(match: Match) -> Any:
+def _refusing(check: Any, match_id: int) -> Any:
+    def check_or_fail(match: Match) -> Any:
         if match.pk == match_id:
             raise TypeError("what is stored of it makes no sense")
-        return look(match)
+        return check(match)
 
-    return look_or_fail
+    return check_or_fail
 
 
 def the_match() -> Match:
@@ -100,7 +100,7 @@ def the_match() -> Match:
 
 @pytest.mark.requirement("EC-3")
 class TestLastReading:
-    def test_reads_everything_once_more_and_looks_whether_it_is_there(self, clock: Clock) -> None:
+    def test_reads_everything_once_more_and_checks_it(self, clock: Clock) -> None:
         ref = live_football(clock)
         assert settle_ended_matches(clock.now) == 0, "it is not over"
         end(ref, clock)
@@ -119,7 +119,7 @@ class TestLastReading:
         assert not ScrapeTask.objects.filter(state=TaskState.PENDING).exists()
         match_settled.disconnect(dispatch_uid="t")
 
-    def test_one_that_cannot_be_judged_does_not_cost_the_others_their_end(self, clock: Clock, caplog: Any) -> None:
+    def test_a_match_that_cannot_be_checked_does_not_stop_the_others(self, clock: Clock, caplog: Any) -> None:
         ref = live_football(clock)
         end(ref, clock)
         match = the_match()
@@ -127,9 +127,9 @@ class TestLastReading:
         Match.objects.filter(pk=poison.pk).update(final_checks={"ended_at": as_utc_iso(later(900))})
         settle_ended_matches(clock.now)
         assert ScrapeTask.objects.filter(ref__match=match, state=TaskState.PENDING).count() == 2
-        assert "could not be judged" in caplog.text
+        assert "could not be checked" in caplog.text
 
-    def test_a_hole_at_a_source_that_has_the_match_no_more_is_no_hole(self, clock: Clock) -> None:
+    def test_a_gap_at_a_source_that_removed_the_match_does_not_count(self, clock: Clock) -> None:
         ref = live_football(clock)
         make_ref(ref.match, source="crex", events_through=3, events_seen=9, gone_at=clock.now)
         end(ref, clock)
@@ -148,7 +148,7 @@ class TestLastReading:
         ref.refresh_from_db()
         assert ref.next_poll_at == clock.now + timedelta(seconds=COMPLETED_SECONDS), "corrections are still read"
 
-    def test_what_a_job_has_just_read_as_a_whole_is_not_read_as_a_whole_again(self, clock: Clock) -> None:
+    def test_a_match_that_a_job_has_read_as_a_whole_is_not_read_again(self, clock: Clock) -> None:
         ref = live_football(clock)
         clock.forward(5)
         task = attempt(ref, clock, whole("77"), resource=Resource.FULL)
@@ -164,7 +164,7 @@ class TestLastReading:
         settle_ended_matches(clock.now)
         assert the_match().final_sync_at == clock.now
 
-    def test_an_end_that_was_taken_back_is_looked_at_again(self, clock: Clock) -> None:
+    def test_a_reopened_match_is_checked_again(self, clock: Clock) -> None:
         ref = live_football(clock)
         end(ref, clock)
         settle_ended_matches(clock.now)
@@ -185,13 +185,13 @@ class TestLastReading:
 
 
 @pytest.mark.requirement("EC-3")
-class TestWhatIsMissing:
-    def test_is_asked_for_again_a_few_times_and_then_a_person_is_told(
+class TestMissingParts:
+    def test_are_read_again_a_few_times_and_then_raise_an_alert(
         self, clock: Clock, caplog: pytest.LogCaptureFixture
     ) -> None:
         ref = live_football(clock)
-        told: list[Any] = []
-        match_incomplete.connect(lambda missing, **_: told.append(missing), weak=False, dispatch_uid="t")
+        reported: list[Any] = []
+        match_incomplete.connect(lambda missing, **_: reported.append(missing), weak=False, dispatch_uid="t")
         end(ref, clock)
         waits = []
         for _ in range(4):
@@ -204,7 +204,7 @@ class TestWhatIsMissing:
                 waits.append(round((datetime.fromisoformat(again_at) - clock.now).total_seconds() / 60))
                 assert settle_ended_matches(clock.now + timedelta(minutes=waits[-1] - 1)) == 0
                 clock.now = datetime.fromisoformat(again_at)
-        assert (waits, told) == ([5, 15, 60], [["figures"]])
+        assert (waits, reported) == ([5, 15, 60], [["figures"]])
         alert = Alert.objects.get(key=f"incomplete:{the_match().pk}")
         assert (alert.closed_at, "there is no figures" in alert.summary) == (None, True)
         assert the_match().final_checks["given_up"] is True
@@ -230,7 +230,7 @@ class TestWhatIsMissing:
             ),
         ],
     )
-    def test_is_found(self, clock: Clock, spoil: Any, missing: list[str]) -> None:
+    def test_are_found(self, clock: Clock, spoil: Any, missing: list[str]) -> None:
         ref = live_football(clock)
         end(ref, clock)
         lineups.store_figures(figures_of(ref, rating()), ref_id=ref.pk)
@@ -244,7 +244,7 @@ class TestWhatIsMissing:
         read(ref, payload_of(ref, chasing(188, status=Status.COMPLETED, result="won"), events=balls(1, 2)))
         assert "score" not in endings.check(the_match()).missing
 
-    def test_a_later_correction_that_brings_it_settles_the_match(self, clock: Clock) -> None:
+    def test_a_later_correction_settles_the_match(self, clock: Clock) -> None:
         ref = live_football(clock)
         end(ref, clock)
         settle_ended_matches(clock.now)
@@ -254,7 +254,7 @@ class TestWhatIsMissing:
         assert endings.check_again(the_match().pk, later(900))
         assert (the_match().final_sync_at, the_match().final_checks["missing"]) == (later(900), [])
 
-    def test_a_reading_that_fails_does_not_stop_the_judging(self, clock: Clock) -> None:
+    def test_a_failed_reading_does_not_stop_the_check(self, clock: Clock) -> None:
         ref = live_football(clock)
         end(ref, clock)
         settle_ended_matches(clock.now)
@@ -265,19 +265,19 @@ class TestWhatIsMissing:
 
 
 @pytest.mark.requirement("EC-3")
-class TestGone:
-    def test_a_match_that_its_only_source_has_no_more_is_over(self, clock: Clock) -> None:
+class TestRemovedMatch:
+    def test_is_over_where_its_only_source_removed_it(self, clock: Clock) -> None:
         ref = live_football(clock)
         for _ in range(3):
             attempt(ref, clock, Gone("410", http_status=410))
         match = the_match()
         assert (match.status, match.lifecycle) == (Status.COMPLETED, MatchLifecycle.COMPLETED)
-        assert settle_ended_matches(clock.now) == 1, "there is nobody to read it from"
+        assert settle_ended_matches(clock.now) == 1, "there is no source to read it from"
         assert the_match().final_checks["given_up"] is True
         assert not ScrapeTask.objects.filter(state=TaskState.PENDING).exists()
         assert Scraper.objects.filter(stopped_at=None).count() == 0
 
-    def test_a_match_that_one_of_two_sources_has_no_more_goes_on(self, clock: Clock) -> None:
+    def test_continues_where_another_source_has_it(self, clock: Clock) -> None:
         ref = live_football(clock)
         make_ref(the_match(), source=make_source("other", sport="football"), captured_at=clock.now)
         for _ in range(3):
@@ -286,7 +286,7 @@ class TestGone:
         ref.refresh_from_db()
         assert ref.gone_at is not None
 
-    def test_line_ups_that_are_gone_end_no_match(self, clock: Clock) -> None:
+    def test_removed_line_ups_end_no_match(self, clock: Clock) -> None:
         ref = live_football(clock)
         task_id = ScrapeTask.objects.create(
             source=ref.source, ref=ref, resource=Resource.LINEUPS, run_at=clock.now, created_at=clock.now
@@ -312,8 +312,8 @@ def record(tmp_path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("EC-3")
-class TestRecord:
-    def test_has_everything_that_is_known_of_how_it_was_read(self, clock: Clock, tmp_path: Path) -> None:
+class TestMatchLog:
+    def test_has_everything_about_how_the_match_was_read(self, clock: Clock, tmp_path: Path) -> None:
         settled_match(clock)
         assert write_match_logs(clock.now) == 1
         row, found = MatchArchive.objects.get(), record(tmp_path)
@@ -343,7 +343,7 @@ class TestRecord:
             asked += do_all(ref)
         assert asked == ["figures"]
 
-    def test_one_that_cannot_be_made_leaves_a_turn_to_the_others(
+    def test_one_that_fails_does_not_stop_the_others(
         self, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: Any
     ) -> None:
         settled_match(clock)
@@ -353,7 +353,7 @@ class TestRecord:
         assert write_match_logs(clock.now) == 1
         assert "could not be made" in caplog.text
 
-    def test_is_written_once_and_anew_after_a_correction(self, clock: Clock, tmp_path: Path) -> None:
+    def test_is_written_once_and_again_after_a_correction(self, clock: Clock, tmp_path: Path) -> None:
         ref = settled_match(clock)
         assert (write_match_logs(clock.now), write_match_logs(later(300))) == (1, 0)
         first = MatchArchive.objects.get().sha256
@@ -372,7 +372,7 @@ class TestRecord:
         assert (write_match_logs(later(900)), write_match_logs(later(960))) == (1, 0)
         assert record(tmp_path)["figures"][0]["values"] == {"rating": 9.9}
 
-    def test_keeps_what_retention_has_taken_since(self, clock: Clock, tmp_path: Path) -> None:
+    def test_keeps_rows_that_retention_has_deleted_since(self, clock: Clock, tmp_path: Path) -> None:
         ref = settled_match(clock)
         write_match_logs(clock.now)
         before = record(tmp_path)
@@ -416,7 +416,7 @@ class TestRecord:
         write_match_logs(clock.now)
         assert "snapshots" in record(tmp_path)["cut_off"]
 
-    def test_a_disk_that_takes_nothing_costs_only_the_record(
+    def test_a_full_disk_costs_only_the_log(
         self, clock: Clock, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         settled_match(clock)
@@ -427,7 +427,7 @@ class TestRecord:
         assert "could not be written" in caplog.text
         assert MatchArchive.objects.count() == 0
 
-    def test_goes_with_its_file_when_its_time_is_over(
+    def test_is_deleted_with_its_file_after_its_retention(
         self, clock: Clock, tmp_path: Path, django_capture_on_commit_callbacks: Any
     ) -> None:
         settled_match(clock)
@@ -448,7 +448,7 @@ class TestRecord:
 
 
 @pytest.mark.requirement("FR-024")
-class TestTurns:
+class TestMilestones:
     BEFORE = cricket_state(current_innings=1).model_dump(mode="json")
 
     @pytest.mark.parametrize(
@@ -459,17 +459,17 @@ class TestTurns:
             pytest.param({"phase": Phase.STUMPS}, True, id="the end of a day"),
             pytest.param({"phase": Phase.DRINKS}, False, id="drinks"),
             pytest.param({}, False, id="the next ball"),
-            pytest.param({"status": Status.COMPLETED}, False, id="the end, which has a look of its own"),
+            pytest.param({"status": Status.COMPLETED}, False, id="the end, which has its own final reads"),
         ],
     )
-    def test_are_recognised(self, fields: dict[str, Any], expected: bool) -> None:
+    def test_are_detected(self, fields: dict[str, Any], expected: bool) -> None:
         after = cricket_state(**{"current_innings": 1, **fields}).model_dump(mode="json")
         assert is_milestone(self.BEFORE, after) is expected
 
-    def test_a_match_that_was_never_read_has_no_turn(self) -> None:
+    def test_a_match_that_was_never_read_has_none(self) -> None:
         assert not is_milestone({}, self.BEFORE)
 
-    def test_of_a_source_that_tells_but_a_part_no_more_is_asked(self, clock: Clock) -> None:
+    def test_a_partial_state_opens_no_task(self, clock: Clock) -> None:
         ref = make_ref(now=NOW, payload={})
         attempt(ref, clock, payload_of(ref, cricket_state(current_innings=1)))
         clock.forward(5)
@@ -477,7 +477,7 @@ class TestTurns:
         assert attempt(ref, clock, half).state == TaskState.SUCCESS
         assert not ScrapeTask.objects.filter(resource=Resource.FULL).exists()
 
-    def test_at_a_turn_the_match_is_read_as_a_whole(self, clock: Clock) -> None:
+    def test_open_a_task_for_the_whole_match(self, clock: Clock) -> None:
         ref = make_ref(now=NOW, payload={})
         attempt(ref, clock, payload_of(ref, cricket_state(current_innings=1), events=balls(1)))
         clock.forward(5)
@@ -492,7 +492,7 @@ class TestTurns:
         assert ScrapeTask.objects.filter(resource=Resource.FULL).count() == 1
 
 
-def test_ingest_tells_of_a_turn(clock: Clock) -> None:
+def test_ingest_reports_a_milestone(clock: Clock) -> None:
     ref = make_ref(now=NOW)
     first = read(ref, payload_of(ref, chasing(95)))
     second = read(ref, payload_of(ref, chasing(95, phase=Phase.TEA), at=later(5)))

@@ -1,4 +1,4 @@
-"""Which matches matter: the rules, the file they are in, and a person's word, which stands above them."""
+"""The importance of matches: the rules, their file, and the value that an operator sets."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ CASES = [
 
 @pytest.mark.requirement("FR-025")
 @pytest.mark.parametrize(("label", "match", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_what_our_rules_say(label: str, match: MatchNames, expected: Importance) -> None:
+def test_importance_by_our_rules(label: str, match: MatchNames, expected: Importance) -> None:
     assert importance_by_rules(match, OURS) is expected
 
 
@@ -85,7 +85,7 @@ def test_without_rules_all_matches_are_equal() -> None:
 @given(
     st.text(max_size=60), st.text(max_size=60), st.text(max_size=30), st.sampled_from(["cricket", "football", "chess"])
 )
-def test_any_text_is_judged(title: str, series: str, team: str, sport: str) -> None:
+def test_any_text_has_an_importance(title: str, series: str, team: str, sport: str) -> None:
     """Titles come from outside, and so do teams."""
     assert importance_by_rules(MatchNames(sport, title, series, title, team, title), OURS) in Importance
 
@@ -96,7 +96,7 @@ def rules_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "rules.yaml"
     file.write_text("high: {teams: {cricket: [Kenya]}}", encoding="utf-8")
     monkeypatch.setattr(settings, "CONFIG", replace(settings.CONFIG, importance_file=file))
-    monkeypatch.setattr(importance, "_remembered", importance._Remembered())
+    monkeypatch.setattr(importance, "_rules_file", importance._RulesFile())
     monkeypatch.setattr(upkeep, "_applied_rules", None)
     return file
 
@@ -134,7 +134,7 @@ class TestFile:
         assert [error.id for error in checks.importance_can_be_judged()] == ["scraping.E002"]
         assert importance.current() == NO_RULES
 
-    def test_a_good_one_is_none(self, rules_file: Path) -> None:
+    def test_a_valid_one_is_no_error(self, rules_file: Path) -> None:
         assert checks.importance_can_be_judged() == []
 
     def test_an_empty_one_has_no_rules(self, rules_file: Path) -> None:
@@ -147,7 +147,7 @@ class TestFile:
         change(rules_file, "low: {teams: {cricket: [Kenya]}}")
         assert importance.current() == Rules.model_validate({"low": {"teams": {"cricket": ["Kenya"]}}})
 
-    def test_one_that_breaks_leaves_the_rules_as_they_were(
+    def test_one_that_becomes_invalid_changes_no_rules(
         self, rules_file: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         before = importance.current()
@@ -167,11 +167,11 @@ class TestMatches:
         url = "https://crex.example/m/1"
         return DiscoveredMatch(source_event_id="1", url=url, title="Kenya v Nepal", **values | fields)
 
-    def test_one_that_is_discovered_is_judged(self) -> None:
+    def test_a_discovered_match_gets_its_importance(self) -> None:
         discovery.register(make_source(), [self.found()], now=NOW)
         assert Match.objects.get().importance == HIGH
 
-    def test_one_that_gets_its_name_later_is_judged_then(self) -> None:
+    def test_a_match_that_is_named_later_gets_it_then(self) -> None:
         ref = make_ref(make_unread_match(title="TBC v TBC"), captured_at=None)
         read(ref, payload_of(ref, cricket_state()))
         assert Match.objects.get().importance == NORMAL
@@ -179,7 +179,7 @@ class TestMatches:
         read(ref, payload_of(ref, cricket_state(teams=teams), at=later(3)))
         assert Match.objects.get().importance == HIGH
 
-    def test_a_persons_word_stands(self) -> None:
+    def test_the_value_of_an_operator_is_kept(self) -> None:
         ref = make_ref(make_unread_match(title="TBC v TBC"), captured_at=None)
         importance.set_by_hand(ref.match_id, LOW, actor="ann")
         teams = cricket_state().teams.model_copy(update={"team_a": Team(name="Kenya")})
@@ -187,14 +187,14 @@ class TestMatches:
         apply_importance_rules(NOW)
         assert (Match.objects.get().importance, Match.objects.get().team_a) == (LOW, "Kenya")
 
-    def test_it_can_be_given_back_to_the_rules(self) -> None:
+    def test_the_value_can_be_returned_to_the_rules(self) -> None:
         match = make_match(team_a="Kenya", title="Kenya v Nepal")
         importance.set_by_hand(match.pk, LOW, actor="ann")
         importance.set_by_hand(match.pk, None, actor="ann")
         match.refresh_from_db()
         assert (match.importance, match.is_importance_fixed) == (HIGH, False)
 
-    def test_all_known_ones_follow_when_the_rules_change(self, rules_file: Path) -> None:
+    def test_changed_rules_apply_to_all_known_matches(self, rules_file: Path) -> None:
         kenya, other = make_match(team_a="Kenya"), make_match(team_a="Nepal")
         final = make_match(payload={"metadata": {"round_name": "Final"}}, team_a="Oman")
         over = make_match(team_a="Kenya", lifecycle=MatchLifecycle.ARCHIVED)
@@ -238,6 +238,6 @@ class TestCommand:
         assert self.run(ref.key, "auto") == "Kenya v Nepal: importance normal, by the rules.\n"
         assert set(AuditEntry.objects.values_list("actor", "action_type")) == {("ann", "importance")}
 
-    def test_one_that_there_is_not(self) -> None:
+    def test_an_unknown_match_is_an_error(self) -> None:
         with pytest.raises(CommandError, match=r"Nothing was changed: there is no match crex_nope\."):
             self.run("crex_nope", "high")

@@ -1,4 +1,4 @@
-"""What was read becomes what is served: sequence, events, corrections, gaps, the watch over a match."""
+"""A payload is written: sequence, events, corrections, gaps, scraper, next poll time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.both, pytest.mark.django_db]
 
 @pytest.fixture
 def ref() -> MatchRef:
-    """A discovered match that nobody has read yet."""
+    """A discovered match that was never read."""
     return make_ref(make_unread_match(), captured_at=None)
 
 
@@ -63,7 +63,7 @@ class TestFirstReading:
             "timestamp": "2026-01-10T12:00:00.000Z",
         }
 
-    def test_fills_the_columns_that_lists_are_searched_by(self, ref: MatchRef) -> None:
+    def test_fills_the_columns_that_lists_are_filtered_by(self, ref: MatchRef) -> None:
         start = NOW - timedelta(hours=1)
         read(ref, payload_of(ref, cricket_state(start_time=start)))
         match = match_of(ref)
@@ -94,7 +94,7 @@ class TestUnchanged:
 
 class TestChanged:
     @pytest.mark.requirement("SO-3", "SO-4")
-    def test_adds_one_to_the_sequence_and_tells_the_difference(self, ref: MatchRef) -> None:
+    def test_adds_one_to_the_sequence_and_writes_the_delta(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, chasing(95)))
         read(ref, payload_of(ref, chasing(99), at=later(3)))
         first, second = Snapshot.objects.order_by("sequence")
@@ -130,29 +130,29 @@ class TestEvents:
         (current,) = MatchEvent.objects.filter(event_id="2-2", is_current=True)
         assert (current.revision, current.runs, current.kind, current.sequence) == (2, 4, "boundary", 2)
 
-    def test_missing_from_a_complete_list_means_taken_back(self, ref: MatchRef) -> None:
+    def test_missing_from_a_complete_list_is_a_retraction(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, events=balls(1, 2, 3), events_are_complete=True))
         read(ref, payload_of(ref, at=later(3), events=balls(1, 3), events_are_complete=True))
         assert feed(ref)[3:] == [("2-2", "retract", 2)]
 
-    def test_two_of_some_events_may_be_taken_back_at_once(self, ref: MatchRef) -> None:
+    def test_two_of_some_events_may_be_retracted_at_once(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, events=balls(*range(1, 7)), events_are_complete=True))
         read(ref, payload_of(ref, at=later(3), events=balls(1, 2, 4, 6), events_are_complete=True))
         assert feed(ref)[6:] == [("2-3", "retract", 2), ("2-5", "retract", 2)]
 
-    def test_missing_from_a_part_of_the_list_means_nothing(self, ref: MatchRef) -> None:
+    def test_missing_from_a_partial_list_is_no_retraction(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, events=balls(1, 2, 3)))
         assert not read(ref, payload_of(ref, at=later(3), events=balls(3))).is_changed
 
     @pytest.mark.parametrize("is_complete", [True, False])
-    def test_what_was_taken_back_may_come_again(self, ref: MatchRef, is_complete: bool) -> None:
+    def test_a_retracted_event_may_come_back(self, ref: MatchRef, is_complete: bool) -> None:
         read(ref, payload_of(ref, events=balls(1, 2), events_are_complete=True))
         read(ref, payload_of(ref, at=later(3), events=balls(1), events_are_complete=True))
         read(ref, payload_of(ref, at=later(6), events=balls(1, 2), events_are_complete=is_complete))
         assert feed(ref)[2:] == [("2-2", "retract", 2), ("2-2", "update", 3)]
         assert MatchEvent.objects.get(event_id="2-2", is_current=True).runs == 1
 
-    def test_a_retraction_is_told_once(self, ref: MatchRef) -> None:
+    def test_a_retraction_is_written_once(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, events=balls(1, 2), events_are_complete=True))
         for poll in range(1, 4):
             events = (ball(1, runs=poll),)  # the list changes, so that it is looked at
@@ -191,40 +191,44 @@ PACE = ingest.Pace()
 
 
 @pytest.mark.requirement("BX-3")
-class TestGoingBackwards:
+class TestScoreRegression:
     @pytest.mark.requirement("BX-3")
-    def test_a_lower_score_is_believed_when_two_more_readings_confirm_it(self, ref: MatchRef) -> None:
+    def test_a_lower_score_is_accepted_when_two_more_readings_confirm_it(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, chasing(95)))
         for number in (1, 2):
-            provisional = read(ref, payload_of(ref, chasing(94), at=later(3 * number)))
-            assert (provisional.is_changed, match_of(ref).payload["innings"][1]["runs"]) == (False, 95)
-            told = match_of(ref).provisional
-            assert (told["source"], told["readings"], told["score"]["team_b"]["runs"]) == ("crex", number, 94)
+            result = read(ref, payload_of(ref, chasing(94), at=later(3 * number)))
+            assert (result.is_changed, match_of(ref).payload["innings"][1]["runs"]) == (False, 95)
+            provisional = match_of(ref).provisional
+            assert (provisional["source"], provisional["readings"], provisional["score"]["team_b"]["runs"]) == (
+                "crex",
+                number,
+                94,
+            )
         third = read(ref, payload_of(ref, chasing(94), at=later(9)))
         assert (third.is_changed, match_of(ref).payload["innings"][1]["runs"]) == (True, 94)
         assert (match_of(ref).sequence, match_of(ref).provisional) == (2, {})
 
-    def test_a_score_that_was_only_late_is_provisional_no_longer(self, ref: MatchRef) -> None:
+    def test_a_score_that_was_only_late_is_no_longer_provisional(self, ref: MatchRef) -> None:
         for number, runs in enumerate((95, 90, 96)):
             read(ref, payload_of(ref, chasing(runs), at=later(3 * number)))
         assert match_of(ref).provisional == {}
 
-    def test_the_first_such_reading_is_followed_by_an_early_second(self, ref: MatchRef) -> None:
+    def test_the_next_poll_comes_early(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, chasing(95)))
         assert read(ref, payload_of(ref, chasing(94), at=later(3))).next_poll_at == later(3 + 1.25)
 
-    def test_not_earlier_than_the_source_allows(self, ref: MatchRef) -> None:
+    def test_the_next_poll_respects_the_sources_interval(self, ref: MatchRef) -> None:
         ref.source.min_interval_seconds = 4
         ref.source.save()
         read(ref, payload_of(ref, chasing(95)))
         assert read(ref, payload_of(ref, chasing(94), at=later(3))).next_poll_at == later(3 + 4)
 
-    def test_does_not_pass_for_fresh_data(self, ref: MatchRef) -> None:
+    def test_does_not_update_the_freshness(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, chasing(95)))
         read(ref, payload_of(ref, chasing(94), at=later(3)))
         assert match_of(ref).last_scraper_update == NOW
 
-    def test_a_stale_copy_between_good_readings_is_never_shown(self, ref: MatchRef) -> None:
+    def test_a_stale_copy_between_good_readings_is_never_served(self, ref: MatchRef) -> None:
         for number, runs in enumerate((95, 90, 95, 90, 96)):
             read(ref, payload_of(ref, chasing(runs), at=later(3 * number)))
         shown = [snapshot.payload["innings"][1]["runs"] for snapshot in Snapshot.objects.order_by("sequence")]
@@ -235,12 +239,12 @@ class TestGoingBackwards:
             read(ref, payload_of(ref, chasing(runs), at=later(3 * number)))
         assert match_of(ref).payload["innings"][1]["runs"] == 95
 
-    def test_but_a_third_one_in_a_row_is_believed_however_fast_the_match_moves(self, ref: MatchRef) -> None:
+    def test_a_third_lower_score_in_a_row_is_accepted_though_all_differ(self, ref: MatchRef) -> None:
         for number, runs in enumerate((95, 70, 71, 72)):
             read(ref, payload_of(ref, chasing(runs), at=later(3 * number)))
         assert match_of(ref).payload["innings"][1]["runs"] == 72
 
-    def test_an_end_that_is_taken_back_needs_three_readings_too(self, ref: MatchRef) -> None:
+    def test_reopening_a_match_needs_three_readings_too(self, ref: MatchRef) -> None:
         done = chasing(95, status=Status.COMPLETED, phase=Phase.FINISHED)
         read(ref, payload_of(ref, done))
         for seconds in (3, 5):
@@ -267,7 +271,7 @@ class TestPartialState:
         assert not read(ref, payload_of(ref, empty, at=later(3), is_partial_state=True)).is_changed
         assert match_of(ref).payload == full.model_dump(mode="json")
 
-    def test_brings_the_score_along(self, ref: MatchRef) -> None:
+    def test_updates_the_score(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, cricket_state(venue="Perth")))
         innings = (
             Innings(number=1, team="team_a", runs=187, wickets=5, overs="20.0"),
@@ -302,7 +306,7 @@ class TestPartialState:
         assert (served["score"]["team_a"]["runs"], served["score"]["team_b"]["runs"]) == (187, 101)
 
     @pytest.mark.requirement("ZT-5")
-    def test_of_other_teams_is_not_believed(self, ref: MatchRef) -> None:
+    def test_of_other_teams_is_rejected(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, cricket_state()))
         before = match_of(ref).payload
         teams = Teams(team_a=Team(name="PAK", short_name="PAK"), team_b=Team(name="NZ", short_name="NZ"))
@@ -402,31 +406,31 @@ class TestGaps:
         assert (match_of(ref).sequence, Snapshot.objects.count()) == (3, 3)
         assert sorted(MatchEvent.objects.values_list("ordinal", flat=True)) == [1, 2, 3, 4, 5, 6, 7]
 
-    def test_part_of_it_leaves_the_rest_open(self, ref: MatchRef) -> None:
+    def test_a_partial_fill_leaves_the_rest_open(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, events=balls(9)))
         self.fill(ref, 6, 7, 8)
         assert self.marks(ref) == (0, 9)
 
-    def test_what_the_source_does_not_have_is_not_asked_for_for_ever(self, ref: MatchRef) -> None:
+    def test_a_gap_that_the_source_cannot_fill_is_closed(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, events=balls(1, 5)))
-        for look in range(1, late_updates.EMPTY_READS + 1):
+        for number in range(1, late_updates.EMPTY_READS + 1):
             assert self.marks(ref) == (1, 5)
-            assert not self.fill(ref, 1, 5, at=60 + 5 * look)
+            assert not self.fill(ref, 1, 5, at=60 + 5 * number)
         assert self.marks(ref) == (5, 5)
         assert match_of(ref).sequence == 1
 
-    def test_a_source_that_lists_half_for_a_while_is_asked_again(self, ref: MatchRef) -> None:
+    def test_a_source_with_a_short_list_is_read_again(self, ref: MatchRef) -> None:
         """The same half of what it lists, each time: nothing in it tells that there is more."""
         read(ref, payload_of(ref, events=balls(2, 4, 6)))
-        for look in range(1, late_updates.EMPTY_READS):
-            self.fill(ref, 2, 4, 6, at=60 + 5 * look)
+        for number in range(1, late_updates.EMPTY_READS):
+            self.fill(ref, 2, 4, 6, at=60 + 5 * number)
         assert self.fill(ref, *range(1, 7), at=100).added == 3
         assert self.marks(ref) == (6, 6)
 
-    def test_looks_of_long_ago_say_nothing(self, ref: MatchRef) -> None:
+    def test_old_reads_do_not_count(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, events=balls(1, 5)))
-        for look in range(late_updates.EMPTY_READS + 1):
-            self.fill(ref, 1, 5, at=60 + 200 * look)
+        for number in range(late_updates.EMPTY_READS + 1):
+            self.fill(ref, 1, 5, at=60 + 200 * number)
         assert self.marks(ref) == (1, 5)
 
 
@@ -437,7 +441,7 @@ class TestTwoSources:
         light = make_source("cricinfo", precedence_weight=10)
         return make_ref(ref.match, source=light, captured_at=None)
 
-    def test_the_heavier_source_is_believed_where_both_speak(self, ref: MatchRef, other: MatchRef) -> None:
+    def test_the_heavier_source_is_chosen_where_both_have_a_value(self, ref: MatchRef, other: MatchRef) -> None:
         read(ref, payload_of(ref, chasing(95)))
         read(other, payload_of(other, chasing(99), at=later(3)))
         match = match_of(ref)
@@ -459,7 +463,7 @@ class TestTwoSources:
         assert [action for _, action, _ in feed(ref)] == ["add", "add", "add"]
 
 
-class TestWatch:
+class TestScraper:
     def test_a_live_match_has_one_scraper_whose_counters_move(self, ref: MatchRef) -> None:
         for number in range(3):
             read(ref, payload_of(ref, at=later(3 * number)))
@@ -525,8 +529,8 @@ class TestLifecycle:
         assert match.scraper_status == ScraperStatus.ACTIVE
 
 
-class TestGone:
-    def test_what_is_known_becomes_final_and_says_so(self, ref: MatchRef) -> None:
+class TestRemovedMatch:
+    def test_its_known_state_becomes_final(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, chasing(95)))
         with transaction.atomic():
             late_updates.close_removed(ref.pk, now=later(10))
@@ -536,13 +540,13 @@ class TestGone:
         assert (match.sequence, Snapshot.objects.latest("sequence").delta["status"]) == (2, "completed")
         assert not Scraper.objects.filter(stopped_at=None).exists()
 
-    def test_is_asked_for_again_no_sooner_than_a_finished_match(self, ref: MatchRef) -> None:
+    def test_is_polled_as_rarely_as_a_finished_match(self, ref: MatchRef) -> None:
         with transaction.atomic():
             late_updates.close_removed(ref.pk, now=later(10))
         assert MatchRef.objects.get().next_poll_at == later(10 + 300)
         assert match_of(ref).status == Status.ABANDONED  # it was never seen to begin
 
-    def test_a_match_that_is_there_again_goes_on(self, ref: MatchRef) -> None:
+    def test_a_match_that_is_listed_again_continues(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, chasing(95)))
         with transaction.atomic():
             late_updates.close_removed(ref.pk, now=later(10))
@@ -562,12 +566,12 @@ class TestNextPoll:
         assert self.poll(ref, 0, 95) == 2.5
 
     @pytest.mark.requirement("FR-024")
-    def test_slower_in_a_break_after_ten_polls_without_news_and_back_with_the_next(self, ref: MatchRef) -> None:
+    def test_slower_in_a_break_after_ten_unchanged_polls_and_back_with_the_next_change(self, ref: MatchRef) -> None:
         intervals = [self.poll(ref, number, 95, Phase.RAIN) for number in range(12)]
         assert intervals == [2.5] * 10 + [30.0] * 2
         assert self.poll(ref, 12, 96) == 2.5
 
-    def test_faster_when_most_polls_bring_news(self, ref: MatchRef) -> None:
+    def test_faster_when_most_polls_bring_a_change(self, ref: MatchRef) -> None:
         assert [self.poll(ref, number, 95 + number) for number in range(10)][-1] == 2.0
 
     def test_never_below_the_sources_own_limit(self, ref: MatchRef) -> None:
@@ -575,6 +579,6 @@ class TestNextPoll:
         ref.source.save()
         assert self.poll(ref, 0, 95) == 8
 
-    def test_a_football_match_is_paced_alike(self) -> None:
+    def test_football_has_the_same_intervals(self) -> None:
         football = make_ref(make_unread_match(sport="football"), source="sofascore", captured_at=None)
         assert read(football, payload_of(football, football_state())).next_poll_at == later(2.5)

@@ -1,4 +1,4 @@
-"""Who plays: kept as it was known before the start, apart from what is known after the end."""
+"""Line-ups: the pre-match ones are kept apart from the post-match ones."""
 
 from __future__ import annotations
 
@@ -103,20 +103,18 @@ class TestPointInTime:
             pytest.param(Status.ABANDONED, later(9000), None, id="called off"),
         ],
     )
-    def test_a_reading_is_of_before_or_of_after_or_of_no_use(
-        self, status: Status, at: datetime, expected: SnapshotType | None
-    ) -> None:
+    def test_snapshot_type_of_a_reading(self, status: Status, at: datetime, expected: SnapshotType | None) -> None:
         if expected is not None:
             assert lineups.snapshot_type_at(at, kickoff=NOW, status=status) is expected
             return
         with pytest.raises(PointInTimeError):
             lineups.snapshot_type_at(at, kickoff=NOW, status=status)
 
-    def test_without_a_time_of_the_start_nothing_is_from_before_it(self) -> None:
-        with pytest.raises(PointInTimeError, match="nobody knows when"):
+    def test_without_a_start_time_no_reading_is_pre_match(self) -> None:
+        with pytest.raises(PointInTimeError, match="the start of the match is unknown"):
             lineups.snapshot_type_at(NOW, kickoff=None, status=Status.UPCOMING)
 
-    def test_a_late_reading_changes_nothing_that_was_known(self, clock: Clock) -> None:
+    def test_a_late_reading_changes_no_pre_match_row(self, clock: Clock) -> None:
         ref = upcoming()
         lineups.store(lineups_of(ref), ref_id=ref.pk, now=NOW)
         before = rows()["team_a"]
@@ -126,10 +124,10 @@ class TestPointInTime:
         scrape(task_id, engine_telling(other))
         task = ScrapeTask.objects.get(pk=task_id)
         assert (task.state, ScrapeError.objects.count()) == (TaskState.SKIPPED, 0)
-        assert "stays as it is" in task.reason
+        assert "the pre-match line-up is kept" in task.reason
         assert (rows()["team_a"].formation, rows()["team_a"].captured_at) == ("4-3-3", before.captured_at)
 
-    def test_the_database_holds_the_rule_too(self) -> None:
+    def test_the_database_enforces_the_rule_too(self) -> None:
         ref = upcoming()
         lineups.store(lineups_of(ref), ref_id=ref.pk, now=NOW)
         with pytest.raises(IntegrityError), transaction.atomic():
@@ -145,14 +143,14 @@ class TestPointInTime:
         assert stored.changed_sides == ("team_a",)
         assert (rows()["team_a"].kickoff, rows()["team_b"].kickoff) == (moved, KICKOFF)
 
-    def test_a_start_that_was_moved_closer_leaves_what_was_known_before(self) -> None:
+    def test_a_start_that_was_moved_closer_keeps_the_rows(self) -> None:
         ref = upcoming()
         lineups.store(lineups_of(ref), ref_id=ref.pk, now=NOW)
         Match.objects.update(start_time=later(-60))
         stored = lineups.store(lineups_of(ref, side_of(formation="3-5-2")), ref_id=ref.pk, now=NOW)
         assert (stored.snapshot_type, rows()["team_a"].formation) == (None, "4-3-3")
 
-    def test_the_source_s_own_word_on_the_start_is_the_newest(self) -> None:
+    def test_the_sources_own_start_time_counts_first(self) -> None:
         ref = upcoming(kickoff=later(-60))
         stored = lineups.store(lineups_of(ref, kickoff=later(600)), ref_id=ref.pk, now=NOW)
         assert stored.snapshot_type is SnapshotType.PRE_MATCH
@@ -197,7 +195,7 @@ class TestStoring:
         assert MatchRef.objects.get().lineups_read_at == later(600)
 
     @pytest.mark.requirement("FS-4")
-    def test_a_change_replaces_one_side_and_doubles_nobody(self) -> None:
+    def test_a_change_replaces_one_side_and_duplicates_no_player(self) -> None:
         ref = upcoming()
         lineups.store(lineups_of(ref), ref_id=ref.pk, now=NOW)
         others = tuple(player(number) for number in (*range(2, 12), 99))
@@ -210,13 +208,13 @@ class TestStoring:
     @pytest.mark.parametrize(
         "worse", [side_of(starters=9), side_of(is_confirmed=False)], ids=["an eleven lost", "a word taken back"]
     )
-    def test_less_than_is_known_is_not_taken(self, worse: Any) -> None:
+    def test_an_incomplete_eleven_does_not_replace_a_complete_one(self, worse: Any) -> None:
         ref = upcoming()
         lineups.store(lineups_of(ref), ref_id=ref.pk, now=NOW)
         assert lineups.store(lineups_of(ref, worse), ref_id=ref.pk, now=later(5)).changed_sides == ()
         assert rows()["team_a"].players.count() == 13
 
-    def test_a_source_that_has_none_yet_leaves_what_is_known(self) -> None:
+    def test_an_empty_reading_changes_nothing(self) -> None:
         ref = upcoming()
         lineups.store(lineups_of(ref), ref_id=ref.pk, now=NOW)
         lineups.store(no_lineups(ref, at=later(60)), ref_id=ref.pk, now=later(60))
@@ -242,7 +240,7 @@ class TestFigures:
             "a3": {"rating": 7.1},
         }
 
-    def test_an_empty_list_takes_nothing_away(self) -> None:
+    def test_an_empty_list_deletes_nothing(self) -> None:
         ref = ended()
         lineups.store_figures(figures_of(ref, rating()), ref_id=ref.pk)
         assert lineups.store_figures(figures_of(ref), ref_id=ref.pk) == 0
@@ -292,7 +290,7 @@ def _never_run(coroutine: object) -> object:
     raise AssertionError("nothing is read here")
 
 
-class TestLooks:
+class TestSchedule:
     """The closer the start, the oftener."""
 
     @pytest.mark.parametrize(
@@ -330,18 +328,18 @@ class TestLooks:
         assert MatchRef.objects.get().lineups_at is None
 
     @pytest.mark.parametrize("minutes", [-90, -30, -3, 10, 80 * 60])
-    def test_a_source_that_knows_another_start_is_not_asked_without_end(self, minutes: int) -> None:
+    def test_a_source_with_another_start_is_not_read_for_ever(self, minutes: int) -> None:
         """The match starts when the heavier source says so, and this one's line-ups are confirmed an hour before."""
         ref = upcoming()
-        told = KICKOFF + timedelta(minutes=minutes)
-        looks, at = 0, KICKOFF - timedelta(minutes=60)
+        kickoff = KICKOFF + timedelta(minutes=minutes)
+        reads, at = 0, KICKOFF - timedelta(minutes=60)
         while at < KICKOFF:
             if open_lineup_tasks(at):
-                looks += 1
+                reads += 1
                 ScrapeTask.objects.update(state=TaskState.SUCCESS, finished_at=at)
-                lineups.store(lineups_of(ref, at=at, kickoff=told), ref_id=ref.pk, now=at)
+                lineups.store(lineups_of(ref, at=at, kickoff=kickoff), ref_id=ref.pk, now=at)
             at += timedelta(minutes=1)
-        assert 1 <= looks <= 31
+        assert 1 <= reads <= 31
 
 
 @pytest.mark.requirement("FS-19")
@@ -365,7 +363,7 @@ class TestScheduler:
             pytest.param({"lineups_read_at": KICKOFF - timedelta(minutes=5), "lineups_at": None}, 0, id="seen"),
             pytest.param({"lineups_read_at": later(-60), "lineups_at": None}, 1, id="the start was moved away"),
             pytest.param({"lineups_read_at": NOW, "lineups_at": later(3 * HOUR)}, 1, id="the start was moved closer"),
-            pytest.param({"is_watched": False}, 0, id="nobody watches it"),
+            pytest.param({"is_watched": False}, 0, id="not watched"),
             pytest.param({"gone_at": NOW}, 0, id="its source has it no more"),
         ],
     )
@@ -373,7 +371,7 @@ class TestScheduler:
         upcoming(**fields)
         assert self.tasks() == expected
 
-    def test_sources_that_tell_no_line_ups_are_not_asked(self) -> None:
+    def test_sources_without_line_ups_are_not_read(self) -> None:
         match = make_match(status=Status.UPCOMING, start_time=KICKOFF)
         make_ref(match, source="board")
         assert self.tasks() == 0
@@ -383,7 +381,7 @@ class TestScheduler:
         Breaker.objects.create(name="b", ref=ref, state=BreakerState.OPEN, open_until=later(60), last_state_change=NOW)
         assert self.tasks() == 0
 
-    def test_what_failed_is_not_asked_again_at_once(self) -> None:
+    def test_a_failed_read_is_not_repeated_at_once(self) -> None:
         upcoming()
         assert self.tasks() == 1
         ScrapeTask.objects.update(state=TaskState.DEAD, reason="gone wrong", finished_at=NOW)

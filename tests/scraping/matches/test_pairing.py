@@ -112,7 +112,7 @@ def facts(first: str = "India", second: str = "Australia", *, minutes: float | N
         ("a series by another name", facts(series="Gavaskar Cup"), PairOutcome.SAME),
     ],
 )
-def test_is_it_this_match(what: str, other: Facts, outcome: PairOutcome) -> None:
+def test_outcome_of_a_comparison(what: str, other: Facts, outcome: PairOutcome) -> None:
     own = facts(series="2nd T20I, Australia in India", format="T20")
     verdict = scoring.score(own, other, ALIASES)
     assert verdict.reasons
@@ -138,7 +138,7 @@ def test_another_sport_is_another_match() -> None:
     assert scoring.score(one, other).outcome is PairOutcome.APART
 
 
-def test_the_surer_it_is_the_higher_the_score() -> None:
+def test_a_better_match_has_a_higher_score() -> None:
     scores = [scoring.score(facts(), facts(minutes=minutes)).score for minutes in (0, 60, 120)]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)

@@ -1,4 +1,4 @@
-"""One match out of several sources: whose word counts, what is kept of the others', what is called a conflict."""
+"""One match out of several sources: the chosen source of each field, provenance, conflicts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def view(who: tuple[str, int], state: dict[str, Any], *, age: float = 0, **more:
 
 
 @pytest.mark.requirement("SO-13")
-class TestWhoseWordCounts:
+class TestChosenSource:
     def test_the_heavier_source_though_the_lighter_one_is_newer(self) -> None:
         merged = reconcile([view(CREX, cricket(187), age=5), view(ESPN, cricket(186))])
         assert merged.state["score"]["team_b"]["runs"] == 187
@@ -52,7 +52,7 @@ class TestWhoseWordCounts:
         assert merged.state["innings"][1]["runs"] == 101
 
     @pytest.mark.parametrize(
-        ("behind", "believed", "confidence"),
+        ("behind", "expected_source", "confidence"),
         [
             (0, "crex", 1.0),
             (10, "crex", 1.0),
@@ -63,16 +63,16 @@ class TestWhoseWordCounts:
         ],
     )
     def test_a_live_source_that_has_fallen_behind_loses_the_play(
-        self, behind: float, believed: str, confidence: float
+        self, behind: float, expected_source: str, confidence: float
     ) -> None:
         merged = reconcile([view(CREX, cricket(90), age=behind), view(ESPN, cricket(96))])
-        told = {merged.provenance[field]["source"] for field in ("status", "score", "innings", "phase")}
-        assert told == {believed}
+        sources = {merged.provenance[field]["source"] for field in ("status", "score", "innings", "phase")}
+        assert sources == {expected_source}
         assert merged.provenance["score"]["confidence"] == pytest.approx(confidence)
         assert merged.provenance["teams"]["source"] == "crex"  # names do not grow old
 
     @pytest.mark.parametrize(
-        ("what", "silent_for", "late_runs", "told"),
+        ("what", "silent_for", "late_runs", "runs"),
         [
             ("the one that is heard is late", 60, 85, 90),
             ("it has caught up", 60, 90, 90),
@@ -80,21 +80,21 @@ class TestWhoseWordCounts:
             ("the other one is gone for good", 121, 85, 85),
         ],
     )
-    def test_a_late_source_does_not_take_back_what_a_silent_one_has_told(
-        self, what: str, silent_for: float, late_runs: int, told: int
+    def test_a_late_source_does_not_take_back_the_state_of_a_silent_one(
+        self, what: str, silent_for: float, late_runs: int, runs: int
     ) -> None:
         views = [view(CREX, cricket(90), age=silent_for), view(ESPN, cricket(late_runs))]
-        assert reconcile(views, known=cricket(90)).state["innings"][1]["runs"] == told
+        assert reconcile(views, known=cricket(90)).state["innings"][1]["runs"] == runs
 
-    def test_a_source_may_take_back_its_own_word(self) -> None:
+    def test_a_source_may_take_back_its_own_state(self) -> None:
         views = [view(CREX, cricket(89)), view(ESPN, cricket(90))]
         assert reconcile(views, known=cricket(90)).state["innings"][1]["runs"] == 89
 
-    def test_old_news_is_better_than_none(self) -> None:
+    def test_outdated_data_is_better_than_none(self) -> None:
         merged = reconcile([view(CREX, cricket(90), age=300), view(ESPN, {"venue": "Perth"})])
         assert merged.state["score"]["team_b"]["runs"] == 90
 
-    def test_a_field_of_little_confidence_is_rejected_unless_nobody_else_has_it(self) -> None:
+    def test_a_field_of_low_confidence_is_rejected_unless_it_is_the_only_one(self) -> None:
         doubtful = view(CREX, cricket() | {"venue": "Perth"}, confidence=0.4)
         assert reconcile([doubtful, view(ESPN, cricket() | {"venue": "Lord's"})]).state["venue"] == "Lord's"
         assert reconcile([doubtful, view(ESPN, cricket())]).state["venue"] == "Perth"
@@ -118,18 +118,18 @@ class TestWhoseWordCounts:
         merged = reconcile([view(CREX, without), view(ESPN, cricket(96))])
         assert (merged.state["score"]["team_b"]["runs"], merged.state["innings"]) == (100, [])
 
-    def test_what_the_chosen_one_leaves_out_is_told_by_one_that_agrees_with_it(self) -> None:
+    def test_a_missing_field_comes_from_a_source_that_agrees(self) -> None:
         without = cricket(96) | {"innings": []}
         merged = reconcile([view(CREX, without), view(ESPN, cricket(96))])
         assert (merged.provenance["innings"]["source"], merged.state["innings"][1]["runs"]) == ("espn", 96)
 
-    def test_names_are_the_heavier_ones_whoever_was_first(self) -> None:
+    def test_names_are_those_of_the_heavier_source(self) -> None:
         named = {"title": "India v Australia", "teams": {"team_a": {"name": "India"}, "team_b": {"name": "Australia"}}}
         first = {"title": "IND v AUS", "teams": {"team_a": {"name": "IND"}, "team_b": {"name": "AUS"}}}
         merged = reconcile([view(CREX, cricket() | named), view(ESPN, cricket() | first)], known=cricket() | first)
         assert {name: merged.state[name] for name in named} == named
 
-    def test_the_sides_stay_where_the_match_has_them(self) -> None:
+    def test_the_sides_keep_the_order_of_the_match(self) -> None:
         known = cricket() | {"title": "IND v AUS", "teams": {"team_a": {"name": "IND"}, "team_b": {"name": "AUS"}}}
         turned = {"title": "Australia v India", "teams": {"team_a": {"name": "Australia"}, "team_b": {"name": "India"}}}
         heavy = replace(view(CREX, cricket() | turned), is_crossed=True)
@@ -148,22 +148,22 @@ class TestWhoseWordCounts:
         assert merged.provenance["metadata"]["keys"] == {"series": "crex", "round": "espn"}
 
 
-class TestABeginningThatAHeavierSourceDoesNotTell:
+class TestStartMissedByTheHeavierSource:
     """It would keep the match upcoming for ever."""
 
     @pytest.mark.parametrize(
         ("heavy", "late", "light", "status"),
         [
-            pytest.param({}, -60, {}, "upcoming", id="before its start the heavier one is believed"),
+            pytest.param({}, -60, {}, "upcoming", id="before its start the heavier one is expected_source"),
             pytest.param({}, 599, {}, "upcoming", id="and some minutes after it"),
             pytest.param({}, 600, {}, "live", id="ten minutes after it, it is late"),
             pytest.param({}, 600, {"status": "completed"}, "completed", id="even more so at the end"),
-            pytest.param({}, 600, {"status": "upcoming"}, "upcoming", id="nobody tells play"),
+            pytest.param({}, 600, {"status": "upcoming"}, "upcoming", id="no source has play"),
             pytest.param({"phase": "postponed"}, 600, {}, "upcoming", id="it was put off"),
             pytest.param({"start_time": None}, 600, {}, "upcoming", id="it says no time"),
         ],
     )
-    def test_is_believed_when_its_own_start_has_passed(
+    def test_is_accepted_when_its_own_start_time_has_passed(
         self, heavy: dict[str, Any], late: float, light: dict[str, Any], status: str
     ) -> None:
         start = (NOW - timedelta(seconds=late)).isoformat()
@@ -171,15 +171,15 @@ class TestABeginningThatAHeavierSourceDoesNotTell:
         views = [view(CREX, waiting | heavy), view(ESPN, cricket(96) | {"status": "live"} | light)]
         assert reconcile(views, known=cricket(0) | {"status": "upcoming"}).state["status"] == status
 
-    def test_comes_from_nobody_who_has_fallen_behind(self) -> None:
+    def test_is_not_accepted_from_an_outdated_source(self) -> None:
         waiting = cricket(0, 0) | {"status": "upcoming", "start_time": (NOW - timedelta(hours=1)).isoformat()}
         views = [view(CREX, waiting), view(ESPN, cricket(96) | {"status": "live"}, age=60)]
         assert reconcile(views, known=waiting).state["status"] == "upcoming"
         assert reconcile(views, known=cricket(96)).state["status"] == "live", "but what has begun has begun"
 
 
-class TestAnEndThatAHeavierSourceDoesNotTell:
-    """It would keep the match live for ever: nobody at that site has entered the result."""
+class TestEndMissedByTheHeavierSource:
+    """It would keep the match live for ever: that site never got the result."""
 
     LIVE, ENDED = {"status": "live"}, {"status": "completed", "phase": "finished", "result": "Australia won"}
 
@@ -191,7 +191,7 @@ class TestAnEndThatAHeavierSourceDoesNotTell:
             pytest.param({}, 600, {}, "completed", id="ten minutes ago"),
             pytest.param({}, None, {}, "live", id="it moves, though the match has not for long"),
             pytest.param({}, 600, {"status": "abandoned"}, "abandoned", id="called off"),
-            pytest.param({}, 600, {"status": "live"}, "live", id="nobody tells an end"),
+            pytest.param({}, 600, {"status": "live"}, "live", id="no source has an end"),
             pytest.param({"phase": "rain"}, 600, {"status": "abandoned"}, "abandoned", id="washed out"),
             pytest.param({"phase": "drinks"}, 899, {}, "live", id="drinks explain a quarter of an hour"),
             pytest.param({"phase": "innings_break"}, 3599, {}, "live", id="a break between innings an hour"),
@@ -200,7 +200,7 @@ class TestAnEndThatAHeavierSourceDoesNotTell:
             pytest.param({"phase": "stumps"}, 24 * 3600, {}, "completed", id="but not another one"),
         ],
     )
-    def test_is_believed_when_it_stands_still(
+    def test_is_accepted_when_it_does_not_change(
         self, heavy: dict[str, Any], unmoved: float | None, light: dict[str, Any], status: str
     ) -> None:
         stuck = view(CREX, cricket(96) | self.LIVE | heavy, unmoved_seconds=unmoved)
@@ -221,20 +221,20 @@ class TestAnEndThatAHeavierSourceDoesNotTell:
             pytest.param(None, "live", id="the heavier one goes on"),
         ],
     )
-    def test_stands_until_the_heavier_one_moves(self, unmoved: float | None, status: str) -> None:
+    def test_is_kept_until_the_heavier_one_changes(self, unmoved: float | None, status: str) -> None:
         stuck = view(CREX, cricket(96) | self.LIVE, unmoved_seconds=unmoved)
         ended = view(ESPN, cricket(96) | self.ENDED, unmoved_seconds=0)
         assert reconcile([stuck, ended], known=cricket(96) | self.ENDED).state["status"] == status
 
     @pytest.mark.parametrize(("third_runs", "status"), [(96, "completed"), (99, "live")])
-    def test_falls_when_a_third_source_goes_on_beyond_it(self, third_runs: int, status: str) -> None:
+    def test_is_dropped_when_a_third_source_goes_on(self, third_runs: int, status: str) -> None:
         stuck = view(CREX, cricket(96) | self.LIVE, unmoved_seconds=0)
         third = view(ESPN, cricket(third_runs) | self.LIVE, unmoved_seconds=None)
         ended = view(SOFA, cricket(96) | self.ENDED, unmoved_seconds=0)
         merged = reconcile([stuck, third, ended], known=cricket(96) | self.ENDED)
         assert merged.state["status"] == status
 
-    def test_comes_whole_and_stays_in_conflict_with_who_does_not_tell_it(self) -> None:
+    def test_is_taken_as_a_whole_and_stays_a_conflict(self) -> None:
         stuck = view(CREX, cricket(96) | self.LIVE, unmoved_seconds=600)
         ended = view(ESPN, cricket(96) | self.ENDED, unmoved_seconds=600)
         merged = reconcile([stuck, ended], known=cricket(96))
@@ -249,7 +249,7 @@ class TestProvenance:
         assert merged.provenance.keys() == merged.state.keys()
         assert all({"source", "confidence", "timestamp"} <= entry.keys() for entry in merged.provenance.values())
 
-    def test_what_the_losers_say_is_kept_where_it_differs(self) -> None:
+    def test_other_values_are_kept_where_they_differ(self) -> None:
         merged = reconcile([view(CREX, cricket(187)), view(ESPN, cricket(186) | {"venue": "Perth"}, age=2)])
         (other,) = merged.provenance["innings"]["others"]
         assert other == {
@@ -261,7 +261,7 @@ class TestProvenance:
         assert "others" not in merged.provenance["teams"]
         assert "others" not in merged.provenance["venue"]
 
-    def test_one_source_says_it_all(self) -> None:
+    def test_of_a_single_source(self) -> None:
         merged = reconcile([view(CREX, cricket())])
         assert merged.state == cricket()
         assert merged.conflicts == ()
@@ -305,12 +305,12 @@ class TestConflicts:
             ("a short name", cricket() | {"toss": {"winner": "India"}}, cricket() | {"toss": {"winner": "IND"}}, []),
         ],
     )
-    def test_what_no_delay_explains(
+    def test_differences_that_no_delay_explains(
         self, what: str, one: dict[str, Any], other: dict[str, Any], expected: list[tuple[Any, ...]]
     ) -> None:
         found = reconcile([view(CREX, one), view(ESPN, other)]).conflicts
-        told = [(c.field, c.chosen_value, c.other_value, c.difference_percent) for c in found]
-        assert told == expected
+        conflicts = [(c.field, c.chosen_value, c.other_value, c.difference_percent) for c in found]
+        assert conflicts == expected
         assert all((c.chosen_source, c.other_source) == ("crex", "espn") for c in found)
 
     @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ class TestConflicts:
             ("the chosen one is late", 104, 4, "13.4", []),
         ],
     )
-    def test_a_source_that_is_late_contradicts_nothing(
+    def test_a_late_source_is_no_conflict(
         self, what: str, runs: int, wickets: int, overs: str, found: list[str]
     ) -> None:
         other = cricket(runs, wickets)
@@ -359,14 +359,14 @@ class TestSides:
             ("another grade", ("Australia Women", "AUS-W"), ("India Women", "IND-W"), None),
         ],
     )
-    def test_who_is_named_first(
+    def test_order_of_the_sides(
         self, what: str, first: tuple[str, str], second: tuple[str, str], crossed: bool | None
     ) -> None:
         teams = [{"name": name, "short_name": short} for name, short in (first, second)]
         state = {"teams": {"team_a": teams[0], "team_b": teams[1]}}
         assert is_crossed(state, cricket(), {"baggygreens": "Australia"}) is crossed
 
-    def test_a_crossed_source_is_turned_before_anything_else(self) -> None:
+    def test_a_crossed_source_is_swapped_first(self) -> None:
         crossed = swap_sides(cricket(96))
         merged = reconcile([view(CREX, cricket(96)), view(ESPN, crossed, is_crossed=True)])
         assert merged.conflicts == ()
@@ -377,7 +377,7 @@ class TestSides:
         ("slot", "turned"),
         [("g:team_a:2", "g:team_b:2"), ("c:team_b:red:pele", "c:team_a:red:pele"), ("b:1:4:2", "b:1:4:2")],
     )
-    def test_names_of_happenings_turn_with_it(self, slot: str, turned: str) -> None:
+    def test_slots_are_swapped_with_it(self, slot: str, turned: str) -> None:
         assert swap_slot_sides(slot) == turned
 
 
@@ -405,10 +405,10 @@ VIEWS = st.lists(
 
 @given(VIEWS)
 @settings(max_examples=60, deadline=None)
-def test_the_order_in_which_sources_are_heard_changes_nothing(views: list[SourceView]) -> None:
+def test_the_order_of_the_sources_changes_nothing(views: list[SourceView]) -> None:
     results = [reconcile(order) for order in permutations(views)]
     assert all(result == results[0] for result in results)
     play = ("status", "score", "innings")
-    teller = next(one for one in views if one.source == results[0].provenance["status"]["source"])
-    told = swap_sides(teller.state) if teller.is_crossed else teller.state
-    assert all(results[0].state[field] == told[field] for field in play)
+    chosen = next(one for one in views if one.source == results[0].provenance["status"]["source"])
+    state = swap_sides(chosen.state) if chosen.is_crossed else chosen.state
+    assert all(results[0].state[field] == state[field] for field in play)

@@ -39,5 +39,5 @@ def test_the_states_of_a_scraper_are_found_by_it(clock: Clock) -> None:
     assert {index.name for index in Snapshot._meta.indexes} >= {"snapshot_scraper"}
 
 
-def test_where_it_came_from_is_one_of_three_words() -> None:
+def test_the_data_source_is_one_of_three_values() -> None:
     assert [word for word, _ in Snapshot._meta.get_field("data_source").choices or ()] == ["scraper", "cache", "manual"]

@@ -1,4 +1,4 @@
-"""Watches that people ask for and end, and what happens when there is too little memory for another one."""
+"""Watches are started and ended by operators, and by the memory that is left."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ def unwatched(**more: Any) -> MatchRef:
 
 
 @pytest.mark.requirement("EC-6")
-class TestRoom:
+class TestMemoryRoom:
     @pytest.mark.parametrize(
         ("free", "is_free"),
         [
-            pytest.param([], True, id="no worker known: nobody is refused"),
+            pytest.param([], True, id="no worker known: no watch is refused"),
             pytest.param([500], True, id="as much as is needed"),
             pytest.param([499], False, id="a megabyte too little"),
             pytest.param([100, 900], True, id="room on one machine is room"),
             pytest.param([100, 200], False, id="none has any"),
         ],
     )
-    def test_is_the_best_that_a_worker_tells(self, free: list[int], is_free: bool) -> None:
+    def test_is_that_of_the_worker_with_most_free_memory(self, free: list[int], is_free: bool) -> None:
         for number, free_mb in enumerate(free):
             worker(f"w-{number}", free_mb=free_mb)
         assert watches.memory_room(NOW).is_free is is_free
 
-    def test_silent_and_stopped_workers_tell_nothing(self) -> None:
+    def test_silent_and_stopped_workers_do_not_count(self) -> None:
         worker("silent", free_mb=10, at=NOW - timedelta(minutes=5))
         worker("stopped", free_mb=10, stopped_at=NOW)
         worker("untold", free_mb=0)
@@ -72,7 +72,7 @@ class TestBegin:
         ref.refresh_from_db()
         assert (ref.is_watched, ref.next_poll_at, ref.watch_at) == (True, NOW, None)
 
-    def test_of_one_that_is_watched_changes_nothing(self) -> None:
+    def test_of_a_watched_match_changes_nothing(self) -> None:
         ref = make_ref(next_poll_at=later(30))
         worker(free_mb=1)
         watches.begin(match_id=ref.match_id, actor="me", now=NOW)
@@ -97,7 +97,7 @@ class TestBegin:
 
 @pytest.mark.requirement("EC-6")
 class TestTooLittleMemory:
-    def test_a_new_watch_is_noted_and_begins_by_itself_when_there_is_room(self) -> None:
+    def test_a_new_watch_is_deferred_until_there_is_memory(self) -> None:
         ref, holder = unwatched(), worker(free_mb=100)
         with pytest.raises(watches.WatchDeferred, match="Insufficient memory resources: 100 MB are free"):
             watches.begin(match_id=ref.match_id, actor="me", now=NOW)
@@ -111,7 +111,7 @@ class TestTooLittleMemory:
         assert self.state(ref) == (True, None)
         assert start_waiting_watches(later(63)) == 0
 
-    def test_idle_watches_make_room_first_and_come_back_later(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_idle_watches_are_ended_first_and_start_again_later(self, caplog: pytest.LogCaptureFixture) -> None:
         idle, busy = self.watched(idle_minutes=31), self.watched(idle_minutes=29)
         ref = unwatched()
         worker(free_mb=100, memory_bytes=700 * MEGABYTE)
@@ -138,7 +138,7 @@ class TestTooLittleMemory:
         start_waiting_watches(NOW)
         assert self.state(upcoming) == (True, None)
 
-    def test_a_match_that_is_over_meanwhile_is_not_begun(self) -> None:
+    def test_a_match_that_is_over_meanwhile_is_not_watched(self) -> None:
         ref = unwatched()
         MatchRef.objects.filter(pk=ref.pk).update(watch_at=NOW)
         Match.objects.filter(pk=ref.match_id).update(lifecycle=MatchLifecycle.COMPLETED)

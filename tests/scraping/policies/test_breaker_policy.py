@@ -91,7 +91,7 @@ class TestBreakerOfAMatch:
         assert play("--", policy=policy).open_until == later(5)
         assert play("--.+", policy=policy).state == CLOSED
 
-    def test_says_why(self) -> None:
+    def test_has_a_reason(self) -> None:
         view = after_failure(replace(BreakerView(), failure_count=4), "1", POLICY, NOW, "live answered 502")
         assert view.reason == "5 failures in a row, the last: live answered 502"
 
@@ -116,7 +116,7 @@ class TestPermits:
         assert (view.success_count, dict(view.probes)) == (1, {})
         assert admit(view, "2", POLICY, later(1)).refused_until is None
 
-    def test_so_does_an_end_that_says_nothing_about_the_source(self) -> None:
+    def test_an_end_without_evidence_gives_it_back_too(self) -> None:
         view = give_back(admit(HALF, "1", POLICY, NOW).view, "1")
         assert (view.state, view.success_count, dict(view.probes)) == (HALF_OPEN, 0, {})
 
@@ -205,14 +205,14 @@ class TestBreakerOfASource:
 
 @pytest.mark.requirement("BX-7")
 class TestForced:
-    def test_open_refuses_everybody_until_its_end_and_then_probes(self) -> None:
+    def test_open_refuses_every_task_until_its_end_and_then_probes(self) -> None:
         view = forced_open(later(600), "they asked us to")
         assert admit(view, "1", POLICY, later(599)).refused_until == later(600)
         assert after_success(view, "1", POLICY, later(599)) == view
         probing = settled(view, later(600))
         assert (probing.state, probing.forced) == (HALF_OPEN, "")
 
-    def test_closed_lets_everybody_through_whatever_fails_until_its_end(self) -> None:
+    def test_closed_admits_every_task_whatever_fails_until_its_end(self) -> None:
         view = forced_closed(later(600), "we know better")
         for number in range(20):
             assert admit(view, str(number), POLICY, later(1)).refused_until is None
@@ -240,12 +240,12 @@ class TestRules:
         rotating = {one for one, rule in ERROR_RULES.items() if rule.rotates_session}
         assert rotating == {ErrorClass.BLOCKED, ErrorClass.AUTH}
 
-    def test_what_a_person_must_look_at_is_hard(self) -> None:
+    def test_a_class_that_needs_an_operator_is_hard(self) -> None:
         hard = {one for one, rule in ERROR_RULES.items() if not rule.is_soft}
         assert hard == {ErrorClass.DRIFT, ErrorClass.GONE, ErrorClass.BUG}
 
     @pytest.mark.parametrize("error_class", sorted(set(ErrorClass) - OUR_FAULTS - {ErrorClass.BUG}))
-    def test_a_source_that_says_when_is_obeyed_whatever_it_answered(self, error_class: ErrorClass) -> None:
+    def test_a_retry_after_is_obeyed_for_every_class(self, error_class: ErrorClass) -> None:
         failure = Failure(error_class, "503", 1, 0, retry_after_seconds=90)
         assert decide(failure, RetryPolicy(), NOW, random.Random(1)) == Retry(later(90), is_charged=True)
 

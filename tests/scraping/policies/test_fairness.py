@@ -1,4 +1,4 @@
-"""Who is read next when not everybody can be: the policy alone, without a database."""
+"""Which due matches get a place when there are too few: the policy alone, without a database."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ids(chosen: list[DueMatch]) -> list[int]:
 
 NEVER_READ = replace(waits(9), last_read_at=None)
 CASES = [
-    ("nobody waits", [], 3, []),
+    ("none is due", [], 3, []),
     ("no room at all", [waits(1)], 0, []),
     ("less than no room: a limit was lowered", [waits(1)], -2, []),
     ("room for all: the most urgent first all the same", [waits(1, priority=2), waits(2)], 5, [2, 1]),
@@ -57,7 +57,7 @@ CASES = [
 
 @pytest.mark.requirement("FR-025")
 @pytest.mark.parametrize(("label", "waiting", "room", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_who_gets_a_place(label: str, waiting: list[DueMatch], room: int, expected: list[int]) -> None:
+def test_places_go_to_the_most_urgent(label: str, waiting: list[DueMatch], room: int, expected: list[int]) -> None:
     assert ids(choose(waiting, room, now=NOW)) == expected
 
 
@@ -70,7 +70,7 @@ def test_the_starved_have_one_place_in_four(given: int, room: int, kept: int) ->
 
 
 def test_single_places_are_shared_over_time() -> None:
-    """They come free one by one: whoever is starved gets his part of them, and no more."""
+    """They come free one by one: starved matches get their share of them, and no more."""
     starved = [waits(number, priority=COMPLETED, interval=300, late=7200) for number in range(50)]
     live = [waits(number) for number in range(100, 200)]
     got = Counter(choose([*starved, *live], 1, now=NOW, given=turn)[0].priority for turn in range(40))
@@ -89,20 +89,20 @@ CROWDS = st.lists(SOME, max_size=40, unique_by=lambda one: one.ref_id)
 
 
 @given(CROWDS, st.integers(-3, 45), st.integers(0, 12))
-def test_whoever_waits(waiting: list[DueMatch], room: int, before: int) -> None:
+def test_properties_of_every_choice(waiting: list[DueMatch], room: int, before: int) -> None:
     chosen = choose(waiting, room, now=NOW, given=before)
     assert len(chosen) == min(len(waiting), max(0, room)), "as many as there are places for, and none left empty"
-    assert len(set(ids(chosen))) == len(chosen), "nobody twice"
+    assert len(set(ids(chosen))) == len(chosen), "none twice"
     assert set(chosen) <= set(waiting)
     left_out = [one for one in waiting if one not in chosen]
     passed_over = [one for one in chosen if one.lateness(NOW) <= 1.0]
-    if left_out and passed_over:  # of those that are not starved, nobody goes before a more urgent one
+    if left_out and passed_over:  # of those that are not starved, none goes before a more urgent one
         best_left = min((one.priority, one.importance, one.last_read_at) for one in left_out)
         assert max((one.priority, one.importance, one.last_read_at) for one in passed_over) <= best_left
 
 
 @given(CROWDS, st.integers(0, 45))
-def test_the_order_in_which_they_come_does_not_matter(waiting: list[DueMatch], room: int) -> None:
+def test_the_order_of_the_input_does_not_matter(waiting: list[DueMatch], room: int) -> None:
     assert choose(waiting, room, now=NOW) == choose(waiting[::-1], room, now=NOW)
 
 
@@ -113,7 +113,7 @@ def test_the_order_in_which_they_come_does_not_matter(waiting: list[DueMatch], r
     room=st.integers(1, 4),
     importance=st.sampled_from([HIGH, NORMAL, LOW]),
 )
-def test_nobody_is_starved_however_many_go_before_him(live: int, patient: int, room: int, importance: int) -> None:
+def test_no_match_is_starved_for_ever(live: int, patient: int, room: int, importance: int) -> None:
     """Rounds of a second under an overload that never ends: every match is read within a bounded time."""
     crowd = [waits(n, importance=HIGH, interval=2.0, late=0) for n in range(live)]
     crowd += [waits(100 + n, priority=COMPLETED, importance=importance, interval=20, late=0) for n in range(patient)]

@@ -1,4 +1,4 @@
-"""Which rung a silent match should stand on: the policy as a table, and what holds for every night."""
+"""The rung that is due for a silent match: the policy as a table, and its properties."""
 
 from __future__ import annotations
 

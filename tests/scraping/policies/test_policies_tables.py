@@ -1,4 +1,4 @@
-"""Policies as tables: what is known goes in, what is decided comes out. No database, no clock, no sleep."""
+"""Policies as tables of cases. No database, no clock, no sleep."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class TestBackoff:
         assert len(set(pauses)) > 1
         assert all(1 <= pause <= 16 for pause in pauses)
 
-    def test_a_source_may_have_its_own_patience(self) -> None:
+    def test_a_source_may_have_its_own_policy(self) -> None:
         slow = RetryPolicy(max_attempts=4, base_delay_seconds=2, max_delay_seconds=16)
         assert [backoff_seconds(attempt, slow, Never()) for attempt in (1, 2, 3, 4)] == [2, 4, 8, 16]
 
@@ -133,7 +133,7 @@ class TestDecide:
         assert decision == Retry(later(seconds), is_charged=False)
 
     @pytest.mark.parametrize("error_class", [E.RESOURCE, E.STORE])
-    def test_but_a_page_that_kills_every_browser_ends_somewhere(self, error_class: ErrorClass) -> None:
+    def test_a_page_that_kills_every_browser_becomes_dead(self, error_class: ErrorClass) -> None:
         decision = self.decided(error_class, attempt=MAX_UNCHARGED_ATTEMPTS)
         assert decision == Dead("10 attempts ended by our own faults, the last one: it broke")
 
@@ -155,9 +155,7 @@ class TestDecide:
         ("error_class", "retry_after", "seconds"),
         [(E.BLOCKED, 90, 90), (E.BLOCKED, 5, 15), (E.TRANSIENT, 7, 7), (E.TRANSIENT, 0.1, 1)],
     )
-    def test_a_source_that_says_when_is_obeyed(
-        self, error_class: ErrorClass, retry_after: float, seconds: float
-    ) -> None:
+    def test_a_retry_after_is_obeyed(self, error_class: ErrorClass, retry_after: float, seconds: float) -> None:
         assert self.decided(error_class, retry_after=retry_after) == Retry(later(seconds), is_charged=True)
 
     def test_every_class_has_a_policy(self) -> None:
@@ -230,7 +228,7 @@ class TestVerdict:
             (Blocked("challenge"), Blocked),
         ],
     )
-    def test_the_browsers_errors_are_sorted_into_ours(self, error: Exception, expected: type[ScrapingError]) -> None:
+    def test_browser_errors_are_classified(self, error: Exception, expected: type[ScrapingError]) -> None:
         assert type(translate(error, url="https://x")) is expected
 
     def test_a_bug_stays_a_bug(self) -> None:
@@ -250,7 +248,7 @@ class TestInterval:
             ("no news for so long that play cannot go on", PollHistory(Status.LIVE, unchanged_polls=40), 30),
             ("news in most of the last ten polls", PollHistory(Status.LIVE, recent_changes="1011011010"), 2),
             ("news in half of them", PollHistory(Status.LIVE, recent_changes="1010101010"), 2.5),
-            ("too few polls to tell", PollHistory(Status.LIVE, recent_changes="11111"), 2.5),
+            ("too few polls", PollHistory(Status.LIVE, recent_changes="11111"), 2.5),
             ("slowed by errors", PollHistory(Status.LIVE, slowed_seconds=5), 5),
             ("errors in a break", PollHistory(Status.LIVE, is_break=True, unchanged_polls=10, slowed_seconds=20), 30),
             ("errors in action", PollHistory(Status.LIVE, recent_changes="1" * 10, slowed_seconds=5), 5),
@@ -259,7 +257,7 @@ class TestInterval:
             ("starts in a day", PollHistory(Status.UPCOMING, NOW + timedelta(days=1)), 300),
             ("starts in two minutes", PollHistory(Status.UPCOMING, later(120)), 30),
             ("should have started", PollHistory(Status.UPCOMING, later(-60)), 5),
-            ("nobody knows when", PollHistory(Status.UPCOMING), 60),
+            ("start unknown", PollHistory(Status.UPCOMING), 60),
             ("soon, but failing", PollHistory(Status.UPCOMING, later(8), slowed_seconds=20), 20),
         ],
     )
@@ -286,9 +284,9 @@ class TestReconcile:
             ("the heavier one", [("a", 50, 0, 1), ("b", 90, 0, 2)], ("b", 2)),
             ("the heavier one, though older", [("a", 50, 0, 1), ("b", 90, 60, 2)], ("b", 2)),
             ("of equals the newer one", [("a", 50, 60, 1), ("b", 50, 0, 2)], ("b", 2)),
-            ("whoever has it at all", [("a", 50, 0, 1), ("b", 90, 0, None)], ("a", 1)),
+            ("the only one that has it", [("a", 50, 0, 1), ("b", 90, 0, None)], ("a", 1)),
             ("zero is a value", [("a", 50, 0, 1), ("b", 90, 0, 0)], ("b", 0)),
-            ("nobody has it", [("a", 50, 0, None), ("b", 90, 0, "")], ("b", "")),
+            ("none has it", [("a", 50, 0, None), ("b", 90, 0, "")], ("b", "")),
             ("an object of nothing is nothing", [("a", 50, 0, {"g": 1}), ("b", 90, 0, {"g": None})], ("a", {"g": 1})),
         ],
     )
@@ -298,7 +296,7 @@ class TestReconcile:
         merged = reconcile([self.view(name, weight, age=age, f=value) for name, weight, age, value in views])
         assert (merged.provenance["f"]["source"], merged.state["f"]) == expected
 
-    def test_says_where_and_when_each_field_was_read(self) -> None:
+    def test_provenance_has_source_and_time_of_each_field(self) -> None:
         merged = reconcile([self.view("a", 50, age=30, score=1, venue="Perth"), self.view("b", 90, score=2)])
         assert merged.state == {"score": 2, "venue": "Perth"}
         assert merged.provenance["venue"] == {
@@ -340,7 +338,7 @@ class TestDelta:
             ("deep inside", {"a": {"x": 1}}, {"a": {"x": 2}}, {"_diff_type": "update", "a": {"x": 2}}),
         ],
     )
-    def test_names_what_differs(self, what: str, before: Any, after: Any, expected: Any) -> None:
+    def test_has_the_fields_that_differ(self, what: str, before: Any, after: Any, expected: Any) -> None:
         assert delta(before, after, sequence_delta=1) == {"_sequence_delta": 1, **expected}
 
 
@@ -382,7 +380,7 @@ class TestGoesBackwards:
     def test_table(self, what: str, before: Any, after: Any, expected: bool) -> None:
         assert goes_backwards(before, after) is expected
 
-    def test_equal_standings_tell_the_same_score_whatever_the_clock(self) -> None:
+    def test_equal_summaries_mean_the_same_score_whatever_the_clock(self) -> None:
         assert progress_summary(football(1, 1, clock="67")) == progress_summary(football(1, 1, clock="68"))
         assert progress_summary(football(1, 1)) != progress_summary(football(1, 0))
         assert progress_summary(cricket((95, 3))) != progress_summary(cricket((94, 3)))
@@ -471,7 +469,7 @@ class TestLifecycleTable:
 
     @pytest.mark.parametrize("to", list(L))
     @pytest.mark.parametrize("from_", list(L))
-    def test_only_these_ways_lead_on(self, from_: MatchLifecycle, to: MatchLifecycle) -> None:
+    def test_only_these_transitions_are_legal(self, from_: MatchLifecycle, to: MatchLifecycle) -> None:
         match = Match(lifecycle=from_, title="Kenya vs Nepal")
         if from_ == to or (from_, to) in self.WAYS:
             _move(match, to)
@@ -491,7 +489,7 @@ class TestLifecycleTable:
             ("starts later", Status.UPCOMING, later(3601), Priority.COMPLETED),
             ("should have started", Status.UPCOMING, later(-60), Priority.IMMINENT),
             ("should have started this morning", Status.UPCOMING, later(-6 * 3600 - 1), Priority.COMPLETED),
-            ("nobody knows when", Status.UPCOMING, None, Priority.COMPLETED),
+            ("start unknown", Status.UPCOMING, None, Priority.COMPLETED),
             ("over", Status.COMPLETED, later(-9000), Priority.COMPLETED),
             ("abandoned", Status.ABANDONED, later(60), Priority.COMPLETED),
         ],

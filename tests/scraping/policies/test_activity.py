@@ -1,4 +1,4 @@
-"""What a match is doing: from the source's words, from its score, and from what does not move any more."""
+"""The activity of a match: from the source's phase, from its score, and from polls without a change."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def test_activity_of_a_match(history: PollHistory, activity: Activity) -> None:
 
 def cricket(kind: str, *innings: tuple[str, int, int, str], **fields: Any) -> dict[str, Any]:
     """Innings as (side, runs, wickets, overs)."""
-    told = [
+    listed = [
         {"number": number, "team": f"team_{side}", "runs": runs, "wickets": wickets, "overs": overs}
         for number, (side, runs, wickets, overs) in enumerate(innings, start=1)
     ]
-    told[-1:] = [{**one, **fields.pop("last", {})} for one in told[-1:]]
-    return {"sport": "cricket", "status": "live", "phase": "play", "innings": told, **fields} | {
+    listed[-1:] = [{**one, **fields.pop("last", {})} for one in listed[-1:]]
+    return {"sport": "cricket", "status": "live", "phase": "play", "innings": listed, **fields} | {
         "metadata": {"match_type": kind}
     }
 
@@ -147,32 +147,32 @@ def test_progress_by_the_score(state: Mapping[str, Any], progress: ScoreProgress
 @pytest.mark.parametrize(
     ("state", "polls", "expected"),
     [
-        pytest.param(cricket("T20", FIRST), 10, True, id="an innings is done and nobody says so"),
+        pytest.param(cricket("T20", FIRST), 10, True, id="an unannounced end of the innings"),
         pytest.param(cricket("T20", FIRST), 11, False, id="once"),
         pytest.param(cricket("T20", FIRST), 9, False, id="not before it is sure"),
-        pytest.param(cricket("T20", FIRST) | {"phase": "innings_break"}, 10, False, id="a break that was told"),
-        pytest.param(cricket("T20", FIRST, ("b", 188, 5, "19.5")), 40, True, id="an end that nobody tells"),
+        pytest.param(cricket("T20", FIRST) | {"phase": "innings_break"}, 10, False, id="an announced break"),
+        pytest.param(cricket("T20", FIRST, ("b", 188, 5, "19.5")), 40, True, id="an unannounced end"),
         pytest.param(cricket("T20", FIRST, ("b", 188, 5, "19.5")), 10, False, id="which takes some time"),
         pytest.param(cricket("T20", ("a", 95, 3, "12.3")), 40, False, id="a silence in the middle of an innings"),
         pytest.param(football("90+6"), 40, True, id="football"),
     ],
 )
-def test_a_turn_that_only_silence_tells(state: Mapping[str, Any], polls: int, expected: bool) -> None:
+def test_an_unannounced_milestone(state: Mapping[str, Any], polls: int, expected: bool) -> None:
     assert is_unannounced_milestone(state, unchanged_polls=polls) is expected
 
 
 def espn_cricket(words: str) -> Phase:
-    told = MatchStatus.model_validate({"type": {"state": "in", "description": words, "detail": "", "name": ""}})
-    return espn.judge(told, "", has_play=True)[1]
+    stated = MatchStatus.model_validate({"type": {"state": "in", "description": words, "detail": "", "name": ""}})
+    return espn.judge(stated, "", has_play=True)[1]
 
 
 def espn_soccer(words: str) -> Phase:
-    told = SoccerStatus.model_validate({"type": {"name": words, "state": "in", "completed": False}})
-    return soccer_status.judge(told)[1]
+    stated = SoccerStatus.model_validate({"type": {"name": words, "state": "in", "completed": False}})
+    return soccer_status.judge(stated)[1]
 
 
 def cricinfo(words: str) -> Phase:
-    fields: dict[str, Any] = {"state": "LIVE", "status": words, "status_text": ""}
+    fields: dict[str, Any] = {"state": "LIVE", "status": words, "statedtext": ""}
     match = Brief.model_construct(**fields)
     return espncricinfo.judge(match, has_play=True)[1]
 
@@ -201,13 +201,13 @@ WORDS: dict[str, tuple[Callable[[str], Phase], str]] = {
 
 
 @pytest.mark.requirement("FR-024")
-class TestEverySourceHasWordsForBreaks:
+class TestEverySourceHasPhasesForBreaks:
     """Why "play" is believed for a hundred seconds: a source that means a break says so."""
 
     @pytest.mark.parametrize("adapter", sorted(WORDS))
-    def test_and_they_are_understood(self, adapter: str) -> None:
+    def test_its_breaks_are_recognised(self, adapter: str) -> None:
         phase_in, words = WORDS[adapter]
         assert phase_in(words) in BREAKS
 
-    def test_all_of_them(self) -> None:
+    def test_every_adapter_is_covered(self) -> None:
         assert set(WORDS) == set(ADAPTERS)

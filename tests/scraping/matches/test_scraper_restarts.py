@@ -1,4 +1,4 @@
-"""EC-7: a match of five days outlives its scrapers. Each goes on where the one before it stopped."""
+"""EC-7: a match of five days has several scrapers. Each continues where the one before it stopped."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class TestQuietMoment:
             pytest.param(timedelta(hours=6, seconds=1), Phase.PLAY, 0, 1, id="its time is up, whatever happens"),
         ],
     )
-    def test_is_looked_for_in_the_last_half_hour(
+    def test_is_waited_for_in_the_last_half_hour(
         self, age: timedelta, phase: Phase, unchanged: int, expected: int
     ) -> None:
         match = make_match(phase=phase)
         make_scraper(make_ref(match, unchanged_polls=unchanged), start_time=NOW - age)
         assert restart_scrapers(NOW) == expected
 
-    def test_the_reason_is_on_the_worn_one(self) -> None:
+    def test_the_reason_is_on_the_stopped_scraper(self) -> None:
         make_scraper(make_ref(make_match(phase=Phase.TEA)), start_time=NOW - timedelta(hours=5, minutes=45))
         restart_scrapers(NOW)
         worn = Scraper.objects.exclude(stopped_at=None).get()
@@ -109,13 +109,13 @@ def watch(clock: Clock) -> Iterator[Watch]:
 
 
 @pytest.mark.usefixtures("run_on_commit")
-class TestTakeover:
+class TestFirstReadingAfterARestart:
     @pytest.fixture
     def run_on_commit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """These tests run in one transaction: what waits for its end is done at once."""
         monkeypatch.setattr("scraping.matches.scrapers.transaction.on_commit", lambda done: done())
 
-    def test_the_fresh_one_goes_on_with_nothing_lost_and_nothing_twice(self, watch: Watch) -> None:
+    def test_continues_with_nothing_lost_and_nothing_twice(self, watch: Watch) -> None:
         watch.read(95, balls(1, 2, 3))
         before = Match.objects.get()
         watch.replace()
@@ -129,14 +129,14 @@ class TestTakeover:
         entry = AuditEntry.objects.get(action_type="takeover")
         assert (entry.outcome, entry.trigger_condition) == (AuditOutcome.SUCCESS, "lifetime of 6 h is over")
 
-    def test_only_its_first_reading_is_looked_at(self, watch: Watch) -> None:
+    def test_only_the_first_reading_is_checked(self, watch: Watch) -> None:
         watch.read(95, balls(1))
         watch.replace()
         watch.read(96, balls(1, 2))
         watch.read(97, balls(1, 2, 3))
         assert watch.problems == [""]
 
-    def test_the_first_scraper_of_a_match_takes_over_from_nobody(self, watch: Watch) -> None:
+    def test_the_first_scraper_of_a_match_is_not_checked(self, watch: Watch) -> None:
         watch.read(95, balls(1))
         assert watch.problems == []
 
@@ -151,7 +151,7 @@ class TestTakeover:
             ),
         ],
     )
-    def test_tells_what_does_not_fit(self, watch: Watch, events: tuple[Event, ...], problem: str) -> None:
+    def test_reports_problems(self, watch: Watch, events: tuple[Event, ...], problem: str) -> None:
         watch.read(95, balls(1, 2))
         watch.replace()
         watch.read(96, events)
@@ -171,8 +171,8 @@ class TestTakeover:
         assert Scraper.objects.filter(stopped_at=None).count() == 1
 
 
-def test_a_score_that_went_down_is_told(clock: Clock) -> None:
-    """The state before is the newest one that was told before the fresh one began."""
+def test_a_lower_score_is_reported(clock: Clock) -> None:
+    """The state before is the newest one from before the new scraper began."""
     ref = make_ref(now=NOW, payload={})
     attempt(ref, clock, payload_of(ref, chasing(95), events=balls(1)))
     clock.forward(5)

@@ -1,8 +1,8 @@
 """Both kinds of breakers against every order of events: Hypothesis plays four processes, the clock and an operator.
 
-The rows are real. Processes decide on rows that they read a while ago, and others get in between their look at a row
+The rows are real. Processes decide on rows that they read a while ago, and others act between their read of a row
 and their change of it. Probes are lost: their process is gone and never tells. What must hold after each step:
-B1 no more permits are out than the policy gives; B2 while a breaker is not closed, nobody passes but with a permit;
+B1 no more permits are out than the policy gives; B2 while a breaker is not closed, no task passes without a permit;
 B3 what an operator decided is obeyed until its end and not a moment longer; B4 it never sticks: when its time and the
 permits are over, a probe passes, and good probes close it.
 """
@@ -49,7 +49,7 @@ FRESH = st.sampled_from((False, False, False, True))  # most processes have look
 
 @contextmanager
 def getting_in_between(other: Between) -> Iterator[None]:
-    """Another process acts between the first look at a row and the attempt to change it."""
+    """Another process acts between the first read of a row and the attempt to change it."""
     fetch, is_due = rows.fetch, True
 
     def overtaken(pk: int) -> Breaker:
@@ -78,7 +78,7 @@ class BreakerMachine(RuleBasedStateMachine):
         known = MatchRef.objects.filter(source_event_id="A1").first()
         self.ref: MatchRef = known or make_ref(source=self.source, source_event_id="A1")
         self.tasks = 0
-        self.under_way: dict[int, tuple[Source, MatchRef | None]] = {}  # passed, and not told what came of it
+        self.under_way: dict[int, tuple[Source, MatchRef | None]] = {}  # passed, outcome not recorded yet
         self.seen: dict[str, tuple[Source, MatchRef | None]] = {}
         self.forced: tuple[str, datetime] | None = None
         self.permits: dict[int, tuple[datetime, object]] = {}  # of those that passed: their end, and when they passed
@@ -92,7 +92,7 @@ class BreakerMachine(RuleBasedStateMachine):
         of = {"source": self.source} if self.is_of_source else {"ref": self.ref}
         return Breaker.objects.get(**of)
 
-    def look(self) -> tuple[Source, MatchRef | None]:
+    def pick(self) -> tuple[Source, MatchRef | None]:
         if self.is_of_source:
             return Source.objects.select_related("breaker").get(pk=self.source.pk), None
         ref = MatchRef.objects.select_related("source__breaker", "breaker").get(pk=self.ref.pk)
@@ -104,7 +104,7 @@ class BreakerMachine(RuleBasedStateMachine):
     def begin(self, state: str) -> None:
         rows.row_of_source(self.source, now=self.now)
         rows.row_of_ref(self.ref)
-        self.seen = {process: self.look() for process in PROCESSES}
+        self.seen = {process: self.pick() for process in PROCESSES}
         views = {"OPEN": machine.opened(self.policy, self.now, reason="x"), "HALF_OPEN": machine.half_opened("x")}
         if state in views:
             rows.swap(self.row, lambda _: views[state], now=self.now)
@@ -119,15 +119,15 @@ class BreakerMachine(RuleBasedStateMachine):
     def wants_to_pass(self, process: str, is_stale: bool, another: bool) -> None:
         """With the row as it was when this process looked; perhaps another one asks at the same moment."""
         if not is_stale:
-            self.seen[process] = self.look()
+            self.seen[process] = self.pick()
         was_closed = self.seen[process][0 if self.is_of_source else 1].breaker.state == "CLOSED"
-        other = partial(self._ask, self.look(), was_closed=False) if another and not was_closed else None
+        other = partial(self._ask, self.pick(), was_closed=False) if another and not was_closed else None
         with getting_in_between(other or (lambda: None)):
             self._ask(self.seen[process], was_closed=was_closed)
 
     @rule(number=st.integers(2, 5))
     def many_want_to_pass(self, number: int) -> None:
-        for seen in [self.look() for _ in range(number)]:
+        for seen in [self.pick() for _ in range(number)]:
             of_row = seen[0 if self.is_of_source else 1]
             assert of_row is not None
             self._ask(seen, was_closed=of_row.breaker.state == "CLOSED")
@@ -136,7 +136,7 @@ class BreakerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.under_way)
     def tells_what_came_of_it(self, data: st.DataObject, is_good: bool, another: bool) -> None:
         task_id = data.draw(st.sampled_from(sorted(self.under_way)))
-        other = (lambda: self._ask(self.look(), was_closed=False)) if another else (lambda: None)
+        other = (lambda: self._ask(self.pick(), was_closed=False)) if another else (lambda: None)
         with getting_in_between(other):
             self._tell(task_id, is_good=is_good)
 
@@ -145,7 +145,7 @@ class BreakerMachine(RuleBasedStateMachine):
         """Requests of other processes that passed while it was closed, and all of them failed."""
         for _ in range(number):
             self.tasks += 1
-            self.under_way[self.tasks] = self.look()
+            self.under_way[self.tasks] = self.pick()
             self._tell(self.tasks, is_good=False)
 
     @rule(data=st.data())
@@ -213,7 +213,7 @@ class BreakerMachine(RuleBasedStateMachine):
             later += timedelta(seconds=self.policy.permit_seconds)
             for number in range(self.policy.success_threshold):
                 task_id = 10_000_000 + number
-                source, ref = self.look()
+                source, ref = self.pick()
                 breakers.guard(task_id, source, ref, policies=self.policies, now=later)
                 breakers.record_success(task_id, source, ref, policies=self.policies, now=later)
             assert self.row.state == "CLOSED"

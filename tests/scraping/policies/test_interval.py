@@ -1,4 +1,4 @@
-"""How often a match is read, and why: the policies as tables, and the same through the database under a clock."""
+"""The interval between polls, and the slow-down by errors: the policies as tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def starts(seconds: float, **fields: Any) -> PollHistory:
     return PollHistory(Status.UPCOMING, later(seconds), **fields)
 
 
-class TestALiveMatch:
+class TestLiveMatch:
     @pytest.mark.requirement("FR-022")
     @pytest.mark.parametrize(
         ("history", "seconds", "reason"),
@@ -86,7 +86,7 @@ class TestALiveMatch:
             ),
         ],
     )
-    def test_is_read_rarely_while_nobody_plays(self, history: PollHistory, seconds: float, reason: str) -> None:
+    def test_is_polled_rarely_in_a_break(self, history: PollHistory, seconds: float, reason: str) -> None:
         planned = plan(history, Pace(), NOW)
         assert (planned.seconds, planned.reason) == (seconds, reason)
 
@@ -97,10 +97,10 @@ class TestALiveMatch:
             pytest.param(RUSH, 2, "a rush: 6 of 10 polls brought something", id="more than half"),
             pytest.param("1" * 10, 2, "a rush: 10 of 10 polls brought something", id="all of them"),
             pytest.param(HALF, 2.5, "in play", id="half of them"),
-            pytest.param("111111", 2.5, "in play", id="too few polls to tell"),
+            pytest.param("111111", 2.5, "in play", id="too few polls"),
         ],
     )
-    def test_is_read_more_often_in_a_rush(self, changes: str, seconds: float, reason: str) -> None:
+    def test_is_polled_more_often_in_a_rush(self, changes: str, seconds: float, reason: str) -> None:
         planned = plan(live(recent_changes=changes), Pace(), NOW)
         assert (planned.seconds, planned.reason) == (seconds, reason)
 
@@ -115,13 +115,13 @@ class TestALiveMatch:
             pytest.param({"slowed_seconds": 10}, (10.0, 10.0, 10.0), id="errors"),
         ],
     )
-    def test_that_matters_more_is_read_more_often(
+    def test_of_higher_importance_is_polled_more_often(
         self, fields: dict[str, Any], by_importance: tuple[float, ...]
     ) -> None:
         found = [plan(live(importance=one, **fields), Pace(), NOW).seconds for one in (HIGH, NORMAL, LOW)]
         assert tuple(found) == by_importance
 
-    def test_in_a_break_is_never_so_old_that_the_system_counts_as_unwell(self) -> None:
+    def test_in_a_break_is_never_old_enough_to_degrade_the_system(self) -> None:
         for importance in (HIGH, NORMAL, LOW):
             quiet = live(is_break=True, unchanged_polls=10, importance=importance)
             assert plan(quiet, Pace(), NOW).seconds < DEGRADED_FROM_SECONDS - 10
@@ -137,7 +137,7 @@ class TestALiveMatch:
             pytest.param("ENABLE_MATCH_STATE_DETECTION", live(unchanged_polls=99), 2.5, id="a silence"),
         ],
     )
-    def test_keeps_its_pace_where_that_is_switched_off(
+    def test_has_a_fixed_interval_where_adaptation_is_off(
         self, variable: str, history: PollHistory, without: float
     ) -> None:
         on, off = (from_config(load({variable: word})).pace for word in ("true", "false"))
@@ -148,7 +148,7 @@ class TestALiveMatch:
         assert plan(live(unchanged_polls=99, slowed_seconds=5), Pace(detects_phases=False), NOW).seconds == 5
 
 
-class TestAMatchThatIsNotLive:
+class TestMatchThatIsNotLive:
     @pytest.mark.parametrize(
         ("history", "seconds", "reason"),
         [
@@ -158,7 +158,7 @@ class TestAMatchThatIsNotLive:
             pytest.param(starts(60), 15, "it has not begun", id="in a minute"),
             pytest.param(starts(8), 5, "it has not begun", id="in a moment"),
             pytest.param(starts(0), 5, "it should have begun", id="now"),
-            pytest.param(starts(-1800), 5, "it should have begun", id="half an hour ago, and nobody says so"),
+            pytest.param(starts(-1800), 5, "it should have begun", id="half an hour ago, and not announced"),
             pytest.param(starts(-3600), 10, "it should have begun", id="an hour ago"),
             pytest.param(starts(-6 * 3600), 60, "it should have begun", id="six hours ago"),
             pytest.param(starts(-9 * 86_400), 300, "it should have begun", id="last week"),
@@ -169,7 +169,7 @@ class TestAMatchThatIsNotLive:
             pytest.param(PollHistory(Status.ABANDONED, unchanged_polls=99), 300, "it is over", id="abandoned"),
         ],
     )
-    def test_is_read_as_often_as_its_time_asks_for(self, history: PollHistory, seconds: float, reason: str) -> None:
+    def test_is_polled_by_the_time_until_its_start(self, history: PollHistory, seconds: float, reason: str) -> None:
         planned = plan(history, Pace(), NOW)
         assert (planned.seconds, planned.reason) == (seconds, reason)
 
@@ -206,7 +206,7 @@ paces = st.builds(
 
 
 @given(activities, paces)
-def test_every_plan_is_a_time_to_come_that_is_explained(history: PollHistory, pace: Pace) -> None:
+def test_every_plan_is_in_the_future_and_has_a_reason(history: PollHistory, pace: Pace) -> None:
     planned = plan(history, pace, NOW)
     assert 0 < planned.seconds <= 1200
     assert 0 < len(planned.reason) <= 80
@@ -219,13 +219,13 @@ def test_errors_make_nothing_faster(history: PollHistory, pace: Pace, seconds: f
 
 
 CALM = 300.0
-Said = tuple[float, bool]  # seconds, is it an error
+Poll = tuple[float, bool]  # seconds, is it an error
 
 
-def told(*said: Said, before: Slowdown = NO_SLOWDOWN) -> Slowdown:
-    """After polls at these moments."""
+def slowdown_after(*polls: Poll, before: Slowdown = NO_SLOWDOWN) -> Slowdown:
+    """Returns the slow-down after these polls."""
     slowdown, in_a_row = before, 0
-    for seconds, is_error in said:
+    for seconds, is_error in polls:
         at = later(seconds)
         in_a_row = in_a_row + 1 if is_error else 0
         slowdown = (
@@ -236,16 +236,16 @@ def told(*said: Said, before: Slowdown = NO_SLOWDOWN) -> Slowdown:
     return slowdown
 
 
-def every(seconds: float, number: int, *, good_between: bool = True) -> tuple[Said, ...]:
-    """So many errors, a good answer between each two."""
-    said = [(seconds * (n + half / 2), not half) for n in range(number) for half in range(1 + good_between)]
-    return tuple(said)
+def every(seconds: float, number: int, *, good_between: bool = True) -> tuple[Poll, ...]:
+    """So many errors, a success between each two."""
+    polls = [(seconds * (n + half / 2), not half) for n in range(number) for half in range(1 + good_between)]
+    return tuple(polls)
 
 
 @pytest.mark.requirement("US5.1", "FR-022")
-class TestErrorsSlow:
+class TestErrorSlowdown:
     @pytest.mark.parametrize(
-        ("said", "seconds"),
+        ("polls", "seconds"),
         [
             pytest.param(every(5, 4), 0, id="four errors at twelve a minute"),
             pytest.param(every(5, 5), 5, id="five"),
@@ -261,39 +261,39 @@ class TestErrorsSlow:
             pytest.param(every(60, 20, good_between=False), 20, id="and twenty"),
         ],
     )
-    def test_step_by_step(self, said: tuple[Said, ...], seconds: float) -> None:
-        assert told(*said).seconds_at(later(said[-1][0])) == seconds
+    def test_step_by_step(self, polls: tuple[Poll, ...], seconds: float) -> None:
+        assert slowdown_after(*polls).seconds_at(later(polls[-1][0])) == seconds
 
-    def test_one_good_answer_resets_nothing(self) -> None:
-        slowed = told(*every(5, 10))
+    def test_one_success_resets_nothing(self) -> None:
+        slowed = slowdown_after(*every(5, 10))
         assert after_success(slowed, now=later(60)).seconds_at(later(60)) == 10
 
     @pytest.mark.parametrize(("quiet_for", "seconds"), [(0.0, 10.0), (299.0, 10.0), (300.0, 0.0), (9000.0, 0.0)])
-    def test_for_five_calm_minutes(self, quiet_for: float, seconds: float) -> None:
-        slowed = told(*every(5, 10, good_between=False))
+    def test_lasts_for_five_calm_minutes(self, quiet_for: float, seconds: float) -> None:
+        slowed = slowdown_after(*every(5, 10, good_between=False))
         assert slowed.seconds_at(later(45 + quiet_for)) == seconds
 
     def test_errors_that_go_on_keep_it_slow(self) -> None:
-        slowed = told(*every(5, 10, good_between=False))
-        again = told(*[(45 + seconds, True) for seconds in range(10, 290, 10)], before=slowed)
+        slowed = slowdown_after(*every(5, 10, good_between=False))
+        again = slowdown_after(*[(45 + seconds, True) for seconds in range(10, 290, 10)], before=slowed)
         assert again.seconds_at(later(45 + 280 + 299)) == 20
 
     def test_after_the_calm_nothing_is_left(self) -> None:
-        assert after_success(told(*every(5, 500)), now=later(2500 + CALM)) == NO_SLOWDOWN
+        assert after_success(slowdown_after(*every(5, 500)), now=later(2500 + CALM)) == NO_SLOWDOWN
 
     def test_a_single_error_after_the_calm_is_like_the_first(self) -> None:
-        slowed = told(*every(5, 500), (2500 + CALM, True))
+        slowed = slowdown_after(*every(5, 500), (2500 + CALM, True))
         assert slowed == Slowdown(1.0, later(2500 + CALM))
 
     def test_what_is_left_of_a_few_errors_is_no_step(self) -> None:
-        few = told(*every(5, 4))
+        few = slowdown_after(*every(5, 4))
         assert (few.level, few.seconds, few.until) == (4, 0, None)
 
 
 polls = st.lists(st.tuples(st.floats(0.1, 400), st.booleans()), max_size=60)
 
 
-def moments(gaps: list[Said]) -> tuple[Said, ...]:
+def moments(gaps: list[Poll]) -> tuple[Poll, ...]:
     at, found = 0.0, []
     for gap, is_error in gaps:
         at += gap
@@ -301,22 +301,22 @@ def moments(gaps: list[Said]) -> tuple[Said, ...]:
     return tuple(found)
 
 
-class TestWhateverComes:
+class TestSlowdownProperties:
     @given(polls)
-    def test_it_is_bounded_and_a_step_has_an_end(self, gaps: list[Said]) -> None:
-        slowdown = told(*moments(gaps))
+    def test_it_is_bounded_and_a_step_has_an_end(self, gaps: list[Poll]) -> None:
+        slowdown = slowdown_after(*moments(gaps))
         assert 0 <= slowdown.level <= MAX_LEVEL
         assert slowdown.seconds in (0, 5, 10, 20)
         assert bool(slowdown.seconds) == (slowdown.until is not None)
 
     @given(polls)
-    def test_it_ends(self, gaps: list[Said]) -> None:
-        said = moments(gaps)
-        end = (said[-1][0] if said else 0) + CALM
-        assert after_success(told(*said), now=later(end)) == NO_SLOWDOWN
+    def test_it_ends(self, gaps: list[Poll]) -> None:
+        polls = moments(gaps)
+        end = (polls[-1][0] if polls else 0) + CALM
+        assert after_success(slowdown_after(*polls), now=later(end)) == NO_SLOWDOWN
 
     @given(polls, st.integers(0, 60), st.floats(0.01, 0.99))
-    def test_one_more_error_makes_nothing_faster(self, gaps: list[Said], where: int, part: float) -> None:
+    def test_one_more_error_makes_nothing_faster(self, gaps: list[Poll], where: int, part: float) -> None:
         """Scattered among them, none of them in a row: what counts is how close they are."""
         errors = [(at, True) for at, _ in moments(gaps)]
         before = errors[: where % (len(errors) + 1)]
@@ -327,8 +327,8 @@ class TestWhateverComes:
         assert scattered(errors).seconds_at(end) <= scattered(more).seconds_at(end)
 
 
-def scattered(said: list[Said]) -> Slowdown:
+def scattered(polls: list[Poll]) -> Slowdown:
     slowdown = NO_SLOWDOWN
-    for seconds, _ in said:
+    for seconds, _ in polls:
         slowdown = after_error(slowdown, errors_in_a_row=1, calm_seconds=CALM, now=later(seconds))
     return slowdown

@@ -1,4 +1,4 @@
-"""When a browser or a worker is replaced, and how long a source is waited for: tables of cases."""
+"""When a browser or a worker is replaced, and adaptive timeouts: tables of cases."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TestMemory:
         ("tree", "age", "replaced", "killed", "relief"),
         [
             pytest.param(800, 999, None, None, Relief.NONE, id="80 % are fine"),
-            pytest.param(801, 999, None, None, Relief.WARN, id="more are told"),
+            pytest.param(801, 999, None, None, Relief.WARN, id="a warning for more"),
             pytest.param(1000, 999, None, None, Relief.WARN, id="at the soft limit"),
             pytest.param(1001, 999, None, None, Relief.REPLACE_BROWSER, id="past it"),
             pytest.param(1001, 999, 0, None, Relief.WARN, id="its visits are not done yet"),

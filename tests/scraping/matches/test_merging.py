@@ -1,4 +1,4 @@
-"""One match at two sources: found, joined without loss and without doubles, or left to a person."""
+"""One match at two sources: found, merged without loss and without duplicates, or left to an operator."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class TestDiscovery:
         assert Match.objects.count() == 1
         assert {ref.key for ref in MatchRef.objects.all()} == {"crex_V1", "espn_77"}
 
-    def test_a_source_that_names_the_sides_the_other_way_round_is_remembered_as_such(self) -> None:
+    def test_a_crossed_source_is_marked(self) -> None:
         register("crex", listed("crex", "V1"))
         register("espn", listed("espn", "77", AUSTRALIA, INDIA))
         assert dict(MatchRef.objects.values_list("source__key", "is_crossed")) == {"crex": False, "espn": True}
@@ -91,13 +91,13 @@ class TestDiscovery:
             ("another sport", {"sport": Sport.FOOTBALL}),
         ],
     )
-    def test_another_match_is_another_match(self, what: str, other: dict[str, Any]) -> None:
+    def test_a_different_match_is_not_merged(self, what: str, other: dict[str, Any]) -> None:
         register("crex", listed("crex", "V1"))
         register("espn", listed("espn", "77", **other))
         assert Match.objects.count() == 2
         assert not PairingReview.objects.exists()
 
-    def test_a_match_that_was_joined_meanwhile_takes_no_more_references(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_match_that_was_merged_meanwhile_gets_no_ref(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The list was compared with what was there when it began to be written."""
         first, second = pair()
         stale = pairing.finder(make_source("sofascore"), "cricket", now=NOW)
@@ -111,7 +111,9 @@ class TestDiscovery:
         assert pairing.sweep(now=NOW) == 1
         assert first.refs.count() == 3
 
-    def test_nor_one_that_the_source_has_a_reference_to_meanwhile(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_match_that_got_a_ref_of_the_source_meanwhile_gets_no_second(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         register("crex", listed("crex", "C1"))
         stale = pairing.finder(make_source("espn"), "cricket", now=NOW)
         register("espn", listed("espn", "E1"))
@@ -128,7 +130,7 @@ class TestDiscovery:
             "espn",
         ]
 
-    def test_what_is_not_sure_is_left_to_a_person(self) -> None:
+    def test_a_doubtful_pair_is_left_to_an_operator(self) -> None:
         register("crex", listed("crex", "V1"))
         register("espn", listed("espn", "77", minutes=75))
         assert Match.objects.count() == 2
@@ -144,13 +146,13 @@ class TestDiscovery:
         register("espn", listed("espn", "77", INDIA, Team(name="Baggy Greens")))
         assert Match.objects.count() == 1
 
-    def test_a_single_match_can_be_looked_for(self) -> None:
+    def test_finds_a_single_match(self) -> None:
         register("crex", listed("crex", "V1"))
         source = make_source("espn")
         assert pairing.find(source, listed("espn", "77"), now=NOW) == Match.objects.get()
         assert pairing.find(source, listed("espn", "78", minutes=75), now=NOW) is None
 
-    def test_two_that_fit_equally_well_are_left_to_a_person(self) -> None:
+    def test_a_tie_is_left_to_an_operator(self) -> None:
         register("crex", listed("crex", "V1"), listed("crex", "V2"))
         register("espn", listed("espn", "77"))
         assert Match.objects.count() == 3
@@ -173,7 +175,7 @@ def pair(*, is_crossed: bool = False) -> tuple[Match, Match]:
 
 
 class TestSweep:
-    def test_joins_what_reading_has_shown_to_be_one(self) -> None:
+    def test_merges_a_pair_that_the_first_reading_made_sure(self) -> None:
         first, second = pair()
         assert pairing.sweep(now=NOW) == 1
         second.refresh_from_db()
@@ -194,14 +196,14 @@ class TestSweep:
         assert pairing.sweep(now=NOW) == 2
         assert first.refs.count() == 3
 
-    def test_what_a_person_has_called_two_matches_stays_two(self) -> None:
+    def test_keeps_apart_a_pair_that_an_operator_called_two_matches(self) -> None:
         first, second = pair()
         review = PairingReview.objects.create(match=second, candidate=first, score=0.9, created_at=NOW)
         pairing.keep_apart(review.pk, actor="ann", now=NOW)
         assert pairing.sweep(now=NOW) == 0
         assert Match.objects.filter(merged_into=None).count() == 2
 
-    def test_also_when_one_of_them_has_become_a_part_of_another(self) -> None:
+    def test_keeps_apart_also_after_one_of_them_was_merged(self) -> None:
         """Three of India against Australia; a person has said of two of them that they are two."""
         first, second = pair()
         third = make_match(state=cricket_state())
@@ -216,7 +218,7 @@ class TestSweep:
         inherited = PairingReview.objects.get(match=first, candidate=third)
         assert (inherited.state, inherited.decided_by) == (PairingState.APART, "ann")
 
-    def test_a_pair_that_cannot_be_joined_does_not_keep_the_others_apart(self, caplog: Any) -> None:
+    def test_a_pair_that_cannot_be_merged_does_not_stop_the_others(self, caplog: Any) -> None:
         first, second = pair()
         Snapshot.objects.filter(match=first).update(sequence=2)  # the place of the one that joining will write
         Match.objects.filter(pk=second.pk).update(payload=second.payload | {"venue": "Perth"})
@@ -228,7 +230,7 @@ class TestSweep:
         assert Match.objects.get(merged_into__isnull=False).pk == fine[1].pk
         assert "could not be joined" in caplog.text
 
-    def test_an_open_question_is_answered_when_more_is_known(self) -> None:
+    def test_an_open_review_is_closed_when_the_pair_becomes_sure(self) -> None:
         first, second = pair()
         PairingReview.objects.create(match=second, candidate=first, score=0.7, created_at=NOW)
         assert pairing.sweep(now=NOW) == 1
@@ -242,7 +244,7 @@ class TestSweep:
         assert PairingReview.objects.count() == 1
 
 
-class TestJoin:
+class TestMerge:
     def test_nothing_is_lost_and_nothing_is_served_twice(self) -> None:
         first, second = pair()
         for match, source, numbers in ((first, "crex", (1, 2, 3)), (second, "espn", (2, 3, 4))):
@@ -257,13 +259,13 @@ class TestJoin:
         fresh, _ = page_of_events(first.pk, since=newest, limit=100)
         assert [event.slot for event in fresh] == ["b:2:12:4"]
 
-    def test_what_a_source_told_that_has_no_reference_any_more_is_kept(self) -> None:
+    def test_events_of_a_source_without_a_ref_are_kept(self) -> None:
         first, second = pair()
         make_event(second, source="sofascore", slot="b:2:12:1", kind="dot", runs=0)
         pairing.join(first.pk, second.pk, actor="ann", now=NOW)
         assert MatchEvent.objects.get(match=first).is_served
 
-    def test_a_crossed_sources_next_reading_corrects_nothing(self) -> None:
+    def test_the_next_reading_of_a_crossed_source_corrects_nothing(self) -> None:
         first = make_match(state=football_state())
         make_ref(first, source="sofascore", payload=first.payload)
         turned = football_state(teams=Teams(team_a=football_state().teams.team_b, team_b=football_state().teams.team_a))
@@ -277,14 +279,14 @@ class TestJoin:
         event = MatchEvent.objects.get()
         assert (event.slot, event.detail) == ("g:team_b:1", {"team": "team_b", "score": "0-1"})
 
-    def test_a_persons_word_on_the_importance_of_either_stands(self) -> None:
+    def test_the_importance_set_by_an_operator_is_kept(self) -> None:
         keep, gone = pair()
         importance.set_by_hand(gone.pk, Importance.HIGH, actor="ann")
         joined = pairing.join(keep.pk, gone.pk, actor="ann", now=NOW)
         joined.refresh_from_db()
         assert (joined.importance, joined.is_importance_fixed) == (Importance.HIGH, True)
 
-    def test_the_truth_is_told_anew_from_both(self) -> None:
+    def test_the_state_is_reconciled_from_both(self) -> None:
         first, second = pair()
         MatchRef.objects.filter(match=second).update(payload=second.payload | {"venue": "Perth"})
         pairing.join(first.pk, second.pk, actor="ann", now=NOW)
@@ -293,7 +295,7 @@ class TestJoin:
         assert first.provenance["venue"]["source"] == "espn"
         assert Snapshot.objects.get(match=first, sequence=2).delta["venue"] == "Perth"
 
-    def test_a_crossed_source_is_turned(self) -> None:
+    def test_a_crossed_source_is_swapped(self) -> None:
         first = make_match(state=football_state())
         make_ref(first, source="sofascore", payload=first.payload)
         second = make_match(state=football_state())
@@ -320,7 +322,7 @@ class TestJoin:
         assert (event.slot, event.detail["side"]) == ("g:team_b:1", "team_b")
         assert (Lineup.objects.get().side, PlayerFigure.objects.get().side) == ("team_b", "team_b")
 
-    def test_what_was_under_way_for_the_other_match_writes_nothing(self) -> None:
+    def test_a_task_under_way_for_the_merged_match_writes_nothing(self) -> None:
         first, second = pair()
         ref = second.refs.get()
         journal.open_tasks([NewTask(ref.source_id, ref.pk, Resource.SCORECARD, 0, NOW)], now=NOW)
@@ -331,14 +333,14 @@ class TestJoin:
         with pytest.raises(Exception, match="no longer ours"), journal.finishing(claim, now=NOW):
             pass
 
-    def test_the_old_number_answers_with_the_match_it_became(self) -> None:
+    def test_the_old_id_redirects_to_the_merged_match(self) -> None:
         first, second = pair()
         pairing.join(first.pk, second.pk, actor="ann", now=NOW)
         found = find_match(str(second.pk))
         assert found is not None
         assert found.pk == first.pk
 
-    def test_a_chain_of_joinings_leads_to_the_last(self) -> None:
+    def test_a_chain_of_merges_redirects_to_the_last(self) -> None:
         first, second = pair()
         third = make_match(state=cricket_state())
         make_ref(third, source="sofascore", payload=third.payload)
@@ -360,7 +362,7 @@ class TestJoin:
         with pytest.raises(pairing.NotJoined, match="already"):
             pairing.join(first.pk, second.pk, actor="ann", now=NOW)
 
-    def test_is_told(self, django_capture_on_commit_callbacks: Any) -> None:
+    def test_is_logged_and_signalled(self, django_capture_on_commit_callbacks: Any) -> None:
         heard: list[dict[str, Any]] = []
 
         def listen(sender: object, **announced: Any) -> None:
@@ -373,7 +375,7 @@ class TestJoin:
         matches_joined.disconnect(listen)
         assert [(one["match_id"], one["gone_id"], one["actor"]) for one in heard] == [(first.pk, second.pk, "ann")]
 
-    def test_the_books_balance(self) -> None:
+    def test_the_invariants_hold(self) -> None:
         refs = [
             make_ref(make_unread_match(), source=key, captured_at=None, next_poll_at=NOW) for key in ("crex", "espn")
         ]
@@ -384,8 +386,8 @@ class TestJoin:
         assert {one.name: one.broken for one in verdicts if not one.is_ok} == {}
 
 
-class TestPeople:
-    def test_one_match(self) -> None:
+class TestOperators:
+    def test_merge_a_pair(self) -> None:
         first, second = pair()
         review = PairingReview.objects.create(match=second, candidate=first, score=0.7, created_at=NOW)
         assert pairing.unite(review.pk, actor="ann", now=NOW) == first

@@ -73,7 +73,7 @@ def pace_of(ref: MatchRef) -> tuple[float, str]:
 
 class TestErrors:
     @pytest.mark.requirement("US5.1", "FR-022")
-    def test_slow_a_match_step_by_step_and_five_calm_minutes_set_it_free(self, ref: MatchRef, clock: Clock) -> None:
+    def test_slow_a_match_step_by_step_until_five_calm_minutes(self, ref: MatchRef, clock: Clock) -> None:
         found = [pace_of(attempt(ref, clock, Transient("502")))[0] for _ in range(20)]
         assert found == [2.5] * 4 + [5.0] * 5 + [10.0] * 10 + [20.0]
         last_error = clock.now
@@ -92,7 +92,7 @@ class TestErrors:
             found.append(good(ref, clock).polling_interval_seconds)
         assert found == [2.5] * 4 + [5.0] * 5 + [10.0]
 
-    def test_that_are_rare_slow_nobody(self, ref: MatchRef, clock: Clock) -> None:
+    def test_that_are_rare_slow_no_match(self, ref: MatchRef, clock: Clock) -> None:
         for number in range(15):
             clock.now = NOW + timedelta(minutes=number + 1)
             failed = attempt(ref, clock, Transient("502"))
@@ -100,7 +100,7 @@ class TestErrors:
             assert good(ref, clock).polling_interval_seconds == 2.5
 
     @pytest.mark.parametrize("fault", [ResourceLost("Chromium died"), StoreAway("away")], ids=["browser", "store"])
-    def test_of_our_own_slow_nobody(self, ref: MatchRef, clock: Clock, fault: Exception) -> None:
+    def test_of_our_own_slow_no_match(self, ref: MatchRef, clock: Clock, fault: Exception) -> None:
         for _ in range(9):
             failed = attempt(ref, clock, fault)
         assert (pace_of(failed), failed.error_level, failed.slowed_until) == ((2.5, "in play"), 0, None)
@@ -115,14 +115,14 @@ class TestErrors:
 
 class TestPhases:
     @pytest.mark.requirement("US5.3", "FR-024")
-    def test_a_break_that_is_told_and_the_first_ball_after_it(self, ref: MatchRef, clock: Clock) -> None:
+    def test_an_announced_break_and_the_first_ball_after_it(self, ref: MatchRef, clock: Clock) -> None:
         found = [good(ref, clock, chasing(95, phase=Phase.DRINKS)).polling_interval_seconds for _ in range(12)]
         assert found == [2.5] * 10 + [30.0] * 2
         assert pace_of(row(ref))[1] == "a break: no change in 11 polls"
         assert pace_of(good(ref, clock, chasing(96))) == (2.5, "in play")
 
     @pytest.mark.requirement("FR-024")
-    def test_a_break_that_nobody_tells(self, ref: MatchRef, clock: Clock) -> None:
+    def test_an_unannounced_break(self, ref: MatchRef, clock: Clock) -> None:
         stood_still(ref, 37)
         found = [good(ref, clock).polling_interval_seconds for _ in range(4)]
         assert found == [2.5] * 2 + [30.0] * 2
@@ -134,7 +134,7 @@ class TestPhases:
         assert found[-1] == 2.0
         assert pace_of(row(ref))[1].startswith("a rush: ")
 
-    def test_what_a_lighter_source_tells_moves_too(self, ref: MatchRef, clock: Clock) -> None:
+    def test_a_change_at_a_lighter_source_is_activity_too(self, ref: MatchRef, clock: Clock) -> None:
         """Else it would be read rarely, and be of no use on the day the heavier one fails."""
         light = make_ref(ref.match, source=make_source("other", adapter="crex", precedence_weight=10), captured_at=None)
         sequence = good(ref, clock, chasing(95)).match.sequence
@@ -153,7 +153,7 @@ WON = chasing(188, overs="19.5", metadata={"match_type": "T20"})
 
 
 @pytest.mark.requirement("FR-024")
-class TestTurns:
+class TestMilestones:
     @pytest.mark.parametrize(("detects", "expected"), [(True, 1), (False, 0)])
     def test_the_next_innings_is_a_reason_to_read_everything(
         self, ref: MatchRef, clock: Clock, detects: bool, expected: int
@@ -168,7 +168,7 @@ class TestTurns:
         ("state", "polls"),
         [pytest.param(ALL_OUT, 10, id="all out, no word of a break"), pytest.param(WON, 40, id="won, still live")],
     )
-    def test_so_is_one_that_only_silence_tells(
+    def test_an_unannounced_end_of_the_innings_is_one_too(
         self, clock: Clock, state: MatchState, polls: int, detects: bool, expected: int
     ) -> None:
         policies = replace(PATIENT, pace=Pace(detects_phases=detects))
@@ -181,7 +181,7 @@ class TestTurns:
             good(ref, clock, state, policies)
         assert whole_reads() == expected
 
-    def test_an_end_that_is_due_is_looked_for(self, clock: Clock) -> None:
+    def test_an_overdue_end_is_polled_for(self, clock: Clock) -> None:
         ref = make_ref(make_unread_match(), captured_at=None, next_poll_at=NOW)
         good(ref, clock, WON)
         stood_still(ref, 40)
@@ -191,16 +191,16 @@ class TestTurns:
         assert pace_of(failed) == (2.5, "its end is due: no change in 41 polls")
 
 
-Tell = Callable[[datetime], MatchState]
+Read = Callable[[datetime], MatchState]
 
 
-def run_until(ref: MatchRef, clock: Clock, end: datetime, tell: Tell) -> list[datetime]:
+def run_until(ref: MatchRef, clock: Clock, end: datetime, read: Read) -> list[datetime]:
     """The scheduler opens what is due, a worker does it, time goes by. When it was read."""
     read_at = []
     while True:
         open_due_tasks(clock.now)
         for task in ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lte=clock.now):
-            payload = payload_of(ref, tell(clock.now), at=clock.now)
+            payload = payload_of(ref, read(clock.now), at=clock.now)
             scrape(task.pk, engine_with(payload))
             task.refresh_from_db()
             assert task.state == TaskState.SUCCESS, task.reason
@@ -220,19 +220,19 @@ def upcoming(_: datetime) -> MatchState:
     return cricket_state(status=Status.UPCOMING, phase=Phase.SCHEDULED, innings=(), start_time=START)
 
 
-def late_by(minutes: float) -> Tell:
+def late_by(minutes: float) -> Read:
     """A source that says so late that the match has begun."""
     begins = START + timedelta(minutes=minutes)
     return lambda now: upcoming(now) if now < begins else chasing(95, start_time=START)
 
 
-class TestAnUpcomingMatch:
+class TestUpcomingMatch:
     @pytest.fixture
     def coming(self, clock: Clock) -> MatchRef:
         return make_ref(make_unread_match(start_time=START), captured_at=None, next_poll_at=NOW)
 
     @pytest.mark.requirement("SO-2", "SO-8")
-    def test_wakes_up_by_itself(self, coming: MatchRef, clock: Clock) -> None:
+    def test_is_polled_when_it_starts(self, coming: MatchRef, clock: Clock) -> None:
         early = run_until(coming, clock, START - timedelta(hours=1, seconds=1), upcoming)
         assert len(early) == 12, "every five minutes"
         assert row(coming).match.priority == Priority.COMPLETED
@@ -240,15 +240,15 @@ class TestAnUpcomingMatch:
         assert row(coming).match.priority == Priority.IMMINENT
         run_until(coming, clock, START + timedelta(seconds=5), upcoming)
         assert pace_of(row(coming)) == (5.0, "it should have begun")
-        tell = late_by(1)
-        read_at = run_until(coming, clock, START + timedelta(minutes=1, seconds=5), tell)
-        begun = [at for at in read_at if tell(at).status is Status.LIVE]
+        read = late_by(1)
+        read_at = run_until(coming, clock, START + timedelta(minutes=1, seconds=5), read)
+        begun = [at for at in read_at if read(at).status is Status.LIVE]
         assert begun[0] - (START + timedelta(minutes=1)) <= timedelta(seconds=5)
         match = Match.objects.get()
         assert (match.status, match.priority, match.lifecycle) == ("live", Priority.LIVE, MatchLifecycle.ACTIVE)
         assert row(coming).polling_interval_seconds == 2.5
 
-    def test_that_never_begins_is_asked_for_less_and_less(self, coming: MatchRef, clock: Clock) -> None:
+    def test_that_never_begins_is_polled_less_and_less(self, coming: MatchRef, clock: Clock) -> None:
         found = []
         for minutes in (29, 60, 6 * 60, 24 * 60):
             clock.now = START + timedelta(minutes=minutes)
@@ -257,7 +257,7 @@ class TestAnUpcomingMatch:
         assert found == [5, 10, 60, 240]
 
 
-class TestACompletedMatch:
+class TestCompletedMatch:
     @pytest.mark.requirement("SO-8", "SO-16")
     def test_is_read_every_five_minutes_then_archived(self, clock: Clock) -> None:
         match = make_match(status=Status.COMPLETED, lifecycle=MatchLifecycle.COMPLETED, completed_at=NOW)

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.both]
 NOON = datetime(2026, 5, 2, 12, 0, tzinfo=UTC)
 SITES = {"espncricinfo": 85, "espn": 80}
 LATE = Distortion(delay_seconds=4.0, other_names=True, swaps_sides=True)
-Told = dict[str, list[tuple[DiscoveredMatch, list[Payload]]]]
+PayloadsBySite = dict[str, list[tuple[DiscoveredMatch, list[Payload]]]]
 
 
 async def _documents(http: ClientSession, requests: tuple[Request, ...]) -> dict[str, Document]:
@@ -46,7 +46,7 @@ async def _documents(http: ClientSession, requests: tuple[Request, ...]) -> dict
     return found
 
 
-async def _told(moments: tuple[float, ...]) -> Told:
+async def _read_all(moments: tuple[float, ...]) -> PayloadsBySite:
     """What each site lists at noon, and what it says of each of those matches so many seconds later."""
     clock = [NOON.timestamp()]
     config = StadiumConfig(port=0, pace=10.0, seed=7, programme="many:3")
@@ -54,7 +54,7 @@ async def _told(moments: tuple[float, ...]) -> Told:
     simulation.programme.distortions |= {"espn": LATE}
     server = TestServer(build_app(config, simulation))
     await server.start_server()
-    told: Told = {}
+    payloads_by_site: PayloadsBySite = {}
     try:
         async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as http:
             for site in SITES:
@@ -65,48 +65,50 @@ async def _told(moments: tuple[float, ...]) -> Told:
                 plan = adapter.list_plan(base)
                 asked = plan.requests or (Request("page", plan.url),)
                 reading = Reading(RefInfo("", base), ReadMode.DIRECT, NOON, await _documents(http, asked))
-                told[site] = [(found, []) for found in adapter.parse_list(reading, base)]
+                payloads_by_site[site] = [(found, []) for found in adapter.parse_list(reading, base)]
                 for moment in moments:
                     clock[0] = NOON.timestamp() + moment
                     at = datetime.fromtimestamp(clock[0], tz=UTC)
-                    for found, payloads in told[site]:
+                    for found, payloads in payloads_by_site[site]:
                         ref = RefInfo(found.source_event_id, found.url)
                         documents = await _documents(http, adapter.requests(ref, base))
                         payloads.append(adapter.parse(Reading(ref, ReadMode.DIRECT, at, documents)))
     finally:
         await server.close()
-    return told
+    return payloads_by_site
 
 
 @pytest.fixture(scope="module")
-def told() -> Told:
-    return asyncio.run(_told((5.0, 20.0, 40.0)))
+def payloads_by_site() -> PayloadsBySite:
+    return asyncio.run(_read_all((5.0, 20.0, 40.0)))
 
 
 @pytest.fixture
-def matches(told: Told) -> list[Match]:
-    """Listed, joined, and read in turn by all sites."""
-    for site, rows in told.items():
+def matches(payloads_by_site: PayloadsBySite) -> list[Match]:
+    """Listed, merged, and read in turn at all sites."""
+    for site, rows in payloads_by_site.items():
         base = rows[0][0].url.partition(f"/{site}/")[0]
         source = make_source(site, sport="cricket", base_url=f"{base}/{site}", precedence_weight=SITES[site])
         discovery.register(source, [found for found, _ in rows], now=NOON)
     assert pairing.sweep(now=NOON) == 0
     for number in range(3):
-        for site, rows in told.items():
+        for site, rows in payloads_by_site.items():
             for found, payloads in rows:
                 ref = MatchRef.objects.get(source__key=site, source_event_id=found.source_event_id)
                 read(ref, payloads[number])
     return list(Match.objects.order_by("pk"))
 
 
-def test_each_match_is_there_once_with_all_its_sources(matches: list[Match]) -> None:
+def test_each_match_exists_once_with_all_its_sources(matches: list[Match]) -> None:
     assert len(matches) == 3
     assert all(match.refs.count() == len(SITES) for match in matches)
     assert not PairingReview.objects.exists()
 
 
-def test_the_best_source_is_told_and_the_late_one_contradicts_nothing(matches: list[Match], told: Told) -> None:
-    best = {found.source_event_id: payloads[-1] for found, payloads in told["espncricinfo"]}
+def test_the_heaviest_source_is_served_and_the_late_one_is_no_conflict(
+    matches: list[Match], payloads_by_site: PayloadsBySite
+) -> None:
+    best = {found.source_event_id: payloads[-1] for found, payloads in payloads_by_site["espncricinfo"]}
     for match in matches:
         payload = best[match.refs.get(source__key="espncricinfo").source_event_id]
         assert match.payload["innings"] == payload.normalized()["innings"]
@@ -118,7 +120,7 @@ def test_the_best_source_is_told_and_the_late_one_contradicts_nothing(matches: l
     )
 
 
-def test_sides_that_are_exchanged_are_put_right(matches: list[Match]) -> None:
+def test_crossed_sides_are_swapped(matches: list[Match]) -> None:
     crossed = Counter(MatchRef.objects.filter(source__key="espn").values_list("is_crossed", flat=True))
     assert crossed[True]
     for ref in MatchRef.objects.filter(source__key="espn"):

@@ -1,4 +1,4 @@
-"""A source whose pages make no sense any more, of whichever match: told, left alone, tried rarely (EC-1)."""
+"""A source whose pages can no longer be parsed: reported, polled rarely (EC-1)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TestPolicy:
             view = after_drift_failure(view, task, USUAL, DRIFT, now=NOW, why=NONSENSE)
         return view
 
-    def test_ten_in_a_row_are_borne_and_the_eleventh_opens_it_for_five_minutes(self) -> None:
+    def test_the_eleventh_failure_in_a_row_opens_it_for_five_minutes(self) -> None:
         ten = self.nonsense(BreakerView(), times=10)
         assert (ten.state, ten.failure_count) == (machine.CLOSED, 10)
         eleven = self.nonsense(ten)
@@ -44,17 +44,17 @@ class TestPolicy:
         assert eleven.open_until == NOW + timedelta(minutes=5)
         assert NONSENSE in eleven.reason
 
-    def test_a_probe_that_makes_no_sense_opens_it_for_another_five_minutes(self) -> None:
+    def test_a_failed_probe_opens_it_for_another_five_minutes(self) -> None:
         half = BreakerView(state=machine.HALF_OPEN, failure_count=11, probes={"7": NOW + timedelta(seconds=60)})
         again = self.nonsense(half, task="7")
         assert (again.state, again.failure_count) == (machine.OPEN, 12)
         assert again.open_until == NOW + timedelta(minutes=5)
 
-    def test_one_that_set_out_before_it_opened_changes_nothing(self) -> None:
+    def test_a_reading_that_began_before_it_opened_changes_nothing(self) -> None:
         opened = self.nonsense(BreakerView(), times=11)
         assert self.nonsense(opened, task="8") == opened
 
-    def test_what_an_operator_decided_is_left_alone(self) -> None:
+    def test_a_forced_state_is_kept(self) -> None:
         forced = machine.forced_closed(NOW + timedelta(hours=1), "we know")
         assert self.nonsense(forced, times=20) == forced
 
@@ -62,13 +62,13 @@ class TestPolicy:
         assert policy_for(BreakerView(failure_count=11), USUAL, DRIFT).success_threshold == 1
         assert policy_for(BreakerView(failure_count=10), USUAL, DRIFT) == USUAL
 
-    def test_the_number_outlasts_the_waiting_and_ends_with_the_closing(self) -> None:
+    def test_the_count_is_kept_until_the_breaker_closes(self) -> None:
         opened = self.nonsense(BreakerView(), times=11)
         waited = keep_drift_count(lambda view: machine.settled(view, NOW + timedelta(minutes=6)))(opened)
         assert (waited.state, waited.failure_count) == (machine.HALF_OPEN, 11)
         assert keep_drift_count(lambda _: machine.closed("well"))(waited).failure_count == 0
 
-    def test_a_failed_probe_of_another_kind_does_not_count_as_nonsense(self) -> None:
+    def test_a_failed_probe_of_another_class_does_not_count(self) -> None:
         half = BreakerView(state=machine.HALF_OPEN, failure_count=4, probes={"7": NOW + timedelta(seconds=60)})
         after = keep_drift_count(lambda view: machine.after_failure(view, "7", USUAL, NOW, "502"))(half)
         assert (after.state, after.failure_count) == (machine.OPEN, 4)
@@ -101,17 +101,17 @@ class TestSource:
         with capture(execute=True):  # type: ignore[operator]  # what follows a commit follows it here too
             return attempt(ref, clock, payload_of(ref, at=clock.now))
 
-    def test_the_eleventh_in_a_row_of_any_match_calls_for_a_person(
+    def test_the_eleventh_failure_of_any_match_raises_an_alert(
         self, refs: list[MatchRef], clock: Clock, caplog: pytest.LogCaptureFixture
     ) -> None:
         self.drift(refs, clock, 10)
         assert self.row(refs).state == BreakerState.CLOSED
         assert not [one for one in caplog.records if one.levelno == logging.CRITICAL]
         self.drift(refs[2:], clock, 1)
-        told = [one for one in caplog.records if one.levelno == logging.CRITICAL]
-        assert len(told) == 1
-        assert ".header, .team with .name" in told[0].getMessage()
-        assert refs[2].url in told[0].getMessage()
+        critical = [one for one in caplog.records if one.levelno == logging.CRITICAL]
+        assert len(critical) == 1
+        assert ".header, .team with .name" in critical[0].getMessage()
+        assert refs[2].url in critical[0].getMessage()
         alert = Alert.objects.get(key="changed:crex")
         assert (alert.severity, alert.closed_at) == ("critical", None)
         row = self.row(refs)
@@ -119,7 +119,7 @@ class TestSource:
         assert row.open_until == clock.now + timedelta(minutes=5)
         assert breaker_limits(clock.now) == {refs[0].source_id: 0}  # nothing of it is hinted
 
-    def test_a_good_reading_of_any_match_begins_the_count_anew(
+    def test_a_good_reading_of_any_match_resets_the_count(
         self, refs: list[MatchRef], clock: Clock, django_capture_on_commit_callbacks: object
     ) -> None:
         self.drift(refs[:3], clock, 9)
@@ -129,13 +129,13 @@ class TestSource:
         assert self.row(refs).state == BreakerState.CLOSED
         assert not Alert.objects.filter(key="changed:crex").exists()
 
-    def test_other_failures_neither_count_nor_begin_the_count_anew(self, refs: list[MatchRef], clock: Clock) -> None:
+    def test_other_failures_neither_count_nor_reset_the_count(self, refs: list[MatchRef], clock: Clock) -> None:
         self.drift(refs, clock, 3)
         attempt(refs[3], clock, Transient("502"))
         attempt(refs[2], clock, EgressRefused("it leads to 169.254.169.254"))
         assert self.row(refs).failure_count == 3
 
-    def test_every_five_minutes_one_task_tries_and_the_first_good_one_ends_it(
+    def test_one_task_tries_every_five_minutes_and_the_first_success_closes_it(
         self, refs: list[MatchRef], clock: Clock, django_capture_on_commit_callbacks: object
     ) -> None:
         self.drift(refs, clock, 10)
@@ -156,7 +156,7 @@ class TestSource:
         assert (self.row(refs).state, self.row(refs).failure_count) == (BreakerState.CLOSED, 0)
         assert Alert.objects.get(key="changed:crex").closed_at is not None
 
-    def test_a_list_that_can_be_read_does_not_end_it(self, refs: list[MatchRef], clock: Clock) -> None:
+    def test_a_readable_list_does_not_close_it(self, refs: list[MatchRef], clock: Clock) -> None:
         self.drift(refs, clock, 11)
         clock.forward(301)
         evaluate_source_breakers(clock.now)
