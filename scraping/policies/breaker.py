@@ -58,13 +58,6 @@ def settled(view: BreakerView, now: datetime) -> BreakerView:
     return view
 
 
-def free_permits(view: BreakerView, policy: BreakerPolicy, now: datetime) -> int:
-    """Returns how many more probes may start. Never more than are needed to close it."""
-    if view.state != HALF_OPEN:
-        return 0
-    return _wanted(view, policy) - len(live_probes(view, now))
-
-
 def live_probes(view: BreakerView, now: datetime) -> dict[str, datetime]:
     return {task: until for task, until in view.probes.items() if until > now}
 
@@ -76,6 +69,7 @@ def probe_limit(view: BreakerView, policy: BreakerPolicy, now: datetime) -> int 
 
 
 def _wanted(view: BreakerView, policy: BreakerPolicy) -> int:
+    """Returns how many probes may be under way: never more than are needed to close it."""
     return min(policy.probes, policy.success_threshold - view.success_count)
 
 

@@ -7,7 +7,6 @@ people, `merging` makes one match of two. Matches that a person has called diffe
 from scraping.matches.pairing.finding import (
     Finder,
     Found,
-    find,
     finder,
     keep_apart,
     sweep,
@@ -21,7 +20,6 @@ __all__ = [
     "Finder",
     "Found",
     "NotJoined",
-    "find",
     "finder",
     "join",
     "keep_apart",

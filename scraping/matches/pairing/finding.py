@@ -80,12 +80,6 @@ def finder(source: Source, sport: str, *, now: datetime) -> Finder:
     return Finder(source.pk, aliases, candidates(sport, aliases, now=now))
 
 
-def find(source: Source, discovered: DiscoveredMatch, *, now: datetime) -> Match | None:
-    """Returns the match that this one is beyond doubt, or None."""
-    found = finder(source, discovered.sport.value, now=now).find(discovered)
-    return Match.objects.get(pk=found.match_id) if found.match_id else None
-
-
 def write_reviews(match_id: int, unsure: tuple[tuple[int, PairComparison], ...], *, now: datetime) -> int:
     """Writes pairs for a person to decide; once for each pair, in either order."""
     new = [(other, comparison) for other, comparison in unsure if not _reviewed(match_id, other)]

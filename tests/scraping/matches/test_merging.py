@@ -149,8 +149,9 @@ class TestDiscovery:
     def test_finds_a_single_match(self) -> None:
         register("crex", listed("crex", "V1"))
         source = make_source("espn")
-        assert pairing.find(source, listed("espn", "77"), now=NOW) == Match.objects.get()
-        assert pairing.find(source, listed("espn", "78", minutes=75), now=NOW) is None
+        finder = pairing.finder(source, "cricket", now=NOW)
+        assert finder.find(listed("espn", "78", minutes=75)).match_id is None
+        assert finder.find(listed("espn", "77")).match_id == Match.objects.get().pk
 
     def test_a_tie_is_left_to_an_operator(self) -> None:
         register("crex", listed("crex", "V1"), listed("crex", "V2"))

@@ -25,7 +25,6 @@ from scraping.policies.breaker import (
     closed,
     forced_closed,
     forced_open,
-    free_permits,
     give_back,
     half_opened,
     probe_limit,
@@ -140,10 +139,10 @@ class TestPermits:
     @pytest.mark.parametrize(("successes", "permits"), [(0, 3), (1, 2), (2, 1)])
     def test_a_source_gets_three_and_never_more_than_are_needed(self, successes: int, permits: int) -> None:
         view = replace(HALF, success_count=successes)
-        assert free_permits(view, SOURCE_BREAKER, NOW) == permits
         for task in range(permits):
-            view = admit(view, str(task), SOURCE_BREAKER, NOW).view
-        assert free_permits(view, SOURCE_BREAKER, NOW) == 0
+            admission = admit(view, str(task), SOURCE_BREAKER, NOW)
+            assert admission.refused_until is None
+            view = admission.view
         assert admit(view, "one more", SOURCE_BREAKER, NOW).refused_until is not None
 
     @pytest.mark.parametrize(
