@@ -5,7 +5,7 @@ noticed the start or the end of a match, `disagreement` finds conflicts that no 
 orients states.
 """
 
-from scraping.matches.reconcile.choosing import has_play_changed, reconcile
+from scraping.matches.reconcile.choosing import reconcile
 from scraping.matches.reconcile.disagreement import as_text
 from scraping.matches.reconcile.states import (
     SIDES,
@@ -16,6 +16,7 @@ from scraping.matches.reconcile.states import (
     delta,
     fill_gaps,
     goes_backwards,
+    has_play_changed,
     is_crossed,
     is_empty,
     only_source,

@@ -14,6 +14,7 @@ from typing import Any
 
 from scraping.matches.reconcile import disagreement
 from scraping.matches.reconcile.states import (
+    PLAY,
     Reconciled,
     SourceView,
     State,
@@ -26,7 +27,6 @@ from scraping.matches.reconcile.stuck import BEGUN, accepted_end, accepted_start
 from scraping.names import NO_ALIASES, Aliases
 from victoryline.lib.times import as_utc_iso
 
-PLAY = ("status", "phase", "score", "innings", "current_innings", "clock", "last_event", "result")
 FRESH_SECONDS, OUTDATED_SECONDS = 10.0, 40.0  # behind the newest source: full confidence, and the lowest
 OUTDATED_CONFIDENCE = 0.4
 REJECTED_BELOW = 0.5
@@ -79,11 +79,6 @@ def reconcile(
         state, chosen, [one for one in ranked if _counts(one, trusts)], provenance, aliases
     )
     return Reconciled(state, provenance, found)
-
-
-def has_play_changed(before: State, after: State) -> bool:
-    """Returns whether a field of the play differs between two states of one source."""
-    return any(before.get(field) != after.get(field) for field in PLAY)
 
 
 def _trusts(views: Sequence[SourceView]) -> dict[str, float]:

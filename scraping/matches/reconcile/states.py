@@ -16,6 +16,8 @@ State = Mapping[str, Any]
 EMPTY_VALUES: tuple[Any, ...] = (None, "", [], {})
 SIDES = ("team_a", "team_b")
 OTHER = dict(zip(SIDES, SIDES[::-1], strict=True))
+# Fields that must be consistent with each other.
+PLAY = ("status", "phase", "score", "innings", "current_innings", "clock", "last_event", "result")
 MERGED = ("metadata", "score")  # objects that a partial state may have half of
 
 
@@ -61,6 +63,11 @@ def only_source(view: SourceView) -> Reconciled:
 def is_empty(value: Any) -> bool:
     """Returns whether a value is absent, blank, or an object of nothing but such values."""
     return value in EMPTY_VALUES or (isinstance(value, Mapping) and all(is_empty(one) for one in value.values()))
+
+
+def has_play_changed(before: State, after: State) -> bool:
+    """Returns whether a field of the play differs between two states of one source."""
+    return any(before.get(field) != after.get(field) for field in PLAY)
 
 
 def delta(before: State, after: State, *, sequence_delta: int) -> dict[str, Any]:
