@@ -172,7 +172,7 @@ def espn_soccer(words: str) -> Phase:
 
 
 def cricinfo(words: str) -> Phase:
-    fields: dict[str, Any] = {"state": "LIVE", "status": words, "statedtext": ""}
+    fields: dict[str, Any] = {"state": "LIVE", "status": words, "status_text": ""}
     match = Brief.model_construct(**fields)
     return espncricinfo.judge(match, has_play=True)[1]
 
