@@ -122,7 +122,7 @@ def _refuse_mass_retraction(gone: int, known: int) -> None:
     One event may always be retracted, two only from a list that is not nearly halved by it.
     """
     if gone > max(1, min(2, known // 3), known // 5):
-        raise PayloadRejected(f"{gone} of {known} known events are missing from the source's list: not believed")
+        raise PayloadRejected(f"{gone} of {known} known events are missing from the source's list: rejected")
 
 
 def _row(ref: MatchRef, event: Event, revision: int, sequence: int, now: datetime) -> MatchEvent:

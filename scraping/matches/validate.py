@@ -36,7 +36,7 @@ def check(payload: Payload, *, expected_id: str, sport: str) -> None:
         raise PayloadRejected(f"a {sport} match was described as {payload.state.sport.value}: not served")
     if payload.integrity.null_field_rate > MAX_NULL_RATE and not payload.is_partial_state:
         missing = ", ".join(payload.integrity.missing_fields)
-        raise PayloadRejected(f"too little of the match was there to be believed; missing: {missing}")
+        raise PayloadRejected(f"too many fields are missing: {missing}")
     if payload.state.sport == "cricket" and payload.state.status is Status.LIVE:
         _check_overs(payload)
 
@@ -59,7 +59,7 @@ def accept(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], *, now: 
     state = payload.normalized()
     if payload.is_partial_state and ref.payload:
         if shows_other_teams(state, ref.payload):
-            raise PayloadRejected(f"the page shows {state['title']}, the match is {ref.match.title}: not believed")
+            raise PayloadRejected(f"the page shows {state['title']}, the match is {ref.match.title}: rejected")
         state = fill_gaps(state, ref.payload)
     if ref.payload and goes_backwards(ref.payload, state) and not _is_confirmed(ref, state, others):
         _note_provisional(ref, state, now)
