@@ -41,7 +41,7 @@ requirements: .bootstrap-dev ## Show which tests prove which requirement, and th
 migrations-check: .bootstrap-dev ## Fail when a model has changed without its migration
 	@exec $(PY) manage.py makemigrations --check --dry-run
 
-config-docs: .bootstrap-dev ## Write docs/configuration.md and the example file from victoryline/env.py
+config-docs: .bootstrap-dev ## Write docs/configuration.md and the example file from victoryline/configuration/
 	@exec $(PY) scripts/config_docs.py
 
 schema: .bootstrap-dev ## Write docs/openapi.json, the description of the API, and say what moved

@@ -9,12 +9,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "victoryline.settings")
     from django.core.management import execute_from_command_line
 
-    from victoryline.lib.variables import ConfigError
-
-    try:
-        execute_from_command_line(sys.argv)
-    except ConfigError as error:
-        sys.exit(str(error))
+    execute_from_command_line(sys.argv)
 
 
 if __name__ == "__main__":

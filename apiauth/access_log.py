@@ -21,7 +21,7 @@ from apiauth.access_records import LONGEST_PATH, AccessRecord
 from apiauth.access_writer import writer
 from apiauth.principals import Principal
 from apiauth.tokens import MAX_TOKEN_LENGTH
-from victoryline.lib.request_id import request_id_of
+from victoryline.lib.http.request_id import request_id_of
 
 LOGGED_PREFIXES = ("/api/", "/cricket-data", "/token")
 OPEN = ("/api/schema", "/api/docs")

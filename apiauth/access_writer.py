@@ -21,8 +21,8 @@ from prometheus_client import Counter
 
 from apiauth import access_records
 from apiauth.access_records import AccessRecord
-from victoryline.lib import pg_wait, presence
-from victoryline.lib.store import STORE_AWAY
+from victoryline.lib import availability, pg_wait
+from victoryline.lib.database_errors import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -72,9 +72,9 @@ class AccessWriter:
         while batch := [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]:
             try:
                 self._store(batch)
-            except STORE_AWAY as error:
+            except DATABASE_AWAY as error:
                 self._waiting.extendleft(reversed(batch))
-                presence.database.report(error)
+                availability.database.report(error)
                 self._warn_of_waiting(error)
                 break
             except Exception:
@@ -86,7 +86,7 @@ class AccessWriter:
         try:
             self._store_together(batch)
             batch.clear()
-        except STORE_AWAY:
+        except DATABASE_AWAY:
             raise
         except DatabaseError:
             # One bad row must not take its neighbours with it.
@@ -100,7 +100,7 @@ class AccessWriter:
             try:
                 self._store_together([candidate])
                 return
-            except STORE_AWAY:
+            except DATABASE_AWAY:
                 raise
             except DatabaseError:
                 continue
@@ -153,7 +153,7 @@ class AccessWriter:
         while True:
             self._wake.wait(FLUSH_SECONDS)
             self._wake.clear()
-            if self._waiting and not presence.database.is_away():
+            if self._waiting and not availability.database.is_away():
                 self._flush_and_disconnect()
 
     def _flush_and_disconnect(self) -> None:
@@ -170,7 +170,7 @@ class AccessWriter:
         has_lock = self._flushing.acquire(timeout=LAST_SECONDS)
         try:
             # Waiting for a database that is away would only delay the end of the process.
-            if has_lock and self._waiting and not presence.database.is_away():
+            if has_lock and self._waiting and not availability.database.is_away():
                 self._flush_within(LAST_SECONDS)
         finally:
             if has_lock:

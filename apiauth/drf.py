@@ -21,8 +21,8 @@ from apiauth import principals, tokens
 from apiauth.limits import Check, Decision, limiter, tier_limit
 from apiauth.models import Tier
 from apiauth.principals import Principal
-from victoryline.lib.http import client_address
-from victoryline.lib.problems import StoreAway, TooManyRequests
+from victoryline.lib.http.headers import client_address
+from victoryline.lib.http.problems import DatabaseAway, TooManyRequests
 
 BEARER = re.compile(r"Bearer +(?P<token>[A-Za-z0-9._~+/=-]+) *", re.IGNORECASE | re.ASCII)
 REALM = 'Bearer realm="victoryline"'
@@ -40,7 +40,7 @@ class BearerAuthentication(BaseAuthentication):
         except AuthenticationFailed:
             count_stranger(request)
             raise
-        except StoreAway:
+        except DatabaseAway:
             # The token may be valid, so nothing is counted; the answer shows the address's limit.
             _set_rate_limit(request, limiter().peek(*_stranger(request)))
             raise

@@ -26,14 +26,15 @@ from apiauth import consumers, revoked
 from apiauth.errors import NotFoundError, RefusedError, UnknownScopeError
 from apiauth.models import ApiKey, Consumer, Tier
 from apiauth.signals import key_issued, key_revoked, key_rotated
-from victoryline.lib.operators import SOMEBODY
-from victoryline.lib.store import STORE_AWAY
+from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.operators import UNNAMED_OPERATOR
 
 SCOPES = ("read", "ingest", "operate")
 DEMO_CONSUMER = "demo"
 KEY_FORMAT = re.compile(r"vl_(?P<prefix>[0-9a-f]{12})[._](?P<secret>[A-Za-z0-9_-]{43})", re.ASCII)
 UNKNOWN_KEY_HASH = hashlib.sha256(b"unknown key").hexdigest()
 EXPIRES_SOON = timedelta(days=7)
+OVERLAP_HOURS = 24  # that a key goes on working after its rotation
 LONGEST_LIFE = timedelta(days=3650)
 LONGEST_LABEL = 80
 LONGEST_REASON = 200
@@ -67,7 +68,7 @@ def issue(
     expires_at: datetime | None = None,
     label: str = "",
     requests_per_minute: int | None = None,
-    actor: str = SOMEBODY,
+    actor: str = UNNAMED_OPERATOR,
 ) -> IssuedKey:
     """Issues a key for the consumer, which is created or moved to this tier as needed. Raises RefusedError."""
     wanted = _checked_scopes(scopes)
@@ -143,11 +144,11 @@ def touch(key: ApiKey, now: datetime) -> None:
     """Writes the time of last use, unless the database is busy or away."""
     if key.last_used_at is not None and now - key.last_used_at < TOUCH_EVERY:
         return
-    with suppress(*STORE_AWAY):
+    with suppress(*DATABASE_AWAY):
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
 
 
-def rotate(*, prefix: str, overlap: timedelta, now: datetime, actor: str = SOMEBODY) -> IssuedKey:
+def rotate(*, prefix: str, overlap: timedelta, now: datetime, actor: str = UNNAMED_OPERATOR) -> IssuedKey:
     """Issues a new key in the place of this one, which works on for `overlap`, never longer than it would have.
 
     The new one has the same consumer, scopes, label and lifetime. Raises RefusedError.
@@ -179,7 +180,7 @@ def rotate(*, prefix: str, overlap: timedelta, now: datetime, actor: str = SOMEB
     return issued
 
 
-def revoke(*, prefix: str, now: datetime, reason: str = "", actor: str = SOMEBODY) -> bool:
+def revoke(*, prefix: str, now: datetime, reason: str = "", actor: str = UNNAMED_OPERATOR) -> bool:
     """Revokes a key and, within seconds, every token made from it. Returns False when no such key is in use."""
     _check_text("reason", reason, LONGEST_REASON)
     in_use = ApiKey.objects.filter(prefix=prefix, revoked_at__isnull=True)
@@ -191,7 +192,7 @@ def revoke(*, prefix: str, now: datetime, reason: str = "", actor: str = SOMEBOD
     return bool(ended)
 
 
-def revoke_all(consumer: Consumer, *, now: datetime, reason: str = "", actor: str = SOMEBODY) -> list[str]:
+def revoke_all(consumer: Consumer, *, now: datetime, reason: str = "", actor: str = UNNAMED_OPERATOR) -> list[str]:
     """Revokes all keys of the consumer; returns the prefixes of those that were not revoked before."""
     with transaction.atomic():
         prefixes = list(consumer.keys.filter(revoked_at__isnull=True).values_list("prefix", flat=True))

@@ -31,8 +31,8 @@ from redis import Redis
 from redis import exceptions as redis_errors
 from redis.connection import ConnectionInterface
 
-from victoryline.lib import presence
-from victoryline.lib.http import RateLimit
+from victoryline.lib import availability
+from victoryline.lib.http.headers import RateLimit
 
 WINDOW_SECONDS = 60.0
 MAX_BUCKETS = 50_000
@@ -60,7 +60,7 @@ class Limiter:
     def __init__(self, redis_url: str) -> None:
         self._memory = MemoryWindows()
         self._redis = RedisWindows(redis_url) if redis_url else None
-        self._presence = presence.redis(redis_url) if redis_url else None
+        self._presence = availability.redis(redis_url) if redis_url else None
 
     def take(self, bucket: str, per_minute: int) -> Decision:
         """Counts one request, if there is room for it."""
@@ -226,7 +226,7 @@ class RedisWindows:
     def __init__(self, url: str, length: float = WINDOW_SECONDS) -> None:
         self._length = length
         self._length_ms = str(round(length * 1000))
-        self._client = Redis.from_url(url, **presence.BOUNDED)
+        self._client = Redis.from_url(url, **availability.BOUNDED)
         self._sha = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
         self._threads = threading.local()
 

@@ -26,9 +26,9 @@ from django.dispatch import receiver
 from apiauth import revoked
 from apiauth.models import ApiKey
 from apiauth.signals import consumer_changed, key_revoked, key_rotated
-from victoryline.lib import pg_wait, presence
-from victoryline.lib.problems import StoreAway
-from victoryline.lib.store import STORE_AWAY
+from victoryline.lib import availability, pg_wait
+from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.http.problems import DatabaseAway
 
 logger = logging.getLogger(__name__)
 
@@ -71,14 +71,14 @@ def find(prefix: str) -> Principal | None:
     if known and age < CACHE_SECONDS:
         _used.add(prefix)
         return known[1]
-    if not presence.database.is_away():
+    if not availability.database.is_away():
         try:
             return _read(prefix)
-        except STORE_AWAY as error:
-            presence.database.report(error)
+        except DATABASE_AWAY as error:
+            availability.database.report(error)
     if known and age < AWAY_SECONDS:
         return _with_revocation_note(known[1])
-    raise StoreAway.now("Your token can't be checked without it. ")
+    raise DatabaseAway.now("Your token can't be checked without it. ")
 
 
 def _with_revocation_note(principal: Principal | None) -> Principal | None:
@@ -90,7 +90,7 @@ def _with_revocation_note(principal: Principal | None) -> Principal | None:
 
 def _read(prefix: str) -> Principal | None:
     read_at = time.monotonic()
-    with pg_wait.within(presence.READ_SECONDS):
+    with pg_wait.within(availability.READ_SECONDS):
         principal = _load([prefix]).get(prefix)
     with _lock:
         _cache[prefix] = (read_at, principal)
@@ -107,7 +107,7 @@ def refresh() -> int:
     _used.clear()
     for start in range(0, len(wanted), BATCH):
         some = wanted[start : start + BATCH]
-        with pg_wait.within(presence.READ_SECONDS):
+        with pg_wait.within(availability.READ_SECONDS):
             found = _load(some)
         with _lock:
             for prefix in some:
@@ -125,12 +125,12 @@ def start_refreshing() -> None:
 def _keep_refreshing() -> None:
     while True:
         time.sleep(REFRESH_SECONDS)
-        if not _used or presence.database.is_away():
+        if not _used or availability.database.is_away():
             continue
         try:
             refresh()
-        except STORE_AWAY as error:
-            presence.database.report(error)
+        except DATABASE_AWAY as error:
+            availability.database.report(error)
         except Exception:  # requests read by themselves then
             logger.exception("The keys in use could not be refreshed", extra={"action": "principals_failed"})
         finally:

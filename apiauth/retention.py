@@ -13,13 +13,14 @@ from victoryline.lib.retention import prune as apply_rules
 
 # The log may grow by a thousand rows a second, so as many must be deletable. No row refers to these: one statement.
 BATCH = 5_000
+USAGE_DAYS = 400  # hourly sums: a year and a month to compare with
 
 
 def rules() -> tuple[Rule, ...]:
     config = settings.CONFIG
     return (
         Rows("access-log", _days(config.keep_access_log_days), _old_access, batch=BATCH, is_bare=True),
-        Rows("usage", _days(config.keep_usage_days), _old_usage),
+        Rows("usage", _days(USAGE_DAYS), _old_usage),
     )
 
 
@@ -32,7 +33,7 @@ def _days(number: int) -> str:
 
 
 def _old_usage(now: datetime) -> QuerySet[UsageHour]:
-    return UsageHour.objects.filter(hour__lt=now - timedelta(days=settings.CONFIG.keep_usage_days)).order_by("hour")
+    return UsageHour.objects.filter(hour__lt=now - timedelta(days=USAGE_DAYS)).order_by("hour")
 
 
 def _old_access(now: datetime) -> QuerySet[AccessLog]:

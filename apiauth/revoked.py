@@ -14,7 +14,7 @@ from django.conf import settings
 from redis import Redis
 from redis.exceptions import RedisError
 
-from victoryline.lib import presence
+from victoryline.lib import availability
 
 # Longer than the cached state of a key is valid (principals.AWAY_SECONDS).
 LIFETIME_SECONDS = 3600
@@ -60,13 +60,13 @@ def is_noted(prefix: str) -> bool:
 
 @cache
 def _client(url: str) -> Redis:
-    return Redis.from_url(url, **presence.BOUNDED)
+    return Redis.from_url(url, **availability.BOUNDED)
 
 
 def _is_away() -> bool:
     url = settings.CONFIG.redis_url
-    return not url or presence.redis(url).is_away()
+    return not url or availability.redis(url).is_away()
 
 
 def _report(error: Exception) -> None:
-    presence.redis(settings.CONFIG.redis_url).report(error)
+    availability.redis(settings.CONFIG.redis_url).report(error)

@@ -20,8 +20,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from apiauth.access_records import LONGEST_PATH, AccessRecord
+from victoryline.lib.http.request_id import is_our_failure, printable
 from victoryline.lib.redaction import redact
-from victoryline.lib.request_id import is_our_failure, printable
 
 logger = logging.getLogger("victoryline.requests")
 

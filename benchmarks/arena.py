@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -24,7 +24,7 @@ from benchmarks.progress import say, wait_until
 from scripts.test import clean_environment
 from tests.servers import PostgresServer, RedisServer, ServerFailedError
 from tests.stadium_process import StadiumProcess
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib import chromium
 from victoryline.lib.processes import end_group, python, remove_tree, spawn
 
@@ -68,7 +68,7 @@ class Arena:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        self._spawn("web", web_command(replace(settings.CONFIG, host="127.0.0.1", port=port)))
+        self._spawn("web", web_command(settings.CONFIG.model_copy(update={"host": "127.0.0.1", "port": port})))
         wait_until(lambda: _answers(port), seconds=60, what="the web answers")
         return f"http://127.0.0.1:{port}"
 

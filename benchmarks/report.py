@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks import results
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 
 PAGE = PROJECT_ROOT / "docs" / "benchmarks.md"
 MARKED = re.compile(r"(<!-- figures of (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

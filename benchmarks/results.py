@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib import chromium
 
 FOLDER = PROJECT_ROOT / "benchmarks" / "results"

@@ -32,7 +32,7 @@ from monitoring.queries import failure_ratio, last_success_at, live_ages, matche
 from monitoring.slo import rows_of
 from monitoring.source_metrics import of_sources
 from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef, ScrapeError, Scraper
-from victoryline.lib import pg_wait, presence
+from victoryline.lib import availability, pg_wait
 
 logger = logging.getLogger(__name__)
 
@@ -53,19 +53,19 @@ class JournalCollector(Collector):
         found = self._found(timezone.now())
         yield GaugeMetricFamily("victoryline_database_up", "1: the database answers.", value=float(bool(found)))
         if url := settings.CONFIG.redis_url:
-            is_up = not presence.redis(url).is_away()
+            is_up = not availability.redis(url).is_away()
             yield GaugeMetricFamily("victoryline_redis_up", "1: Redis answers, or nobody has asked.", value=is_up)
         yield from found
 
     def _found(self, now: datetime) -> list[Metric]:
-        if presence.database.is_away():
+        if availability.database.is_away():
             return []
         try:
-            with pg_wait.within(presence.READ_SECONDS):
+            with pg_wait.within(availability.READ_SECONDS):
                 found = [*of_health(now), *_of_matches(now), _scrapes(), *_of_the_system(now)]
                 return [*found, *of_sources(now), *_of_objectives(now)]
         except Error as error:
-            presence.database.report(error)
+            availability.database.report(error)
             logger.warning("Metrics without the database: %s", error, extra={"action": "metrics_store_away"})
             return []
         finally:

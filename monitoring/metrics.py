@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from monitoring.collector import JournalCollector
-from victoryline.env import Config
+from victoryline.configuration import Config
 
 logger = logging.getLogger(__name__)
 

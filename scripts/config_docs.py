@@ -1,22 +1,24 @@
-"""`make config-docs`: writes docs/configuration.md and config/victoryline.example.yaml from the table of variables."""
+"""`make config-docs`: writes docs/configuration.md and config/victoryline.example.yaml from the declared settings."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic.fields import FieldInfo
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from victoryline.env import PROJECT_ROOT, Config  # noqa: E402 - needs the path above
-from victoryline.lib.variables import Variable, table  # noqa: E402
+from victoryline.configuration import PROJECT_ROOT, Config  # noqa: E402 - needs the path above
+from victoryline.configuration.fields import Group, allowed  # noqa: E402
+from victoryline.configuration.loading import GROUPS, YAML_KEYS  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "configuration.md"
 EXAMPLE = ROOT / "config" / "victoryline.example.yaml"
 INTRODUCTION = """# Configuration
 
-Written by `make config-docs` from `victoryline/env.py`; change it there.
+Written by `make config-docs` from `victoryline/configuration/`; change it there.
 
 Every variable can be set in the environment, and most in a YAML file that `CONFIG_FILE` names (see
 [the example](../config/victoryline.example.yaml)). The environment goes first, then the file, then the default; an
@@ -25,17 +27,13 @@ only, and never printed.
 
 Everything is checked when a process starts. A value of the wrong type or out of its range, an unknown key in the file,
 and values that contradict each other (a soft memory limit above the hard one) stop the start with a message that names
-each variable, its value, where it came from and what is allowed. `python manage.py doctor` checks the rest: browser,
+each variable, its value, its origin and the allowed values. `python manage.py doctor` checks the rest: browser,
 database, broker, memory, ports.
 
-A running system takes a changed file by itself when something begins anew: a scraper is replaced, a pause ends, a match
-is read afresh. That goes for the numbers that steer reading: intervals and calm times, retries and the retry budget,
-breakers, pauses, leases, limits of age, silence and memory of a scraper, drift. All other variables, and the
-environment, are read at the start only. A file that cannot be used changes nothing: the numbers in use go on, and an
-ERROR in the log says what is wrong with it.
-
-| variable | default | allowed | in the file | meaning |
-|---|---|---|---|---|
+A running system reads a changed file again when a scraper is replaced, when a pause ends, and with each heartbeat of a
+worker. This applies to the settings of reading: intervals, retries, breakers, pauses, leases, age and memory limits
+of a scraper. All other settings, and the environment, are read at the start only. An invalid file changes nothing: the
+current values stay in use, and an ERROR in the log names each problem.
 """
 EXAMPLE_HEAD = """\
 # Copy it, keep what you change, and name it in CONFIG_FILE. The values are the defaults; the environment goes first.
@@ -45,35 +43,37 @@ EXAMPLE_HEAD = """\
 
 
 def document() -> str:
-    return INTRODUCTION + "".join(_row(name, variable) for name, variable in table(Config).items())
+    return INTRODUCTION + "".join(_section(group) for group in GROUPS)
 
 
 def example() -> str:
     lines: list[str] = []
-    opened: tuple[str, ...] = ()
-    for _, variable in sorted(table(Config).items(), key=lambda item: _section_order(item[1])):
-        if variable.yaml:
-            *sections, key = variable.yaml.split(".")
-            lines += _open_sections(opened, tuple(sections))
-            opened = tuple(sections)
-            indent = "  " * len(sections)
-            lines += [
-                f"{indent}# {_meaning(variable)} Allowed: {variable.allowed}.",
-                f"{indent}{key}: {_as_yaml(variable.default)}".rstrip(),
-            ]
+    opened: list[str] = []
+    keys = {key: name for name, key in YAML_KEYS.items() if key}
+    roots = list(dict.fromkeys(key.split(".")[0] for key in keys))
+    for key in sorted(keys, key=lambda key: (roots.index(key.split(".")[0]), key.split(".")[:-1])):
+        *sections, last = key.split(".")
+        lines += _open_sections(opened, sections)
+        opened = sections
+        field = Config.model_fields[keys[key]]
+        indent = "  " * len(sections)
+        lines += [
+            f"{indent}# {field.description} Allowed: {allowed(field)}.",
+            f"{indent}{last}: {_as_yaml(field.default)}".rstrip(),
+        ]
     return EXAMPLE_HEAD + "\n".join(lines).lstrip("\n") + "\n"
 
 
-def _row(name: str, variable: Variable) -> str:
-    default = "" if variable.default in ("", None) else f"`{_as_text(variable.default)}`"
-    place = f"`{variable.yaml}`" if variable.yaml else "environment only"
-    return f"| `{name}` | {default} | {variable.allowed} | {place} | {_meaning(variable)} |\n"
+def _section(group: type[Group]) -> str:
+    heading = str(group.__doc__).rstrip(".")
+    rows = "".join(_row(name, field) for name, field in group.model_fields.items())
+    return f"\n## {heading}\n| variable | default | allowed | in the file | meaning |\n|---|---|---|---|---|\n{rows}"
 
 
-def _meaning(variable: Variable) -> str:
-    if not variable.planned:
-        return variable.help
-    return f"{variable.help} Read and checked already; takes effect with {variable.planned}."
+def _row(name: str, field: FieldInfo) -> str:
+    default = "" if field.default in ("", None, ()) else f"`{_as_text(field.default)}`"
+    key = f"`{YAML_KEYS[name]}`" if YAML_KEYS[name] else "environment only"
+    return f"| `{name.upper()}` | {default} | {allowed(field)} | {key} | {field.description} |\n"
 
 
 def _as_text(value: Any) -> str:
@@ -95,14 +95,7 @@ def _as_yaml(value: Any) -> str:
     return yaml.safe_dump(text).strip().removesuffix("\n...").strip() if isinstance(value, str) else text
 
 
-def _section_order(variable: Variable) -> tuple[Any, ...]:
-    """Sections in the order of their first variable; inside a section plain keys before subsections."""
-    order = list(dict.fromkeys(each.yaml.split(".")[0] for each in table(Config).values() if each.yaml))
-    sections = variable.yaml.split(".")[:-1]
-    return (order.index(variable.yaml.split(".")[0]) if variable.yaml else 99, sections)
-
-
-def _open_sections(opened: tuple[str, ...], wanted: tuple[str, ...]) -> list[str]:
+def _open_sections(opened: list[str], wanted: list[str]) -> list[str]:
     shared = 0
     while shared < min(len(opened), len(wanted)) and opened[shared] == wanted[shared]:
         shared += 1

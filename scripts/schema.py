@@ -17,7 +17,7 @@ DOCUMENT = ROOT / "docs" / "openapi.json"
 
 def described() -> dict[str, Any]:
     """As /api/schema serves it. Needs Django to be set up."""
-    from victoryline.lib.schema_view import document
+    from victoryline.lib.http.openapi import document
 
     found: dict[str, Any] = json.loads(document())
     return found

@@ -8,14 +8,14 @@ from typing import Literal
 
 from playwright.sync_api import sync_playwright
 
-from victoryline import env
+from victoryline import configuration
 from victoryline.lib import chromium
 
-IMAGES = env.PROJECT_ROOT / "docs" / "images"
+IMAGES = configuration.PROJECT_ROOT / "docs" / "images"
 
 
 def main() -> int:
-    config = env.load(os.environ)
+    config = configuration.load(os.environ)
     demo = config.var_dir / "demo.json"
     if not demo.is_file():
         print("There is no running system to take pictures of. Start one: make run")
@@ -36,7 +36,7 @@ def _take(url: str, program: Path | None, scheme: Literal["light", "dark"], path
         page.wait_for_selector("text=/ago|just now/")
         page.screenshot(path=path)
         browser.close()
-    print(f"{path.relative_to(env.PROJECT_ROOT)} taken")
+    print(f"{path.relative_to(configuration.PROJECT_ROOT)} taken")
 
 
 if __name__ == "__main__":

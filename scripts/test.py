@@ -162,10 +162,9 @@ def clean_environment() -> dict[str, str]:
 
     Without compiled files every process that the tests start compiles the whole project anew, a second each.
     """
-    from victoryline.env import Config
-    from victoryline.lib.variables import table
+    from victoryline.configuration import Config
 
-    ours = set(table(Config)) - {"CHROMIUM_PATH"} | {"PYTHONDONTWRITEBYTECODE"}
+    ours = {name.upper() for name in Config.model_fields} - {"CHROMIUM_PATH"} | {"PYTHONDONTWRITEBYTECODE"}
     return {name: value for name, value in os.environ.items() if name not in ours}
 
 

@@ -7,8 +7,8 @@ import os
 import pytest
 from django.db import OperationalError
 
-from victoryline.lib import presence
-from victoryline.lib.presence import Presence
+from victoryline.lib import availability
+from victoryline.lib.availability import Availability
 
 
 def _refuse() -> None:
@@ -16,9 +16,9 @@ def _refuse() -> None:
 
 
 @pytest.fixture
-def known_to_be_away(monkeypatch: pytest.MonkeyPatch) -> Presence:
-    away = Presence("Database", _refuse, meanwhile="nothing is done")
+def known_to_be_away(monkeypatch: pytest.MonkeyPatch) -> Availability:
+    away = Availability("Database", _refuse, meanwhile="nothing is done")
     away._pid = os.getpid()  # as if its thread ran
-    away.ask_once()
-    monkeypatch.setattr(presence, "database", away)
+    away.probe_once()
+    monkeypatch.setattr(availability, "database", away)
     return away

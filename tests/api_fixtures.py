@@ -16,7 +16,7 @@ from redis import Redis
 from apiauth import keys, limits, principals, tokens, tracing
 from apiauth.models import Tier
 from scraping.documents import recall
-from victoryline.lib import presence
+from victoryline.lib import availability
 
 
 class Caller:
@@ -52,7 +52,7 @@ def clean_api(settings: Any) -> Iterator[None]:
 def _forget() -> None:
     principals.forget()
     recall.forget()
-    presence.database.forget()
+    availability.database.forget()
     tracing._logged.clear()
     forget_open_limits()
     limiter = limits.limiter()

@@ -23,7 +23,7 @@ from tests import migrated
 from tests.fuzz_checks import DATA_DECIDES
 from tests.servers import free_port
 from tests.system import wait_for
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import end_group, python, spawn
 
 START_SECONDS = 60.0

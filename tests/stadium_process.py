@@ -8,7 +8,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any, Self
 
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import end_group, python, remove_tree, spawn
 
 START_SECONDS = 20.0

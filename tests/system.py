@@ -16,7 +16,7 @@ import psutil
 
 from tests import migrated
 from tests.servers import free_port
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 
 START_SECONDS = 90.0
 

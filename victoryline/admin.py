@@ -1,4 +1,4 @@
-"""Users and groups in the console's own clothes."""
+"""Users and groups in the admin, with unfold's forms."""
 
 from __future__ import annotations
 

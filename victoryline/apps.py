@@ -1,4 +1,4 @@
-"""Composition: the app that holds the commands which belong to no app alone."""
+"""The app of the commands that belong to no other app."""
 
 from django.apps import AppConfig
 from django.conf import settings

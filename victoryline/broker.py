@@ -11,9 +11,9 @@ from redis.retry import Retry
 
 from victoryline.lib.hint_broker import HintBroker
 
-# Nothing of Dramatiq's own retries, delays, age limits, time limits or results: the journal does all of that.
+# Without Dramatiq's retries, delays, age limits, time limits and results: the journal does all of that.
 
-ANSWER_SECONDS = 2.0  # nothing that we ask Redis takes longer than milliseconds; a frozen one must not hold us up
+ANSWER_SECONDS = 2.0  # a command takes milliseconds; a frozen Redis must not block
 
 
 def make_broker(redis_url: str) -> dramatiq.Broker:
@@ -25,13 +25,13 @@ def make_broker(redis_url: str) -> dramatiq.Broker:
         socket_timeout=ANSWER_SECONDS,
         socket_connect_timeout=ANSWER_SECONDS,
         socket_keepalive=True,
-        retry=Retry(NoBackoff(), 0),  # the broker tries again by itself, and does something useful meanwhile
+        retry=Retry(NoBackoff(), 0),  # HintBroker has its own back-off
     )
     return HintBroker(client=client, namespace="victoryline", middleware=middleware)
 
 
 def install(redis_url: str) -> dramatiq.Broker:
-    """Make the process's broker. Before the first import of an actor: actors bind to the broker they find."""
+    """Creates the broker of this process. Call it before an actor is imported: actors bind to the current broker."""
     broker = make_broker(redis_url)
     dramatiq.set_broker(broker)
     return broker

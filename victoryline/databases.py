@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from victoryline.env import Config
-from victoryline.pool.limits import Limits
+from victoryline.configuration import Config
+from victoryline.pool.connections import Limits
 
 CONNECT_SECONDS = 5
-# Our statements take milliseconds. PostgreSQL compiles those that it expects to take long, which takes a quarter of a
-# second each time: the scheduler asks such a question twice a second.
-NO_COMPILING = "-c jit=off"
+# Our statements take milliseconds. PostgreSQL's JIT compiles those that it expects to take long, a quarter of a second
+# each time, and the scheduler runs such a query twice a second.
+NO_JIT = "-c jit=off"
 
 
 def databases(config: Config) -> dict[str, dict[str, Any]]:
@@ -20,7 +20,7 @@ def databases(config: Config) -> dict[str, dict[str, Any]]:
 
 def _sqlite(config: Config) -> dict[str, Any]:
     # IMMEDIATE takes the write lock when a transaction begins: under many writers DEFERRED fails most of them with
-    # "database is locked", because it asks for the lock only after it has read.
+    # "database is locked", because it takes the lock only after its first read.
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": config.var_dir / "victoryline.sqlite3",
@@ -46,22 +46,20 @@ def _postgresql(config: Config) -> dict[str, Any]:
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
-            "options": f"{_server_limits(config)} {NO_COMPILING}",
+            "options": f"{_server_limits(config)} {NO_JIT}",
             **dict(parse_qsl(url.query)),
         },
         "POOL": Limits(
-            maximum=config.db_pool_max,
-            kept=min(config.db_connection_pool_size, config.db_pool_max),
-            minimum=min(config.db_pool_min, config.db_connection_pool_size, config.db_pool_max),
+            maximum=2 * config.db_connection_pool_size,
+            kept=config.db_connection_pool_size,
+            minimum=config.db_connection_pool_size // 2,
             wait_seconds=config.db_connection_timeout_seconds,
-            idle_seconds=config.db_pool_idle_seconds,
-            lifetime_seconds=config.db_pool_lifetime_seconds,
         ),
     }
 
 
 def _server_limits(config: Config) -> str:
-    """The server gives up before we do: then it says why, and knows that the statement had no effect."""
+    """Server-side timeouts, shorter than the client's: the server reports the reason and undoes the statement."""
     answer_ms = config.db_answer_seconds * 1000
     return (
         f"-c statement_timeout={answer_ms * 3 // 4} -c lock_timeout={answer_ms // 2} "

@@ -1,6 +1,6 @@
-"""What makes the embedded system usable at once: an admin login, an API key, and a banner that says where they work.
+"""The credentials of the embedded system: an admin login, an API key, and a banner that shows them.
 
-The login and the key stay the same from start to start; they are in VAR_DIR/demo.json, readable by its owner only.
+Login and key stay the same from start to start; they are in VAR_DIR/demo.json, readable by its owner only.
 """
 
 import json
@@ -22,7 +22,7 @@ class Demo:
 
 
 def prepare(*, url: str, var_dir: Path) -> Demo:
-    """Make sure that the login and the key of VAR_DIR/demo.json work; make new ones where they don't."""
+    """Checks the login and the key of VAR_DIR/demo.json and replaces those that do not work."""
     path = var_dir / "demo.json"
     known = _read(path)
     demo = Demo(

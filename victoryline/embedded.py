@@ -1,4 +1,4 @@
-"""The embedded system: which processes it has, in which order they start, what the operator is told."""
+"""The embedded system: its processes, their start order, the messages on the terminal."""
 
 import fcntl
 import json
@@ -14,20 +14,21 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from victoryline import demo
-from victoryline.env import PROJECT_ROOT, Config
+from victoryline.configuration import PROJECT_ROOT, Config
+from victoryline.engine_process import CLOSING_SECONDS
 from victoryline.lib.processes import python
-from victoryline.process_life import CLOSING_SECONDS
 from victoryline.supervisor import Child, Supervisor
 
 STADIUM_START_SECONDS = 20.0
+DEMO_SEED = 7  # same seed, same matches
 WEB_START_SECONDS = 60.0
 
 
 def run(config: Config, *, migrate: Callable[[], object]) -> None:
-    """Start everything and stay until a signal comes."""
+    """Starts all processes and supervises them until a signal comes."""
     url = f"http://{_for_url(config.host)}:{config.port}"
     with _only_one(config.var_dir, url) as last_run_was_killed:
-        _check_port(config, patience_seconds=12.0 if last_run_was_killed else 0.0)
+        _check_port(config, wait_seconds=12.0 if last_run_was_killed else 0.0)
         say("preparing the database")
         migrate()
         credentials = demo.prepare(url=url, var_dir=config.var_dir)
@@ -40,9 +41,9 @@ def run(config: Config, *, migrate: Callable[[], object]) -> None:
         say("stopped")
 
 
-def _check_port(config: Config, *, patience_seconds: float) -> None:
-    """What a killed supervisor leaves behind needs some seconds to go; another program's port stays taken."""
-    deadline = time.monotonic() + patience_seconds
+def _check_port(config: Config, *, wait_seconds: float) -> None:
+    """Waits for the port: processes of a killed supervisor need some seconds to end. Exits if it stays taken."""
+    deadline = time.monotonic() + wait_seconds
     while not is_free(config.host, config.port):
         if time.monotonic() >= deadline:
             sys.exit(
@@ -53,21 +54,21 @@ def _check_port(config: Config, *, patience_seconds: float) -> None:
 
 
 def stadium_command(config: Config, *, keeps_state: bool = True) -> list[str]:
-    """Without state every start is the first: a recording is played from its beginning."""
+    """Without state every start begins anew: a recording is played from its beginning."""
     state = ("--state-file", str(config.var_dir / "stadium.json")) if keeps_state else ()
     return python(
         *("-m", "stadium"),
-        *("--port", str(config.stadium_port)),
+        *("--port", "0"),
         *("--programme", config.stadium_programme),
         *("--pace", f"{config.stadium_pace:g}"),
-        *("--seed", str(config.stadium_seed)),
+        *("--seed", str(DEMO_SEED)),
         *state,
         *("--port-file", str(_port_file(config))),
     )
 
 
 def is_free(host: str, port: int) -> bool:
-    """Whether we could listen there."""
+    """Returns True if this process could listen there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with closing(socket.socket(family, socket.SOCK_STREAM)) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -80,7 +81,7 @@ def is_free(host: str, port: int) -> bool:
 
 
 def say(message: str) -> None:
-    """A line for the operator. The terminal may be gone; that is no reason to stop."""
+    """Prints a line for the operator; a closed terminal is ignored."""
     try:
         sys.stdout.write(f"{time.strftime('%H:%M:%S')} {message}\n")
         sys.stdout.flush()
@@ -95,7 +96,7 @@ def _start_children(supervisor: Supervisor, config: Config) -> None:
         _port_file(config).unlink(missing_ok=True)
         supervisor.start(Child("stadium", stadium_command(config)))
         env["STADIUM_URL"] = _await_stadium(supervisor, config)
-        # Breaks, and the calm after errors, pass as quickly as everything else in the stadium.
+        # Breaks and the calm time after errors run at the pace of the stadium.
         env["BREAK_INTERVAL_SECONDS"] = f"{max(2.5, config.break_interval_seconds / config.stadium_pace):g}"
         env["ERROR_CALM_SECONDS"] = f"{max(10, config.error_calm_seconds / config.stadium_pace):.0f}"
     if not supervisor.stopping:
@@ -125,7 +126,7 @@ def web_command(config: Config) -> list[str]:
 
 
 def _await_stadium(supervisor: Supervisor, config: Config) -> str:
-    """The stadium's address. It keeps its port over restarts, so the others need not be told again."""
+    """Returns the stadium's address. It keeps its port over restarts."""
     file = _port_file(config)
     deadline = time.monotonic() + STADIUM_START_SECONDS
     supervisor.watch(until=lambda: _has_text(file) or time.monotonic() > deadline, every_seconds=0.05)
@@ -146,7 +147,7 @@ def _announce(supervisor: Supervisor, credentials: demo.Demo, config: Config) ->
         return
     if not _answers(credentials.url):
         say(f"the web server does not answer yet; its log is {config.var_dir / 'log' / 'web.log'}")
-    with suppress(OSError):  # nobody may be reading any more
+    with suppress(OSError):  # the terminal may be closed
         sys.stdout.write(demo.banner(credentials, log_dir=config.var_dir / "log"))
         sys.stdout.flush()
 
@@ -160,7 +161,7 @@ def _answers(url: str) -> bool:
 
 
 def _metrics_port(config: Config) -> dict[str, str]:
-    """Another port for the engine's metrics when theirs is taken, by a Prometheus on this machine for example."""
+    """Chooses another port for the engine's metrics if theirs is taken, by a local Prometheus for example."""
     if not config.enable_prometheus_metrics or is_free(config.metrics_bind, config.prometheus_port):
         return {}
     with closing(socket.socket()) as finder:
@@ -172,7 +173,7 @@ def _metrics_port(config: Config) -> dict[str, str]:
 
 @contextmanager
 def _only_one(var_dir: Path, url: str) -> Iterator[bool]:
-    """Hold VAR_DIR/run.lock, which the kernel frees however we end. Yields whether the last holder left in a hurry."""
+    """Holds VAR_DIR/run.lock, which the kernel frees at any exit. Yields True if the last holder was killed."""
     var_dir.mkdir(parents=True, exist_ok=True)
     with (var_dir / "run.lock").open("a+", encoding="utf-8") as lock:
         try:
@@ -182,11 +183,11 @@ def _only_one(var_dir: Path, url: str) -> Iterator[bool]:
             other = json.loads(lock.read() or "{}")
             sys.exit(f"VictoryLine runs already: process {other.get('pid', '?')}, {other.get('url', '')}")
         lock.seek(0)
-        left_in_a_hurry = bool(lock.read())
+        was_killed = bool(lock.read())
         lock.truncate(0)
         lock.write(json.dumps({"pid": os.getpid(), "url": url}))
         lock.flush()
-        yield left_in_a_hurry
+        yield was_killed
         lock.truncate(0)
 
 

@@ -1,4 +1,4 @@
-"""What belongs to no app of ours and grows too: sessions, failed logins, rotated logs. And every rule there is."""
+"""Retention of sessions, logins and rotated logs, which belong to no app; and the list of all rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.db.models import Model, QuerySet
 from django.utils.module_loading import import_string
 
 from victoryline.lib.retention import Files, OldestFirst, Rows, Rule
-from victoryline.lib.retention import prune as carry_out
+from victoryline.lib.retention import prune as apply_rules
 
 LOGINS_DAYS = 30
 LOG_FILES_DAYS = 30
@@ -39,12 +39,12 @@ def rules() -> tuple[Rule, ...]:
 
 
 def all_rules() -> list[Rule]:
-    """Those of every app, in the order of the settings."""
+    """Returns the rules of every app, in the order of the settings."""
     return [rule for path in settings.RETENTION_TABLES for rule in import_string(path)()]
 
 
 def prune(now: datetime) -> int:
-    return carry_out(rules(), now)
+    return apply_rules(rules(), now)
 
 
 def _before(days: int, now: datetime) -> datetime:
@@ -56,7 +56,7 @@ def _expired_sessions(now: datetime) -> QuerySet[Session]:
 
 
 def _rotated_logs(now: datetime) -> Iterator[Path]:
-    """The children's logs are bounded by size; what a child of an older version left behind is not rotated any more."""
+    """Yields old rotated logs. Current logs are bounded by size; files of a renamed child are no longer rotated."""
     limit = _before(LOG_FILES_DAYS, now)
     for file in sorted((Path(settings.VAR_DIR) / "log").glob("*.log.*")):
         if datetime.fromtimestamp(file.stat().st_mtime, UTC) < limit:

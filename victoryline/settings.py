@@ -8,27 +8,27 @@ from datetime import timedelta
 
 import django_stubs_ext
 
-from victoryline import console, env
+from victoryline import admin_theme, configuration
 from victoryline.databases import databases
-from victoryline.lib import crash, presence
+from victoryline.lib import availability, crash
 from victoryline.lib.logs import logging_config
 from victoryline.lib.secret_files import EmptySecretError, read_or_create
 
 django_stubs_ext.monkeypatch()
 
 try:
-    CONFIG = env.load(os.environ)
-except env.ConfigError as error:
+    CONFIG = configuration.load(os.environ)
+except configuration.ConfigError as error:
     sys.exit(str(error))
 
 
-def _load_config() -> env.Config:
-    return env.load(os.environ)
+def _load_config() -> configuration.Config:
+    return configuration.load(os.environ)
 
 
 LOAD_CONFIG = _load_config  # for those who take the file anew while they run: scraping.configuration.policies.reload
 
-BASE_DIR = env.PROJECT_ROOT
+BASE_DIR = configuration.PROJECT_ROOT
 VAR_DIR = CONFIG.var_dir
 VAR_DIR.mkdir(parents=True, exist_ok=True)
 crash.arm(CONFIG.crash_at)
@@ -69,17 +69,17 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "victoryline.lib.request_id.RequestIdMiddleware",
+    "victoryline.lib.http.request_id.RequestIdMiddleware",
     *(["corsheaders.middleware.CorsMiddleware"] if CONFIG.cors_origins else []),  # it costs each request 6 us
     "apiauth.access_log.AccessLogMiddleware",
-    "victoryline.lib.error_pages.ProblemMiddleware",
+    "victoryline.lib.http.error_pages.ProblemMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "victoryline.lib.lanes.ApiLane",  # requests to the API go from here to LaneEnd
+    "victoryline.lib.http.middleware.ApiShortcut",  # requests to the API go from here to ApiShortcutEnd
     "django_prometheus.middleware.PrometheusBeforeMiddleware",
-    "victoryline.lib.open_limits.OpenLimitMiddleware",
+    "victoryline.lib.http.open_limits.OpenLimitMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "victoryline.lib.csp.PolicyByPlaceMiddleware",
-    "victoryline.lib.error_pages.StoreAwayMiddleware",
+    "victoryline.lib.http.middleware.PolicyByPathMiddleware",
+    "victoryline.lib.http.error_pages.DatabaseAwayMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -87,8 +87,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",
-    "victoryline.lib.lanes.PageFigures",
-    "victoryline.lib.lanes.LaneEnd",
+    "victoryline.lib.http.middleware.PageMetrics",
+    "victoryline.lib.http.middleware.ApiShortcutEnd",
 ]
 
 ROOT_URLCONF = "victoryline.urls"
@@ -118,12 +118,12 @@ CACHES = {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": CONFIG.redis_url,
         "KEY_PREFIX": "victoryline",
-        "OPTIONS": {"serializer": "victoryline.lib.plain_cache.BytesOnly", **presence.BOUNDED},
+        "OPTIONS": {"serializer": "victoryline.lib.cache_serializer.BytesSerializer", **availability.BOUNDED},
     }
     if CONFIG.redis_url
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "victoryline"},
     "limits": {
-        "BACKEND": "victoryline.lib.open_limits.LimitCache",
+        "BACKEND": "victoryline.lib.http.open_limits.LimitCache",
         "LOCATION": CONFIG.redis_url,
         "KEY_PREFIX": "victoryline",
     },
@@ -158,7 +158,7 @@ MEDIA_ROOT = VAR_DIR / "media"
 MATCH_LOG_DIR = CONFIG.match_log_dir or VAR_DIR / "match_logs"
 
 LOGGING = logging_config(CONFIG, service="web")
-CSRF_FAILURE_VIEW = "victoryline.lib.error_pages.csrf_failure"
+CSRF_FAILURE_VIEW = "victoryline.lib.http.error_pages.csrf_failure"
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
 
@@ -213,10 +213,10 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["apiauth.drf.BearerAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["apiauth.drf.HasScope"],
     "DEFAULT_THROTTLE_CLASSES": ["apiauth.drf.TierThrottle"],
-    "DEFAULT_RENDERER_CLASSES": ["victoryline.lib.renderers.OrjsonRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["victoryline.lib.renderers.OrjsonParser"],
+    "DEFAULT_RENDERER_CLASSES": ["victoryline.lib.http.renderers.OrjsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["victoryline.lib.http.renderers.OrjsonParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "victoryline.lib.problems.exception_handler",
+    "EXCEPTION_HANDLER": "victoryline.lib.http.problems.exception_handler",
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS = {
@@ -241,12 +241,12 @@ SPECTACULAR_SETTINGS = {
     "ENFORCE_NON_BLANK_FIELDS": True,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "victoryline.lib.schema_hooks.complete",
+        "victoryline.lib.http.openapi.complete",
     ],
 }
 ACCESS_LOG_IS_SYNCHRONOUS = False  # True in tests: written at once rather than by a thread
 PROMETHEUS_EXPORT_MIGRATIONS = False
-UNFOLD = console.UNFOLD
+UNFOLD = admin_theme.UNFOLD
 
 # The steps of the leading scheduler, run in this order: function, and seconds between two runs (0: every tick). A step
 # takes the time and returns how many things it found to do. The only registry: a new step is a function and a line.
@@ -274,7 +274,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("scraping.scheduler.other_tasks.open_final_submission_tasks", 300.0),
     ("scraping.scheduler.retention.prune_often", 10.0),
     ("scraping.scheduler.retention.prune_seldom", 300.0),
-    ("scraping.scheduler.recover.end_orphaned_browsers", CONFIG.orphan_cleanup_minutes * 60.0),
+    ("scraping.scheduler.recover.end_orphaned_browsers", 1800.0),
     # Monitoring: watchdogs, health, grade.
     ("monitoring.watchdogs.staleness.watch_staleness", 5.0),
     ("monitoring.watchdogs.error_rate.watch_error_rate", 5.0),

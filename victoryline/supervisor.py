@@ -1,46 +1,95 @@
-"""Keeps the processes of the embedded system alive, and ends them together.
+"""Keeps the processes of the embedded system alive, and stops them together.
 
-Guards against three things: a child that dies (restarted, slower each time), a child whose own children outlive it
-(they would keep the port or a browser: ended before the restart), and the death of the supervisor itself (the kernel
-tells the children, the warden sees to those that don't listen).
+Guards against three things: a child that dies (restarted, with back-off), a child whose own children outlive it (they
+would keep the port or a browser: killed before the restart), and the death of the supervisor itself (the kernel sends
+SIGTERM to the children, the parent watch kills those that ignore it).
 """
 
 import ctypes
+import json
+import logging
 import os
+import re
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import FrameType
-from typing import Self
+from typing import IO, Any, Self
 
 import psutil
 
-from victoryline.lib import processes, warden
-from victoryline.lib.child_logs import ChildLog
+from victoryline import parent_watch
+from victoryline.lib import processes
 from victoryline.lib.watchdog import STALLED_EXIT_CODE, TOO_LARGE_EXIT_CODE
 
-GRACE_SECONDS = 30.0  # a worker finishes what it has in hand; one that has nothing is gone in a second
-# After the supervisor itself was killed: everything must be gone after 10 s, on a busy machine too.
-WARDEN_GRACE_SECONDS = 6.0
+GRACE_SECONDS = 30.0  # for a worker to finish its running tasks; an idle one is gone in a second
+# After the supervisor was killed everything must be gone within 10 s, on a busy machine too.
+SHORT_GRACE_SECONDS = 6.0
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 0.2, 10.0
 STEADY_AFTER_SECONDS = 60.0
-# A signal to a whole process group reaches us from several sides at once; that is one wish, not two.
+# A signal to a process group may arrive several times; these count as one.
 ONE_SIGNAL_SECONDS = 1.0
 PR_SET_CHILD_SUBREAPER = 36
+FILE_BYTES, FILES_KEPT = 5_000_000, 3
+LONGEST_LINE = 20_000
+SHOWN_LEVELS = {"WARN", "WARNING", "ERROR", "CRITICAL"}
+CONTEXT_KEYS = ("match_id", "source", "task_id", "attempt", "error_type", "error_message")
+# Output of granian, and of children before their logging is configured, is not JSON.
+PLAIN_ERROR = re.compile(r"\b(WARN(ING)?|ERROR|CRITICAL)\b|^[A-Za-z_.]*(Error|Exception)\b|Traceback", re.ASCII)
+# Granian warns about more threads than cores; our threads mostly wait for the database.
+HARMLESS = "you can safely ignore this message"
+
+
+class ChildLog:
+    """The log file of one child; `follow` reads a pipe until its last writer is gone."""
+
+    def __init__(self, name: str, folder: Path, show: Callable[[str], None]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.name, self.path, self._show = name, folder / f"{name}.log", show
+        self._file = RotatingFileHandler(self.path, maxBytes=FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8")
+        self._file.setFormatter(logging.Formatter("%(message)s"))
+
+    def follow(self, pipe: IO[bytes]) -> None:
+        threading.Thread(target=self._read, args=(pipe,), name=f"log of {self.name}", daemon=True).start()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _read(self, pipe: IO[bytes]) -> None:
+        with pipe:
+            for raw in iter(lambda: pipe.readline(LONGEST_LINE), b""):
+                line = raw.decode("utf-8", errors="replace").rstrip()
+                self._file.emit(logging.makeLogRecord({"msg": line}))
+                if shown := for_terminal(line):
+                    self._show(f"{self.name:8} {shown}")
+
+
+def for_terminal(line: str) -> str | None:
+    """Returns the line as shown on the terminal, or None if it belongs to the file only."""
+    try:
+        event: Any = json.loads(line)
+    except ValueError:
+        return line[:300] if PLAIN_ERROR.search(line) and HARMLESS not in line else None
+    if not isinstance(event, dict) or event.get("level") not in SHOWN_LEVELS:
+        return None
+    context = ", ".join(f"{key}={event[key]}" for key in CONTEXT_KEYS if event.get(key) not in (None, ""))
+    return f"{event['level']:5} {event.get('event', '')}" + (f" ({context})" if context else "")
 
 
 @dataclass
 class Child:
-    """One process to keep alive."""
+    """A process to keep alive."""
 
     name: str
     command: list[str]
     env: Mapping[str, str] = field(default_factory=dict)
-    stops_first: bool = False  # it finishes its work at a stop, and needs the others for that
+    stops_first: bool = False  # it finishes its work at a stop and needs the other processes for that
     process: "subprocess.Popen[bytes] | None" = None
     started_at: float = 0.0
     restart_at: float = 0.0
@@ -51,9 +100,9 @@ class Child:
 
 
 class Supervisor:
-    """Start children with `start`, then `watch` until a signal comes.
+    """Starts children with `start`; `watch` restarts them until a signal comes.
 
-    Use it from the main thread only: the kernel takes the end of the thread that started a child for its parent's end.
+    For the main thread only: the kernel treats the end of the thread that started a child as the death of its parent.
     """
 
     def __init__(
@@ -63,14 +112,14 @@ class Supervisor:
         self.children: dict[str, Child] = {}
         self.signals = 0
         self._signalled_at = float("-inf")
-        self._warden: subprocess.Popen[bytes] | None = None
+        self._parent_watch: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphaned grandchildren come to us, not to init
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # we adopt orphaned grandchildren
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
-        self._warden = subprocess.Popen(
-            processes.python("-m", "victoryline.lib.warden", str(min(self.grace_seconds, WARDEN_GRACE_SECONDS))),
+        self._parent_watch = subprocess.Popen(
+            processes.python("-m", "victoryline.parent_watch", str(min(self.grace_seconds, SHORT_GRACE_SECONDS))),
             cwd=self.cwd,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -81,11 +130,11 @@ class Supervisor:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-        if self._warden and self._warden.stdin:
-            self._tell_warden(warden.FAREWELL)
+        if self._parent_watch and self._parent_watch.stdin:
+            self._notify_parent_watch(parent_watch.GOODBYE)
             with suppress(BrokenPipeError):
-                self._warden.stdin.close()
-            self._warden.wait()
+                self._parent_watch.stdin.close()
+            self._parent_watch.wait()
 
     @property
     def stopping(self) -> bool:
@@ -97,37 +146,37 @@ class Supervisor:
         self._launch(child)
 
     def watch(self, *, until: Callable[[], bool] = lambda: False, every_seconds: float = 0.1) -> None:
-        """Restart what dies, until a signal comes or `until` is true."""
+        """Restarts children that die, until a signal comes or `until` is true."""
         while not self.stopping and not until():
             for child in self.children.values():
-                self._tend(child)
+                self._restart_if_dead(child)
             self._reap_adopted()
             time.sleep(every_seconds)
 
     def stop(self) -> None:
-        """End everything: SIGTERM, then SIGKILL when the grace is over or a second signal comes."""
+        """Stops all children: SIGTERM, then SIGKILL after the grace time or at a second signal."""
         self.say("stopping; Ctrl-C once more stops at once")
         self._end([child for child in self.children.values() if child.stops_first], self.grace_seconds)
         others = [child for child in self.children.values() if not child.stops_first]
-        self._end(others, min(self.grace_seconds, WARDEN_GRACE_SECONDS))
-        self._bury(*self.children.values())
+        self._end(others, min(self.grace_seconds, SHORT_GRACE_SECONDS))
+        self._kill_remains(*self.children.values())
         for child in self.children.values():
             if child.log:
                 child.log.close()
         self.children.clear()
 
     def _end(self, children: list[Child], seconds: float) -> None:
-        """Tell them to stop and wait; what is left afterwards is for the burial."""
+        """Sends SIGTERM and waits; `_kill_remains` deals with what is left afterwards."""
         for child in children:
             if child.process:
-                child.process.terminate()  # it alone: its own children are its to stop, a browser after its last page
+                child.process.terminate()  # not its group: it stops its own children, a browser after its last page
         deadline = time.monotonic() + seconds
         while (left := _running(children)) and time.monotonic() < deadline and self.signals < 2:
             time.sleep(0.05)
         for child in left:
             self.say(f"{child.name} did not stop in time and is killed")
 
-    def _tend(self, child: Child) -> None:
+    def _restart_if_dead(self, child: Child) -> None:
         now = time.monotonic()
         if child.process is None:
             if now >= child.restart_at:
@@ -137,14 +186,14 @@ class Supervisor:
             if now - child.started_at >= STEADY_AFTER_SECONDS:
                 child.delay_seconds = FIRST_DELAY_SECONDS
             self.say(f"{child.name} ended ({_reason(code)}); starting it again in {child.delay_seconds:.1f} s")
-            self._bury(child)
+            self._kill_remains(child)
             child.restart_at = now + child.delay_seconds
             child.delay_seconds = min(child.delay_seconds * 2, LONGEST_DELAY_SECONDS)
 
     def _launch(self, child: Child) -> None:
         child.temp_dir = processes.short_temp_dir(self.var_dir / "tmp" / child.name)
         processes.mark_as_own(child.temp_dir)
-        self._tell_warden(str(child.temp_dir))
+        self._notify_parent_watch(str(child.temp_dir))
         child.process = processes.spawn(
             child.command,
             env={**os.environ, **child.env, "TMPDIR": str(child.temp_dir), "PYTHONUNBUFFERED": "1"},
@@ -157,8 +206,8 @@ class Supervisor:
         assert child.log is not None
         child.log.follow(child.process.stdout)
 
-    def _bury(self, *children: Child) -> None:
-        """End what is left of the children's process groups and of what they had started, and remove their folders."""
+    def _kill_remains(self, *children: Child) -> None:
+        """Kills what is left of the children's process groups and descendants, and removes their folders."""
         for child in children:
             if child.process:
                 processes.signal_group(child.process.pid, signal.SIGKILL)
@@ -172,36 +221,36 @@ class Supervisor:
             processes.remove_tree(folder)
 
     def _end_strays(self, temp_dirs: set[str]) -> None:
-        """Chromium leads a group of its own. Orphaned, it becomes our direct child; its TMPDIR tells whose it was."""
+        """Kills orphaned Chromium processes, which lead their own groups; TMPDIR identifies their former parent."""
         deadline = time.monotonic() + 1
         while time.monotonic() < deadline:
             self._reap_adopted()
-            strays = [each for each in psutil.Process().children() if warden.temp_dir_of(each) in temp_dirs]
+            strays = [each for each in psutil.Process().children() if parent_watch.temp_dir_of(each) in temp_dirs]
             if not strays:
                 return
-            for process in {member for stray in strays for member in warden.tree(stray)}:
+            for process in {member for stray in strays for member in parent_watch.tree(stray)}:
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
             time.sleep(0.02)
 
     def _reap_adopted(self) -> None:
-        """Let go of dead processes that came to us as orphans; the exit codes of our own children stay untouched."""
-        while ended := _peek_at_an_ended_child():
+        """Reaps dead orphans; the exit codes of our own children stay untouched."""
+        while ended := _find_ended_child():
             if ended in {child.process.pid for child in self.children.values() if child.process}:
                 return
-            if self._warden and ended == self._warden.pid:
+            if self._parent_watch and ended == self._parent_watch.pid:
                 return
             with suppress(ChildProcessError):
                 os.waitpid(ended, os.WNOHANG)
 
-    def _tell_warden(self, line: str) -> None:
-        if self._warden and self._warden.stdin:
+    def _notify_parent_watch(self, line: str) -> None:
+        if self._parent_watch and self._parent_watch.stdin:
             with suppress(BrokenPipeError):
-                self._warden.stdin.write(f"{line}\n".encode())
-                self._warden.stdin.flush()
+                self._parent_watch.stdin.write(f"{line}\n".encode())
+                self._parent_watch.stdin.flush()
 
     def _on_signal(self, _: int, __: FrameType | None) -> None:
-        # Nothing is printed here: a handler that prints can meet itself in the middle of a print.
+        # No print: a handler can interrupt a print that is under way.
         now = time.monotonic()
         if now - self._signalled_at > ONE_SIGNAL_SECONDS:
             self.signals += 1
@@ -220,7 +269,7 @@ def _reason(code: int) -> str:
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-def _peek_at_an_ended_child() -> int | None:
+def _find_ended_child() -> int | None:
     try:
         found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

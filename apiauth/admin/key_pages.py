@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -79,7 +78,7 @@ class RotateForm(forms.Form):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["overlap_hours"].initial = settings.CONFIG.key_overlap_hours
+        self.fields["overlap_hours"].initial = keys.OVERLAP_HOURS
 
 
 class RevokeForm(forms.Form):

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerialize
 from rest_framework import serializers
 
 from apiauth.usage import Sums
-from victoryline.lib.strict import StrictSerializer
+from victoryline.lib.http.strict_serializer import StrictSerializer
 from victoryline.lib.times import as_utc_iso
 
 UtcTime = Annotated[

@@ -14,8 +14,8 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from victoryline.lib.open_limits import Usage, address_of, usage_of
-from victoryline.lib.problems import TooManyRequests
+from victoryline.lib.http.open_limits import Usage, address_of, usage_of
+from victoryline.lib.http.problems import TooManyRequests
 
 logger = logging.getLogger(__name__)
 

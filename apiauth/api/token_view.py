@@ -13,9 +13,8 @@ from rest_framework.response import Response
 from apiauth import keys, tokens
 from apiauth.api.documents import TokenAnswer, TokenRequest
 from apiauth.api.token_limits import TokensThrottle, wrong_key
-from victoryline.lib.problem_docs import problem_responses
-from victoryline.lib.problems import BadParameter
-from victoryline.lib.views import ApiView
+from victoryline.lib.http.problems import BadParameter, problem_responses
+from victoryline.lib.http.views import ApiView
 
 
 class GenerateToken(ApiView):

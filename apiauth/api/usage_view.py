@@ -24,12 +24,11 @@ from apiauth.api.documents import (
 )
 from apiauth.models import ApiKey
 from apiauth.principals import Principal
-from victoryline.lib import pg_wait, presence
-from victoryline.lib.http import RateLimit
-from victoryline.lib.problem_docs import problem_responses
-from victoryline.lib.problems import BadParameter
-from victoryline.lib.store import STORE_AWAY
-from victoryline.lib.views import ApiView
+from victoryline.lib import availability, pg_wait
+from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.http.headers import RateLimit
+from victoryline.lib.http.problems import BadParameter, problem_responses
+from victoryline.lib.http.views import ApiView
 
 NOTE = "Counts are up to two seconds late; this request itself costs nothing."
 AWAY_NOTE = "Our database can't be reached at the moment, so what you used before is not known. Your limits are."
@@ -102,14 +101,14 @@ def _stored(caller: Principal, now: datetime) -> tuple[KeyStanding, UsageHistory
         known = _cache.get(caller.key_prefix)
     if known is not None:
         return known
-    if presence.database.is_away():
+    if availability.database.is_away():
         return None
     try:
-        with pg_wait.within(presence.READ_SECONDS):
+        with pg_wait.within(availability.READ_SECONDS):
             row = ApiKey.objects.filter(prefix=caller.key_prefix).values_list("label", "replaced_by__prefix").first()
             stored = _key(caller, *(row or ())), _history(caller.consumer_pk, now)
-    except STORE_AWAY as error:
-        presence.database.report(error)
+    except DATABASE_AWAY as error:
+        availability.database.report(error)
         return None
     with _lock:
         _cache[caller.key_prefix] = stored

@@ -26,7 +26,7 @@ from benchmarks.progress import say, wait_until
 from benchmarks.sides.caller import Orders
 from benchmarks.sides.process import Side
 from benchmarks.sides.web import OURS, Web
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
 
 SUMMARY = "match reads a second with token, limit, log and freshness, against plain DRF"

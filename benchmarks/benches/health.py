@@ -17,7 +17,7 @@ from benchmarks.arena import DATABASES, Arena, arena
 from benchmarks.benches.live import WARM_UP_SECONDS_A_MATCH, steady
 from benchmarks.errors import BenchError
 from benchmarks.progress import let_run, say
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
 
 if TYPE_CHECKING:

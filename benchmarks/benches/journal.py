@@ -27,7 +27,7 @@ from benchmarks.progress import say
 from benchmarks.sides.process import Side, Turn
 from scripts.test import clean_environment
 from tests.servers import PostgresServer, ServerFailedError
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python, remove_tree
 
 SUMMARY = "tasks a second through the journal, against procrastinate"

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.errors import BenchError
 from benchmarks.progress import say
 from scripts import steps
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import remove_tree
 
 FOLDER = PROJECT_ROOT / "var" / "bench"

@@ -15,7 +15,7 @@ from typing import Any, Self
 from benchmarks.cpu import Cpu, CpuMark, tree
 from benchmarks.errors import BenchError
 from benchmarks.progress import say
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import end_group
 
 START_SECONDS = 900.0  # filling a journal with a million rows takes a while

@@ -10,7 +10,7 @@ import os
 import sys
 from argparse import ArgumentParser
 
-from victoryline.env import PROJECT_ROOT, load
+from victoryline.configuration import PROJECT_ROOT, load
 from victoryline.lib.processes import python
 from victoryline.supervisor import FIRST_DELAY_SECONDS, Child, Supervisor
 

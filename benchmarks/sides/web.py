@@ -16,7 +16,7 @@ from benchmarks.errors import BenchError
 from benchmarks.progress import wait_until
 from benchmarks.sides import wire
 from tests.servers import free_port
-from victoryline.env import PROJECT_ROOT, load
+from victoryline.configuration import PROJECT_ROOT, load
 from victoryline.lib.processes import end_group, spawn
 
 OURS = "victoryline.wsgi:application"

@@ -23,8 +23,8 @@ from monitoring.alerts.channels import DeliveryError, Outgoing, PutOff, Refused,
 from monitoring.alerts.telling import Event
 from monitoring.alerts.wording import Told, document
 from monitoring.models import Alert, Channel, Severity
+from victoryline.lib.database_errors import DATABASE_AWAY
 from victoryline.lib.redaction import clean
-from victoryline.lib.store import STORE_AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Courier(threading.Thread):
 
     def run(self) -> None:
         while not self._stopping.is_set():
-            with suppress(*STORE_AWAY):  # told by the turn that follows
+            with suppress(*DATABASE_AWAY):  # told by the turn that follows
                 close_old_connections()
             if not self.turn():
                 self._stopping.wait(LOOK_EVERY_SECONDS)
@@ -63,7 +63,7 @@ class Courier(threading.Thread):
                 return False
             self._deliver(claimed)
             return True
-        except STORE_AWAY as error:
+        except DATABASE_AWAY as error:
             self._outage.found_away(error, now)
         except Exception:
             logger.exception(

@@ -57,9 +57,9 @@ class Known:
 
 @dataclass(frozen=True)
 class Rules:
-    batch: timedelta
-    repeat: timedelta  # nothing: never
-    hourly_limit: int
+    batch: timedelta = timedelta(minutes=5)
+    repeat: timedelta = timedelta(hours=1)  # zero: never
+    hourly_limit: int = 30
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from monitoring.queries import (
 )
 from scraping.models import Breaker, BreakerState, HealthStatus, Scraper, Snapshot, Worker
 from scraping.stats import traffic
-from victoryline.lib import pg_wait, presence
+from victoryline.lib import availability, pg_wait
 from victoryline.lib.times import as_utc_iso
 
 LATENCY_WINDOW = timedelta(minutes=5)
@@ -72,13 +72,13 @@ NOTHING_SEEN = Observed(
 
 def health_document(now: datetime) -> dict[str, Any]:
     """Never raises and never waits long for a database that is away: that is an answer too."""
-    if presence.database.is_away():
-        return _without_database(now, presence.database.reason())
+    if availability.database.is_away():
+        return _without_database(now, availability.database.reason())
     try:
-        with pg_wait.within(presence.READ_SECONDS):
+        with pg_wait.within(availability.READ_SECONDS):
             seen = observe(now)
     except Error as error:
-        presence.database.report(error)
+        availability.database.report(error)
         return _without_database(now, type(error).__name__)
     _last_seen.put(seen, now)
     return compose(seen, now)

@@ -9,7 +9,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from monitoring.queries import workers_at_work
 from scraping.models.process import SILENT_AFTER
-from victoryline.lib import pg_wait, presence
+from victoryline.lib import availability, pg_wait
 
 
 class _Migrations:
@@ -30,13 +30,13 @@ _migrations = _Migrations()
 
 def reasons_not_ready(now: datetime) -> list[str]:
     """Empty: ready."""
-    if presence.database.is_away():
-        return [f"the database is away ({presence.database.reason()})"]
+    if availability.database.is_away():
+        return [f"the database is away ({availability.database.reason()})"]
     try:
-        with pg_wait.within(presence.READ_SECONDS):
+        with pg_wait.within(availability.READ_SECONDS):
             return _reasons(now)
     except Error as error:
-        presence.database.report(error)
+        availability.database.report(error)
         return [f"the database is away ({type(error).__name__})"]
 
 

@@ -19,7 +19,7 @@ from monitoring.health.document import health_document
 from monitoring.health.summary import status_summary
 from monitoring.health.verdict import Status
 from scraping.documents import shared
-from victoryline.lib import presence
+from victoryline.lib import availability
 
 LIFETIME_SECONDS = 5
 FRESH_SECONDS = 1.0  # what another process has built since then is as good as our own
@@ -78,6 +78,6 @@ def _shared(key: str, make: Callable[[], Rendered]) -> Rendered:
     if found is not None and found.age_seconds < FRESH_SECONDS:
         return found
     made = make()
-    if not presence.database.is_away():
+    if not availability.database.is_away():
         shared.put_text(key, made.as_text(), seconds=LIFETIME_SECONDS)
     return made

@@ -30,7 +30,7 @@ from monitoring.queries import (
 from monitoring.slo import ledger
 from monitoring.source_figures import SourceFigures, source_figures
 from scraping.models import Match, MatchRef, Source
-from victoryline.lib import pg_wait, presence
+from victoryline.lib import availability, pg_wait
 from victoryline.lib.times import as_utc_iso
 
 AUDIT_ENTRIES = 10
@@ -60,13 +60,13 @@ _last_board: list[Match] = []
 
 def status_summary(now: datetime) -> dict[str, Any]:
     """Never raises and never waits long for a database that is away."""
-    if presence.database.is_away():
-        return _without_database(now, presence.database.reason())
+    if availability.database.is_away():
+        return _without_database(now, availability.database.reason())
     try:
-        with pg_wait.within(presence.READ_SECONDS):
+        with pg_wait.within(availability.READ_SECONDS):
             return _summary(now)
     except Error as error:
-        presence.database.report(error)
+        availability.database.report(error)
         return _without_database(now, type(error).__name__)
 
 
@@ -143,7 +143,7 @@ def _silence() -> dict[str, Any]:
 def _services() -> dict[str, bool]:
     """Those that we lean on, and whether they answer. The database does, or this would not be said."""
     url = settings.CONFIG.redis_url
-    return {"database": True, **({"redis": not presence.redis(url).is_away()} if url else {})}
+    return {"database": True, **({"redis": not availability.redis(url).is_away()} if url else {})}
 
 
 def _paused() -> list[dict[str, Any]]:

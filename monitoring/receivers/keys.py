@@ -9,13 +9,13 @@ from typing import Any
 from apiauth.signals import consumer_changed, key_issued, key_revoked, key_rotated, signing_key_rotated
 from monitoring import audit
 from monitoring.receivers.listening import listens_to, plain
-from victoryline.lib.operators import SOMEBODY
+from victoryline.lib.operators import UNNAMED_OPERATOR
 
 ASKED_FOR = "asked for by a person"
 
 
 @listens_to(key_issued)
-def note_issued_key(*, now: datetime, prefix: str, consumer: str = "", actor: str = SOMEBODY, **_: Any) -> None:
+def note_issued_key(*, now: datetime, prefix: str, consumer: str = "", actor: str = UNNAMED_OPERATOR, **_: Any) -> None:
     _record("key_issued", prefix, actor, now, {"consumer": consumer})
 
 
@@ -27,7 +27,7 @@ def note_rotated_key(
     new_prefix: str,
     until: datetime,
     consumer: str = "",
-    actor: str = SOMEBODY,
+    actor: str = UNNAMED_OPERATOR,
     **_: Any,
 ) -> None:
     _record("key_rotated", prefix, actor, now, {"consumer": consumer, "new_prefix": new_prefix, "works_until": until})
@@ -35,21 +35,21 @@ def note_rotated_key(
 
 @listens_to(key_revoked)
 def note_revoked_key(
-    *, now: datetime, prefix: str, consumer: str = "", reason: str = "", actor: str = SOMEBODY, **_: Any
+    *, now: datetime, prefix: str, consumer: str = "", reason: str = "", actor: str = UNNAMED_OPERATOR, **_: Any
 ) -> None:
     _record("key_revoked", prefix, actor, now, {"consumer": consumer} if consumer else {}, reason=reason)
 
 
 @listens_to(consumer_changed)
 def note_changed_consumer(
-    *, now: datetime, consumer: str, changes: Mapping[str, Any], actor: str = SOMEBODY, **_: Any
+    *, now: datetime, consumer: str, changes: Mapping[str, Any], actor: str = UNNAMED_OPERATOR, **_: Any
 ) -> None:
     _record("consumer_changed", consumer, actor, now, changes)
 
 
 @listens_to(signing_key_rotated)
 def note_rotated_signing_key(
-    *, now: datetime, kid: str, old_kid: str, until: datetime, actor: str = SOMEBODY, **_: Any
+    *, now: datetime, kid: str, old_kid: str, until: datetime, actor: str = UNNAMED_OPERATOR, **_: Any
 ) -> None:
     _record("signing_key_rotated", kid, actor, now, {"old_kid": old_kid, "old_verifies_until": until})
 

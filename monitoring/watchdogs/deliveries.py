@@ -20,13 +20,7 @@ GIVEN_UP_IS_NEWS_FOR = timedelta(hours=1)
 
 def queue_messages(now: datetime) -> int:
     """How many messages were written. The couriers send them."""
-    config = settings.CONFIG
-    rules = Rules(
-        batch=timedelta(seconds=config.alert_batch_seconds),
-        repeat=timedelta(minutes=config.alert_repeat_minutes),
-        hourly_limit=config.alert_hourly_limit,
-    )
-    return outbox.queue_due(tuple(configured(config)), rules, base_url=base_url(), now=now)
+    return outbox.queue_due(tuple(configured(settings.CONFIG)), Rules(), base_url=base_url(), now=now)
 
 
 def base_url() -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.db.models import Q
 
 from monitoring.alerts import causes
@@ -13,15 +12,15 @@ from monitoring.models import Alert, Severity
 from scraping.models import Match, MatchLifecycle
 
 WINDOW = timedelta(hours=1)
+LIMIT_SECONDS = 900  # paused within the window
 
 
 def watch_pauses(now: datetime) -> int:
     """How many live matches were paused for too long within the last hour. Their own alerts say when."""
     paused = _paused_seconds(now)
-    limit = settings.CONFIG.pause_alert_seconds
     names = dict(
         Match.objects.live()
-        .filter(pk__in=[pk for pk, seconds in paused.items() if seconds > limit])
+        .filter(pk__in=[pk for pk, seconds in paused.items() if seconds > LIMIT_SECONDS])
         .values_list("pk", "title")
     )
     for pk, title in names.items():
@@ -43,9 +42,8 @@ def _paused_seconds(now: datetime) -> dict[int, float]:
 
 
 def _report(pk: int, title: str, seconds: float, now: datetime) -> None:
-    limit = settings.CONFIG.pause_alert_seconds
     summary = f"{title} is live and was paused for {seconds / 60:.0f} of the last 60 min"
-    detail = {"match_id": pk, "paused_seconds": round(seconds), "limit_seconds": limit}
+    detail = {"match_id": pk, "paused_seconds": round(seconds), "limit_seconds": LIMIT_SECONDS}
     raise_alert(causes.paused_long(pk), Severity.CRITICAL, summary, detail, now)
 
 

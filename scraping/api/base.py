@@ -25,11 +25,11 @@ from scraping.documents.freshness import DataState, Freshness
 from scraping.documents.known import Known, NotKnown
 from scraping.documents.queries import find_match
 from scraping.models import Match
-from victoryline.lib import pg_wait, presence
-from victoryline.lib.http import has_etag
-from victoryline.lib.problems import StoreAway, TooStale
-from victoryline.lib.store import STORE_AWAY
-from victoryline.lib.views import ApiView
+from victoryline.lib import availability, pg_wait
+from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.http.headers import has_etag
+from victoryline.lib.http.problems import DatabaseAway, TooStale
+from victoryline.lib.http.views import ApiView
 
 MIN_RETRY_SECONDS, UNPLANNED_RETRY_SECONDS = 1.0, 10.0
 SOURCE_HEADER = "X-Data-Source"
@@ -88,19 +88,19 @@ class FreshView(ApiView):
         return Response(body, headers=headers)
 
     def _found(self, request: Request) -> Answer:
-        if not presence.database.is_away():
+        if not availability.database.is_away():
             try:
-                with pg_wait.within(presence.READ_SECONDS):
+                with pg_wait.within(availability.READ_SECONDS):
                     return self.find(request, FromBoard() if board.is_in_step else FromDatabase())
-            except STORE_AWAY as error:
-                presence.database.report(error)
+            except DATABASE_AWAY as error:
+                availability.database.report(error)
             except NotKnown:
                 pass  # it went away after the match was found: once more, without it
         self._is_from_cache = True
         try:
             return self.find(request, FromBoard() if board.is_in_step else LastKnown())
         except NotKnown as error:
-            raise StoreAway.now(f"What you ask for ({error}) is not among what we know without it. ") from error
+            raise DatabaseAway.now(f"What you ask for ({error}) is not among what we know without it. ") from error
 
 
 def list_answer(

@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 
 from scraping.api import documents, examples, history_problems
 from scraping.api.params import EventParams, ListParams, MatchParams, MaxAgeParams, PauseRequest
-from victoryline.lib.problem_docs import problem_responses
+from victoryline.lib.http.problems import problem_responses
 
 ID = OpenApiParameter(
     "match_id", str, OpenApiParameter.PATH, description="The match's number, or its key at a source such as crex_13KM."

@@ -8,7 +8,7 @@ from django.conf import settings
 from rest_framework import status
 
 from scraping.documents.known import Known
-from victoryline.lib.problems import ApiProblem, BadParameter, Conflict
+from victoryline.lib.http.problems import ApiProblem, BadParameter, Conflict
 
 GONE = status.HTTP_410_GONE
 

@@ -14,7 +14,7 @@ from scraping.documents import history, pages, queries
 from scraping.documents.known import Known, NotKnown
 from scraping.models import Snapshot
 from scraping.payloads import MatchState
-from victoryline.lib.problems import StoreAway
+from victoryline.lib.http.problems import DatabaseAway
 from victoryline.lib.times import as_utc_iso
 
 Row = dict[str, Any]
@@ -144,7 +144,7 @@ def _read(question: Hashable, version: Hashable, load: Callable[[], Any], *, wha
     try:
         return pages.read(question, version, load, what=what)
     except NotKnown as error:
-        raise StoreAway.now(f"What you ask for ({error}) is not among what we know without it. ") from error
+        raise DatabaseAway.now(f"What you ask for ({error}) is not among what we know without it. ") from error
 
 
 def _row(snapshot: Snapshot) -> Row:

@@ -21,7 +21,7 @@ from scraping.documents import history
 from scraping.documents.freshness import DataState, Freshness
 from scraping.documents.known import Known
 from scraping.payloads import Status
-from victoryline.lib.problems import BadParameter, StoreAway
+from victoryline.lib.http.problems import BadParameter, DatabaseAway
 from victoryline.lib.times import as_utc_iso
 
 PAST_CACHE_SECONDS = 86_400  # what was, stays as it was
@@ -199,7 +199,7 @@ def _events_since(match: Known, since: int, limit: int) -> tuple[list[dict[str, 
         return [], False
     feed = readers.events(match, since=0, since_sequence=since, limit=limit)
     if feed.sequence < match.sequence:  # the rows in between would be in no later delta either
-        raise StoreAway.now("What you ask for (the events since then) is not among what we know without it. ")
+        raise DatabaseAway.now("What you ask for (the events since then) is not among what we know without it. ")
     told = [row for row in feed.rows if row["sequence"] <= match.sequence]
     return told, feed.has_more and len(told) == len(feed.rows)  # what came a moment ago belongs to the next delta
 

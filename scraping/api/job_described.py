@@ -9,7 +9,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from scraping.api import job_documents as documents
 from scraping.api import job_examples as examples
 from scraping.api.job_params import KEY_LENGTH, JobListParams, RetryRequest, ScrapeRequest
-from victoryline.lib.problem_docs import problem_responses
+from victoryline.lib.http.problems import problem_responses
 
 TAG = "jobs"
 JOB_ID = OpenApiParameter("job_id", str, OpenApiParameter.PATH, description="The job's number.")

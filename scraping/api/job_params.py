@@ -10,7 +10,7 @@ from scraping import jobs
 from scraping.documents.queries import MAX_ID
 from scraping.errors import ErrorClass
 from scraping.models import JobKind
-from victoryline.lib.strict import StrictSerializer
+from victoryline.lib.http.strict_serializer import StrictSerializer
 
 KEY_LENGTH = 200
 PAGE, MAX_PAGE = 20, 100

@@ -25,8 +25,8 @@ from scraping.documents.queries import MAX_ID
 from scraping.errors import ErrorClass
 from scraping.journal import RetryOutcome, Which
 from scraping.models import JobKind, ScrapeJob
-from victoryline.lib.problems import BadParameter, Conflict
-from victoryline.lib.views import ApiView
+from victoryline.lib.http.problems import BadParameter, Conflict
+from victoryline.lib.http.views import ApiView
 
 NO_STORE = {"Cache-Control": "no-store"}
 

@@ -14,9 +14,9 @@ from scraping.api.described import PAUSE, RESUME, STOP, WATCH
 from scraping.api.params import PauseRequest
 from scraping.matches import lifecycle, watches
 from scraping.models import Match
-from victoryline.lib.problems import Conflict, NoMemory
+from victoryline.lib.http.problems import Conflict, NoMemory
+from victoryline.lib.http.views import ApiView
 from victoryline.lib.times import as_utc_iso
-from victoryline.lib.views import ApiView
 
 
 class PauseView(ApiView):

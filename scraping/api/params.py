@@ -16,8 +16,8 @@ from rest_framework.request import Request
 from scraping.documents.queries import MAX_ID, MatchFilter
 from scraping.models import MatchLifecycle
 from scraping.payloads import Sport, Status
-from victoryline.lib.problems import BadParameter
-from victoryline.lib.strict import StrictSerializer
+from victoryline.lib.http.problems import BadParameter
+from victoryline.lib.http.strict_serializer import StrictSerializer
 
 MAX_AGE_SECONDS = 86_400
 PAGE, MAX_PAGE = 50, 100

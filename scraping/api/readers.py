@@ -19,7 +19,7 @@ from scraping.documents.known import Known
 from scraping.documents.memory import memory
 from scraping.documents.queries import MatchFilter
 from scraping.models import Match, MatchLifecycle
-from victoryline.lib import presence
+from victoryline.lib import availability
 
 Row = dict[str, Any]
 
@@ -62,7 +62,7 @@ class FromBoard:
     """What this process follows. What is not on the board (archived, joined, not there) is asked for and set aside."""
 
     def __init__(self) -> None:
-        self._is_away = presence.database.is_away()
+        self._is_away = availability.database.is_away()
 
     def match(self, name: str) -> Known | None:
         match_id = board.id_of(name)

@@ -9,7 +9,7 @@ from typing import Any
 from scraping.api import answers
 from scraping.documents.freshness import Freshness
 from scraping.documents.known import Known
-from victoryline.lib.renderers import OrjsonRenderer
+from victoryline.lib.http.renderers import OrjsonRenderer
 
 _render = OrjsonRenderer().render
 

@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 
 from scraping.api import submission_documents as documents
 from scraping.jobs.submission_schema import CLOCKS_DIFFER, MOST_EVENTS, MOST_MATCHES
-from victoryline.lib.problem_docs import problem_responses
+from victoryline.lib.http.problems import problem_responses
 
 TAG = "cricket-data"
 KEY_LENGTH = 150

@@ -19,7 +19,7 @@ from scraping.errors import PayloadRejected
 from scraping.jobs import submission_schema
 from scraping.jobs.submission_schema import SentMatch, SentMatches
 from scraping.matches.validate import check
-from victoryline.lib.problems import BadParameter
+from victoryline.lib.http.problems import BadParameter
 
 MOST_NAMED = 50
 Path = Sequence[str | int]

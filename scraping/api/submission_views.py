@@ -17,9 +17,9 @@ from scraping.api.submission_described import SUBMISSION, SUBMIT
 from scraping.jobs import submissions
 from scraping.jobs.submissions import Sender
 from scraping.models import Submission
-from victoryline.lib.problems import Conflict, Unavailable
+from victoryline.lib.http.problems import Conflict, Unavailable
+from victoryline.lib.http.views import ApiView
 from victoryline.lib.times import as_utc_iso
-from victoryline.lib.views import ApiView
 
 NO_STORE = {"Cache-Control": "no-store"}
 OFF_SECONDS = 300

@@ -109,7 +109,7 @@ async def capped_body(response: Response, max_bytes: int, seconds: float) -> byt
     if is_large or len(body) > max_bytes:
         host = urlsplit(response.url).hostname
         logger.warning(
-            "An answer of %s is larger than %s bytes and was not kept. If it should be, raise MAX_BODY_KB.",
+            "An answer of %s is larger than %s bytes and was not kept.",
             host,
             max_bytes,
             extra={"action": "answer_too_large", "host": host},

@@ -33,7 +33,7 @@ class CarePolicy:
     max_faults: int = 2
     fault_window_seconds: float = 60.0
     hung_seconds: float = 30.0
-    drain_seconds: float = 30.0
+    drain_seconds: float = 20.0
 
 
 @dataclass(frozen=True)

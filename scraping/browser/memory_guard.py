@@ -159,7 +159,7 @@ class MemoryGuard:
 
 
 def _stop_self() -> None:
-    os.kill(os.getpid(), signal.SIGTERM)  # as if somebody had asked for it: see victoryline/process_life.py
+    os.kill(os.getpid(), signal.SIGTERM)  # as if somebody had asked for it: see victoryline/engine_process.py
 
 
 def _kill_self() -> NoReturn:

@@ -326,7 +326,7 @@ class Session:
             return Document(PAGE, url, 200, "text/html", b"")
         body = await capped_body(response, self._options.max_body_bytes, timeouts.page_seconds)
         if body is None:
-            raise Transient("the page is larger than what is read of a page (MAX_BODY_KB)", url=url)
+            raise Transient("the page is larger than what is read of a page", url=url)
         return answers.document(PAGE, page.url, response.status, response.headers, body)
 
     async def _rendered(self, page: Page, loaded: Document, seconds: float) -> Document:

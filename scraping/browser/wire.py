@@ -167,9 +167,7 @@ class Wire:
     def _too_large(self, response: aiohttp.ClientResponse) -> Transient:
         response.close()
         limit = self._limits.max_body_bytes
-        return Transient(
-            f"the answer is larger than {limit} bytes: the rest was not read (MAX_BODY_KB)", http_status=response.status
-        )
+        return Transient(f"the answer is larger than {limit} bytes: the rest was not read", http_status=response.status)
 
     def _count(self, size: int) -> int:
         self.bytes_in += size

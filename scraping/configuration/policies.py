@@ -1,14 +1,13 @@
-"""The numbers that steer scraping, from the configuration: at the start, and again when its file has changed.
+"""The policies of scraping, from the configuration: at the start, and again when its file has changed.
 
-`reload` is what a recovery begins with (US2.2): a fresh start takes what an operator has changed meanwhile. A file that
-cannot be used changes nothing: the numbers in use go on, and the log says what is wrong.
+A recovery calls `reload` first (US2.2), so that a fresh scraper uses changed settings. An invalid file changes nothing:
+the current values stay in use, and the log names the problems.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,16 +21,17 @@ from scraping.policies.interval import Pace
 from scraping.policies.retry import RetryPolicy
 from scraping.policies.retry_budget import BudgetPolicy
 from scraping.policies.source_breaker import WindowPolicy
-from victoryline.lib.variables import ConfigError
+from victoryline.configuration import ConfigError
+from victoryline.lib.watched_file import WatchedFile
 
 if TYPE_CHECKING:
-    from victoryline.env import Config
+    from victoryline.configuration import Config
 
 logger = logging.getLogger(__name__)
 MEGABYTE = 1024 * 1024
-SETTLED_SECONDS = 1.0  # since the file was written last
+SETTLE_SECONDS = 1.0  # since the file was last written
 
-# A source's breaker is judged by its window, never by failures in a row: those say something about one match.
+# A source's breaker depends on its window, not on failures in a row, which concern a single match.
 SOURCE_BREAKER = BreakerPolicy(failure_threshold=0, timeout_seconds=900.0, success_threshold=3, probes=3)
 
 
@@ -39,7 +39,6 @@ SOURCE_BREAKER = BreakerPolicy(failure_threshold=0, timeout_seconds=900.0, succe
 class Policies:
     lease_seconds: float
     max_rescues: int
-    hint_again_seconds: float
     discovery_interval_seconds: float
     pause_after_failures: int
     pause_seconds: float
@@ -50,14 +49,15 @@ class Policies:
     breaker: BreakerPolicy
     pace: Pace
     memory_soft_limit_bytes: float = float("inf")
-    poll_group_size: int = 24
+    hint_again_seconds: float = 5.0  # after which an unclaimed task is announced again
+    poll_group_size: int = 24  # polls that a worker thread runs and commits together
     source_breaker: BreakerPolicy = SOURCE_BREAKER
     window: WindowPolicy = field(default_factory=WindowPolicy)
     budget: BudgetPolicy = field(default_factory=BudgetPolicy)
     drift: DriftPolicy = field(default_factory=DriftPolicy)
 
     def retry_for(self, source: Source) -> RetryPolicy:
-        """A source may have its own patience."""
+        """Returns the retry policy with the overrides of the source."""
         return RetryPolicy(
             max_attempts=source.max_attempts or self.retry.max_attempts,
             base_delay_seconds=source.retry_base_seconds or self.retry.base_delay_seconds,
@@ -65,47 +65,43 @@ class Policies:
         )
 
 
-class _InUse:
-    """Of this process: its policies, and the state of the file that they were last taken from."""
+class _Current:
+    """The policies of this process and the file they come from."""
 
     def __init__(self) -> None:
         self.policies: Policies | None = None
-        self.stamp: tuple[int, int, int] | None = None
+        self.file = WatchedFile(settle_seconds=SETTLE_SECONDS)
         self.lock = threading.Lock()
 
 
-_in_use = _InUse()
+_current = _Current()
 
 
 def current() -> Policies:
-    if _in_use.policies is None:
-        _in_use.policies = from_config(settings.CONFIG)
-    return _in_use.policies
+    if _current.policies is None:
+        _current.policies = from_config(settings.CONFIG)
+    return _current.policies
 
 
 def reload() -> bool:
-    """Take the configuration anew if its file has changed; True if the numbers are others now.
+    """Loads the configuration again if its file has changed; returns True if policies changed.
 
-    One look at the file where nothing has changed: cheap enough for every recovery and every heartbeat.
+    One stat call if nothing has changed: cheap enough for every recovery and every heartbeat.
     """
     path: Path | None = settings.CONFIG.config_file
     if path is None:
         return False
-    with _in_use.lock:
-        stamp = _stamp(path)
-        if stamp == _in_use.stamp or _may_be_half_written(stamp):
-            return False
-        _in_use.stamp = stamp
-        return _take(path)
+    with _current.lock:
+        return _current.file.has_changed(path) and _load(path)
 
 
-def _take(path: Path) -> bool:
+def _load(path: Path) -> bool:
     before = current()
     try:
         after = from_config(settings.LOAD_CONFIG())
     except ConfigError as error:
-        logger.error(  # noqa: TRY400 - the problems are the message; where they were found helps nobody
-            "%s cannot be used: %s. Nothing has changed: the numbers in use go on. Correct the file, and it is taken",
+        logger.error(  # noqa: TRY400 - the problems are the message; a traceback adds nothing
+            "%s cannot be used: %s. The current values stay in use. Correct the file, and it is read again",
             path.name,
             "; ".join(error.problems),
             extra={"action": "configuration_refused"},
@@ -114,36 +110,21 @@ def _take(path: Path) -> bool:
     changed = [one.name for one in fields(Policies) if getattr(before, one.name) != getattr(after, one.name)]
     if not changed:
         return False
-    _in_use.policies = after
+    _current.policies = after
     logger.warning(
-        "%s was taken anew: %s", path.name, _told(before, after, changed), extra={"action": "configuration_taken"}
+        "%s was read again: %s", path.name, _describe(before, after, changed), extra={"action": "configuration_taken"}
     )
     return True
 
 
-def _told(before: Policies, after: Policies, changed: list[str]) -> str:
+def _describe(before: Policies, after: Policies, changed: list[str]) -> str:
     return "; ".join(f"{name} {getattr(before, name)} is now {getattr(after, name)}" for name in changed)
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    """Another inode, time or size: another file. Zeros for one that is gone, so that its loss is told once."""
-    try:
-        seen = path.stat()
-    except OSError:
-        return 0, 0, 0
-    return seen.st_ino, seen.st_mtime_ns, seen.st_size
-
-
-def _may_be_half_written(stamp: tuple[int, int, int]) -> bool:
-    """Half a file may well be valid, and say less. Whoever asks next takes the whole of it."""
-    return 0 <= time.time() - stamp[1] / 1e9 < SETTLED_SECONDS
 
 
 def from_config(config: Config) -> Policies:
     return Policies(
         lease_seconds=config.task_lease_seconds,
         max_rescues=config.max_rescues,
-        hint_again_seconds=config.hint_again_seconds,
         discovery_interval_seconds=config.discovery_interval_seconds,
         pause_after_failures=config.pause_after_failures,
         pause_seconds=config.pause_seconds,
@@ -164,12 +145,11 @@ def from_config(config: Config) -> Policies:
             error_calm_seconds=config.error_calm_seconds,
         ),
         memory_soft_limit_bytes=float(config.memory_soft_limit_mb * MEGABYTE),
-        poll_group_size=config.poll_group_size,
         source_breaker=BreakerPolicy(
             failure_threshold=0,
             timeout_seconds=config.source_breaker_cooldown_seconds,
-            success_threshold=config.source_breaker_probes,
-            probes=config.source_breaker_probes,
+            success_threshold=SOURCE_BREAKER.success_threshold,
+            probes=SOURCE_BREAKER.probes,
         ),
         window=WindowPolicy(
             config.source_breaker_window_seconds,
@@ -177,10 +157,5 @@ def from_config(config: Config) -> Policies:
             config.source_breaker_bad_percent,
             config.source_breaker_min_seconds,
         ),
-        budget=BudgetPolicy(config.retry_budget_percent),
-        drift=DriftPolicy(
-            drop_points=config.drift_drop_percent,
-            failures=config.drift_failures,
-            retry_seconds=config.drift_retry_seconds,
-        ),
+        drift=DriftPolicy(retry_seconds=config.drift_retry_seconds),
     )

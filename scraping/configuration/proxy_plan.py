@@ -21,5 +21,4 @@ def current() -> ProxyPlan:
         proxies=(*parse(config.scraper_proxies), *([provider] if provider else [])),
         mode=Mode(config.scraper_proxy_mode),
         sticky_seconds=config.scraper_sticky_ttl_seconds,
-        quarantine_seconds=config.proxy_quarantine_seconds,
     )

@@ -18,7 +18,7 @@ from redis.client import PubSub
 from redis.exceptions import RedisError, ResponseError
 
 from scraping.documents.known import Known, from_plain
-from victoryline.lib import presence
+from victoryline.lib import availability
 
 CHANNEL = "victoryline:matches"
 MAX_WORDS = 100  # in a message: it must be over within the short time that Redis has to take it
@@ -35,7 +35,7 @@ class Word:
 
 def is_away() -> bool:
     """A Redis that is full takes nothing more in, but it still carries messages."""
-    there = presence.redis(settings.CONFIG.redis_url)
+    there = availability.redis(settings.CONFIG.redis_url)
     return there.is_away() and not isinstance(there.error, ResponseError)
 
 
@@ -49,7 +49,7 @@ def tell(words: Sequence[Word]) -> bool:
             if text:
                 _client(settings.CONFIG.redis_url).publish(CHANNEL, text)
     except (RedisError, OSError) as error:
-        presence.redis(settings.CONFIG.redis_url).report(error)
+        availability.redis(settings.CONFIG.redis_url).report(error)
         return False
     return True
 
@@ -98,5 +98,5 @@ def _word(plain: dict[str, Any]) -> Word | None:
 
 @cache
 def _client(url: str) -> Redis:
-    client: Redis = Redis.from_url(url, **presence.BOUNDED)
+    client: Redis = Redis.from_url(url, **availability.BOUNDED)
     return client

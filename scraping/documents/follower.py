@@ -27,8 +27,8 @@ from scraping.documents.board import IN_STEP_SECONDS, Board, board
 from scraping.documents.channel import Word
 from scraping.models import Match, MatchLifecycle
 from scraping.signals import match_paused, match_resumed, matches_joined, watch_began, watch_ended
-from victoryline.lib import pg_wait, presence
-from victoryline.lib.store import STORE_AWAY
+from victoryline.lib import availability, pg_wait
+from victoryline.lib.database_errors import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class Hearing:
         try:
             return channel.subscribe()
         except (RedisError, OSError) as error:
-            presence.redis(settings.CONFIG.redis_url).report(error)
+            availability.redis(settings.CONFIG.redis_url).report(error)
             return None
 
     def _listen(self, listener: PubSub, stopping: threading.Event) -> None:
@@ -86,7 +86,7 @@ class Hearing:
                     listener.ping()
                 message = listener.get_message(timeout=HEAR_SECONDS)
             except (RedisError, OSError) as error:
-                presence.redis(settings.CONFIG.redis_url).report(error)
+                availability.redis(settings.CONFIG.redis_url).report(error)
                 return
             if message is not None:
                 self._heard_at = time.monotonic()
@@ -163,7 +163,7 @@ class Follower:
 
     def look(self, *, is_whole: bool) -> None:
         """Raises what the database raises."""
-        with pg_wait.within(presence.READ_SECONDS):
+        with pg_wait.within(availability.READ_SECONDS):
             unknown = self.hearing.unknown
             if some := {unknown.popleft() for _ in range(len(unknown))}:
                 looking.take(self.board, sorted(some))
@@ -201,14 +201,14 @@ class Follower:
 
     def _try(self, *, is_whole: bool) -> bool:
         """A database that is away, or a bug here, must not end the thread."""
-        if presence.database.is_away():
+        if availability.database.is_away():
             if self.board.was_filled:
                 self.board.stay_in_step(IN_STEP_SECONDS)  # nobody can commit anything: this is what is known last
             return False
         try:
             self.look(is_whole=is_whole)
-        except STORE_AWAY as error:
-            presence.database.report(error)
+        except DATABASE_AWAY as error:
+            availability.database.report(error)
             connection.close()
             return False
         except Error as error:

@@ -15,8 +15,8 @@ import orjson
 
 from scraping.documents.known import NotKnown
 from scraping.documents.memory import Memory
-from victoryline.lib import pg_wait, presence
-from victoryline.lib.store import STORE_AWAY
+from victoryline.lib import availability, pg_wait
+from victoryline.lib.database_errors import DATABASE_AWAY
 
 store = Memory()
 
@@ -30,12 +30,12 @@ def read(question: Hashable, version: Hashable, load: Callable[[], Any], *, what
     held = store.get(question)
     if held is not None and held.startswith(mark + b"\0"):
         return _plain(held)
-    if not presence.database.is_away():
+    if not availability.database.is_away():
         try:
-            with pg_wait.within(presence.READ_SECONDS):
+            with pg_wait.within(availability.READ_SECONDS):
                 found = load()
-        except STORE_AWAY as error:
-            presence.database.report(error)
+        except DATABASE_AWAY as error:
+            availability.database.report(error)
         else:
             _remember(question, mark, found)
             return found

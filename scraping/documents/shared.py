@@ -12,7 +12,7 @@ from django.core.cache import cache
 from redis.exceptions import RedisError
 
 from scraping.documents.known import Known, decode, encode
-from victoryline.lib import presence
+from victoryline.lib import availability
 
 logger = logging.getLogger(__name__)
 
@@ -122,8 +122,8 @@ def _fetch(keys: list[str]) -> dict[str, bytes]:
 
 
 def _is_away() -> bool:
-    return not is_shared() or presence.redis(settings.CONFIG.redis_url).is_away()
+    return not is_shared() or availability.redis(settings.CONFIG.redis_url).is_away()
 
 
 def _report(error: Exception) -> None:
-    presence.redis(settings.CONFIG.redis_url).report(error)
+    availability.redis(settings.CONFIG.redis_url).report(error)

@@ -29,7 +29,7 @@ from scraping.models.source import PUSHED
 from scraping.payloads import Payload, Sport, Status
 from scraping.policies.interval import Pace
 from victoryline.lib.crash import crash_point
-from victoryline.lib.store import STORE_AWAY
+from victoryline.lib.database_errors import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -187,7 +187,7 @@ def _write(one: Submission, writing: Writing) -> Submission:
     try:
         with transaction.atomic():
             reason, result = _take_in(one, writing)
-    except STORE_AWAY:
+    except DATABASE_AWAY:
         raise
     except PayloadRejected as refusal:
         return _end(one, SubmissionState.REFUSED, str(refusal), {}, writing)

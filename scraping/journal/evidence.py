@@ -35,7 +35,8 @@ MOST_DOCUMENTS = 6
 MARGIN_BYTES = 4096  # read beyond the cap, so that a secret across it is seen whole, hidden, and then cut off
 SETTLED = timedelta(hours=1)  # a file without a row is no orphan before: its transaction may still be under way
 MOST_REMOVED_AT_ONCE = 200
-KILOBYTE, MEGABYTE = 1024, 1024 * 1024
+MEGABYTE = 1024 * 1024
+MAX_FILE_BYTES = 512 * 1024
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -117,7 +118,7 @@ def _is_news(sight: AttemptEvidence, trouble: Trouble, now: datetime) -> bool:
 
 
 def _written(sight: AttemptEvidence, trouble: Trouble, now: datetime) -> tuple[StoredFile, ...]:
-    limit = settings.CONFIG.evidence_max_kb * KILOBYTE
+    limit = MAX_FILE_BYTES
     stem = f"{FOLDER}/{now:%Y-%m-%d}/{now:%H%M%S}_{_UNSAFE.sub('-', trouble.name)[:60]}_{secrets.token_hex(4)}"
     texts = [(document, _as_text(document, limit)) for document in sight.documents[:MOST_DOCUMENTS]]
     picture = sight.screenshot if len(sight.screenshot) <= limit else b""  # half a picture is none

@@ -32,7 +32,7 @@ from scraping.payloads import Resource, Sport, Status
 from scraping.signals import match_incomplete, match_settled
 from scraping.sources import ADAPTERS
 from scraping.sources.base import HasFigures
-from victoryline.lib.store import STORE_AWAY
+from victoryline.lib.database_errors import DATABASE_AWAY
 from victoryline.lib.times import as_utc_iso
 
 logger = logging.getLogger(__name__)
@@ -118,7 +118,7 @@ def _settle_safely(match_id: int, now: datetime) -> bool:
     """A match that cannot be checked does not stop the others."""
     try:
         return _settle(match_id, now)
-    except STORE_AWAY:
+    except DATABASE_AWAY:
         raise
     except Exception:
         extra = {"action": "match_not_settled", "match_id": match_id}

@@ -26,6 +26,7 @@ from scraping import names
 from scraping.models import Importance, Match
 from scraping.payloads import Sport
 from scraping.signals import importance_set
+from victoryline.lib.watched_file import WatchedFile
 
 logger = logging.getLogger(__name__)
 
@@ -142,15 +143,13 @@ class _RulesFile:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._stamp: tuple[Path, int, int] | None = None
+        self._file = WatchedFile()
         self._rules = NO_RULES
 
     def get(self) -> Rules:
         file = path()
         with self._lock:
-            stamp = _stamp(file)
-            if stamp != self._stamp:
-                self._stamp = stamp
+            if self._file.has_changed(file):
                 self._take(file)
             return self._rules
 
@@ -164,14 +163,6 @@ class _RulesFile:
                 error,
                 extra={"action": "importance_file_refused", "path": str(file)},
             )
-
-
-def _stamp(file: Path) -> tuple[Path, int, int] | None:
-    try:
-        found = file.stat()
-    except OSError:
-        return (file, 0, 0)
-    return (file, found.st_mtime_ns, found.st_size)
 
 
 _rules_file = _RulesFile()

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
-
-from django.conf import settings
 
 from scraping import payloads
 from scraping.models import Lineup, LineupPlayer, Match, MatchRef, PlayerFigure, SnapshotType
 from scraping.payloads import Figures, Lineups, Status, checksum_of
-from scraping.policies.lineup_schedule import next_lineup_read
+from scraping.policies.lineup_schedule import LINEUP_WINDOW, next_lineup_read
 
 OTHER_SIDE: Mapping[str, payloads.Side] = {"team_a": "team_b", "team_b": "team_a"}
 PLAYER_COLUMNS = ("place", "name", "position", "shirt", "is_starter", "is_captain", "rating", "minutes")
@@ -79,8 +77,7 @@ def _next_read(ref: MatchRef, now: datetime) -> datetime | None:
     start = ref.match.start_time
     if start is None or ref.match.status != Status.UPCOMING:
         return None
-    window = timedelta(hours=settings.CONFIG.lineup_window_hours)
-    return next_lineup_read(start, now, is_final=has_final_lineups(ref), window=window)
+    return next_lineup_read(start, now, is_final=has_final_lineups(ref), window=LINEUP_WINDOW)
 
 
 def has_final_lineups(ref: MatchRef) -> bool:

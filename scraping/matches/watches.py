@@ -24,6 +24,8 @@ from victoryline.lib.operators import OperationRefused
 BATCH = 5  # started at a time: the memory that a watch takes shows only with the next heartbeats
 HEARTBEAT_MAX_AGE = timedelta(seconds=30)
 MEGABYTE = 1024 * 1024
+ADMISSION_RETRY_SECONDS = 60.0  # until a watch that was refused for lack of memory is tried again
+IDLE_MINUTES = 30  # without a change: such a watch is ended first when memory is short
 
 
 class WatchDeferred(OperationRefused):
@@ -84,7 +86,7 @@ def begin(*, match_id: int, actor: str, now: datetime) -> Match:
         raise WatchDeferred(
             f"Insufficient memory resources: {room.shortage}. Nothing is lost: the watch over {match} is noted and "
             f"begins by itself when there is room",
-            retry_seconds=settings.CONFIG.admission_retry_seconds,
+            retry_seconds=ADMISSION_RETRY_SECONDS,
         )
     watch_began.send_robust(sender=Match, match_id=match.pk, reason="asked for", actor=actor)
     return match
@@ -126,7 +128,7 @@ def put_off_waiting(*, until: datetime) -> int:
 
 def end_idle(*, now: datetime) -> int:
     """Ends the watches over matches without a change for long, to free memory. They start again later."""
-    minutes = settings.CONFIG.idle_watch_minutes
+    minutes = IDLE_MINUTES
     idle_since = now - timedelta(minutes=minutes)
     idle = MatchRef.objects.filter(
         Q(match__last_changed_at__lt=idle_since) | Q(match__last_changed_at__isnull=True, created_at__lt=idle_since),

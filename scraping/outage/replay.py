@@ -17,7 +17,7 @@ from scraping.outage.spool import Update
 from scraping.payloads import Payload
 from scraping.policies.interval import Pace
 from victoryline.lib.crash import crash_point
-from victoryline.lib.store import STORE_AWAY
+from victoryline.lib.database_errors import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 Writer = Callable[[Sequence[Update], Pace, datetime], int]
@@ -46,7 +46,7 @@ def _write_together(write: Writer, updates: Sequence[Update], *, pace: Pace, now
             written = write(updates, pace, now)
             crash_point("replay.before_commit")
         return written
-    except STORE_AWAY:
+    except DATABASE_AWAY:
         raise
     except Exception:  # noqa: BLE001 - which of them it was shows when each is alone
         return sum(_write_alone(update, pace=pace, now=now) for update in updates)
@@ -57,7 +57,7 @@ def _write_alone(update: Update, *, pace: Pace, now: datetime) -> bool:
     try:
         with transaction.atomic():
             return _write(update, pace=pace, now=now)
-    except STORE_AWAY:
+    except DATABASE_AWAY:
         raise
     except (PayloadRejected, DatabaseError, ValueError) as error:
         logger.error(  # noqa: TRY400 - the update itself is the news

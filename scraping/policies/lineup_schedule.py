@@ -11,6 +11,7 @@ STEPS: tuple[tuple[timedelta, timedelta], ...] = (
     (timedelta(minutes=75), timedelta(minutes=10)),  # about when teams are announced
     (timedelta(0), timedelta(minutes=2)),
 )
+LINEUP_WINDOW = timedelta(hours=72)  # before the start
 FINAL_READ_BEFORE_START = timedelta(minutes=5)  # a player may be hurt while warming up
 
 

@@ -19,7 +19,7 @@ from django.utils.module_loading import import_string
 
 from scraping.scheduler import clock
 from scraping.scheduler.leader import Leadership
-from victoryline.lib.store import STORE_AWAY, first_line
+from victoryline.lib.database_errors import DATABASE_AWAY, first_line
 from victoryline.lib.watchdog import Pulse
 
 logger = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ class SchedulerLoop:
     def _run_step(step: Step, now: datetime) -> int:
         try:
             return step.run(now)
-        except STORE_AWAY as error:
+        except DATABASE_AWAY as error:
             if getattr(error.__cause__, "pgcode", None) not in CONTENTION:  # the database is away: all steps would fail
                 raise
             logger.warning(

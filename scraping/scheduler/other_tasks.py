@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
 from scraping import journal
@@ -30,7 +29,7 @@ from scraping.models import (
 )
 from scraping.models.source import PUSHED
 from scraping.payloads import Resource, Status
-from scraping.policies.lineup_schedule import FINAL_READ_BEFORE_START
+from scraping.policies.lineup_schedule import FINAL_READ_BEFORE_START, LINEUP_WINDOW
 from scraping.scheduler.limits import has_open_breaker
 from scraping.sources import ADAPTERS
 from scraping.sources.base import HasLineups
@@ -154,7 +153,7 @@ def _sources_with_lineups() -> list[int]:
 
 def _is_due_before_start(now: datetime) -> Q:
     """Never read, due again, or read for a start that has been moved since."""
-    until = now + timedelta(hours=settings.CONFIG.lineup_window_hours)
+    until = now + LINEUP_WINDOW
     is_soon = Q(match__status=Status.UPCOMING, match__start_time__gt=now, match__start_time__lte=until)
     is_moved_away = Q(lineups_at=None, lineups_read_at__lt=F("match__start_time") - MOVED)
     is_moved_closer = Q(lineups_at__gte=F("match__start_time"))

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.db.models import QuerySet
 
 from scraping import journal
@@ -91,7 +90,7 @@ def _make_room(now: datetime) -> None:
     ended = watches.end_idle(now=now)
     gc.collect()
     found = orphans.end_orphans(now=now)
-    again_at = now + timedelta(seconds=settings.CONFIG.admission_retry_seconds)
+    again_at = now + timedelta(seconds=watches.ADMISSION_RETRY_SECONDS)
     waiting = watches.put_off_waiting(until=again_at)
     logger.warning(
         "Too little memory for another watch: %d wait and are tried again at %s UTC; %d idle watches and %d orphaned "

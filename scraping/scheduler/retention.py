@@ -44,6 +44,7 @@ from scraping.stats import traffic
 from victoryline.lib.retention import Amount, Files, Rows, Rule
 from victoryline.lib.retention import prune as prune_by
 
+DONE_HOURS = 1  # tasks that succeeded
 UNDONE_DAYS = 7  # tasks that were skipped or cancelled: nothing can be learned from them later
 SCRAPERS_DAYS = 7
 SESSIONS_DAYS = 7
@@ -68,11 +69,11 @@ def often() -> tuple[Rule, ...]:
     """Returns the rules of tables that grow with every poll."""
     config = settings.CONFIG
     keep: dict[TaskState, tuple[timedelta, str]] = {
-        TaskState.SUCCESS: _hours(config.keep_done_hours),
+        TaskState.SUCCESS: _hours(DONE_HOURS),
         TaskState.SKIPPED: _days(UNDONE_DAYS),
         TaskState.CANCELLED: _days(UNDONE_DAYS),
-        TaskState.FAILED: _days(config.keep_dead_days),
-        TaskState.DEAD: _days(config.keep_dead_days),
+        TaskState.FAILED: _days(config.keep_errors_days),
+        TaskState.DEAD: _days(config.keep_errors_days),
     }
     snapshots, snapshots_words = _hours(config.keep_snapshots_hours)
     errors, errors_words = _days(config.keep_errors_days)
@@ -105,7 +106,7 @@ def seldom() -> tuple[Rule, ...]:
     """Returns the rules of tables that grow with matches, processes and days."""
     config = settings.CONFIG
     errors, errors_words = _days(config.keep_errors_days)
-    jobs, jobs_words = _days(config.keep_dead_days)
+    jobs, jobs_words = _days(config.keep_errors_days)
     matches, matches_words = _days(config.keep_matches_days)
     submissions, submissions_words = _days(config.keep_submissions_days)
     return (

@@ -16,7 +16,7 @@ from scraping.matches import endings, importance, lifecycle, match_logs
 from scraping.matches.importance import Rules
 from scraping.models import Match
 from victoryline.lib import bulk_sql
-from victoryline.lib.store import STORE_AWAY
+from victoryline.lib.database_errors import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ def _write_some(match_ids: Sequence[int], now: datetime, *, are_ended: bool) -> 
             if are_ended:
                 endings.check_again(match_id, now)
             is_written = match_logs.write(match_id, now=now) is not None
-        except STORE_AWAY:
+        except DATABASE_AWAY:
             raise
         except Exception:
             extra = {"action": "match_log_failed", "match_id": match_id}

@@ -29,8 +29,8 @@ from scraping.worker.engine import Engine
 from scraping.worker.scrape import held_match, run, take_in, target_of, write_down
 from scraping.worker.unchanged import Again, MovedOnError
 from victoryline.lib.crash import crash_point
+from victoryline.lib.database_errors import DATABASE_AWAY
 from victoryline.lib.logs import bind
-from victoryline.lib.store import STORE_AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ def poll(task_ids: Sequence[int], engine: Engine) -> None:
     try:
         lease = engine.policies.lease_seconds
         claims = journal.claim_many(task_ids, worker_id=engine.worker_id, lease_seconds=lease, now=now)
-    except STORE_AWAY as error:
+    except DATABASE_AWAY as error:
         engine.lost_store(error)
         return
     with _holding(claims, engine):
@@ -99,7 +99,7 @@ def _ready(claims: Sequence[Claim], engine: Engine) -> list[Poll]:
     """What each needs to be read; those that their breakers hold back go back into the journal."""
     try:
         refs = {ref.pk: ref for ref in unchanged.for_polling([claim.ref_id for claim in claims if claim.ref_id])}
-    except STORE_AWAY as error:
+    except DATABASE_AWAY as error:
         engine.lost_store(error)
         return []
     polls = []
@@ -158,7 +158,7 @@ def _commit_same(same: Sequence[Again], engine: Engine, now: datetime) -> bool:
     except (MovedOnError, StaleFence) as reason:
         logger.debug("Written one by one: %s", reason, extra={"action": "wave_split"})
         return False
-    except STORE_AWAY as error:
+    except DATABASE_AWAY as error:
         _keep(same, error, engine)
         return True
     except DatabaseError as error:

@@ -46,7 +46,7 @@ from scraping.recovery import breakers
 from scraping.signals import layout_lost, source_lost
 from scraping.worker.engine import Engine
 from victoryline.lib.crash import crash_point
-from victoryline.lib.store import STORE_AWAY
+from victoryline.lib.database_errors import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 _chance = random.SystemRandom()
@@ -55,14 +55,14 @@ BESIDES = (Resource.LINEUPS, Resource.FIGURES)  # a source that lacks these may 
 
 def record(claim: Claim, error: Exception, *, engine: Engine) -> bool:
     """Write the failure down. False if even that could not be written: the database is away."""
-    if isinstance(error, STORE_AWAY):
+    if isinstance(error, DATABASE_AWAY):
         error = StoreAway(f"the database did not take it: {error}")
         close_old_connections()
     try:
         _record(claim, error, engine=engine, now=timezone.now())
     except StaleFence as stale:
         logger.warning("%s", stale, extra={"action": "work_dropped"})
-    except STORE_AWAY:
+    except DATABASE_AWAY:
         return False
     except DatabaseError as refused:
         logger.error(  # noqa: TRY400 - the stack of a refusing database tells nobody anything

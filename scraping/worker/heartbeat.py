@@ -28,7 +28,7 @@ from scraping.worker.commands import Orders
 from scraping.worker.engine import Engine
 from scraping.worker.proxy_log import ProxyLog
 from scraping.worker.token_watch import TokenWatch
-from victoryline.lib.store import STORE_AWAY
+from victoryline.lib.database_errors import DATABASE_AWAY
 from victoryline.lib.watchdog import Pulse
 
 logger = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ class Heartbeat(threading.Thread):
             self._stopping.wait(self._every_seconds)
 
     def _tell(self, error: Exception) -> None:
-        if isinstance(error, STORE_AWAY):
+        if isinstance(error, DATABASE_AWAY):
             self._engine.lost_store(error)
         if self._engine.keeper is None or not self._engine.keeper.is_away:  # it tells of an outage itself
             logger.warning("Heartbeat not written: %s", error, extra={"action": "heartbeat_failed"})

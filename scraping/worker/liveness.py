@@ -12,27 +12,27 @@ import dramatiq
 
 from scraping.worker.engine import Engine
 from scraping.worker.heartbeat import Heartbeat
-from victoryline.lib.watchdog import Patience, Sign, Watchdog
+from victoryline.lib.watchdog import Sign, StallLimits, Watchdog
 
 DEAD_AFTER_SECONDS = 2.0  # a thread does not come back; the second look is for one that is about to start
 
 
 def watch_worker(
-    watchdog: Watchdog, worker: dramatiq.Worker, engine: Engine, heartbeat: Heartbeat, patience: Patience
+    watchdog: Watchdog, worker: dramatiq.Worker, engine: Engine, heartbeat: Heartbeat, stall_limits: StallLimits
 ) -> None:
-    watchdog.watch(Sign(engine.moves, patience.task_seconds))
+    watchdog.watch(Sign(engine.moves, stall_limits.task_seconds))
     watchdog.watch(Sign(_alive(lambda: _dramatiq_threads(worker)), DEAD_AFTER_SECONDS))
     watchdog.watch(Sign(_alive({"the heartbeat": heartbeat}.items), DEAD_AFTER_SECONDS))
-    watchdog.watch(Sign(heartbeat.pulse.reads("the heartbeat"), patience.store_seconds))
+    watchdog.watch(Sign(heartbeat.pulse.reads("the heartbeat"), stall_limits.store_seconds))
     rounds = getattr(worker.broker, "rounds", None)
     if rounds is not None:
         # Asks the journal itself while Redis is away, so that it may wait for the database too.
         watchdog.watch(Sign(lambda: {f"the consumer of {name}": rounds[name] for name in worker.consumers},
-                            patience.store_seconds))  # fmt: skip
+                            stall_limits.store_seconds))  # fmt: skip
 
 
-def watch_loop(watchdog: Watchdog, loop: asyncio.AbstractEventLoop, patience: Patience) -> None:
-    watchdog.watch(Sign(_LoopSign(loop).read, patience.stall_seconds))
+def watch_loop(watchdog: Watchdog, loop: asyncio.AbstractEventLoop, stall_limits: StallLimits) -> None:
+    watchdog.watch(Sign(_LoopSign(loop).read, stall_limits.stall_seconds))
 
 
 def watch_thread(watchdog: Watchdog, name: str, thread: Thread) -> None:

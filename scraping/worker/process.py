@@ -37,7 +37,7 @@ from scraping.worker.engine import Engine
 from scraping.worker.heartbeat import Heartbeat
 from scraping.worker.liveness import watch_loop, watch_worker
 from scraping.worker.token_watch import TokenWatch
-from victoryline.lib.watchdog import Patience, Watchdog
+from victoryline.lib.watchdog import StallLimits, Watchdog
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class WorkerOptions:
     spool_dir: Path
     spool_limits: SpoolLimits
     min_free_disk_mb: int
-    patience: Patience
+    stall_limits: StallLimits
     care: CarePolicy
     memory: MemoryLimits
     min_free_memory_bytes: int
@@ -145,10 +145,10 @@ class EngineParts(dramatiq.Middleware):
         )
         self._heartbeat.start()
         publisher.start()
-        watch_worker(self._watchdog, worker, _engine, self._heartbeat, options.patience)
+        watch_worker(self._watchdog, worker, _engine, self._heartbeat, options.stall_limits)
         loop_thread = get_event_loop_thread()
         if loop_thread is not None:
-            watch_loop(self._watchdog, loop_thread.loop, options.patience)
+            watch_loop(self._watchdog, loop_thread.loop, options.stall_limits)
 
     def after_worker_shutdown(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
         global _engine

@@ -35,8 +35,8 @@ from scraping.sources import adapter_for
 from scraping.worker import failures, fixture_reads, lineup_reads
 from scraping.worker.engine import Engine
 from victoryline.lib.crash import crash_point
+from victoryline.lib.database_errors import DATABASE_AWAY
 from victoryline.lib.logs import bind, bound
-from victoryline.lib.store import STORE_AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def scrape(task_id: int, engine: Engine) -> None:
         claim = journal.claim(
             task_id, worker_id=engine.worker_id, lease_seconds=engine.policies.lease_seconds, now=timezone.now()
         )
-    except STORE_AWAY as error:
+    except DATABASE_AWAY as error:
         engine.lost_store(error)
         return
     if claim is not None:
@@ -312,7 +312,7 @@ def _kept_if_not_stored(ref: MatchRef, payload: Payload, engine: Engine) -> Iter
     match = held_match(ref)
     try:
         yield
-    except STORE_AWAY as error:
+    except DATABASE_AWAY as error:
         raise NotStored(f"the database did not take it: {error}", match=match, payload=payload) from error
     if engine.keeper is not None:
         engine.keeper.stored(match, payload, interval_seconds=ref.polling_interval_seconds)

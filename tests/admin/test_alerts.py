@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -122,7 +121,9 @@ class TestMessages:
     def test_an_empty_list_says_whether_anybody_would_be_told(
         self, admin_client: Client, settings: Any, webhook: str, expected: str
     ) -> None:
-        settings.CONFIG = replace(settings.CONFIG, alert_webhook_url=webhook, smtp_url="", sentry_dsn="")
+        settings.CONFIG = settings.CONFIG.model_copy(
+            update={"alert_webhook_url": webhook, "smtp_url": "", "sentry_dsn": ""}
+        )
         assert expected in admin_client.get(reverse("admin:monitoring_alertmessage_changelist")).content.decode()
 
     def test_send_again_gives_all_attempts_to_what_did_not_get_through(self, admin_client: Client) -> None:

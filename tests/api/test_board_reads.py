@@ -20,7 +20,7 @@ from scraping.models import Match, MatchLifecycle
 from tests.api_fixtures import Caller
 from tests.factories import make_event, make_match, make_ref, make_snapshot
 from tests.system import wait_for
-from victoryline.lib import presence
+from victoryline.lib import availability
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both]
 
@@ -148,7 +148,7 @@ class TestReads:
         match = live_match()
         caller.get(f"/api/v1/matches/{match.pk}/events?since=0")
         caller.get(f"/api/v1/matches/{match.pk}/delta?since=1")
-        monkeypatch.setattr(presence.database, "is_away", lambda: True)
+        monkeypatch.setattr(availability.database, "is_away", lambda: True)
         for address in READS:
             place = address.format(id=match.pk, key=match.pk)
             answer, queries = asked(caller, place)
@@ -160,7 +160,7 @@ class TestReads:
     ) -> None:
         match = live_match()
         caller.get("/api/v1/usage")  # its key is known
-        monkeypatch.setattr(presence.database, "is_away", lambda: True)
+        monkeypatch.setattr(availability.database, "is_away", lambda: True)
         board.expect([match.pk])
         for name in (match.pk, match.refs.get().key):
             answer = caller.get(f"/api/v1/matches/{name}")

@@ -11,8 +11,8 @@ import pytest
 from django.http import HttpResponse
 
 from tests.api_fixtures import Caller
-from victoryline.lib import body_gate
-from victoryline.lib.bodies import MAX_BODY_BYTES
+from victoryline.lib.http import body_limits
+from victoryline.lib.http.renderers import MAX_BODY_BYTES
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("BX-22")]
 
@@ -82,7 +82,7 @@ class TestDeclaredLength:
 
 
 class Stuck(io.BytesIO):
-    """A body whose end does not come until somebody says so."""
+    """A body that does not end until `ends` is set."""
 
     def __init__(self, ends: threading.Event) -> None:
         super().__init__()
@@ -94,8 +94,8 @@ class Stuck(io.BytesIO):
         return b""
 
 
-def gated(body: io.BytesIO, address: str) -> body_gate.GatedBody:
-    return body_gate.GatedBody(body, {"REMOTE_ADDR": address})
+def limited(body: io.BytesIO, address: str) -> body_limits.LimitedBody:
+    return body_limits.LimitedBody(body, {"REMOTE_ADDR": address})
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def held(*addresses: str) -> Iterator[None]:
     ends = threading.Event()
     bodies = [Stuck(ends) for _ in addresses]
     readers = [
-        threading.Thread(target=gated(body, address).read) for body, address in zip(bodies, addresses, strict=True)
+        threading.Thread(target=limited(body, address).read) for body, address in zip(bodies, addresses, strict=True)
     ]
     for reader, body in zip(readers, bodies, strict=True):
         reader.start()
@@ -117,38 +117,43 @@ def held(*addresses: str) -> Iterator[None]:
             reader.join(10)
 
 
-class TestThatDoNotArrive:
+class TestStuckBodies:
     @pytest.fixture(autouse=True)
-    def places(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(body_gate, "places", body_gate.Places())
+    def slots(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(body_limits, "slots", body_limits.BodySlots())
 
     @pytest.mark.parametrize("how", [{"CONTENT_LENGTH": str(len(GOOD))}, {"HTTP_TRANSFER_ENCODING": "chunked"}])
-    def test_take_no_more_threads_than_some(self, operator: Caller, how: dict[str, str]) -> None:
+    def test_hold_only_some_of_the_threads(self, operator: Caller, how: dict[str, str]) -> None:
         with held("192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.2"):
-            self.is_turned_away(operator, how)
-        assert send(operator, gated(io.BytesIO(GOOD), "192.0.2.3"), **how).status_code == 200
+            self.assert_refused(operator, how)
+        assert send(operator, limited(io.BytesIO(GOOD), "192.0.2.3"), **how).status_code == 200
 
-    def is_turned_away(self, operator: Caller, how: dict[str, str]) -> None:
-        response = send(operator, gated(io.BytesIO(GOOD), "192.0.2.3"), **how)
-        assert (response.status_code, response.json()["detail"]) == (503, body_gate.CROWDED)
+    def assert_refused(self, operator: Caller, how: dict[str, str]) -> None:
+        response = send(operator, limited(io.BytesIO(GOOD), "192.0.2.3"), **how)
+        assert (response.status_code, response.json()["detail"]) == (503, body_limits.REFUSAL)
         assert int(response["Retry-After"]) >= 1
         assert operator.get("/api/v1/matches").status_code == 200
 
-    def test_of_one_address_leave_places_for_others(self) -> None:
-        with held(*["192.0.2.1"] * body_gate.MOST_OF_ONE):
-            with pytest.raises(body_gate.Crowded):
-                gated(io.BytesIO(GOOD), "192.0.2.1").read()
-            assert gated(io.BytesIO(GOOD), "192.0.2.2").read() == GOOD
+    def test_of_one_address_leave_slots_for_other_addresses(self) -> None:
+        with held(*["192.0.2.1"] * body_limits.MAX_WAITING_PER_CLIENT):
+            with pytest.raises(body_limits.TooManyBodies):
+                limited(io.BytesIO(GOOD), "192.0.2.1").read()
+            assert limited(io.BytesIO(GOOD), "192.0.2.2").read() == GOOD
 
-    def test_are_told_of_once_a_minute_with_who_it_is(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_are_logged_once_a_minute_with_their_addresses(self, caplog: pytest.LogCaptureFixture) -> None:
         with held("192.0.2.1", "192.0.2.1"):
             for _ in range(3):
-                with pytest.raises(body_gate.Crowded):
-                    gated(io.BytesIO(GOOD), "192.0.2.1").read()
+                with pytest.raises(body_limits.TooManyBodies):
+                    limited(io.BytesIO(GOOD), "192.0.2.1").read()
         (line,) = [record for record in caplog.records if record.__dict__.get("action") == "bodies_stuck"]
         assert line.__dict__["held_by"] == {"192.0.2.1": 2}
 
-    def test_everybody_is_gated(self) -> None:
+    def test_every_body_is_read_through_a_slot(self) -> None:
+        def read_one(environ: dict[str, Any]) -> bytes:
+            part: bytes = environ["wsgi.input"].read(1)
+            return part
+
         seen: dict[str, Any] = {"wsgi.input": io.BytesIO(b"abc\nd")}
-        body_gate.Gate(lambda environ, _: [environ["wsgi.input"].readline(), environ["wsgi.input"].read(1)])(seen, None)
-        assert isinstance(seen["wsgi.input"], body_gate.GatedBody)
+        application = body_limits.BodyLimit(lambda environ, _: [environ["wsgi.input"].readline(), read_one(environ)])
+        application(seen, None)
+        assert isinstance(seen["wsgi.input"], body_limits.LimitedBody)

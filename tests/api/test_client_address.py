@@ -3,7 +3,7 @@
 import pytest
 from django.test import RequestFactory
 
-from victoryline.lib.http import client_address
+from victoryline.lib.http.headers import client_address
 
 
 @pytest.mark.parametrize(

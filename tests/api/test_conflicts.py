@@ -14,7 +14,7 @@ from scraping.matches.reconcile import FieldConflict, SourceView, reconcile
 from scraping.models import Match
 from tests.api_fixtures import Caller
 from tests.factories import cricket_state, make_match, make_ref, make_source
-from victoryline.lib import presence
+from victoryline.lib import availability
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("BX-5")]
 
@@ -87,7 +87,7 @@ class TestConflicts:
         match = told_twice()
         before = caller.get(path(match)).json()["conflicts"]
         caller.get(path(match, ""), {"include": "provenance"})
-        monkeypatch.setattr(presence.database, "is_away", lambda: True)
+        monkeypatch.setattr(availability.database, "is_away", lambda: True)
         answer = caller.get(path(match))
         assert (answer.json()["conflicts"], answer["X-Data-Source"]) == (before, "cache")
         assert caller.get(path(match, ""), {"include": "provenance"}).json()["provenance"]

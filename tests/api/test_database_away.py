@@ -22,7 +22,7 @@ from scraping.models import Match
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.api_fixtures import Caller
 from tests.factories import make_event, make_match, make_ref
-from victoryline.lib.presence import Presence
+from victoryline.lib.availability import Availability
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.fault, pytest.mark.requirement("EC-2")]
 
@@ -207,7 +207,7 @@ class TestKnownToBeAway:
         match = read_ago(1)
         caller.get(f"/api/v1/matches/{match.pk}")
         operator.get("/api/v1/matches")
-        gone: Presence = request.getfixturevalue("known_to_be_away")
+        gone: Availability = request.getfixturevalue("known_to_be_away")
         with django_assert_num_queries(0):
             assert caller.get(f"/api/v1/matches/{match.pk}")["X-Data-Source"] == "cache"
             assert caller.get("/api/v1/matches").status_code == 200  # the operator's question, the same answer

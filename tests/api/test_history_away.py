@@ -17,7 +17,7 @@ from scraping.models import MatchRef
 from tests.api_fixtures import Caller
 from tests.factories import make_ref, make_unread_match
 from tests.scraping.builders import balls, chasing, payload_of, read
-from victoryline.lib import presence
+from victoryline.lib import availability
 
 pytestmark = [pytest.mark.django_db, pytest.mark.fault, pytest.mark.requirement("EC-2")]
 ADDRESSES = ["/delta?since=1", "?sequence=1", "/snapshots", "/snapshots/1", "/events?since_sequence=1"]
@@ -119,13 +119,13 @@ class TestAMatchThatIsKnownBetterThanItsEvents:
         with away():
             response = caller.get(f"{later}/delta?since=1")
         assert (response.status_code, response.json()["type"]) == (503, "/problems/unavailable")
-        presence.database.forget()
+        availability.database.forget()
         assert len(caller.get(f"{later}/delta?since=1").json()["events"]) == 2
 
     def test_has_a_feed_that_says_how_far_it_goes(self, caller: Caller, later: str, away: Any) -> None:
         with away():
             old = caller.get(f"{later}/events")
-        presence.database.forget()
+        availability.database.forget()
         new = caller.get(f"{later}/events", If_None_Match=old["ETag"])
         feeds = [(len(feed["events"]), feed["_metadata"]["sequence"]) for feed in (old.json(), new.json())]
         assert feeds == [(2, 2), (3, 3)]

@@ -15,7 +15,7 @@ from scraping.payloads import Status
 from tests.api_fixtures import Caller
 from tests.factories import football_state, make_match, make_ref, make_source
 from tests.scraping.people import lineups_of, player, side_of
-from victoryline.lib import presence
+from victoryline.lib import availability
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("FS-19")]
 
@@ -106,7 +106,7 @@ class TestManners:
     def test_is_answered_without_the_database_from_what_is_known(self, caller: Caller, monkeypatch: Any) -> None:
         ref = upcoming()
         known = caller.get(path(ref)).json()["lineups"]
-        monkeypatch.setattr(presence.database, "is_away", lambda: True)
+        monkeypatch.setattr(availability.database, "is_away", lambda: True)
         answer = caller.get(path(ref))
         assert (answer.status_code, answer["X-Data-Source"]) == (200, "cache")
         assert answer.json()["lineups"] == known

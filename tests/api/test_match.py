@@ -26,7 +26,7 @@ from tests.factories import (
     make_snapshot,
     make_unread_match,
 )
-from victoryline.lib.problems import TooStale
+from victoryline.lib.http.problems import TooStale
 
 pytestmark = pytest.mark.django_db
 
@@ -306,9 +306,8 @@ class TestIfNoneMatch:
         assert caller.get(path(match))["X-RateLimit-Remaining"] == "98"
 
     def test_is_limited_too_far_above_the_tier(self, caller: Caller, settings) -> None:
-        from dataclasses import replace
 
-        settings.CONFIG = replace(settings.CONFIG, rate_limit_standard_per_minute=1)
+        settings.CONFIG = settings.CONFIG.model_copy(update={"rate_limit_standard_per_minute": 1})
         match = read_ago(1)
         etag = caller.get(path(match))["ETag"]
         answers = [caller.get(path(match), If_None_Match=etag).status_code for _ in range(12)]

@@ -18,9 +18,9 @@ from django.http import UnreadablePostError
 from django.test import Client, RequestFactory
 
 from tests.api_fixtures import Caller
-from victoryline.lib import error_pages, problems
-from victoryline.lib.logs import NotTwice, formatter
-from victoryline.lib.problem_kinds import KINDS
+from victoryline.lib.http import error_pages, problems
+from victoryline.lib.http.problem_kinds import KINDS
+from victoryline.lib.logs import WithoutDuplicates, formatter
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("BX-22")]
 
@@ -163,7 +163,7 @@ class TestKinds:
     def test_hold_every_refusal_in_the_code(self) -> None:
         import_module("victoryline.urls")
         unknown = {each for each in _refusals(problems.ApiProblem) if each.kind and each.kind not in KINDS}
-        assert not unknown, "add these to victoryline/lib/problem_kinds.py and docs/api.md"
+        assert not unknown, "add these to victoryline/lib/http/problem_kinds.py and docs/api.md"
         wrong = {
             each for each in _refusals(problems.ApiProblem) if each.kind and KINDS[each.kind].status != each.status_code
         }
@@ -330,10 +330,10 @@ class TestLogLine:
 
     def test_replaces_the_one_of_django_unless_that_has_a_traceback(self) -> None:
         record = logging.makeLogRecord({"name": "django.request", "status_code": 404})
-        assert not NotTwice().filter(record)
+        assert not WithoutDuplicates().filter(record)
         record.exc_info = (ValueError, ValueError("x"), None)
-        assert NotTwice().filter(record)
-        assert any(isinstance(each, NotTwice) for each in logging.getLogger("django.request").filters)
+        assert WithoutDuplicates().filter(record)
+        assert any(isinstance(each, WithoutDuplicates) for each in logging.getLogger("django.request").filters)
 
 
 class TestPages:

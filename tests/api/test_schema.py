@@ -19,10 +19,9 @@ from scripts import schema as script
 from tests.api_fixtures import Caller
 from tests.factories import make_event, make_match, make_ref, make_scraper, make_source, make_unread_match
 from tests.scraping.rounds import url_of
-from victoryline.lib import schema_view
-from victoryline.lib.problems import MEDIA_TYPE
-from victoryline.lib.schema_hooks import operations_of
-from victoryline.lib.schema_links import LINKS
+from victoryline.lib.http import openapi
+from victoryline.lib.http.openapi import LINKS, operations_of
+from victoryline.lib.http.problems import MEDIA_TYPE
 
 Schema = dict[str, Any]
 
@@ -169,9 +168,9 @@ class TestPages:
 
     def test_many_may_ask_at_once_for_what_was_never_made(self) -> None:
         """Two makers would disturb each other: the first readers of the page got a 500."""
-        schema_view._document.cache_clear()
+        openapi._document.cache_clear()
         with ThreadPoolExecutor(4) as crowd:
-            made = [each.result() for each in [crowd.submit(schema_view.document) for _ in range(4)]]
+            made = [each.result() for each in [crowd.submit(openapi.document) for _ in range(4)]]
         assert len(set(made)) == 1
 
 

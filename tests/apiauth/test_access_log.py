@@ -3,7 +3,6 @@
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock
@@ -100,7 +99,7 @@ class TestRow:
         assert AccessLog.objects.get().consumer == caller.key.consumer
 
     def test_is_written_for_a_caller_beyond_the_limit(self, caller: Caller, settings) -> None:
-        settings.CONFIG = replace(settings.CONFIG, rate_limit_standard_per_minute=1)
+        settings.CONFIG = settings.CONFIG.model_copy(update={"rate_limit_standard_per_minute": 1})
         caller.get("/api/v1/matches")
         caller.get("/api/v1/matches")
         assert list(AccessLog.objects.order_by("pk").values_list("response_status", flat=True)) == [200, 429]
@@ -433,7 +432,7 @@ class TestRetention:
 
     def test_removes_rows_in_batches(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(retention, "BATCH", 2)
-        monkeypatch.setattr("victoryline.lib.retention.MOST_BATCHES", 2)
+        monkeypatch.setattr("victoryline.lib.retention.MAX_BATCHES", 2)
         AccessLog.objects.bulk_create(row(timestamp=NOW - timedelta(days=40)) for _ in range(5))
         assert retention.prune(NOW) == 4
         assert retention.prune(NOW) == 1

@@ -21,7 +21,7 @@ from scripts.test import clean_environment
 from tests import migrated
 from tests.servers import free_port
 from tests.system import wait_for
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import end_group, python, spawn
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("FR-028")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 from unittest.mock import Mock
@@ -59,7 +58,7 @@ class TestIssue:
 
     def test_names_the_address_of_the_running_system(self, settings, tmp_path) -> None:
         settings.VAR_DIR = tmp_path
-        settings.CONFIG = replace(settings.CONFIG, public_url="")
+        settings.CONFIG = settings.CONFIG.model_copy(update={"public_url": ""})
         (tmp_path / "demo.json").write_text('{"url": "http://127.0.0.1:8123"}')
         assert "curl -X POST http://127.0.0.1:8123/token/generate-token" in run("api_keys", "issue", "acme")
 
@@ -130,7 +129,7 @@ class TestRotate:
         new = keys.verify(output.split()[0], timezone.now())
         old.key.refresh_from_db()
         assert new == old.key.replaced_by
-        hours = timedelta(hours=settings.CONFIG.key_overlap_hours)
+        hours = timedelta(hours=keys.OVERLAP_HOURS)
         assert timedelta(0) <= old.key.created_at + hours + timedelta(seconds=60) - old.key.expires_at < hours
         assert f"The old key {old.key.prefix} and its tokens work until" in output
 

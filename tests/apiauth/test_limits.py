@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -19,18 +18,19 @@ from apiauth.models import Consumer, Tier
 from tests.api_fixtures import Caller
 from tests.servers import RedisServer, free_port
 from tests.system import wait_for
-from victoryline.lib import presence
+from victoryline.lib import availability
 
 LIST = "/api/v1/matches"
 
 
 @pytest.fixture
 def small_limits(settings: Any) -> None:
-    settings.CONFIG = replace(
-        settings.CONFIG,
-        rate_limit_standard_per_minute=3,
-        rate_limit_premium_per_minute=6,
-        rate_limit_anonymous_per_minute=4,
+    settings.CONFIG = settings.CONFIG.model_copy(
+        update={
+            "rate_limit_standard_per_minute": 3,
+            "rate_limit_premium_per_minute": 6,
+            "rate_limit_anonymous_per_minute": 4,
+        }
     )
 
 
@@ -185,7 +185,7 @@ class TestStrangers:
     @pytest.mark.parametrize("proxies", [0, 1])
     def test_gain_nothing_by_forging_where_they_come_from(self, anonymous: Client, settings: Any, proxies: int) -> None:
         """Without a proxy the header means nothing; behind one, only what that one has added."""
-        settings.CONFIG = replace(settings.CONFIG, trusted_proxies=proxies)
+        settings.CONFIG = settings.CONFIG.model_copy(update={"trusted_proxies": proxies})
         added = ", 192.0.2.7" * proxies
         statuses = [
             anonymous.get(LIST, headers={"X-Forwarded-For": f"203.0.113.{attempt}{added}"}).status_code
@@ -284,7 +284,7 @@ class TestRedisAway:
         bucket = f"acme {how}"
         assert limiter.take(bucket, 30).rate_limit.remaining == 29
         before = fallbacks()
-        half_of_what_asking_costs = 20 * presence.REDIS_TIMEOUT_SECONDS / 2  # each time, from one that is frozen
+        half_of_what_asking_costs = 20 * availability.REDIS_TIMEOUT_SECONDS / 2  # each time, from one that is frozen
         with out_of_order(redis_server, how):
             began = time.monotonic()
             assert all(limiter.take(bucket, 30).is_allowed for _ in range(20))
@@ -294,7 +294,7 @@ class TestRedisAway:
             assert time.monotonic() - began < half_of_what_asking_costs
             assert verdicts == [True] * 10 + [False] * 10  # limited all the same
             assert fallbacks() - before == 40
-        wait_for(lambda: not presence.redis(redis_server.url).is_away(), seconds=10, what="Redis is found back")
+        wait_for(lambda: not availability.redis(redis_server.url).is_away(), seconds=10, what="Redis is found back")
         assert limiter.take(bucket, 30).is_allowed
         assert fallbacks() - before == 40
 

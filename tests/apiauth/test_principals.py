@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from types import ModuleType
 from typing import Any
@@ -21,7 +20,7 @@ from apiauth import consumers, keys, principals, revoked
 from apiauth.models import ApiKey, Tier
 from apiauth.signals import consumer_changed, key_revoked, key_rotated
 from tests.absence import known_to_be_away
-from victoryline.lib import presence
+from victoryline.lib import availability
 
 __all__ = ["known_to_be_away"]
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("FR-026")]
@@ -133,7 +132,7 @@ class TestWhileTheDatabaseIsAway:
         pass_time(monkeypatch, principals.AWAY_SECONDS - 1)
         assert is_admitted(principals, key.key.prefix)
         pass_time(monkeypatch, principals.AWAY_SECONDS)
-        with pytest.raises(principals.StoreAway):
+        with pytest.raises(principals.DatabaseAway):
             principals.find(key.key.prefix)
 
     @pytest.mark.scaled
@@ -185,8 +184,8 @@ class TestWithoutRedis:
     @pytest.fixture(autouse=True)
     def nobody_listens(self, settings: Any) -> Iterator[None]:
         """A Redis that isn't there: what raises is caught, and asked again only by `presence`."""
-        settings.CONFIG = replace(settings.CONFIG, redis_url="redis://127.0.0.1:1/0")
-        away = presence.redis(settings.CONFIG.redis_url)
+        settings.CONFIG = settings.CONFIG.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"})
+        away = availability.redis(settings.CONFIG.redis_url)
         away._pid = 0
         yield
         away.forget()

@@ -1,7 +1,6 @@
 """POST /token/generate-token."""
 
 import time
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -115,7 +114,7 @@ class TestGenerateToken:
 class TestLimit:
     @pytest.fixture(autouse=True)
     def few(self, settings) -> None:
-        settings.CONFIG = replace(settings.CONFIG, rate_limit_tokens_per_minute=5)
+        settings.CONFIG = settings.CONFIG.model_copy(update={"rate_limit_tokens_per_minute": 5})
 
     def test_counts_every_attempt_of_an_address(self, anonymous: Client, caller: Caller) -> None:
         answers = [ask(anonymous, caller.issued.text) for _ in range(4)]
@@ -135,7 +134,7 @@ class TestLimit:
     def test_counts_by_the_address_that_the_trusted_proxy_saw(
         self, settings, anonymous: Client, caller: Caller
     ) -> None:
-        settings.CONFIG = replace(settings.CONFIG, trusted_proxies=1)
+        settings.CONFIG = settings.CONFIG.model_copy(update={"trusted_proxies": 1})
         statuses = [
             ask(
                 anonymous,

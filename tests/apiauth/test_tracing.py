@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -29,7 +28,7 @@ def traced(caplog: pytest.LogCaptureFixture, settings: Any) -> Any:
             return [each for each in caplog.records if getattr(each, "action", "") == "request_traced"]
 
         def level(self, trace: str, slow_ms: int = 500) -> None:
-            settings.CONFIG = replace(settings.CONFIG, request_trace=trace, request_slow_ms=slow_ms)
+            settings.CONFIG = settings.CONFIG.model_copy(update={"request_trace": trace, "request_slow_ms": slow_ms})
 
     return Traced()
 

@@ -28,9 +28,9 @@ from scraping.models import Match, MatchEvent, ScrapeTask, Snapshot, TaskState
 from scripts.test import clean_environment
 from tests.factories import make_match
 from tests.system import wait_for
+from victoryline.configuration import PROJECT_ROOT
+from victoryline.configuration import load as load_config
 from victoryline.embedded import web_command
-from victoryline.env import PROJECT_ROOT
-from victoryline.env import load as load_config
 from victoryline.lib.processes import python
 
 GOOD = {"headers": dict.fromkeys(api.PROMISED, "x")}

@@ -16,7 +16,7 @@ from django.utils import timezone
 from tests.client.conftest import Play, steps
 from tests.client.faulty_proxy import FaultyProxy
 from tests.factories import make_match, make_ref, make_snapshot
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline_client import Client
 
 pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=False)

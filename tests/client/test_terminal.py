@@ -26,7 +26,7 @@ from scraping.payloads import Status
 from tests.client.conftest import MakeClient, Play, steps
 from tests.client.faulty_proxy import FaultyProxy
 from tests.factories import make_match, make_ref, make_unread_match
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline_client import Freshness
 from victoryline_client.terminal import clean, format_event, format_line, main, run
 

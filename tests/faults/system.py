@@ -21,8 +21,8 @@ from tests.faults.witness import Witness
 from tests.servers import free_port
 from tests.stadium_process import StadiumProcess
 from tests.system import wait_for
-from victoryline.env import PROJECT_ROOT
-from victoryline.lib import warden
+from victoryline import parent_watch
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import end_group, mark_as_own, python, remove_tree, signal_group, spawn
 
 SECRETS = {
@@ -149,7 +149,7 @@ class System(Witness):
         for process in self.processes.values():
             end_group(process, grace_seconds=8)
         self.processes.clear()
-        warden.clean_up(self._temp_dirs, grace_seconds=0)
+        parent_watch.clean_up(self._temp_dirs, grace_seconds=0)
         remove_tree(self.folder)
 
     def __enter__(self) -> Self:
@@ -164,11 +164,11 @@ class System(Witness):
 
     def browsers(self) -> list[psutil.Process]:
         """The main processes of all Chromiums that were started in its name, orphaned ones included."""
-        return [each for each in warden.using(self._temp_dirs) if _is_main_browser(each)]
+        return [each for each in parent_watch.using(self._temp_dirs) if _is_main_browser(each)]
 
     def drivers(self) -> list[psutil.Process]:
         """The Playwright drivers: what our processes talk to, and what talks to Chromium."""
-        return [each for each in warden.using(self._temp_dirs) if "run-driver" in " ".join(_command(each))]
+        return [each for each in parent_watch.using(self._temp_dirs) if "run-driver" in " ".join(_command(each))]
 
     def worker_id(self, name: str) -> str:
         """The id that a worker gave itself, once it has announced it."""

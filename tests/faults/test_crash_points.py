@@ -19,7 +19,7 @@ from tests.faults.database import Database, PostgresDatabase, SqliteFile, new_da
 from tests.faults.system import SECRETS
 from tests.servers import PostgresServer, are_installed
 from tests.stadium_process import StadiumProcess
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.fault_number(2)]
 

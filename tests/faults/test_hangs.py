@@ -14,9 +14,9 @@ from tests.faults.scaled import PATIENCE, bring_to_rest, hold_tasks, live_refs
 from tests.faults.system import System
 from tests.stadium_process import StadiumProcess
 from tests.system import wait_for
+from victoryline.engine_process import CLOSING_SECONDS, ONE_SIGNAL_SECONDS
 from victoryline.lib.processes import python
 from victoryline.lib.watchdog import STALLED_EXIT_CODE
-from victoryline.process_life import CLOSING_SECONDS, ONE_SIGNAL_SECONDS
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
@@ -57,7 +57,7 @@ call_command("run_worker", with_scheduler=True)
 
 @pytest.fixture(scope="module")
 def system() -> Iterator[System]:
-    limits = {"STALL_SECONDS": str(STALL_SECONDS), "TASK_DEADLINE_SECONDS": "10", "STOP_SECONDS": str(STOP_SECONDS)}
+    limits = {"STALL_SECONDS": str(STALL_SECONDS), "STOP_SECONDS": str(STOP_SECONDS)}
     with (
         StadiumProcess(programme="mixed:3:1", pace=20) as stadium,
         System(stadium, workers=1, folder=None, **{**PATIENCE, **limits}) as running,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from scraping.configuration.policies import SOURCE_BREAKER
 from tests.faults import manners
 from tests.faults.conftest import Recovered
 from tests.faults.progress import Progress
@@ -26,7 +27,7 @@ pytestmark = [
 FAULT_SECONDS = 15.0
 CALM_SECONDS = 8.0
 BOUND = 60.0
-PROBES = 3
+PROBES = SOURCE_BREAKER.probes
 RETRY_AFTER_SECONDS = 5.0  # what the stadium says with 429 and 503
 
 
@@ -41,7 +42,6 @@ def system() -> Iterator[System]:
         "SOURCE_BREAKER_MIN_CALLS": "8",
         "SOURCE_BREAKER_MIN_SECONDS": "10",
         "SOURCE_BREAKER_COOLDOWN_SECONDS": "6",
-        "SOURCE_BREAKER_PROBES": str(PROBES),
         "DRIFT_RETRY_SECONDS": "6",
     }
     with impatient_system(**more) as running:

@@ -13,7 +13,7 @@ from tests.faults.conftest import Recovered
 from tests.faults.system import System
 from tests.stadium_process import StadiumProcess
 from tests.system import wait_for
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
 
 pytestmark = [
@@ -39,7 +39,7 @@ AWAY_SECONDS = 12.0
 @pytest.fixture(scope="module")
 def system() -> Iterator[System]:
     """Four matches at the members' site, and nothing else."""
-    patience = {"BREAK_INTERVAL_SECONDS": "3", "TOKEN_DEGRADED_SECONDS": "5", "HEARTBEAT_SECONDS": "1"}
+    patience = {"BREAK_INTERVAL_SECONDS": "3", "TOKEN_DEGRADED_SECONDS": "5", "TASK_LEASE_SECONDS": "5"}
     with StadiumProcess(programme="members:4", pace=20) as stadium:
         system = System(stadium, SOURCE_CREDENTIALS=f"crexpro={CREDENTIAL}", **patience)
         try:

@@ -12,7 +12,7 @@ from typing import Any
 from tests.faults.system import System
 from tests.servers import free_port
 from tests.system import wait_for
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
 
 

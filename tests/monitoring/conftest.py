@@ -7,7 +7,7 @@ import pytest
 from monitoring.brief import forget_all
 from monitoring.health import document, grading, summary
 from monitoring.slo import ledger
-from victoryline.lib import presence
+from victoryline.lib import availability
 
 
 @pytest.fixture(autouse=True)
@@ -24,4 +24,4 @@ def _forget() -> None:
     ledger.forget()
     document._last_seen.forget()
     summary._last_board.clear()
-    presence.database.forget()
+    availability.database.forget()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -164,7 +163,7 @@ class TestStatus:
         assert document["scrapers"][0]["health_status"] == "healthy"
 
     def test_can_be_switched_off(self, client: Client, settings: Settings) -> None:
-        settings.CONFIG = replace(settings.CONFIG, health_check_enabled=False)
+        settings.CONFIG = settings.CONFIG.model_copy(update={"health_check_enabled": False})
         assert client.get("/health").status_code == 404
 
 

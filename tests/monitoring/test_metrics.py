@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import urllib.request
-from dataclasses import replace
 
 import pytest
 from django.conf import settings as django_settings
@@ -99,7 +98,7 @@ class TestOfTheSystem:
         assert any(name.startswith("django_http_") for name, _ in read(client))
 
     def test_can_be_switched_off(self, client: Client, settings: Settings) -> None:
-        settings.CONFIG = replace(settings.CONFIG, enable_prometheus_metrics=False)
+        settings.CONFIG = settings.CONFIG.model_copy(update={"enable_prometheus_metrics": False})
         assert client.get("/metrics").status_code == 404
 
     def test_ask_few_questions_however_many_matches(
@@ -119,7 +118,7 @@ class TestOfWorkers:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        config = replace(django_settings.CONFIG, prometheus_port=port)
+        config = django_settings.CONFIG.model_copy(update={"prometheus_port": port})
         assert metrics.start_worker_metrics(config)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             assert b"active_scrapers_count" in answer.read()
@@ -129,6 +128,6 @@ class TestOfWorkers:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             port = taken.getsockname()[1]
-            assert not metrics.start_worker_metrics(replace(django_settings.CONFIG, prometheus_port=port))
+            assert not metrics.start_worker_metrics(django_settings.CONFIG.model_copy(update={"prometheus_port": port}))
         assert f"127.0.0.1:{port}" in caplog.text
         assert "PROMETHEUS_PORT" in caplog.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -142,8 +142,8 @@ class TestRules:
         monkeypatch.setattr(grading, "DEGRADED_FROM_SECONDS", 2.0)
         assert "false alarm" in broken(night(1, CALM, matches=2, hours=0.2))
 
-    def test_see_a_storm_of_messages(self, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
-        settings.CONFIG = replace(settings.CONFIG, alert_hourly_limit=3)
+    def test_see_a_storm_of_messages(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(telling, "Rules", partial(telling.Rules, hourly_limit=3))
         assert not broken(simulate(DOWN)), "what is broken below is broken on purpose"
         monkeypatch.setattr(telling, "has_room", lambda *_, **__: True)
         assert "alert storm" in broken(simulate(DOWN))

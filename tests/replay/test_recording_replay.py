@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.replay.files import TEAMS, delivery, innings, match, write
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("BX-19", "NFR-009", "NFR-008", "SO-13")]

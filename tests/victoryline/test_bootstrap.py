@@ -10,7 +10,7 @@ import pytest
 
 from scripts import bootstrap, steps, system_packages
 from scripts.steps import StepFailedError
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib import chromium
 
 

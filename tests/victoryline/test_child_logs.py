@@ -2,7 +2,7 @@
 
 import pytest
 
-from victoryline.lib.child_logs import for_terminal
+from victoryline.supervisor import for_terminal
 
 
 class TestTerminal:

@@ -2,36 +2,35 @@
 
 import json
 import socket
-from dataclasses import replace
 
 import pytest
 from django.conf import settings
 from django.core.management import call_command
 
-from victoryline import checkups
-from victoryline.checkups import examine
+from victoryline import doctor
+from victoryline.doctor import examine
 
 
 @pytest.fixture
 def config(tmp_path):
-    return replace(settings.CONFIG, var_dir=tmp_path)
+    return settings.CONFIG.model_copy(update={"var_dir": tmp_path})
 
 
 def verdicts(config, name: str) -> list[str]:
-    return [finding.verdict for finding in examine(config) if finding.name == name]
+    return [finding.status for finding in examine(config) if finding.name == name]
 
 
 @pytest.fixture
 def without_browser(monkeypatch):
     """Starting it takes a second or two; one test does."""
-    monkeypatch.setattr(checkups, "_start_browser", lambda _: "Chromium 1.2.3")
+    monkeypatch.setattr(doctor, "_start_browser", lambda _: "Chromium 1.2.3")
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("without_browser")
 class TestDoctor:
     def test_finds_everything_well_here(self, config):
-        found = {finding.name: finding.verdict for finding in examine(config)}
+        found = {finding.name: finding.status for finding in examine(config)}
         assert set(found) == {
             "python",
             "config",
@@ -53,20 +52,20 @@ class TestDoctor:
         assert "doctor_was_here" not in connection.introspection.table_names()
 
     def test_tells_a_chosen_chromium_that_is_missing(self, config, tmp_path):
-        broken = replace(config, chromium_path=tmp_path / "nothing")
+        broken = config.model_copy(update={"chromium_path": tmp_path / "nothing"})
         (finding,) = [each for each in examine(broken) if each.name == "chromium"]
-        assert finding.verdict == "FAIL"
+        assert finding.status == "FAIL"
         assert "CHROMIUM_PATH" in finding.fix
 
     def test_tells_a_broker_that_is_away_without_its_password(self, config):
-        away = replace(config, redis_url="redis://:hunter2@127.0.0.1:1/0")
+        away = config.model_copy(update={"redis_url": "redis://:hunter2@127.0.0.1:1/0"})
         (finding,) = [each for each in examine(away) if each.name == "broker"]
-        assert finding.verdict == "FAIL"
+        assert finding.status == "FAIL"
         assert "hunter2" not in finding.detail
 
     def test_tells_a_port_that_is_taken(self, config):
         with socket.create_server(("127.0.0.1", 0)) as server:
-            busy = replace(config, port=server.getsockname()[1])
+            busy = config.model_copy(update={"port": server.getsockname()[1]})
             assert "warn" in verdicts(busy, "port")
 
     def test_a_checkup_that_breaks_is_a_finding(self, config, monkeypatch):
@@ -74,12 +73,12 @@ class TestDoctor:
             raise RuntimeError("oh")
             yield
 
-        monkeypatch.setattr(checkups, "CHECKUPS", (_broken, *checkups.CHECKUPS))
+        monkeypatch.setattr(doctor, "CHECKS", (_broken, *doctor.CHECKS))
         assert verdicts(config, "broken") == ["FAIL"]
         assert verdicts(config, "python") == ["ok"]
 
     def test_prints_json_and_fails_with_a_code(self, config, capsys, settings, tmp_path):
-        settings.CONFIG = replace(config, chromium_path=tmp_path / "nothing")
+        settings.CONFIG = config.model_copy(update={"chromium_path": tmp_path / "nothing"})
         with pytest.raises(SystemExit) as left:
             call_command("doctor", "--json")
         assert left.value.code == 1
@@ -89,7 +88,7 @@ class TestDoctor:
 @pytest.mark.slow
 @pytest.mark.django_db
 def test_really_starts_the_browser(config):
-    chromium = replace(config, chromium_path=settings.CONFIG.chromium_path)
-    (finding,) = list(checkups._chromium(chromium))
-    assert finding.verdict == "ok", finding
+    chromium = config.model_copy(update={"chromium_path": settings.CONFIG.chromium_path})
+    (finding,) = list(doctor._chromium(chromium))
+    assert finding.status == "ok", finding
     assert finding.detail.startswith("Chromium ")

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +11,9 @@ from django.test import Client, RequestFactory
 from tests.api_fixtures import forget_open_limits
 from tests.servers import RedisServer, free_port
 from tests.system import wait_for
-from victoryline.lib import open_limits, presence
-from victoryline.lib.open_limits import LimitCache, usage_of
+from victoryline.lib import availability
+from victoryline.lib.http import open_limits
+from victoryline.lib.http.open_limits import LimitCache, usage_of
 
 pytestmark = pytest.mark.django_db
 HTML = {"Accept": "text/html"}
@@ -85,7 +85,7 @@ class TestMiddleware:
     @pytest.mark.parametrize("forwarded", ["1.2.3.4, 5.6.7.8", "rubbish", "[::1]:80, ,", "\x00", "::1"])
     @pytest.mark.parametrize("proxies", [0, 1, 2])
     def test_survives_any_forwarding_header(self, client: Client, settings: Any, forwarded: str, proxies: int) -> None:
-        settings.CONFIG = replace(settings.CONFIG, trusted_proxies=proxies)
+        settings.CONFIG = settings.CONFIG.model_copy(update={"trusted_proxies": proxies})
         assert client.get("/status", headers={"X-Forwarded-For": forwarded}).status_code == 200
         assert client.get("/status", REMOTE_ADDR="").status_code == 200
 
@@ -118,10 +118,10 @@ class TestRedisAway:
             began = time.monotonic()
             counts = [usage_of(request, how, "acme", 30).requests for _ in range(20)]
             assert counts == list(range(1, 21))
-            assert time.monotonic() - began < 20 * presence.REDIS_TIMEOUT_SECONDS / 2
+            assert time.monotonic() - began < 20 * availability.REDIS_TIMEOUT_SECONDS / 2
         finally:
             redis_server.start() if how == "stopped" else redis_server.resume()
-        wait_for(lambda: not presence.redis(redis_server.url).is_away(), seconds=10, what="Redis is back")
+        wait_for(lambda: not availability.redis(redis_server.url).is_away(), seconds=10, what="Redis is back")
         assert usage_of(request, how, "other", 30).requests == 1
 
 

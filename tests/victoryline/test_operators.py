@@ -4,8 +4,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from victoryline.env import PROJECT_ROOT
-from victoryline.lib.operators import SOMEBODY, name_of
+from victoryline.configuration import PROJECT_ROOT
+from victoryline.lib.operators import UNNAMED_OPERATOR, name_of
 
 COMMANDS = sorted(PROJECT_ROOT.glob("*/management/**/*.py"))
 
@@ -19,7 +19,7 @@ class TestNameOf:
     def test_a_user_without_a_name_is_somebody(self, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
         """Containers run under any number."""
         monkeypatch.setattr("getpass.getuser", Mock(side_effect=error))
-        assert name_of(None) == SOMEBODY
+        assert name_of(None) == UNNAMED_OPERATOR
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)

@@ -16,9 +16,7 @@ from psycopg2 import extensions
 
 from tests.servers import PostgresServer
 from victoryline.lib import pg_wait
-from victoryline.pool import metrics
-from victoryline.pool.connections import Pool, PoolExhausted, ServerAway
-from victoryline.pool.limits import Limits
+from victoryline.pool.connections import WAIT, Limits, Pool, PoolExhausted, ServerAway
 
 LIMITS = Limits(
     maximum=4, kept=3, minimum=1, wait_seconds=0.3, idle_seconds=600, lifetime_seconds=1800, ping_seconds=0.5
@@ -77,7 +75,7 @@ class TestLimits:
 
     def test_opens_no_more_than_the_maximum_and_says_so(self, pool: Pool) -> None:
         taken = [pool.take() for _ in range(4)]
-        with pytest.raises(PoolExhausted, match=r"All 4 connections .* DB_POOL_MAX"):
+        with pytest.raises(PoolExhausted, match=r"All 4 connections .* DB_CONNECTION_POOL_SIZE"):
             pool.take()
         assert pool.in_use == 4
         for one in taken:
@@ -274,5 +272,5 @@ class TestServerTrouble:
 
 def counted() -> float:
     return next(
-        sample.value for metric in metrics.WAIT.collect() for sample in metric.samples if sample.name.endswith("_count")
+        sample.value for metric in WAIT.collect() for sample in metric.samples if sample.name.endswith("_count")
     )

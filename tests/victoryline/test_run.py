@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from tests.system import EmbeddedSystem, wait_for
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.embedded import is_free
-from victoryline.env import PROJECT_ROOT
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 
 TEXT = (PROJECT_ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py(?:::\w+)*)`", TEXT)))

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.supervisor import ONE_SIGNAL_SECONDS
 
 pytestmark = pytest.mark.slow

@@ -26,11 +26,11 @@ from scraping.worker.heartbeat import Heartbeat
 from scraping.worker.liveness import watch_loop, watch_thread, watch_worker
 from tests.factories import make_ref
 from tests.scraping.builders import engine_with, new_claim
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
-from victoryline.lib.watchdog import STALLED_EXIT_CODE, Patience, Pulse, Sign, Watchdog, stacks
+from victoryline.lib.watchdog import STALLED_EXIT_CODE, Pulse, Sign, StallLimits, Watchdog, stacks
 
-PATIENCE = Patience(task_seconds=90, stall_seconds=30, store_seconds=50)
+LIMITS = StallLimits(task_seconds=90, stall_seconds=30, store_seconds=50)
 
 
 class Clock:
@@ -52,12 +52,12 @@ def watchdog(clock: Clock) -> Watchdog:
     return Watchdog(clock=clock)
 
 
-def looks(watchdog: Watchdog, clock: Clock, seconds: int) -> list[str]:
+def checks(watchdog: Watchdog, clock: Clock, seconds: int) -> list[str]:
     """A look a second; what they found."""
     found = []
     for _ in range(seconds):
         clock.now += 1
-        found.append(watchdog.look())
+        found.append(watchdog.check())
     return found
 
 
@@ -67,53 +67,53 @@ class TestSigns:
         watchdog.watch(Sign(pulse.reads("the loop"), 3))
         for _ in range(10):
             pulse.beat()
-            assert looks(watchdog, clock, 2) == ["", ""]
+            assert checks(watchdog, clock, 2) == ["", ""]
 
     def test_a_loop_that_stops_is_named_with_the_time(self, watchdog: Watchdog, clock: Clock) -> None:
         pulse = Pulse()
         watchdog.watch(Sign(pulse.reads("the loop"), 3))
-        assert looks(watchdog, clock, 4) == ["", "", "", "the loop has not moved for 3 s"]
+        assert checks(watchdog, clock, 4) == ["", "", "", "the loop has not moved for 3 s"]
 
     def test_what_is_gone_is_forgotten(self, watchdog: Watchdog, clock: Clock) -> None:
         values: dict[str, int] = {"task 7": 1}
         watchdog.watch(Sign(lambda: values, 3))
-        looks(watchdog, clock, 3)
+        checks(watchdog, clock, 3)
         del values["task 7"]
-        looks(watchdog, clock, 1)
+        checks(watchdog, clock, 1)
         values["task 7"] = 1
-        assert looks(watchdog, clock, 3) == ["", "", ""]
+        assert checks(watchdog, clock, 3) == ["", "", ""]
 
     def test_an_excuse_gives_the_whole_time_again(self, watchdog: Watchdog, clock: Clock) -> None:
         excused = [True]
         watchdog.watch(Sign(lambda: {"it": 1}, 3, excuse=lambda: excused[0]))
-        assert not any(looks(watchdog, clock, 5))
+        assert not any(checks(watchdog, clock, 5))
         excused[0] = False
-        assert looks(watchdog, clock, 3)[0] == ""
-        assert any(looks(watchdog, clock, 2))
+        assert checks(watchdog, clock, 3)[0] == ""
+        assert any(checks(watchdog, clock, 2))
 
     def test_time_in_which_the_process_was_stopped_does_not_count(self, watchdog: Watchdog, clock: Clock) -> None:
         pulse = Pulse()
         watchdog.watch(Sign(pulse.reads("the loop"), 30))
-        looks(watchdog, clock, 20)
+        checks(watchdog, clock, 20)
         clock.now += 3600
-        assert watchdog.look() == ""
-        assert looks(watchdog, clock, 5) == [""] * 5
-        assert any(looks(watchdog, clock, 5)), "but what really hangs still hangs"
+        assert watchdog.check() == ""
+        assert checks(watchdog, clock, 5) == [""] * 5
+        assert any(checks(watchdog, clock, 5)), "but what really hangs still hangs"
 
-    def test_a_sign_that_can_not_be_read_is_no_verdict(
+    def test_a_sign_that_cannot_be_read_is_no_stall(
         self, watchdog: Watchdog, clock: Clock, caplog: pytest.LogCaptureFixture
     ) -> None:
         def broken() -> dict[str, int]:
             raise RuntimeError("dictionary changed size during iteration")
 
         watchdog.watch(Sign(broken, 1))
-        assert looks(watchdog, clock, 3) == ["", "", ""]
-        assert "could not look" in caplog.text
+        assert checks(watchdog, clock, 3) == ["", "", ""]
+        assert "could not read a sign" in caplog.text
 
     def test_a_stop_has_an_end_and_signs_no_longer_count(self, watchdog: Watchdog, clock: Clock) -> None:
         watchdog.watch(Sign(lambda: {"it": 1}, 1))
         watchdog.end_within(5)
-        assert looks(watchdog, clock, 5) == [""] * 4 + ["the stop took longer than it may"]
+        assert checks(watchdog, clock, 5) == [""] * 4 + ["the stop took longer than it may"]
 
 
 class TestTasks:
@@ -123,13 +123,13 @@ class TestTasks:
         watchdog.watch(Sign(engine.moves, 90))
         claim = new_claim(make_ref())
         with engine.holding(claim):
-            assert not any(looks(watchdog, clock, 80))
+            assert not any(checks(watchdog, clock, 80))
             engine.progress(claim, Stage.NAVIGATING)
-            assert not any(looks(watchdog, clock, 80))
+            assert not any(checks(watchdog, clock, 80))
             engine.moved()  # another page was read
-            assert not any(looks(watchdog, clock, 90))
-            assert looks(watchdog, clock, 1) == [f"task {claim.task_id} (fence {claim.fence}) has not moved for 90 s"]
-        assert looks(watchdog, clock, 1) == [""]
+            assert not any(checks(watchdog, clock, 90))
+            assert checks(watchdog, clock, 1) == [f"task {claim.task_id} (fence {claim.fence}) has not moved for 90 s"]
+        assert checks(watchdog, clock, 1) == [""]
 
 
 class TestThreads:
@@ -138,33 +138,33 @@ class TestThreads:
         thread = threading.Thread(target=ended.wait)
         thread.start()
         watch_thread(watchdog, "the scheduler's thread", thread)
-        assert not any(looks(watchdog, clock, 100))
+        assert not any(checks(watchdog, clock, 100))
         ended.set()
         thread.join()
-        assert "the scheduler's thread has not moved" in looks(watchdog, clock, 3)[-1]
+        assert "the scheduler's thread has not moved" in checks(watchdog, clock, 3)[-1]
 
     def test_a_dead_consumer_and_a_dead_worker_thread_are_noticed(
         self, watchdog: Watchdog, clock: Clock, working: tuple[dramatiq.Worker, Engine, Heartbeat]
     ) -> None:
         worker, engine, heartbeat = working
-        watch_worker(watchdog, worker, engine, heartbeat, PATIENCE)
+        watch_worker(watchdog, worker, engine, heartbeat, LIMITS)
         for _ in range(3):
-            assert not any(looks(watchdog, clock, 20))
+            assert not any(checks(watchdog, clock, 20))
             heartbeat.pulse.beat()
         consumer = worker.consumers["tasks"]
         consumer.stop()
         consumer.join(10)
-        assert "the consumer thread of tasks has not moved" in looks(watchdog, clock, 3)[-1]
+        assert "the consumer thread of tasks has not moved" in checks(watchdog, clock, 3)[-1]
         worker.workers[1].stop()
         worker.workers[1].join(10)
-        assert "worker thread 2 has not moved" in looks(watchdog, clock, 3)[-1]
+        assert "worker thread 2 has not moved" in checks(watchdog, clock, 3)[-1]
 
     def test_a_heartbeat_that_hangs_is_noticed(
         self, watchdog: Watchdog, clock: Clock, working: tuple[dramatiq.Worker, Engine, Heartbeat]
     ) -> None:
-        watch_worker(watchdog, *working, PATIENCE)
-        assert not any(looks(watchdog, clock, 50))
-        assert looks(watchdog, clock, 1) == ["the heartbeat has not moved for 50 s"]
+        watch_worker(watchdog, *working, LIMITS)
+        assert not any(checks(watchdog, clock, 50))
+        assert checks(watchdog, clock, 1) == ["the heartbeat has not moved for 50 s"]
 
 
 class TestLoop:
@@ -172,13 +172,13 @@ class TestLoop:
         thread = EventLoopThread(_NoLogger())
         thread.start(timeout=5)
         try:
-            watch_loop(watchdog, thread.loop, PATIENCE)
+            watch_loop(watchdog, thread.loop, LIMITS)
             for _ in range(100):
-                assert looks(watchdog, clock, 1) == [""]
+                assert checks(watchdog, clock, 1) == [""]
                 asyncio.run_coroutine_threadsafe(asyncio.sleep(0), thread.loop).result(5)
             go_on = threading.Event()
             thread.loop.call_soon_threadsafe(go_on.wait)
-            assert "the event loop has not moved for 30 s" in looks(watchdog, clock, 32)
+            assert "the event loop has not moved for 30 s" in checks(watchdog, clock, 32)
             go_on.set()
         finally:
             thread.stop()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""What all admin pages share: history that is shown and never edited, outside text that is only ever escaped."""
+"""Shared by all admin pages: read-only history, escaped outside text, dialogs of actions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GOOD, BAD, CAREFUL, NEWS = "success", "danger", "warning", "info"
 
 
 class ConsoleAdmin(ModelAdmin):  # type: ignore[misc]  # unfold publishes no types
-    """A table of the console. Counts nothing that grows, so that a million rows open as fast as ten."""
+    """A table of the console. It counts no rows, so that a million open as fast as ten."""
 
     list_per_page = 50
     show_full_result_count = False
@@ -37,16 +37,16 @@ class ConsoleAdmin(ModelAdmin):  # type: ignore[misc]  # unfold publishes no typ
     list_fullwidth = True
     compressed_fields = True
     warn_unsaved_form = True
-    none_yet = ""  # what an empty table says: why it is empty, and what would be in it
+    none_yet = ""  # text of an empty table: why it is empty, and what it will show
 
     def formfield_for_dbfield(self, db_field: Field[Any, Any], request: HttpRequest, **options: Any) -> Any:
         if isinstance(db_field, URLField):
-            options["assume_scheme"] = "https"  # what Django 6 will do unasked
+            options["assume_scheme"] = "https"  # the default of Django 6
         return super().formfield_for_dbfield(db_field, request, **options)
 
 
 class HistoryAdmin(ConsoleAdmin):
-    """Written by the system alone; people look."""
+    """A read-only table, written by the system alone."""
 
     paginator = InfinitePaginator
     actions: Any = ()
@@ -77,14 +77,14 @@ class HistoryInline(TabularInline):  # type: ignore[misc]  # unfold publishes no
 
 
 def block(text: str) -> SafeString:
-    """Text as it came, escaped, in a box of its own."""
+    """Returns text unchanged and escaped, in a box."""
     if not text:
         return format_html("{}", "-")
     return format_html('<pre class="console-text text-xs">{}</pre>', text)
 
 
 def json_block(value: object) -> SafeString:
-    """JSON for reading, escaped."""
+    """Returns indented JSON, escaped."""
     if value in (None, {}, []):
         return format_html("{}", "-")
     return block(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode())
@@ -98,7 +98,7 @@ USUAL_MINUTES = 30
 
 
 class LimitedForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
-    """For what a person decides against the system's own judgement: it has an end and a reason."""
+    """For operator decisions that override the system: with an end and a reason."""
 
     minutes = forms.IntegerField(
         min_value=1, max_value=1440, initial=USUAL_MINUTES, widget=UnfoldAdminIntegerFieldWidget
@@ -119,7 +119,7 @@ def asks_first(
     button: str,
     form: type[BaseDialogForm] | None = None,
 ) -> Callable[[Handler], Handler]:
-    """An action that says what it is about to do, asks for what it needs, and acts when the button is pressed."""
+    """Declares an action with a dialog that explains it and asks for its input."""
     dialog = {"title": title, "description": explanation, "form_class": form, "form_submit_text": button}
     decorate: Callable[[Handler], Handler] = action(
         description=name, icon=icon, permissions=[permission], dialog=dialog
@@ -128,7 +128,7 @@ def asks_first(
 
 
 def after_dialog(request: HttpRequest, url: str) -> HttpResponse:
-    """Where to go when a dialog is done: htmx wants to be told in a header of its own."""
+    """Redirects after a dialog; htmx needs its own header for that."""
     if request.headers.get("HX-Request"):
         return HttpResponse(headers={"HX-Redirect": url})
     return redirect(url)
@@ -142,7 +142,7 @@ def tell(request: HttpRequest, *, done: str = "", refused: str = "") -> None:
 
 
 def span(since: datetime, until: datetime) -> str:
-    """How long that is, in the one unit that matters."""
+    """Returns the duration in its largest unit."""
     seconds = (until - since).total_seconds()
     return f"{max(0.0, seconds):.0f} s" if seconds < 60 else timesince(since, until, depth=1)
 

@@ -1,4 +1,4 @@
-"""Finding a Chromium: the chosen one, Playwright's own, the system's. Standard library only: bootstrap uses it."""
+"""Finds a Chromium: the configured one, Playwright's, the system's. Standard library only: bootstrap uses it."""
 
 import os
 import shutil
@@ -10,14 +10,14 @@ SYSTEM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-
 
 
 def find(*, chosen: Path | None, var_dir: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """The Chromium to start, or None. A choice that doesn't exist is not replaced by another: that would surprise."""
+    """Returns the Chromium to start, or None. A configured path that does not exist is not replaced by another."""
     if chosen is not None:
         return chosen if _is_program(chosen) else None
     return next(candidates(var_dir, environ), None)
 
 
 def candidates(var_dir: Path, environ: Mapping[str, str]) -> Iterator[Path]:
-    """Every Chromium on this machine, best first; the one that bootstrap has tried comes before all."""
+    """Yields every Chromium of this machine, best first; the one that bootstrap tested comes first."""
     note = remembered_at(var_dir)
     places = [Path(note.read_text(encoding="utf-8").strip())] if note.is_file() else []
     places += playwrights_own(environ)
@@ -26,7 +26,7 @@ def candidates(var_dir: Path, environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def playwrights_own(environ: Mapping[str, str]) -> list[Path]:
-    """What `playwright install chromium` has downloaded, newest first."""
+    """Returns the downloads of `playwright install chromium`, newest first."""
     home = (
         environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path(environ.get("HOME", "~")).expanduser() / ".cache/ms-playwright"
     )
@@ -39,7 +39,7 @@ def remembered_at(var_dir: Path) -> Path:
 
 
 def version(program: Path, *, timeout_seconds: float = 20) -> str | None:
-    """What the program says about itself; None if it doesn't run, for want of a library for example."""
+    """Returns the output of --version; None if the program does not run, for lack of a library for example."""
     try:
         answer = subprocess.run([program, "--version"], capture_output=True, timeout=timeout_seconds, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""Named places where a process can be made to die, so that tests can prove what a death there leaves behind.
+"""Named points where tests can kill the process, to prove what a death there leaves behind.
 
 Armed by CRASH_AT ("name", or "name:3" for the third time through); unarmed, a call is one comparison. The death is a
 real SIGKILL: no handler, no rollback by us, no flushing.

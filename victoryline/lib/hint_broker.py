@@ -1,9 +1,9 @@
 """Dramatiq's Redis broker for messages that may be lost: it never waits for Redis, and never fails because of it.
 
-Guards against what Dramatiq does when Redis is away: a worker thread that has done its work tries to acknowledge the
-message until Redis is back, a consumer sleeps between attempts and can die of an error it does not expect, and a stop
-breaks off when messages can't be put back. Ours are hints, which the journal repeats: one that is not acknowledged may
-come again, one that is not put back may be lost. And while Redis carries none, a worker may ask the journal itself.
+Guards against Dramatiq's behaviour while Redis is unreachable: a worker thread that has done its work tries to
+acknowledge the message until Redis is back, a consumer sleeps between attempts and can die of an unexpected error, and
+a stop breaks off when messages can't be put back. Our messages are hints, which the scheduler repeats from the journal:
+they may be duplicated or lost. While Redis is unreachable, a worker may read hints from the journal itself.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ logger = logging.getLogger(__name__)
 QUEUE = "tasks"
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 4.0
-SELF_HELP_AFTER_SECONDS = 1.0
-SELF_HELP_EVERY_SECONDS = 0.25
+JOURNAL_AFTER_SECONDS = 1.0
+JOURNAL_EVERY_SECONDS = 0.25
 
 OwnHints = Callable[[int], list[Message[Any]]]
-"""Messages for due work that no hint tells of, at most so many."""
+"""Returns messages for due tasks without a hint, at most so many."""
 
 
 class HintConsumer(_RedisConsumer):
-    """Counts its rounds, so that somebody can see whether it still goes round."""
+    """Counts its rounds, for the watchdog."""
 
     def __next__(self) -> Any:
         found = super().__next__()  # type: ignore[no-untyped-call]
@@ -52,7 +52,7 @@ class HintBroker(RedisBroker):
         self._away_because: Exception | None = None
         self._try_at = 0.0
         self._pause_seconds = FIRST_PAUSE_SECONDS
-        self._help_at = 0.0
+        self._read_journal_at = 0.0
 
     @property
     def consumer_class(self) -> type[HintConsumer]:
@@ -62,7 +62,7 @@ class HintBroker(RedisBroker):
     def is_away(self) -> bool:
         return self._away_since is not None
 
-    # What Dramatiq asks of Redis goes through these; RedisBroker makes the rest of them by name.
+    # Dramatiq's commands to Redis go through these; RedisBroker creates the others by name.
 
     def do_enqueue(self, *arguments: Any) -> Any:
         return self._ask("enqueue", *arguments)
@@ -71,7 +71,7 @@ class HintBroker(RedisBroker):
         try:
             found: list[Any] = self._ask("fetch", queue_name, count)
         except (ConnectionClosed, redis.RedisError):
-            return self._help_ourselves(queue_name, count)
+            return self._hints_from_journal(queue_name, count)
         return found
 
     def do_ack(self, queue_name: str, message_id: str) -> None:
@@ -84,7 +84,7 @@ class HintBroker(RedisBroker):
         self._try("requeue", queue_name, *message_ids)
 
     def _try(self, command: str, queue_name: str, *message_ids: str) -> None:
-        known = [each for each in message_ids if each]  # our own hints are unknown to Redis
+        known = [each for each in message_ids if each]  # hints from the journal are unknown to Redis
         if not known:
             return
         try:
@@ -93,18 +93,18 @@ class HintBroker(RedisBroker):
             logger.debug("A hint was not settled (%s): %s", command, error)
 
     def _ask(self, command: str, *arguments: Any) -> Any:
-        """Ask Redis; while it is away, only now and then, because a frozen one answers nobody quickly."""
+        """Sends a command to Redis; with back-off while it is unreachable, because a frozen one costs a timeout."""
         if self._away_since is not None and time.monotonic() < self._try_at:
             raise ConnectionClosed(self._away_because)  # type: ignore[no-untyped-call]
         try:
             answer = self._dispatch(command)(*arguments)  # type: ignore[no-untyped-call]
         except redis.RedisError as error:
-            self._went_away(error)
+            self._mark_away(error)
             raise
-        self._is_there()
+        self._mark_back()
         return answer
 
-    def _went_away(self, error: Exception) -> None:
+    def _mark_away(self, error: Exception) -> None:
         with self._lock:
             now = time.monotonic()
             is_news, self._away_since = self._away_since is None, self._away_since or now
@@ -118,7 +118,7 @@ class HintBroker(RedisBroker):
                 extra={"action": "broker_away"},
             )
 
-    def _is_there(self) -> None:
+    def _mark_back(self) -> None:
         if self._away_since is None:
             return
         with self._lock:
@@ -128,13 +128,13 @@ class HintBroker(RedisBroker):
             seconds = time.monotonic() - since
             logger.info("Redis carries hints again, after %.1f s", seconds, extra={"action": "broker_back"})
 
-    def _help_ourselves(self, queue_name: str, count: int) -> list[bytes]:
+    def _hints_from_journal(self, queue_name: str, count: int) -> list[bytes]:
         now, since = time.monotonic(), self._away_since
         is_delayed = queue_name == dq_name(queue_name)
-        if self.own_hints is None or is_delayed or since is None or now - since < SELF_HELP_AFTER_SECONDS:
+        if self.own_hints is None or is_delayed or since is None or now - since < JOURNAL_AFTER_SECONDS:
             return []
-        if now < self._help_at:
+        if now < self._read_journal_at:
             return []
-        self._help_at = now + SELF_HELP_EVERY_SECONDS
+        self._read_journal_at = now + JOURNAL_EVERY_SECONDS
         found = self.own_hints(count)
         return [message.copy(options={"redis_message_id": ""}).encode() for message in found]

@@ -1,8 +1,7 @@
-"""Names of processes that tell where they run, so that a process on the same machine can see that one has died.
+"""Process names with host and process id, so that a process on the same machine can detect a death at once.
 
-A lease only tells after a while that its holder is silent. Whoever shares the machine with the holder need not wait:
-the name holds host and process number, and the kernel knows whether that process is there. The fence makes a wrong
-answer harmless.
+An expired lease shows a dead holder only after a while. On the same machine the kernel knows whether the process
+exists. The fence makes a wrong answer harmless.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ HOST_LENGTH = 32
 
 
 def new_name() -> str:
-    """A name for this process: host, process number, and something that no later process repeats."""
+    """Returns a unique name for this process: host, process id, random suffix."""
     return f"{_host()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
 
 
 def is_here(name: str) -> bool:
-    """Does this name belong to a process of this machine, living or not?"""
+    """Returns True if the name is of a process of this machine, running or not."""
     host, _, rest = name.rpartition("-")[0].rpartition("-")
     return host == _host() and rest.isdigit()
 
 
 def is_gone(name: str, *, since: float | None = None) -> bool:
-    """Has the process with this name ended? Only ever True for one of this machine.
+    """Returns True if the named process has ended; always False for other machines.
 
-    `since` is a moment (seconds since the epoch) at which it lived: a process that is younger has inherited its number.
+    `since` is a Unix time at which it ran: a younger process has reused its process id.
     """
     if not is_here(name):
         return False
@@ -49,7 +48,7 @@ def is_gone(name: str, *, since: float | None = None) -> bool:
 
 @cache
 def _host() -> str:
-    """Machine and process namespace: hosts may share a name, and containers number their processes alike."""
+    """Identifies machine and process namespace: hosts may share a name, and containers reuse process ids."""
     marks = [Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")]
     seen = "".join(str(mark.readlink()) if mark.is_symlink() else mark.read_text() for mark in marks if mark.exists())
     return f"{socket.gethostname()[:HOST_LENGTH]}.{hashlib.sha256(seen.encode()).hexdigest()[:6]}"

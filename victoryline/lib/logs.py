@@ -1,8 +1,8 @@
-"""One log line an event: a sentence, an action, and the job, task, match and attempt it belongs to.
+"""Structured logging: one line per event, with an action and the job, task, match and attempt it belongs to.
 
-Code logs with the standard library: `logger.info("Task claimed", extra={"action": "task_claimed"})`. What is bound with
-`bound(...)` is on every line of that thread or coroutine, what is set with `set_process(...)` on every line of the
-process. Lines are JSON for machines, or text for people. Secrets never get out: see `redaction`.
+Code logs with the standard library: `logger.info("Task claimed", extra={"action": "task_claimed"})`. Context of
+`bound(...)` is on every line of that thread or coroutine, context of `set_process(...)` on every line of the process.
+Lines are JSON, or text for a terminal. Secrets are removed: see `redaction`.
 """
 
 import logging
@@ -17,7 +17,7 @@ import orjson
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from victoryline.env import Config
+from victoryline.configuration import Config
 from victoryline.lib.redaction import redact
 
 FIRST_KEYS = ("ts", "level", "service", "logger", "event", "action")
@@ -26,7 +26,7 @@ _process: dict[str, Any] = {}
 
 
 def logging_config(config: Config, service: str = "victoryline") -> dict[str, Any]:
-    """The value of Django's LOGGING."""
+    """Returns the value of Django's LOGGING."""
     return build(level=config.log_level, format=config.log_format, service=service)
 
 
@@ -36,19 +36,19 @@ def configure(level: str, format: str, service: str) -> None:
 
 
 def set_process(**context: Any) -> None:
-    """Put `service`, `worker` and the like on every line of this process, in all its threads."""
+    """Adds `service`, `worker` etc. to every line of this process, in all threads."""
     _process.update(context)
 
 
 @contextmanager
 def bound(**context: Any) -> Iterator[None]:
-    """Put job_id, task_id, match_id, attempt, scraper_id, ... on every line written inside."""
+    """Adds job_id, task_id, match_id, attempt, scraper_id, ... to every line written inside."""
     with structlog.contextvars.bound_contextvars(**context):
         yield
 
 
 def bind(**context: Any) -> None:
-    """Learnt only inside: gives values to names that an enclosing `bound(...)` holds, until that ends."""
+    """Sets values of names that an enclosing `bound(...)` holds, until that ends."""
     structlog.contextvars.bind_contextvars(**context)
 
 
@@ -69,33 +69,33 @@ def build(*, level: str, format: str, service: str) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "filters": {
-            "once": {"()": "victoryline.lib.logs.NotTwice"},
-            "strangers": {"()": "victoryline.lib.logs.StrangersHosts"},
+            "once": {"()": "victoryline.lib.logs.WithoutDuplicates"},
+            "unknown_hosts": {"()": "victoryline.lib.logs.UnknownHosts"},
         },
         "formatters": {"line": {"()": "victoryline.lib.logs.formatter", "format": format}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "stream": "ext://sys.stderr", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
-        # Django gives these handlers of their own; here everything takes the one way out.
+        # Django configures handlers for these; here all lines go through the root handler.
         "loggers": {
             "django": quiet,
             "django.server": quiet,
             "django.request": {"filters": ["once"], "propagate": True},
-            "django.security.DisallowedHost": {"filters": ["strangers"], "propagate": True},
+            "django.security.DisallowedHost": {"filters": ["unknown_hosts"], "propagate": True},
             "dramatiq": quiet,
             "asyncio": {**quiet, "level": "WARNING"},
         },
     }
 
 
-class NotTwice(logging.Filter):
-    """victoryline.requests has a line for every answer of 4xx and 5xx; of Django's own only tracebacks are kept."""
+class WithoutDuplicates(logging.Filter):
+    """Drops Django's lines about 4xx and 5xx, except tracebacks: victoryline.requests logs each of them."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return bool(record.exc_info) or not hasattr(record, "status_code")
 
 
-class StrangersHosts(logging.Filter):
-    """Whoever scans the net with names that are not ours makes no errors of ours: a line without a traceback."""
+class UnknownHosts(logging.Filter):
+    """Turns errors about unknown Host headers, sent by network scanners, into INFO lines without a traceback."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.levelno, record.levelname, record.exc_info = logging.INFO, "INFO", None
@@ -107,11 +107,11 @@ def formatter(format: str) -> logging.Formatter:
     if format == "json":
         ending += [_explain_exception, _redact, _order, structlog.processors.JSONRenderer(serializer=_dumps)]
     else:
-        # Its own tracebacks show the variables of every frame, keys and tokens among them, past the redaction.
-        for_people = structlog.dev.ConsoleRenderer(
+        # structlog's own tracebacks would show local variables, keys and tokens included, without redaction.
+        console = structlog.dev.ConsoleRenderer(
             colors=False, event_key="event", timestamp_key="ts", exception_formatter=structlog.dev.plain_traceback
         )
-        ending += [_write_out_exception, _redact, _on_one_line, for_people]
+        ending += [_write_out_exception, _redact, _on_one_line, console]
     return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=_before(foreign=True), processors=ending)
 
 
@@ -131,7 +131,7 @@ def _before(*, foreign: bool = False) -> list[Processor]:
 
 
 def _drop_request(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Django hands over the whole request, of which a line could show no more than `<WSGIRequest ...>`."""
+    """Removes the request object that Django adds; a line could only show `<WSGIRequest ...>`."""
     if not isinstance(event.get("request"), str | None):
         del event["request"]
     return event
@@ -151,7 +151,7 @@ def _add_level(_: WrappedLogger, method: str, event: EventDict) -> EventDict:
 
 
 def _taken_exception(event: EventDict) -> BaseException | None:
-    """What a line was written about, however it was handed over; no longer in the event."""
+    """Removes the exception from the event and returns it."""
     info = event.pop("exc_info", None)
     if info is True:
         info = sys.exc_info()
@@ -159,7 +159,7 @@ def _taken_exception(event: EventDict) -> BaseException | None:
 
 
 def _write_out_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """As text, so that it is searched for secrets like any other."""
+    """Turns the exception into text, so that it is redacted like any other text."""
     error = _taken_exception(event)
     if error is not None:
         event["exception"] = "".join(traceback.format_exception(error)).rstrip()
@@ -181,7 +181,7 @@ def _redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def _on_one_line(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Text of strangers must not begin a line of its own, nor paint the terminal. (JSON escapes both anyway.)"""
+    """Escapes control characters: outside text must not start a line or colour the terminal. (JSON escapes them.)"""
     for name, value in event.items():
         if isinstance(value, str) and name not in MANY_LINES and not value.isprintable():
             event[name] = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 
-SOMEBODY = "operator"
+UNNAMED_OPERATOR = "operator"
 
 
 class OperationRefused(Exception):  # noqa: N818 - a refusal, not a defect
@@ -16,4 +16,4 @@ def name_of(given: str | None) -> str:
     try:
         return given or getpass.getuser()
     except (KeyError, OSError):  # a container whose user has a number and no name
-        return SOMEBODY
+        return UNNAMED_OPERATOR

@@ -1,9 +1,9 @@
-"""Every wait for PostgreSQL has an end.
+"""Client-side timeouts for PostgreSQL.
 
-Guards against a server that is frozen, not dead: its connections stay open and nobody answers. psycopg2 would wait for
-ever then, past statement_timeout (the server's own clock), keepalives and tcp_user_timeout (the kernel still answers).
-With a wait callback psycopg2 talks to the server without blocking and leaves the waiting to us. When we give up, it
-closes the connection, so that a late answer meets nobody.
+Guards against a server that is frozen, not dead: its connections stay open without an answer. psycopg2 would wait for
+ever, past statement_timeout (the server's clock), keepalives and tcp_user_timeout (the kernel still answers). With a
+wait callback psycopg2 does not block and leaves the waiting to us. After a timeout it closes the connection, so that a
+late answer is never read.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _thread = threading.local()
 
 
 class WaitBounds:
-    """The longest waits of this process, in seconds."""
+    """The timeouts of this process, in seconds."""
 
     def __init__(self, *, answer: float, connect: float) -> None:
         self.answer, self.connect = answer, connect
 
     def wait(self, connection: extensions.connection) -> None:
-        """psycopg2 calls this for whatever it has asked the server, and goes on when it returns."""
+        """The wait callback: returns when the server has answered, raises OperationalError after the timeout."""
         state = connection.poll()
         if state == extensions.POLL_OK:
             return
@@ -52,13 +52,13 @@ class WaitBounds:
 
 
 def install(*, answer_seconds: float, connect_seconds: float) -> None:
-    """For all of psycopg2's connections in this process."""
+    """Sets the timeouts of all psycopg2 connections of this process."""
     extensions.set_wait_callback(WaitBounds(answer=answer_seconds, connect=connect_seconds).wait)
 
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """In this thread, wait no longer than this for an answer: for questions that a living server answers at once."""
+    """Limits waits in this thread to `seconds`, for queries that a reachable server answers at once."""
     before = getattr(_thread, "seconds", None)
     _thread.seconds = seconds if before is None else min(before, seconds)
     try:

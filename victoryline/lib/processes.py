@@ -1,7 +1,7 @@
-"""Starting processes that can't be left behind.
+"""Starts and stops child processes so that none is left behind.
 
 Guards against orphans: a supervisor that is killed with SIGKILL runs no cleanup. Each child asks the kernel for a
-SIGTERM when its parent dies, leads a process group of its own, and is ended as a group, with all it started.
+SIGTERM when its parent dies, leads a process group of its own, and is stopped as a group, with its descendants.
 """
 
 import atexit
@@ -27,7 +27,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with_parent(parent: int | None = None, signal_number: int = signal.SIGTERM) -> None:
-    """Ask the kernel to send this process a signal when its parent dies. `parent` is the pid that should be alive.
+    """Asks the kernel to send this process a signal when its parent dies. `parent` is the pid that should be alive.
 
     Linux sends it when the parent *thread* ends, so start children from a thread that stays.
     """
@@ -45,7 +45,7 @@ def spawn(
     stderr: int | IO[bytes] | None = None,
     before_exec: Callable[[], None] | None = None,
 ) -> "subprocess.Popen[bytes]":
-    """Start `command` in a session of its own; it gets SIGTERM when we die."""
+    """Starts `command` in its own session; it gets SIGTERM when this process dies."""
     parent = os.getpid()
 
     def prepare() -> None:
@@ -68,7 +68,7 @@ def spawn(
 
 
 def signal_group(group: int, signal_number: int) -> bool:
-    """Send a signal to a whole process group; False when nobody is left in it."""
+    """Sends a signal to a process group; returns False if it is empty."""
     try:
         os.killpg(group, signal_number)
     except ProcessLookupError:
@@ -79,7 +79,7 @@ def signal_group(group: int, signal_number: int) -> bool:
 
 
 def group_is_alive(group: int) -> bool:
-    """Whether a process of the group still runs. Zombies don't count: they hold nothing."""
+    """Returns True if a process of the group runs; zombies do not count."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError, ValueError, IndexError):
@@ -90,7 +90,7 @@ def group_is_alive(group: int) -> bool:
 
 
 def end_group(process: "subprocess.Popen[bytes]", *, grace_seconds: float) -> None:
-    """SIGTERM the process and all it started, wait, then SIGKILL what is left."""
+    """Sends SIGTERM to the process and its descendants, waits, then kills what is left."""
     deadline = time.monotonic() + grace_seconds
     signal_group(process.pid, signal.SIGTERM)
     while time.monotonic() < deadline:
@@ -102,7 +102,7 @@ def end_group(process: "subprocess.Popen[bytes]", *, grace_seconds: float) -> No
 
 
 def short_temp_dir(preferred: Path) -> Path:
-    """An empty folder at `preferred`, or elsewhere when its path is too long for unix sockets."""
+    """Creates an empty folder at `preferred`, or elsewhere if that path is too long for unix sockets."""
     if len(str(preferred)) > LONGEST_TEMP_DIR:
         return Path(tempfile.mkdtemp(prefix=OWN_PREFIX))
     remove_tree(preferred)
@@ -111,16 +111,16 @@ def short_temp_dir(preferred: Path) -> Path:
 
 
 def mark_as_own(folder: Path) -> None:
-    """Say that `folder` belongs to one child alone, which may remove it: see `own_temp_dir`."""
+    """Marks `folder` as the property of one child, which may remove it: see `own_temp_dir`."""
     (folder / OWN).touch()
 
 
 def own_temp_dir(owner: str) -> Path:
-    """A temporary folder for this process alone, removed when it ends; call it once, early. `owner` is written into it.
+    """Returns a temporary folder for this process alone, removed at its exit; `owner` is written into it.
 
-    A supervisor makes one for each of its children, and empties them as well: this is for the time when the supervisor
-    was killed. Without a supervisor we make our own, so that what a browser leaves behind is never mixed up with
-    others' files, and can be told from its owner's name when we are killed.
+    Call it once, early. A supervisor creates one for each child and removes it too; this removal is for the case that
+    the supervisor was killed. Without a supervisor the process creates its own, so that files of a browser are not
+    mixed with others, and can be assigned to their owner after the process was killed.
     """
     folder = Path(tempfile.gettempdir())
     if not (folder / OWN).exists():
@@ -132,7 +132,7 @@ def own_temp_dir(owner: str) -> Path:
 
 
 def owned_temp_dirs() -> list[tuple[Path, str]]:
-    """The temporary folders of this kind beside our own, and in it, with the names of their owners."""
+    """Returns marked temporary folders inside and beside our own, with their owners."""
     here = Path(tempfile.gettempdir())
     marks = [mark for root in (here, here.parent) for mark in root.glob(f"*/{OWN}") if mark.is_file()]
     return [(mark.parent, owner) for mark in marks if (owner := _text(mark))]
@@ -145,7 +145,7 @@ def _text(file: Path) -> str:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder that others may still be writing into, or that is gone already."""
+    """Removes a folder even if another process still writes into it, or it does not exist."""
     for _ in range(3):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
@@ -154,5 +154,5 @@ def remove_tree(folder: Path) -> None:
 
 
 def python(*arguments: str) -> list[str]:
-    """A command line for the Python that runs us."""
+    """Returns a command line for the running Python."""
     return [sys.executable, *arguments]

@@ -1,6 +1,6 @@
-"""Keeps secrets out of logs, error rows and evidence: by the name of a field, and by the look of a text.
+"""Removes secrets from logs, error rows and evidence: by the name of a field and by patterns in the text.
 
-Every pattern is bounded: the text comes from outside, and a pattern that can be made to run for minutes is a weapon.
+Every pattern is bounded: the text comes from outside and must not be able to make a pattern run for minutes.
 """
 
 import re
@@ -13,8 +13,8 @@ NAMES = re.compile(
 )
 # Counters and lifetimes that only sound like secrets.
 HARMLESS = re.compile(r"_(seconds|hours|count|total|at|id|prefix)$", re.IGNORECASE)
-Look = tuple[re.Pattern[str], str]
-LOOKS: tuple[Look, ...] = (
+Replacement = tuple[re.Pattern[str], str]
+PATTERNS: tuple[Replacement, ...] = (
     (
         re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]{0,30}://)[^\s/@:]{0,256}:[^\s/@]{0,256}@", re.IGNORECASE),
         r"\g<scheme>***:***@",
@@ -37,8 +37,8 @@ _PRIVATE = (
     r"csrf\w{0,20}|xsrf\w{0,20}|nonce|credentials?|private[-_]?key|client[-_]?id|access[-_]?key)"
 )
 _QUOTE = r"(?:\\?[\"']|&quot;|&\#34;|&\#39;)"
-# What a whole page or answer may hold on top: a line of a log never does, and is not searched for it.
-DOCUMENT_LOOKS: tuple[Look, ...] = (
+# Only in whole pages and answers; log lines are not searched for these.
+DOCUMENT_PATTERNS: tuple[Replacement, ...] = (
     (
         re.compile(
             r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[A-Za-z0-9+/=\s\\]{0,8192}(?:-----END [A-Z ]{0,30}KEY-----)?"
@@ -79,7 +79,7 @@ DOCUMENT_LOOKS: tuple[Look, ...] = (
     (re.compile(r"(?P<name>document\.cookie\s{0,5}=\s{0,5}[\"'`])[^\"'`\r\n]{1,4096}"), r"\g<name>***"),
     (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_-]{30,60}"), HIDDEN),
     (re.compile(r"\b(?:gh[opsu]_|github_pat_|xox[abprs]-|[srp]k_(?:live|test)_|glpat-)[A-Za-z0-9_-]{10,255}"), HIDDEN),
-    # The part before the @ is looked at from there backwards, at most as far as an address may reach.
+    # An e-mail address; the part before the @ has at most 64 characters.
     (
         re.compile(
             r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}(?:@|%40|&\#64;)(?:[A-Za-z0-9-]{1,63}\.){1,5}[A-Za-z]{2,24}\b"
@@ -90,7 +90,7 @@ DOCUMENT_LOOKS: tuple[Look, ...] = (
 
 
 def redact(name: str, value: Any) -> Any:
-    """`value` as it may be shown under `name`; mappings and lists are cleaned all the way down."""
+    """Returns `value` as it may be shown under `name`; mappings and lists are cleaned recursively."""
     if isinstance(name, str) and value and NAMES.search(name) and not HARMLESS.search(name):
         return HIDDEN
     if isinstance(value, str):
@@ -103,16 +103,16 @@ def redact(name: str, value: Any) -> Any:
 
 
 def clean(text: str) -> str:
-    """`text` without credentials in URLs, bearer tokens, JWTs, and `password=...`."""
-    return _replaced(text, LOOKS)
+    """Returns `text` without credentials in URLs, bearer tokens, JWTs, and `password=...`."""
+    return _replaced(text, PATTERNS)
 
 
 def clean_document(text: str) -> str:
-    """A page or an answer as it may be kept: also without keys, session ids, form tokens and mail addresses."""
-    return _replaced(_replaced(text, DOCUMENT_LOOKS), LOOKS)
+    """Returns a page or answer as it may be stored: also without keys, session ids, form tokens and mail addresses."""
+    return _replaced(_replaced(text, DOCUMENT_PATTERNS), PATTERNS)
 
 
-def _replaced(text: str, looks: tuple[Look, ...]) -> str:
-    for look, instead in looks:
-        text = look.sub(instead, text)
+def _replaced(text: str, patterns: tuple[Replacement, ...]) -> str:
+    for pattern, replacement in patterns:
+        text = pattern.sub(replacement, text)
     return text

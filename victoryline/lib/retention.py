@@ -1,7 +1,7 @@
-"""How long things are kept: each app offers a table of rules, and they are all carried out here, a little at a time.
+"""Retention rules and their execution: each app has a table of rules, applied in small batches.
 
-Guards against tables and folders that grow for ever, and against the pruning itself: a step deletes one bounded batch
-in a transaction of its own, so nobody waits long for it, and what somebody has in hand stays.
+Guards against tables and folders that grow for ever, and against long locks while pruning: a step deletes one bounded
+batch in its own transaction and skips rows that are locked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 
 BATCH = 1000
-MOST_BATCHES = 5  # of one rule in one turn: a backlog is worked off over several turns
+MAX_BATCHES = 5  # of one rule per turn: a backlog takes several turns
 
 
 @dataclass(frozen=True)
@@ -33,28 +33,28 @@ class Amount:
 
 
 class Rule(Protocol):
-    """One kind of thing that is not kept for ever."""
+    """What to delete, and when."""
 
     @property
     def table(self) -> str: ...
 
     @property
     def keeps(self) -> str:
-        """What stays, for people."""
+        """Describes how long rows are kept."""
 
     def outstanding(self, now: datetime) -> Amount:
-        """How much is past its time. Deletes nothing."""
+        """Counts what is due for deletion."""
 
     def step(self, now: datetime) -> Amount:
-        """Delete one batch; nothing when none is left."""
+        """Deletes one batch; returns an empty amount if none is left."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows that are past their time. `before` runs in the same transaction, with the keys that are about to go.
+    """Rows that are due. `before` runs in the same transaction, with the keys to delete.
 
-    `is_bare`: `before` has seen to everything that hangs on them, so they go in one statement. Django would read each
-    of them, with all its columns, to look for that itself. (The database would refuse if something still hung there.)
+    `is_bare`: no other row refers to them (or `before` has detached it), so they are deleted by one statement. Django
+    would read each row to collect related ones. (Foreign keys refuse the statement if a reference is left.)
     """
 
     table: str
@@ -70,7 +70,7 @@ class Rows:
     def step(self, now: datetime) -> Amount:
         rows = self.outdated(now)
         with transaction.atomic():
-            # What somebody has in hand just now (a dead task that is being retried) is left for the next time.
+            # Locked rows (a dead task that is being retried) are left for the next step.
             chosen = rows.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
             keys = list(chosen[: self.batch or BATCH])
             if not keys:
@@ -84,14 +84,14 @@ class Rows:
 def _delete(model: type[Model], keys: Sequence[Any], *, is_bare: bool) -> None:
     rows: QuerySet[Any] = model._base_manager.filter(pk__in=keys)  # noqa: SLF001 - documented under this name
     if is_bare:
-        rows._raw_delete(rows.db)  # noqa: SLF001 - what delete() itself calls for rows that nothing hangs on
+        rows._raw_delete(rows.db)  # noqa: SLF001 - what delete() itself calls for rows without references
     else:
         rows.delete()
 
 
 @dataclass(frozen=True)
 class OldestFirst:
-    """Rows of a log without an index on their time: they are written in its order, so the oldest come first by key."""
+    """Rows of a log without an index on its time column; they are written in order, so the oldest come first by key."""
 
     table: str
     keeps: str
@@ -111,7 +111,7 @@ class OldestFirst:
 
 @dataclass(frozen=True)
 class Files:
-    """Files that are past their time."""
+    """Files that are due."""
 
     table: str
     keeps: str
@@ -128,7 +128,7 @@ class Files:
             try:
                 file.unlink(missing_ok=True)
             except OSError:
-                continue  # not ours to remove; the next turn tries again
+                continue  # no permission, for example; the next step tries again
             gone += Amount(1, size)
         if self.after is not None:
             self.after()
@@ -143,10 +143,10 @@ def _size(file: Path) -> int:
 
 
 def prune(rules: Iterable[Rule], now: datetime, *, seconds: float = 0.3) -> int:
-    """One turn of the scheduler: a few batches of each rule, and no more rules once the time is up."""
+    """Runs a few batches of each rule until `seconds` have passed; returns the number of deleted rows."""
     deleted, end = 0, time.monotonic() + seconds
     for rule in rules:
-        for _ in range(MOST_BATCHES):
+        for _ in range(MAX_BATCHES):
             gone = rule.step(now)
             deleted += gone.rows
             if not gone or time.monotonic() > end:

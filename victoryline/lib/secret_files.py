@@ -1,4 +1,4 @@
-"""Secrets that the embedded system makes for itself and keeps in VAR_DIR, readable by their owner only."""
+"""Secrets that the embedded system generates and keeps in VAR_DIR, readable by their owner only."""
 
 import fcntl
 import os
@@ -9,17 +9,17 @@ from pathlib import Path
 
 
 class EmptySecretError(Exception):
-    """A file that should hold a secret holds nothing; going on would mean to sign with nothing."""
+    """A secret file is empty; using it would mean an empty signing key."""
 
 
 def read_or_create(path: Path) -> str:
-    """The secret in `path`; made first if there is none. Two processes that start at once get the same one."""
+    """Returns the secret in `path`, created if missing. Two processes that start at once get the same one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         draft = path.with_name(f"{path.name}.{os.getpid()}")
         write_private(draft, secrets.token_urlsafe(48))
         with suppress(FileExistsError):
-            os.link(draft, path)  # unlike rename, link refuses to replace what another process has just made
+            os.link(draft, path)  # unlike rename, link does not replace a file that another process has just created
         draft.unlink()
     if secret := path.read_text(encoding="utf-8").strip():
         return secret
@@ -27,7 +27,7 @@ def read_or_create(path: Path) -> str:
 
 
 def rewrite_private(path: Path, change: Callable[[str], str]) -> None:
-    """Replace what stands in `path` by what `change` makes of it; of two at once, the second sees the first's."""
+    """Replaces the content of `path` with the result of `change`, under a lock between processes."""
     lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -37,7 +37,7 @@ def rewrite_private(path: Path, change: Callable[[str], str]) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace `path` in one step with a file of mode 600. It keeps its owner, where we may give files away."""
+    """Replaces `path` atomically with a file of mode 600; keeps its owner where permitted."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 
 def as_utc_iso(moment: datetime) -> str:
-    """ISO 8601 with milliseconds and a Z."""
+    """Formats as ISO 8601 in UTC with milliseconds and a Z."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

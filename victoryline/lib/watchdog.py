@@ -1,11 +1,10 @@
-"""The watchdog: replaces this process when something in it has stopped moving.
+"""Ends this process when something in it has stalled, so that its supervisor starts a new one.
 
-Guards against what no timeout reaches: a thread that hangs in a system call, an event loop that runs no callbacks, a
-consumer that has died in a process that looks healthy. It uses no database, no loop and no lock that work could hold.
-The process ends at once; whoever supervises it starts a whole one, and the journal knows what was in hand.
+Guards against hangs that no timeout reaches: a thread that hangs in a system call, an event loop that runs no
+callbacks, a consumer that has died in an otherwise healthy process. It uses no database, no loop and no lock that work
+could hold. The process ends at once; the journal knows which tasks it was running.
 
-Time counts only while the watchdog itself gets to look: a process that was stopped (SIGSTOP, a sleeping laptop) finds
-everything as old as it was, and not hours older.
+Time counts only while the watchdog itself runs: after a SIGSTOP or a suspended machine nothing counts as stalled.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ logger = logging.getLogger(__name__)
 
 STALLED_EXIT_CODE = 75  # EX_TEMPFAIL: start me again
 TOO_LARGE_EXIT_CODE = 76  # the same, by the memory guard
-LOOK_SECONDS = 1.0
-LAST_WORDS_SECONDS = 2.0
+CHECK_SECONDS = 1.0
+LOG_SECONDS = 2.0
 FRAMES_SHOWN, STACKS_LENGTH = 12, 15_000
 
 
 class Pulse:
-    """The rounds that a loop has completed, good or bad ones. The loop beats, the watchdog reads."""
+    """Counts the completed rounds of a loop, failed ones included. The loop beats, the watchdog reads."""
 
     def __init__(self) -> None:
         self.rounds = 0
@@ -47,9 +46,9 @@ class Pulse:
 
 @dataclass(frozen=True)
 class Sign:
-    """Things that must keep changing: `read` gives a value for each that is there, by its name.
+    """Values that must keep changing: `read` returns them by name.
 
-    One whose value stays the same for longer than `limit_seconds` has stalled, unless there is an `excuse`.
+    A value that stays the same for longer than `limit_seconds` means a stall, unless `excuse` returns True.
     """
 
     read: Callable[[], Mapping[str, Hashable]]
@@ -58,13 +57,13 @@ class Sign:
 
 
 @dataclass(frozen=True)
-class Patience:
+class StallLimits:
     task_seconds: float
-    """Without progress, longer than any single wait of a task."""
+    """For a task without progress; longer than any single wait in it."""
     stall_seconds: float
-    """For what uses no database."""
+    """For loops that use no database."""
     store_seconds: float
-    """For what does: a database that is away makes its rounds long before they fail."""
+    """For loops that use the database: while it is unreachable, their rounds are long."""
 
 
 @dataclass
@@ -74,13 +73,13 @@ class _Seen:
 
 
 class Watchdog(threading.Thread):
-    """Give it signs with `watch`, then `start` it."""
+    """Checks the signs registered with `watch`, once started."""
 
     def __init__(
         self,
         *,
         replace: Callable[[str], object] | None = None,
-        every_seconds: float = LOOK_SECONDS,
+        every_seconds: float = CHECK_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(name="watchdog", daemon=True)
@@ -88,7 +87,7 @@ class Watchdog(threading.Thread):
         self._every_seconds, self._clock = every_seconds, clock
         self._signs: list[Sign] = []
         self._seen: dict[tuple[int, str], _Seen] = {}
-        self._looked_at = clock()
+        self._checked_at = clock()
         self._awake = 0.0
         self._end_at: float | None = None
         self._stopping = threading.Event()
@@ -97,7 +96,7 @@ class Watchdog(threading.Thread):
         self._signs = [*self._signs, sign]  # a new list: the thread may be in the middle of the old one
 
     def end_within(self, seconds: float) -> None:
-        """The process is stopping: signs no longer count, but it must be gone by then."""
+        """Sets the deadline of a stopping process; signs are no longer checked."""
         self._end_at = self._awake + seconds
 
     def stop(self) -> None:
@@ -105,24 +104,24 @@ class Watchdog(threading.Thread):
 
     def run(self) -> None:
         while not self._stopping.wait(self._every_seconds):
-            if reason := self.look():
+            if reason := self.check():
                 self._replace(reason)
 
-    def look(self) -> str:
-        """What has stalled, in words; empty while all is well."""
+    def check(self) -> str:
+        """Returns a description of what has stalled; empty if nothing has."""
         now = self._clock()
-        # More than two looks' time can't have been ours: we were stopped, or starved, and so was everybody else.
-        self._awake += min(now - self._looked_at, 2 * self._every_seconds)
-        self._looked_at = now
+        # A longer gap than two checks means that the whole process was stopped or starved.
+        self._awake += min(now - self._checked_at, 2 * self._every_seconds)
+        self._checked_at = now
         if self._end_at is not None:
             return "the stop took longer than it may" if self._awake >= self._end_at else ""
-        return "; ".join(filter(None, (self._judge(number, sign) for number, sign in enumerate(self._signs))))
+        return "; ".join(filter(None, (self._check_sign(number, sign) for number, sign in enumerate(self._signs))))
 
-    def _judge(self, number: int, sign: Sign) -> str:
+    def _check_sign(self, number: int, sign: Sign) -> str:
         try:
             values = dict(sign.read())
         except Exception:
-            logger.exception("The watchdog could not look; it looks again", extra={"action": "watchdog_failed"})
+            logger.exception("The watchdog could not read a sign and tries again", extra={"action": "watchdog_failed"})
             return ""
         for gone in [key for key in self._seen if key[0] == number and key[1] not in values]:
             del self._seen[gone]
@@ -140,23 +139,23 @@ class Watchdog(threading.Thread):
 
 
 def replace_process(reason: str) -> NoReturn:
-    """Say why, end what this process has started, and end it. Nothing is cleaned up: whatever hangs would hang that."""
-    last_words = threading.Thread(target=_tell, args=(reason,), daemon=True)
-    last_words.start()
-    last_words.join(LAST_WORDS_SECONDS)  # a thread may hang with the lock of the log in its hands
+    """Logs the reason, kills the children and ends this process. No cleanup: it could hang as well."""
+    logging_thread = threading.Thread(target=_log_stall, args=(reason,), daemon=True)
+    logging_thread.start()
+    logging_thread.join(LOG_SECONDS)  # the stalled thread may hold the lock of the log
     end_children()
     os._exit(STALLED_EXIT_CODE)
 
 
 def end_children() -> None:
-    """The driver, Chromium and all of its processes: nobody else would miss them."""
+    """Kills all descendants: the driver, Chromium and its processes."""
     with suppress(psutil.Error):
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
                 process.kill()
 
 
-def _tell(reason: str) -> None:
+def _log_stall(reason: str) -> None:
     logger.critical(
         "This process has stalled and is replaced: %s. Its tasks are safe in the journal and go to others",
         reason,
@@ -165,7 +164,7 @@ def _tell(reason: str) -> None:
 
 
 def stacks() -> str:
-    """Where every thread is, the innermost frames of each."""
+    """Returns the innermost frames of every thread."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     parts = [
         f"--- {names.get(ident, ident)}\n" + "".join(traceback.format_stack(frame)[-FRAMES_SHOWN:])

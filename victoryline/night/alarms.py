@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from django.conf import settings
-
 from monitoring.alerts import telling
 from monitoring.alerts.telling import Known
 from victoryline.night.moments import moment, seconds_of
@@ -23,12 +21,7 @@ class Message:
 
 class Alarms:
     def __init__(self) -> None:
-        config = settings.CONFIG
-        self.rules = telling.Rules(
-            batch=timedelta(seconds=config.alert_batch_seconds),
-            repeat=timedelta(minutes=config.alert_repeat_minutes),
-            hourly_limit=config.alert_hourly_limit,
-        )
+        self.rules = telling.Rules()
         self.messages: list[Message] = []
         self.all: dict[int, Known] = {}
         self._open: dict[str, int] = {}

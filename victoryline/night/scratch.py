@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import asdict
 from typing import Any
 
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
 from victoryline.replay.system import environment
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from scraping.errors import ErrorClass
-from victoryline.lib.hint_broker import SELF_HELP_AFTER_SECONDS, SELF_HELP_EVERY_SECONDS
+from victoryline.lib.hint_broker import JOURNAL_AFTER_SECONDS, JOURNAL_EVERY_SECONDS
 from victoryline.night import answers, breaking, dispatch, settling
 from victoryline.night.answers import Answer
 from victoryline.night.faults import EVERYWHERE, Fault, Kind
@@ -70,7 +70,7 @@ def send(night: Night, tasks: Sequence[Task]) -> None:
         night.queue.groups.extend(groups)
         serve(night)
         return
-    found_at = max(away.begin + SELF_HELP_AFTER_SECONDS, night.t) + SELF_HELP_EVERY_SECONDS
+    found_at = max(away.begin + JOURNAL_AFTER_SECONDS, night.t) + JOURNAL_EVERY_SECONDS
     night.at(found_at, _found, night, groups)
 
 

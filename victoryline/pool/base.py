@@ -1,4 +1,4 @@
-"""The backend itself: where Django opens and closes a connection, ours takes it from the pool and gives it back."""
+"""The database backend: takes connections from the pool and returns them where Django opens and closes them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import Any
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql import base
 
-from victoryline.pool import metrics
-from victoryline.pool.connections import Pool
+from victoryline.pool.connections import CONNECTIONS, Pool
 
 _pools: dict[tuple[object, ...], Pool] = {}
 _lock = threading.Lock()
 
 
-metrics.CONNECTIONS.labels("in_use").set_function(lambda: sum(pool.in_use for pool in list(_pools.values())))
-metrics.CONNECTIONS.labels("idle").set_function(lambda: sum(pool.idle for pool in list(_pools.values())))
+CONNECTIONS.labels("in_use").set_function(lambda: sum(pool.in_use for pool in list(_pools.values())))
+CONNECTIONS.labels("idle").set_function(lambda: sum(pool.idle for pool in list(_pools.values())))
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """One a thread; `connection` is psycopg2's own, nothing stands in between while it is lent."""
+    """One per thread; `connection` is psycopg2's own object while it is lent."""
 
     _taken_from: Pool | None = None
 
@@ -36,7 +35,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return taken
 
     def close_pool(self) -> None:
-        """Django's own name for it; called before a test database is copied or dropped."""
+        """Django calls it before a test database is copied or dropped."""
         with _lock:
             pool = _pools.pop(self._key(self.get_connection_params()), None)
         if pool is not None:
@@ -46,7 +45,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self._taken_from is None:
             super()._close()  # type: ignore[misc]  # unknown to the stubs
         elif self.connection is not None:
-            # Given back and forgotten in one go, also in the middle of a transaction: it may soon be another's.
+            # Returned and forgotten at once, also inside a transaction: another thread may get it next.
             pool, taken, self._taken_from, self.connection = self._taken_from, self.connection, None, None
             with self.wrap_database_errors:
                 pool.give(taken)
@@ -60,5 +59,5 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return _pools[key]
 
     def _key(self, conn_params: dict[str, Any]) -> tuple[object, ...]:
-        """Two processes must not share a connection, nor two databases a pool."""
+        """Processes must not share a connection, nor databases a pool."""
         return os.getpid(), self.alias, *(conn_params.get(name) for name in ("dbname", "user", "host", "port"))

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import end_group, python, spawn
 
 START_SECONDS = 90.0

@@ -21,8 +21,8 @@ from apiauth import consumers, keys, revoked
 from apiauth.errors import RefusedError
 from apiauth.keys import IssuedKey, KeyState, state_of
 from apiauth.models import ApiKey, Tier
+from victoryline.lib.database_errors import DATABASE_AWAY, first_line
 from victoryline.lib.operators import name_of
-from victoryline.lib.store import STORE_AWAY, first_line
 from victoryline.lib.times import as_utc_iso
 
 MAX_DAYS = 3650
@@ -85,7 +85,7 @@ class Command(BaseCommand):
             self.stdout.write("No key is in use. manage.py api_keys issue NAME makes one; --all shows ended ones.")
 
     def _rotate(self, options: dict[str, Any]) -> None:
-        hours = settings.CONFIG.key_overlap_hours if options["overlap_hours"] is None else options["overlap_hours"]
+        hours = keys.OVERLAP_HOURS if options["overlap_hours"] is None else options["overlap_hours"]
         try:
             overlap = timedelta(hours=hours)
         except (ValueError, OverflowError) as error:  # nan; more than a timedelta can hold
@@ -114,7 +114,7 @@ class Command(BaseCommand):
             prefix = keys.find(options["prefix"]).prefix
             if not keys.revoke(prefix=prefix, now=now, reason=reason, actor=actor):
                 raise CommandError(f"The key {prefix} is revoked already.")
-        except STORE_AWAY as error:
+        except DATABASE_AWAY as error:
             _note_revocation(keys.prefix_in(options["prefix"]), error)
             raise
         self.stdout.write(f"The key {prefix} is revoked. Its tokens stop working within seconds.")
@@ -165,7 +165,7 @@ def _add_list(parser: ArgumentParser) -> None:
 
 def _add_rotate(parser: ArgumentParser) -> None:
     parser.add_argument("prefix", help="The part between vl_ and the dot.")
-    parser.add_argument("--overlap-hours", type=float, help="How long the old key works. Default: KEY_OVERLAP_HOURS.")
+    parser.add_argument("--overlap-hours", type=float, help="How long the old key works. Default: 24.")
     parser.add_argument("--json", action="store_true", help="Print one JSON object.")
     _add_actor(parser)
 
@@ -200,7 +200,7 @@ def _command_errors() -> Iterator[None]:
         yield
     except RefusedError as refusal:
         raise CommandError(str(refusal)) from refusal
-    except (ProgrammingError, *STORE_AWAY) as error:
+    except (ProgrammingError, *DATABASE_AWAY) as error:
         # A missing table is a ProgrammingError on PostgreSQL, an OperationalError on SQLite.
         if isinstance(error, ProgrammingError) or "no such table" in str(error):
             raise CommandError(NO_TABLES.format(first_line(error))) from error

@@ -22,7 +22,7 @@ from scraping.models import Match, PairingReview, PairingState, Source, TeamAlia
 from scraping.names import Aliases
 from scraping.payloads import DiscoveredMatch, Sport
 from scraping.signals import matches_kept_apart
-from victoryline.lib.store import STORE_AWAY
+from victoryline.lib.database_errors import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +177,7 @@ def _join(one: Candidate, other: Candidate, comparison: PairComparison, now: dat
     except NotJoined as refusal:
         logger.info("Not joined: %s", refusal, extra={"action": "join_refused"})
         return None
-    except STORE_AWAY:
+    except DATABASE_AWAY:
         raise
     except Exception:  # one pair that cannot be merged does not stop the others
         extra = {"action": "join_failed", "match_id": keep.match_id}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ class Configure:
         self._settings = settings
 
     def __call__(self, **values: Any) -> None:
-        self._settings.CONFIG = replace(self._settings.CONFIG, **values)
+        self._settings.CONFIG = self._settings.CONFIG.model_copy(update=values)
 
 
 @pytest.fixture

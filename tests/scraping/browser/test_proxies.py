@@ -33,7 +33,7 @@ from scraping.readings import ReadMode, RefInfo, Site
 from scraping.sources import adapter_for
 from tests.scraping.browser.places import LIVE, LocalProxy, LocalSite, Worker
 from tests.stadium_process import StadiumProcess
-from victoryline.env import load
+from victoryline.configuration import load
 
 SECRET = "geheim"
 A, B, C = (Proxy(f"10.0.0.{one}", 8080, f"user{one}", SECRET) for one in (1, 2, 3))
@@ -228,13 +228,12 @@ class TestSettings:
             "IPROYAL_PASSWORD": SECRET,
             "SCRAPER_PROXY_MODE": "rotating",
             "SCRAPER_STICKY_TTL_SECONDS": "120",
-            "PROXY_QUARANTINE_SECONDS": "30",
         }
         with override_settings(CONFIG=load(environ)):
             plan = proxy_plan.current()
             assert checks.proxies_can_be_used() == []
         assert [(one.host, one.is_gateway) for one in plan.proxies] == [("one.example", False), ("geo.example", True)]
-        assert (plan.mode, plan.sticky_seconds, plan.quarantine_seconds) == (Mode.ROTATING, 120, 30)
+        assert (plan.mode, plan.sticky_seconds, plan.quarantine_seconds) == (Mode.ROTATING, 120, 600)
         assert SECRET not in repr(plan)
 
     @pytest.mark.parametrize(

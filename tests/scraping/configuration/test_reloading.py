@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from scraping.worker.engine import Engine
 from scraping.worker.scrape import target_of
 from tests.factories import NOW, make_match, make_ref, make_scraper
 from tests.scraping.builders import ScriptedReader, claimed, later, open_task
-from victoryline import env
+from victoryline import configuration
 
 CALM = "scraper: {lifecycle: {polling_interval: 2.5, staleness_threshold: 300}}"
 PATIENT = "scraper: {lifecycle: {polling_interval: 7, staleness_threshold: 900}}"
@@ -42,9 +41,9 @@ class File:
 def file(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> File:
     file = File(tmp_path / "site.yaml")
     file.write(CALM)
-    settings.LOAD_CONFIG = lambda: env.load({"CONFIG_FILE": str(file.path)})
-    settings.CONFIG = replace(settings.LOAD_CONFIG(), config_file=file.path)
-    monkeypatch.setattr(policies, "_in_use", policies._InUse())
+    settings.LOAD_CONFIG = lambda: configuration.load({"CONFIG_FILE": str(file.path)})
+    settings.CONFIG = settings.LOAD_CONFIG().model_copy(update={"config_file": file.path})
+    monkeypatch.setattr(policies, "_current", policies._Current())
     return file
 
 
@@ -62,7 +61,7 @@ class TestReload:
     def test_says_what_has_changed(self, file: File, caplog: pytest.LogCaptureFixture) -> None:
         file.write(PATIENT)
         policies.reload()
-        assert "site.yaml was taken anew" in caplog.text
+        assert "site.yaml was read again" in caplog.text
         assert "staleness_threshold_seconds 300 is now 900" in caplog.text
 
     def test_a_file_that_cannot_be_used_changes_nothing(self, file: File, caplog: pytest.LogCaptureFixture) -> None:
@@ -74,7 +73,7 @@ class TestReload:
         text = refused[0].getMessage()
         assert 'POLLING_INTERVAL_SECONDS is "soon"' in text
         assert "scraper.lifecycle.stale_threshold (site.yaml) is not a known key" in text
-        assert "the numbers in use go on" in text
+        assert "The current values stay in use" in text
         assert policies.current().pace.baseline_seconds == 2.5
         file.write(PATIENT)
         assert policies.reload()
@@ -95,7 +94,7 @@ class TestReload:
 
     def test_the_environment_still_goes_first(self, file: File, settings: Any) -> None:
         environ = {"CONFIG_FILE": str(file.path), "POLLING_INTERVAL_SECONDS": "3"}
-        settings.LOAD_CONFIG = lambda: env.load(environ)
+        settings.LOAD_CONFIG = lambda: configuration.load(environ)
         file.write(PATIENT)
         assert policies.reload()
         assert policies.current().pace.baseline_seconds == 3

@@ -12,7 +12,7 @@ from scraping.configuration import source_file
 from scraping.configuration.source_file import SourceEntry, SourceFileError
 from scraping.models import JobKind, MatchRef, ScrapeJob, Source
 from tests.factories import NOW, make_ref
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 
 pytestmark = pytest.mark.django_db
 

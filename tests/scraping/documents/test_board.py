@@ -25,7 +25,7 @@ from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchR
 from tests.factories import NOW, make_match, make_ref, make_snapshot
 from tests.servers import RedisServer
 from tests.system import wait_for
-from victoryline.lib import presence
+from victoryline.lib import availability
 
 LATER = NOW + timedelta(seconds=3)
 BEFORE = float("-inf")  # the database was asked before anything was held
@@ -454,7 +454,7 @@ class TestFollowing:
     ) -> None:
         ref = make_ref()
         wait_for(lambda: following.board.get(ref.match_id), seconds=5, what="the match is there")
-        monkeypatch.setattr(presence.database, "is_away", lambda: True)
+        monkeypatch.setattr(availability.database, "is_away", lambda: True)
         following.board.stay_in_step(0.2)
         wait_for(lambda: following._try(is_whole=True) is False, seconds=1, what="it does not look")
         assert following.board.is_in_step
@@ -479,8 +479,8 @@ class TestHearing:
         assert following.board.get(ref.match_id).title == "state 6"
 
     def test_a_full_redis_still_tells(self, redis_server: RedisServer, settings: LazySettings) -> None:
-        settings.CONFIG = replace(settings.CONFIG, redis_url=redis_server.url)
-        there = presence.redis(redis_server.url)
+        settings.CONFIG = settings.CONFIG.model_copy(update={"redis_url": redis_server.url})
+        there = availability.redis(redis_server.url)
         with Redis.from_url(redis_server.url) as client:
             client.config_set("maxmemory-policy", "noeviction")
             client.config_set("maxmemory", "1")
@@ -500,7 +500,7 @@ class TestHearing:
     def test_a_frozen_redis_is_found_out_and_the_database_is_looked_at(
         self, redis_server: RedisServer, settings: LazySettings
     ) -> None:
-        settings.CONFIG = replace(settings.CONFIG, redis_url=redis_server.url)
+        settings.CONFIG = settings.CONFIG.model_copy(update={"redis_url": redis_server.url})
         own = Follower(Board())
         own.start()
         try:

@@ -25,7 +25,7 @@ from scraping.worker import unchanged
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_snapshot, make_unread_match
 from tests.servers import RedisServer
 from tests.system import wait_for
-from victoryline.lib import presence
+from victoryline.lib import availability
 
 pytestmark = pytest.mark.usefixtures("nothing_published")
 
@@ -295,11 +295,11 @@ class TestRedisAway:
     @pytest.fixture
     def own_redis(self, redis_server: RedisServer, settings) -> Iterator[RedisServer]:
         """Ours instead of the one that all tests share."""
-        settings.CONFIG = replace(settings.CONFIG, redis_url=redis_server.url)
+        settings.CONFIG = settings.CONFIG.model_copy(update={"redis_url": redis_server.url})
         settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": redis_server.url}}
         yield redis_server
         redis_server.resume()
-        wait_for(presence.redis(redis_server.url).ask_once, seconds=5, what="Redis answers")
+        wait_for(availability.redis(redis_server.url).probe_once, seconds=5, what="Redis answers")
 
     def test_frozen_costs_one_short_wait_and_then_none(self, own_redis: RedisServer) -> None:
         known = read(make_ref().match)
@@ -314,13 +314,13 @@ class TestRedisAway:
             assert shared.match(known.id) is None
             assert shared.index() is None
             assert not shared.take_turn("x", 1)
-        assert time.monotonic() - began < 400 * presence.REDIS_TIMEOUT_SECONDS / 10
+        assert time.monotonic() - began < 400 * availability.REDIS_TIMEOUT_SECONDS / 10
         own_redis.resume()
         wait_for(lambda: shared.match(known.id), seconds=10, what="what was stored is there again")
 
     def test_full_drops_what_it_cannot_take(self, own_redis: RedisServer) -> None:
         known = read(make_ref().match)
-        with presence.Redis.from_url(own_redis.url) as client:
+        with availability.Redis.from_url(own_redis.url) as client:
             client.config_set("maxmemory-policy", "noeviction")
             client.config_set("maxmemory", "1")
             try:

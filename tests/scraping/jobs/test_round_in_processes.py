@@ -16,7 +16,7 @@ from tests.faults.database import new_database
 from tests.faults.system import System
 from tests.servers import PostgresServer, RedisServer, are_installed
 from tests.stadium_process import StadiumProcess
-from victoryline.env import PROJECT_ROOT
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
 
 pytestmark = [

@@ -134,9 +134,9 @@ class TestFitToBeKept:
         assert "ann@" not in kept
 
     def test_cut_off_at_the_limit_and_says_so(
-        self, ref: MatchRef, clock: Clock, media: Path, settings: LazySettings
+        self, ref: MatchRef, clock: Clock, media: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        settings.CONFIG = replace(settings.CONFIG, evidence_max_kb=2)
+        monkeypatch.setattr(evidence, "MAX_FILE_BYTES", 2048)
         secret = b'"token": "' + b"s" * 3000
         body = b"x" * (2048 - 60) + secret
         attempt(ref, clock, saw(LayoutChanged("x"), replace(PAGE, body=body), screenshot=b"p" * 3000))
@@ -190,7 +190,7 @@ class TestNeverAStorm:
     def test_all_together_keep_to_the_limit_and_the_oldest_go(
         self, clock: Clock, media: Path, settings: LazySettings
     ) -> None:
-        settings.CONFIG = replace(settings.CONFIG, evidence_total_mb=1)
+        settings.CONFIG = settings.CONFIG.model_copy(update={"evidence_total_mb": 1})
         big = replace(PAGE, body=b"x" * 300_000)
         for _ in range(5):
             clock.forward(1)
@@ -212,7 +212,7 @@ class TestCostsNothingElse:
         media.unlink()
 
     def test_where_the_disk_is_nearly_full(self, ref: MatchRef, clock: Clock, settings: LazySettings) -> None:
-        settings.CONFIG = replace(settings.CONFIG, min_free_disk_mb=1_000_000_000)
+        settings.CONFIG = settings.CONFIG.model_copy(update={"min_free_disk_mb": 1_000_000_000})
         self.failed(ref, clock)
 
     def test_where_the_disk_fills_up_in_the_middle(

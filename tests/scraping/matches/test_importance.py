@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -95,7 +94,7 @@ def rules_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The rules of this test: matches of Kenya matter."""
     file = tmp_path / "rules.yaml"
     file.write_text("high: {teams: {cricket: [Kenya]}}", encoding="utf-8")
-    monkeypatch.setattr(settings, "CONFIG", replace(settings.CONFIG, importance_file=file))
+    monkeypatch.setattr(settings, "CONFIG", settings.CONFIG.model_copy(update={"importance_file": file}))
     monkeypatch.setattr(importance, "_rules_file", importance._RulesFile())
     monkeypatch.setattr(upkeep, "_applied_rules", None)
     return file

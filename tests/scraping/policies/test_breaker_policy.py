@@ -35,7 +35,7 @@ from scraping.policies.retry_budget import LONGEST_WAIT_SECONDS, BudgetPolicy, i
 from scraping.policies.source_breaker import BUCKET_SECONDS, Bucket, CallWindow, WindowPolicy, is_failing, sum_buckets
 from tests.factories import NOW
 from tests.scraping.builders import later
-from victoryline import env
+from victoryline import configuration
 from victoryline.lib.times import bucket_start
 
 POLICY = BreakerPolicy()
@@ -192,14 +192,12 @@ class TestBreakerOfASource:
             "SOURCE_BREAKER_BAD_PERCENT": "50",
             "SOURCE_BREAKER_MIN_SECONDS": "20",
             "SOURCE_BREAKER_COOLDOWN_SECONDS": "30",
-            "SOURCE_BREAKER_PROBES": "2",
-            "RETRY_BUDGET_PERCENT": "10",
         }
-        policies = from_config(env.load(names))
+        policies = from_config(configuration.load(names))
         assert policies.window == WindowPolicy(60, 4, 50, 20)
-        assert (policies.source_breaker.timeout_seconds, policies.source_breaker.probes) == (30, 2)
-        assert (policies.source_breaker.success_threshold, policies.source_breaker.failure_threshold) == (2, 0)
-        assert policies.budget.percent == 10
+        assert (policies.source_breaker.timeout_seconds, policies.source_breaker.probes) == (30, 3)
+        assert (policies.source_breaker.success_threshold, policies.source_breaker.failure_threshold) == (3, 0)
+        assert policies.budget.percent == 20
 
 
 @pytest.mark.requirement("BX-7")

@@ -17,7 +17,7 @@ from scraping.policies.interval import ENDING_POLLS, HIGH, LOW, NORMAL, Pace, Po
 from scraping.policies.milestones import ScoreProgress
 from tests.factories import NOW
 from tests.scraping.builders import later
-from victoryline.env import load
+from victoryline.configuration import load
 
 RUSH = "1011011010"  # six of the last ten polls brought something
 HALF = "1010101010"

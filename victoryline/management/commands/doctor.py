@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from victoryline.checkups import examine
+from victoryline.doctor import examine
 
 
 class Command(BaseCommand):
@@ -23,10 +23,10 @@ class Command(BaseCommand):
         for finding in examine(settings.CONFIG):
             findings.append(finding)
             if not options["json"]:
-                self.stdout.write(f"{finding.verdict:5} {finding.name:10} {finding.detail}")
+                self.stdout.write(f"{finding.status:5} {finding.name:10} {finding.detail}")
                 if finding.fix:
                     self.stdout.write(f"{'':16} -> {finding.fix}")
-        is_healthy = all(finding.verdict != "FAIL" for finding in findings)
+        is_healthy = all(finding.status != "FAIL" for finding in findings)
         if options["json"]:
             self.stdout.write(json.dumps({"ok": is_healthy, "findings": [asdict(each) for each in findings]}))
         if not is_healthy:

@@ -12,11 +12,10 @@ from monitoring.alerts.courier import Couriers
 from monitoring.metrics import start_worker_metrics
 from scraping.scheduler.loop import SchedulerLoop
 from victoryline.broker import install
-from victoryline.lib import identity, presence
+from victoryline.engine_process import make_loop, on_signals, stall_limits, stop_seconds
+from victoryline.lib import availability, identity
 from victoryline.lib.logs import set_process
 from victoryline.lib.watchdog import Sign, Watchdog
-from victoryline.process_life import on_signals, patience, stop_seconds
-from victoryline.scheduling import make_loop
 
 
 class Command(BaseCommand):
@@ -26,11 +25,11 @@ class Command(BaseCommand):
         set_process(service="scheduler")
         install(settings.CONFIG.redis_url)
         if start_worker_metrics(settings.CONFIG):
-            presence.database.watch()  # so that metrics, and with them health checks, don't wait for an outage to end
+            availability.database.watch()  # metrics and health checks must not wait for it
         loop = make_loop(settings.CONFIG, holder=identity.new_name())
         watchdog = Watchdog()
         on_signals(lambda: _stop(loop, watchdog))
-        watchdog.watch(Sign(loop.pulse.reads("the scheduler"), patience(settings.CONFIG).store_seconds))
+        watchdog.watch(Sign(loop.pulse.reads("the scheduler"), stall_limits(settings.CONFIG).store_seconds))
         watchdog.start()
         couriers = Couriers(configured(settings.CONFIG))
         couriers.start()

@@ -25,13 +25,21 @@ from scraping.scheduler.loop import SchedulerLoop
 from scraping.worker.liveness import watch_thread
 from scraping.worker.process import WorkerOptions, WorkerProcess
 from victoryline.broker import install
-from victoryline.env import Config
-from victoryline.lib import chromium, identity, presence
+from victoryline.configuration import Config
+from victoryline.engine_process import (
+    CLOSING_SECONDS,
+    ORPHAN_STOP_SECONDS,
+    make_loop,
+    on_signals,
+    stall_limits,
+    stop_seconds,
+)
+from victoryline.lib import availability, chromium, identity
 from victoryline.lib.logs import set_process
 from victoryline.lib.processes import own_temp_dir
 from victoryline.lib.watchdog import Sign, Watchdog
-from victoryline.process_life import CLOSING_SECONDS, ORPHAN_STOP_SECONDS, on_signals, patience, stop_seconds
-from victoryline.scheduling import make_loop
+
+HEARTBEATS_PER_LEASE = 5  # four may fail before the lease of a task ends
 
 
 class Command(BaseCommand):
@@ -54,7 +62,7 @@ class Command(BaseCommand):
         temp_dir = own_temp_dir(worker_id)
         stopping = on_signals()
         if start_worker_metrics(config):
-            presence.database.watch()  # so that metrics, and with them health checks, don't wait for an outage to end
+            availability.database.watch()  # metrics and health checks must not wait for it
         watchdog = Watchdog()
         worker = _make_worker(config, worker_id, watchdog, temp_dir)
         worker.start()
@@ -88,8 +96,6 @@ def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: P
         navigation_timeout_seconds=config.navigation_timeout_seconds,
         page_timeout_seconds=config.page_timeout_seconds,
         capture_timeout_seconds=config.selector_timeout_seconds,
-        max_body_bytes=config.max_body_kb * 1024,
-        max_redirects=config.max_redirects,
         uses_cdp=config.scraper_use_cdp,
         cdp_endpoint=config.scraper_cdp_endpoint,
         has_stealth=config.scraper_stealth,
@@ -97,18 +103,17 @@ def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: P
     options = WorkerOptions(
         worker_id,
         config.worker_threads,
-        config.heartbeat_seconds,
+        config.task_lease_seconds / HEARTBEATS_PER_LEASE,
         browser,
         policies.current(),
         spool_dir=config.var_dir / "spool",
         spool_limits=SpoolLimits(config.max_queue_size, config.max_queue_size_mb * 1024 * 1024),
         min_free_disk_mb=config.min_free_disk_mb,
-        patience=patience(config),
+        stall_limits=stall_limits(config),
         care=CarePolicy(
             max_pages=config.browser_max_pages,
             max_age_seconds=config.scraper_max_lifetime_hours * 3600.0,
             hung_seconds=config.browser_hung_seconds,
-            drain_seconds=config.browser_drain_seconds,
         ),
         memory=MemoryLimits(config.memory_soft_limit_mb * MEGABYTE, config.memory_hard_limit_mb * MEGABYTE),
         min_free_memory_bytes=config.min_free_memory_mb * MEGABYTE,
@@ -125,5 +130,5 @@ def _start(loop: SchedulerLoop, config: Config, watchdog: Watchdog) -> threading
     thread = threading.Thread(target=loop.run, name="scheduler", daemon=True)
     thread.start()
     watch_thread(watchdog, "the scheduler's thread", thread)
-    watchdog.watch(Sign(loop.pulse.reads("the scheduler"), patience(config).store_seconds))
+    watchdog.watch(Sign(loop.pulse.reads("the scheduler"), stall_limits(config).store_seconds))
     return thread

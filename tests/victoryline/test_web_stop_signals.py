@@ -1,0 +1,68 @@
+"""Processes that are told to stop at a bad moment: real ones, with real signals, one of them a real web server's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scripts.test import clean_environment
+from tests.servers import free_port
+from tests.system import wait_for
+from victoryline.configuration import PROJECT_ROOT
+from victoryline.lib.processes import end_group, python, spawn
+
+# The main thread sleeps as those of granian's processes do; the signal is given to another thread, so nobody wakes it.
+SLEEPER = """
+import signal, sys, threading
+from victoryline import web_stop_signals
+told = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: told.set())
+if sys.argv[1] == "awake":
+    web_stop_signals.wake_main_thread_at_signals()
+threading.Timer(0.5, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM)).start()
+told.wait()
+print("stopped")
+"""
+SLOW_TO_LOAD = """
+from victoryline import web_stop_signals
+web_stop_signals.install()
+import pathlib, time
+pathlib.Path("loading").touch()
+time.sleep(60)
+application = None
+"""
+
+
+class TestMainThreadAsleep:
+    def test_it_notices(self) -> None:
+        assert _sleep("awake", seconds=30) == "stopped\n"
+
+    def test_without_us_it_would_not(self) -> None:
+        """If it does, by now, then this guard is no longer needed."""
+        with pytest.raises(subprocess.TimeoutExpired):
+            _sleep("", seconds=4)
+
+
+@pytest.mark.slow
+def test_a_process_that_is_loading_leaves_at_once(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW_TO_LOAD)
+    env = {**os.environ, **clean_environment(), "PYTHONPATH": str(PROJECT_ROOT)}
+    command = ("-m", "granian", "--interface", "wsgi", "slow:application", "--port", str(free_port()))
+    with (tmp_path / "web.log").open("wb") as log:
+        web = spawn(python(*command, "--workers-kill-timeout", "30"), cwd=tmp_path, env=env, stdout=log, stderr=log)
+    try:
+        wait_for((tmp_path / "loading").exists, seconds=30, what="it is loading")
+        web.send_signal(signal.SIGTERM)
+        web.wait(15)
+    finally:
+        end_group(web, grace_seconds=1)
+    assert "refused to gracefully stop" not in (tmp_path / "web.log").read_text()
+
+
+def _sleep(how: str, *, seconds: float) -> str:
+    command = python("-c", SLEEPER, how)
+    return subprocess.run(command, cwd=PROJECT_ROOT, capture_output=True, text=True, check=True, timeout=seconds).stdout

@@ -1,0 +1,212 @@
+"""Loads the configuration: the environment first, then the YAML file, then the default.
+
+Every problem is collected before the start is refused, so that five mistakes do not need five starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+from victoryline.configuration import scraper_settings as scraper
+from victoryline.configuration import service_settings as service
+from victoryline.configuration.fields import PROJECT_ROOT, Group, allowed, is_secret
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+# A second key for a setting, with the meaning of its values.
+YAML_ALIASES = {"scraper.monitoring.logging.structured": ("log_format", {"true": "json", "false": "console"})}
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; `problems` has one sentence for each reason."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("The configuration has problems:\n" + "\n".join(f"  - {problem}" for problem in problems))
+
+
+class Config(  # pydantic takes the fields of the last base first
+    service.Files,
+    service.Demo,
+    service.Retention,
+    service.Engine,
+    service.Web,
+    service.Storage,
+    service.Alerts,
+    service.Monitoring,
+    scraper.Adaptive,
+    scraper.SourceAccess,
+    scraper.Proxies,
+    scraper.Browser,
+    scraper.Resilience,
+    scraper.Resources,
+    scraper.Lifecycle,
+    BaseSettings,
+):
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", validate_default=False)
+
+
+GROUPS: tuple[type[Group], ...] = tuple(
+    base for base in reversed(Config.__mro__) if issubclass(base, Group) and base not in (Group, Config)
+)
+YAML_KEYS = {name: group.yaml_key(name) for group in GROUPS for name in group.model_fields}
+
+
+class Environment(EnvSettingsSource):
+    """Reads the upper-case names of a mapping, normally `os.environ`. An empty variable counts as not set."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        super().__init__(Config)
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        given = {name: text.strip() for name, text in self._environ.items() if name.isupper()}
+        return {name.lower(): text for name, text in given.items() if text and name.lower() in Config.model_fields}
+
+
+class YamlFile(PydanticBaseSettingsSource):
+    """Maps the nested keys of the YAML file to settings. Values are turned back into text: see `fields`."""
+
+    def __init__(self, path: Path | None) -> None:
+        super().__init__(Config)
+        self.problems: list[str] = []
+        self.values: dict[str, str] = {}
+        self.keys: dict[str, str] = {}
+        self._known = {key: name for name, key in YAML_KEYS.items() if key}
+        self._known |= {key: name for key, (name, _) in YAML_ALIASES.items()}
+        if path is not None:
+            for key, value in self._leaves(self._read(path)):
+                self._take(key, value, path.name)
+
+    def __call__(self) -> dict[str, Any]:
+        return dict(self.values)
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        return self.values.get(field_name), field_name, False
+
+    def _read(self, path: Path) -> Mapping[Any, Any]:
+        document: Any = None
+        try:
+            document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            self.problems.append(f'CONFIG_FILE is "{path}"; it can\'t be read: {error.strerror}')
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            self.problems.append(f"{path.name} is not valid YAML: {' '.join(str(error).split())}")
+        if isinstance(document, dict):
+            return document
+        if document is not None:
+            self.problems.append(f"{path.name} must hold a mapping at its top level")
+        return {}
+
+    def _leaves(self, node: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+        for name, value in node.items():
+            key = f"{prefix}{name}"
+            is_section = any(known.startswith(f"{key}.") for known in self._known)
+            if isinstance(value, dict) and key not in self._known:
+                yield from self._leaves(value, f"{key}.")
+            elif value is not None or not is_section:
+                yield key, value
+
+    def _take(self, key: str, value: Any, file: str) -> None:
+        name = self._known.get(key)
+        if name is None:
+            self.problems.append(self._describe_unknown(key, file))
+        elif isinstance(value, dict):
+            self.problems.append(f"{key} ({file}) must be a value, not a section")
+        elif value is not None and name not in self.values:
+            text = _as_text(value)
+            self.values[name] = YAML_ALIASES[key][1].get(text, text) if key in YAML_ALIASES else text
+            self.keys[name] = f"{file}, {key}"
+
+    def _describe_unknown(self, key: str, file: str) -> str:
+        last = key.rsplit(".", 1)[-1]
+        if last in Config.model_fields and is_secret(Config.model_fields[last]):
+            return f"{key} ({file}) is a secret: set {last.upper()} in the environment, never in a file"
+        near = get_close_matches(key, self._known, n=1, cutoff=0.6)
+        return f"{key} ({file}) is not a known key" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def load(environ: Mapping[str, str], yaml_path: Path | None = None) -> Config:
+    """Reads the whole configuration, or raises ConfigError with every problem in it."""
+    if yaml_path is None and (named := environ.get("CONFIG_FILE", "").strip()):
+        yaml_path = (PROJECT_ROOT / Path(named).expanduser()).resolve()
+    environment, file = Environment(environ), YamlFile(yaml_path)
+    problems = list(file.problems)
+    try:
+        config = Config(_build_sources=((environment, file), {}))
+    except ValidationError as error:
+        wrong = sorted({str(one["loc"][0]) for one in error.errors()}, key=list(Config.model_fields).index)
+        problems += [_describe_wrong(name, environment, file) for name in wrong]
+        environment.env_vars = {name: text for name, text in environment.env_vars.items() if name not in wrong}
+        file.values = {name: text for name, text in file.values.items() if name not in wrong}
+        config = Config(_build_sources=((environment, file), {}))
+    if problems := problems + list(_contradictions(config)):
+        raise ConfigError(problems)
+    return config
+
+
+def _describe_wrong(name: str, environment: Environment, file: YamlFile) -> str:
+    field = Config.model_fields[name]
+    in_environment = environment.env_vars.get(name)
+    text, origin = (in_environment, "environment") if in_environment else (file.values[name], file.keys[name])
+    shown = "***" if is_secret(field) else f'"{text}"'
+    return f"{name.upper()} is {shown} ({origin}); allowed: {allowed(field)}"
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(str(each) for each in value) if isinstance(value, list) else str(value)
+
+
+def _contradictions(config: Config) -> Iterator[str]:
+    """Yields pairs of values that are valid alone and wrong together."""
+    yield from _must_be_below(config, "memory_soft_limit_mb", "memory_hard_limit_mb", strictly=True)
+    yield from _must_be_below(config, "retry_base_delay_seconds", "retry_max_delay_seconds")
+    yield from _must_be_below(config, "polling_interval_seconds", "staleness_threshold_seconds", strictly=True)
+    yield from _must_be_below(config, "rate_limit_standard_per_minute", "rate_limit_premium_per_minute")
+    if config.enable_prometheus_metrics and config.port == config.prometheus_port:
+        yield f"PORT and PROMETHEUS_PORT are both {config.port}: they must differ"
+    for origin in config.cors_origins:
+        if origin == "*" or is_origin(origin):
+            continue
+        yield (
+            f'CORS_ORIGINS has "{origin}": an origin is scheme://host or scheme://host:port, as a browser sends it '
+            "(https://example.com), without a path and without the usual port; or * for all"
+        )
+    for place, pair in enumerate(config.source_credentials.split(), start=1):
+        if not all(pair.partition("=")):
+            yield f"SOURCE_CREDENTIALS: entry {place} is not source=secret"
+    if config.database_url:
+        for name in ("secret_key", "jwt_signing_key"):
+            if not getattr(config, name):
+                yield f"{name.upper()} is empty: with PostgreSQL (DATABASE_URL) it must be set, and the same everywhere"
+
+
+def _must_be_below(config: Config, lower: str, upper: str, *, strictly: bool = False) -> Iterator[str]:
+    low, high = float(getattr(config, lower)), float(getattr(config, upper))
+    if low > high or (strictly and low == high):
+        relation = "below" if strictly else "at most"
+        yield f"{lower.upper()} is {low:.10g} and {upper.upper()} is {high:.10g}: it must be {relation} that"
+
+
+def is_origin(text: str) -> bool:
+    """Returns True for scheme://host[:port] as a browser sends it; any other entry would never match."""
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return False
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname or any(char in "@*" or char.isspace() for char in text):
+        return False
+    if parts.netloc.endswith(":") or port == DEFAULT_PORTS[parts.scheme]:
+        return False  # browsers leave the default port out
+    return text.lower() == f"{parts.scheme}://{parts.netloc}".lower()

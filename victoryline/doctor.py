@@ -1,0 +1,213 @@
+"""The checks of `manage.py doctor`. A check that raises is reported as a finding, so that the others still run."""
+
+import os
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from victoryline.configuration import Config
+from victoryline.embedded import is_free
+from victoryline.lib import chromium
+from victoryline.lib.redaction import clean
+
+Status = Literal["ok", "warn", "FAIL"]
+MEMORY_NEEDED_MB, DISK_NEEDED_MB, DISK_COMFORTABLE_MB = 500, 200, 2000
+BROWSER_SECONDS = 30.0
+BROWSER_FIX = (
+    "Does `chromium --version` work? A refused sandbox wants user namespaces (kernel.unprivileged_userns_clone=1)."
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    name: str
+    status: Status
+    detail: str
+    fix: str = ""
+
+
+Check = Callable[[Config], Iterator[Finding]]
+
+
+def examine(config: Config) -> Iterator[Finding]:
+    """Yields all findings, as they come."""
+    for check in CHECKS:
+        try:
+            yield from check(config)
+        except Exception as error:  # noqa: BLE001 - the operator should see the other findings as well
+            name = check.__name__.removeprefix("_")
+            yield Finding(
+                name, "FAIL", clean(f"{type(error).__name__}: {error}"), "This is unexpected; please report it."
+            )
+
+
+def _python(_: Config) -> Iterator[Finding]:
+    found = ".".join(map(str, sys.version_info[:3]))
+    good = sys.version_info >= (3, 11)
+    yield Finding(
+        "python", "ok" if good else "FAIL", found, "" if good else "Install Python 3.11, remove .venv, make run."
+    )
+
+
+def _config(config: Config) -> Iterator[Finding]:
+    where = f"environment and {config.config_file}" if config.config_file else "environment and defaults"
+    yield Finding("config", "ok", f"valid ({where})")
+    if config.debug and config.database_url:
+        yield Finding("config", "warn", "DEBUG is on with PostgreSQL", "Set DEBUG=false in production.")
+
+
+def _chromium(config: Config) -> Iterator[Finding]:
+    program = chromium.find(chosen=config.chromium_path, var_dir=config.var_dir)
+    if program is None:
+        wanted = f"CHROMIUM_PATH {config.chromium_path} is no program" if config.chromium_path else "none found"
+        yield Finding("chromium", "FAIL", wanted, "Install one (apt-get install chromium) or set CHROMIUM_PATH.")
+        return
+    began = time.monotonic()
+    try:
+        version = _start_browser(program)
+    except Exception as error:  # noqa: BLE001 - Playwright raises many kinds; each means the browser did not start
+        reason = clean(str(error).strip().splitlines()[0])
+        yield Finding("chromium", "FAIL", f"{program} does not start: {reason}", BROWSER_FIX)
+        return
+    yield Finding("chromium", "ok", f"{version} started in {time.monotonic() - began:.1f} s ({program})")
+
+
+def _start_browser(program: Path) -> str:
+    """Starts the browser and opens a page: an installed one may still lack libraries, memory or a sandbox."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(program), chromium_sandbox=os.geteuid() != 0, timeout=BROWSER_SECONDS * 1000
+        )
+        try:
+            browser.new_page().goto("about:blank", timeout=BROWSER_SECONDS * 1000)
+            return f"Chromium {browser.version}"
+        finally:
+            browser.close()
+
+
+def _database(config: Config) -> Iterator[Finding]:
+    from django.db import DatabaseError, connection, transaction
+    from django.db.migrations.executor import MigrationExecutor
+
+    kind = "PostgreSQL" if config.database_url else "SQLite"
+    try:
+        began = time.monotonic()
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("CREATE TABLE doctor_was_here (number INTEGER)")
+                cursor.execute("INSERT INTO doctor_was_here VALUES (1)")
+            transaction.set_rollback(True)
+        yield Finding("database", "ok", f"{kind} reads and writes, {(time.monotonic() - began) * 1000:.0f} ms")
+        executor = MigrationExecutor(connection)
+        missing = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    except (DatabaseError, OSError) as error:
+        fix = (
+            "Is the server up, and DATABASE_URL right?" if config.database_url else f"May we write in {config.var_dir}?"
+        )
+        yield Finding("database", "FAIL", clean(f"{kind}: {str(error).strip()}"), fix)
+        return
+    if missing:
+        yield Finding("migrations", "FAIL", f"{missing} not applied", "Type: python manage.py migrate")
+    else:
+        yield Finding("migrations", "ok", "all applied")
+
+
+def _broker(config: Config) -> Iterator[Finding]:
+    if not config.redis_url:
+        yield Finding("broker", "ok", "in the engine's own process")
+        return
+    import redis
+
+    try:
+        with redis.Redis.from_url(config.redis_url, socket_connect_timeout=3, socket_timeout=3) as client:
+            began = time.monotonic()
+            client.ping()
+        yield Finding("broker", "ok", f"Redis answers in {(time.monotonic() - began) * 1000:.0f} ms")
+    except (redis.RedisError, ValueError) as error:
+        yield Finding("broker", "FAIL", clean(f"Redis: {error}"), "Is the server up, and REDIS_URL right?")
+
+
+def _memory(_: Config) -> Iterator[Finding]:
+    available = psutil.virtual_memory().available
+    limit, _hard = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        yield Finding(
+            "memory",
+            "warn",
+            f"address space is limited to {limit // 2**20} MB",
+            "Chromium wants more: ulimit -v unlimited",
+        )
+    left = min(available, _cgroup_room(), limit if limit != resource.RLIM_INFINITY else available) // 2**20
+    good = left >= MEMORY_NEEDED_MB
+    fix = "" if good else f"A browser needs {MEMORY_NEEDED_MB} MB: end other programs or raise the container's limit."
+    yield Finding("memory", "ok" if good else "FAIL", f"{left} MB available", fix)
+
+
+def _cgroup_room() -> int:
+    """Returns the bytes this container may still use; sys.maxsize without a limit."""
+    folder = Path("/sys/fs/cgroup")
+    try:
+        limit = (folder / "memory.max").read_text().strip()
+        return int(limit) - int((folder / "memory.current").read_text()) if limit != "max" else sys.maxsize
+    except (OSError, ValueError):
+        return sys.maxsize
+
+
+def _ports(config: Config) -> Iterator[Finding]:
+    for name, host, port in (
+        ("PORT", config.host, config.port),
+        ("PROMETHEUS_PORT", config.metrics_bind, config.prometheus_port),
+    ):
+        if is_free(host, port):
+            yield Finding("port", "ok", f"{port} ({name}) is free")
+        elif _is_ours(port):
+            yield Finding("port", "ok", f"{port} ({name}) is held by VictoryLine itself")
+        else:
+            yield Finding(
+                "port", "warn", f"{port} ({name}) is taken by another program", f"Choose another: {name}={port + 1}"
+            )
+
+
+def _is_ours(port: int) -> bool:
+    try:
+        holders = {
+            each.pid for each in psutil.net_connections("tcp") if each.laddr and each.laddr.port == port and each.pid
+        }
+        return any(
+            "victoryline.wsgi" in part or part.endswith("manage.py")
+            for pid in holders
+            for part in psutil.Process(pid).cmdline()
+        )
+    except (psutil.Error, OSError):
+        return False
+
+
+def _disk(config: Config) -> Iterator[Finding]:
+    config.var_dir.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(config.var_dir).free // 2**20
+    fix = f"Make room, or set VAR_DIR elsewhere; {DISK_COMFORTABLE_MB} MB are comfortable."
+    status: Status = "FAIL" if free < DISK_NEEDED_MB else "warn" if free < DISK_COMFORTABLE_MB else "ok"
+    yield Finding("disk", status, f"{free} MB free in {config.var_dir}", "" if status == "ok" else fix)
+
+
+def _alerts(config: Config) -> Iterator[Finding]:
+    """Checks the alert channels without sending; `send_test_alert` sends."""
+    from monitoring.alerts.channels import configured
+    from monitoring.checks import doubts
+
+    for doubt in doubts(config):
+        yield Finding("alerts", "warn", doubt.msg, doubt.hint or "")
+    ways = ", ".join(channel.value for channel in configured(config))
+    yield Finding("alerts", "ok", f"told by {ways} (try: send_test_alert)" if ways else "only shown in the admin")
+
+
+CHECKS: tuple[Check, ...] = (_python, _config, _chromium, _database, _broker, _memory, _ports, _disk, _alerts)

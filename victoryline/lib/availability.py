@@ -1,0 +1,200 @@
+"""Availability of the database and of Redis, known without waiting for them.
+
+Guards against an outage that costs every request a timeout, and the process all its threads. A caller that finds the
+service unreachable reports it; from then on all callers do without it, and one thread probes every second until it
+answers again. A service that is watched is probed all the time: a frozen one is noticed before the requests that wait
+for it have used up the threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from django.db import close_old_connections, connection
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from victoryline.lib import pg_wait
+
+logger = logging.getLogger(__name__)
+
+PROBE_EVERY_SECONDS = 1.0
+OVERDUE_SECONDS = 3.0
+# A reachable server answers a read at once; readers that have a fallback wait no longer than this.
+READ_SECONDS = 2.0
+REDIS_TIMEOUT_SECONDS = 0.25
+# One bounded try: a frozen Redis may cost a request a quarter of a second once, not several times as long.
+BOUNDED: dict[str, Any] = {
+    "socket_timeout": REDIS_TIMEOUT_SECONDS,
+    "socket_connect_timeout": REDIS_TIMEOUT_SECONDS,
+    "retry": Retry(NoBackoff(), 0),
+}
+
+
+class Availability:
+    """`probe` returns when the service answers and raises when it does not."""
+
+    def __init__(
+        self,
+        name: str,
+        probe: Callable[[], None],
+        *,
+        meanwhile: str,
+        is_searched: bool = True,
+        every_seconds: float = PROBE_EVERY_SECONDS,
+        overdue_seconds: float = OVERDUE_SECONDS,
+    ) -> None:
+        """`is_searched`: a report starts the probing thread. Otherwise `watch` does, and earlier reports are ignored.
+
+        `meanwhile` completes the log message: what happens until the service is back.
+        """
+        self.name = name
+        self._probe = probe
+        self._meanwhile = meanwhile
+        self._is_searched = is_searched
+        self._every_seconds, self._overdue_seconds = every_seconds, overdue_seconds
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._pid = 0  # process of the thread: threads do not survive a fork
+        self._is_watched = False
+        self._asked_at: float | None = None  # when the probe that has no answer yet was sent
+        self._away_since: datetime | None = None
+        self._error: BaseException | None = None
+
+    def is_away(self) -> bool:
+        """Returns True after a report without an answer since, or while a probe is overdue."""
+        if self._pid != os.getpid():
+            return False
+        return self._away_since is not None or self._is_overdue()
+
+    def away_since(self) -> datetime | None:
+        if not self.is_away():
+            return None
+        return self._away_since or datetime.now(UTC)
+
+    @property
+    def error(self) -> BaseException | None:
+        return self._error
+
+    def reason(self) -> str:
+        """Returns the class name of the last error."""
+        return type(self._error).__name__ if self._error else "no answer"
+
+    def report(self, error: BaseException) -> None:
+        """Records that a caller could not reach the service. Never blocks."""
+        if not self._is_searched and self._pid != os.getpid():
+            return
+        self._mark_away(error)
+        self._ensure_thread()
+        self._wake.set()
+
+    def watch(self) -> None:
+        """Probes once a second from now on, for the life of this process."""
+        self._is_watched = True
+        self._ensure_thread()
+
+    def forget(self) -> None:
+        """Resets the state; for tests."""
+        self._away_since, self._error, self._asked_at = None, None, None
+
+    def _is_overdue(self) -> bool:
+        asked_at = self._asked_at
+        return asked_at is not None and time.monotonic() - asked_at > self._overdue_seconds
+
+    def _ensure_thread(self) -> None:
+        with self._lock:
+            if self._pid != os.getpid():
+                self._pid = os.getpid()
+                threading.Thread(target=self._run, name=f"{self.name}-availability", daemon=True).start()
+
+    def _run(self) -> None:
+        while self._goes_on():
+            self.probe_once()
+            if self._away_since is None:
+                self._wake.wait(self._every_seconds)  # a report is checked at once
+            else:
+                time.sleep(self._every_seconds)
+            self._wake.clear()
+
+    def _goes_on(self) -> bool:
+        """Probing after a report ends when the service answers; the next report starts it again."""
+        with self._lock:
+            if self._is_watched or self._away_since is not None:
+                return True
+            self._pid = 0
+            return False
+
+    def probe_once(self) -> bool:
+        self._asked_at = time.monotonic()
+        try:
+            self._probe()
+        except Exception as error:  # noqa: BLE001 - any error means that there was no answer
+            self._mark_away(error)
+            return False
+        finally:
+            self._asked_at = None
+        self._mark_back()
+        return True
+
+    def _mark_away(self, error: BaseException) -> None:
+        with self._lock:
+            is_news, self._error = self._away_since is None, error  # the latest error is the current reason
+            if is_news:
+                self._away_since = datetime.now(UTC)
+        if is_news:
+            logger.warning(
+                "%s is away (%s): until it is back %s",
+                self.name,
+                error,
+                self._meanwhile,
+                extra={"action": f"{self.name.lower()}_away"},
+            )
+
+    def _mark_back(self) -> None:
+        with self._lock:
+            since, self._away_since, self._error = self._away_since, None, None
+        if since is not None:
+            seconds = (datetime.now(UTC) - since).total_seconds()
+            logger.info(
+                "%s is back after %.1f s",
+                self.name,
+                seconds,
+                extra={"action": f"{self.name.lower()}_back", "seconds": round(seconds, 1)},
+            )
+
+
+def _probe_database() -> None:
+    close_old_connections()
+    try:
+        with pg_wait.within(READ_SECONDS), connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    finally:
+        connection.close()
+
+
+# Used where `watch` was called (web processes, metrics of workers). Other callers have their own timeouts.
+database = Availability(
+    "Database",
+    _probe_database,
+    meanwhile="requests are answered from the last known data where possible",
+    is_searched=False,
+)
+
+
+@cache
+def redis(url: str) -> Availability:
+    """Probes with a write: a Redis without memory still answers reads."""
+    client = Redis.from_url(url, **BOUNDED)
+
+    def probe() -> None:
+        client.set("victoryline:availability", 1, ex=60)
+
+    return Availability("Redis", probe, meanwhile="each process limits requests on its own")

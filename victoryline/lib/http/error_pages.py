@@ -1,0 +1,199 @@
+"""Error answers outside of views, and the pages at /problems: a problem document for programs, a page for browsers.
+
+Paths of the API get problem documents and paths of the admin get pages; elsewhere the Accept header decides.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import orjson
+from django.core.exceptions import DisallowedHost, RequestDataTooBig
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, UnreadablePostError
+from django.template import loader
+from django.urls import resolve
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.views.decorators.common import no_append_slash
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_safe
+
+from victoryline.lib import availability
+from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.http import body_limits, problems
+from victoryline.lib.http.headers import API_PREFIXES, RateLimit
+from victoryline.lib.http.problem_kinds import KINDS, of_status
+from victoryline.lib.http.request_id import request_id_of
+
+CONSOLE_PREFIX = "/admin/"
+DETAILS = {
+    400: "The request can't be read. Check its address and headers.",
+    403: "You may not do this here.",
+    404: "There is nothing at this address. The addresses are listed at /api/docs.",
+    405: "This address does not take that method; the header `Allow` says what it takes.",
+    413: "The body is larger than we read.",
+    500: "An error on our side, which we have logged. Tell us the request id if it stays.",
+    503: (
+        "The database can't be reached, so this page can't be shown. Nothing is lost: matches are still read, and what "
+        "is new is kept on disk until the database is back. Nothing that you have just sent was saved. Try again in a "
+        "few seconds; if it stays, look at /health and start the database."
+    ),
+}
+
+PAGE_TITLES = {403: "This is not allowed"}  # a browser has no token
+WRONG_HOST = (
+    "The header `Host` names no site that is served here. Ask under the name that you were given; whoever runs this "
+    "site lists its names in ALLOWED_HOSTS."
+)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if isinstance(exception, DisallowedHost):
+        return answer(request, 400, WRONG_HOST)
+    return answer(request, 413 if isinstance(exception, RequestDataTooBig) else 400)
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return answer(request, 403)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return answer(request, 404)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Called by Django while it handles the error; an unreachable database is a 503, not a 500."""
+    error = sys.exc_info()[1]
+    if isinstance(error, DATABASE_AWAY):
+        availability.database.report(error)
+        return answer(request, 503)
+    if body_limits.is_refused(error):
+        return answer(request, 503, body_limits.REFUSAL)
+    if isinstance(error, UnreadablePostError):  # the client closed the connection in the middle of its body
+        return answer(request, 400)
+    return answer(request, 500)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Answers a form without its CSRF token; for paths of the API it is a wrong method."""
+    if request.path.startswith(API_PREFIXES):
+        refusal = answer(request, 405)
+        refusal.headers["Allow"] = "GET, HEAD"
+        return refusal
+    return answer(
+        request,
+        403,
+        "The form that you sent has no valid token, so nothing was done. Go back, load the page again and send it once "
+        "more; cookies must be allowed for this site.",
+    )
+
+
+class DatabaseAwayMiddleware:
+    """Answers admin requests with a 503 at once while the database is known to be unreachable."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path.startswith(CONSOLE_PREFIX) and availability.database.is_away():
+            return answer(request, 503)
+        return self.get_response(request)
+
+
+class ProblemMiddleware:
+    """Adds a problem document to error answers without one, such as Django's own 405."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        if response.status_code < 400 or response.streaming or not is_for_programs(request):
+            return response
+        if not response.headers.get("Content-Type", "").startswith("text/"):
+            return response
+        problem = answer(request, response.status_code)
+        for name in ("Allow", "Retry-After", "WWW-Authenticate"):
+            if name in response.headers:
+                problem.headers[name] = response.headers[name]
+        return problem
+
+
+@no_append_slash
+@csrf_exempt  # only the API's addresses come here, and tokens aren't sent by a browser on its own
+def without_slash(request: HttpRequest, address: str) -> HttpResponseBase:
+    """Answers a path with a trailing slash like the path without it."""
+    found = resolve(f"/{address.rstrip('/')}")
+    request.resolver_match = found
+    response: HttpResponseBase = found.func(request, *found.args, **found.kwargs)
+    return response
+
+
+def answer(request: HttpRequest, status: int, detail: str = "") -> HttpResponse:
+    kind = KINDS[of_status(status)]
+    detail = detail or DETAILS.get(status) or kind.meaning
+    headers = {"Cache-Control": "no-store"}
+    if status == 503:
+        headers["Retry-After"] = str(problems.RETRY_SECONDS)
+    rate_limit: RateLimit | None = getattr(request, "rate_limit", None)
+    if rate_limit is not None:
+        headers |= rate_limit.headers()
+    if is_for_programs(request):
+        more = {"retry_after": problems.RETRY_SECONDS} if status == 503 else {}
+        body = orjson.dumps(problems.document(request, status, detail, extensions=more), default=str)
+        return HttpResponse(body, status=status, content_type=problems.MEDIA_TYPE, headers=headers)
+    page = loader.render_to_string(
+        "error.html",
+        {
+            "code": status,
+            "title": PAGE_TITLES.get(status, kind.title),
+            "detail": detail,
+            "request_id": request_id_of(request),
+        },
+    )
+    return HttpResponse(page, status=status, headers=headers)
+
+
+def is_for_programs(request: HttpRequest) -> bool:
+    if request.path.startswith(API_PREFIXES):
+        return True
+    return not request.path.startswith(CONSOLE_PREFIX) and "text/html" not in request.headers.get("Accept", "")
+
+
+@csrf_exempt  # changes nothing; a wrong method must get a 405, not a CSRF failure
+@require_safe
+def problem_index(request: HttpRequest) -> HttpResponse:
+    return _page("Problems, and what to do about them", list(KINDS))
+
+
+@csrf_exempt
+@require_safe
+def problem_page(request: HttpRequest, code: str) -> HttpResponse:
+    if code not in KINDS:
+        raise Http404
+    return _page(KINDS[code].title, [code])
+
+
+def _page(title: str, codes: list[str]) -> HttpResponse:
+    """Rendered without the request, and so without sessions: the database may be unreachable."""
+    rows = [
+        {
+            "code": code,
+            "status": KINDS[code].status,
+            "title": KINDS[code].title,
+            "meaning": _with_code(KINDS[code].meaning),
+            "advice": _with_code(KINDS[code].advice),
+        }
+        for code in codes
+    ]
+    text = loader.render_to_string("problems.html", {"title": title, "rows": rows, "is_index": len(rows) > 1})
+    return HttpResponse(text, headers={"Cache-Control": "public, max-age=3600"})
+
+
+def _with_code(text: str) -> SafeString:
+    """Renders text between backticks as <code>."""
+    parts = enumerate(text.split("`"))
+    return format_html_join(
+        "", "{}", ((format_html("<code>{}</code>", each) if place % 2 else each,) for place, each in parts)
+    )

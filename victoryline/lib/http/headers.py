@@ -1,0 +1,75 @@
+"""Rate-limit headers, conditional requests and the client's address, for the HTTP code of all apps.
+
+Must not import rest_framework.views: that module loads the classes named in the settings, which use this one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest
+from django.utils.http import parse_etags
+from rest_framework.request import Request
+
+# Paths for programs: errors are problem documents, and CORS applies.
+API_PREFIXES = ("/api/", "/cricket-data", "/token/", "/health", "/status", "/metrics")
+
+
+class RateLimit(NamedTuple):
+    """Rate-limit state of a consumer. `reset_at` is a Unix time."""
+
+    limit: int
+    remaining: int
+    reset_at: int
+
+    def headers(self) -> dict[str, str]:
+        return {
+            "X-RateLimit-Limit": str(self.limit),
+            "X-RateLimit-Remaining": str(self.remaining),
+            "X-RateLimit-Reset": str(self.reset_at),
+        }
+
+
+def has_etag(request: HttpRequest | Request, etag: str) -> bool:
+    """Returns True if If-None-Match names `etag` (weak comparison, as RFC 9110 requires)."""
+    offered = request.headers.get("If-None-Match", "")
+    if not offered or not etag:
+        return False
+    return "*" in (known := parse_etags(offered)) or etag in {each.removeprefix("W/") for each in known}
+
+
+def client_address(request: HttpRequest | Request, trusted_proxies: int) -> str:
+    return address_in(request.META, trusted_proxies)
+
+
+def address_in(meta: Mapping[str, Any], trusted_proxies: int) -> str:
+    """Returns the client's address as the outermost trusted proxy saw it; an IPv6 client is its /64.
+
+    Entries further left in X-Forwarded-For were written by the client and are ignored. Clients without a valid address
+    (a unix socket, an invalid header) share the name "unknown", so that a forged header gains nothing.
+    """
+    direct = str(meta.get("REMOTE_ADDR") or "")
+    if trusted_proxies:
+        hops = str(meta.get("HTTP_X_FORWARDED_FOR") or "").split(",")
+        if len(hops) >= trusted_proxies:
+            return _normal(hops[-trusted_proxies]) or _normal(direct) or "unknown"
+    return _normal(direct) or "unknown"
+
+
+def _normal(text: str) -> str:
+    text = text.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return ""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped:
+            return str(address.ipv4_mapped)
+        return str(ipaddress.ip_network((int(address), 64), strict=False))
+    return str(address)

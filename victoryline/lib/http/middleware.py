@@ -1,0 +1,109 @@
+"""Middleware selection: API requests skip the middleware that only pages need.
+
+Sessions, messages, logins, form tokens and static files cost an API request more than its answer did. Two middlewares
+enclose them in settings.MIDDLEWARE: at `ApiShortcut` a request to the API leaves the chain and goes on at
+`ApiShortcutEnd`, behind all of them. What it still needs of the skipped ones (a checked Host, the length, a security
+policy, two metrics) is done here.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from csp.middleware import CSPMiddleware, PolicyParts
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django_prometheus.middleware import Metrics, PrometheusAfterMiddleware
+
+Handler = Callable[[HttpRequest], HttpResponseBase]
+
+API = ("/api/v1/", "/api/scrape", "/cricket-data", "/token/")
+# A JSON answer loads nothing and must not be framed.
+SECURITY_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+}
+_being_built = threading.local()  # Django builds the middleware chain from its end, in one thread
+
+
+class ApiShortcutEnd:
+    """The last middleware; its `get_response` is the view."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+        _being_built.end = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+
+class ApiShortcut:
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+        self._end: Handler = _being_built.end
+        self._metrics = _ResponseMetrics()
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if not request.path_info.startswith(API):
+            return self.get_response(request)
+        began = time.perf_counter()
+        request.get_host()  # raises DisallowedHost: links in answers are made of it
+        response = self._end(request)
+        headers = response.headers
+        for name, value in SECURITY_HEADERS.items():
+            headers[name] = value
+        if isinstance(response, HttpResponse) and "Content-Length" not in headers:
+            headers["Content-Length"] = str(len(response.content))
+        self._metrics.count(request, response.status_code, time.perf_counter() - began)
+        return response
+
+
+class PageMetrics(PrometheusAfterMiddleware):  # type: ignore[misc]  # untyped upstream
+    """Counts pages only. Django calls `process_view` of every middleware for every request, skipped or not."""
+
+    def process_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        if not request.path_info.startswith(API):
+            super().process_view(request, *args, **kwargs)
+
+
+class PolicyByPathMiddleware(CSPMiddleware):
+    """The content security policy, extended for the path prefixes of CSP_BY_PREFIX."""
+
+    def get_policy_parts(
+        self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False
+    ) -> PolicyParts:
+        parts = super().get_policy_parts(request, response, report_only)
+        for prefix, directives in settings.CSP_BY_PREFIX.items():
+            if parts.replace is None and request.path_info.startswith(prefix):
+                parts.replace = directives
+        return parts
+
+
+class _ResponseMetrics:
+    """Updates two metrics of django_prometheus, answers and latency by view; label objects are cached."""
+
+    def __init__(self) -> None:
+        self._metrics = Metrics.get_instance()
+        self._labelled: dict[tuple[str, str, int], tuple[Any, Any]] = {}
+
+    def count(self, request: HttpRequest, status: int, seconds: float) -> None:
+        found = request.resolver_match
+        key = (found.view_name if found else "", request.method or "", status)
+        answers, latency = self._labelled.get(key) or self._label(key, request)
+        answers.inc()
+        latency.observe(seconds)
+
+    def _label(self, key: tuple[str, str, int], request: HttpRequest) -> tuple[Any, Any]:
+        """Unknown methods share one label and are not cached: clients can invent any number of them."""
+        names = PrometheusAfterMiddleware(lambda _: None)
+        view, method = names._get_view_name(request), names._method(request)  # noqa: SLF001
+        found = (
+            self._metrics.responses_by_status_view_method.labels(status=str(key[2]), view=view, method=method),
+            self._metrics.requests_latency_by_view_method.labels(view=view, method=method),
+        )
+        if method == key[1]:
+            self._labelled[key] = found
+        return found

@@ -1,0 +1,136 @@
+"""The base class of all API views: JSON only, chunked bodies, rate-limit headers."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest
+from django.utils.cache import patch_vary_headers
+from rest_framework.exceptions import AuthenticationFailed, NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from victoryline.lib import availability
+from victoryline.lib.http.error_pages import DETAILS
+from victoryline.lib.http.headers import RateLimit
+from victoryline.lib.http.problems import DatabaseAway
+from victoryline.lib.http.renderers import JsonOnly, OrjsonRenderer
+
+RENDERER = OrjsonRenderer()
+
+
+class ApiRequest(Request):
+    """A request whose body may be chunked.
+
+    Django and REST framework know a body by its Content-Length and would take a chunked one for no body at all. Servers
+    that end such a body themselves say so with wsgi.input_terminated (granian does).
+    """
+
+    def _load_stream(self) -> None:
+        meta = self._request.META
+        if meta.get("CONTENT_LENGTH") or not meta.get("wsgi.input_terminated") or "HTTP_TRANSFER_ENCODING" not in meta:
+            super()._load_stream()  # type: ignore[misc]  # the stubs leave it out
+        else:
+            self._stream = meta["wsgi.input"]
+
+
+class _Parts(NamedTuple):
+    parsers: list[Any]
+    authenticators: list[Any]
+    throttles: list[Any]
+    negotiator: Any
+
+
+@cache
+def _parts(view: type[APIView]) -> _Parts:
+    """Returns the parsers, authenticators etc. of a view class. They hold no request state, so requests share them."""
+    one = view()
+    return _Parts(one.get_parsers(), one.get_authenticators(), one.get_throttles(), one.get_content_negotiator())
+
+
+class ApiView(APIView):
+    """`required_scope`: the scope that the client's key must have (empty: any key); the permission class reads it.
+
+    `needs_database`: requests are refused at once while the database is known to be unreachable. `costs_quota`: False
+    for requests that do not count against the rate limit, up to a high limit. A view may have `is_unchanged(request)`,
+    a cheap check whether the client already has the current answer; such requests do not count either.
+    """
+
+    required_scope = "read"
+    needs_database = True
+    costs_quota = True
+    content_negotiation_class = JsonOnly
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        parts = _parts(type(self))  # type: ignore[arg-type]  # a class is hashable
+        return ApiRequest(
+            request,
+            parsers=parts.parsers,
+            authenticators=parts.authenticators,
+            negotiator=parts.negotiator,
+            parser_context={"view": self, "args": self.args, "kwargs": self.kwargs},
+        )
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """As upstream, without content negotiation and versioning: there is one format and one version."""
+        self.format_kwarg = None
+        request.accepted_renderer, request.accepted_media_type = RENDERER, RENDERER.media_type
+        request.version = request.versioning_scheme = None
+        self.perform_authentication(request)
+        self.check_permissions(request)
+        if self.needs_database and availability.database.is_away():
+            raise DatabaseAway.now()
+
+    def check_permissions(self, request: Request) -> None:
+        """Checks the rate limit first: a refusal for a missing scope counts too, and shows the remaining quota."""
+        for throttle in _parts(type(self)).throttles:  # type: ignore[arg-type]  # a class is hashable
+            throttle.allow_request(request, self)  # raises
+        if hasattr(self, (request.method or "").lower()):  # an unknown method is a 405, whatever the scope
+            super().check_permissions(request)
+
+    def check_throttles(self, request: Request) -> None:
+        """Done in check_permissions."""
+
+    def options(self, request: Request, *args: Any, **kwargs: Any) -> Response:  # type: ignore[override]  # as upstream
+        """Answers with `Allow` only; everything else is at /api/schema."""
+        return Response(status=204)
+
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        """Upstream sends `Allow` with every answer; here finalize_response does where it is useful."""
+        return {}
+
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        finished = super().finalize_response(request, response, *args, **kwargs)
+        headers = finished.headers
+        rate_limit: RateLimit | None = getattr(request, "rate_limit", None)
+        if rate_limit is not None:
+            for name, value in rate_limit.headers().items():
+                headers[name] = value
+        if finished.status_code == 405 or request.method == "OPTIONS":
+            headers["Allow"] = ", ".join(self.allowed_methods)
+        if "Vary" in headers:
+            patch_vary_headers(finished, ["Authorization"])
+        else:
+            headers["Vary"] = "Authorization"
+        return finished
+
+
+class UnknownPathView(ApiView):
+    """Answers 404 for unknown paths below the API prefixes, counted and logged like any other answer.
+
+    Guards against clients that try one path after another without a limit.
+    """
+
+    needs_database = False
+    permission_classes = ()
+    schema = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """For every method. The token only decides whose quota is used; without a valid one it is a 404 too."""
+        with suppress(AuthenticationFailed, DatabaseAway):
+            super().initial(request, *args, **kwargs)
+        raise NotFound(DETAILS[404])
