@@ -233,7 +233,7 @@ class TestCommand:
 
     def test_by_number_and_by_key_and_back(self) -> None:
         ref = make_ref(make_match(title="Kenya v Nepal"))
-        assert self.run(str(ref.match_id), "high") == "Kenya v Nepal: importance high, by a person's word.\n"
+        assert self.run(str(ref.match_id), "high") == "Kenya v Nepal: importance high, set by an operator.\n"
         assert self.run(ref.key, "auto") == "Kenya v Nepal: importance normal, by the rules.\n"
         assert set(AuditEntry.objects.values_list("actor", "action_type")) == {("ann", "importance")}
 
