@@ -234,7 +234,7 @@ class TestCommand:
     def test_by_number_and_by_key_and_back(self) -> None:
         ref = make_ref(make_match(title="Kenya v Nepal"))
         assert self.run(str(ref.match_id), "high") == "Kenya v Nepal: importance high, set by an operator.\n"
-        assert self.run(ref.key, "auto") == "Kenya v Nepal: importance normal, by the rules.\n"
+        assert self.run(ref.key, "auto") == "Kenya v Nepal: importance normal, set by the rules.\n"
         assert set(AuditEntry.objects.values_list("actor", "action_type")) == {("ann", "importance")}
 
     def test_an_unknown_match_is_an_error(self) -> None:
