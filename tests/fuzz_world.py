@@ -21,7 +21,8 @@ from apiauth import keys, tokens  # noqa: E402
 from apiauth.models import Tier  # noqa: E402
 from scraping import jobs  # noqa: E402
 from scraping.matches import conflicts, lineups  # noqa: E402
-from scraping.matches.reconcile import SourceView, reconcile  # noqa: E402
+from scraping.matches.reconcile.choosing import reconcile  # noqa: E402
+from scraping.matches.reconcile.states import SourceView  # noqa: E402
 from scraping.models import EventAction, Match, MatchRef  # noqa: E402
 from scraping.models.source import PUSHED  # noqa: E402
 from scraping.payloads import Status  # noqa: E402

@@ -14,7 +14,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
-from scraping.matches.reconcile import as_text
+from scraping.matches.reconcile.disagreement import as_text
 from scraping.models import Conflict, Match
 from victoryline.lib.admin import CAREFUL, GOOD, HistoryAdmin, HistoryInline
 

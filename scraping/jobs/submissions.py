@@ -22,7 +22,7 @@ from scraping.errors import PayloadRejected
 from scraping.jobs.submission_schema import SentMatch, event_id_at
 from scraping.matches import discovery, ingest, late_updates
 from scraping.matches.events import EventChanges
-from scraping.matches.reconcile import SIDES, team_name
+from scraping.matches.reconcile.states import SIDES, team_name
 from scraping.matches.validate import check
 from scraping.models import MatchLifecycle, MatchRef, Source, Submission, SubmissionState, TeamAlias
 from scraping.models.source import PUSHED

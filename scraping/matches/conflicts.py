@@ -17,7 +17,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F, QuerySet
 
-from scraping.matches.reconcile import FieldConflict
+from scraping.matches.reconcile.states import FieldConflict
 from scraping.models import Conflict
 
 logger = logging.getLogger("scraping.reconciliation")

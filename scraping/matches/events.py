@@ -10,7 +10,7 @@ from datetime import datetime
 from scraping import event_keys
 from scraping.errors import PayloadRejected
 from scraping.matches import served_events
-from scraping.matches.reconcile import swap_detail_sides, swap_slot_sides
+from scraping.matches.reconcile.states import swap_detail_sides, swap_slot_sides
 from scraping.models import EventAction, MatchEvent, MatchRef
 from scraping.payloads import Event, Sport
 from victoryline.lib.crash import crash_point

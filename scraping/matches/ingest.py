@@ -21,7 +21,8 @@ from django.utils import timezone
 from scraping.journal import error_log
 from scraping.matches import conflicts, events, importance, lifecycle, poll_times, scrapers, validate
 from scraping.matches.events import EventChanges
-from scraping.matches.reconcile import Reconciled, SourceView, delta, has_play_changed, only_source, reconcile
+from scraping.matches.reconcile.choosing import reconcile
+from scraping.matches.reconcile.states import Reconciled, SourceView, delta, has_play_changed, only_source
 from scraping.models import Match, MatchRef, Snapshot, TeamAlias
 from scraping.names import Aliases
 from scraping.payloads import Payload, Status, checksum_of

@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import Count, F
 
 from scraping.matches import poll_times
-from scraping.matches.reconcile import goes_backwards
+from scraping.matches.reconcile.states import goes_backwards
 from scraping.models import EventAction, Match, MatchEvent, MatchLifecycle, MatchRef, Scraper, Snapshot
 from scraping.payloads import Status
 from scraping.signals import read_mode_changed, scraper_restarted, scraper_took_over

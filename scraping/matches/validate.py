@@ -12,7 +12,7 @@ from typing import Any
 
 from scraping.errors import PayloadRejected
 from scraping.matches import served_events
-from scraping.matches.reconcile import (
+from scraping.matches.reconcile.states import (
     fill_gaps,
     goes_backwards,
     is_crossed,

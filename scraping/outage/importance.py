@@ -8,7 +8,7 @@ from enum import Enum
 
 import orjson
 
-from scraping.matches.reconcile import progress_summary
+from scraping.matches.reconcile.states import progress_summary
 from scraping.payloads import Payload
 
 

@@ -13,7 +13,7 @@ from scraping.errors import BreakerOpen, Gone, NotStored, PayloadRejected, Stale
 from scraping.jobs import submissions
 from scraping.journal import Claim, error_log
 from scraping.matches import discovery, endings, events, ingest, late_updates, pairing, validate
-from scraping.matches.reconcile import goes_backwards
+from scraping.matches.reconcile.states import goes_backwards
 from scraping.matches.validate import check
 from scraping.models import (
     MatchLifecycle,

@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from monitoring.models import AuditEntry
 from scraping.matches import conflicts
-from scraping.matches.reconcile import FieldConflict, SourceView, reconcile
+from scraping.matches.reconcile.choosing import reconcile
+from scraping.matches.reconcile.states import FieldConflict, SourceView
 from scraping.models import Match, PairingReview, PairingState, TeamAlias
 from tests.factories import cricket_state, make_match, make_ref, make_source, make_unread_match
 from tests.scraping.builders import chasing, later, payload_of, read

@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from scraping.documents import pages, recall
 from scraping.matches import conflicts, pairing
-from scraping.matches.reconcile import FieldConflict, SourceView, reconcile
+from scraping.matches.reconcile.choosing import reconcile
+from scraping.matches.reconcile.states import FieldConflict, SourceView
 from scraping.models import Match
 from tests.api_fixtures import Caller
 from tests.factories import cricket_state, make_match, make_ref, make_source

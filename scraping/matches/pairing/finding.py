@@ -17,7 +17,7 @@ from scraping.matches.pairing import scoring
 from scraping.matches.pairing.candidates import Candidate, Candidates, candidates, facts_of
 from scraping.matches.pairing.merging import NotJoined, join
 from scraping.matches.pairing.scoring import PairComparison, PairOutcome
-from scraping.matches.reconcile import is_crossed
+from scraping.matches.reconcile.states import is_crossed
 from scraping.models import Match, PairingReview, PairingState, Source, TeamAlias
 from scraping.names import Aliases
 from scraping.payloads import DiscoveredMatch, Sport

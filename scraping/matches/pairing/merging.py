@@ -18,7 +18,8 @@ from scraping import journal
 from scraping.matches import conflicts, importance, ingest, lifecycle, poll_times, scrapers, served_events
 from scraping.matches.ingest import Attempt
 from scraping.matches.pairing.candidates import sides_of_title
-from scraping.matches.reconcile import SIDES, is_crossed, reconcile, swap_detail_sides, swap_slot_sides
+from scraping.matches.reconcile.choosing import reconcile
+from scraping.matches.reconcile.states import SIDES, is_crossed, swap_detail_sides, swap_slot_sides
 from scraping.matches.served_events import RankedSource
 from scraping.models import (
     Lineup,

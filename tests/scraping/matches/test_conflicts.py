@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scraping.matches import conflicts
-from scraping.matches.reconcile import FieldConflict
+from scraping.matches.reconcile.states import FieldConflict
 from scraping.models import Conflict, Match
 from tests.factories import make_match
 from tests.scraping.builders import later

@@ -14,7 +14,7 @@ from scraping.documents.queries import find_match, page_of_events
 from scraping.journal import NewTask
 from scraping.matches import discovery, importance, pairing
 from scraping.matches.pairing.candidates import Candidates
-from scraping.matches.reconcile import swap_sides
+from scraping.matches.reconcile.states import swap_sides
 from scraping.models import (
     Conflict,
     Importance,

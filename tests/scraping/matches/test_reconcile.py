@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scraping.matches.reconcile import SourceView, is_crossed, reconcile, swap_sides, swap_slot_sides
+from scraping.matches.reconcile.choosing import reconcile
+from scraping.matches.reconcile.states import SourceView, is_crossed, swap_sides, swap_slot_sides
 from tests.factories import NOW, cricket_state, football_state
 
 CREX, ESPN, SOFA = ("crex", 100), ("espn", 80), ("sofascore", 60)

@@ -25,15 +25,8 @@ from scraping.errors import (
     Transient,
 )
 from scraping.matches.lifecycle import LEGAL, NotAllowed, _move, priority_of
-from scraping.matches.reconcile import (
-    SourceView,
-    delta,
-    fill_gaps,
-    goes_backwards,
-    is_empty,
-    progress_summary,
-    reconcile,
-)
+from scraping.matches.reconcile.choosing import reconcile
+from scraping.matches.reconcile.states import SourceView, delta, fill_gaps, goes_backwards, is_empty, progress_summary
 from scraping.models import HealthStatus, Match, MatchLifecycle, MatchRef, Priority, Scraper
 from scraping.payloads import Status
 from scraping.policies.interval import Pace, PollHistory, plan
