@@ -93,8 +93,8 @@ class PairingReviewAdmin(HistoryAdmin):
     )
     def join_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         try:
-            match = pairing.unite(object_id, actor=username(request), now=timezone.now())
-        except pairing.NotJoined as refusal:
+            match = pairing.merge_reviewed(object_id, actor=username(request), now=timezone.now())
+        except pairing.MergeRefused as refusal:
             tell(request, refused=f"Not joined: {refusal}.")
             return after_dialog(request, reverse("admin:scraping_pairingreview_changelist"))
         tell(request, done=f"Joined: {match}.")
@@ -112,7 +112,7 @@ class PairingReviewAdmin(HistoryAdmin):
         try:
             pairing.keep_apart(object_id, actor=username(request), now=timezone.now())
             tell(request, done="Kept apart.")
-        except pairing.NotJoined as refusal:
+        except pairing.MergeRefused as refusal:
             tell(request, refused=f"Not done: {refusal}.")
         return after_dialog(request, reverse("admin:scraping_pairingreview_changelist"))
 

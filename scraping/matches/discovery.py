@@ -12,7 +12,7 @@ from scraping.errors import PayloadRejected
 from scraping.journal import error_log
 from scraping.matches import importance, pairing, poll_times
 from scraping.matches.lifecycle import priority_of
-from scraping.matches.pairing import Finder, Found
+from scraping.matches.pairing import Finder, PairingResult
 from scraping.models import Match, MatchRef, Source
 from scraping.payloads import DiscoveredMatch, Sport
 from victoryline.lib.crash import crash_point
@@ -63,7 +63,9 @@ def _write_new(
     return sum(_write(source, match, place, first_poll_at=first_poll_at, now=now) for match, place in placed)
 
 
-def _placed(source: Source, new: Sequence[DiscoveredMatch], now: datetime) -> Iterator[tuple[DiscoveredMatch, Found]]:
+def _placed(
+    source: Source, new: Sequence[DiscoveredMatch], now: datetime
+) -> Iterator[tuple[DiscoveredMatch, PairingResult]]:
     """Yields each match with the known match of other sources that it is the same as."""
     finders: dict[Sport, Finder] = {}
     for match in new:
@@ -73,7 +75,7 @@ def _placed(source: Source, new: Sequence[DiscoveredMatch], now: datetime) -> It
 
 
 def _write(
-    source: Source, found: DiscoveredMatch, place: Found, *, first_poll_at: datetime | None, now: datetime
+    source: Source, found: DiscoveredMatch, place: PairingResult, *, first_poll_at: datetime | None, now: datetime
 ) -> bool:
     """Returns False where another list or job has just written it."""
     try:

@@ -187,7 +187,7 @@ def _end_pause(match_id: int, now: datetime) -> bool:
     return True
 
 
-def archive_joined(match: Match, *, into: Match, now: datetime) -> None:
+def archive_merged(match: Match, *, into: Match, now: datetime) -> None:
     """Archives a match that was merged into another one, from any state. The caller saves."""
     match.merged_into, match.lifecycle, match.scraper_status = into, L.ARCHIVED, ScraperStatus.STOPPED
     match.pause_until, match.pause_reason = None, ""

@@ -129,7 +129,7 @@ class TestMerged:
         keep, gone = make_match(now=now), make_match(now=now)
         for match, source in ((keep, "crex"), (gone, "espn")):
             make_ref(match, source=source, payload=match.payload, now=now)
-        pairing.join(keep.pk, gone.pk, actor="ann", now=now)
+        pairing.merge(keep.pk, gone.pk, actor="ann", now=now)
         answer: Any = caller.get(path(gone, rest))
         assert answer.status_code == 200
         if not rest:

@@ -119,7 +119,7 @@ class TestMerge:
         keep, gone = other.ref.match_id, play.ref.match_id
 
         def join() -> None:
-            pairing.join(keep, gone, actor="me", now=timezone.now())
+            pairing.merge(keep, gone, actor="me", now=timezone.now())
 
         changes = make_client(sleep=steps(join, play.bowl)).follow(form(gone))
         next(changes)
@@ -131,7 +131,7 @@ class TestMerge:
     def test_a_saved_place_of_a_merged_match_restarts_the_feed(self, client: Client, play: Play, other: Play) -> None:
         keep, gone = other.ref.match_id, play.ref.match_id
         saved = next(client.follow(gone)).next_since
-        pairing.join(keep, gone, actor="me", now=timezone.now())
+        pairing.merge(keep, gone, actor="me", now=timezone.now())
         again = next(client.follow(gone, after=saved))
         assert again.document["id"] == keep
         assert [row["id"] for row in again.events] == rows_of(keep)

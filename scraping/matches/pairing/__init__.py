@@ -6,25 +6,25 @@ people, `merging` makes one match of two. Matches that a person has called diffe
 
 from scraping.matches.pairing.finding import (
     Finder,
-    Found,
+    PairingResult,
     finder,
     keep_apart,
+    merge_reviewed,
     sweep,
     sweep_quietly,
-    unite,
     write_reviews,
 )
-from scraping.matches.pairing.merging import NotJoined, join
+from scraping.matches.pairing.merging import MergeRefused, merge
 
 __all__ = [
     "Finder",
-    "Found",
-    "NotJoined",
+    "MergeRefused",
+    "PairingResult",
     "finder",
-    "join",
     "keep_apart",
+    "merge",
+    "merge_reviewed",
     "sweep",
     "sweep_quietly",
-    "unite",
     "write_reviews",
 ]

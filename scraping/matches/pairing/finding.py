@@ -15,7 +15,7 @@ from django.db import transaction
 
 from scraping.matches.pairing import scoring
 from scraping.matches.pairing.candidates import Candidate, Candidates, candidates, facts_of
-from scraping.matches.pairing.merging import NotJoined, join
+from scraping.matches.pairing.merging import MergeRefused, merge
 from scraping.matches.pairing.scoring import PairComparison, PairOutcome
 from scraping.matches.reconcile.states import is_crossed
 from scraping.models import Match, PairingReview, PairingState, Source, TeamAlias
@@ -27,11 +27,11 @@ from victoryline.lib.database_errors import DATABASE_AWAY
 logger = logging.getLogger(__name__)
 
 SYSTEM = "pairing"  # the actor of merges that need no person
-MOST_JOINED = 50  # in one sweep; the next one continues
+MAX_MERGES = 50  # in one sweep; the next one continues
 
 
 @dataclass(frozen=True)
-class Found:
+class PairingResult:
     """The known match that a listed match is the same as, or the ones that a person should compare it with."""
 
     match_id: int | None = None
@@ -48,7 +48,7 @@ class Finder:
     known: Candidates
     _taken: set[int] = field(default_factory=set)
 
-    def find(self, found: DiscoveredMatch) -> Found:
+    def find(self, found: DiscoveredMatch) -> PairingResult:
         facts = facts_of(found, self.aliases)
         compared = [
             (candidate, scoring.score(facts, candidate.facts, self.aliases))
@@ -59,9 +59,9 @@ class Finder:
         if same and (len(same) == 1 or same[0][1].score > same[1][1].score):
             best = same[0][0]
             self._taken.add(best.match_id)
-            return Found(best.match_id, is_crossed=_is_crossed(found, best, self.aliases))
+            return PairingResult(best.match_id, is_crossed=_is_crossed(found, best, self.aliases))
         doubtful = [pair for pair in compared if pair[1].outcome is not PairOutcome.APART]
-        return Found(unsure=tuple((candidate.match_id, comparison) for candidate, comparison in doubtful))
+        return PairingResult(unsure=tuple((candidate.match_id, comparison) for candidate, comparison in doubtful))
 
 
 def _by_score(pair: tuple[Candidate, PairComparison]) -> float:
@@ -123,10 +123,10 @@ def _sweep(sport: str, now: datetime) -> int:
         state = decided.get(frozenset((one.match_id, other.match_id)))
         if gone & {one.match_id, other.match_id} or state == PairingState.APART:
             continue
-        if comparison.outcome is PairOutcome.SAME and len(gone) < MOST_JOINED:
-            joined = _join(one, other, comparison, now)
-            if joined:
-                gone.add(joined)
+        if comparison.outcome is PairOutcome.SAME and len(gone) < MAX_MERGES:
+            merged = _merge(one, other, comparison, now)
+            if merged:
+                gone.add(merged)
                 decided = _decided([one.match_id for one in known.all])  # its decisions hold for the merged match
         elif state is None:
             unsure.append((one, other, comparison))
@@ -169,28 +169,28 @@ def _decided(match_ids: list[int]) -> dict[frozenset[int], str]:
     return {frozenset(pair): state for *pair, state in reviews.values_list("match_id", "candidate_id", "state")}
 
 
-def _join(one: Candidate, other: Candidate, comparison: PairComparison, now: datetime) -> int | None:
+def _merge(one: Candidate, other: Candidate, comparison: PairComparison, now: datetime) -> int | None:
     """Merges a pair into the one that was read already, or else the older; returns the other's id, None if refused."""
     keep, gone = sorted((one, other), key=lambda candidate: (not candidate.is_read, candidate.match_id))
     try:
-        join(keep.match_id, gone.match_id, actor=SYSTEM, reason="; ".join(comparison.reasons), now=now)
-    except NotJoined as refusal:
-        logger.info("Not joined: %s", refusal, extra={"action": "join_refused"})
+        merge(keep.match_id, gone.match_id, actor=SYSTEM, reason="; ".join(comparison.reasons), now=now)
+    except MergeRefused as refusal:
+        logger.info("Not merged: %s", refusal, extra={"action": "join_refused"})
         return None
     except DATABASE_AWAY:
         raise
     except Exception:  # one pair that cannot be merged does not stop the others
         extra = {"action": "join_failed", "match_id": keep.match_id}
-        logger.exception("Match %s could not be joined with match %s", gone.match_id, keep.match_id, extra=extra)
+        logger.exception("Match %s could not be merged into match %s", gone.match_id, keep.match_id, extra=extra)
         return None
     return gone.match_id
 
 
-def unite(review_id: int, *, actor: str, now: datetime) -> Match:
+def merge_reviewed(review_id: int, *, actor: str, now: datetime) -> Match:
     """Merges a pair that a person has called one match, into the one that was read already, or else the older one."""
     review = _open_review(review_id)
     pair = sorted((review.match, review.candidate), key=lambda match: (not match.sequence, match.pk))
-    return join(pair[0].pk, pair[1].pk, actor=actor, reason=f"{actor} said so", now=now)
+    return merge(pair[0].pk, pair[1].pk, actor=actor, reason=f"{actor} said so", now=now)
 
 
 def keep_apart(review_id: int, *, actor: str, now: datetime) -> PairingReview:
@@ -205,7 +205,7 @@ def keep_apart(review_id: int, *, actor: str, now: datetime) -> PairingReview:
 def _open_review(review_id: int) -> PairingReview:
     review = PairingReview.objects.select_related("match", "candidate").filter(pk=review_id).first()
     if review is None:
-        raise NotJoined("this pair is not there any more: one of its matches is part of another one now")
+        raise MergeRefused("this pair is not there any more: one of its matches is part of another one now")
     if review.state != PairingState.OPEN:
-        raise NotJoined(f"{review} was decided already by {review.decided_by or 'unknown'}: {review.state}")
+        raise MergeRefused(f"{review} was decided already by {review.decided_by or 'unknown'}: {review.state}")
     return review

@@ -40,12 +40,12 @@ from victoryline.lib.operators import OperationRefused
 logger = logging.getLogger(__name__)
 
 
-class NotJoined(OperationRefused):
+class MergeRefused(OperationRefused):
     """These two matches cannot be merged; the message is shown to operators."""
 
 
-def join(keep_id: int, gone_id: int, *, actor: str, now: datetime, reason: str = "") -> Match:
-    """Merges the second match into the first. Raises NotJoined where they cannot be one."""
+def merge(keep_id: int, gone_id: int, *, actor: str, now: datetime, reason: str = "") -> Match:
+    """Merges the second match into the first. Raises MergeRefused where they cannot be one."""
     with transaction.atomic():
         refs = list(MatchRef.objects.filter(match_id=gone_id).values_list("pk", flat=True))
         journal.cancel_open(refs, actor=actor, reason=f"its match is now part of match {keep_id}", now=now)
@@ -66,21 +66,21 @@ def join(keep_id: int, gone_id: int, *, actor: str, now: datetime, reason: str =
 def _locked(*ids: int) -> list[Match]:
     found = {match.pk: match for match in Match.objects.select_for_update().filter(pk__in=ids).order_by("pk")}
     if len(found) != len(set(ids)):
-        raise NotJoined("one of the matches is not there any more")
+        raise MergeRefused("one of the matches is not there any more")
     return [found[pk] for pk in ids]
 
 
 def _refuse(keep: Match, gone: Match) -> None:
     if keep.pk == gone.pk:
-        raise NotJoined("a match cannot be joined with itself")
+        raise MergeRefused("a match cannot be merged with itself")
     if keep.sport != gone.sport:
-        raise NotJoined(f"{keep} is {keep.sport}, {gone} is {gone.sport}")
+        raise MergeRefused(f"{keep} is {keep.sport}, {gone} is {gone.sport}")
     for match in (keep, gone):
         if match.merged_into_id is not None:
-            raise NotJoined(f"{match} (match {match.pk}) is part of match {match.merged_into_id} already")
+            raise MergeRefused(f"{match} (match {match.pk}) is part of match {match.merged_into_id} already")
     shared = keep.refs.filter(source__in=gone.refs.values("source")).values_list("source__name", flat=True)
     if shared:
-        raise NotJoined(f"{', '.join(shared)} has both of them: a source does not list one match twice")
+        raise MergeRefused(f"{', '.join(shared)} has both of them: a source does not list one match twice")
 
 
 def _teams_of(match: Match) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _close(keep: Match, gone: Match, *, actor: str, now: datetime) -> None:
     # The merged match is compared with the others again.
     PairingReview.objects.filter(match=gone, state=PairingState.OPEN).delete()
     PairingReview.objects.filter(candidate=gone, state=PairingState.OPEN).delete()
-    lifecycle.archive_joined(gone, into=keep, now=now)
+    lifecycle.archive_merged(gone, into=keep, now=now)
     gone.save()
     Match.objects.filter(merged_into=gone).update(merged_into=keep)
 

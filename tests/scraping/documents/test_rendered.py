@@ -260,9 +260,9 @@ class TestPublished:
         )
         Publisher().sweep()
         memory.remember(read(gone.match))  # as it was
-        pairing.join(keep.match_id, gone.match_id, actor="ann", now=NOW)
+        pairing.merge(keep.match_id, gone.match_id, actor="ann", now=NOW)
         assert recall.match(str(gone.match_id)).id == recall.match(gone.key).id == keep.match_id
-        pairing.join(last.match_id, keep.match_id, actor="ann", now=NOW)
+        pairing.merge(last.match_id, keep.match_id, actor="ann", now=NOW)
         assert recall.match(str(gone.match_id)).id == last.match_id
 
     def test_a_list_with_a_hole_is_no_list(self) -> None:

@@ -102,7 +102,7 @@ class TestDiscovery:
         first, second = pair()
         stale = pairing.finder(make_source("sofascore"), "cricket", now=NOW)
         stale.known = Candidates(one for one in stale.known.all if one.match_id == second.pk)
-        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
         monkeypatch.setattr(pairing, "finder", lambda *_, **__: stale)
         assert register("sofascore", listed("sofascore", "S1", status=Status.LIVE, minutes=-120)) == 1
         found = MatchRef.objects.get(source__key="sofascore").match
@@ -229,7 +229,7 @@ class TestSweep:
             make_ref(match, source=source, payload=match.payload)
         assert pairing.sweep(now=NOW) == 1
         assert Match.objects.get(merged_into__isnull=False).pk == fine[1].pk
-        assert "could not be joined" in caplog.text
+        assert "could not be merged" in caplog.text
 
     def test_an_open_review_is_closed_when_the_pair_becomes_sure(self) -> None:
         first, second = pair()
@@ -252,7 +252,7 @@ class TestMerge:
             for ball in numbers:
                 make_event(match, source=source, slot=f"b:2:12:{ball}", kind="dot", runs=0)
         newest = MatchEvent.objects.latest("pk").pk
-        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
         assert MatchEvent.objects.filter(match=first).count() == 6
         served, _ = page_of_events(first.pk, since=0, limit=100)
         assert sorted(event.slot for event in served) == ["b:2:12:1", "b:2:12:2", "b:2:12:3", "b:2:12:4"]
@@ -263,7 +263,7 @@ class TestMerge:
     def test_events_of_a_source_without_a_ref_are_kept(self) -> None:
         first, second = pair()
         make_event(second, source="sofascore", slot="b:2:12:1", kind="dot", runs=0)
-        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
         assert MatchEvent.objects.get(match=first).is_served
 
     def test_the_next_reading_of_a_crossed_source_corrects_nothing(self) -> None:
@@ -274,7 +274,7 @@ class TestMerge:
         ref = make_ref(second, source="espn", captured_at=None)
         goal = Event(id="7", kind="goal", slot="g:team_a:1", detail={"team": "team_a", "score": "1-0"})
         read(ref, payload_of(ref, turned, events=[goal]))
-        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
         ref.refresh_from_db()
         read(ref, payload_of(ref, turned.model_copy(update={"clock": "70"}), events=[goal], at=later(2)))
         event = MatchEvent.objects.get()
@@ -283,14 +283,14 @@ class TestMerge:
     def test_the_importance_set_by_an_operator_is_kept(self) -> None:
         keep, gone = pair()
         importance.set_by_hand(gone.pk, Importance.HIGH, actor="ann")
-        joined = pairing.join(keep.pk, gone.pk, actor="ann", now=NOW)
+        joined = pairing.merge(keep.pk, gone.pk, actor="ann", now=NOW)
         joined.refresh_from_db()
         assert (joined.importance, joined.is_importance_fixed) == (Importance.HIGH, True)
 
     def test_the_state_is_reconciled_from_both(self) -> None:
         first, second = pair()
         MatchRef.objects.filter(match=second).update(payload=second.payload | {"venue": "Perth"})
-        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
         first.refresh_from_db()
         assert (first.payload["venue"], first.sequence) == ("Perth", 2)
         assert first.provenance["venue"]["source"] == "espn"
@@ -314,7 +314,7 @@ class TestMerge:
             created_at=NOW,
         )
         PlayerFigure.objects.create(**side, role="rating", player_id_ext="7", name="Saka", captured_at=NOW)
-        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
         first.refresh_from_db()
         assert MatchRef.objects.get(source__key="espn").is_crossed
         assert first.payload["score"]["team_a"]["goals"] == 2
@@ -328,7 +328,7 @@ class TestMerge:
         ref = second.refs.get()
         journal.open_tasks([NewTask(ref.source_id, ref.pk, Resource.SCORECARD, 0, NOW)], now=NOW)
         claim = journal.claim(ScrapeTask.objects.get().pk, worker_id="w", lease_seconds=30, now=NOW)
-        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
         assert ScrapeTask.objects.get().state == TaskState.CANCELLED
         assert claim is not None
         with pytest.raises(Exception, match="no longer ours"), journal.finishing(claim, now=NOW):
@@ -336,7 +336,7 @@ class TestMerge:
 
     def test_the_old_id_redirects_to_the_merged_match(self) -> None:
         first, second = pair()
-        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
         found = find_match(str(second.pk))
         assert found is not None
         assert found.pk == first.pk
@@ -345,23 +345,23 @@ class TestMerge:
         first, second = pair()
         third = make_match(state=cricket_state())
         make_ref(third, source="sofascore", payload=third.payload)
-        pairing.join(second.pk, third.pk, actor="ann", now=NOW)
-        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.merge(second.pk, third.pk, actor="ann", now=NOW)
+        pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
         third.refresh_from_db()
         assert third.merged_into == first
 
     def test_is_refused_where_a_source_has_both(self) -> None:
         first, second = pair()
         make_ref(second, source="crex")
-        with pytest.raises(pairing.NotJoined, match="Crex has both"):
-            pairing.join(first.pk, second.pk, actor="ann", now=NOW)
+        with pytest.raises(pairing.MergeRefused, match="Crex has both"):
+            pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
         assert Match.objects.filter(merged_into=None).count() == 2
 
     def test_is_refused_twice(self) -> None:
         first, second = pair()
-        pairing.join(first.pk, second.pk, actor="ann", now=NOW)
-        with pytest.raises(pairing.NotJoined, match="already"):
-            pairing.join(first.pk, second.pk, actor="ann", now=NOW)
+        pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
+        with pytest.raises(pairing.MergeRefused, match="already"):
+            pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
 
     def test_is_logged_and_signalled(self, django_capture_on_commit_callbacks: Any) -> None:
         heard: list[dict[str, Any]] = []
@@ -372,7 +372,7 @@ class TestMerge:
         matches_joined.connect(listen)
         first, second = pair()
         with django_capture_on_commit_callbacks(execute=True):
-            pairing.join(first.pk, second.pk, actor="ann", now=NOW)
+            pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
         matches_joined.disconnect(listen)
         assert [(one["match_id"], one["gone_id"], one["actor"]) for one in heard] == [(first.pk, second.pk, "ann")]
 
@@ -382,7 +382,7 @@ class TestMerge:
         ]
         for number, ref in enumerate(refs, start=1):
             read(ref, payload_of(ref, chasing(96), at=later(number), events=balls(1, 2, 3)), at=later(number))
-        pairing.join(refs[0].match_id, refs[1].match_id, actor="ann", now=later(3))
+        pairing.merge(refs[0].match_id, refs[1].match_id, actor="ann", now=later(3))
         verdicts = judge(RULES, Moment(later(4)))
         assert {one.name: one.broken for one in verdicts if not one.is_ok} == {}
 
@@ -391,7 +391,7 @@ class TestOperators:
     def test_merge_a_pair(self) -> None:
         first, second = pair()
         review = PairingReview.objects.create(match=second, candidate=first, score=0.7, created_at=NOW)
-        assert pairing.unite(review.pk, actor="ann", now=NOW) == first
+        assert pairing.merge_reviewed(review.pk, actor="ann", now=NOW) == first
         review.refresh_from_db()
         assert (review.state, review.decided_by) == (PairingState.JOINED, "ann")
 
@@ -399,5 +399,5 @@ class TestOperators:
         first, second = pair()
         review = PairingReview.objects.create(match=second, candidate=first, score=0.7, created_at=NOW)
         pairing.keep_apart(review.pk, actor="ann", now=NOW)
-        with pytest.raises(pairing.NotJoined, match="decided already by ann"):
-            pairing.unite(review.pk, actor="bob", now=NOW)
+        with pytest.raises(pairing.MergeRefused, match="decided already by ann"):
+            pairing.merge_reviewed(review.pk, actor="bob", now=NOW)
