@@ -332,3 +332,39 @@ def scattered(polls: list[Poll]) -> Slowdown:
     for seconds, _ in polls:
         slowdown = after_error(slowdown, errors_in_a_row=1, calm_seconds=CALM, now=later(seconds))
     return slowdown
+
+
+@pytest.mark.requirement("FR-022")
+class TestIntervalTable:
+    @pytest.mark.parametrize(
+        ("what", "history", "seconds"),
+        [
+            ("in play", PollHistory(Status.LIVE), 2.5),
+            ("nine polls without news in a break", PollHistory(Status.LIVE, is_break=True, unchanged_polls=9), 2.5),
+            ("ten polls without news in a break", PollHistory(Status.LIVE, is_break=True, unchanged_polls=10), 30),
+            ("no news while play goes on", PollHistory(Status.LIVE, unchanged_polls=39), 2.5),
+            ("no news for so long that play cannot go on", PollHistory(Status.LIVE, unchanged_polls=40), 30),
+            ("news in most of the last ten polls", PollHistory(Status.LIVE, recent_changes="1011011010"), 2),
+            ("news in half of them", PollHistory(Status.LIVE, recent_changes="1010101010"), 2.5),
+            ("too few polls", PollHistory(Status.LIVE, recent_changes="11111"), 2.5),
+            ("slowed by errors", PollHistory(Status.LIVE, slowed_seconds=5), 5),
+            ("errors in a break", PollHistory(Status.LIVE, is_break=True, unchanged_polls=10, slowed_seconds=20), 30),
+            ("errors in action", PollHistory(Status.LIVE, recent_changes="1" * 10, slowed_seconds=5), 5),
+            ("completed", PollHistory(Status.COMPLETED, slowed_seconds=20), 300),
+            ("abandoned", PollHistory(Status.ABANDONED), 300),
+            ("starts in a day", PollHistory(Status.UPCOMING, later(24 * 3600)), 300),
+            ("starts in two minutes", PollHistory(Status.UPCOMING, later(120)), 30),
+            ("should have started", PollHistory(Status.UPCOMING, later(-60)), 5),
+            ("start unknown", PollHistory(Status.UPCOMING), 60),
+            ("soon, but failing", PollHistory(Status.UPCOMING, later(8), slowed_seconds=20), 20),
+        ],
+    )
+    def test_follows_the_match(self, what: str, history: PollHistory, seconds: float) -> None:
+        assert plan(history, Pace(), NOW).seconds == seconds
+
+    def test_can_be_switched_off(self) -> None:
+        steady = Pace(is_adaptive=False)
+        assert plan(PollHistory(Status.LIVE, unchanged_polls=99, slowed_seconds=20), steady, NOW).seconds == 2.5
+
+    def test_action_never_slows_a_faster_pace(self) -> None:
+        assert plan(PollHistory(Status.LIVE, recent_changes="1" * 10), Pace(baseline_seconds=0.5), NOW).seconds == 0.5

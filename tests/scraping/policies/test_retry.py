@@ -1,0 +1,134 @@
+"""The decision after a failed attempt, and its back-off: tables of cases."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from scraping.errors import (
+    ErrorClass,
+)
+from scraping.policies.retry import (
+    MAX_UNCHARGED_ATTEMPTS,
+    Complete,
+    Dead,
+    Failure,
+    Retry,
+    RetryPolicy,
+    backoff_seconds,
+    decide,
+)
+from tests.factories import NOW
+from tests.scraping.builders import later
+
+
+class Never(random.Random):
+    """A chance that adds nothing, so that a table can name the seconds."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return a
+
+
+class Always(random.Random):
+    """A chance that adds all it can."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return b
+
+
+E = ErrorClass
+
+
+@pytest.mark.requirement("FR-002", "FR-017", "ZT-4")
+class TestBackoff:
+    @pytest.mark.parametrize(
+        ("attempt", "shortest", "longest"), [(1, 1, 2), (2, 2, 4), (3, 4, 8), (4, 8, 16), (5, 16, 32), (50, 16, 32)]
+    )
+    def test_doubles_from_one_second_and_jitters(self, attempt: int, shortest: float, longest: float) -> None:
+        policy = RetryPolicy()
+        assert backoff_seconds(attempt, policy, Never()) == shortest
+        assert backoff_seconds(attempt, policy, Always()) == longest
+
+    def test_the_retries_of_one_task_lie_between_1_and_16_seconds(self) -> None:
+        """The fifth failed attempt is the last, so the fifth pause is never waited for."""
+        policy, chance = RetryPolicy(), random.Random(7)
+        pauses = [backoff_seconds(attempt, policy, chance) for attempt in range(1, policy.max_attempts)] * 50
+        assert len(set(pauses)) > 1
+        assert all(1 <= pause <= 16 for pause in pauses)
+
+    def test_a_source_may_have_its_own_policy(self) -> None:
+        slow = RetryPolicy(max_attempts=4, base_delay_seconds=2, max_delay_seconds=16)
+        assert [backoff_seconds(attempt, slow, Never()) for attempt in (1, 2, 3, 4)] == [2, 4, 8, 16]
+
+
+@pytest.mark.requirement("ZT-4", "BX-17", "FS-9")
+class TestDecide:
+    """One policy for each class of error."""
+
+    @staticmethod
+    def decided(
+        error_class: ErrorClass, *, attempt: int = 1, charged: int = 0, retry_after: float | None = None
+    ) -> Any:
+        failure = Failure(error_class, "it broke", attempt, charged, retry_after)
+        return decide(failure, RetryPolicy(), NOW, Never())
+
+    @pytest.mark.parametrize(
+        ("error_class", "charged", "seconds"),
+        [
+            (E.TRANSIENT, 0, 1),
+            (E.TRANSIENT, 1, 2),
+            (E.TRANSIENT, 3, 8),
+            (E.BLOCKED, 0, 15),
+            (E.BLOCKED, 1, 30),
+            (E.BLOCKED, 3, 120),
+            (E.AUTH, 0, 0),
+            (E.AUTH, 1, 30),
+            (E.DRIFT, 0, 1),
+            (E.GONE, 0, 1),
+            (E.GONE, 1, 2),
+        ],
+    )
+    def test_the_sources_faults_are_charged_and_wait(
+        self, error_class: ErrorClass, charged: int, seconds: float
+    ) -> None:
+        assert self.decided(error_class, attempt=charged + 1, charged=charged) == Retry(later(seconds), is_charged=True)
+
+    @pytest.mark.parametrize("error_class", [E.RESOURCE, E.STORE])
+    @pytest.mark.parametrize(("attempt", "charged", "seconds"), [(1, 0, 0.2), (5, 0, 3.2), (9, 0, 15.0), (5, 4, 0.2)])
+    def test_our_own_faults_cost_nothing_and_wait_longer_each_time(
+        self, error_class: ErrorClass, attempt: int, charged: int, seconds: float
+    ) -> None:
+        decision = self.decided(error_class, attempt=attempt, charged=charged)
+        assert decision == Retry(later(seconds), is_charged=False)
+
+    @pytest.mark.parametrize("error_class", [E.RESOURCE, E.STORE])
+    def test_a_page_that_kills_every_browser_becomes_dead(self, error_class: ErrorClass) -> None:
+        decision = self.decided(error_class, attempt=MAX_UNCHARGED_ATTEMPTS)
+        assert decision == Dead("10 attempts ended by our own faults, the last one: it broke")
+
+    @pytest.mark.parametrize(
+        ("error_class", "charged", "expected"),
+        [
+            (E.TRANSIENT, 4, Dead("transient after 5 attempts: it broke")),
+            (E.BLOCKED, 4, Dead("blocked after 5 attempts: it broke")),
+            (E.AUTH, 4, Dead("auth after 5 attempts: it broke")),
+            (E.DRIFT, 1, Dead("drift after 2 attempts: it broke")),
+            (E.BUG, 0, Dead("bug after 1 attempt: it broke")),
+            (E.GONE, 2, Complete("the source said 3 times that it is gone: it broke")),
+        ],
+    )
+    def test_and_end(self, error_class: ErrorClass, charged: int, expected: Any) -> None:
+        assert self.decided(error_class, attempt=charged + 1, charged=charged) == expected
+
+    @pytest.mark.parametrize(
+        ("error_class", "retry_after", "seconds"),
+        [(E.BLOCKED, 90, 90), (E.BLOCKED, 5, 15), (E.TRANSIENT, 7, 7), (E.TRANSIENT, 0.1, 1)],
+    )
+    def test_a_retry_after_is_obeyed(self, error_class: ErrorClass, retry_after: float, seconds: float) -> None:
+        assert self.decided(error_class, retry_after=retry_after) == Retry(later(seconds), is_charged=True)
+
+    def test_every_class_has_a_policy(self) -> None:
+        for error_class in ErrorClass:
+            assert isinstance(self.decided(error_class), Retry | Dead | Complete)
