@@ -1,18 +1,43 @@
-"""The journal: the only truth about work. Sole writer of tasks and their transitions.
+"""The journal: the only source of truth about work. Sole writer of tasks and their transitions.
 
-Guards against lost, doubled and late work. A task is written before it is done; one conditional UPDATE claims it,
-counts the attempt and sets lease and fence; only the holder of the present fence can finish it; whoever falls silent
-loses it. A message in the broker is only a hint that some task is due: losing it, or getting it fifty times, changes
-nothing.
+Guards against lost, duplicate and late work. A task is written before it is executed (`open`); one conditional UPDATE
+claims it, counts the attempt and sets lease and fence (`claims`); only the holder of the current fence can finish it
+(`finish`); a worker without a heartbeat loses it (`rescues`). A message in the broker is only a hint that a task is
+due: losing it, or receiving it fifty times, changes nothing. `error_log` and `evidence` keep what failed attempts saw.
 """
 
-from scraping.journal.cancelling import cancel_open
-from scraping.journal.claiming import Claim, claim, claim_many, end_leases, extend_leases, hasten, holders, release
-from scraping.journal.ending import FailureNote, bury, finishing, finishing_many, keep, put_off, retry_later
-from scraping.journal.opening import NewTask, Opened, open_new, open_or_share, open_tasks
-from scraping.journal.replaying import PastRead, record_past_read, release_strays
-from scraping.journal.rescuing import rescue
-from scraping.journal.retrying import RetryOutcome, Which, retry, retry_matching
+from scraping.journal.claims import (
+    Claim,
+    claim,
+    claim_many,
+    end_leases,
+    extend_leases,
+    hasten,
+    holders,
+    release,
+    release_strays,
+)
+from scraping.journal.finish import (
+    FailureNote,
+    bury,
+    cancel_open,
+    finishing,
+    finishing_many,
+    keep,
+    put_off,
+    retry_later,
+)
+from scraping.journal.open import (
+    NewTask,
+    Opened,
+    PastRead,
+    open_new,
+    open_or_share,
+    open_tasks,
+    record_past_read,
+)
+from scraping.journal.rescues import rescue
+from scraping.journal.retries import RetryOutcome, Which, retry, retry_matching
 
 __all__ = [
     "Claim",

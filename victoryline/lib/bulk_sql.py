@@ -18,10 +18,21 @@ ROWS_AT_ONCE = 200
 Row = Sequence[Any]
 
 
-def execute_rows(statement: str, rows: Sequence[Row], *, before: Row = (), after: Row = ()) -> int:
-    """Runs a statement whose `{rows}` stands for a list of value rows; returns how many rows it changed.
+def with_columns(model: type[Model], statement: str) -> str:
+    """Fills in the table and column names of a statement by `{table}` and `{name of a field}`.
 
-    `before` and `after` are the values of the placeholders in front of and behind `{rows}`.
+    Used at import time, so that a renamed field is an error at the start. Write `{{rows}}` for the list of rows.
+    """
+    fields = model._meta.concrete_fields  # noqa: SLF001 - Django's documented way to a model's fields
+    names = {field.name: f'"{field.column}"' for field in fields}
+    return statement.format(table=f'"{model._meta.db_table}"', **names)  # noqa: SLF001
+
+
+def execute_rows(statement: str, rows: Sequence[Row], *, before: Row = (), after: Row = ()) -> int:
+    """Runs a statement in which `{rows}` is replaced by the value rows; returns how many rows it changed.
+
+    `before` and `after` are the values of the placeholders in front of and behind `{rows}`. `{lock}` at the end of a
+    subquery locks its rows.
     """
     with connection.cursor() as cursor:
         cursor.execute(_with_rows(statement, rows), _values(before, rows, after))
@@ -37,7 +48,8 @@ def fetch_rows(statement: str, rows: Sequence[Row], *, before: Row = (), after: 
 
 def _with_rows(statement: str, rows: Sequence[Row]) -> str:
     one_row = "(" + ", ".join(["%s"] * len(rows[0])) + ")"
-    return statement.format(rows=", ".join([one_row] * len(rows)))
+    lock = "FOR UPDATE" if connection.features.has_select_for_update else ""  # SQLite locks the whole database
+    return statement.format(rows=", ".join([one_row] * len(rows)), lock=lock)
 
 
 def _values(before: Row, rows: Sequence[Row], after: Row) -> list[Any]:
@@ -63,7 +75,7 @@ def add_up(
     of their keys, so that two processes never wait for each other in a circle. Returns the number of rows.
     """
     fields = [_field(model, name) for name in (*by, *sums, *most)]
-    table = f'"{model._meta.db_table}"'  # noqa: SLF001 - it is public, for all its name
+    table = f'"{model._meta.db_table}"'  # noqa: SLF001
     columns = [f'"{field.column}"' for field in fields]
     first_most = len(by) + len(sums)
     added = ", ".join(

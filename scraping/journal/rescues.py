@@ -1,4 +1,4 @@
-"""Tasks are taken back from workers that fell silent; one that has cost too many workers is buried."""
+"""Rescues tasks of workers whose leases have expired; a task that has cost too many workers is dead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import F
 
 from scraping.errors import ErrorClass
-from scraping.journal.ending import REASON_LENGTH
+from scraping.journal.finish import REASON_LENGTH
 from scraping.models import ScrapeTask, TaskState, TaskTransition
 from scraping.signals import task_died, task_rescued
 from victoryline.lib.crash import crash_point
@@ -20,9 +20,9 @@ OnDeath = Callable[[ScrapeTask], None]
 
 
 def rescue(*, max_rescues: int, now: datetime, limit: int = 500, on_death: OnDeath | None = None) -> int:
-    """Take tasks back from workers that fell silent; one that has cost too many workers is buried.
+    """Returns expired tasks to PENDING, or makes them DEAD after `max_rescues`; returns how many.
 
-    `on_death` writes what a burial does to the match, in the same transaction.
+    `on_death` writes the consequences for the match, in the same transaction.
     """
     expired = ScrapeTask.objects.filter(state=TaskState.EXECUTING, lease_until__lt=now).order_by("lease_until")
     tasks = expired.select_related("ref__match")[:limit]
@@ -30,9 +30,9 @@ def rescue(*, max_rescues: int, now: datetime, limit: int = 500, on_death: OnDea
 
 
 def _rescue_one(task: ScrapeTask, *, max_rescues: int, now: datetime, on_death: OnDeath | None) -> bool:
-    is_hopeless = task.rescues + 1 >= max_rescues
+    is_dead = task.rescues + 1 >= max_rescues
     silent = f"lease_expired: worker {task.worker_id} fell silent in attempt {task.attempt}"
-    reason = f"{silent}; killed or hung {task.rescues + 1} times" if is_hopeless else silent
+    reason = f"{silent}; killed or hung {task.rescues + 1} times" if is_dead else silent
     ending: dict[str, Any] = (
         {
             "state": TaskState.DEAD,
@@ -40,7 +40,7 @@ def _rescue_one(task: ScrapeTask, *, max_rescues: int, now: datetime, on_death: 
             "error_class": ErrorClass.RESOURCE.value,
             "error": _dead_letter(task, reason),
         }
-        if is_hopeless
+        if is_dead
         else {"state": TaskState.PENDING, "run_at": now, "hinted_at": None, "worker_id": ""}
     )
     with transaction.atomic():
@@ -61,15 +61,15 @@ def _rescue_one(task: ScrapeTask, *, max_rescues: int, now: datetime, on_death: 
             reason=reason[:REASON_LENGTH],
         )
         crash_point("rescue.told")
-        if is_hopeless:
+        if is_dead:
             _bury(task, reason=reason, on_death=on_death)
     crash_point("rescue.committed")
-    task_rescued.send_robust(sender=ScrapeTask, task_id=task.pk, worker_id=task.worker_id, is_dead=is_hopeless)
+    task_rescued.send_robust(sender=ScrapeTask, task_id=task.pk, worker_id=task.worker_id, is_dead=is_dead)
     return True
 
 
 def _dead_letter(task: ScrapeTask, reason: str) -> dict[str, Any]:
-    """Nobody was there to see an error: what is known is who had the task, how far it came and how often."""
+    """Returns the error of a task without an exception: its worker, its stage and how often it was rescued."""
     return {
         "error_class": ErrorClass.RESOURCE.value,
         "error_type": "lease_expired",
@@ -83,7 +83,7 @@ def _dead_letter(task: ScrapeTask, reason: str) -> dict[str, Any]:
 
 
 def _bury(task: ScrapeTask, *, reason: str, on_death: OnDeath | None) -> None:
-    """In the same transaction: a death that nobody was told of would never be looked at."""
+    """Announces the death in the same transaction, so that it cannot be lost."""
     if on_death is not None:
         on_death(task)
     task_died.send_robust(

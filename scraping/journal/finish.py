@@ -1,8 +1,8 @@
-"""How a task leaves the hands of its worker: done, to be tried again, or dead. Only with the present fence."""
+"""Ends an attempt: finished, to be retried, dead, or cancelled. Only the holder of the current fence can do it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,48 +10,57 @@ from itertools import pairwise
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 
 from scraping.errors import OUR_FAULTS, ErrorClass, StaleFence
-from scraping.journal import statements
-from scraping.journal.claiming import Claim
-from scraping.models import ScrapeTask, Stage, TaskState, TaskTransition
+from scraping.journal.claims import Claim
+from scraping.models import OPEN_STATES, JobItem, ScrapeTask, Stage, TaskState, TaskTransition
 from scraping.signals import task_died, task_failed
+from victoryline.lib import bulk_sql
 from victoryline.lib.crash import crash_point
 
 REASON_LENGTH = 500
+
+# Rows are locked in one order, so that two statements that each finish many never wait for each other in a circle.
+_FINISH = bulk_sql.with_columns(
+    ScrapeTask,
+    """UPDATE {table}
+       SET {state} = %s, {stage} = %s, {finished_at} = %s, {lease_until} = NULL, {reason} = %s,
+           {error_class} = '', {error} = NULL
+       WHERE {id} IN (SELECT {id} FROM {table} WHERE ({id}, {fence}) IN (VALUES {{rows}})
+                        AND {worker_id} = %s AND {state} = %s
+                      ORDER BY {id} {{lock}})
+       RETURNING {id}
+    """,
+)
 
 
 @contextmanager
 def finishing(
     claim: Claim, *, now: datetime, to_state: TaskState = TaskState.SUCCESS, reason: str = ""
 ) -> Iterator[None]:
-    """One transaction: the task's end and, in the body, its effects. All or nothing; StaleFence if it is not ours.
-
-    What earlier attempts failed of does not hold any more; it stays in their transitions and error rows.
-    """
-    with transaction.atomic():
-        if not statements.end(
-            claim.task_id,
-            fence=claim.fence,
-            worker_id=claim.worker_id,
-            to_state=to_state,
-            reason=reason[:REASON_LENGTH],
-            now=now,
-        ):
-            raise _stale(claim)
-        crash_point("finish.ended")
+    """Finishes one task, as `finishing_many`."""
+    with finishing_many([claim], now=now, to_state=to_state, reason=reason):
         yield
-        crash_point("finish.effects")
-    crash_point("finish.committed")
 
 
 @contextmanager
-def finishing_many(claims: Sequence[Claim], *, now: datetime) -> Iterator[None]:
-    """One transaction: the good end of many tasks of one worker and their effects. StaleFence if one is not ours."""
+def finishing_many(
+    claims: Sequence[Claim], *, now: datetime, to_state: TaskState = TaskState.SUCCESS, reason: str = ""
+) -> Iterator[None]:
+    """Finishes tasks of one worker and, in the body, writes their effects: one transaction, all or nothing.
+
+    Raises StaleFence if one of them is not the worker's any more. Clears the errors of earlier attempts, which stay in
+    the transitions and error rows.
+    """
     with transaction.atomic():
-        held = [(claim.task_id, claim.fence) for claim in claims]
-        ended = statements.end_many(held, worker_id=claims[0].worker_id, now=now)
+        finished = bulk_sql.fetch_rows(
+            _FINISH,
+            [(claim.task_id, claim.fence) for claim in claims],
+            before=(to_state.value, Stage.DONE.value, now, reason[:REASON_LENGTH]),
+            after=(claims[0].worker_id, TaskState.EXECUTING.value),
+        )
+        ended = {task_id for (task_id,) in finished}
         for claim in claims:
             if claim.task_id not in ended:
                 raise _stale(claim)
@@ -62,20 +71,20 @@ def finishing_many(claims: Sequence[Claim], *, now: datetime) -> Iterator[None]:
 
 
 def keep(claim: Claim) -> None:
-    """Lock the task for the rest of the transaction; StaleFence if it is not ours.
+    """Locks the task for the rest of the transaction; StaleFence if the claim is not valid any more.
 
-    Who writes a match takes its task first, then the match, then the rest: in one order, two writers never deadlock.
+    Every writer of a match locks its task first, then the match, then the rest, so that two writers never deadlock.
     """
-    if _ours(claim).select_for_update().first() is None:
+    if _claimed(claim).select_for_update().first() is None:
         raise _stale(claim)
 
 
 def _leave_executing(claim: Claim, **columns: Any) -> None:
-    if not _ours(claim).update(**columns):
+    if not _claimed(claim).update(**columns):
         raise _stale(claim)
 
 
-def _ours(claim: Claim) -> QuerySet[ScrapeTask]:
+def _claimed(claim: Claim) -> QuerySet[ScrapeTask]:
     return ScrapeTask.objects.filter(
         pk=claim.task_id, fence=claim.fence, worker_id=claim.worker_id, state=TaskState.EXECUTING
     )
@@ -87,7 +96,7 @@ def _stale(claim: Claim) -> StaleFence:
 
 @dataclass(frozen=True)
 class FailureNote:
-    """What a failed attempt leaves behind on its task."""
+    """The failure of an attempt as its task keeps it."""
 
     error_class: ErrorClass
     error_type: str
@@ -98,7 +107,7 @@ class FailureNote:
 
 
 def retry_later(claim: Claim, note: FailureNote, *, at: datetime, is_charged: bool, now: datetime) -> None:
-    """EXECUTING -> FAILED -> PENDING: the attempt failed, the next one has a time."""
+    """EXECUTING -> FAILED -> PENDING: the attempt failed, the next one is due at `at`."""
     with transaction.atomic():
         _leave_executing(
             claim,
@@ -120,7 +129,7 @@ def retry_later(claim: Claim, note: FailureNote, *, at: datetime, is_charged: bo
 
 
 def put_off(claim: Claim, *, until: datetime) -> None:
-    """Give a task back that was not even tried; it waits until then."""
+    """Gives a task back that was not tried; it is due again at `until`."""
     _leave_executing(
         claim,
         state=TaskState.PENDING,
@@ -176,4 +185,30 @@ def _announce(signal: Any, claim: Claim, note: FailureNote) -> None:
         error_class=note.error_class.value,
         error_type=note.error_type,
         reason=note.reason,
+    )
+
+
+def cancel_open(ref_ids: Collection[int], *, actor: str, reason: str, now: datetime) -> int:
+    """Cancels the open tasks of these refs, except those of jobs; a worker that executes one writes nothing.
+
+    Runs in the caller's transaction. Tasks are locked before their matches, and in one order, as by every other writer.
+    """
+    tasks = list(
+        ScrapeTask.objects.select_for_update()
+        .filter(~Exists(JobItem.objects.filter(task=OuterRef("pk"))), ref_id__in=ref_ids, state__in=OPEN_STATES)
+        .order_by("pk")
+    )
+    for task in tasks:
+        TaskTransition.objects.create(
+            task=task,
+            from_state=task.state,
+            to_state=TaskState.CANCELLED,
+            at=now,
+            attempt=task.attempt,
+            stage=task.stage,
+            actor=actor,
+            reason=reason[:REASON_LENGTH],
+        )
+    return ScrapeTask.objects.filter(pk__in=[task.pk for task in tasks]).update(
+        state=TaskState.CANCELLED, finished_at=now, lease_until=None, reason=reason[:REASON_LENGTH]
     )

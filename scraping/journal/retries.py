@@ -1,4 +1,4 @@
-"""A person asks again for what has failed: single tasks, or all that have something in common."""
+"""Retries of failed and dead tasks at the request of a person: single tasks, or all that a selection matches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ READ_SINCE = "the match has been read since, so there is nothing to retry"
 
 @dataclass(frozen=True)
 class RetryOutcome:
-    """`has_more`: there were more than are retried at once; asking again goes on."""
+    """`has_more`: there were more than are retried at once; the same call again goes on with them."""
 
     retried: list[int]
     refused: dict[int, str]
@@ -33,7 +33,7 @@ class RetryOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Which:
-    """What failed tasks to ask for again: those for which everything given is true."""
+    """Selects failed tasks: those that match everything given."""
 
     job_id: int | None = None
     source_key: str = ""
@@ -45,7 +45,7 @@ class Which:
 
 
 def retry(*, task_ids: Iterable[int], actor: str, now: datetime) -> RetryOutcome:
-    """A person asks again for failed or dead tasks. Never opens a second task for the same ref and resource."""
+    """Retries failed or dead tasks. Never opens a second task for the same ref and resource."""
     outcome = RetryOutcome([], {})
     for task in ScrapeTask.objects.filter(pk__in=list(task_ids)).order_by("-pk"):
         refusal = _reopen(task, actor=actor, now=now)
@@ -58,18 +58,18 @@ def retry(*, task_ids: Iterable[int], actor: str, now: datetime) -> RetryOutcome
 
 
 def retry_matching(which: Which, *, actor: str, now: datetime, is_dry_run: bool = False) -> RetryOutcome:
-    """Ask again for all failed and dead tasks of a kind; asking twice is asking once.
+    """Retries all failed and dead tasks of a selection; a second call changes nothing.
 
-    Only for what is still wanting: not where a later task for the same has ended, nor where the match was read since.
-    A dry run says what would be done, and does nothing.
+    Only what is still missing: not where a later task for the same has ended, nor where the match was read since.
+    A dry run returns what would be done, and does nothing.
     """
     found = list(failed(which).order_by("-pk")[: AT_ONCE + 1])
     tasks, has_more = found[:AT_ONCE], len(found) > AT_ONCE
-    refused = _not_wanting(tasks)
-    wanting = [task.pk for task in tasks if task.pk not in refused]
+    refused = _not_needed(tasks)
+    needed = [task.pk for task in tasks if task.pk not in refused]
     if is_dry_run:
-        return RetryOutcome(wanting, refused, has_more)
-    done = retry(task_ids=wanting, actor=actor, now=now)
+        return RetryOutcome(needed, refused, has_more)
+    done = retry(task_ids=needed, actor=actor, now=now)
     return RetryOutcome(done.retried, {**refused, **done.refused}, has_more)
 
 
@@ -88,8 +88,8 @@ def failed(which: Which) -> QuerySet[ScrapeTask]:
     return ScrapeTask.objects.filter(pk__in=tasks.order_by().values("pk")).select_related("ref")
 
 
-def _not_wanting(tasks: Sequence[ScrapeTask]) -> dict[int, str]:
-    """Why a task need not be done again, by task."""
+def _not_needed(tasks: Sequence[ScrapeTask]) -> dict[int, str]:
+    """Returns why a task need not be retried, by task."""
     refused: dict[int, str] = {}
     for task in tasks:
         later = ScrapeTask.objects.filter(resource=task.resource, pk__gt=task.pk, **_same(task))
@@ -104,14 +104,14 @@ def _not_wanting(tasks: Sequence[ScrapeTask]) -> dict[int, str]:
 
 
 def _same(task: ScrapeTask) -> dict[str, int | None]:
-    """What a task has in common with others that would do the same."""
+    """Returns the columns that a task shares with others for the same work."""
     if task.ref_id is not None:
         return {"ref_id": task.ref_id}
     return {"ref_id": None, "source_id": task.source_id, "job_id": task.job_id}
 
 
 def _is_read_since(task: ScrapeTask) -> bool:
-    """Successful polls are soon removed from the journal; what they read tells that they were there."""
+    """Successful polls are soon pruned from the journal, so the time of the last reading counts."""
     if task.resource != Resource.SCORECARD or task.ref is None:
         return False
     read_at = task.ref.captured_at
@@ -119,7 +119,7 @@ def _is_read_since(task: ScrapeTask) -> bool:
 
 
 def _reopen(task: ScrapeTask, *, actor: str, now: datetime) -> str:
-    """Reopen one task; the reason why not, or empty."""
+    """Reopens one task; returns why not, or an empty string."""
     if task.state not in RETRIABLE:
         return f"it is {task.state}; only FAILED and DEAD tasks can be retried"
     try:
@@ -135,7 +135,7 @@ def _reopen(task: ScrapeTask, *, actor: str, now: datetime) -> str:
                 rescues=0,
             )
             if not reopened:
-                return "somebody else changed it at the same moment"
+                return "it was changed by another process at the same moment"
             crash_point("retry.reopened")
             TaskTransition.objects.create(
                 task=task,

@@ -1,0 +1,154 @@
+"""Opens tasks: every unit of work is a row before it is executed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
+from scraping.models import OPEN_STATES, ScrapeTask, Stage, TaskState
+from scraping.payloads import Resource
+from victoryline.lib import bulk_sql
+from victoryline.lib.crash import crash_point
+
+TRIES = 20
+ROWS_AT_ONCE = 500
+READ_DURING_OUTAGE = "read while the database was away, written when it was back"
+
+_OPEN = bulk_sql.with_columns(
+    ScrapeTask,
+    """INSERT INTO {table}
+       ({request_id}, {source}, {ref}, {job}, {resource}, {priority}, {run_at}, {hinted_at}, {created_at},
+        {state}, {stage}, {attempt}, {charged_attempts}, {rescues}, {worker_id}, {fence}, {error_class}, {reason})
+       VALUES {{rows}} ON CONFLICT DO NOTHING RETURNING {id}, {request_id}
+    """,
+)
+
+
+@dataclass(frozen=True)
+class NewTask:
+    """A task to be opened."""
+
+    source_id: int
+    ref_id: int | None
+    resource: Resource
+    priority: int
+    run_at: datetime
+    job_id: int | None = None
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A task that was opened."""
+
+    task_id: int
+    source_id: int
+    resource: Resource
+
+
+def open_tasks(new: Sequence[NewTask], *, now: datetime) -> int:
+    """Opens tasks, as `open_new` does; returns how many were new."""
+    return len(open_new(new, now=now))
+
+
+def open_new(new: Sequence[NewTask], *, now: datetime, is_hinted: bool = False) -> list[Opened]:
+    """Writes tasks as PENDING. One that is open already for the same ref and resource stays as it is.
+
+    `is_hinted`: the caller sends the hints itself, at once.
+    """
+    rows = [
+        ScrapeTask(
+            request_id=uuid.uuid4(),
+            source_id=task.source_id,
+            ref_id=task.ref_id,
+            job_id=task.job_id,
+            resource=task.resource.value,
+            priority=task.priority,
+            run_at=task.run_at,
+            hinted_at=now if is_hinted else None,
+            created_at=now,
+        )
+        for task in new
+    ]
+    crash_point("open_tasks.before")
+    written: dict[uuid.UUID, int] = {}
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        written |= _insert(rows[start : start + ROWS_AT_ONCE])
+    crash_point("open_tasks.after")
+    return [
+        Opened(written[row.request_id], row.source_id, task.resource)
+        for row, task in zip(rows, new, strict=True)
+        if row.request_id in written
+    ]
+
+
+def _insert(rows: Sequence[ScrapeTask]) -> dict[uuid.UUID, int]:
+    """Returns the ids of the tasks that were inserted, by their request id."""
+    inserted = bulk_sql.fetch_rows(_OPEN, [_columns(row) for row in rows])
+    return {uuid.UUID(str(request_id)): task_id for task_id, request_id in inserted}
+
+
+def _columns(row: ScrapeTask) -> tuple[Any, ...]:
+    request_id = ScrapeTask._meta.get_field("request_id").get_db_prep_save(row.request_id, connection)  # noqa: SLF001
+    return (
+        *(request_id, row.source_id, row.ref_id, row.job_id, row.resource, row.priority),
+        *(row.run_at, row.hinted_at, row.created_at),
+        *(TaskState.PENDING.value, Stage.INIT.value, 0, 0, 0, "", 0, "", ""),
+    )
+
+
+def open_or_share(new: Sequence[NewTask], *, now: datetime) -> dict[int, int]:
+    """Returns the open task of each ref, all of one resource: a new one, or the one that is open already."""
+    wanted = {task.ref_id: task for task in new if task.ref_id is not None}
+    resources = {task.resource.value for task in new}
+    found: dict[int, int] = {}
+    # A task that was open may end between our INSERT, which did nothing because of it, and our SELECT: try again.
+    for _ in range(TRIES):
+        missing = sorted(wanted.keys() - found.keys())  # in one order, so that two jobs never deadlock
+        if not missing:
+            return found
+        open_tasks([wanted[ref_id] for ref_id in missing], now=now)
+        rows = ScrapeTask.objects.filter(ref_id__in=missing, resource__in=resources, state__in=OPEN_STATES)
+        found |= dict(rows.values_list("ref_id", "pk"))
+    raise RuntimeError(f"the tasks of {len(wanted.keys() - found.keys())} refs ended faster than they could be shared")
+
+
+@dataclass(frozen=True)
+class PastRead:
+    """A reading that was made without a task, while the database was unreachable."""
+
+    request_id: uuid.UUID
+    source_id: int
+    ref_id: int
+    worker_id: str
+    read_at: datetime
+
+
+def record_past_read(read: PastRead, *, now: datetime) -> bool:
+    """Writes the task of such a reading as done, in the transaction that writes its effects.
+
+    Returns False where the task exists already: then its effects are in the database too.
+    """
+    _, is_new = ScrapeTask.objects.get_or_create(
+        request_id=read.request_id,
+        defaults={
+            "source_id": read.source_id,
+            "ref_id": read.ref_id,
+            "resource": Resource.SCORECARD.value,
+            "state": TaskState.SUCCESS,
+            "stage": Stage.DONE,
+            "attempt": 1,
+            "fence": 1,
+            "run_at": read.read_at,
+            "worker_id": read.worker_id,
+            "created_at": read.read_at,
+            "started_at": read.read_at,
+            "finished_at": now,
+            "reason": READ_DURING_OUTAGE,
+        },
+    )
+    return is_new
