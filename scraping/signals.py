@@ -1,60 +1,90 @@
-"""What scraping tells the rest of the system. Names are in the past tense; senders wait for nobody's answer.
+"""The signals of scraping: how the other apps learn of events without being imported.
 
-Arguments: match_updated(match_id, sequence, is_changed, ref: as it was written, with its match), task_failed/task_died
-(task_id, match_id, error_class, error_type, reason), task_rescued(task_id, worker_id, is_dead), task_retried(task_id,
-actor), match_paused/match_resumed and watch_began/watch_ended/watch_put_off(match_id, reason,
-actor), scraper_restarted(match_id, reason, source_key, scraper_id, fresh_id, and where it stood),
-scraper_took_over(match_id, reason, problems, sequence, events_through), breaker_opened/
-breaker_closed(name, match_id), browser_replaced(worker_id, reason, seconds), orphan_killed(pid, memory_bytes, owner,
-dry_run), store_returned(worker_id, seconds, written, dropped), disk_ran_short/disk_recovered(worker_id, free_mb),
-errors_resolved(count, actor), layout_lost(match_id, failures, reason), layout_found(match_id), token_lost(source_key,
-seconds, reason, worker_id: told again while it lasts), token_found(source_key, worker_id),
-source_lost(source_id, failures, reason): its readings make no sense any more, until breaker_closed(source_id),
-matches_joined(match_id, gone_id, reason, actor), matches_kept_apart(match_id, other_id, actor).
-match_incomplete(match_id, missing): it has ended and something of it cannot be had, until match_settled(match_id).
-silence_climbed(match_id, rung: int, rung_name: str, reason: str, detail: dict): a live match is silent, and the next
-thing was tried, until silence_over(match_id, rung: int, seconds: float, source_key: str): it was heard of again.
-order_done(order_id, worker_id, kind, actor, reason, outcome, has_failed, seconds), importance_set(match_id, importance,
-actor).
+All are sent with `send_robust`, after the change is written: a receiver that fails does not disturb the sender. Above
+each signal: when it is sent, and its arguments. Many also carry `now`, the time of the event. Every signal has a
+receiver (`monitoring.receivers`, `scraping.documents`, `scraping.stats.metrics`); delete it with its last one.
 """
 
 from __future__ import annotations
 
 from django.dispatch import Signal
 
+# Matches
+
+# A reading or a merge was committed: match_id, sequence, is_changed, ref (as written; None for a merge).
 match_updated = Signal()
+# A match is read in another way than before: ref_id, source, from, to, reason.
 read_mode_changed = Signal()
-task_failed = Signal()
-task_died = Signal()
-task_rescued = Signal()
-task_retried = Signal()
+# Polling of a match stopped until a time, by a person or after failures: match_id, reason, actor.
 match_paused = Signal()
+# Polling of a paused match began again: match_id, reason, actor.
 match_resumed = Signal()
+# A match is polled from now on: match_id, reason, actor.
 watch_began = Signal()
+# A match is polled no longer: match_id, reason, actor.
 watch_ended = Signal()
+# A watch was requested and waits for memory: match_id, reason, actor.
 watch_put_off = Signal()
-scraper_restarted = Signal()
-scraper_took_over = Signal()
-breaker_opened = Signal()
-breaker_half_opened = Signal()
-breaker_closed = Signal()
-breaker_operated = Signal()
-browser_replaced = Signal()
-orphan_killed = Signal()
-store_returned = Signal()
-disk_ran_short = Signal()
-disk_recovered = Signal()
-errors_resolved = Signal()
-token_lost = Signal()
-token_found = Signal()
-layout_lost = Signal()
-layout_found = Signal()
-source_lost = Signal()
-matches_joined = Signal()
-matches_kept_apart = Signal()
+# A match has ended and something of it cannot be read: match_id, missing (list of names).
 match_incomplete = Signal()
+# A match that had ended incomplete is complete now: match_id.
 match_settled = Signal()
-silence_climbed = Signal()
-silence_over = Signal()
-order_done = Signal()
+# Two matches became one: match_id (the one that stays), gone_id, reason, actor.
+matches_joined = Signal()
+# A person decided that two matches are not the same: match_id, other_id, actor.
+matches_kept_apart = Signal()
+# A person set or freed the importance of a match: match_id, importance, actor, is_fixed.
 importance_set = Signal()
+# A live match has no new data and the next recovery step was taken: match_id, rung, rung_name, reason, detail.
+silence_climbed = Signal()
+# A silent match has data again, or is not watched any more: match_id, rung, seconds, source_key.
+silence_over = Signal()
+
+# Tasks and errors
+
+# A task ended as DEAD: task_id, match_id, error_class, error_type, reason.
+task_died = Signal()
+# A person retried a task: task_id, actor.
+task_retried = Signal()
+# A person marked errors as resolved: count, actor.
+errors_resolved = Signal()
+# A match could not be parsed too many times in a row: match_id, failures, reason.
+layout_lost = Signal()
+# A match whose layout was lost was parsed again: match_id.
+layout_found = Signal()
+# No match of a source could be parsed for long, until its breaker closes: source_id, failures, reason.
+source_lost = Signal()
+# A source cannot be read for want of a token; sent again while it lasts: source_key, seconds, reason, worker_id.
+token_lost = Signal()
+# A source has a token again: source_key, worker_id.
+token_found = Signal()
+
+# Scrapers, breakers, workers
+
+# A scraper was replaced by a fresh one: match_id, reason, source_key, scraper_id, fresh_id, and the position of the
+# reading (sequence, score, innings, events_through, last_event).
+scraper_restarted = Signal()
+# The first reading of a fresh scraper was compared with the last known state: match_id, reason, problems, sequence,
+# events_through.
+scraper_took_over = Signal()
+# A breaker opened: name, match_id, source_id, reason, actor.
+breaker_opened = Signal()
+# A breaker lets probes through: name, match_id, source_id, reason, actor.
+breaker_half_opened = Signal()
+# A breaker closed: name, match_id, source_id, reason, actor.
+breaker_closed = Signal()
+# A person opened, closed, reset or probed a breaker: name, action, until, reason, actor.
+breaker_operated = Signal()
+# A worker started a new browser in place of one: worker_id, reason, seconds, cause.
+browser_replaced = Signal()
+# A browser without a worker was ended, or would be in a dry run: pid, memory_bytes, owner, dry_run, reason.
+orphan_killed = Signal()
+# The database is reachable again and a worker has written its spool: worker_id, seconds, written, dropped.
+store_returned = Signal()
+# The disk of a worker is nearly full: worker_id, free_mb.
+disk_ran_short = Signal()
+# The disk of a worker has room again: worker_id, free_mb.
+disk_recovered = Signal()
+# A worker carried out a command, or it was closed: order_id, worker_id, kind, actor, reason, outcome, has_failed,
+# seconds.
+order_done = Signal()

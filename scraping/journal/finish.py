@@ -15,7 +15,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from scraping.errors import OUR_FAULTS, ErrorClass, StaleFence
 from scraping.journal.claims import Claim
 from scraping.models import OPEN_STATES, JobItem, ScrapeTask, Stage, TaskState, TaskTransition
-from scraping.signals import task_died, task_failed
+from scraping.signals import task_died
 from victoryline.lib import bulk_sql
 from victoryline.lib.crash import crash_point
 
@@ -125,7 +125,6 @@ def retry_later(claim: Claim, note: FailureNote, *, at: datetime, is_charged: bo
         crash_point("retry_later.left")
         _write_transitions(claim, note, (TaskState.EXECUTING, TaskState.FAILED, TaskState.PENDING), now)
         crash_point("retry_later.told")
-    _announce(task_failed, claim, note)
 
 
 def put_off(claim: Claim, *, until: datetime) -> None:
@@ -158,7 +157,14 @@ def bury(claim: Claim, note: FailureNote, *, reason: str, now: datetime) -> None
         crash_point("bury.left")
         _write_transitions(claim, note, (TaskState.EXECUTING, TaskState.FAILED, TaskState.DEAD), now)
         crash_point("bury.told")
-    _announce(task_died, claim, note)
+    task_died.send_robust(
+        sender=ScrapeTask,
+        task_id=claim.task_id,
+        match_id=note.match_id,
+        error_class=note.error_class.value,
+        error_type=note.error_type,
+        reason=note.reason,
+    )
 
 
 def _write_transitions(claim: Claim, note: FailureNote, states: Sequence[TaskState], now: datetime) -> None:
@@ -174,17 +180,6 @@ def _write_transitions(claim: Claim, note: FailureNote, states: Sequence[TaskSta
             reason=note.reason[:REASON_LENGTH],
         )
         for before, after in pairwise(states)
-    )
-
-
-def _announce(signal: Any, claim: Claim, note: FailureNote) -> None:
-    signal.send_robust(
-        sender=ScrapeTask,
-        task_id=claim.task_id,
-        match_id=note.match_id,
-        error_class=note.error_class.value,
-        error_type=note.error_type,
-        reason=note.reason,
     )
 
 

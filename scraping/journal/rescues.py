@@ -12,7 +12,7 @@ from django.db.models import F
 from scraping.errors import ErrorClass
 from scraping.journal.finish import REASON_LENGTH
 from scraping.models import ScrapeTask, TaskState, TaskTransition
-from scraping.signals import task_died, task_rescued
+from scraping.signals import task_died
 from victoryline.lib.crash import crash_point
 
 SCHEDULER = "scheduler"
@@ -64,7 +64,6 @@ def _rescue_one(task: ScrapeTask, *, max_rescues: int, now: datetime, on_death: 
         if is_dead:
             _bury(task, reason=reason, on_death=on_death)
     crash_point("rescue.committed")
-    task_rescued.send_robust(sender=ScrapeTask, task_id=task.pk, worker_id=task.worker_id, is_dead=is_dead)
     return True
 
 

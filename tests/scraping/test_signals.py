@@ -1,0 +1,31 @@
+"""Every signal is documented and has a receiver."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+from django.dispatch import Signal
+
+from scraping import signals
+from scraping.stats import metrics
+
+NAMES = sorted(name for name, value in vars(signals).items() if isinstance(value, Signal))
+
+
+def test_finds_the_signals() -> None:
+    assert "match_updated" in NAMES
+    assert metrics, "connects its receivers when it is imported, as in every process of ours"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_has_a_receiver(name: str) -> None:
+    assert getattr(signals, name).receivers
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_documented_with_its_arguments(name: str) -> None:
+    assert re.search(
+        rf"# .+: .+\.\n(?:# .+\n)*{name} = Signal\(\)|# .+: .+\n# .+\.\n{name} =", inspect.getsource(signals)
+    )
