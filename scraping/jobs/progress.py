@@ -1,4 +1,4 @@
-"""How far a job is: what it expects, what is done, what is missing and why. Reads only."""
+"""The progress of a job: expected, done and missing matches with the reasons, as objects and as JSON. Reads only."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from django.db.models import Count, QuerySet
 
 from scraping.models import OPEN_STATES, JobItem, JobKind, MatchLifecycle, ScrapeJob, ScrapeTask, TaskState
 from scraping.payloads import Resource
+from victoryline.lib.times import as_utc_iso
 
 
 class Standing(StrEnum):
-    """Where one match of a job stands."""
+    """The state of one match of a job (its name is part of the API schema)."""
 
     DONE = "done"  # read as a whole
     SKIPPED = "skipped"  # was complete before the job began
     PENDING = "pending"
     EXECUTING = "executing"
-    FAILED = "failed"  # the last attempt failed, another one has its time
+    FAILED = "failed"  # the last attempt failed, another one is planned
     DEAD = "dead"
-    GIVEN_UP = "given_up"  # the source no longer has it, or somebody cancelled it
+    GIVEN_UP = "given_up"  # the source no longer has it, or it was cancelled
 
 
 class JobState(StrEnum):
-    DISCOVERING = "discovering"  # what it expects is being looked up
+    DISCOVERING = "discovering"  # the list of its matches is being read
     RUNNING = "running"
     COMPLETE = "complete"
     INCOMPLETE = "incomplete"  # ended, and something is missing
@@ -88,7 +90,7 @@ class JobView:
     job: ScrapeJob
     state: JobState
     progress: Progress
-    problem: str = ""  # why what it expects is not known
+    problem: str = ""  # why its expected matches are unknown
     items: Sequence[ItemView] = ()
 
     @property
@@ -100,11 +102,11 @@ def view(job: ScrapeJob) -> JobView:
     """A job with all its matches."""
     items = _items(job).order_by("pk")
     seen = [_item(item) for item in items]
-    return _view(job, Counter(item.standing for item in seen), _lists([job.pk]).get(job.pk), seen)
+    return _view(job, Counter(item.standing for item in seen), _list_tasks([job.pk]).get(job.pk), seen)
 
 
 def views(jobs: Iterable[ScrapeJob]) -> list[JobView]:
-    """Many jobs, counted only: two questions, however many they are."""
+    """Many jobs without their matches, in two queries."""
     found = list(jobs)
     ids = [job.pk for job in found]
     counts: defaultdict[int, Counter[Standing]] = defaultdict(Counter)
@@ -115,16 +117,18 @@ def views(jobs: Iterable[ScrapeJob]) -> list[JobView]:
     for job_id, skipped, outcome, state, attempt, error_class, number in grouped:
         standing = _standing(bool(skipped), state or outcome, has_failed=bool(attempt and error_class))
         counts[job_id][standing] += number
-    lists = _lists(ids)
-    return [_view(job, counts[job.pk], lists.get(job.pk), ()) for job in found]
+    tasks = _list_tasks(ids)
+    return [_view(job, counts[job.pk], tasks.get(job.pk), ()) for job in found]
 
 
-def _view(job: ScrapeJob, counts: Counter[Standing], reading: ScrapeTask | None, items: Sequence[ItemView]) -> JobView:
+def _view(
+    job: ScrapeJob, counts: Counter[Standing], list_task: ScrapeTask | None, items: Sequence[ItemView]
+) -> JobView:
     progress = Progress(counts)
     if job.discovered_at is None and job.kind != JobKind.WATCH:
-        is_looking = reading is None or reading.state in OPEN_STATES
-        state = JobState.DISCOVERING if is_looking else JobState.FAILED
-        return JobView(job, state, progress, problem=reading.reason if reading else "")
+        is_open = list_task is None or list_task.state in OPEN_STATES
+        state = JobState.DISCOVERING if is_open else JobState.FAILED
+        return JobView(job, state, progress, problem=list_task.reason if list_task else "")
     if job.kind == JobKind.WATCH or progress.is_open:
         return JobView(job, JobState.RUNNING, progress, items=items)
     is_complete = progress.has_all == progress.expected
@@ -138,8 +142,8 @@ def _items(job: ScrapeJob) -> QuerySet[JobItem]:
     )
 
 
-def _lists(job_ids: Sequence[int]) -> dict[int, ScrapeTask]:
-    """The task that reads the list of a round's matches, by job."""
+def _list_tasks(job_ids: Sequence[int]) -> dict[int, ScrapeTask]:
+    """Returns the task that reads the list of a round's matches, by job."""
     tasks = ScrapeTask.objects.filter(job_id__in=job_ids, resource=Resource.ROUND).order_by("pk").defer("error")
     return {task.job_id: task for task in tasks if task.job_id is not None}
 
@@ -167,7 +171,7 @@ def _item(item: JobItem) -> ItemView:
 def _standing(is_skipped: bool, state: str, *, has_failed: bool) -> Standing:
     if is_skipped:
         return Standing.SKIPPED
-    if not state:  # neither a task nor an outcome: nobody knows that it was read
+    if not state:  # neither a task nor an outcome: unknown whether it was read
         return Standing.GIVEN_UP
     if state == TaskState.PENDING:
         return Standing.FAILED if has_failed else Standing.PENDING
@@ -175,7 +179,7 @@ def _standing(is_skipped: bool, state: str, *, has_failed: bool) -> Standing:
 
 
 def _reason(item: JobItem, standing: Standing) -> str:
-    """Why it is not done yet; empty where there is nothing to say."""
+    """Returns why a match is not done yet; empty where there is no reason to give."""
     if standing in HAS_ALL:
         return ""
     if standing in IS_OPEN and item.ref.match.lifecycle == MatchLifecycle.PAUSED:
@@ -185,3 +189,44 @@ def _reason(item: JobItem, standing: Standing) -> str:
     if item.task is None:
         return "its task was removed by retention; start the match again by its address"
     return item.task.reason if standing != Standing.PENDING else ""
+
+
+def summary(view: JobView) -> dict[str, Any]:
+    job, progress = view.job, view.progress
+    return {
+        "id": job.pk,
+        "kind": job.kind,
+        "name": job.name,
+        "source": job.source.key if job.source else None,
+        "state": view.state.value,
+        "parameters": job.parameters,
+        "requested_by": job.requested_by,
+        "started_at": as_utc_iso(job.created_at),
+        "discovered_at": _time(job.discovered_at),
+        "finished_at": _time(job.finished_at),
+        "expected": progress.expected,
+        **{standing.value: progress.counts[standing] for standing in Standing},
+        "percent": progress.percent,
+        "problem": view.problem,
+    }
+
+
+def document(view: JobView) -> dict[str, Any]:
+    return {**summary(view), "missing": [_missing(item) for item in view.missing]}
+
+
+def _missing(item: ItemView) -> dict[str, Any]:
+    return {
+        "key": item.key,
+        "title": item.title,
+        "url": item.url,
+        "state": item.standing.value,
+        "reason": item.reason,
+        "attempts": item.attempts,
+        "next_attempt_at": _time(item.next_attempt_at),
+        "task_id": item.task_id,
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return as_utc_iso(moment) if moment else None

@@ -26,6 +26,6 @@ def test_has_a_receiver(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_is_documented_with_its_arguments(name: str) -> None:
-    assert re.search(
-        rf"# .+: .+\.\n(?:# .+\n)*{name} = Signal\(\)|# .+: .+\n# .+\.\n{name} =", inspect.getsource(signals)
-    )
+    comment = re.search(rf"\n((?:# .+\n)+){name} = Signal\(\)", inspect.getsource(signals))
+    assert comment
+    assert re.fullmatch(r"# [A-Z].+: .+\.\n", comment[1], re.DOTALL)
