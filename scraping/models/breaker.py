@@ -1,4 +1,4 @@
-"""Circuit breakers as rows, so that every process sees the same one and an operator can read it. Sole writer: breakers.
+"""Circuit breakers as rows, shared by all processes and visible to operators. Sole writer: recovery.breakers.
 
 Guards against hammering a source that is failing, and against a broken match eating the retries of the healthy ones.
 A breaker is either a ref's (so many failures in a row) or a whole source's (a share of bad calls in a window).
@@ -19,7 +19,7 @@ class BreakerState(models.TextChoices):
 
 
 class Forced(models.TextChoices):
-    """What an operator has decided, until a time; `none` leaves the breaker to itself."""
+    """An operator's override until a time; `none`: the breaker works by itself."""
 
     NONE = "", "by itself"
     OPEN = "OPEN", "forced open"
@@ -41,7 +41,7 @@ class Breaker(models.Model):
     last_failure_time = models.DateTimeField(null=True, blank=True)
     last_state_change = models.DateTimeField()
     open_until = models.DateTimeField(null=True, blank=True)
-    reason = models.CharField(max_length=300, blank=True, help_text="Why it is in its state.")
+    reason = models.CharField(max_length=300, blank=True, help_text="The reason of its state.")
     probes = models.JSONField(
         default=dict, blank=True, help_text="Permits of a half-open breaker: task id to the time the permit expires."
     )
@@ -74,7 +74,7 @@ class Breaker(models.Model):
         return self.name
 
     def as_document(self) -> dict[str, object]:
-        """The breaker as /health shows it."""
+        """Returns the breaker as /health shows it."""
         return {
             "name": self.name,
             "state": self.state,
@@ -89,12 +89,12 @@ class Breaker(models.Model):
 
 
 class OutcomeBucket(models.Model):
-    """What a source's attempts came to in a few seconds: workers add to it in batches, its breaker sums it up."""
+    """Outcomes of a source's attempts in a few seconds: workers add to it in batches, its breaker sums it up."""
 
     source = models.ForeignKey("scraping.Source", on_delete=models.CASCADE, related_name="outcomes")
     starts_at = models.DateTimeField()
     calls = models.PositiveIntegerField(default=0)
-    bad = models.PositiveIntegerField(default=0, help_text="Failed, and the source's fault.")
+    bad = models.PositiveIntegerField(default=0, help_text="Failures that were the source's fault.")
     retries = models.PositiveIntegerField(default=0, help_text="Calls that were not the first attempt of their task.")
 
     class Meta:

@@ -6,7 +6,7 @@ from django.db import models
 
 
 class FieldFill(models.Model):
-    """One field of one payload schema in one stretch of time, added up by the workers' heartbeats."""
+    """One field of one payload schema in one period, added up by the workers' heartbeats."""
 
     source = models.ForeignKey("scraping.Source", on_delete=models.CASCADE, related_name="field_fills")
     payload_schema = models.CharField(max_length=60)

@@ -1,4 +1,4 @@
-"""Failed attempts, one row each, and the groups that equal ones fall into. Sole writer: errors_log."""
+"""Failed attempts, one row each, and the groups of equal ones. Sole writer: journal.error_log."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ScrapeError(models.Model):
     operation = models.CharField(max_length=100, blank=True)
     http_status = models.PositiveSmallIntegerField(null=True, blank=True)
     retry_attempt = models.PositiveSmallIntegerField(default=0)
-    evidence = models.TextField(blank=True, help_text="The beginning of what was read, redacted.")
+    evidence = models.TextField(blank=True, help_text="The beginning of the document that was read, redacted.")
     resolved = models.BooleanField(default=False)
     resolution_time = models.DateTimeField(null=True, blank=True)
     resolution_method = models.CharField(
@@ -65,7 +65,7 @@ class EvidenceKind(models.TextChoices):
 
 
 class Evidence(models.Model):
-    """A file that shows what a failed attempt saw: redacted, capped, under MEDIA, never rendered as markup."""
+    """A file with what a failed attempt received: redacted, capped, under MEDIA, never rendered as markup."""
 
     error = models.ForeignKey(ScrapeError, on_delete=models.CASCADE, related_name="files")
     kind = models.CharField(max_length=10, choices=EvidenceKind)

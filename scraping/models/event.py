@@ -1,4 +1,4 @@
-"""A ball, wicket, goal ... with a stable id, and each correction to it as a row of its own.
+"""A ball, wicket or goal with a stable id, and each correction of it as a row of its own.
 
 Rows are never edited but for `is_current`; the newest revision of an event is the current one. Sole writer: ingest.
 """
@@ -23,15 +23,15 @@ class MatchEvent(models.Model):
     action = models.CharField(max_length=8, choices=EventAction, default=EventAction.ADD)
     is_current = models.BooleanField(default=True)
     sequence = models.PositiveIntegerField(help_text="The match's sequence when this row was written.")
-    slot = models.CharField(max_length=80, blank=True, help_text="Names the happening at every source; empty: unknown.")
+    slot = models.CharField(max_length=80, blank=True, help_text="Identifies the event across sources; empty: unknown.")
     is_served = models.BooleanField(
-        default=True, help_text="False: another source's word on the same happening is the one that consumers get."
+        default=True, help_text="False: consumers get another source's version of the same event."
     )
     public_id = models.CharField(
-        max_length=160, blank=True, help_text="The id that consumers know it by, where another source told it first."
+        max_length=160, blank=True, help_text="The id that consumers know, where another source had the event first."
     )
     public_revision = models.PositiveSmallIntegerField(default=0, help_text="0: the same as `revision`.")
-    reason = models.CharField(max_length=200, blank=True, help_text="Why it was corrected or taken back.")
+    reason = models.CharField(max_length=200, blank=True, help_text="Why it was corrected or retracted.")
     kind = models.CharField(max_length=40)
     ordinal = models.PositiveIntegerField(null=True, blank=True)
     innings = models.PositiveSmallIntegerField(null=True, blank=True)
@@ -41,7 +41,7 @@ class MatchEvent(models.Model):
     is_critical = models.BooleanField(default=True)
     description = models.CharField(max_length=500, blank=True)
     detail = models.JSONField(default=dict, blank=True)
-    fingerprint = models.CharField(max_length=64, help_text="Of the event as read: a change of it is a correction.")
+    fingerprint = models.CharField(max_length=64, help_text="Hash of the event as read: a change is a correction.")
     happened_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
 
@@ -63,7 +63,7 @@ class MatchEvent(models.Model):
 
     @property
     def known_as(self) -> str:
-        """The id by which consumers know it."""
+        """Returns the id that consumers know."""
         return self.public_id or self.event_id
 
     @property

@@ -1,7 +1,7 @@
-"""A batch of work that somebody asked for: a round, a list of addresses, or the watch over a source's live matches.
+"""A batch of work: a round, a list of addresses, or the watch over a source's live matches.
 
-What a job expects is written as one JobItem a match, in the same transaction as the tasks that do it and before the
-first of them runs. What became of an item is its task's state; nothing is counted twice.
+Each expected match is a JobItem, written in the same transaction as the tasks and before the first of them runs. The
+state of an item is that of its task; nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class ScrapeJob(models.Model):
     parameters = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField()
     discovered_at = models.DateTimeField(
-        null=True, blank=True, help_text="When what it expects was written down; empty while that is looked for."
+        null=True, blank=True, help_text="When its expected matches were written; empty while their list is being read."
     )
-    finished_at = models.DateTimeField(null=True, blank=True, help_text="When its last item ended; retries reopen it.")
+    finished_at = models.DateTimeField(null=True, blank=True, help_text="When its last item ended; a retry reopens it.")
 
     class Meta:
         constraints = (
@@ -43,7 +43,7 @@ class ScrapeJob(models.Model):
 
 
 class JobItem(models.Model):
-    """One match that a job expects. Two jobs that want the same match at the same time share its task."""
+    """One expected match of a job. Two jobs with the same match at the same time share its task."""
 
     job = models.ForeignKey(ScrapeJob, on_delete=models.CASCADE, related_name="items")
     ref = models.ForeignKey("scraping.MatchRef", on_delete=models.CASCADE, related_name="job_items")
@@ -52,7 +52,7 @@ class JobItem(models.Model):
     )
     skipped_because = models.CharField(max_length=200, blank=True, help_text="Nothing to do: the match is complete.")
     outcome = models.CharField(
-        max_length=10, blank=True, help_text="The task's end state, kept when retention takes the task away."
+        max_length=10, blank=True, help_text="The final state of the task, kept when retention deletes the task."
     )
 
     class Meta:

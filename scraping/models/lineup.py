@@ -1,4 +1,4 @@
-"""Who plays: one row a side and kind of snapshot, one a player. Sole writer: lineups."""
+"""Line-ups: one row per side and kind of snapshot, one per player. Sole writer: matches.lineups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.db.models import F, Q
 
 
 class SnapshotType(models.TextChoices):
-    """When it was read. What was known before the start is never overwritten by what was known after it."""
+    """When it was read: a line-up from before the start is never overwritten by a later one."""
 
     PRE_MATCH = "pre_match"
     POST_MATCH = "post_match"
@@ -22,11 +22,11 @@ class Lineup(models.Model):
     side = models.CharField(max_length=6, choices=SIDES)
     snapshot_type = models.CharField(max_length=12, choices=SnapshotType)
     formation = models.CharField(max_length=20, blank=True)
-    is_confirmed = models.BooleanField(default=False, help_text="The source says that this is final.")
+    is_confirmed = models.BooleanField(default=False, help_text="The source says that the line-up is final.")
     xi_missing = models.BooleanField(default=False, help_text="Fewer than eleven starters are known.")
     payload_schema = models.CharField(max_length=40)
-    checksum = models.CharField(max_length=64, blank=True, help_text="Of formation and players: equal, nothing new.")
-    kickoff = models.DateTimeField(help_text="When the match was to start, as it was known at the reading.")
+    checksum = models.CharField(max_length=64, blank=True, help_text="Hash of formation and players.")
+    kickoff = models.DateTimeField(help_text="The start time as known at the reading.")
     captured_at = models.DateTimeField()
     created_at = models.DateTimeField()
 
@@ -48,7 +48,7 @@ class Lineup(models.Model):
 
 class LineupPlayer(models.Model):
     lineup = models.ForeignKey(Lineup, on_delete=models.CASCADE, related_name="players")
-    place = models.PositiveSmallIntegerField(help_text="In the order of the source.")
+    place = models.PositiveSmallIntegerField(help_text="Position in the source's list.")
     player_id_ext = models.CharField(max_length=40)
     name = models.CharField(max_length=120)
     position = models.CharField(max_length=20, blank=True)
@@ -67,13 +67,13 @@ class LineupPlayer(models.Model):
 
 
 class PlayerFigure(models.Model):
-    """What a player did with bat or ball in an innings (cricket), or how the source rated him (football)."""
+    """A player's figures: batting or bowling in an innings (cricket), or the source's rating (football)."""
 
     match = models.ForeignKey("scraping.Match", on_delete=models.CASCADE, related_name="figures")
     source = models.ForeignKey("scraping.Source", on_delete=models.PROTECT, related_name="+")
     side = models.CharField(max_length=6, choices=SIDES)
     role = models.CharField(max_length=10, choices=[(role, role) for role in ("batting", "bowling", "rating")])
-    innings = models.PositiveSmallIntegerField(default=0, help_text="0: of the whole match.")
+    innings = models.PositiveSmallIntegerField(default=0, help_text="0: the whole match.")
     place = models.PositiveSmallIntegerField(default=0)
     player_id_ext = models.CharField(max_length=40)
     name = models.CharField(max_length=120)

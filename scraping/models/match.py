@@ -25,7 +25,7 @@ class Priority(models.IntegerChoices):
 
 
 class Importance(models.IntegerChoices):
-    """How much it matters that a match is fresh: how often it is read, and who waits when there is too much to do."""
+    """How much the freshness of a match matters: decides its interval, and which matches wait under overload."""
 
     HIGH = 0
     NORMAL = 1
@@ -36,7 +36,7 @@ POLLED_LIFECYCLES = (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE, MatchLife
 
 
 class ScraperStatus(models.TextChoices):
-    """What a consumer is told about the watch over a match."""
+    """The state of a match's scraper as consumers see it."""
 
     UNKNOWN = "unknown"
     ACTIVE = "active"
@@ -47,7 +47,7 @@ class ScraperStatus(models.TextChoices):
 
 class MatchQuerySet(models.QuerySet["Match"]):
     def watched(self) -> MatchQuerySet:
-        """The matches that somebody may still learn something new about."""
+        """Matches that may still change."""
         return self.exclude(lifecycle=MatchLifecycle.ARCHIVED)
 
     def live(self) -> MatchQuerySet:
@@ -73,7 +73,7 @@ class Match(models.Model):
         choices=Importance, default=Importance.NORMAL, help_text="High: a final, or a match that many people follow."
     )
     is_importance_fixed = models.BooleanField(
-        default=False, help_text="A person has said how important it is: the rules leave it alone."
+        default=False, help_text="A person has set the importance: the rules do not change it."
     )
     start_time = models.DateTimeField(null=True, blank=True)
     team_a = models.CharField(max_length=120, blank=True)
@@ -90,17 +90,17 @@ class Match(models.Model):
     completed_at = models.DateTimeField(null=True, blank=True)
     scraper_status = models.CharField(max_length=10, choices=ScraperStatus, default=ScraperStatus.UNKNOWN)
     data_freshness_seconds = models.PositiveIntegerField(
-        default=0, help_text="The data's age when the scheduler looked last, every few seconds. For lists and reports."
+        default=0, help_text="Age of the data, written every few seconds by the scheduler. For lists and reports."
     )
     silence_rung = models.PositiveSmallIntegerField(
-        default=0, help_text="How far the ladder for silent matches was climbed: 0 is not at all."
+        default=0, help_text="Step of the recovery ladder for silent matches; 0: none."
     )
-    silence_rung_at = models.DateTimeField(null=True, blank=True, help_text="When that rung was taken.")
+    silence_rung_at = models.DateTimeField(null=True, blank=True, help_text="When that step was taken.")
     silent_since = models.DateTimeField(
-        null=True, blank=True, help_text="When it was last heard of, while it is silent."
+        null=True, blank=True, help_text="Time of the last data, while the match is silent."
     )
     frozen_at = models.DateTimeField(
-        null=True, blank=True, help_text="Since when nothing has helped: what is served is known to be old."
+        null=True, blank=True, help_text="Since when no recovery step has helped: the served data is known to be old."
     )
 
     consecutive_failure_count = models.PositiveIntegerField(default=0)
@@ -110,14 +110,14 @@ class Match(models.Model):
     total_scrapes = models.PositiveBigIntegerField(default=0)
     total_failures = models.PositiveBigIntegerField(default=0)
     provisional = models.JSONField(
-        default=dict, blank=True, help_text="A score that went down and is not believed yet: who says so, what, when."
+        default=dict, blank=True, help_text="A score that went down and is not confirmed yet: source, score, time."
     )
     final_checks = models.JSONField(
-        default=dict, blank=True, help_text="What was found present when the match had ended: result, score, figures."
+        default=dict, blank=True, help_text="Parts that were complete when the match had ended: result, score, figures."
     )
-    final_sync_at = models.DateTimeField(null=True, blank=True, help_text="When it was read as a whole, after its end.")
+    final_sync_at = models.DateTimeField(null=True, blank=True, help_text="When it was read as a whole after its end.")
     merged_into = models.ForeignKey(
-        "self", on_delete=models.SET_NULL, null=True, blank=True, help_text="The match that this one turned out to be."
+        "self", on_delete=models.SET_NULL, null=True, blank=True, help_text="The match that this one was merged into."
     )
     created_at = models.DateTimeField()
 
@@ -146,50 +146,50 @@ class Match(models.Model):
         return self.title or f"match {self.pk}"
 
     def age_seconds(self, now: datetime) -> float | None:
-        """How old the data is; None before the first reading."""
+        """Returns the age of the data; None before the first reading."""
         if self.last_scraper_update is None:
             return None
         return max(0.0, (now - self.last_scraper_update).total_seconds())
 
 
 class MatchRef(models.Model):
-    """A match at a source: what is polled."""
+    """A match at a source: the unit that is polled. Sole writer of `next_poll_at` and `is_watched`: poll_times."""
 
     source = models.ForeignKey("scraping.Source", on_delete=models.PROTECT, related_name="refs")
     match = models.ForeignKey(Match, on_delete=models.CASCADE, related_name="refs")
     source_event_id = models.CharField(max_length=100)
     url = models.URLField(max_length=500)
     is_watched = models.BooleanField(default=True)
-    watch_at = models.DateTimeField(
-        null=True, blank=True, help_text="When a watch begins that could not begin at once, for want of memory."
-    )
+    watch_at = models.DateTimeField(null=True, blank=True, help_text="When a watch starts that had to wait for memory.")
 
     next_poll_at = models.DateTimeField(null=True, blank=True)
     polling_interval_seconds = models.FloatField(default=2.5)
     unchanged_polls = models.PositiveIntegerField(default=0)
     recent_changes = models.CharField(max_length=20, blank=True, help_text="Last polls, newest last: 1 changed, 0 not.")
     pace_reason = models.CharField(max_length=80, blank=True, help_text="Why it is polled at this interval.")
-    error_level = models.FloatField(default=0.0, help_text="Errors that came faster than they may; drains by itself.")
+    error_level = models.FloatField(default=0.0, help_text="Leaky bucket of errors; drains with time.")
     error_level_at = models.DateTimeField(null=True, blank=True)
     slowed_seconds = models.FloatField(default=0.0, help_text="Interval forced by errors; 0: none.")
-    slowed_until = models.DateTimeField(null=True, blank=True, help_text="When calm enough to be polled as before.")
+    slowed_until = models.DateTimeField(null=True, blank=True, help_text="When it is polled as before the errors.")
     called_in_at = models.DateTimeField(
-        null=True, blank=True, help_text="Since when it is watched only because another source is silent."
+        null=True, blank=True, help_text="Since when it is watched only because another source gives no data."
     )
 
     read_mode = models.CharField(max_length=10, blank=True, help_text="How it was read last: direct, attached, visit.")
     read_mode_reason = models.CharField(max_length=200, blank=True)
     read_mode_since = models.DateTimeField(null=True, blank=True)
 
-    payload = models.JSONField(default=dict, blank=True, help_text="The latest state as this source tells it.")
+    payload = models.JSONField(default=dict, blank=True, help_text="The latest state of this source.")
     captured_at = models.DateTimeField(null=True, blank=True)
     suspect_checksum = models.CharField(
-        max_length=64, blank=True, help_text="A state that went backwards; believed when it is read a second time."
+        max_length=64,
+        blank=True,
+        help_text="Number of readings below the known score and checksum of the last; accepted at the third.",
     )
     is_crossed = models.BooleanField(
-        default=False, help_text="This source names the sides the other way round than the match does."
+        default=False, help_text="This source names the teams in the opposite order to the match."
     )
-    gone_at = models.DateTimeField(null=True, blank=True, help_text="Since when the source no longer has it.")
+    gone_at = models.DateTimeField(null=True, blank=True, help_text="Since when the source no longer has the match.")
     lineups_at = models.DateTimeField(null=True, blank=True, help_text="When the line-ups are read next.")
     lineups_read_at = models.DateTimeField(null=True, blank=True)
     events_checksum = models.CharField(max_length=64, blank=True)
@@ -221,7 +221,7 @@ class MatchRef(models.Model):
 
     @property
     def planned_at(self) -> datetime | None:
-        """When it is read next; None where nobody will. A source that is switched off keeps its plans for later."""
+        """Returns the next poll time; None where the ref is not watched or its source is disabled."""
         return self.next_poll_at if self.is_watched and self.source.is_enabled else None
 
     @property

@@ -1,4 +1,4 @@
-"""One match at two sources: names that mean the same team, and pairs that a person should look at."""
+"""Pairing of one match at two sources: team aliases, reviews, conflicts between sources; and match archives."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class TeamAliasQuerySet(models.QuerySet["TeamAlias"]):
 
 
 class TeamAlias(models.Model):
-    """Another name of a team, for sources that do not agree on what it is called."""
+    """Another name of a team, as some sources write it."""
 
     sport = models.CharField(max_length=20)
     alias = models.CharField(max_length=120, help_text="As a source writes it; blanks, dots and capitals do not count.")
-    name = models.CharField(max_length=120, help_text="What the team is called here.")
-    squeezed = models.CharField(max_length=60, editable=False, help_text="The alias as it is compared.")
+    name = models.CharField(max_length=120, help_text="The name of the team here.")
+    squeezed = models.CharField(max_length=60, editable=False, help_text="The normalized alias, for comparison.")
 
     objects = TeamAliasQuerySet.as_manager()
 
@@ -34,7 +34,7 @@ class TeamAlias(models.Model):
         return f"{self.alias} is {self.name}"
 
     def clean(self) -> None:
-        """An alias means one team; spelt a little differently it is still the same alias."""
+        """Refuses an alias that means another team already, in whatever spelling."""
         self.squeezed = squeezed(self.alias)
         same = TeamAlias.objects.filter(sport=self.sport, squeezed=self.squeezed).exclude(pk=self.pk).first()
         if not self.squeezed:
@@ -50,12 +50,12 @@ class PairingState(models.TextChoices):
 
 
 class PairingReview(models.Model):
-    """Two matches, found at two sources, that may be one. Nothing is joined before a person says so."""
+    """Two matches at two sources that may be one. They are joined by a person only."""
 
     match = models.ForeignKey("scraping.Match", on_delete=models.CASCADE, related_name="pairings")
     candidate = models.ForeignKey("scraping.Match", on_delete=models.CASCADE, related_name="pairings_as_candidate")
-    score = models.FloatField(help_text="0 to 1: how much speaks for it.")
-    reasons = models.JSONField(default=list, help_text="What speaks for it and what against, in words.")
+    score = models.FloatField(help_text="0 to 1: likelihood that they are one match.")
+    reasons = models.JSONField(default=list, help_text="Reasons for and against, for people.")
     state = models.CharField(max_length=8, choices=PairingState, default=PairingState.OPEN)
     decided_by = models.CharField(max_length=150, blank=True)
     decided_at = models.DateTimeField(null=True, blank=True)
@@ -73,7 +73,7 @@ class PairingReview(models.Model):
 
 
 class Conflict(models.Model):
-    """Two sources tell the same field of a match differently, by more than a delay would explain."""
+    """Two sources disagree about a field of a match by more than a delay would explain."""
 
     match = models.ForeignKey("scraping.Match", on_delete=models.CASCADE, related_name="conflicts")
     field = models.CharField(max_length=60)
@@ -81,7 +81,7 @@ class Conflict(models.Model):
     chosen_value = models.JSONField(null=True)
     other_source = models.CharField(max_length=40)
     other_value = models.JSONField(null=True)
-    difference_percent = models.FloatField(null=True, blank=True, help_text="Empty where it is no number.")
+    difference_percent = models.FloatField(null=True, blank=True, help_text="Empty where the value is not a number.")
     times_seen = models.PositiveIntegerField(default=1)
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
@@ -103,7 +103,7 @@ class Conflict(models.Model):
 
 
 class UnknownValue(models.Model):
-    """A value in a source's answer that its schema does not know, and how often it came."""
+    """A value in a source's response that its schema does not know, and how often it occurred."""
 
     source = models.ForeignKey("scraping.Source", on_delete=models.CASCADE, related_name="unknown_values")
     payload_schema = models.CharField(max_length=40)
@@ -124,7 +124,7 @@ class UnknownValue(models.Model):
 
 
 class MatchArchive(models.Model):
-    """The record of a match that has ended, as a file; and what was found present when it ended."""
+    """The log file of a match that has ended, and which parts were complete."""
 
     match = models.OneToOneField("scraping.Match", on_delete=models.CASCADE, related_name="archive")
     file = models.CharField(max_length=200, help_text="Below MATCH_LOG_DIR.")

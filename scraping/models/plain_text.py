@@ -20,7 +20,7 @@ _MARKS = "[\u0300-\u036f]"
 _marks = re.compile(_MARKS)
 
 
-@lru_cache(maxsize=16_384)  # a list with `team` looks at both names of every match
+@lru_cache(maxsize=16_384)  # a list with `team` compares both names of every match
 def plain(text: str) -> str:
     if text.isascii():
         return text.lower()
@@ -28,7 +28,7 @@ def plain(text: str) -> str:
 
 
 class Plain(Func):
-    """`plain` of a column, worked out by the database."""
+    """`plain` of a column, computed by the database."""
 
     arity = 1
     output_field = TextField()

@@ -1,4 +1,4 @@
-"""Who is at work: worker processes, and the lease that makes one scheduler the leader."""
+"""Processes: workers, commands to them, and the lease that makes one scheduler the leader."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db import models
 
-SILENT_AFTER = timedelta(seconds=15)  # a worker that has written no heartbeat for so long is not at work
+SILENT_AFTER = timedelta(seconds=15)  # a worker without a heartbeat for so long counts as gone
 
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
@@ -28,7 +28,7 @@ class Worker(models.Model):
     browser_launches = models.PositiveIntegerField(default=0)
     memory_bytes = models.PositiveBigIntegerField(default=0, help_text="The whole process tree, browser included.")
     peak_memory_bytes = models.PositiveBigIntegerField(default=0)
-    free_memory_bytes = models.PositiveBigIntegerField(default=0, help_text="What its machine has left; 0: not told.")
+    free_memory_bytes = models.PositiveBigIntegerField(default=0, help_text="Free memory of its machine; 0: unknown.")
     cpu_percent = models.FloatField(default=0.0)
     process_count = models.PositiveIntegerField(default=0)
     context_count = models.PositiveIntegerField(default=0)
@@ -53,17 +53,17 @@ class OrderKind(models.TextChoices):
 
 
 class WorkerOrder(models.Model):
-    """Something that a worker is asked to do to itself; its heartbeat takes it. Sole writer: orders."""
+    """A command to a worker, taken by its heartbeat. Sole writer: recovery.worker_commands."""
 
     worker_id = models.CharField(max_length=80)
     kind = models.CharField(max_length=20, choices=OrderKind)
-    source_key = models.CharField(max_length=40, blank=True, help_text="Whose session, where it is about one.")
+    source_key = models.CharField(max_length=40, blank=True, help_text="The source whose session is meant, if any.")
     reason = models.CharField(max_length=300)
     actor = models.CharField(max_length=150)
     asked_at = models.DateTimeField()
     taken_at = models.DateTimeField(null=True, blank=True)
     done_at = models.DateTimeField(null=True, blank=True)
-    outcome = models.CharField(max_length=200, blank=True, help_text="What came of it, in words.")
+    outcome = models.CharField(max_length=200, blank=True, help_text="The result, for people.")
 
     class Meta:
         constraints = (
@@ -80,7 +80,7 @@ class WorkerOrder(models.Model):
 
 
 class Lease(models.Model):
-    """A right that one process holds until a time, and loses by silence."""
+    """A right that one process holds until a time; it expires without renewal."""
 
     name = models.CharField(max_length=60, primary_key=True)
     holder = models.CharField(max_length=80, blank=True)

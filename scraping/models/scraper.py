@@ -26,7 +26,7 @@ class Scraper(models.Model):
     last_update_time = models.DateTimeField(null=True, blank=True)
     stopped_at = models.DateTimeField(null=True, blank=True)
     stop_reason = models.CharField(max_length=200, blank=True)
-    error_count = models.PositiveIntegerField(default=0, help_text="Consecutive.")
+    error_count = models.PositiveIntegerField(default=0, help_text="Consecutive errors.")
     total_errors = models.PositiveIntegerField(default=0)
     total_updates = models.PositiveIntegerField(default=0)
     latency_total_ms = models.PositiveBigIntegerField(default=0)
@@ -64,7 +64,7 @@ class Scraper(models.Model):
         memory_bytes: float = 0.0,
         soft_memory_limit: float = float("inf"),
     ) -> str:
-        """Why this scraper should be replaced by a fresh one; empty when it should not."""
+        """Returns why this scraper should be replaced by a fresh one; empty when it should not."""
         age = (now - self.start_time).total_seconds()
         if age > max_lifetime_seconds:
             return f"lifetime of {max_lifetime_seconds / 3600:g} h is over"
@@ -77,7 +77,7 @@ class Scraper(models.Model):
         return ""
 
     def as_document(self, now: datetime, *, match_id: str, url: str, memory_mb: float, cpu: float) -> dict[str, object]:
-        """The scraper as /health shows it."""
+        """Returns the scraper as /health shows it."""
         return {
             "scraper_id": str(self.scraper_id),
             "match_id": match_id,

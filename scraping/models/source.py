@@ -6,7 +6,7 @@ from django.db import models
 
 from scraping.readings import Site
 
-PUSHED = "pushed"  # the key of the one source that is never read: its matches are sent to us, see submissions
+PUSHED = "pushed"  # the key of the one source that is never read: its matches are sent in, see jobs.submissions
 
 
 class RobotsPolicy(models.TextChoices):
@@ -18,7 +18,7 @@ class RobotsPolicy(models.TextChoices):
 class ReadWay(models.TextChoices):
     """How a source's matches are read."""
 
-    AUTO = "auto"  # asked directly where a visit has shown how, else visited
+    AUTO = "auto"  # requested directly where a visit has shown how, else visited
     VISIT = "visit"  # the page is opened every time
     ATTACHED = "attached"  # the page stays open and updates itself
 
@@ -32,7 +32,7 @@ class Source(models.Model):
         default=True, help_text="Takes effect at the next scheduler tick, without a restart."
     )
     precedence_weight = models.PositiveSmallIntegerField(
-        default=50, help_text="0 to 100; where two sources disagree, the heavier one is believed."
+        default=50, help_text="0 to 100; where two sources disagree, the one with the larger number counts."
     )
     max_concurrency = models.PositiveSmallIntegerField(default=30, help_text="Open tasks at the same time.")
     min_interval_seconds = models.FloatField(default=0.5, help_text="Shortest time between two polls of one match.")
@@ -44,20 +44,24 @@ class Source(models.Model):
     )
     read_way = models.CharField(max_length=10, choices=ReadWay, default=ReadWay.AUTO)
     api_hosts = models.JSONField(
-        default=list, blank=True, help_text="Hosts besides its own that its pages ask: nothing else is ever reached."
+        default=list,
+        blank=True,
+        help_text="Hosts besides its own that its pages may request; no other host is ever reached.",
     )
     allows_private_addresses = models.BooleanField(
-        default=False, help_text="It may live on this machine or in a private network. Never for a public site."
+        default=False, help_text="Its host may be on this machine or in a private network. Never for a public site."
     )
-    uses_proxy = models.BooleanField(default=True, help_text="Through the proxies, where any are configured.")
+    uses_proxy = models.BooleanField(default=True, help_text="Reads it through the proxies, where any are configured.")
     daily_megabytes = models.PositiveIntegerField(
-        default=0, help_text="Traffic allowed in a day (UTC); 0: no limit. At 100 % nothing is visited any more."
+        default=0, help_text="Traffic allowed per day (UTC); 0: no limit. At 100 % nothing is visited any more."
     )
     token_url = models.URLField(
-        max_length=300, blank=True, help_text="Where its token service is. Empty: it wants no token."
+        max_length=300, blank=True, help_text="Address of its token service. Empty: it needs no token."
     )
     selectors = models.JSONField(
-        default=dict, blank=True, help_text="CSS or XPath by field, best first; what is missing here is the adapter's."
+        default=dict,
+        blank=True,
+        help_text="CSS or XPath by field, best first; fields without an entry use the adapter's own.",
     )
     robots_policy = models.CharField(max_length=10, choices=RobotsPolicy, default=RobotsPolicy.OBEY)
     last_discovery_at = models.DateTimeField(null=True, blank=True)
@@ -82,12 +86,12 @@ class Source(models.Model):
 
     @property
     def is_pushed(self) -> bool:
-        """Nothing is ever read there: no lists, no polls, no line-ups."""
+        """Returns whether its matches are sent in: nothing is ever read there."""
         return self.key == PUSHED
 
     @property
     def site(self) -> Site:
-        """The part of the row that reading needs, so that readers query no table."""
+        """Returns the part of the row that a reader needs, so that readers query no table."""
         return Site(
             key=self.key,
             base_url=self.base_url,

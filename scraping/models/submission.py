@@ -1,6 +1,6 @@
-"""What a consumer sent to us over POST /cricket-data, written down before anything is done with it.
+"""Data that a consumer sent by POST /cricket-data, stored before it is processed.
 
-Sole writer: submissions. The row is the journal entry; the scheduler opens a task for a match that has any waiting.
+Sole writer: submissions. The row is the journal entry; the scheduler opens a task for a match that has a waiting one.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from django.db.models import Q
 
 
 class SubmissionState(models.TextChoices):
-    ACCEPTED = "accepted"  # written down; waits for a worker
+    ACCEPTED = "accepted"  # stored; waits for a worker
     DONE = "done"
-    REFUSED = "refused"  # a worker found that it can't be taken; `reason` says why
+    REFUSED = "refused"  # a worker found it invalid; `reason` says why
 
 
 class Submission(models.Model):

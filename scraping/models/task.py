@@ -1,7 +1,7 @@
-"""The journal: one row a unit of work, written before the work is done. Sole writer: journal.
+"""The journal: one row per unit of work, written before the work is done. Sole writer: journal.
 
-The row's own times tell the straight way (created, started, finished). Every departure from it (a failed attempt, a
-rescue, a retry by a person, a death) is a TaskTransition as well.
+The row's own times are the history of a task that succeeds at once (created, started, finished). Every other change
+(a failed attempt, a rescue, a retry by a person, a death) is a TaskTransition as well.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OPEN_STATES = (TaskState.PENDING, TaskState.EXECUTING)
 
 
 class Stage(models.TextChoices):
-    """How far an attempt came."""
+    """The stage that an attempt has reached."""
 
     INIT = "INIT"
     BROWSER_READY = "BROWSER_READY"
@@ -111,7 +111,7 @@ class ScrapeTask(models.Model):
 
 
 class TaskTransition(models.Model):
-    """One departure from the straight way. Append only."""
+    """A transition other than claim and success. Append only."""
 
     task = models.ForeignKey(ScrapeTask, on_delete=models.CASCADE, related_name="transitions")
     from_state = models.CharField(max_length=10, choices=TaskState)

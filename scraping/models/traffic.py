@@ -1,4 +1,4 @@
-"""What reading a source has cost on the network, and the sessions through which it was read."""
+"""Network traffic of each source, and the sessions through which it was read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SourceDay(models.Model):
 
 
 class ProxySession(models.Model):
-    """A session at a source through a proxy, as its worker tells it. The proxy is known by a hash only."""
+    """A session at a source through a proxy, as its worker reports it. The proxy is stored as a hash only."""
 
     session_id = models.CharField(max_length=40, primary_key=True)
     source = models.ForeignKey("scraping.Source", on_delete=models.CASCADE, related_name="proxy_sessions")
