@@ -1,4 +1,4 @@
-"""How this installation goes out to its sources, from its settings."""
+"""The proxies of this installation, from its settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scraping.browser.proxies import Mode, ProxyPlan, gateway, parse
 
 
 def current() -> ProxyPlan:
-    """ProxyError if a proxy cannot be used as it is written."""
+    """Returns the proxies and how they are used; ProxyError if one is invalid."""
     config = settings.CONFIG
     provider = gateway(
         host=config.iproyal_host,

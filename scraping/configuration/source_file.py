@@ -1,4 +1,4 @@
-"""config/sources.yaml, checked, and written into the database."""
+"""Reads config/sources.yaml and writes it to the table of sources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,62})(?:\.[a-z0-9](?:[a-
 
 
 class SourceFileError(Exception):
-    """The file cannot be used; the message names the place and what is wrong there."""
+    """The file is invalid; the message names the place and the problem."""
 
 
 def _web_address(text: str) -> str:
@@ -35,7 +35,7 @@ def _web_address(text: str) -> str:
 
 
 def _host(text: str) -> str:
-    """Its name, and its port where that is not the web's own; nothing that looks like an address."""
+    """Accepts a host name with an optional port, not an address."""
     lowered = text.lower()
     name, _ = split_host(lowered)
     if any(mark in text for mark in "/@?#*") or not (_HOST.fullmatch(name) or lowered.count(":") > 1):
@@ -87,7 +87,7 @@ class SourceEntry(BaseModel):
         return self.adapter or self.domain_id
 
     def token_url_at(self, base_url: str) -> str:
-        """The token service moves with the site, where it is a part of it."""
+        """Returns the address of the token service, moved with the site where it is a part of it."""
         url, own = self.token_url or "", self.base_url.rstrip("/")
         return base_url.rstrip("/") + url.removeprefix(own) if url.startswith(f"{own}/") else url
 
@@ -120,9 +120,9 @@ def sync(
     now: datetime,
     stadium_sites: Collection[str] | None = None,
 ) -> list[Source]:
-    """Write the rows that are missing. With a stadium, its address stands in for every source's.
+    """Writes missing rows, with `is_reset` also changed ones. With a stadium, every source gets an address of it.
 
-    `stadium_sites`: those that its programme has matches for, if it said so. The others would be read for nothing.
+    `stadium_sites`: the sites that have matches in the stadium's programme, if known; the others are disabled.
     """
     with transaction.atomic():
         return [_sync_one(entry, stadium_url, stadium_sites, is_reset, now) for entry in entries]
@@ -137,7 +137,7 @@ def _sync_one(
         source = Source.objects.create(key=entry.domain_id, base_url=entry.base_url, **_columns(entry))
     elif is_reset:
         Source.objects.filter(pk=source.pk).update(**_columns(entry))
-    if source.is_pushed:  # no site stands behind it, so none can stand in for it, and there is nothing to watch
+    if source.is_pushed:  # it has no site: nothing to move and nothing to watch
         source.refresh_from_db()
         return source
     moves = is_reset or bool(stadium_url) or bool(source.metadata.get("is_stadium"))
@@ -158,7 +158,7 @@ def _sync_one(
 
 
 def _columns(entry: SourceEntry) -> dict[str, Any]:
-    """All but the address, which moves together with the matches' addresses."""
+    """Returns all columns but the address, which moves together with the addresses of matches."""
     return {
         "name": entry.name,
         "sport": entry.sport,
@@ -182,7 +182,7 @@ def _columns(entry: SourceEntry) -> dict[str, Any]:
 
 
 def _move(source: Source, base_url: str) -> None:
-    """The source has a new address: so have its matches."""
+    """Changes the address of a source and of its matches."""
     if source.base_url == base_url:
         return
     refs = list(MatchRef.objects.filter(source=source, url__startswith=source.base_url))

@@ -1,4 +1,4 @@
-"""config/teams.yaml, checked, and written into the table of aliases."""
+"""Reads config/teams.yaml and writes it to the table of aliases."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _FILE = TypeAdapter(dict[Sport, dict[Name, list[Name]]])
 
 
 class TeamFileError(Exception):
-    """The file cannot be used; the message names the place and what is wrong there."""
+    """The file is invalid; the message names the place and the problem."""
 
 
 def read(path: Path) -> list[TeamAlias]:
-    """The aliases of the file, not saved. One that means two teams is refused."""
+    """Returns the aliases of the file, not saved. An alias of two teams is refused."""
     try:
         teams = _FILE.validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError, ValidationError) as error:
@@ -38,7 +38,7 @@ def read(path: Path) -> list[TeamAlias]:
 
 
 def sync(rows: list[TeamAlias], *, is_reset: bool) -> int:
-    """Write those that are missing; with `is_reset`, what they mean as well. How many the file has."""
+    """Writes missing aliases, with `is_reset` also changed ones; returns how many the file has."""
     if is_reset:
         TeamAlias.objects.bulk_create(
             rows, update_conflicts=True, unique_fields=("sport", "squeezed"), update_fields=("alias", "name")

@@ -16,8 +16,8 @@ from scraping.payloads import Resource
 from victoryline.lib.times import as_utc_iso
 
 
-class Standing(StrEnum):
-    """The state of one match of a job (its name is part of the API schema)."""
+class Standing(StrEnum):  # its name is part of the API schema
+    """The state of one match of a job."""
 
     DONE = "done"  # read as a whole
     SKIPPED = "skipped"  # was complete before the job began

@@ -1,8 +1,8 @@
-"""One call, one match: who plays, as it is known before the start. For whoever builds features from it.
+"""A Python interface to the line-ups of one match before its start, for code that computes features from them.
 
-The call reads nothing itself. It writes a task into the journal like everybody else, waits for a worker (in this
-process or any other) to do it, and answers from what was stored. So it can be made from any process that reaches the
-database, it never holds a browser, and two calls for one match are one reading.
+A call opens a task in the journal, waits until a worker in any process has finished it, and returns the stored result.
+So it works in every process that reaches the database, never holds a browser, and two calls for one match are one
+reading.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from victoryline.lib.times import as_utc_iso
 
 __all__ = ["NotScraped", "PointInTimeError", "ScrapeResult", "SofascoreScraperService", "WrongMatch"]
 
-LOOK_SECONDS = 0.2
+CHECK_EVERY_SECONDS = 0.2
 WAIT_SECONDS = 90.0
 OUR_SIDES: tuple[Literal["home"], Literal["away"]] = ("home", "away")
 PRIORITIES: Mapping[str, Priority] = {"normal": Priority.IMMINENT, "high": Priority.LIVE}
@@ -35,11 +35,11 @@ PLAYER_FIELDS = ("name", "position", "shirt", "is_captain", "rating", "minutes")
 
 
 class WrongMatch(LookupError):  # noqa: N818 - reads as what it says at every `except`
-    """There is no such match at the source, or it is between other teams. Nothing was read."""
+    """The source has no such match, or it is between other teams. Nothing was read."""
 
 
 class NotScraped(RuntimeError):  # noqa: N818
-    """The match could not be read, or not in time. The task is in the journal, and says why."""
+    """The match could not be read, or not in time. The task in the journal has the reason."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,10 @@ class SofascoreScraperService:
         season: int | None = None,
         priority: str = "normal",
     ) -> ScrapeResult:
-        """Read who plays, now. The result's captured_at is before `kickoff_utc`, always.
+        """Reads the line-ups now. The result's captured_at is always before `kickoff_utc`.
 
-        PointInTimeError at or after the kick-off; WrongMatch where the match is not the one that is meant; NotScraped
-        where it could not be read. A source that has no line-ups yet is no error: `integrity` has xi_missing = 1.
+        PointInTimeError at or after the kick-off; WrongMatch where the match is another one; NotScraped where it could
+        not be read. A source that has no line-ups yet is no error: `integrity` has xi_missing = 1.
         """
         asked = _Asked(match_id, _aware(kickoff_utc), home_team, away_team, league_id, season, _priority(priority))
         task_id, ref_id = await sync_to_async(self._begin)(asked, timezone.now())
@@ -104,10 +104,10 @@ class SofascoreScraperService:
                     f"task {task_id} is {task.state} after {self._wait_seconds:g} s and goes on by itself: ask again, "
                     "or see whether a worker runs"
                 )
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_EVERY_SECONDS)
 
     def _begin(self, asked: _Asked, now: datetime) -> tuple[int, int]:
-        """Check everything that can be checked, then write the task down."""
+        """Checks everything that can be checked, then opens the task."""
         _refuse_late(now, asked.kickoff)
         ref = self._ref(asked)
         if ref.match.start_time is not None:
@@ -123,7 +123,7 @@ class SofascoreScraperService:
         if ref is None:
             raise WrongMatch(f"match {asked.match_id} is not known at {self.source_key}: watch it there first")
         if not ref.source.is_enabled or not isinstance(ADAPTERS.get(ref.source.adapter_key), HasLineups):
-            raise NotScraped(f"{ref.source.name} is switched off, or its adapter cannot tell who plays")
+            raise NotScraped(f"{ref.source.name} is switched off, or its adapter has no line-ups")
         _refuse_other_teams(ref, asked)
         return ref
 
@@ -155,11 +155,11 @@ def _aware(kickoff: datetime) -> datetime:
     return kickoff
 
 
-def _priority(word: str) -> Priority:
+def _priority(name: str) -> Priority:
     try:
-        return PRIORITIES[word]
+        return PRIORITIES[name]
     except KeyError:
-        raise ValueError(f"priority is {word!r}, and may be: {', '.join(PRIORITIES)}") from None
+        raise ValueError(f"priority is {name!r}, and may be: {', '.join(PRIORITIES)}") from None
 
 
 def _refuse_late(at: datetime, kickoff: datetime) -> None:
@@ -172,17 +172,15 @@ def _refuse_late(at: datetime, kickoff: datetime) -> None:
 
 
 def _refuse_other_teams(ref: MatchRef, asked: _Asked) -> None:
-    """Both teams, and the right way round: a feature of the wrong side is worse than none."""
+    """Compares both teams and their order: a feature of the wrong side is worse than none."""
     match, aliases = ref.match, TeamAlias.objects.names(ref.match.sport)
     known = {side: getattr(match, side) for side in ("team_a", "team_b")}
     if not all(known.values()):
-        raise WrongMatch(
-            f"nobody has read match {match.pk} yet, so its teams are not known: ask again when it was read"
-        )
+        raise WrongMatch(f"match {match.pk} has not been read yet, so its teams are unknown: try again later")
     for ours, wanted in (("home", asked.home_team), ("away", asked.away_team)):
-        told = known[_side_of(ours, ref)]
-        if names.similarity(names.team(told, aliases=aliases), names.team(wanted, aliases=aliases)) < names.BY_WORDS:
-            raise WrongMatch(f"the {ours} team of match {match.pk} at {ref.source.key} is {told!r}, not {wanted!r}")
+        name = known[_side_of(ours, ref)]
+        if names.similarity(names.team(name, aliases=aliases), names.team(wanted, aliases=aliases)) < names.BY_WORDS:
+            raise WrongMatch(f"the {ours} team of match {match.pk} at {ref.source.key} is {name!r}, not {wanted!r}")
 
 
 def _side_of(ours: str, ref: MatchRef) -> str:
@@ -232,7 +230,7 @@ def _schema(ref: MatchRef, kept: Mapping[str, Lineup]) -> str:
 
 
 def _integrity(sides: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What is missing of what a line-up has: an eleven and a formation a side, a position each."""
+    """Returns what is missing of a full line-up: eleven starters and a formation per side, a position per player."""
     missing = [f"{ours}.starters" for ours, side in sides.items() if side["xi_missing"]]
     missing += [f"{ours}.formation" for ours, side in sides.items() if not side["formation"]]
     wanted = len(sides) * STARTERS

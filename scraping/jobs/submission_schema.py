@@ -1,6 +1,6 @@
-"""A match as somebody sends it to us: the body of POST /cricket-data, checked as strictly as what adapters read.
+"""The body of POST /cricket-data: a match as a consumer sends it, validated as strictly as the payloads of adapters.
 
-The sender names the match by an id of its own, tells when it read what it sends, and as much as it knows.
+The sender gives its own id of the match, the time of its reading, and as many fields as it knows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from scraping.sources.crex.innings import score_of
 SCHEMA = "pushed.match.v1"
 MOST_MATCHES = 50
 MOST_EVENTS = 1000
-CLOCKS_DIFFER = timedelta(seconds=60)  # so far ahead of ours a sender's clock may be
+CLOCKS_DIFFER = timedelta(seconds=60)  # a sender's clock may be so far ahead of ours
 OLDEST = timedelta(days=1)
 
 OwnId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.:~-]{1,64}$")]
@@ -55,7 +55,7 @@ YEARS = range(1900, 2200)
 
 
 def _in_reach(moment: datetime) -> datetime:
-    """The first and the last hours that a calendar has can't be told in UTC: such a match could not be served."""
+    """Refuses years that cannot be converted to UTC in all time zones."""
     if moment.year not in YEARS:
         raise ValueError(f"must be a time between {YEARS.start} and {YEARS.stop}")
     return moment
@@ -97,8 +97,8 @@ class SentEvent(Frozen):
     detail: Notes = Field(default_factory=dict)
 
     def event(self) -> Event:
-        told = self.model_dump(exclude={"ball"})
-        return Event(**told, slot=self._slot())
+        fields = self.model_dump(exclude={"ball"})
+        return Event(**fields, slot=self._slot())
 
     def _slot(self) -> str:
         if self.innings is None or self.over is None or self.ball is None:
@@ -150,14 +150,14 @@ class SentMatch(Frozen):
     @field_validator("current_innings")
     @classmethod
     def _is_played(cls, number: int | None, info: ValidationInfo) -> int | None:
-        innings = info.data.get("innings")  # not there where it is wrong itself
+        innings = info.data.get("innings")  # missing where it is invalid itself
         if number is not None and innings and number > len(innings):
             raise ValueError(f"must be one of `innings`, which end with {len(innings)}")
         return number
 
     @field_validator("events")
     @classmethod
-    def _have_names_of_their_own(cls, events: tuple[SentEvent, ...]) -> tuple[SentEvent, ...]:
+    def _have_unique_ids(cls, events: tuple[SentEvent, ...]) -> tuple[SentEvent, ...]:
         (often,) = Counter(one.id for one in events).most_common(1) or [("", 0)]
         if often[1] > 1:
             raise ValueError(f"must have an id of their own each, and {often[0]!r} is there {often[1]} times")
@@ -165,10 +165,10 @@ class SentMatch(Frozen):
 
     @field_validator("last_event")
     @classmethod
-    def _told_in_reach(cls, told: LastEvent | None) -> LastEvent | None:
-        if told is not None and told.timestamp is not None:
-            _in_reach(told.timestamp)
-        return told
+    def _last_event_in_reach(cls, event: LastEvent | None) -> LastEvent | None:
+        if event is not None and event.timestamp is not None:
+            _in_reach(event.timestamp)
+        return event
 
     def state(self) -> MatchState:
         teams = self.teams
@@ -191,7 +191,7 @@ class SentMatch(Frozen):
         )
 
     def payload(self, *, source: str, source_event_id: str, received_at: datetime) -> Payload:
-        """As an adapter would have made it. A sender whose clock is ahead of ours has not read it in our future."""
+        """Returns the payload as an adapter would. A time in our future, from a clock that is ahead, becomes now."""
         return Payload(
             source=source,
             payload_schema=SCHEMA,
@@ -203,7 +203,7 @@ class SentMatch(Frozen):
         )
 
     def listed(self, *, source_event_id: str, url: str) -> DiscoveredMatch:
-        """What of it tells which match it is."""
+        """Returns the fields that identify the match."""
         return DiscoveredMatch(
             source_event_id=source_event_id,
             url=url,
@@ -223,15 +223,15 @@ class SentMatches(Frozen):
 
 
 def event_id_at(sender: str, match_id: str) -> str:
-    """The match's id at the source of what is sent in: the sender's own, kept apart from those of other senders.
+    """Returns the match's id at the source "pushed": the sender's own id with a prefix for the sender.
 
-    Other consumers see it as a part of the match's key, so it does not show the sender's id.
+    Other consumers see it as a part of the match's key, so the prefix is a hash of the sender's id.
     """
     return f"{hashlib.sha256(sender.encode()).hexdigest()[:12]}-{match_id}"
 
 
 def out_of_time(match: SentMatch, now: datetime) -> str:
-    """Why nobody can have read it then, or nobody needs it any more; empty if that is not so."""
+    """Returns why `captured_at` is impossible or too old; empty if it is valid."""
     if match.captured_at > now + CLOCKS_DIFFER:
         ahead = (match.captured_at - now).total_seconds()
         return f"It is {ahead:.0f} s in our future; look at your clock. {CLOCKS_DIFFER.seconds} s are allowed."
@@ -241,7 +241,7 @@ def out_of_time(match: SentMatch, now: datetime) -> str:
 
 
 def unstorable(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Where in a body there is text that no database keeps: the character NUL."""
+    """Yields the places in a body with the character NUL, which the database does not store."""
     if isinstance(value, str):
         if "\x00" in value:
             yield path

@@ -1,8 +1,8 @@
-"""What consumers send to us: written down at the door, put into its match by a worker. Sole writer of submissions.
+"""Submissions: matches that consumers send in. Stored by the request, written into the match by a worker.
 
-Guards against losing or doubling what somebody was told we have: the answer is given after the commit that has the
-body, the match's reference and the sender's key in it; the key makes a second post of the same thing the first one; and
-a submission's end is written in the transaction that writes its effects, under the fence of its task.
+Guards against losing or duplicating accepted data: the response is sent after the commit of body, match reference and
+idempotency key; a second request with the same key returns the first result; and a submission's end is written in the
+transaction that writes its effects, under the fence of its task. Sole writer of submissions.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from victoryline.lib.database_errors import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 
-FORGOTTEN = timedelta(days=3)  # longer than any rest in a match: who has sent nothing for so long sends no more
-AT_ONCE = 50  # in one transaction, which holds the match: the rest has the next task
+FORGOTTEN = timedelta(days=3)  # longer than any rest in a match: after so long nothing more is expected from a sender
+AT_ONCE = 50  # in one transaction, which locks the match; the next task writes the rest
 REASON_LENGTH = 500
-MANUAL = "manual"  # Snapshot.data_source of what nobody read
-_PART = "\x1f"  # between a key and the number of a match in its batch; no key that is sent to us has it
+MANUAL = "manual"  # Snapshot.data_source of submitted data
+_PART = "\x1f"  # between a key and the number of a match in its batch; no valid key contains it
 OLD = "you had sent something newer before: only events that were not known yet were taken"
 PROVISIONAL = (
     "the score went down: it waits until another source tells the same, or until you have sent it three times in a row"
@@ -46,7 +46,7 @@ OUR_FAULT = "it could not be written, by a fault of ours that is in our log; not
 
 
 class KeyReused(Exception):  # noqa: N818 - reads as what it says at every `except`
-    """The sender's key stands for another body; the message is for people."""
+    """The idempotency key was used for another body; the message is for people."""
 
     def __init__(self, message: str, *, submission: Submission) -> None:
         super().__init__(message)
@@ -54,12 +54,12 @@ class KeyReused(Exception):  # noqa: N818 - reads as what it says at every `exce
 
 
 class SwitchedOff(Exception):  # noqa: N818
-    """Nothing is taken at the moment; the message is for people."""
+    """Submissions are disabled; the message is for people."""
 
 
 @dataclass(frozen=True)
 class Sender:
-    """The consumer that sends."""
+    """The consumer that sends a submission."""
 
     id: str
     name: str
@@ -67,14 +67,14 @@ class Sender:
 
 @dataclass(frozen=True)
 class Accepted:
-    """In the order of the matches that were sent. Not new: they were accepted by an earlier post of the same."""
+    """The submissions in the order of the request. Not new: an earlier, equal request was accepted."""
 
     submissions: list[Submission]
     is_new: bool
 
 
 def accept(matches: Sequence[SentMatch], *, sender: Sender, key: str, body_hash: str, now: datetime) -> Accepted:
-    """Write down what was sent, all of it or nothing. Sent again under the same key it is what it was."""
+    """Stores the matches of a request, all or none. The same request with the same key changes nothing."""
     keys = [f"{key}{_PART}{number}" if number else key for number in range(len(matches))]
     known = _known(sender, keys)
     if known:
@@ -82,9 +82,9 @@ def accept(matches: Sequence[SentMatch], *, sender: Sender, key: str, body_hash:
     source = _source()
     try:
         with transaction.atomic():
-            written = _write_down(source, dict(zip(keys, matches, strict=True)), sender, body_hash, now)
+            written = _store(source, dict(zip(keys, matches, strict=True)), sender, body_hash, now)
             crash_point("submit.written")
-    except IntegrityError:  # the same post, made at the same time, was faster
+    except IntegrityError:  # the same request, sent at the same time, was faster
         known = _known(sender, keys)
         if not known:
             raise
@@ -93,13 +93,13 @@ def accept(matches: Sequence[SentMatch], *, sender: Sender, key: str, body_hash:
 
 
 def find(submission_id: uuid.UUID, *, sender: Sender) -> Submission | None:
-    """A sender's own submission; nobody else's."""
+    """Returns a submission of this sender, or None."""
     rows = Submission.objects.filter(submission_id=submission_id, sender=sender.id)
     return rows.select_related("ref__source").first()
 
 
 def _known(sender: Sender, keys: Sequence[str]) -> list[Submission]:
-    """Under the keys that a batch of so many matches has; the first of them is the sender's own."""
+    """Returns the submissions under the keys of a batch; the first key is the one that was sent."""
     rows = Submission.objects.filter(sender=sender.id, idempotency_key__in=keys)
     return list(rows.select_related("ref__source").order_by("pk"))
 
@@ -120,7 +120,7 @@ def _source() -> Source:
     return source
 
 
-def _write_down(
+def _store(
     source: Source, matches: Mapping[str, SentMatch], sender: Sender, body_hash: str, now: datetime
 ) -> list[Submission]:
     refs = _refs_of(source, list(matches.values()), sender, now)
@@ -139,7 +139,7 @@ def _write_down(
 
 
 def _refs_of(source: Source, matches: Sequence[SentMatch], sender: Sender, now: datetime) -> dict[str, MatchRef]:
-    """Found or made as for any source: one that is known from elsewhere is joined there."""
+    """Finds or creates the refs, as for any source: a match that is known from another source gets a ref more."""
     names = [event_id_at(sender.id, match.match_id) for match in matches]
     listed = [
         match.listed(source_event_id=name, url=f"{source.base_url.rstrip('/')}/{name}")
@@ -150,7 +150,7 @@ def _refs_of(source: Source, matches: Sequence[SentMatch], sender: Sender, now: 
 
 @dataclass(frozen=True)
 class Writing:
-    """The worker's task that writes, as far as what it writes shows it."""
+    """The task that writes submissions into a match."""
 
     task_id: int
     worker_id: str
@@ -160,23 +160,23 @@ class Writing:
 
 
 def write_waiting(ref_id: int, writing: Writing) -> list[Submission]:
-    """Put what waits for a match into it, in the order in which it came. Inside the transaction that ends the task.
+    """Writes the waiting submissions of a match in their order, inside the transaction that finishes the task.
 
-    One that cannot be taken is refused with its reason and keeps nobody waiting.
+    One that is invalid is refused with its reason; the others are written all the same.
     """
     waiting = Submission.objects.filter(ref_id=ref_id, state=SubmissionState.ACCEPTED).order_by("pk")[:AT_ONCE]
     return [_write(one, writing) for one in waiting]
 
 
 def forgotten(now: datetime) -> QuerySet[MatchRef]:
-    """Matches that should be over and whose senders never said so: they would be served as live for ever."""
+    """Returns matches that should be over but were never ended by their senders: they would stay live for ever."""
     is_late = Q(match__status=Status.LIVE) | Q(match__status=Status.UPCOMING, match__start_time__lt=now - FORGOTTEN)
     refs = MatchRef.objects.filter(source__key=PUSHED, gone_at=None, captured_at__lt=now - FORGOTTEN)
     return refs.filter(is_late, match__lifecycle__in=(MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE))
 
 
 def end_forgotten(ref_id: int, *, now: datetime) -> bool:
-    """What is known of it is final, unless another source tells it. Something sent later opens it again."""
+    """Ends a match without new submissions, unless another source has it. A later submission opens it again."""
     if not forgotten(now).filter(pk=ref_id).exists():
         return False
     late_updates.close_removed(ref_id, now=now)
@@ -186,12 +186,12 @@ def end_forgotten(ref_id: int, *, now: datetime) -> bool:
 def _write(one: Submission, writing: Writing) -> Submission:
     try:
         with transaction.atomic():
-            reason, result = _take_in(one, writing)
+            reason, result = _ingest(one, writing)
     except DATABASE_AWAY:
         raise
     except PayloadRejected as refusal:
         return _end(one, SubmissionState.REFUSED, str(refusal), {}, writing)
-    except Exception:  # it would stand before all that come after it, for ever
+    except Exception:  # otherwise it would block all later ones
         logger.exception(
             "Submission %s of %s could not be written and is refused",
             one.submission_id,
@@ -210,8 +210,8 @@ def _end(one: Submission, state: SubmissionState, reason: str, result: dict[str,
     return one
 
 
-def _take_in(one: Submission, writing: Writing) -> tuple[str, dict[str, Any]]:
-    """What is to be said about it, and what it came to."""
+def _ingest(one: Submission, writing: Writing) -> tuple[str, dict[str, Any]]:
+    """Returns a remark for the sender, and the result."""
     ref = MatchRef.objects.select_related("match", "source").get(pk=one.ref_id)
     sent = SentMatch.model_validate(one.body)
     payload = sent.payload(source=PUSHED, source_event_id=ref.source_event_id, received_at=one.created_at)
@@ -240,7 +240,7 @@ def _refuse_unfit(ref: MatchRef, payload: Payload) -> None:
 
 
 def _are_other_teams(state: dict[str, Any], known: dict[str, Any]) -> bool:
-    """Not by the same names, nor by names that somebody could mean by them, on either side."""
+    """Returns whether neither order of the teams has the same or similar names."""
     if state["teams"] == known["teams"]:
         return False
     aliases = TeamAlias.objects.names(Sport.CRICKET.value)

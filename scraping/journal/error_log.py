@@ -1,4 +1,4 @@
-"""Failed attempts as rows, grouped by what they have in common, and how they were made good.
+"""The error log: failed attempts as rows, grouped by cause, and how each was resolved.
 
 Sole writer of ScrapeError and ErrorGroup.
 """
@@ -25,15 +25,15 @@ from victoryline.lib.redaction import clean, clean_document
 
 EVIDENCE_LENGTH = 20_000
 AUTO_RETRY, RESTART, CIRCUIT_BREAKER, MANUAL = "auto_retry", "restart", "circuit_breaker", "manual"
-# What differs between two failures of the same cause: addresses, quoted data, short keys, anything with a digit in it.
-# Names of fields and selectors stand in backticks or bare, and do count.
+# Parts that differ between two failures of one cause: addresses, quoted data, short keys, words with a digit.
+# Names of fields and selectors are in backticks or bare, and do count.
 _VOLATILE = re.compile(r"https?://\S+|(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|\b[0-9A-Z]{3,4}\b|\b[\w-]*\d[\w-]*\b")
 _OUR_CODE = re.compile(r"/(?:scraping|victoryline|monitoring|apiauth)/")
 
 
 @dataclass(frozen=True)
 class ErrorReport:
-    """One failed attempt and where it happened. `names`: what the match and its teams are called, and its keys."""
+    """One failed attempt and its context. `names`: the names of the match and its teams, and its keys."""
 
     source_id: int
     error: BaseException
@@ -60,37 +60,37 @@ def type_of(error: BaseException) -> str:
 
 
 def storable(text: str, limit: int | None = None) -> str:
-    """As it may be written down: without secrets, and without the NUL characters that PostgreSQL does not take."""
+    """Returns the text without secrets, and without the NUL characters that PostgreSQL refuses."""
     return clean(text).replace("\x00", "\N{REPLACEMENT CHARACTER}")[:limit]
 
 
 def fingerprint(source_id: int, error: BaseException, *, names: Iterable[str] = ()) -> str:
-    """Equal for failures that have the same cause: numbers, keys, addresses and names in the message do not count.
+    """Returns a hash that is equal for failures of one cause: without numbers, keys, addresses and names.
 
-    A bug is told by the place where it happened, for its message is mostly about the data that it happened to.
+    A bug is identified by its place in the code, because its message is mostly about the data.
     """
-    essence = _place(error) if class_of(error) is ErrorClass.BUG else _gist(str(error), names)
-    words = f"{source_id}|{class_of(error)}|{type(error).__name__}|{essence}"
-    return hashlib.sha256(words.encode()).hexdigest()
+    essence = _place(error) if class_of(error) is ErrorClass.BUG else _normalized(str(error), names)
+    key = f"{source_id}|{class_of(error)}|{type(error).__name__}|{essence}"
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
-def _gist(message: str, names: Iterable[str]) -> str:
+def _normalized(message: str, names: Iterable[str]) -> str:
     for name in sorted({name for name in names if len(name) > 1}, key=len, reverse=True):
         message = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "#", message)
     return _VOLATILE.sub("#", message)
 
 
 def _place(error: BaseException) -> str:
-    """The function of ours that raised it, and the one that it called; without a stack, the message."""
+    """Returns our function that raised it and the one it called; without a traceback, the message."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [index for index, frame in enumerate(frames) if _OUR_CODE.search(frame.filename)]
     if not ours:
-        return _gist(str(error), ())
+        return _normalized(str(error), ())
     return "|".join(f"{frame.filename.rpartition('/')[2]}:{frame.name}" for frame in frames[ours[-1] : ours[-1] + 2])
 
 
 def record(report: ErrorReport) -> ScrapeError:
-    """Write the error's row and count it in its group."""
+    """Writes the error's row and counts it in its group."""
     error = report.error
     known = error if isinstance(error, ScrapingError) else None
     return ScrapeError.objects.create(
@@ -112,7 +112,7 @@ def record(report: ErrorReport) -> ScrapeError:
 
 
 def _count_in_group(report: ErrorReport) -> int:
-    """The group's key. Counting first locks its row, so that retention cannot take the group away from under us."""
+    """Returns the group's id. Counting first locks its row, so that retention cannot delete it meanwhile."""
     group = ErrorGroup.objects.filter(fingerprint=report.fingerprint)
     if not group.update(count=F("count") + 1, last_seen_at=report.now):
         ErrorGroup.objects.get_or_create(
@@ -131,7 +131,7 @@ def _count_in_group(report: ErrorReport) -> int:
 
 
 def parse_failures_in_a_row(*, match_id: int, source_id: int, at_most: int) -> int:
-    """How often the latest attempts, one after the other, could not make sense of what they read."""
+    """Returns how many of the latest attempts in a row failed to parse."""
     latest = _open_errors(source_id, match_id).order_by("-pk").values_list("error_class", flat=True)
     row = 0
     for error_class in latest[:at_most]:
@@ -142,13 +142,13 @@ def parse_failures_in_a_row(*, match_id: int, source_id: int, at_most: int) -> i
 
 
 def _open_errors(source_id: int, match_id: int | None) -> QuerySet[ScrapeError]:
-    """Of a match at a source; without a match, of the source's list of matches."""
+    """Returns open errors of a match at a source; without a match, of the source's list of matches."""
     of = ScrapeError.objects.filter(match_id=match_id) if match_id else ScrapeError.objects.filter(match__isnull=True)
     return of.filter(resolved=False, group__source_id=source_id)
 
 
 def resolve(ref: MatchRef, *, now: datetime) -> int:
-    """The match was read again: its open errors at this source are history, each with what made it good."""
+    """Resolves the open errors of a match that was read again, each with how it was resolved."""
     resolved = _resolve(_open_errors(ref.source_id, ref.match_id), now, ref)
     if resolved > policies.current().drift.failures:
         layout_found.send_robust(sender=ScrapeError, match_id=ref.match_id)
@@ -156,17 +156,17 @@ def resolve(ref: MatchRef, *, now: datetime) -> int:
 
 
 def resolve_listing(source_id: int, *, now: datetime) -> int:
-    """The source's list of matches was read again."""
+    """Resolves the errors of a source's list of matches that was read again."""
     return _resolve(_open_errors(source_id, None).filter(operation=Resource.DISCOVERY), now)
 
 
 def resolve_task(task_id: int, *, now: datetime) -> int:
-    """A task that is about no single match (the list of a round) went well in the end."""
+    """Resolves the errors of a task without a match (the list of a round) that succeeded."""
     return _resolve(ScrapeError.objects.filter(task_id=task_id, resolved=False), now)
 
 
 def resolve_by_hand(error_ids: Collection[int], *, actor: str, now: datetime) -> int:
-    """A person says that these are done with."""
+    """Resolves errors at the request of a person."""
     resolved = _close(ScrapeError.objects.filter(pk__in=error_ids, resolved=False), MANUAL, now)
     if resolved:
         errors_resolved.send_robust(sender=ScrapeError, count=resolved, actor=actor)
@@ -175,7 +175,7 @@ def resolve_by_hand(error_ids: Collection[int], *, actor: str, now: datetime) ->
 
 @dataclass(frozen=True)
 class _Recovery:
-    """What happened between an error and the success after it, as far as it tells who made it good."""
+    """The state at the success after an error, from which the resolution method follows."""
 
     active_scraper: UUID | None = None
     is_breaker_moved: bool = False
@@ -188,7 +188,7 @@ class _Recovery:
         return cls(scraper, is_moved)
 
     def method(self, *, scraper_id: UUID | None, happened_at: datetime, retried_at: datetime | None) -> str:
-        """A person's retry counts most; then a fresh scraper, which comes later than an open breaker and does more."""
+        """Returns the method: a person's retry before a fresh scraper, a fresh scraper before an open breaker."""
         if retried_at is not None and retried_at >= happened_at:
             return MANUAL
         if scraper_id and self.active_scraper and scraper_id != self.active_scraper:
@@ -198,7 +198,7 @@ class _Recovery:
 
 def _resolve(errors: QuerySet[ScrapeError], now: datetime, ref: MatchRef | None = None) -> int:
     rows = list(errors.values_list("pk", "timestamp", "task_id", "scraper_id"))
-    if not rows:  # as a rule: this is asked after every poll of a match that is not live
+    if not rows:  # the usual case: this runs after every poll of a match that is not live
         return 0
     recovery = _Recovery.of(ref) if ref else _Recovery()
     retried = _retried_by_hand({task_id for _, _, task_id, _ in rows if task_id})
@@ -212,7 +212,7 @@ def _resolve(errors: QuerySet[ScrapeError], now: datetime, ref: MatchRef | None 
 
 
 def _retried_by_hand(task_ids: Collection[int]) -> dict[int, datetime]:
-    """When a person last asked for these tasks again: nothing else brings a dead one back."""
+    """Returns when a person last retried these tasks: nothing else reopens a dead one."""
     asked = TaskTransition.objects.filter(task_id__in=task_ids, from_state=TaskState.DEAD, to_state=TaskState.PENDING)
     return dict(asked.order_by().values_list("task_id").annotate(at=Max("at")))
 

@@ -1,9 +1,9 @@
-"""What failed attempts saw, as files under MEDIA. Sole writer of Evidence rows and of their files.
+"""Evidence: the documents and screenshots of failed attempts, as files under MEDIA. Sole writer of both.
 
-Guards against a dead letter that nobody can explain, without becoming a trouble of its own: redacted, capped one by one
-and in all, one set for the same trouble of a match in ten minutes, and only ever stored and shown as text. The files
-are written before the failure's transaction and their rows in it; a file whose row was never committed is swept up
-later. A disk that is full or a folder that cannot be written costs the evidence and nothing else.
+Guards against a dead letter without an explanation, and against its own cost: redacted, limited per file and in total,
+one set for the same failure of a match in ten minutes, and only ever stored and shown as text. Files are written before
+the failure's transaction and their rows in it; a file without a row is removed later. A full disk or a folder that is
+not writable costs the evidence and nothing else.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ logger = logging.getLogger(__name__)
 FOLDER = "evidence"
 ONCE_IN = timedelta(minutes=10)
 MOST_DOCUMENTS = 6
-MARGIN_BYTES = 4096  # read beyond the cap, so that a secret across it is seen whole, hidden, and then cut off
-SETTLED = timedelta(hours=1)  # a file without a row is no orphan before: its transaction may still be under way
+MARGIN_BYTES = 4096  # read beyond the limit, so that a secret across it is recognised, redacted and then cut off
+SETTLED = timedelta(hours=1)  # a younger file without a row is no orphan: its transaction may still be open
 MOST_REMOVED_AT_ONCE = 200
 MEGABYTE = 1024 * 1024
 MAX_FILE_BYTES = 512 * 1024
@@ -42,7 +42,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file that waits for its row."""
+    """A file whose row is not written yet."""
 
     kind: EvidenceKind
     path: str
@@ -51,8 +51,8 @@ class StoredFile:
 
 
 @dataclass(frozen=True)
-class Trouble:
-    """Which failure the evidence is of: its group, its match, and what to call it in the file's name."""
+class FailureKey:
+    """The failure that evidence belongs to: its group, its match, and a name for the file."""
 
     fingerprint: str
     match_id: int | None
@@ -60,38 +60,38 @@ class Trouble:
 
 
 def is_wanted(error: BaseException, *, is_final: bool) -> bool:
-    """What was seen explains a changed page, a challenge, a bug, and whatever a task dies of; nothing else."""
+    """Returns whether evidence is kept: for a task that dies, a bug, and error classes that say so."""
     if is_final or not isinstance(error, ScrapingError):
         return True
-    if error.http_status == 429:  # the answer to a request that came too soon shows nothing
+    if error.http_status == 429:  # a response to a request that came too soon shows nothing
         return False
     return ERROR_RULES[error.error_class].keeps_evidence
 
 
-def store(error: BaseException, trouble: Trouble, *, is_final: bool, now: datetime) -> tuple[StoredFile, ...]:
-    """Write what the error carries into files; empty where there is nothing, enough already, or no place for it."""
-    sight = evidence_of(error)
-    if not sight or not is_wanted(error, is_final=is_final) or not _is_news(sight, trouble, now):
+def store(error: BaseException, failure: FailureKey, *, is_final: bool, now: datetime) -> tuple[StoredFile, ...]:
+    """Writes the error's evidence to files; returns none where there is nothing, enough already, or no room."""
+    seen = evidence_of(error)
+    if not seen or not is_wanted(error, is_final=is_final) or not _is_news(seen, failure, now):
         return ()
     try:
-        return _written(sight, trouble, now)
+        return _written(seen, failure, now)
     except (DatabaseError, InterfaceError):
         raise
-    except Exception as reason:  # noqa: BLE001 - the failure itself must be written down, whatever becomes of its evidence
+    except Exception as reason:  # noqa: BLE001 - the failure itself must be written, even without its evidence
         logger.warning(
-            "The evidence of a failure of %s could not be kept: %s; the failure itself is written down",
-            trouble.name,
+            "The evidence of a failure of %s could not be kept: %s; the failure itself is written",
+            failure.name,
             reason,
             extra={"action": "evidence_not_kept"},
         )
         return ()
 
 
-def attach(files: Sequence[StoredFile], error: ScrapeError, trouble: Trouble, *, now: datetime) -> None:
-    """Write the rows, in the failure's transaction. A set with a picture takes the place of one without."""
+def attach(files: Sequence[StoredFile], error: ScrapeError, failure: FailureKey, *, now: datetime) -> None:
+    """Writes the rows in the failure's transaction. A set with a screenshot replaces one without."""
     if not files:
         return
-    _forget(list(_recent(trouble, now)))
+    _delete(list(_recent(failure, now)))
     Evidence.objects.bulk_create(
         Evidence(
             error=error,
@@ -105,24 +105,24 @@ def attach(files: Sequence[StoredFile], error: ScrapeError, trouble: Trouble, *,
     )
 
 
-def _recent(trouble: Trouble, now: datetime) -> QuerySet[Evidence]:
-    of_group = Evidence.objects.filter(created_at__gt=now - ONCE_IN, error__group__fingerprint=trouble.fingerprint)
-    if trouble.match_id is None:
+def _recent(failure: FailureKey, now: datetime) -> QuerySet[Evidence]:
+    of_group = Evidence.objects.filter(created_at__gt=now - ONCE_IN, error__group__fingerprint=failure.fingerprint)
+    if failure.match_id is None:
         return of_group.filter(error__match__isnull=True)
-    return of_group.filter(error__match_id=trouble.match_id)
+    return of_group.filter(error__match_id=failure.match_id)
 
 
-def _is_news(sight: AttemptEvidence, trouble: Trouble, now: datetime) -> bool:
-    known = set(_recent(trouble, now).values_list("kind", flat=True))
-    return not known or (bool(sight.screenshot) and EvidenceKind.SCREENSHOT not in known)
+def _is_news(seen: AttemptEvidence, failure: FailureKey, now: datetime) -> bool:
+    known = set(_recent(failure, now).values_list("kind", flat=True))
+    return not known or (bool(seen.screenshot) and EvidenceKind.SCREENSHOT not in known)
 
 
-def _written(sight: AttemptEvidence, trouble: Trouble, now: datetime) -> tuple[StoredFile, ...]:
+def _written(seen: AttemptEvidence, failure: FailureKey, now: datetime) -> tuple[StoredFile, ...]:
     limit = MAX_FILE_BYTES
-    stem = f"{FOLDER}/{now:%Y-%m-%d}/{now:%H%M%S}_{_UNSAFE.sub('-', trouble.name)[:60]}_{secrets.token_hex(4)}"
-    texts = [(document, _as_text(document, limit)) for document in sight.documents[:MOST_DOCUMENTS]]
-    picture = sight.screenshot if len(sight.screenshot) <= limit else b""  # half a picture is none
-    _make_room(sum(len(text) for _, text in texts) + len(picture))
+    stem = f"{FOLDER}/{now:%Y-%m-%d}/{now:%H%M%S}_{_UNSAFE.sub('-', failure.name)[:60]}_{secrets.token_hex(4)}"
+    texts = [(document, _as_text(document, limit)) for document in seen.documents[:MOST_DOCUMENTS]]
+    screenshot = seen.screenshot if len(seen.screenshot) <= limit else b""  # half a screenshot is useless
+    _make_room(sum(len(text) for _, text in texts) + len(screenshot))
     files = [
         StoredFile(
             EvidenceKind.PAGE if document.name == PAGE else EvidenceKind.ANSWER,
@@ -132,24 +132,27 @@ def _written(sight: AttemptEvidence, trouble: Trouble, now: datetime) -> tuple[S
         )
         for document, text in texts
     ]
-    if picture:
+    if screenshot:
         files.append(
             StoredFile(
-                EvidenceKind.SCREENSHOT, _write(f"{stem}_screenshot.jpg", picture), len(picture), is_truncated=False
+                EvidenceKind.SCREENSHOT,
+                _write(f"{stem}_screenshot.jpg", screenshot),
+                len(screenshot),
+                is_truncated=False,
             )
         )
     return tuple(files)
 
 
 def _as_text(document: Document, limit: int) -> bytes:
-    """Where it came from and what came, without secrets, at most `limit` bytes."""
+    """Returns address, status and body, redacted, at most `limit` bytes."""
     body = document.body[: limit + MARGIN_BYTES].decode("utf-8", errors="replace")
     text = clean_document(f"{document.url}\n{document.status} {document.content_type}\n\n{body}")
     return text.encode()[:limit]
 
 
 def _write(path: str, content: bytes) -> str:
-    """All of it under its name, or nothing."""
+    """Writes the whole file or nothing."""
     target = Path(settings.MEDIA_ROOT) / path
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_suffix(".draft")
@@ -163,7 +166,7 @@ def _write(path: str, content: bytes) -> str:
 
 
 def _make_room(size: int) -> None:
-    """The oldest evidence goes first; a disk that is nearly full takes no more of it."""
+    """Removes the oldest evidence above the total; OSError where the disk is nearly full."""
     root = Path(settings.MEDIA_ROOT)
     root.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(root).free
@@ -173,7 +176,7 @@ def _make_room(size: int) -> None:
 
 
 def over_the_total(*, adding: int = 0, at_most: int | None = MOST_REMOVED_AT_ONCE) -> list[Evidence]:
-    """The oldest files that have to go, so that all of them together keep to the limit."""
+    """Returns the oldest evidence that exceeds the limit of the total."""
     limit = settings.CONFIG.evidence_total_mb * MEGABYTE
     excess = (Evidence.objects.aggregate(total=Sum("size_bytes"))["total"] or 0) + adding - limit
     chosen: list[Evidence] = []
@@ -188,15 +191,15 @@ def over_the_total(*, adding: int = 0, at_most: int | None = MOST_REMOVED_AT_ONC
 
 
 def remove(rows: Sequence[Evidence]) -> int:
-    """Rows first, then their files: what stays behind after a crash in between is an orphan, and swept up."""
+    """Deletes rows, then their files: after a crash in between, retention removes the files."""
     if not rows:
         return 0
     with transaction.atomic():
-        _forget(rows)
+        _delete(rows)
     return len(rows)
 
 
-def _forget(rows: Sequence[Evidence]) -> None:
+def _delete(rows: Sequence[Evidence]) -> None:
     if rows:
         Evidence.objects.filter(pk__in=[row.pk for row in rows]).delete()
         transaction.on_commit(partial(_unlink, [row.path for row in rows]))
@@ -211,7 +214,7 @@ def _unlink(paths: Sequence[str]) -> None:
 
 
 def content_of(row: Evidence) -> bytes | None:
-    """What the file holds; None when it is gone, or is not one of ours."""
+    """Returns the content of the file; None when it is missing, or outside the folder."""
     root = (Path(settings.MEDIA_ROOT) / FOLDER).resolve()
     file = (Path(settings.MEDIA_ROOT) / row.path).resolve()
     if not file.is_relative_to(root):
@@ -223,20 +226,20 @@ def content_of(row: Evidence) -> bytes | None:
 
 
 def orphan_files(now: datetime) -> Iterator[Path]:
-    """Files that no row names, and have not for an hour."""
+    """Yields files older than an hour that have no row."""
     root = Path(settings.MEDIA_ROOT)
     known = set(Evidence.objects.values_list("path", flat=True))
     for file in sorted((root / FOLDER).glob("*/*")):
         try:
             written = datetime.fromtimestamp(file.stat().st_mtime, UTC)
         except OSError:
-            continue  # somebody else removed it just now
+            continue  # removed just now by another process
         if written < now - SETTLED and file.relative_to(root).as_posix() not in known:
             yield file
 
 
 def remove_empty_folders() -> None:
-    today = f"{datetime.now(UTC):%Y-%m-%d}"  # somebody may be about to write into today's
+    today = f"{datetime.now(UTC):%Y-%m-%d}"  # another process may be about to write into today's
     for folder in (Path(settings.MEDIA_ROOT) / FOLDER).glob("*"):
         if folder.is_dir() and folder.name < today and not any(folder.iterdir()):
             folder.rmdir()
