@@ -104,7 +104,7 @@ class TestGroups:
 
     def test_a_name_inside_a_word_is_no_name(self) -> None:
         message = "no `oman` in Oman's romance"
-        assert error_log._gist(message, ("Oman",)) == "no `oman` in #'s romance"
+        assert error_log._normalized(message, ("Oman",)) == "no `oman` in #'s romance"
 
     def test_know_first_last_count_and_a_sample(self, ref: MatchRef, clock: Clock) -> None:
         attempt(ref, clock, LayoutChanged("no header in 13KM"))
