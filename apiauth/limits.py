@@ -10,7 +10,7 @@ count and to read what is left, and starts threads for its counters in memory. H
 The rule is written in Python for memory and in Lua for Redis; tests compare the two.
 
 Guards against a lost Redis that takes the API with it: the first failed call switches to counters in this process's
-memory, and no request asks Redis again before a thread of `presence` has found it back. Meanwhile each process counts
+memory, and no request asks Redis again before a thread of `availability` has found it back. Meanwhile each process counts
 for itself, so a consumer may get up to (number of web processes) x its limit; `api_rate_limit_fallback_total` counts.
 """
 
@@ -60,7 +60,7 @@ class Limiter:
     def __init__(self, redis_url: str) -> None:
         self._memory = MemoryWindows()
         self._redis = RedisWindows(redis_url) if redis_url else None
-        self._presence = availability.redis(redis_url) if redis_url else None
+        self._availability = availability.redis(redis_url) if redis_url else None
 
     def take(self, bucket: str, per_minute: int) -> Decision:
         """Counts one request, if there is room for it."""
@@ -75,12 +75,12 @@ class Limiter:
         return [_decision(check.limit, count) for check, count in zip(checks, self._counts(checks), strict=True)]
 
     def _counts(self, checks: tuple[Check, ...]) -> list[Count]:
-        if self._redis is not None and self._presence is not None:
-            if not self._presence.is_away():
+        if self._redis is not None and self._availability is not None:
+            if not self._availability.is_away():
                 try:
                     return self._redis.check(checks)
                 except (redis_errors.RedisError, OSError) as error:
-                    self._presence.report(error)
+                    self._availability.report(error)
             fallback_total.inc()
         return self._memory.check(checks)
 

@@ -7,7 +7,7 @@ without Redis there is no note.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 from django.conf import settings
@@ -24,49 +24,39 @@ NAME = "victoryline:revoked:"
 def note(prefixes: Iterable[str]) -> bool:
     """Writes the notes; returns whether it succeeded."""
     names = [NAME + prefix for prefix in prefixes]
-    if not names or _is_away():
-        return False
-    try:
-        pipeline = _client(settings.CONFIG.redis_url).pipeline(transaction=False)
+
+    def write(client: Redis) -> bool:
+        pipeline = client.pipeline(transaction=False)
         for name in names:
             pipeline.set(name, 1, ex=LIFETIME_SECONDS)
         pipeline.execute()
-    except (RedisError, OSError) as error:
-        _report(error)
-        return False
-    return True
+        return True
+
+    return bool(names) and _in_redis(write)
 
 
 def take_back(prefixes: Iterable[str]) -> None:
     """Deletes the notes of a consumer that is active again."""
-    names = [NAME + prefix for prefix in prefixes]
-    if not names or _is_away():
-        return
-    try:
-        _client(settings.CONFIG.redis_url).delete(*names)
-    except (RedisError, OSError) as error:
-        _report(error)
+    if names := [NAME + prefix for prefix in prefixes]:
+        _in_redis(lambda client: bool(client.delete(*names)))
 
 
 def is_noted(prefix: str) -> bool:
-    if _is_away():
+    return _in_redis(lambda client: bool(client.exists(NAME + prefix)))
+
+
+def _in_redis(action: Callable[[Redis], bool]) -> bool:
+    """Returns False when Redis is away or fails."""
+    url = settings.CONFIG.redis_url
+    if not url or availability.redis(url).is_away():
         return False
     try:
-        return bool(_client(settings.CONFIG.redis_url).exists(NAME + prefix))
+        return action(_client(url))
     except (RedisError, OSError) as error:
-        _report(error)
+        availability.redis(url).report(error)
         return False
 
 
 @cache
 def _client(url: str) -> Redis:
     return Redis.from_url(url, **availability.BOUNDED)
-
-
-def _is_away() -> bool:
-    url = settings.CONFIG.redis_url
-    return not url or availability.redis(url).is_away()
-
-
-def _report(error: Exception) -> None:
-    availability.redis(settings.CONFIG.redis_url).report(error)

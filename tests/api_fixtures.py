@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.core.cache import caches
 from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
-from redis import Redis
 
 from apiauth import keys, limits, principals, tokens, tracing
 from apiauth.models import Tier
@@ -65,14 +63,15 @@ def forget_open_limits() -> None:
     """Empties the counters of django-ratelimit."""
     cache = caches["limits"]
     cache.clear()
-    if cache._redis is not None:
+    if limits.limiter()._redis is not None:
         _delete_keys("victoryline:1:rl:*")
 
 
 def _delete_keys(pattern: str) -> None:
-    with Redis.from_url(settings.CONFIG.redis_url) as client:
-        for key in client.scan_iter(pattern, count=1000):
-            client.delete(key)
+    windows = limits.limiter()._redis
+    assert windows is not None  # the Redis of the configuration as it was before a test changed it
+    for key in windows._client.scan_iter(pattern, count=1000):
+        windows._client.delete(key)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -35,6 +36,20 @@ def forget(windows: RedisWindows) -> None:
 
 def take(windows: MemoryWindows | RedisWindows, bucket: str = "acme", limit: int = 10) -> bool:
     return windows.check([Check(bucket, limit)])[0].had_room
+
+
+@pytest.fixture
+def redis_windows(redis_server: RedisServer) -> Iterator[Callable[..., RedisWindows]]:
+    made: list[RedisWindows] = []
+
+    def redis_windows(length: float = LENGTH) -> RedisWindows:
+        made.append(RedisWindows(redis_server.url, length=length))
+        return made[-1]
+
+    yield redis_windows
+    for windows in made:
+        windows._connection().disconnect()
+        windows._client.close()
 
 
 class TestWindow:
@@ -147,13 +162,15 @@ class TestMemory:
 @pytest.mark.scaled
 @pytest.mark.requirement("FR-027")
 class TestRedis:
-    def test_decides_as_memory_does(self, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_decides_as_memory_does(
+        self, redis_windows: Callable[..., RedisWindows], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """The script as it is, but for its clock, which stands in a list of Redis."""
         ours = "redis.call('TIME')"
         assert limits.SCRIPT.count(ours) == 1
         script = limits.SCRIPT.replace(ours, "redis.call('LRANGE', 'clock', 0, 1)")
         monkeypatch.setattr(limits, "SCRIPT", script)
-        redis = RedisWindows(redis_server.url, length=LENGTH)
+        redis = redis_windows()
 
         @settings(max_examples=40, deadline=None)
         @given(timeline=st.lists(st.tuples(MILLISECONDS, st.integers(1, 8)), max_size=15), limit=st.integers(1, 12))
@@ -173,8 +190,8 @@ class TestRedis:
 
         agree()
 
-    def test_makes_all_checks_in_one_round_trip(self, redis_server: RedisServer) -> None:
-        redis = RedisWindows(redis_server.url)
+    def test_makes_all_checks_in_one_round_trip(self, redis_windows: Callable[..., RedisWindows]) -> None:
+        redis = redis_windows()
         forget(redis)
         take(redis)
         before = redis._client.info("commandstats")
@@ -183,15 +200,17 @@ class TestRedis:
         assert (first.window.used(), second.window.used()) == (1, 1)
         assert after["cmdstat_evalsha"]["calls"] - before["cmdstat_evalsha"]["calls"] == 1
 
-    def test_counters_expire_after_two_windows(self, redis_server: RedisServer) -> None:
-        redis = RedisWindows(redis_server.url)
+    def test_counters_expire_after_two_windows(self, redis_windows: Callable[..., RedisWindows]) -> None:
+        redis = redis_windows()
         forget(redis)
         take(redis)
         assert 119_000 < redis._client.pttl(f"{KEY_PREFIX}acme") <= 120_000
 
     @pytest.mark.fault
-    def test_survives_a_flush_of_scripts_and_a_restart(self, redis_server: RedisServer) -> None:
-        redis = RedisWindows(redis_server.url)
+    def test_survives_a_flush_of_scripts_and_a_restart(
+        self, redis_server: RedisServer, redis_windows: Callable[..., RedisWindows]
+    ) -> None:
+        redis = redis_windows()
         assert take(redis)
         redis._client.script_flush()
         assert take(redis)

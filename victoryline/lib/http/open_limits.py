@@ -113,7 +113,7 @@ class LimitCache(LocMemCache):
         super().__init__("limits", {**params, "OPTIONS": {"MAX_ENTRIES": MEMORY_ENTRIES}})
         options = {"serializer": IntegerSerializer(), **availability.BOUNDED}
         self._redis = RedisCache(url, {**params, "OPTIONS": options}) if url else None
-        self._presence = availability.redis(url) if url else None
+        self._availability = availability.redis(url) if url else None
 
     def add(self, key: Any, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
         return bool(self._call("add", super().add, key, value, timeout, version))
@@ -125,9 +125,9 @@ class LimitCache(LocMemCache):
         return int(self._call("incr", super().incr, key, delta, version))
 
     def _call(self, method: str, in_memory: Callable[..., Any], *args: Any) -> Any:
-        if self._redis is not None and self._presence is not None and not self._presence.is_away():
+        if self._redis is not None and self._availability is not None and not self._availability.is_away():
             try:
                 return getattr(self._redis, method)(*args)
             except (RedisError, OSError) as error:
-                self._presence.report(error)
+                self._availability.report(error)
         return in_memory(*args)
