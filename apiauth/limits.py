@@ -10,8 +10,9 @@ count and to read what is left, and starts threads for its counters in memory. H
 The rule is written in Python for memory and in Lua for Redis; tests compare the two.
 
 Guards against a lost Redis that takes the API with it: the first failed call switches to counters in this process's
-memory, and no request asks Redis again before a thread of `availability` has found it back. Meanwhile each process counts
-for itself, so a consumer may get up to (number of web processes) x its limit; `api_rate_limit_fallback_total` counts.
+memory, and no request asks Redis again before a thread of `availability` has found it back. Meanwhile each process
+counts for itself, so a consumer may get up to (number of web processes) x its limit; `api_rate_limit_fallback_total`
+counts these requests.
 """
 
 from __future__ import annotations

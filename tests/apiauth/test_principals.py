@@ -183,7 +183,7 @@ class TestWhileTheDatabaseIsAway:
 class TestWithoutRedis:
     @pytest.fixture(autouse=True)
     def nobody_listens(self, settings: Any) -> Iterator[None]:
-        """A Redis that isn't there: what raises is caught, and asked again only by `presence`."""
+        """A Redis that isn't there: what raises is caught, and asked again only by `availability`."""
         settings.CONFIG = settings.CONFIG.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"})
         away = availability.redis(settings.CONFIG.redis_url)
         away._pid = 0
