@@ -71,7 +71,7 @@ PHASES = {
 
 
 class SentEvent(Frozen):
-    """A ball, a wicket, a break ... The same id again corrects what was told of it before."""
+    """A ball, a wicket, a break ... The same id again corrects the event."""
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=120)] = Field(
         description="Your own, and the same for as long as it is the same happening."
@@ -144,7 +144,7 @@ class SentMatch(Frozen):
     @classmethod
     def _are_two(cls, teams: Teams) -> Teams:
         if teams.team_a.name.casefold() == teams.team_b.name.casefold():
-            raise ValueError("must be two: nobody plays against itself")
+            raise ValueError("must be two different teams")
         return teams
 
     @field_validator("current_innings")
@@ -236,7 +236,7 @@ def out_of_time(match: SentMatch, now: datetime) -> str:
         ahead = (match.captured_at - now).total_seconds()
         return f"It is {ahead:.0f} s in our future; look at your clock. {CLOCKS_DIFFER.seconds} s are allowed."
     if match.captured_at < now - OLDEST:
-        return "It is more than a day old: nothing live can be told from it."
+        return "It is more than a day old: too old for a live match."
     return ""
 
 

@@ -40,7 +40,7 @@ MANUAL = "manual"  # Snapshot.data_source of submitted data
 _PART = "\x1f"  # between a key and the number of a match in its batch; no valid key contains it
 OLD = "you had sent something newer before: only events that were not known yet were taken"
 PROVISIONAL = (
-    "the score went down: it waits until another source tells the same, or until you have sent it three times in a row"
+    "the score went down: it waits until another source says the same, or until you have sent it three times in a row"
 )
 OUR_FAULT = "it could not be written, by a fault of ours that is in our log; nothing of it was taken"
 
@@ -116,7 +116,7 @@ def _again(known: list[Submission], body_hash: str) -> Accepted:
 def _source() -> Source:
     source = Source.objects.filter(key=PUSHED).first()
     if source is None or not source.is_enabled:
-        raise SwitchedOff("Sending data in is switched off here. Nothing was taken; ask whoever runs this service")
+        raise SwitchedOff("Sending data in is switched off here. Nothing was taken; ask the operators of this service")
     return source
 
 
@@ -236,7 +236,7 @@ def _refuse_unfit(ref: MatchRef, payload: Payload) -> None:
     if has_begun and _are_other_teams(payload.normalized(), ref.payload):
         teams = ref.payload["teams"]
         known = f"{teams['team_a']['name']} and {teams['team_b']['name']}"
-        raise PayloadRejected(f"you had told of {known} under this match_id, and this is another match")
+        raise PayloadRejected(f"you had sent {known} under this match_id, and this is another match")
 
 
 def _are_other_teams(state: dict[str, Any], known: dict[str, Any]) -> bool:

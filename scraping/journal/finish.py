@@ -124,7 +124,7 @@ def retry_later(claim: Claim, note: FailureNote, *, at: datetime, is_charged: bo
         )
         crash_point("retry_later.left")
         _write_transitions(claim, note, (TaskState.EXECUTING, TaskState.FAILED, TaskState.PENDING), now)
-        crash_point("retry_later.told")
+        crash_point("retry_later.transitions")
 
 
 def put_off(claim: Claim, *, until: datetime) -> None:
@@ -156,7 +156,7 @@ def bury(claim: Claim, note: FailureNote, *, reason: str, now: datetime) -> None
         )
         crash_point("bury.left")
         _write_transitions(claim, note, (TaskState.EXECUTING, TaskState.FAILED, TaskState.DEAD), now)
-        crash_point("bury.told")
+        crash_point("bury.transitions")
     task_died.send_robust(
         sender=ScrapeTask,
         task_id=claim.task_id,

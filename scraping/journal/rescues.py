@@ -60,7 +60,7 @@ def _rescue_one(task: ScrapeTask, *, max_rescues: int, now: datetime, on_death: 
             actor=SCHEDULER,
             reason=reason[:REASON_LENGTH],
         )
-        crash_point("rescue.told")
+        crash_point("rescue.transitions")
         if is_dead:
             _bury(task, reason=reason, on_death=on_death)
     crash_point("rescue.committed")

@@ -95,5 +95,7 @@ class TestOnPostgres:
 
 
 def test_every_point_of_what_is_sent_in_has_its_case() -> None:
-    placed = re.findall(r'crash_point\("(submit[^"]+)"\)', (PROJECT_ROOT / "scraping" / "submissions.py").read_text())
+    placed = re.findall(
+        r'crash_point\("(submit[^"]+)"\)', (PROJECT_ROOT / "scraping" / "jobs" / "submissions.py").read_text()
+    )
     assert set(placed) == {point.partition(":")[0] for _, point, _ in CASES if point.startswith("submit.")}

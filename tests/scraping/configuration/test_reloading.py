@@ -49,7 +49,7 @@ def file(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> File
 
 @pytest.mark.requirement("US2.2")
 class TestReload:
-    def test_takes_a_changed_file_once(self, file: File) -> None:
+    def test_reads_a_changed_file_once(self, file: File) -> None:
         assert policies.current().pace.baseline_seconds == 2.5
         assert not policies.reload(), "nothing has changed"
         file.write(PATIENT)
@@ -64,7 +64,7 @@ class TestReload:
         assert "site.yaml was read again" in caplog.text
         assert "staleness_threshold_seconds 300 is now 900" in caplog.text
 
-    def test_a_file_that_cannot_be_used_changes_nothing(self, file: File, caplog: pytest.LogCaptureFixture) -> None:
+    def test_an_invalid_file_changes_nothing(self, file: File, caplog: pytest.LogCaptureFixture) -> None:
         file.write(BROKEN)
         assert not policies.reload()
         assert not policies.reload()
@@ -78,21 +78,21 @@ class TestReload:
         file.write(PATIENT)
         assert policies.reload()
 
-    def test_a_file_that_is_gone_changes_nothing(self, file: File, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_missing_file_changes_nothing(self, file: File, caplog: pytest.LogCaptureFixture) -> None:
         policies.reload()
         file.path.unlink()
         assert [policies.reload(), policies.reload()] == [False, False]
         assert caplog.text.count("can't be read") == 1
         assert policies.current().pace.baseline_seconds == 2.5
 
-    def test_a_file_that_is_being_written_is_taken_when_it_is_whole(self, file: File) -> None:
+    def test_waits_for_a_file_that_is_being_written(self, file: File) -> None:
         file.path.write_text("")
         assert not policies.reload(), "nothing in it would mean: all as it is by default"
         file.write(PATIENT)
         assert policies.reload()
         assert policies.current().pace.baseline_seconds == 7
 
-    def test_the_environment_still_goes_first(self, file: File, settings: Any) -> None:
+    def test_the_environment_overrides_the_file(self, file: File, settings: Any) -> None:
         environ = {"CONFIG_FILE": str(file.path), "POLLING_INTERVAL_SECONDS": "3"}
         settings.LOAD_CONFIG = lambda: configuration.load(environ)
         file.write(PATIENT)
@@ -102,7 +102,7 @@ class TestReload:
 
 @pytest.mark.django_db
 @pytest.mark.requirement("US2.2")
-class TestWhoTakesIt:
+class TestCallers:
     def test_the_scheduler_when_a_pause_ends(self, file: File) -> None:
         match = make_match()
         lifecycle.pause(match_id=match.pk, until=later(300), reason="5 failed tasks", actor="the engine", now=NOW)
@@ -121,21 +121,21 @@ class TestWhoTakesIt:
     @pytest.mark.parametrize(
         ("status", "expected"), [(ScraperStatus.ACTIVE, 2.5), (ScraperStatus.STOPPED, 7.0)], ids=["goes on", "anew"]
     )
-    def test_a_worker_when_a_match_begins_anew(self, file: File, status: ScraperStatus, expected: float) -> None:
+    def test_a_worker_when_a_match_is_restarted(self, file: File, status: ScraperStatus, expected: float) -> None:
         ref = make_ref(make_match(scraper_status=status), read_mode="direct", read_mode_since=NOW - timedelta(hours=1))
         engine = Engine(worker_id="w-1", reader=ScriptedReader(ValueError("unread")), policies=policies.current())
         file.write(PATIENT)
         target_of(claimed(open_task(ref)), MatchRef.objects.select_related("source", "match").get(), engine)
         assert engine.policies.pace.baseline_seconds == expected
 
-    def test_an_engine_follows_what_another_part_of_its_process_has_taken(self, file: File) -> None:
+    def test_an_engine_uses_what_its_process_has_reloaded(self, file: File) -> None:
         engine = Engine(worker_id="w-1", reader=ScriptedReader(ValueError("unread")), policies=policies.current())
         file.write(PATIENT)
         policies.reload()
         assert [engine.take_configuration(), engine.take_configuration()] == [True, False]
         assert engine.policies.pace.baseline_seconds == 7
 
-    def test_whoever_sees_a_breaker_close(self, file: File) -> None:
+    def test_the_process_that_closes_a_breaker(self, file: File) -> None:
         ref = make_ref(make_match())
         breaker = Breaker.objects.create(
             name="crex_1", ref=ref, state="OPEN", open_until=later(60), last_state_change=NOW

@@ -53,7 +53,7 @@ class TestRead:
             ("", "sources.yaml"),
         ],
     )
-    def test_a_broken_one_names_what_is_wrong(self, tmp_path: Path, text: str, named: str) -> None:
+    def test_names_the_problem_of_an_invalid_file(self, tmp_path: Path, text: str, named: str) -> None:
         path = tmp_path / "sources.yaml"
         path.write_text(text)
         with pytest.raises(SourceFileError, match=named):
@@ -81,7 +81,7 @@ class TestRead:
             ("selectors", {"title": "h1"}),
         ],
     )
-    def test_a_value_that_makes_no_sense_is_named(self, field: str, value: object) -> None:
+    def test_names_an_invalid_value(self, field: str, value: object) -> None:
         with pytest.raises(ValidationError) as failure:
             entry(**{field: value})
         assert {error["loc"][0] for error in failure.value.errors()} == {field}
@@ -90,7 +90,7 @@ class TestRead:
         hosts = ["API.crex.com", "cdn.crex.com:8443", "127.0.0.1", "[::1]:8080", "::1"]
         assert entry(api_hosts=hosts).api_hosts == [host.lower() for host in hosts]
 
-    def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
+    def test_refuses_a_missing_file(self, tmp_path: Path) -> None:
         with pytest.raises(SourceFileError, match=r"sources\.yaml"):
             source_file.read(tmp_path / "sources.yaml")
 
@@ -123,7 +123,7 @@ class TestSync:
         source = sync(pro, reset=True)
         assert {name: getattr(source, name) for name in told} == told
 
-    def test_twice_is_once(self) -> None:
+    def test_is_idempotent(self) -> None:
         sync(entry())
         sync(entry())
         assert (Source.objects.count(), ScrapeJob.objects.count()) == (1, 1)
@@ -143,7 +143,7 @@ class TestSync:
 
 
 class TestStadium:
-    def test_stands_in_for_every_source_and_enables_it(self) -> None:
+    def test_replaces_every_source_and_enables_it(self) -> None:
         source = sync(entry(), stadium=STADIUM)
         assert (source.base_url, source.is_enabled) == (f"{STADIUM}/crex", True)
 
@@ -168,7 +168,7 @@ class TestStadium:
         source = sync(entry())
         assert (source.base_url, source.is_enabled) == ("https://crex.com", False)
 
-    def test_a_source_that_few_stadiums_show_is_written_but_not_enabled(self) -> None:
+    def test_writes_but_does_not_enable_a_source_without_matches(self) -> None:
         assert not sync(entry(in_stadium=False), stadium=STADIUM).is_enabled
 
     def test_a_token_service_of_the_site_moves_with_it(self) -> None:
@@ -208,25 +208,25 @@ class TestSitesOfTheStadium:
         Source.objects.filter(key="crex").update(is_enabled=False)
         assert self.sync(["crex", "sofascore"]) == {"sofascore"}
 
-    def test_one_that_does_not_say_has_all(self) -> None:
+    def test_enables_all_where_the_sites_are_unknown(self) -> None:
         assert {"crex", "sofascore", "espn"} <= self.sync(None)
 
 
-class TestWhatIsSentIn:
+class TestPushedSource:
     """The one source without a site: it has no adapter, no address that moves, and nothing to be watched."""
 
-    def test_is_there_and_enabled_with_or_without_a_stadium(self) -> None:
+    def test_is_enabled_with_and_without_a_stadium(self) -> None:
         for stadium in ("", STADIUM):
             source = sync(self.own_entry(), stadium=stadium)
             assert (source.is_pushed, source.is_enabled) == (True, True)
             assert source.base_url == "https://sent-in.invalid"
         assert not ScrapeJob.objects.filter(kind=JobKind.WATCH).exists()
 
-    def test_is_believed_less_than_any_site_that_is_read(self) -> None:
+    def test_has_the_lowest_precedence(self) -> None:
         others = [one for one in self.entries() if one.domain_id != "pushed"]
         assert 0 < self.own_entry().precedence_weight < min(one.precedence_weight for one in others)
 
-    def test_stays_switched_off_where_an_operator_did_that(self) -> None:
+    def test_stays_disabled_by_an_operator(self) -> None:
         sync(self.own_entry())
         Source.objects.update(is_enabled=False)
         assert not sync(self.own_entry()).is_enabled

@@ -33,14 +33,14 @@ def test_the_projects_own_file_makes_two_names_one_team() -> None:
         assert names.similarity(names.team(one, "", aliases), names.team(other, "", aliases)) == names.EXACT
 
 
-def test_no_name_in_it_means_two_teams() -> None:
+def test_no_alias_means_two_teams() -> None:
     """An alias that is a team's own name as well would make two teams one."""
     rows = team_file.read(Path("config/teams.yaml"))
     teams = {(row.sport, names.squeezed(row.name)): row.name for row in rows}
     assert [row for row in rows if teams.get((row.sport, row.squeezed), row.name) != row.name] == []
 
 
-def test_what_an_operator_has_set_stays(tmp_path: Path) -> None:
+def test_keeps_aliases_set_by_an_operator(tmp_path: Path) -> None:
     rows = team_file.read(written(tmp_path, "cricket: {India: [IND]}"))
     team_file.sync(rows, is_reset=False)
     TeamAlias.objects.update(name="Bharat")
@@ -59,11 +59,11 @@ def test_what_an_operator_has_set_stays(tmp_path: Path) -> None:
         ("cricket: [", "teams.yaml"),
     ],
 )
-def test_a_broken_one_names_what_is_wrong(tmp_path: Path, text: str, named: str) -> None:
+def test_names_the_problem_of_an_invalid_file(tmp_path: Path, text: str, named: str) -> None:
     with pytest.raises(TeamFileError, match=named):
         team_file.read(written(tmp_path, text))
 
 
-def test_one_that_is_not_there(tmp_path: Path) -> None:
+def test_refuses_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(TeamFileError, match=r"teams\.yaml"):
         team_file.read(tmp_path / "teams.yaml")

@@ -50,7 +50,7 @@ class TestRound:
         assert "listing its matches" in text
         assert job.requested_by == "command line"
 
-    def test_twice_while_it_is_open_is_one_job(self) -> None:
+    def test_returns_the_open_job_a_second_time(self) -> None:
         output_of("job", "round", *ROUND)
         assert "nothing new was started" in output_of("job", "round", *ROUND)
         assert ScrapeJob.objects.count() == 1
@@ -121,7 +121,7 @@ class TestShow:
         output_of("job", "urls", url_of(IDS[0]))
         assert "1 match by address" in output_of("job", "list")
 
-    def test_that_is_not_there(self) -> None:
+    def test_refuses_an_unknown_job(self) -> None:
         with pytest.raises(CommandError, match="There is no job 99"):
             output_of("job", "show", "99")
 

@@ -70,7 +70,7 @@ def counts(job: ScrapeJob) -> dict[str, int]:
 
 class TestStart:
     @pytest.mark.requirement("ZT-1", "ZT-7")
-    def test_writes_one_task_that_looks_the_round_up_and_reads_nothing(self) -> None:
+    def test_writes_one_task_that_lists_the_round_and_reads_nothing(self) -> None:
         job = start()
         task = ScrapeTask.objects.get()
         assert (task.resource, task.state, task.ref, task.job) == ("round", TaskState.PENDING, None, job)
@@ -118,12 +118,12 @@ class TestStart:
             start(asked=asked)
         assert not ScrapeJob.objects.exists()
 
-    def test_says_that_a_source_has_no_rounds(self) -> None:
+    def test_refuses_a_source_without_rounds(self) -> None:
         make_source("crex")
         with pytest.raises(jobs.Refused, match="Crex has no rounds; start its matches by their addresses"):
             start(source_key="crex")
 
-    def test_refuses_a_source_that_is_not_there_or_off(self) -> None:
+    def test_refuses_an_unknown_or_disabled_source(self) -> None:
         make_source("sofascore", is_enabled=False)
         with pytest.raises(jobs.Refused, match="switched off"):
             start()
@@ -167,7 +167,7 @@ class TestDiscovery:
             (Gone("round answered 404", http_status=404), "the source knows nothing of Sofascore: tournament 325"),
         ],
     )
-    def test_never_believes_a_list_that_is_short_or_wrong(self, listed: Any, said: str) -> None:
+    def test_refuses_a_list_that_is_short_or_wrong(self, listed: Any, said: str) -> None:
         job, reader = start(), RoundReader(listed)
         for _ in range(2):
             run_due(engine_of(reader))
@@ -192,7 +192,7 @@ class TestDiscovery:
             pass
         assert look(job).state is JobState.COMPLETE
 
-    def test_refuses_another_number_of_matches_than_was_said(self) -> None:
+    def test_refuses_another_number_of_matches_than_requested(self) -> None:
         job, reader = start(matches=10), RoundReader(round_of(*map(row, IDS[:5])))
         run_due(engine_of(reader))
         assert "must have 10 matches and the source lists 5" in look(job).problem
@@ -233,7 +233,7 @@ class TestRound:
         assert sorted(first.read_ids + second.read_ids) == sorted(IDS)
         assert look(job).state is JobState.COMPLETE
 
-    def test_one_bad_match_costs_the_others_nothing(self) -> None:
+    def test_one_failing_match_does_not_affect_the_others(self) -> None:
         job, reader = start(), RoundReader(outcomes={IDS[3]: LayoutChanged("the page has changed")})
         for _ in range(3):
             run_due(engine_of(reader))
@@ -247,7 +247,7 @@ class TestRound:
         assert "the page has changed" in missing.reason
         assert view.progress.percent == 90.0
 
-    def test_tells_when_a_failed_one_is_tried_again(self) -> None:
+    def test_shows_when_a_failed_match_is_tried_again(self) -> None:
         job, reader = start(), RoundReader(outcomes={IDS[0]: Transient("timeout")})
         run_due(engine_of(reader))
         run_due(engine_of(reader))
@@ -257,7 +257,7 @@ class TestRound:
         close_finished_jobs(timezone.now())
         assert look(job).job.finished_at is None
 
-    def test_a_match_that_the_source_lost_is_missing_and_said_so(self) -> None:
+    def test_shows_a_match_that_the_source_no_longer_has_as_missing(self) -> None:
         job, reader = start(), RoundReader(outcomes={IDS[0]: Gone("page answered 404", http_status=404)})
         for _ in range(4):
             run_due(engine_of(reader))
@@ -327,7 +327,7 @@ class TestSkipping:
 
 @pytest.mark.requirement("ZT-8")
 class TestWholeMatch:
-    def test_is_not_written_where_its_events_have_a_hole(self) -> None:
+    def test_is_not_written_where_its_events_have_a_gap(self) -> None:
         """A cricket list with ball 3 missing: neither the state nor the other balls are stored."""
         url = "https://crex.example/cricket-live-score/ind-vs-aus-match-updates-13KM"
         make_source("crex")
@@ -363,7 +363,7 @@ class TestWholeMatch:
         assert "does not agree with the score" in look(job).missing[0].reason
         assert known(IDS[0]).match.sequence == 0
 
-    def test_believes_a_score_that_went_down_when_it_is_read_three_times(self) -> None:
+    def test_accepts_a_lower_score_at_the_third_reading(self) -> None:
         run_round()
         close_finished_jobs(timezone.now())
         Match.objects.filter(refs__source_event_id=IDS[0]).update(status=Status.LIVE)
@@ -390,7 +390,7 @@ class TestSharing:
 
 
 class TestUrls:
-    def test_are_written_down_at_once(self) -> None:
+    def test_are_written_at_once(self) -> None:
         make_source("sofascore")
         make_source("crex")
         urls = [url_of(IDS[0]), url_of(IDS[1]), "https://crex.example/scoreboard/L61/1GH/4th-ODI/Q/S/aus-vs-eng/live"]
@@ -455,7 +455,7 @@ class TestOutcome:
         assert before == counts(job) == {"done": 9, "dead": 1}
         assert set(job.items.values_list("outcome", flat=True)) == {"SUCCESS", "DEAD"}
 
-    def test_of_a_success_is_kept_even_if_no_scheduler_looked(self) -> None:
+    def test_of_a_success_is_kept_without_the_scheduler(self) -> None:
         job, _ = run_round()
         ScrapeTask.objects.filter(job_items__job=job).update(finished_at=timezone.now() - timedelta(hours=2))
         prune_often(timezone.now())

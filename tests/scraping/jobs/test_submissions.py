@@ -137,12 +137,12 @@ class TestOpening:
         assert steps["scraping.scheduler.other_tasks.open_submission_tasks"] == 0.5
         assert "open_submission_tasks" in {step.name for step in load_steps(settings.SCHEDULER_STEPS)}
 
-    def test_no_browser_group_takes_them_along(self) -> None:
+    def test_are_hinted_alone(self) -> None:
         due = [(1, 7, Resource.SCORECARD.value), (2, 7, Resource.SUBMISSION.value), (3, 7, Resource.SCORECARD.value)]
         assert [2] in list(_groups(due))
 
 
-class TestTaking:
+class TestWriting:
     def test_in_the_order_in_which_it_came_and_all_in_one_task(self) -> None:
         sent_ones = [send(runs, at=earlier(30 - runs % 90)) for runs in (91, 92, 95)]
         assert work() == 1
@@ -157,7 +157,7 @@ class TestTaking:
         assert task.state == TaskState.SUCCESS
         assert {one.task_id for one in sent_ones} == {task.pk}
 
-    def test_nothing_is_read_and_nobody_watches(self) -> None:
+    def test_reads_nothing_and_starts_no_watch(self) -> None:
         send(events=[ball(1)])
         work()
         ref = MatchRef.objects.get()
@@ -166,7 +166,7 @@ class TestTaking:
         assert Snapshot.objects.get().data_source == "manual"
         assert the_match().lifecycle == MatchLifecycle.ACTIVE
 
-    def test_web_processes_are_told_that_nobody_read_it(self, django_capture_on_commit_callbacks: Any) -> None:
+    def test_announces_the_update_as_manual(self, django_capture_on_commit_callbacks: Any) -> None:
         told: list[MatchRef] = []
 
         def note(ref: MatchRef, **_: object) -> None:
@@ -201,7 +201,7 @@ class TestTaking:
         ]  # fmt: skip
         assert again(last).result["events"] == {"added": 0, "updated": 0, "retracted": 1}
 
-    def test_what_is_older_than_what_is_known_adds_its_events_only(self) -> None:
+    def test_an_older_submission_adds_its_events_only(self) -> None:
         send(95, at=earlier(10), events=[ball(3)])
         late = send(91, at=earlier(20), events=[ball(2), ball(3, runs=6)])
         work()
@@ -228,7 +228,7 @@ class TestTaking:
         assert runs_of(the_match()) == 91
         assert MatchRef.objects.get().next_poll_at is None
 
-    def test_more_than_one_task_takes_at_once_is_left_for_the_next(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_leaves_more_than_a_batch_to_the_next_task(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(submissions, "AT_ONCE", 2)
         for runs in (91, 92, 93):
             send(runs)
@@ -237,7 +237,7 @@ class TestTaking:
         assert work() == 1
         assert runs_of(the_match()) == 93
 
-    def test_heavier_sources_are_believed_where_they_tell_the_same_match(self) -> None:
+    def test_sources_with_more_weight_count_more(self) -> None:
         now = timezone.now()
         crex = make_ref(make_match(state=cricket_state(start_time=now), start_time=now, now=now), now=now)
         read(crex, payload_of(crex, cricket_state(venue="Eden Gardens", start_time=now), at=now))
@@ -250,14 +250,14 @@ class TestTaking:
         assert crex.next_poll_at is not None, "our own watch goes on"
 
 
-class TestRefusing:
+class TestRefusal:
     def test_another_match_under_the_same_id(self) -> None:
         send(at=earlier(9))
         wrong = send(teams={"team_a": {"name": "Kenya"}, "team_b": {"name": "Nepal"}})
         right = send(95)
         work()
         assert (again(wrong).state, again(right).state) == (SubmissionState.REFUSED, SubmissionState.DONE)
-        assert "you had told of India and Australia" in wrong.reason
+        assert "you had sent India and Australia" in wrong.reason
         assert (runs_of(the_match()), the_match().team_a) == (95, "India")
 
     def test_teams_may_be_named_before_the_start(self) -> None:
@@ -272,7 +272,7 @@ class TestRefusing:
         work()
         assert runs_of(the_match()) == 95
 
-    def test_half_a_list_of_events_is_not_believed(self) -> None:
+    def test_half_a_list_of_events_is_refused(self) -> None:
         send(at=earlier(9), events=[ball(number) for number in range(1, 13)], events_are_complete=True)
         half = send(93, events=[ball(1)], events_are_complete=True)
         work()
@@ -290,7 +290,7 @@ class TestRefusing:
         assert again(late).state == SubmissionState.REFUSED
         assert "archived" in late.reason
 
-    def test_one_that_nobody_can_write_keeps_none_waiting(
+    def test_one_that_cannot_be_written_does_not_block_the_others(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         apply = ingest.apply
@@ -311,7 +311,7 @@ class TestRefusing:
 
 
 @pytest.mark.requirement("BX-13")
-class TestOnce:
+class TestExactlyOnce:
     def test_a_worker_that_lost_its_task_writes_nothing(self) -> None:
         one = send()
         open_submission_tasks(timezone.now())
@@ -356,7 +356,7 @@ class TestOnce:
         assert the_match().sequence == 2
 
 
-class TestNobodyElseIsDisturbed:
+class TestOtherParts:
     """A match that is known from submissions only: its age is told, and nothing else is done about it."""
 
     @pytest.fixture
@@ -365,14 +365,14 @@ class TestNobodyElseIsDisturbed:
         work()
         return the_match()
 
-    def test_it_is_never_polled_looked_for_or_asked_for_line_ups(self, match: Match) -> None:
+    def test_is_never_polled_discovered_or_read_for_line_ups(self, match: Match) -> None:
         later = timezone.now() + timedelta(hours=1)
         MatchRef.objects.update(events_seen=9)
         for step in (open_due_tasks, open_discovery_tasks, open_gap_tasks, open_lineup_tasks):
             assert step(later) == 0
         assert ScrapeTask.objects.count() == 1
 
-    def test_it_grows_old_and_stale_and_nobody_is_alarmed(self, match: Match) -> None:
+    def test_becomes_stale_without_an_alert(self, match: Match) -> None:
         found = find_match(str(match.pk))
         assert found is not None
         now = timezone.now()
@@ -384,7 +384,7 @@ class TestNobodyElseIsDisturbed:
         match.refresh_from_db()
         assert match.silence_rung == Rung.GROUND
 
-    def test_nobody_can_watch_what_cannot_be_read(self, match: Match) -> None:
+    def test_cannot_be_watched(self, match: Match) -> None:
         with pytest.raises(lifecycle.NotAllowed, match="is sent in"):
             watches.begin(match_id=match.pk, actor="ann", now=timezone.now())
         assert not MatchRef.objects.filter(is_watched=True).exists()
@@ -395,14 +395,14 @@ class TestNobodyElseIsDisturbed:
         assert (done.summary, done.detail) == ("no other source has it", {"searched": []})
         assert not MatchRef.objects.filter(source__key="pushed", is_watched=True).exists()
 
-    def test_nobody_looks_there_for_a_silent_match_of_another_source(self, source: Source) -> None:
+    def test_is_not_searched_for_a_silent_match_of_another_source(self, source: Source) -> None:
         match = make_ref(make_match()).match
         Source.objects.filter(pk=source.pk).update(last_discovery_at=timezone.now())
         assert take_step(match, Rung.OTHER_SOURCE, StepContext((), 300.0, timezone.now())).detail == {"searched": []}
         source.refresh_from_db()
         assert source.last_discovery_at is not None
 
-    def test_the_standing_of_our_own_watch_is_not_its_affair(self, match: Match) -> None:
+    def test_leaves_the_scraper_status_alone(self, match: Match) -> None:
         make_ref(match)
         Match.objects.update(scraper_status=ScraperStatus.STALE, consecutive_failure_count=3, failing_since=earlier(60))
         send(95)
@@ -425,7 +425,7 @@ class TestNobodyElseIsDisturbed:
         assert found is not None
         assert freshness_of(found, timezone.now() + timedelta(days=1)).state == DataState.FINAL
 
-    def test_one_that_its_sender_has_forgotten_is_not_live_for_ever(self, match: Match) -> None:
+    def test_ends_a_match_without_new_submissions(self, match: Match) -> None:
         assert open_final_submission_tasks(timezone.now() + timedelta(days=2)) == 0
         MatchRef.objects.update(captured_at=earlier(4 * 86_400))
         assert open_final_submission_tasks(timezone.now()) == 1
@@ -447,7 +447,7 @@ class TestNobodyElseIsDisturbed:
         work()
         assert the_match().status == Status.LIVE
 
-    def test_one_that_is_told_elsewhere_too_stays_live_there(self, match: Match) -> None:
+    def test_stays_live_where_another_source_has_it(self, match: Match) -> None:
         make_ref(match)
         MatchRef.objects.filter(source__key="pushed").update(captured_at=earlier(4 * 86_400))
         assert open_final_submission_tasks(timezone.now()) == 1
@@ -455,7 +455,7 @@ class TestNobodyElseIsDisturbed:
         assert the_match().status == Status.LIVE
         assert open_final_submission_tasks(timezone.now()) == 0
 
-    def test_an_end_without_a_result_is_nobodys_alarm(self, match: Match, caplog: pytest.LogCaptureFixture) -> None:
+    def test_an_end_without_a_result_raises_no_alert(self, match: Match, caplog: pytest.LogCaptureFixture) -> None:
         send(180, overs="20.0", status="completed")
         work()
         settle_ended_matches(timezone.now())

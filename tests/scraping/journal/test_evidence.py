@@ -65,10 +65,8 @@ def files(media: Path) -> list[str]:
 
 
 @pytest.mark.requirement("ZT-6", "FR-019", "US1.4")
-class TestWhatIsKept:
-    def test_page_answer_and_picture_with_the_error_that_they_explain(
-        self, ref: MatchRef, clock: Clock, media: Path
-    ) -> None:
+class TestStore:
+    def test_keeps_page_response_and_screenshot_with_the_error(self, ref: MatchRef, clock: Clock, media: Path) -> None:
         attempt(ref, clock, saw(LayoutChanged("no header"), screenshot=PICTURE))
         assert ScrapeTask.objects.get().stage == Stage.CAPTURED, "it was read; only its meaning was not"
         rows = {row.kind: row for row in ScrapeError.objects.get().files.all()}
@@ -95,21 +93,21 @@ class TestWhatIsKept:
         ],
         ids=lambda value: f"{type(value).__name__} {value}" if isinstance(value, Exception) else None,
     )
-    def test_by_what_it_explains(self, ref: MatchRef, clock: Clock, error: Exception, is_kept: bool) -> None:
+    def test_depends_on_the_error(self, ref: MatchRef, clock: Clock, error: Exception, is_kept: bool) -> None:
         attempt(ref, clock, saw(error))
         assert Evidence.objects.exists() is is_kept
 
-    def test_whatever_a_task_dies_of(self, ref: MatchRef, clock: Clock) -> None:
+    def test_keeps_evidence_of_every_dead_task(self, ref: MatchRef, clock: Clock) -> None:
         task = fail_for_good(ref, clock, saw(Transient("502", http_status=502)))
         assert task.state == TaskState.DEAD
         assert {row.error.retry_attempt for row in Evidence.objects.all()} == {task.attempt}
 
-    def test_nothing_where_nothing_was_seen(self, ref: MatchRef, clock: Clock, media: Path) -> None:
+    def test_keeps_nothing_without_evidence(self, ref: MatchRef, clock: Clock, media: Path) -> None:
         attempt(ref, clock, LayoutChanged("no header"))
         assert not media.exists()
         assert not Evidence.objects.exists()
 
-    def test_a_rejected_payload_shows_what_it_was_made_of(self, ref: MatchRef, clock: Clock) -> None:
+    def test_keeps_the_documents_of_a_rejected_payload(self, ref: MatchRef, clock: Clock) -> None:
         """Through the flow: the reader brought it back in good order, and the check refuses it."""
 
         class Brings(type(engine_with(payload_of(ref)).reader)):  # type: ignore[misc]
@@ -125,15 +123,15 @@ class TestWhatIsKept:
 
 
 @pytest.mark.requirement("FS-21")
-class TestFitToBeKept:
-    def test_without_secrets(self, ref: MatchRef, clock: Clock, media: Path) -> None:
+class TestFiles:
+    def test_are_redacted(self, ref: MatchRef, clock: Clock, media: Path) -> None:
         body = b'<meta name="csrf-token" content="s3cr3t"> mail ann@example.org, {"token": "s3cr3t"}'
         attempt(ref, clock, saw(LayoutChanged("x"), replace(PAGE, body=body, url="https://c.example/?token=s3cr3t")))
         kept = (media / Evidence.objects.get().path).read_text()
         assert "s3cr3t" not in kept
         assert "ann@" not in kept
 
-    def test_cut_off_at_the_limit_and_says_so(
+    def test_are_truncated_at_the_limit(
         self, ref: MatchRef, clock: Clock, media: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(evidence, "MAX_FILE_BYTES", 2048)
@@ -145,7 +143,7 @@ class TestFitToBeKept:
         assert row.size_bytes <= 2048
         assert "ssss" not in (media / row.path).read_text(), "a secret across the limit is hidden too"
 
-    def test_under_names_that_lead_nowhere(self, clock: Clock, media: Path) -> None:
+    def test_have_safe_names(self, clock: Clock, media: Path) -> None:
         evil = make_ref(
             make_unread_match(), captured_at=None, source_event_id="../../etc/<b>", url="https://crex.example/x"
         )
@@ -154,14 +152,14 @@ class TestFitToBeKept:
         assert files(media)[0].count("/") == 2
         assert not {"..", "<"} & set(files(media)[0].split("/"))
 
-    def test_as_text_by_its_name_too(self, ref: MatchRef, clock: Clock, media: Path) -> None:
+    def test_are_named_as_text(self, ref: MatchRef, clock: Clock, media: Path) -> None:
         """A web server that is told to serve the folder by mistake shows no page of a stranger."""
         attempt(ref, clock, saw(LayoutChanged("x"), screenshot=PICTURE))
         assert {Path(name).suffix for name in files(media)} == {".txt", ".jpg"}
 
 
-class TestNeverAStorm:
-    def test_one_set_for_the_same_trouble_in_ten_minutes(self, ref: MatchRef, clock: Clock) -> None:
+class TestLimits:
+    def test_keeps_one_set_for_the_same_failure_in_ten_minutes(self, ref: MatchRef, clock: Clock) -> None:
         for _ in range(6):
             attempt(ref, clock, saw(LayoutChanged("no header"), PAGE))
         assert Evidence.objects.count() == 1
@@ -169,7 +167,7 @@ class TestNeverAStorm:
         attempt(ref, clock, saw(LayoutChanged("no header"), PAGE))
         assert Evidence.objects.count() == 2
 
-    def test_another_trouble_and_another_match_have_their_own(self, ref: MatchRef, clock: Clock) -> None:
+    def test_keeps_a_set_for_another_failure_and_another_match(self, ref: MatchRef, clock: Clock) -> None:
         other = make_ref(make_unread_match(), captured_at=None)
         attempt(ref, clock, saw(LayoutChanged("no header"), PAGE))
         attempt(other, clock, saw(LayoutChanged("no header"), PAGE))
@@ -177,9 +175,7 @@ class TestNeverAStorm:
         assert Evidence.objects.count() == 3
 
     @pytest.mark.django_db(transaction=True)
-    def test_a_set_with_a_picture_takes_the_place_of_one_without(
-        self, ref: MatchRef, clock: Clock, media: Path
-    ) -> None:
+    def test_a_set_with_a_screenshot_replaces_one_without(self, ref: MatchRef, clock: Clock, media: Path) -> None:
         attempt(ref, clock, saw(LayoutChanged("no header"), PAGE))
         dead = attempt(ref, clock, saw(LayoutChanged("no header"), PAGE, screenshot=PICTURE))
         assert dead.state == TaskState.DEAD
@@ -187,9 +183,7 @@ class TestNeverAStorm:
         assert files(media) == sorted(Evidence.objects.values_list("path", flat=True))
 
     @pytest.mark.django_db(transaction=True)
-    def test_all_together_keep_to_the_limit_and_the_oldest_go(
-        self, clock: Clock, media: Path, settings: LazySettings
-    ) -> None:
+    def test_deletes_the_oldest_above_the_total(self, clock: Clock, media: Path, settings: LazySettings) -> None:
         settings.CONFIG = settings.CONFIG.model_copy(update={"evidence_total_mb": 1})
         big = replace(PAGE, body=b"x" * 300_000)
         for _ in range(5):
@@ -200,22 +194,22 @@ class TestNeverAStorm:
         assert len(files(media)) == 3
 
 
-class TestCostsNothingElse:
+class TestFailingDisk:
     def failed(self, ref: MatchRef, clock: Clock) -> None:
         task = attempt(ref, clock, saw(LayoutChanged("no header")))
         assert (task.state, ScrapeError.objects.count(), Evidence.objects.count()) == (TaskState.PENDING, 1, 0)
 
-    def test_where_the_folder_cannot_be_written(self, ref: MatchRef, clock: Clock, media: Path) -> None:
+    def test_survives_a_folder_that_is_not_writable(self, ref: MatchRef, clock: Clock, media: Path) -> None:
         media.parent.mkdir(exist_ok=True)
         media.write_text("a file where the folder should be")
         self.failed(ref, clock)
         media.unlink()
 
-    def test_where_the_disk_is_nearly_full(self, ref: MatchRef, clock: Clock, settings: LazySettings) -> None:
+    def test_survives_a_nearly_full_disk(self, ref: MatchRef, clock: Clock, settings: LazySettings) -> None:
         settings.CONFIG = settings.CONFIG.model_copy(update={"min_free_disk_mb": 1_000_000_000})
         self.failed(ref, clock)
 
-    def test_where_the_disk_fills_up_in_the_middle(
+    def test_survives_a_disk_that_fills_up_while_writing(
         self, ref: MatchRef, clock: Clock, media: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def full(self: Path, content: bytes) -> int:
@@ -244,19 +238,19 @@ def test_rows_are_written_with_their_failure_or_not_at_all(ref: MatchRef, clock:
     assert len(orphans) == len(files(media)) - 1 > 0
 
 
-def test_a_path_that_leads_out_of_the_folder_is_not_read(media: Path) -> None:
+def test_reads_no_path_outside_the_folder(media: Path) -> None:
     (media / "evidence").mkdir(parents=True)
     (media.parent / "secret").write_text("s3cr3t")
     assert evidence.content_of(Evidence(path="evidence/../../secret")) is None
     assert evidence.content_of(Evidence(path="evidence/gone.txt")) is None
 
 
-class TestSights:
-    def test_the_first_who_saw_something_stood_closest(self) -> None:
+class TestEvidenceOf:
+    def test_the_innermost_error_with_evidence_counts(self) -> None:
         error = ScrapingError("x")
         readings.attach_evidence(error, AttemptEvidence((ANSWER,)))
         readings.attach_evidence(error, AttemptEvidence((PAGE,), PICTURE))
         assert readings.evidence_of(error) == AttemptEvidence((ANSWER,), PICTURE)
 
-    def test_nothing_is_carried_by_an_error_that_saw_nothing(self) -> None:
+    def test_an_error_without_evidence_has_none(self) -> None:
         assert not readings.evidence_of(ValueError("x"))

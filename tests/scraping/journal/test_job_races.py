@@ -43,7 +43,7 @@ def at_once(*actions: Callable[[], Any]) -> list[Any]:
     return results
 
 
-def test_the_same_round_asked_for_by_many_is_one_job() -> None:
+def test_equal_requests_at_once_start_one_job() -> None:
     make_source("sofascore")
 
     def start() -> bool:
@@ -53,7 +53,7 @@ def test_the_same_round_asked_for_by_many_is_one_job() -> None:
     assert (ScrapeJob.objects.count(), ScrapeTask.objects.count()) == (1, 1)
 
 
-def test_one_key_sent_for_two_sources_at_once_is_one_job_and_a_refusal() -> None:
+def test_one_key_for_two_sources_at_once_starts_one_job() -> None:
     make_source("sofascore")
     make_source("crex")
     crex = "https://crex.example/cricket-live-score/a-match-updates-13KM"

@@ -42,17 +42,17 @@ def everything() -> list[dict[str, Any]]:
 
 class TestOpen:
     @pytest.mark.requirement("ZT-1")
-    def test_a_task_is_a_row_before_anybody_works_on_it(self, ref: MatchRef) -> None:
+    def test_writes_a_row_before_the_task_is_executed(self, ref: MatchRef) -> None:
         task = row(open_task(ref))
         assert (task.state, task.attempt, task.fence, task.run_at) == (TaskState.PENDING, 0, 0, NOW)
 
-    def test_a_task_that_is_open_already_is_left_as_it_is(self, ref: MatchRef) -> None:
+    def test_leaves_an_open_task_as_it_is(self, ref: MatchRef) -> None:
         task_id = open_task(ref)
         again = NewTask(ref.source_id, ref.pk, Resource.SCORECARD, priority=2, run_at=later(60))
         assert journal.open_tasks([again], now=NOW) == 0
         assert row(task_id).run_at == NOW
 
-    def test_only_the_new_ones_of_a_batch_are_counted(self, ref: MatchRef) -> None:
+    def test_counts_only_new_tasks_of_a_batch(self, ref: MatchRef) -> None:
         open_task(ref)
         refs = [ref, make_ref(), make_ref()]
         new = [NewTask(one.source_id, one.pk, Resource.SCORECARD, 0, run_at=NOW) for one in refs]
@@ -140,7 +140,7 @@ class TestClaim:
             pass
         assert journal.claim(claim.task_id, worker_id="w-2", lease_seconds=15, now=later(60)) is None
 
-    def test_refuses_a_task_that_is_not_there(self) -> None:
+    def test_refuses_an_unknown_task(self) -> None:
         assert journal.claim(10**9, worker_id="w-1", lease_seconds=15, now=NOW) is None
 
     def test_fifty_hints_are_one_claim(self, ref: MatchRef) -> None:
@@ -149,7 +149,7 @@ class TestClaim:
         assert [claim for claim in claims if claim] == claims[:1]
         assert row(task_id).attempt == 1
 
-    def test_every_claim_has_a_fence_of_its_own(self, ref: MatchRef) -> None:
+    def test_every_claim_gets_a_new_fence(self, ref: MatchRef) -> None:
         task_id = open_task(ref)
         fences = []
         for number in range(3):
@@ -157,7 +157,7 @@ class TestClaim:
             journal.rescue(max_rescues=9, now=later(20 * number + 16))
         assert fences == [1, 2, 3]
 
-    def test_a_task_taken_by_a_sibling_thread_in_between_is_not_ours(self, ref: MatchRef) -> None:
+    def test_refuses_a_task_claimed_by_another_thread_of_the_worker(self, ref: MatchRef) -> None:
         """A thread that slept through its lease must not come back with the fence of its own worker's next claim."""
         task_id = open_task(ref)
         claims = []
@@ -232,7 +232,7 @@ class TestClaimByThreads:
 
 
 class TestHeartbeat:
-    def test_extends_the_leases_of_tasks_in_hand(self, ref: MatchRef) -> None:
+    def test_extends_the_leases_of_executing_tasks(self, ref: MatchRef) -> None:
         claim = new_claim(ref)
         assert journal.extend_leases([claim.task_id], worker_id="w-1", until=later(25)) == 1
         assert journal.rescue(max_rescues=3, now=later(20)) == 0
@@ -242,7 +242,7 @@ class TestHeartbeat:
         assert journal.extend_leases([claim.task_id], worker_id="w-2", until=later(25)) == 0
         assert row(claim.task_id).lease_until == later(LEASE_SECONDS)
 
-    def test_does_not_wake_a_finished_task(self, ref: MatchRef) -> None:
+    def test_leaves_a_finished_task_alone(self, ref: MatchRef) -> None:
         claim = new_claim(ref)
         with journal.finishing(claim, now=NOW):
             pass
@@ -260,7 +260,7 @@ class TestFinish:
         assert task.lease_until is None
         assert MatchRef.objects.get().unchanged_polls == 7
 
-    def test_what_fails_in_the_middle_leaves_neither_state_nor_effects(self, ref: MatchRef) -> None:
+    def test_an_error_rolls_back_state_and_effects(self, ref: MatchRef) -> None:
         claim = new_claim(ref)
         before = everything()
 
@@ -274,7 +274,7 @@ class TestFinish:
         assert everything() == before
         assert MatchRef.objects.get().unchanged_polls == 0
 
-    def test_a_lease_that_ran_out_unnoticed_does_no_harm(self, ref: MatchRef) -> None:
+    def test_finishes_after_an_expired_lease_that_was_not_rescued(self, ref: MatchRef) -> None:
         claim = new_claim(ref)
         with journal.finishing(claim, now=later(100)):
             pass
@@ -349,7 +349,7 @@ class TestRetry:
         journal.retry_later(claim, BROKEN, at=later(4), is_charged=is_charged, now=later(1))
         assert (row(claim.task_id).attempt, row(claim.task_id).charged_attempts) == (1, charged)
 
-    def test_burying_makes_a_dead_letter(self, ref: MatchRef) -> None:
+    def test_bury_makes_a_dead_letter(self, ref: MatchRef) -> None:
         claim = new_claim(ref)
         journal.bury(claim, BROKEN, reason="transient after 5 attempts: 502", now=later(1))
         task = row(claim.task_id)
@@ -378,7 +378,7 @@ class TestRetry:
 
 
 class TestRescue:
-    def test_takes_back_what_a_silent_worker_held(self, ref: MatchRef) -> None:
+    def test_takes_back_tasks_of_a_worker_without_a_heartbeat(self, ref: MatchRef) -> None:
         claim = new_claim(ref)
         assert journal.rescue(max_rescues=3, now=later(LEASE_SECONDS)) == 0
         assert journal.rescue(max_rescues=3, now=later(LEASE_SECONDS + 0.1)) == 1
@@ -393,7 +393,7 @@ class TestRescue:
         assert row(claim.task_id).charged_attempts == 0
 
     @pytest.mark.requirement("BX-12")
-    def test_buries_the_task_that_cost_too_many_workers(self, ref: MatchRef) -> None:
+    def test_a_task_that_cost_too_many_workers_is_dead(self, ref: MatchRef) -> None:
         task_id = open_task(ref)
         for number in range(3):
             assert row(task_id).state == TaskState.PENDING
@@ -406,13 +406,13 @@ class TestRescue:
         assert task.error is not None
         assert (task.error["error_type"], task.error["worker_id"]) == ("lease_expired", "w-2")
 
-    def test_tells_whoever_wants_to_know_of_a_burial(self, ref: MatchRef) -> None:
+    def test_announces_a_death(self, ref: MatchRef) -> None:
         buried: list[ScrapeTask] = []
         claim = new_claim(ref)
         journal.rescue(max_rescues=0, now=later(16), on_death=buried.append)
         assert [task.pk for task in buried] == [claim.task_id]
 
-    def test_the_longest_silence_first_and_no_more_than_asked(self) -> None:
+    def test_rescues_the_oldest_lease_first_and_keeps_to_the_limit(self) -> None:
         claims = [new_claim(make_ref(), at=later(number)) for number in range(3)]
         assert journal.rescue(max_rescues=3, now=later(60), limit=2) == 2
         assert [row(claim.task_id).state for claim in claims] == ["PENDING", "PENDING", "EXECUTING"]
@@ -427,7 +427,7 @@ class TestPutOff:
 
 
 class TestRelease:
-    def test_gives_tasks_back_as_if_they_had_never_been_taken(self, ref: MatchRef) -> None:
+    def test_gives_tasks_back_as_if_never_claimed(self, ref: MatchRef) -> None:
         claim = new_claim(ref)
         assert journal.release([claim.task_id], worker_id="w-1", now=later(1)) == 1
         task = row(claim.task_id)
@@ -456,7 +456,7 @@ class TestOperatorRetry:
         last = TaskTransition.objects.filter(task_id=dead).latest("pk")
         assert (last.from_state, last.to_state, last.actor) == ("DEAD", "PENDING", "anna")
 
-    def test_its_fence_goes_on_so_that_old_claims_stay_old(self, dead: int) -> None:
+    def test_keeps_the_fence_so_that_old_claims_stay_invalid(self, dead: int) -> None:
         before = row(dead).fence
         journal.retry(task_ids=[dead], actor="anna", now=later(60))
         assert claimed(dead, at=later(60)).fence == before + 1

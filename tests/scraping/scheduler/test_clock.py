@@ -30,7 +30,7 @@ HOUR = 3600.0
         pytest.param(-3599.9, 0.1, -3600, id="set back"),
     ],
 )
-def test_only_a_clock_that_was_set_is_a_jump(wall: float, monotonic: float, jump: float) -> None:
+def test_finds_jumps_of_the_clock_only(wall: float, monotonic: float, jump: float) -> None:
     jumps = ClockJumps()
     assert jumps.seconds_since_last(NOW, 100.0) == 0
     assert jumps.seconds_since_last(later(wall), 100.0 + monotonic) == pytest.approx(jump, abs=0.01)
@@ -46,7 +46,7 @@ def _is_away(*_: object) -> int:
 
 @pytest.mark.both
 @pytest.mark.django_db
-class TestAnHourBack:
+class TestClockSetBackOneHour:
     """Everything in the database was written an hour ahead of what is now called now."""
 
     @pytest.fixture
@@ -56,33 +56,33 @@ class TestAnHourBack:
         assert leader.tick(now=NOW) == 0
         return leader
 
-    def test_a_match_is_due_when_it_would_have_been(self, running: SchedulerLoop) -> None:
+    def test_shifts_the_next_poll_of_a_match(self, running: SchedulerLoop) -> None:
         match = make_match(lifecycle="ACTIVE", last_scraper_update=NOW)
         ref = make_ref(match=match, captured_at=NOW, next_poll_at=later(2.5))
         running.check_clock(later(-HOUR), 0.0)
         assert list(due.due_refs(later(-HOUR + 2.6))) == [ref]
         assert Match.objects.get().last_scraper_update == later(-HOUR), "else it would look fresh for an hour"
 
-    def test_a_task_is_due_and_hinted_when_it_would_have_been(self, running: SchedulerLoop) -> None:
+    def test_shifts_due_and_hint_times_of_a_task(self, running: SchedulerLoop) -> None:
         open_task(make_ref())
         ScrapeTask.objects.update(run_at=later(8), hinted_at=later(-1))
         running.check_clock(later(-HOUR), 0.0)
         task = ScrapeTask.objects.get()
         assert (task.run_at, task.hinted_at) == (later(8 - HOUR), later(-1 - HOUR))
 
-    def test_a_task_of_a_dead_worker_is_rescued_when_its_lease_would_have_ended(self, running: SchedulerLoop) -> None:
+    def test_shifts_the_lease_of_a_dead_worker(self, running: SchedulerLoop) -> None:
         claimed(open_task(make_ref()))
         running.check_clock(later(-HOUR), 0.0)
         assert rescue_expired(later(-HOUR + 16)) == 1
 
-    def test_whoever_stands_by_leads_soon(self, running: SchedulerLoop) -> None:
+    def test_a_standby_takes_over_when_the_lease_expires(self, running: SchedulerLoop) -> None:
         running.check_clock(later(-HOUR), 0.0)
         other = SchedulerLoop([Step("one", lambda _: 1, 0)], holder="other", tick_seconds=0.01, lease_seconds=10)
         assert other.tick(now=later(-HOUR + 1)) == 0
         other._leadership.check_at_once()
         assert other.tick(now=later(-HOUR + 11)) == 1
 
-    def test_a_silent_match_is_heard_of_again_when_it_is(self, running: SchedulerLoop) -> None:
+    def test_shifts_the_times_of_a_silent_match(self, running: SchedulerLoop) -> None:
         silent = {"silence_rung": 5, "silence_rung_at": NOW, "silent_since": NOW, "frozen_at": NOW}
         make_ref(match=make_match(last_scraper_update=NOW, **silent), called_in_at=NOW)
         running.check_clock(later(-HOUR), 0.0)
@@ -90,12 +90,12 @@ class TestAnHourBack:
         assert (match.silence_rung_at, match.silent_since, match.frozen_at) == (then, then, then)
         assert MatchRef.objects.get().called_in_at == then
 
-    def test_a_pause_ends_when_it_would_have_ended(self, running: SchedulerLoop) -> None:
+    def test_shifts_the_end_of_a_pause(self, running: SchedulerLoop) -> None:
         make_match(lifecycle="PAUSED", pause_until=later(300))
         running.check_clock(later(-HOUR), 0.0)
         assert lifecycle.end_pauses(now=later(-HOUR + 301)) == 1
 
-    def test_while_the_database_is_away_it_is_still_to_be_done(
+    def test_is_done_later_while_the_database_is_away(
         self, running: SchedulerLoop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         ref = make_ref(next_poll_at=later(2.5))
@@ -109,7 +109,7 @@ class TestAnHourBack:
         ref.refresh_from_db()
         assert ref.next_poll_at == later(2.5 - HOUR), "once, by as much as the clock"
 
-    def test_whoever_stands_by_leaves_it_to_the_leader(self, running: SchedulerLoop) -> None:
+    def test_a_standby_leaves_it_to_the_leader(self, running: SchedulerLoop) -> None:
         ref = make_ref(next_poll_at=later(300))
         other = SchedulerLoop([], holder="other", tick_seconds=0.01, lease_seconds=10)
         other.check_clock(NOW, 0.0)
@@ -119,7 +119,7 @@ class TestAnHourBack:
         ref.refresh_from_db()
         assert ref.next_poll_at == later(300 - HOUR), "not twice"
 
-    def test_what_is_past_stays_where_it_is(self, running: SchedulerLoop) -> None:
+    def test_leaves_past_times_alone(self, running: SchedulerLoop) -> None:
         long_ago = NOW - timedelta(hours=5)
         make_ref(captured_at=long_ago, next_poll_at=long_ago)
         running.check_clock(later(-HOUR), 0.0)
@@ -128,7 +128,7 @@ class TestAnHourBack:
 
 
 @pytest.mark.django_db
-def test_an_hour_forward_the_watchdogs_wait_and_work_goes_on() -> None:
+def test_one_hour_forward_delays_the_watchdogs_only() -> None:
     worked, watched = [], []
     leader = loop(
         Step("work", lambda now: worked.append(now) or 1, 0), Step("watch", lambda now: watched.append(1) or 1, 5)

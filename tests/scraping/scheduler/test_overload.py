@@ -99,7 +99,9 @@ class TestOverload:
         return make_source(max_concurrency=10, burst_allowance=10)
 
     @pytest.mark.parametrize("batch", [500, 40])
-    def test_live_first_and_nothing_starved(self, source: Source, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_polls_live_matches_first_and_starves_none(
+        self, source: Source, batch: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """200 live matches that want 80 reads a second, 50 that are over, and ten places; also where they outnumber
         what is looked at in one go."""
         monkeypatch.setattr(due, "BATCH", batch)
@@ -124,7 +126,7 @@ class TestOverload:
         assert before_starved == [], "what is over waits while live ones wait, until it is starved"
 
     @pytest.mark.both
-    def test_a_crowd_hides_nobody(self, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_more_than_a_batch_hides_no_source(self, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of each source the most urgent and the hungriest are looked at, however many the others have."""
         monkeypatch.setattr(due, "BATCH", 5)
         a_crowd(source, 30, interval=2.5, priority=Priority.LIVE.value)
@@ -134,13 +136,13 @@ class TestOverload:
         assert (len(got), {starved, *elsewhere} <= set(got)) == (12, True)
 
     @pytest.mark.both
-    def test_the_stalest_of_the_highest_first(self, source: Source) -> None:
+    def test_polls_the_stalest_of_the_highest_priority_first(self, source: Source) -> None:
         live = a_crowd(source, 30, interval=2.5, priority=Priority.LIVE.value)
         a_crowd(source, 5, interval=2.5, priority=Priority.IMMINENT.value)
         important = a_crowd(source, 3, interval=2.0, priority=Priority.LIVE.value, importance=Importance.HIGH)
         assert opened_refs(NOW) == [*important, *live[:7]]
 
-    def test_one_place_in_four_is_for_the_starved_also_when_places_come_singly(self, source: Source) -> None:
+    def test_gives_one_place_in_four_to_the_longest_waiting(self, source: Source) -> None:
         starved = a_crowd(source, 20, interval=300.0, late=5000.0, priority=Priority.COMPLETED.value)
         a_crowd(source, 20, interval=2.5, priority=Priority.LIVE.value)
         Source.objects.update(max_concurrency=1)
@@ -150,7 +152,7 @@ class TestOverload:
             finish_all(later(tick))
         assert sum(ref_id in starved for ref_id in got) == 4
 
-    def test_the_journal_keeps_the_matchs_priority(self, source: Source) -> None:
+    def test_writes_the_priority_of_the_match_to_the_task(self, source: Source) -> None:
         a_crowd(source, 1, interval=2.5, priority=Priority.LIVE.value, importance=Importance.LOW)
         a_crowd(source, 1, interval=300.0, priority=Priority.COMPLETED.value, importance=Importance.HIGH)
         open_due_tasks(NOW)
@@ -171,7 +173,7 @@ class TestOverload:
         MatchRef.objects.update(events_seen=9)
         assert [open_gap_tasks(NOW), open_gap_tasks(later(1)), open_due_tasks(later(1))] == [3, 0, 7]
 
-    def test_what_takes_turns_gets_a_place_too(self, source: Source, broker: StubBroker) -> None:
+    def test_gives_a_place_to_background_work(self, source: Source, broker: StubBroker) -> None:
         """Line-ups wait behind live polls, but not for ever."""
         a_crowd(source, 60, interval=2.5, priority=Priority.LIVE.value)
         lineups = open_task(make_ref(source=source), resource=Resource.LINEUPS)
@@ -204,7 +206,7 @@ class TestHints:
         messages = [dramatiq.Message.decode(queue.get_nowait()) for _ in range(queue.qsize())]
         return [task_id for message in messages for task_id in message.args]
 
-    def test_the_highest_priority_then_what_matters_most_then_the_stalest(self, broker: StubBroker) -> None:
+    def test_orders_by_priority_importance_and_age(self, broker: StubBroker) -> None:
         rows = [  # priority of the task, importance of its match, age of its data
             (2, Importance.HIGH, 900),
             (0, Importance.LOW, 500),
@@ -221,7 +223,7 @@ class TestHints:
         hint_due_tasks(NOW)
         assert self.told(broker) == [ids[place] for place in (4, 3, 2, 1, 5, 0)]
 
-    def test_no_more_than_the_source_bears_whoever_opened_them(self, broker: StubBroker) -> None:
+    def test_keeps_to_the_concurrency_of_a_source(self, broker: StubBroker) -> None:
         """A person retries forty dead tasks at once: they go out as places come free."""
         source = make_source(max_concurrency=3)
         for _ in range(8):
@@ -230,9 +232,7 @@ class TestHints:
         ScrapeTask.objects.filter(hinted_at=NOW).update(state=TaskState.SUCCESS, finished_at=later(1))
         assert hint_due_tasks(later(1)) == 3
 
-    def test_a_source_that_bears_no_more_does_not_hide_another(
-        self, broker: StubBroker, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_full_source_does_not_hide_another(self, broker: StubBroker, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("scraping.scheduler.hint.BATCH", 4)
         crowded = make_source(max_concurrency=1)
         for _ in range(6):
@@ -244,7 +244,7 @@ class TestHints:
         assert opened.task_id in self.told(broker)
 
 
-class FickleReader(ScriptedReader):
+class RandomReader(ScriptedReader):
     """Fails now and then, and remembers when it looked at what."""
 
     def __init__(self, chance: random.Random, clock: Clock) -> None:
@@ -269,14 +269,16 @@ def under_way(now: datetime) -> Counter[int]:
 
 @pytest.mark.requirement("FR-025")
 @pytest.mark.parametrize("seed", [1, 2])
-def test_no_limit_of_a_source_is_ever_broken(seed: int, broker: StubBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keeps_every_limit_of_a_source_under_random_load(
+    seed: int, broker: StubBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two schedulers, workers that die, sources that fail, people who want everything at once."""
     chance = random.Random(seed)
     source = make_source(max_concurrency=4, burst_allowance=2, min_interval_seconds=1.0)
     for place in range(9):
         make_ref(make_match(importance=place % 3, priority=Priority.LIVE), source=source, next_poll_at=NOW)
     with stopped_clock(monkeypatch) as clock:
-        reader = FickleReader(chance, clock)
+        reader = RandomReader(chance, clock)
         engine = Engine(worker_id="w-1", reader=reader, policies=POLICIES)
         held: list[journal.Claim] = []
         for _ in range(50):
@@ -308,7 +310,7 @@ def test_no_limit_of_a_source_is_ever_broken(seed: int, broker: StubBroker, monk
 
 @pytest.mark.both
 @pytest.mark.django_db(transaction=True)
-def test_two_schedulers_at_the_same_moment_keep_to_the_limit() -> None:
+def test_two_schedulers_at_once_keep_to_the_limit() -> None:
     """They see other refs as due, for their clocks differ, and count the open tasks at the same time."""
     source = make_source(max_concurrency=6, burst_allowance=6)
     a_crowd(source, 40, interval=2.5, priority=Priority.LIVE.value)

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.both, pytest.mark.django_db]
 
 
 @pytest.mark.requirement("US1.3", "FR-010")
-def test_after_six_hours_a_fresh_one_begins_with_a_visit() -> None:
+def test_restarts_after_six_hours_with_a_visit() -> None:
     ref = make_ref(read_mode="direct", read_mode_since=NOW - timedelta(hours=6))
     worn = ensure_active(ref, now=NOW - timedelta(hours=6, seconds=1))
     Scraper.objects.update(last_update_time=NOW)
@@ -52,7 +52,7 @@ def test_after_six_hours_a_fresh_one_begins_with_a_visit() -> None:
 
 
 @pytest.mark.requirement("DM-1")
-class TestReasons:
+class TestRestartReasons:
     """Age, silence, errors, memory: DM-1's four, with the reason on the row that was stopped."""
 
     @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ class TestReasons:
             pytest.param({"worker_id": "large"}, "1,600 MB of memory, more than 1,536 MB", id="memory"),
         ],
     )
-    def test_is_kept_and_announced(self, fields: dict[str, Any], reason: str) -> None:
+    def test_writes_and_announces_the_reason(self, fields: dict[str, Any], reason: str) -> None:
         make_worker("large", now=NOW, memory_bytes=1600 * MEGABYTE)
         worn = make_scraper(make_ref(), **{"last_update_time": NOW} | fields)
         with announced(scraper_restarted) as told:
@@ -76,14 +76,14 @@ class TestReasons:
             (reason, "crex", str(fresh.pk))
         ]
 
-    def test_a_worker_that_is_large_for_many_is_the_workers_own_matter(self) -> None:
+    def test_does_not_restart_for_a_large_worker_with_many_scrapers(self) -> None:
         make_worker("large", now=NOW, memory_bytes=1600 * MEGABYTE)
         for number in range(2):
             ref = make_ref(make_match(title=str(number)), source_event_id=str(number))
             make_scraper(ref, last_update_time=NOW, worker_id="large")
         assert restart_scrapers(NOW) == 0
 
-    def test_one_that_stays_large_is_not_replaced_again_and_again(self) -> None:
+    def test_does_not_restart_a_scraper_that_stays_large_again(self) -> None:
         make_worker("large", now=NOW, memory_bytes=1600 * MEGABYTE)
         make_scraper(make_ref(), last_update_time=NOW, worker_id="large")
         replaced = []
@@ -92,7 +92,7 @@ class TestReasons:
             replaced.append(restart_scrapers(later(seconds)))
         assert replaced == [1, 0, 0, 0, 1]
 
-    def test_nor_is_one_that_fails_at_once_again(self) -> None:
+    def test_does_not_restart_a_scraper_that_fails_at_once_again(self) -> None:
         make_scraper(make_ref(), last_update_time=NOW, error_count=11)
         replaced = []
         for seconds in (0, 30, 60, 310):
@@ -102,7 +102,7 @@ class TestReasons:
 
 
 @pytest.mark.requirement("DM-1")
-def test_a_restart_of_one_disturbs_no_other() -> None:
+def test_restarting_one_scraper_leaves_the_others_alone() -> None:
     """Their rows, their turns and what is remembered of their sessions stay as they were."""
     refs = [
         make_ref(
@@ -131,7 +131,7 @@ def rows_of(ref_ids: list[int]) -> list[Any]:
 
 @pytest.mark.requirement("DM-1")
 @pytest.mark.parametrize("is_watched", [True, False], ids=["its source is switched off", "its watch has ended"])
-def test_one_that_nobody_needs_is_stopped_and_not_replaced_for_ever(is_watched: bool) -> None:
+def test_stops_a_scraper_that_is_not_needed_any_more(is_watched: bool) -> None:
     source = make_source("board", is_enabled=not is_watched)
     worn = make_scraper(make_ref(source=source, is_watched=is_watched), last_update_time=later(-900))
     assert restart_scrapers(NOW) == 0
@@ -140,7 +140,7 @@ def test_one_that_nobody_needs_is_stopped_and_not_replaced_for_ever(is_watched: 
     assert Scraper.objects.count() == 1
 
 
-def test_a_crowd_is_replaced_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restarts_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """After an outage all of them are worn at once."""
     monkeypatch.setattr(recover, "RESTARTS_AT_ONCE", 2)
     for number in range(3):
@@ -148,7 +148,7 @@ def test_a_crowd_is_replaced_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
     assert [restart_scrapers(later(at)) for at in (0, 5, 10)] == [2, 1, 0]
 
 
-def test_few_queries_where_nothing_is_worn(django_assert_max_num_queries: Any) -> None:
+def test_needs_few_queries_where_nothing_is_restarted(django_assert_max_num_queries: Any) -> None:
     for number in range(30):
         ref = make_ref(make_match(title=str(number)), source_event_id=str(number))
         make_scraper(ref, last_update_time=NOW)

@@ -76,24 +76,24 @@ class TestTasks:
             (TaskState.DEAD, timedelta(days=29), timedelta(days=31)),
         ],
     )
-    def test_go_by_how_they_ended(self, state: TaskState, kept: timedelta, gone: timedelta) -> None:
+    def test_are_deleted_by_their_final_state(self, state: TaskState, kept: timedelta, gone: timedelta) -> None:
         for age in (kept, gone):
             ended(state, age)
         assert prune_often(NOW) == 1
         assert ScrapeTask.objects.get().finished_at == NOW - kept
 
-    def test_stay_while_they_are_open_however_old(self) -> None:
+    def test_are_kept_while_open(self) -> None:
         open_task(make_ref(), at=later(-90 * DAY))
         assert prune_often(NOW) == 0
 
-    def test_take_their_transitions_along_and_leave_their_errors(self) -> None:
+    def test_delete_their_transitions_and_keep_their_errors(self) -> None:
         task = ended(TaskState.DEAD, timedelta(days=31))
         TaskTransition.objects.create(task=task, from_state="EXECUTING", to_state="DEAD", at=NOW, actor="w")
         make_error(now=NOW, task=task)
         assert prune_often(NOW) == 1
         assert (TaskTransition.objects.count(), ScrapeError.objects.get().task_id) == (0, None)
 
-    def test_leave_what_became_of_them_to_their_job(self) -> None:
+    def test_leave_their_outcome_to_the_job(self) -> None:
         ref = make_ref()
         job = ScrapeJob.objects.create(kind=JobKind.ROUND, name="round 1", created_at=NOW)
         task = ended(TaskState.SUCCESS, timedelta(hours=2), ref, job=job)
@@ -102,7 +102,7 @@ class TestTasks:
         item = JobItem.objects.get()
         assert (item.task_id, item.outcome) == (None, "SUCCESS")
 
-    def test_obey_the_configuration(self, settings: LazySettings) -> None:
+    def test_follow_the_configuration(self, settings: LazySettings) -> None:
         settings.CONFIG = settings.CONFIG.model_copy(update={"keep_errors_days": 90})
         ended(TaskState.DEAD, timedelta(days=89))
         assert prune_often(NOW) == 0
@@ -110,7 +110,7 @@ class TestTasks:
 
 class TestHistory:
     @pytest.mark.requirement("SO-3")
-    def test_the_newest_snapshot_of_a_match_stays_however_old(self) -> None:
+    def test_keeps_the_newest_snapshot_of_a_match(self) -> None:
         match = make_match(sequence=3)
         for sequence in (1, 2, 3):
             make_snapshot(match, sequence=sequence, now=later(-8 * DAY))
@@ -118,13 +118,13 @@ class TestHistory:
         assert Snapshot.objects.get().sequence == 3
 
     @pytest.mark.requirement("NFR-017")
-    def test_errors_stay_for_a_month(self) -> None:
+    def test_keeps_errors_for_a_month(self) -> None:
         for age in (29, 31):
             make_error(now=NOW, age=age * DAY)
         assert prune_often(NOW) == 1
         assert ScrapeError.objects.get().timestamp == later(-29 * DAY)
 
-    def test_a_group_stays_while_it_has_errors_and_a_month_longer(self) -> None:
+    def test_keeps_a_group_a_month_longer_than_its_errors(self) -> None:
         source = make_source()
         for name, age, has_error in (("new", 1, False), ("in use", 40, True), ("old", 40, False)):
             seen = later(-age * DAY)
@@ -137,7 +137,7 @@ class TestHistory:
         assert prune_seldom(NOW) == 1
         assert set(ErrorGroup.objects.values_list("fingerprint", flat=True)) == {"new", "in use"}
 
-    def test_scrapers_workers_and_outcomes_go_in_days(self) -> None:
+    def test_deletes_scrapers_workers_and_outcomes_after_days(self) -> None:
         ref, source = make_ref(), make_source()
         make_scraper(ref)
         for age in (6, 8):
@@ -149,7 +149,7 @@ class TestHistory:
         assert (prune_often(NOW), prune_seldom(NOW)) == (1, 2)
         assert (Scraper.objects.count(), Worker.objects.get().worker_id) == (2, "new")
 
-    def test_a_breaker_of_nobody_goes(self) -> None:
+    def test_deletes_a_breaker_without_match_and_source(self) -> None:
         ref = make_ref()
         Breaker.objects.create(name="mine", ref=ref, last_state_change=NOW)
         Breaker.objects.create(name="nobody's", last_state_change=NOW)
@@ -171,12 +171,12 @@ class TestJobs:
         ScrapeJob.objects.create(**values | fields)
         assert prune_seldom(NOW) == 0
 
-    def test_stay_while_a_task_of_theirs_is_open(self) -> None:
+    def test_are_kept_while_a_task_is_open(self) -> None:
         old = ScrapeJob.objects.create(kind=JobKind.ROUND, name="r", created_at=NOW, finished_at=later(-31 * DAY))
         make_task(make_ref(), job=old)
         assert prune_seldom(NOW) == 0
 
-    def test_go_with_their_items(self) -> None:
+    def test_are_deleted_with_their_items(self) -> None:
         old = ScrapeJob.objects.create(kind=JobKind.ROUND, name="r", created_at=NOW, finished_at=later(-31 * DAY))
         JobItem.objects.create(job=old, ref=make_ref())
         assert prune_seldom(NOW) == 1
@@ -188,7 +188,7 @@ class TestMatches:
         values = {"lifecycle": MatchLifecycle.ARCHIVED, "status": "completed", "completed_at": later(-days * DAY)}
         return make_match(**values | fields)
 
-    def test_go_with_everything_that_hangs_on_them(self, media: Path) -> None:
+    def test_are_deleted_with_all_their_rows(self, media: Path) -> None:
         match = self.old()
         ref = make_ref(match)
         make_snapshot(match)
@@ -209,14 +209,14 @@ class TestMatches:
 
 class TestEvidence:
     @pytest.mark.django_db(transaction=True)
-    def test_goes_with_its_files_when_it_is_old(self, media: Path) -> None:
+    def test_is_deleted_with_its_files_when_old(self, media: Path) -> None:
         kept, gone = make_evidence(media, age=timedelta(days=6)), make_evidence(media, age=timedelta(days=8))
         assert prune_often(NOW) == 1
         assert [(media / one.path).exists() for one in (kept, gone)] == [True, False]
         assert ScrapeError.objects.count() == 2, "the errors themselves stay"
 
     @pytest.mark.django_db(transaction=True)
-    def test_goes_oldest_first_when_it_is_too_much(self, media: Path, settings: LazySettings) -> None:
+    def test_is_deleted_oldest_first_above_the_total(self, media: Path, settings: LazySettings) -> None:
         settings.CONFIG = settings.CONFIG.model_copy(update={"evidence_total_mb": 1})
         ages = [timedelta(hours=hours) for hours in (3, 1, 2)]
         rows = [make_evidence(media, age=age, size=400_000) for age in ages]
@@ -225,14 +225,14 @@ class TestEvidence:
         assert prune_often(NOW) == 0
 
     @pytest.mark.django_db(transaction=True)
-    def test_goes_with_its_error(self, media: Path, settings: LazySettings) -> None:
+    def test_is_deleted_with_its_error(self, media: Path, settings: LazySettings) -> None:
         settings.CONFIG = settings.CONFIG.model_copy(update={"keep_evidence_days": 60})
         row = make_evidence(media, age=timedelta(days=31))
         assert prune_often(NOW) == 1
         assert not Evidence.objects.exists()
         assert not (media / row.path).exists()
 
-    def test_a_file_without_a_row_goes_after_an_hour(self, media: Path) -> None:
+    def test_deletes_a_file_without_a_row_after_an_hour(self, media: Path) -> None:
         mine = make_evidence(media)
         files = {}
         for name, age in (
@@ -248,25 +248,25 @@ class TestEvidence:
         assert prune_seldom(NOW) == 2
         assert {name for name, file in files.items() if file.exists()} == {"young.txt", Path(mine.path).name}
 
-    def test_nothing_to_sweep_is_no_trouble(self) -> None:
+    def test_does_nothing_without_files(self) -> None:
         assert prune_seldom(NOW) == 0
 
-    def test_empty_folders_of_other_days_go(self, media: Path) -> None:
+    def test_deletes_empty_folders_of_other_days(self, media: Path) -> None:
         empty = media / evidence.FOLDER / "2020-01-01"
         empty.mkdir(parents=True)
         prune_seldom(NOW)
         assert not empty.exists()
 
 
-class TestALittleAtATime:
-    def test_a_backlog_is_worked_off_in_turns(self, monkeypatch: pytest.MonkeyPatch) -> None:
+class TestBatches:
+    def test_works_off_a_backlog_in_several_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("victoryline.lib.retention.BATCH", 2)
         monkeypatch.setattr("victoryline.lib.retention.MAX_BATCHES", 2)
         for _ in range(9):
             make_error(now=NOW, age=31 * DAY)
         assert [prune_often(NOW) for _ in range(4)] == [4, 4, 1, 0]
 
-    def test_when_the_time_is_up_every_rule_still_has_one_turn(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_gives_every_rule_one_batch_when_time_is_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("victoryline.lib.retention.BATCH", 2)
         for _ in range(5):
             make_error(now=NOW, age=31 * DAY)
@@ -276,7 +276,7 @@ class TestALittleAtATime:
 
 @pytest.mark.scaled
 @pytest.mark.django_db(transaction=True)
-def test_a_dead_task_that_somebody_is_retrying_stays() -> None:
+def test_keeps_a_dead_task_that_is_being_retried() -> None:
     """Its row is locked by the other transaction: it is left alone, and nobody waits."""
     task = ended(TaskState.DEAD, timedelta(days=31))
     is_locked, is_pruned = threading.Event(), threading.Event()
@@ -301,7 +301,7 @@ def test_a_dead_task_that_somebody_is_retrying_stays() -> None:
 
 
 @pytest.mark.scaled
-class TestPlans:
+class TestQueryPlans:
     """The tables that grow by the second are never read from end to end."""
 
     @pytest.mark.parametrize(

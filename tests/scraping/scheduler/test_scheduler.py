@@ -65,29 +65,29 @@ class TestLeader:
         assert leader.hold("a", seconds=10, now=later(5))
         assert not leader.hold("b", seconds=10, now=later(14))
 
-    def test_silence_loses_the_lease(self) -> None:
+    def test_the_lease_expires_without_renewal(self) -> None:
         leader.hold("a", seconds=10, now=NOW)
         assert leader.hold("b", seconds=10, now=later(10.1))
         assert not leader.hold("a", seconds=10, now=later(11))
 
-    def test_a_new_holder_has_a_new_fence_and_a_renewal_has_not(self) -> None:
+    def test_only_a_new_holder_gets_a_new_fence(self) -> None:
         fences = []
         for holder, at in (("a", 0), ("a", 5), ("b", 20), ("a", 40)):
             leader.hold(holder, seconds=10, now=later(at))
             fences.append(Lease.objects.get().fence)
         assert fences == [1, 1, 2, 3]
 
-    def test_letting_go_spares_the_others_the_wait(self) -> None:
+    def test_a_released_lease_can_be_taken_at_once(self) -> None:
         leader.hold("a", seconds=10, now=NOW)
         leader.release("a", now=later(1))
         assert leader.hold("b", seconds=10, now=later(1))
 
-    def test_only_the_holder_can_let_go(self) -> None:
+    def test_only_the_holder_can_release(self) -> None:
         leader.hold("a", seconds=10, now=NOW)
         leader.release("b", now=later(1))
         assert not leader.hold("b", seconds=10, now=later(2))
 
-    def test_leases_of_other_names_are_other_leases(self) -> None:
+    def test_leases_with_different_names_are_independent(self) -> None:
         assert leader.hold("a", seconds=10, now=NOW, name="scheduler")
         assert leader.hold("b", seconds=10, now=NOW, name="reaper")
 
@@ -119,7 +119,7 @@ class TestDue:
         ("state", "is_polled"),
         [("DISCOVERED", 1), ("ACTIVE", 1), ("COMPLETED", 1), ("PAUSED", 0), ("ARCHIVED", 0)],
     )
-    def test_depends_on_the_matchs_life(self, state: str, is_polled: int) -> None:
+    def test_depends_on_the_lifecycle_of_the_match(self, state: str, is_polled: int) -> None:
         due_ref(match=make_match(lifecycle=state, pause_until=later(60)))
         assert open_due_tasks(NOW) == is_polled
 
@@ -174,18 +174,18 @@ class TestHint:
         messages = [dramatiq.Message.decode(queue.get_nowait()) for _ in range(queue.qsize())]
         return [task_id for message in messages for task_id in message.args]
 
-    def test_tells_the_workers_what_is_due(self, broker: StubBroker) -> None:
+    def test_hints_due_tasks(self, broker: StubBroker) -> None:
         task_id = open_task(make_ref())
         assert hint_due_tasks(NOW) == 1
         assert self.hints(broker) == [task_id]
 
-    def test_again_after_a_while_until_somebody_takes_it(self, broker: StubBroker) -> None:
+    def test_hints_again_until_the_task_is_claimed(self, broker: StubBroker) -> None:
         task_id = open_task(make_ref())
         assert [hint_due_tasks(later(seconds)) for seconds in (0, 1, 2, 3, 4)] == [1, 0, 1, 0, 1]
         claimed(task_id, at=later(5))
         assert hint_due_tasks(later(10)) == 0
 
-    def test_not_what_belongs_to_a_paused_match_until_it_goes_on(self, broker: StubBroker) -> None:
+    def test_hints_no_task_of_a_paused_match(self, broker: StubBroker) -> None:
         ref = make_ref()
         task_id = open_task(ref)
         lifecycle.pause(match_id=ref.match_id, until=later(60), reason="test", actor="test", now=NOW)
@@ -194,7 +194,7 @@ class TestHint:
         assert hint_due_tasks(later(3)) == 1
         assert self.hints(broker) == [task_id]
 
-    def test_not_what_belongs_to_a_source_that_was_switched_off(self, broker: StubBroker) -> None:
+    def test_hints_no_task_of_a_disabled_source(self, broker: StubBroker) -> None:
         ref = make_ref()
         open_task(ref)
         ref.source.is_enabled = False
@@ -202,7 +202,7 @@ class TestHint:
         assert hint_due_tasks(later(1)) == 0
 
     @pytest.mark.parametrize("state", ["not yet due", "in work", "finished"])
-    def test_nothing_else(self, broker: StubBroker, state: str) -> None:
+    def test_hints_no_other_tasks(self, broker: StubBroker, state: str) -> None:
         ref = make_ref()
         if state == "not yet due":
             open_task(ref, at=later(1))
@@ -213,7 +213,7 @@ class TestHint:
                     pass
         assert hint_due_tasks(NOW) == 0
 
-    def test_no_task_of_a_match_whose_breaker_is_open(self, broker: StubBroker) -> None:
+    def test_hints_no_task_of_a_match_with_an_open_breaker(self, broker: StubBroker) -> None:
         """It was opened before the breaker was, or by a person: it waits with the others."""
         ref = make_ref()
         open_task(ref)
@@ -234,7 +234,7 @@ class TestHint:
         hint_due_tasks(NOW)
         assert self.hints(broker) == [ScrapeTask.objects.get(ref=ref).pk for ref in (live, late)]
 
-    def test_polls_of_a_source_go_together_and_anything_else_alone(
+    def test_groups_polls_of_a_source_and_sends_others_alone(
         self, broker: StubBroker, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(policies, "current", lambda: replace(POLICIES, poll_group_size=2))
@@ -246,13 +246,13 @@ class TestHint:
         groups = sorted(dramatiq.Message.decode(queue.get_nowait()).args for _ in range(queue.qsize()))
         assert groups == sorted([tuple(cricket[:2]), (cricket[2],), (football,), (lists[0].task_id,)])
 
-    def test_what_is_opened_is_told_at_once_and_not_again(self, broker: StubBroker) -> None:
+    def test_hints_opened_tasks_at_once_and_once(self, broker: StubBroker) -> None:
         due_ref()
         assert dispatch_due(NOW) == 1
         assert len(self.hints(broker)) == 1
         assert hint_due_tasks(NOW) == 0
 
-    def test_what_was_opened_while_the_broker_was_away_is_due_at_once(
+    def test_tasks_opened_while_the_broker_was_away_are_due_at_once(
         self, broker: StubBroker, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def away(message: dramatiq.Message[Any]) -> None:
@@ -294,13 +294,13 @@ class TestHint:
 
 
 class TestRescue:
-    def test_takes_back_tasks_of_silent_workers(self) -> None:
+    def test_takes_back_tasks_of_workers_without_a_heartbeat(self) -> None:
         claim = new_claim(make_ref())
         assert rescue_expired(later(14)) == 0
         assert rescue_expired(later(16)) == 1
         assert ScrapeTask.objects.get(pk=claim.task_id).state == TaskState.PENDING
 
-    def test_a_match_whose_tasks_kill_workers_is_paused_in_the_end(self) -> None:
+    def test_pauses_a_match_whose_tasks_kill_workers(self) -> None:
         ref = due_ref()
         at = 0.0
         for _ in range(5):
@@ -330,7 +330,7 @@ class TestGaps:
     def holed(self) -> MatchRef:
         return make_ref(events_through=3, events_seen=9)
 
-    def test_a_hole_gets_a_task(self, holed: MatchRef) -> None:
+    def test_opens_a_task_for_a_gap(self, holed: MatchRef) -> None:
         make_ref(events_through=9, events_seen=9)
         assert open_gap_tasks(NOW) == 1
         assert (ScrapeTask.objects.get().ref_id, ScrapeTask.objects.get().resource) == (holed.pk, "commentary")
@@ -339,9 +339,7 @@ class TestGaps:
         assert [open_gap_tasks(NOW), open_gap_tasks(later(1))] == [1, 0]
 
     @pytest.mark.parametrize(("is_success", "again_after"), [(True, 5), (False, 60)])
-    def test_what_was_not_filled_is_asked_for_again_but_not_at_once(
-        self, holed: MatchRef, is_success: bool, again_after: float
-    ) -> None:
+    def test_opens_another_task_after_a_while(self, holed: MatchRef, is_success: bool, again_after: float) -> None:
         open_gap_tasks(NOW)
         state = TaskState.SUCCESS if is_success else TaskState.SKIPPED
         with journal.finishing(claimed(ScrapeTask.objects.get().pk), now=NOW, to_state=state):
@@ -349,7 +347,7 @@ class TestGaps:
         assert open_gap_tasks(later(again_after - 1)) == 0
         assert open_gap_tasks(later(again_after)) == 1
 
-    def test_what_is_never_found_is_looked_for_less_often(self, holed: MatchRef) -> None:
+    def test_opens_fewer_tasks_for_a_gap_that_stays(self, holed: MatchRef) -> None:
         """A source may have numbered a ball that its list never has."""
         looks = 0
         for second in range(0, 1200, 20):
@@ -367,7 +365,7 @@ class TestGaps:
 
 
 class TestDiscovery:
-    def test_each_enabled_source_now_and_then(self) -> None:
+    def test_opens_a_task_for_each_enabled_source(self) -> None:
         make_source("crex")
         make_source("sofascore", is_enabled=False)
         assert open_discovery_tasks(NOW) == 1
@@ -375,15 +373,15 @@ class TestDiscovery:
         assert (task.source.key, task.resource, task.ref) == ("crex", "discovery", None)
         assert open_discovery_tasks(later(29)) == 0
 
-    def test_again_when_the_interval_is_over(self) -> None:
+    def test_opens_another_task_after_the_interval(self) -> None:
         make_source(last_discovery_at=later(-31))
         assert open_discovery_tasks(NOW) == 1
 
-    def test_a_fresh_list_is_not_asked_for(self) -> None:
+    def test_opens_no_task_for_a_recent_list(self) -> None:
         make_source(last_discovery_at=later(-29))
         assert open_discovery_tasks(NOW) == 0
 
-    def test_one_that_died_is_not_followed_at_once(self) -> None:
+    def test_opens_no_task_right_after_a_dead_one(self) -> None:
         make_source()
         open_discovery_tasks(NOW)
         note = journal.FailureNote(ErrorClass.BUG, "bug", "broken", "INIT")
@@ -392,7 +390,7 @@ class TestDiscovery:
 
 
 class TestRestarts:
-    def test_a_worn_scraper_is_replaced_by_a_fresh_one(self) -> None:
+    def test_replaces_a_worn_scraper(self) -> None:
         ref = make_ref()
         worn = make_scraper(ref, error_count=11, total_errors=40, total_updates=9)
         assert restart_scrapers(NOW) == 1
@@ -411,20 +409,20 @@ class TestRestarts:
             ({"start_time": later(-6 * 3600 + 1)}, 0),
         ],
     )
-    def test_for_a_reason_only(self, fields: dict[str, Any], is_replaced: int) -> None:
+    def test_needs_a_reason(self, fields: dict[str, Any], is_replaced: int) -> None:
         make_scraper(make_ref(), **fields)
         assert restart_scrapers(NOW) == is_replaced
 
-    def test_the_fresh_one_has_its_own_five_minutes(self) -> None:
+    def test_a_fresh_scraper_has_its_own_five_minutes(self) -> None:
         make_scraper(make_ref(), last_update_time=later(-301))
         assert [restart_scrapers(later(seconds)) for seconds in (0, 5, 299, 301)] == [1, 0, 0, 1]
 
-    def test_not_for_a_match_that_nobody_reads_now(self) -> None:
+    def test_does_not_restart_for_a_match_that_is_not_polled(self) -> None:
         match = make_match(lifecycle=MatchLifecycle.PAUSED, pause_until=later(60))
         make_scraper(make_ref(match), last_update_time=later(-301))
         assert restart_scrapers(NOW) == 0
 
-    def test_whoever_is_second_finds_nothing_to_replace(self) -> None:
+    def test_the_second_of_two_schedulers_restarts_nothing(self) -> None:
         worn = make_scraper(make_ref())
         assert scrapers.restart(worn, reason="old", now=NOW) is not None
         assert scrapers.restart(worn, reason="old", now=NOW) is None
@@ -458,7 +456,7 @@ class TestPauses:
         self.pause(ref)
         assert Scraper.objects.get().stop_reason == "paused: rain"
 
-    def test_a_person_who_was_faster_disturbs_nobody(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_person_may_resume_at_the_same_moment(self, monkeypatch: pytest.MonkeyPatch) -> None:
         first, second = due_ref(), due_ref()
         self.pause(first)
         self.pause(second)
@@ -507,7 +505,7 @@ class TestLoop:
     def loop(self, *steps: Step, holder: str = "a") -> SchedulerLoop:
         return SchedulerLoop(steps, holder=holder, tick_seconds=0.01, lease_seconds=10)
 
-    def test_does_each_step_and_counts_what_was_found(self) -> None:
+    def test_runs_each_step_and_adds_up_the_counts(self) -> None:
         seen: list[datetime] = []
 
         def step(now: datetime) -> int:
@@ -522,7 +520,7 @@ class TestLoop:
         assert [loop.tick(now=NOW) for _ in range(3)] == [11, 1, 1]
 
     @pytest.mark.parametrize("fault", [ZeroDivisionError("a bug"), IntegrityError("a wrong row")])
-    def test_a_failing_step_does_not_cost_the_others_their_turn(self, fault: Exception) -> None:
+    def test_a_failing_step_does_not_stop_the_others(self, fault: Exception) -> None:
         def breaks(now: datetime) -> int:
             raise fault
 
@@ -555,7 +553,7 @@ class TestLoop:
         loop.run()
         assert len(calls) == 2
 
-    def test_a_standby_does_nothing_until_the_leader_lets_go(self) -> None:
+    def test_a_standby_does_nothing_until_the_lease_is_released(self) -> None:
         first, second = (self.loop(Step("one", lambda _: 1, 0), holder=name) for name in "ab")
         assert (first.tick(now=NOW), second.tick(now=NOW)) == (1, 0)
         leader.release("a", now=NOW)
@@ -578,7 +576,7 @@ class TestLoop:
         assert steps <= dict(settings.SCHEDULER_STEPS).keys()
 
     @pytest.mark.requirement("FR-009")
-    def test_orphans_are_looked_for_every_half_hour(self, settings: Any) -> None:
+    def test_ends_orphaned_browsers_every_half_hour(self, settings: Any) -> None:
         assert dict(settings.SCHEDULER_STEPS)["scraping.scheduler.recover.end_orphaned_browsers"] == 30 * 60
 
 
@@ -589,7 +587,7 @@ def test_two_schedulers_at_once_open_nothing_twice() -> None:
     assert open_due_tasks(NOW) + open_due_tasks(NOW) == 3
 
 
-def test_a_policy_of_another_length_is_obeyed(monkeypatch: pytest.MonkeyPatch, broker: StubBroker) -> None:
+def test_follows_a_changed_policy(monkeypatch: pytest.MonkeyPatch, broker: StubBroker) -> None:
     monkeypatch.setattr(policies, "current", lambda: replace(POLICIES, hint_again_seconds=30.0))
     open_task(make_ref())
     assert [hint_due_tasks(later(seconds)) for seconds in (0, 29, 30)] == [1, 0, 1]

@@ -52,7 +52,7 @@ def test_a_few_of_a_source_are_hinted_at_a_time(now: datetime) -> None:
     assert hint_due_tasks(now + timedelta(seconds=0.5)) == 0, "those are still on their way"
 
 
-def test_the_next_follow_when_one_is_done(now: datetime) -> None:
+def test_hints_the_next_when_one_is_done(now: datetime) -> None:
     hint_due_tasks(now)
     ScrapeTask.objects.filter(pk=ScrapeTask.objects.filter(hinted_at=now).first().pk).update(
         state=TaskState.SUCCESS, finished_at=now
@@ -60,7 +60,7 @@ def test_the_next_follow_when_one_is_done(now: datetime) -> None:
     assert hint_due_tasks(now + timedelta(seconds=0.5)) == 1
 
 
-def test_one_in_work_holds_its_lane(now: datetime) -> None:
+def test_an_executing_task_keeps_its_place(now: datetime) -> None:
     first = ScrapeTask.objects.order_by("pk").first()
     ScrapeTask.objects.filter(pk=first.pk).update(state=TaskState.EXECUTING, worker_id="w", lease_until=now)
     assert hint_due_tasks(now) == BACKGROUND_AT_ONCE - 1
@@ -71,20 +71,20 @@ def test_a_lost_hint_is_sent_again(now: datetime) -> None:
     assert hint_due_tasks(now + timedelta(seconds=10)) == BACKGROUND_AT_ONCE
 
 
-def test_live_polls_go_first_and_are_not_counted(now: datetime) -> None:
+def test_live_polls_go_first_and_do_not_count(now: datetime) -> None:
     open_task(make_ref(source="sofascore"), at=now)
     assert hint_due_tasks(now) == BACKGROUND_AT_ONCE + 1
     assert hinted().count(Resource.SCORECARD.value) == 1
 
 
-def test_each_source_has_lanes_of_its_own(now: datetime) -> None:
+def test_each_source_has_its_own_limit(now: datetime) -> None:
     make_source("crex")
     urls = [f"https://crex.example/cricket-live-score/a-match-updates-1{number:03d}" for number in range(10)]
     jobs.start_urls(urls=urls, requested_by="Ann", now=now)
     assert hint_due_tasks(now) == 2 * BACKGROUND_AT_ONCE
 
 
-def test_what_waits_takes_no_room_from_live_polls(now: datetime) -> None:
+def test_waiting_tasks_take_no_room_from_live_polls(now: datetime) -> None:
     assert list(room_by_source().values()) == [5]
     ScrapeTask.objects.filter(pk=ScrapeTask.objects.first().pk).update(
         state=TaskState.EXECUTING, worker_id="w", lease_until=now
@@ -93,7 +93,7 @@ def test_what_waits_takes_no_room_from_live_polls(now: datetime) -> None:
 
 
 @pytest.mark.parametrize("resource", [Resource.LINEUPS, Resource.FIGURES])
-def test_so_do_line_ups_and_figures_which_come_by_the_hundred_too(resource: Resource) -> None:
+def test_line_ups_and_figures_are_background_work_too(resource: Resource) -> None:
     """A hundred matches of the next three days, or a day's last readings: live polls have their places all the same."""
     moment, source = timezone.now(), make_source("sofascore", max_concurrency=5)
     for _ in range(10):

@@ -82,7 +82,7 @@ def _due() -> list[int]:
 
 
 class TestContract:
-    def test_is_called_as_it_was_asked_for(self) -> None:
+    def test_has_the_specified_signature(self) -> None:
         found = inspect.signature(SofascoreScraperService.scrape_match).parameters
         names = ("match_id", "kickoff_utc", "home_team", "away_team", "league_id", "season", "priority")
         assert tuple(found)[1:] == names
@@ -94,7 +94,7 @@ class TestContract:
         )
         assert inspect.iscoroutinefunction(SofascoreScraperService.scrape_match)
 
-    def test_answers_with_who_plays(self, ref: MatchRef) -> None:
+    def test_returns_the_line_ups(self, ref: MatchRef) -> None:
         result = call(ref, lineups_of(ref), league_id=325, season=2026)
         assert (result.source, result.source_event_id) == ("sofascore", "77")
         assert (result.schema_version, result.captured_at, result.raw_payload) == ("sofascore.lineups.v1", NOW, None)
@@ -109,7 +109,7 @@ class TestContract:
             "null_field_rate": 0.0,
         }
 
-    def test_it_is_a_task_in_the_journal_and_the_rows_are_stored(self, ref: MatchRef) -> None:
+    def test_opens_a_task_and_stores_the_rows(self, ref: MatchRef) -> None:
         call(ref, lineups_of(ref), priority="high")
         task = ScrapeTask.objects.get()
         assert (task.resource, task.state, task.priority) == (Resource.LINEUPS, TaskState.SUCCESS, Priority.LIVE)
@@ -121,14 +121,14 @@ class TestContract:
         call(ref, lineups_of(ref))
         assert ScrapeTask.objects.get().pk == waiting
 
-    def test_asked_twice_nothing_is_doubled(self, ref: MatchRef) -> None:
+    def test_a_second_call_duplicates_nothing(self, ref: MatchRef) -> None:
         first, second = call(ref, lineups_of(ref)), call(ref, lineups_of(ref))
         assert first.normalized == second.normalized
         assert Lineup.objects.count() == 2
 
 
-class TestNotThereYet:
-    def test_no_line_ups_is_an_answer_with_flags(self, ref: MatchRef) -> None:
+class TestMissingLineups:
+    def test_returns_flags_without_line_ups(self, ref: MatchRef) -> None:
         result = call(ref, no_lineups(ref))
         assert result.integrity["xi_missing"] == 1
         assert result.integrity["missing_required_fields"][:2] == ["home.starters", "away.starters"]
@@ -150,7 +150,7 @@ class TestPointInTime:
             call(ref, lineups_of(ref))
         assert not ScrapeTask.objects.exists()
 
-    def test_the_start_that_we_know_of_counts_too(self, ref: MatchRef, clock: Clock) -> None:
+    def test_the_known_start_time_counts_too(self, ref: MatchRef, clock: Clock) -> None:
         clock.now = KICKOFF
         with pytest.raises(PointInTimeError):
             call(ref, lineups_of(ref), kickoff_utc=later(9000))
@@ -160,7 +160,7 @@ class TestPointInTime:
             call(ref, lineups_of(ref, at=KICKOFF))
         assert not Lineup.objects.exists()
 
-    def test_a_time_without_a_zone_means_nothing(self, ref: MatchRef) -> None:
+    def test_refuses_a_time_without_a_zone(self, ref: MatchRef) -> None:
         with pytest.raises(ValueError, match="no time zone"):
             call(ref, lineups_of(ref), kickoff_utc=datetime(2026, 1, 10, 13))  # noqa: DTZ001
 
@@ -187,17 +187,17 @@ class TestRefusals:
         result = call(ref, lineups_of(ref), home_team="The Gunners", away_team="Chelsea FC")
         assert result.integrity["xi_missing"] == 0
 
-    def test_a_match_that_is_not_known_there(self, ref: MatchRef) -> None:
+    def test_refuses_an_unknown_match(self, ref: MatchRef) -> None:
         with pytest.raises(WrongMatch, match="not known at sofascore"):
             call(ref, lineups_of(ref), match_id=10**9)
 
-    def test_a_priority_that_there_is_not(self, ref: MatchRef) -> None:
+    def test_refuses_an_unknown_priority(self, ref: MatchRef) -> None:
         with pytest.raises(ValueError, match="normal, high"):
             call(ref, lineups_of(ref), priority="urgent")
 
 
 class TestFailures:
-    def test_a_reading_that_failed_says_why(self, ref: MatchRef) -> None:
+    def test_raises_the_reason_of_a_failed_reading(self, ref: MatchRef) -> None:
         with pytest.raises(NotScraped, match="is not a list"):
             call(ref, SchemaBreak("home.players: is not a list"))
 

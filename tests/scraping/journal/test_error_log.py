@@ -102,11 +102,11 @@ class TestGroups:
     def test_another_cause(self, one: Exception, two: Exception) -> None:
         assert error_log.fingerprint(1, one) != error_log.fingerprint(1, two)
 
-    def test_a_name_inside_a_word_is_no_name(self) -> None:
+    def test_ignores_a_name_inside_a_word(self) -> None:
         message = "no `oman` in Oman's romance"
         assert error_log._normalized(message, ("Oman",)) == "no `oman` in #'s romance"
 
-    def test_know_first_last_count_and_a_sample(self, ref: MatchRef, clock: Clock) -> None:
+    def test_have_first_and_last_time_count_and_sample(self, ref: MatchRef, clock: Clock) -> None:
         attempt(ref, clock, LayoutChanged("no header in 13KM"))
         clock.forward(60)
         attempt(ref, clock, LayoutChanged("no header in 14AB"))
@@ -115,7 +115,7 @@ class TestGroups:
         assert (group.first_seen_at, group.last_seen_at) == (NOW, clock.now)
         assert clock.now >= later(60)
 
-    def test_two_workers_that_meet_a_new_cause_together_count_it_twice(self) -> None:
+    def test_two_workers_at_once_count_a_new_cause_twice(self) -> None:
         source = make_source()
         for _ in range(2):
             with transaction.atomic():
@@ -131,7 +131,7 @@ class TestResolution:
         clock.forward(3)
         attempt(ref, clock, payload_of(ref, at=clock.now))
 
-    def test_by_trying_again(self, ref: MatchRef, clock: Clock) -> None:
+    def test_by_an_automatic_retry(self, ref: MatchRef, clock: Clock) -> None:
         self.good(ref, clock)
         attempt(ref, clock, Transient("502"))
         self.good(ref, clock)
@@ -153,7 +153,7 @@ class TestResolution:
         self.good(ref, clock)
         assert methods() == {"restart"}
 
-    def test_by_leaving_the_source_alone_for_a_while(self, ref: MatchRef, clock: Clock) -> None:
+    def test_by_an_open_breaker(self, ref: MatchRef, clock: Clock) -> None:
         self.good(ref, clock)
         for _ in range(5):
             attempt(ref, clock, Transient("502"))
@@ -170,7 +170,7 @@ class TestResolution:
         assert methods() == {"manual"}
         assert ScrapeTask.objects.get(pk=dead.pk).state == TaskState.SUCCESS
 
-    def test_by_a_person_who_says_so(self) -> None:
+    def test_by_a_person(self) -> None:
         errors = [make_error(now=NOW) for _ in range(3)]
         ids = [error.pk for error in errors[:2]]
         assert error_log.resolve_by_hand(ids, actor="Ann", now=later(5)) == 2
@@ -188,7 +188,7 @@ class TestResolution:
         error_log.resolve(ref, now=clock.now)
         assert ScrapeError.objects.get().resolved
 
-    def test_each_error_by_what_followed_it(self, clock: Clock) -> None:
+    def test_of_each_error_by_what_followed(self, clock: Clock) -> None:
         ref = make_ref(make_match())
         scraper = make_scraper(ref)
         group = ErrorGroup.objects.create(
@@ -221,7 +221,7 @@ class TestResolution:
         assert resolved.group is not None
         assert (resolved.group.source_id, resolved.resolution_method) == (source.pk, "auto_retry")
 
-    def test_of_a_round_when_its_own_task_goes_well(self) -> None:
+    def test_of_a_round_when_its_task_succeeds(self) -> None:
         mine, other = make_error(now=NOW, task=make_task(None)), make_error(now=NOW)
         assert mine.task_id is not None
         assert error_log.resolve_task(mine.task_id, now=later(1)) == 1
@@ -229,7 +229,7 @@ class TestResolution:
 
 
 @pytest.mark.requirement("SO-10")
-def test_a_task_that_went_well_in_the_end_shows_no_error(ref: MatchRef, clock: Clock) -> None:
+def test_a_task_that_succeeded_has_no_error(ref: MatchRef, clock: Clock) -> None:
     attempt(ref, clock, Transient("502", http_status=502))
     task = attempt(ref, clock, payload_of(ref))
     assert (task.state, task.error, task.error_class, task.reason) == (TaskState.SUCCESS, None, "", "")
@@ -251,7 +251,7 @@ class TestChangedLayout:
             attempt(ref, clock, LayoutChanged(self.DRIFT))
             Breaker.objects.filter(source=ref.source).update(failure_count=0)
 
-    def test_the_eleventh_time_in_a_row_is_told_loudly(
+    def test_the_eleventh_failure_in_a_row_is_critical(
         self, ref: MatchRef, clock: Clock, caplog: pytest.LogCaptureFixture
     ) -> None:
         self.drift(ref, clock, 10)
