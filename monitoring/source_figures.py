@@ -17,7 +17,7 @@ from scraping.errors import ERROR_RULES, ErrorClass
 from scraping.models import Breaker, ErrorGroup, MatchRef, Source
 from scraping.readings import ReadMode
 from scraping.stats import fill_rates, traffic
-from scraping.stats.traffic import Cost
+from scraping.stats.read_stats import Cost
 
 
 class Failure(NamedTuple):

@@ -15,12 +15,11 @@ from urllib.parse import urlsplit
 import orjson
 
 from scraping.errors import SchemaBreak
-from scraping.payloads import Payload
 
 PAGE = "page"  # the name of the document that holds the page's HTML
-FIELDS = "fields"  # what an open page answered: the values that its source's selectors found on it
+FIELDS = "fields"  # the name of the document with the values that the selectors found on an open page
 JSON_TYPES = frozenset({"application/json", "text/json", "application/x-json"})
-STATIC_PAGE = "static_page"  # the same, kept from an earlier visit: good for names and places, too old for scores
+STATIC_PAGE = "static_page"  # the page of an earlier visit: good for names and places, too old for scores
 
 
 class ReadMode(StrEnum):
@@ -31,7 +30,7 @@ class ReadMode(StrEnum):
 
 @dataclass(frozen=True)
 class Site:
-    """A source as far as reading it needs to know: what may be reached, and how. The database is not asked again."""
+    """The facts about a source that reading needs: its hosts and how to reach them. Needs no database."""
 
     key: str
     base_url: str = ""
@@ -46,13 +45,13 @@ class Site:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """Every host that may be reached for it; nothing else is."""
+        """Returns every host that may be reached for this source."""
         own = urlsplit(self.base_url).hostname or ""
         return frozenset(host for host in (own, *(split_host(entry)[0] for entry in self.api_hosts)) if host)
 
 
 def split_host(entry: str) -> tuple[str, int | None]:
-    """A host as it is listed: bare, or with a port where it does not live at the web's own."""
+    """Splits a listed host into name and port; the port is None for the default one."""
     if entry.count(":") > 1 and not entry.startswith("["):  # an IPv6 address
         return entry.lower(), None
     parts = urlsplit(f"//{entry}")
@@ -61,7 +60,7 @@ def split_host(entry: str) -> tuple[str, int | None]:
 
 @dataclass(frozen=True)
 class RefInfo:
-    """A match at a source, as far as an adapter needs to know it."""
+    """The facts about a match at a source that an adapter needs."""
 
     source_event_id: str
     url: str
@@ -69,17 +68,16 @@ class RefInfo:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A JSON endpoint that the page calls and that we want: the whitelist of interception."""
+    """A JSON endpoint of the page that is intercepted and requested directly."""
 
     name: str
     pattern: re.Pattern[str]  # searched in path and query
     is_required: bool = True
     method: str = "GET"
-    is_pulse: bool = False  # while this answer stays the same, so does everything else that the source says of a match
     content_types: tuple[str, ...] = ()  # empty: every kind of JSON
 
     def accepts(self, content_type: str) -> bool:
-        """Is this the kind of content that it answers with?"""
+        """Returns whether the endpoint answers with this content type."""
         if self.content_types:
             return content_type in self.content_types
         return content_type in JSON_TYPES or content_type.endswith("+json")
@@ -98,7 +96,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Document:
-    """One answer: the page's HTML (name "page") or an endpoint's body."""
+    """One response: the page's HTML (name "page") or an endpoint's body."""
 
     name: str
     url: str
@@ -106,10 +104,10 @@ class Document:
     content_type: str
     body: bytes
     retry_after_seconds: float | None = None
-    wire_bytes: int = 0  # what it cost on the network, heads and redirects included; 0: not known
+    wire_bytes: int = 0  # on the network, headers and redirects included; 0: unknown
 
     def json(self) -> Any:
-        """The body as JSON; SchemaBreak if it is not."""
+        """Returns the body as JSON; raises SchemaBreak if it is not."""
         try:
             return orjson.loads(self.body)
         except orjson.JSONDecodeError as error:
@@ -121,36 +119,54 @@ class Document:
 
 @dataclass(frozen=True)
 class Extractor:
-    """What an open page is asked: a script that is a function of its argument and answers with JSON."""
+    """A script that is run in an open page: a function of its argument that returns JSON."""
 
     script: str
     argument: Mapping[str, Any]
-    pulse: str = ""  # the field of its answer that moves as long as the page is kept fresh; empty: any change counts
+    pulse: str = ""  # the field that changes while the page receives updates; empty: any change counts
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What one visit or direct read brought back, raw."""
+    """The raw result of one read."""
 
     ref: RefInfo
     mode: ReadMode
     captured_at: datetime
     documents: Mapping[str, Document]
-    requests: Mapping[str, Request] = field(default_factory=dict)  # how each endpoint was asked, for direct reads
+    requests: Mapping[str, Request] = field(default_factory=dict)  # by endpoint, for later direct reads
     bytes_in: int = 0
     requests_made: int = 0
     requests_blocked: int = 0
     requests_by_type: Mapping[str, int] = field(default_factory=dict)  # by the browser's resource type; visits only
     blocked_by_type: Mapping[str, int] = field(default_factory=dict)
     duration_ms: int = 0
-    same_as: Payload | None = None  # what the same answers meant before, where nothing has changed since
-    reason: str = ""  # why the page was visited; empty for any other reading
-    screenshot: bytes = field(default=b"", repr=False)  # only of a visit that looked wrong
-    session_id: str = ""  # through which it was read
+    reason: str = ""  # of a visit; empty for other modes
+    screenshot: bytes = field(default=b"", repr=False)  # only of a visit that seems to have failed
+    session_id: str = ""
     selectors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the source's own, by field
 
     def document(self, name: str) -> Document | None:
         return self.documents.get(name)
+
+    def joined(self, later: Reading) -> Reading:
+        """Returns both readings of one match as one, which is as old as the first."""
+        return replace(
+            self.with_costs_of(later),
+            documents={**self.documents, **later.documents},
+            requests={**self.requests, **later.requests},
+        )
+
+    def with_costs_of(self, other: Reading | None) -> Reading:
+        """Returns this reading with the traffic and time of another one of the same attempt added."""
+        if other is None:
+            return self
+        return replace(
+            self,
+            bytes_in=self.bytes_in + other.bytes_in,
+            requests_made=self.requests_made + other.requests_made,
+            duration_ms=self.duration_ms + other.duration_ms,
+        )
 
 
 _EVIDENCE_ATTRIBUTE = "_victoryline_attempt_evidence"

@@ -2,7 +2,7 @@
 
 All are sent with `send_robust`, after the change is written: a receiver that fails does not disturb the sender. Above
 each signal: when it is sent, and its arguments. Many also carry `now`, the time of the event. Every signal has a
-receiver (`monitoring.receivers`, `scraping.documents`, `scraping.stats.metrics`); delete it with its last one.
+receiver (`monitoring.receivers`, `scraping.documents`, `scraping.stats.read_stats`); delete it with its last one.
 """
 
 from __future__ import annotations

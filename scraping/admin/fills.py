@@ -15,7 +15,7 @@ from scraping.configuration import policies
 from scraping.models import FieldFill, Source
 from scraping.policies.drift import DriftPolicy, Fill, points_fallen
 from scraping.stats import fill_rates
-from scraping.stats.integrity import ABANDONED, BREAK, COMPLETED, INTEGRITY, PLAY, UPCOMING, USUAL_WAY
+from scraping.stats.fill_rates import ABANDONED, BREAK, COMPLETED, INTEGRITY, PLAY, UPCOMING, USUAL_WAY
 from victoryline.lib.admin import HistoryAdmin
 
 HOURS_DRAWN = 24

@@ -1,4 +1,4 @@
-"""The spool's updates into the database: in order, in batches, each with a row in the journal, each at most once."""
+"""Writes the spool's updates into the database: in order, in batches, each with a journal row, each at most once."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from django.db import DatabaseError, transaction
+from django.utils import timezone
 
 from scraping import journal
 from scraping.errors import PayloadRejected
 from scraping.matches import ingest, late_updates
 from scraping.models import MatchRef
-from scraping.outage.spool import Update
+from scraping.outage.spool import Spool, Update
 from scraping.payloads import Payload
 from scraping.policies.interval import Pace
 from victoryline.lib.crash import crash_point
@@ -21,26 +22,38 @@ from victoryline.lib.database_errors import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 Writer = Callable[[Sequence[Update], Pace, datetime], int]
+BATCH = 25
+MERGE_ABOVE, MERGED_BATCH = 500, 500
 
 
-def replay(updates: Sequence[Update], *, pace: Pace, now: datetime, in_haste: bool = False) -> int:
-    """Write a batch: one transaction a match, its updates in order. How many were written now.
+def replay_all(spool: Spool, *, pace: Pace) -> int:
+    """Writes all updates of the spool; returns how many were written."""
+    written = 0
+    is_merged = len(spool) > MERGE_ABOVE
+    while updates := spool.batch(MERGED_BATCH if is_merged else BATCH):
+        written += replay(updates, pace=pace, now=timezone.now(), is_merged=is_merged)
+        spool.done(updates)
+    return written
 
-    `in_haste`: so much has waited that being up to date counts for more than every state on the way: of a match's
-    updates in the batch, all events are written and only the last state.
 
-    Not one transaction for all: it would hold many matches locked at once, and meet others that do so in another order.
-    Raises OperationalError or InterfaceError when the database has gone again; writing the batch again is harmless.
+def replay(updates: Sequence[Update], *, pace: Pace, now: datetime, is_merged: bool = False) -> int:
+    """Writes a batch, one transaction per match, its updates in order; returns how many were written.
+
+    `is_merged`: so many wait that being up to date matters more than every state: of a match's updates in the batch,
+    all events are written and only the last state.
+
+    One transaction for all would lock many matches at once, and could deadlock with other writers. Raises
+    OperationalError or InterfaceError when the database is away again; writing the batch again is harmless.
     """
     by_match: defaultdict[int, list[Update]] = defaultdict(list)
     for update in updates:
         by_match[update.ref_id].append(update)
-    write = _write_merged if in_haste else _write_each
+    write = _write_merged if is_merged else _write_each
     return sum(_write_together(write, of_one, pace=pace, now=now) for of_one in by_match.values())
 
 
 def _write_together(write: Writer, updates: Sequence[Update], *, pace: Pace, now: datetime) -> int:
-    """One transaction; where one update spoils it, one by one."""
+    """Writes in one transaction; if it fails, one by one."""
     try:
         with transaction.atomic():
             written = write(updates, pace, now)
@@ -48,19 +61,19 @@ def _write_together(write: Writer, updates: Sequence[Update], *, pace: Pace, now
         return written
     except DATABASE_AWAY:
         raise
-    except Exception:  # noqa: BLE001 - which of them it was shows when each is alone
+    except Exception:  # noqa: BLE001 - the failing update is found by writing each alone
         return sum(_write_alone(update, pace=pace, now=now) for update in updates)
 
 
 def _write_alone(update: Update, *, pace: Pace, now: datetime) -> bool:
-    """One bad update must not keep the good ones waiting for ever."""
+    """Writes one update; an invalid one is skipped, so that it does not block the others."""
     try:
         with transaction.atomic():
             return _write(update, pace=pace, now=now)
     except DATABASE_AWAY:
         raise
     except (PayloadRejected, DatabaseError, ValueError) as error:
-        logger.error(  # noqa: TRY400 - the update itself is the news
+        logger.error(  # noqa: TRY400 - the stack adds nothing
             "An update of %s read at %s could not be written and is left out: %s",
             update.key,
             update.payload.captured_at.isoformat(),
@@ -82,7 +95,7 @@ def _write_merged(updates: Sequence[Update], pace: Pace, now: datetime) -> int:
 
 
 def merged(payloads: Sequence[Payload]) -> Payload:
-    """The last state with the events of all; of an event that changed, its last version."""
+    """Returns the last state with the events of all; of an event that changed, its last version."""
     last = payloads[-1]
     if last.events_are_complete:
         return last
@@ -98,7 +111,7 @@ def _write(update: Update, *, pace: Pace, now: datetime) -> bool:
 
 
 def _is_new(update: Update, now: datetime) -> bool:
-    """Write the update's row in the journal; False if it cannot be, or if it was written before."""
+    """Writes the update's journal row; returns False if the match is gone or the row exists already."""
     source_id = MatchRef.objects.filter(pk=update.ref_id).values_list("source_id", flat=True).first()
     if source_id is None:
         logger.warning(

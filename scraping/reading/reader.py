@@ -1,4 +1,4 @@
-"""What the task threads ask for: a match now, many matches at once, its older events, the lists of a source."""
+"""The reading interface of the task threads: one match, many matches, older events, a source's lists."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from functools import partial
 from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
 from scraping.errors import AuthExpired, Blocked, Transient
-from scraping.payloads import Payload, Status
-from scraping.reading.guard import Guard, looks_wrong
-from scraping.reading.parsed import Parsed
+from scraping.payloads import Payload
+from scraping.reading.access import TOO_MANY_REQUESTS, SourceAccess, needs_screenshot
+from scraping.reading.batches import FALLS_BACK, BatchReader, start_unsupported
+from scraping.reading.caches import PayloadCache
+from scraping.reading.read_modes import ReadModes, over_budget
 from scraping.reading.selectors import SelectorWatch
-from scraping.reading.target import Brought, Observer, RunOnLoop, StartOnLoop, Target, Way
+from scraping.reading.targets import BatchResult, ModeUsed, Observer, RunOnLoop, StartOnLoop, Target
 from scraping.reading.tokens import Tokens
-from scraping.reading.waves import FALLS_BACK, Waves, unable
-from scraping.reading.ways import TOO_MANY_REQUESTS, Ways, over_budget
-from scraping.readings import PAGE, Endpoint, Reading, ReadMode, RefInfo, Request, Site, evidence_from
+from scraping.readings import PAGE, Endpoint, Reading, RefInfo, Request, Site, evidence_from
 from scraping.sources.base import Adapter, AsksOutright, ListPlan
 
-__all__ = ["Brought", "Reader", "Target"]
+__all__ = ["BatchResult", "Reader", "Target"]
 
-MAX_EVENT_PAGES = 500  # a match of five days has 150 of twenty; only a list without an end has more
+MAX_EVENT_PAGES = 500  # a match of five days has 150 pages of twenty events
 GONE = (404, 410)
-EVERYTHING = re.compile("")
+ANY_URL = re.compile("")
 
 
 class Reader:
-    """Called from the worker's task threads; only the waiting for the network happens on the loop thread."""
+    """Called from the worker's task threads; the network is used on the loop thread."""
 
     def __init__(
         self,
@@ -46,107 +46,87 @@ class Reader:
     ) -> None:
         self._observer = observer
         self._run = run
-        self._clock = clock
-        self._guard = Guard(sessions, observer)
-        self._ways = Ways(self._guard, tokens or Tokens(), clock=clock)
-        self._waves = Waves(self._ways, start or unable, self.parse)
+        self._access = SourceAccess(sessions, observer)
+        self._modes = ReadModes(self._access, tokens or Tokens(), clock=clock)
+        self._batches = BatchReader(self._modes, start or start_unsupported, self.parse)
         self._selectors = SelectorWatch()
-        self._parsed = Parsed()
+        self._payloads = PayloadCache()
 
-    @property
-    def tokens(self) -> Tokens:
-        return self._ways.tokens
-
-    def waves(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[Brought]]:
-        """Many matches at once, each within its context; what has come meanwhile is handed out together."""
-        return self._waves.read(targets, contexts)
+    def batches(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[BatchResult]]:
+        """Reads many matches, each within its context, and yields their results as they arrive."""
+        return self._batches.read(targets, contexts)
 
     def scorecard(self, target: Target) -> tuple[Reading, Payload]:
-        """The match now. Whatever is wrong with the short way is made good by one visit within the same attempt."""
-        way = Way()
+        """Reads the current state of a match. If another mode fails, visits the page within the same attempt."""
+        used = ModeUsed()
         try:
-            reading = self._run(self._ways.read(target, self._ways.plan(target), way))
+            reading = self._run(self._modes.read(target, self._modes.plan(target), used))
             with evidence_from(reading):
                 return reading, self.parse(target, reading)
         except FALLS_BACK as error:
-            if not way.is_short:
+            if used.is_visit:
                 raise
-            reason = self._ways.fall_back(target, error)
-        reading = self._run(self._ways.visit(target, reason))
+            reason = self._modes.fall_back(target, error)
+        reading = self._run(self._modes.visit(target, reason))
         with evidence_from(reading):
             return reading, self.parse(target, reading)
 
     def parse(self, target: Target, reading: Reading) -> Payload:
-        if reading.same_as is not None:
-            payload = reading.same_as.model_copy(update={"captured_at": reading.captured_at})
-        elif (known := self._parsed.recall(target.ref_id, reading)) is not None:
-            payload = known
-        else:
+        payload = self._payloads.get(target.ref_id, reading)
+        if payload is None:
             try:
                 payload = target.adapter.parse(reading)
-            except (AuthExpired, Blocked) as error:  # a refusal that looked like an answer
-                self._run(self._guard.sessions.refused(reading.session_id, error))
+            except (AuthExpired, Blocked) as error:  # a refusal with status 200
+                self._run(self._access.sessions.refused(reading.session_id, error))
                 raise
-            self._selectors.note(target.site, target.adapter, payload, url=target.ref.url)
-            self._remember(target, reading, payload)
+            if payload.integrity.fallback_selectors:
+                self._selectors.report(target.site, target.adapter, payload, url=target.ref.url)
+            self._payloads.put(target.ref_id, reading, payload)
         if self._observer is not None:
             self._observer.payload(target.site.key, payload)
         return payload
 
-    def _remember(self, target: Target, reading: Reading, payload: Payload) -> None:
-        """What these answers meant, for the next time that nothing has changed. Before and after play time counts."""
-        self._parsed.remember(target.ref_id, reading, payload)
-        visited = self._ways.memory.get(target.ref_id)
-        pulses = [endpoint.name for endpoint in target.adapter.endpoints(target.ref) if endpoint.is_pulse]
-        if visited is None or not pulses or reading.mode is not ReadMode.DIRECT:
-            return
-        is_live = payload.state.status is Status.LIVE and not payload.is_partial_state
-        last = {name: one for name in pulses if (one := reading.document(name)) is not None}
-        self._ways.memory.put(
-            target.ref_id, replace(visited, last=last, last_at=self._clock(), payload=payload if is_live else None)
-        )
-
     def older_events(self, target: Target, *, is_enough: Callable[[Payload], bool]) -> list[Payload]:
-        """The source's list of events, page after page back in time, until `is_enough` or the list ends."""
+        """Returns the source's event list page by page, newest first, until `is_enough` or the list ends."""
         if not target.adapter.events_endpoint:
             return self._older_pages(target, is_enough)
-        plan = self._ways.plan(target)
-        if plan.outright:
-            return self._older_answers(target, plan.outright, is_enough)
-        visited = plan.visited
-        if visited is None or visited.page is None:
-            self.scorecard(target)  # teaches how the list is asked for, and brings the page along
-            visited = self._ways.memory.get(target.ref_id)
-        request = visited.requests.get(target.adapter.events_endpoint) if visited else None
+        plan = self._modes.plan(target)
+        if plan.requests:
+            return self._older_by_requests(target, plan.requests, is_enough)
+        record = plan.record
+        if record is None or record.page is None:
+            self.scorecard(target)  # caches the request of the list, and the page
+            record = self._modes.visits.get(target.ref_id)
+        request = record.requests.get(target.adapter.events_endpoint) if record else None
         if request is None:
             raise Transient("the page did not get its list of events", url=target.ref.url)
         payloads: list[Payload] = []
-        while visited is not None and request is not None and len(payloads) < MAX_EVENT_PAGES:
-            asking = replace(visited, requests={**visited.requests, request.name: request})
-            reading = self._run(self._ways.all_of(target, asking))
+        while record is not None and request is not None and len(payloads) < MAX_EVENT_PAGES:
+            older = replace(record, requests={**record.requests, request.name: request})
+            reading = self._run(self._modes.direct(target, older))
             with evidence_from(reading):
                 payloads.append(target.adapter.parse(reading))
-            if "events" in payloads[-1].integrity.missing_fields:  # no list is not an empty list
+            if "events" in payloads[-1].integrity.missing_fields:  # a missing list is not an empty list
                 raise Transient("the list of events could not be read", url=request.url)
             if is_enough(payloads[-1]):
                 break
             request = target.adapter.older_events(reading, request)
         return payloads
 
-    def _older_answers(
+    def _older_by_requests(
         self, target: Target, requests: tuple[Request, ...], is_enough: Callable[[Payload], bool]
     ) -> list[Payload]:
-        """The same where the adapter knows by itself what to ask."""
+        """Does the same for an adapter that knows its requests without a visit."""
         asked = {request.name: request for request in requests}
         request: Request | None = asked.get(target.adapter.events_endpoint)
         payloads: list[Payload] = []
         while len(payloads) < MAX_EVENT_PAGES:
             if request is not None:
                 asked[request.name] = request
-            reading = self._run(self._ways.outright(target, tuple(asked.values())))
+            reading = self._run(self._modes.own_requests(target, tuple(asked.values())))
             with evidence_from(reading):
                 payloads.append(target.adapter.parse(reading))
-            if "events" in payloads[-1].integrity.missing_fields:  # no list is not an empty list
+            if "events" in payloads[-1].integrity.missing_fields:  # a missing list is not an empty list
                 raise Transient("the list of events could not be read", url=target.ref.url)
             if is_enough(payloads[-1]):
                 break
@@ -156,11 +136,11 @@ class Reader:
         return payloads
 
     def _older_pages(self, target: Target, is_enough: Callable[[Payload], bool]) -> list[Payload]:
-        """The same where the list is on the page itself, and older events behind a link."""
+        """Does the same where the list is on the page itself, and older events are behind a link."""
         reading, payload = self.scorecard(target)
         payloads, request = [payload], Request(PAGE, target.ref.url)
         while len(payloads) < MAX_EVENT_PAGES:
-            if "events" in payloads[-1].integrity.missing_fields:  # no list is not an empty list
+            if "events" in payloads[-1].integrity.missing_fields:  # a missing list is not an empty list
                 raise Transient("the list of events could not be read", url=request.url)
             if is_enough(payloads[-1]):
                 break
@@ -168,43 +148,43 @@ class Reader:
             if older is None:
                 break
             request = older
-            reading = self._run(self._asked(target, request))
+            reading = self._run(self._single_document(target, request))
             with evidence_from(reading):
                 payloads.append(target.adapter.parse(reading))
         return payloads
 
-    def besides(self, target: Target, requests: tuple[Request, ...]) -> Reading:
-        """Something else about a match: its line-ups, its players' figures. What the source does not have is left out.
+    def extra_documents(self, target: Target, requests: tuple[Request, ...]) -> Reading:
+        """Reads other documents of a match: line-ups, players' figures. Those that the source lacks are left out.
 
-        Asked through the source's session; a visit earns that where there is none, or where it is refused.
+        Uses the source's session; makes a visit first where there is none, or where it is refused.
         """
-        if isinstance(target.adapter, AsksOutright) or self._guard.sessions.is_warm(target.site.key):
+        if isinstance(target.adapter, AsksOutright) or self._access.sessions.is_warm(target.site.key):
             try:
-                return self._run(self._asked_besides(target, requests))
+                return self._run(self._existing_documents(target, requests))
             except (AuthExpired, Blocked) as error:
                 if error.http_status == TOO_MANY_REQUESTS:
                     raise
         if target.visits_from is not None:
             raise over_budget(target.visits_from, target.site, "there is no session at the source")
-        self._run(self._ways.visit(target, "what is asked besides the score wants a session"))
-        return self._run(self._asked_besides(target, requests))
+        self._run(self._modes.visit(target, "line-ups and figures need a session"))
+        return self._run(self._existing_documents(target, requests))
 
-    async def _asked_besides(self, target: Target, requests: tuple[Request, ...]) -> Reading:
+    async def _existing_documents(self, target: Target, requests: tuple[Request, ...]) -> Reading:
         async def ask(session: Session) -> Reading:
-            found = await self.tokens.direct(session, target.ref, requests, timeout_factor=target.timeout_factor)
+            found = await self._modes.request(session, target.ref, requests, timeout_factor=target.timeout_factor)
             return replace(found, documents={n: one for n, one in found.documents.items() if one.status not in GONE})
 
-        return await self._guard.read(
+        return await self._access.read(
             target.site,
-            tuple(Endpoint(request.name, EVERYTHING) for request in requests),
+            tuple(Endpoint(request.name, ANY_URL) for request in requests),
             ask,
             urls=tuple(request.url for request in requests),
             is_last_chance=target.timeout_factor > 1,
             uses_browser=False,
         )
 
-    async def _asked(self, target: Target, request: Request) -> Reading:
-        return await self._guard.read(
+    async def _single_document(self, target: Target, request: Request) -> Reading:
+        return await self._access.read(
             target.site,
             (),
             lambda session: session.direct(target.ref, (request,), timeout_factor=target.timeout_factor),
@@ -213,7 +193,7 @@ class Reader:
             uses_browser=False,
         )
 
-    def listing(
+    def match_list(
         self,
         site: Site,
         adapter: Adapter,
@@ -222,19 +202,21 @@ class Reader:
         timeout_factor: float = 1.0,
         visits_from: datetime | None = None,
     ) -> Reading:
-        """The page that lists a source's matches, with what its script asked for."""
+        """Reads the page that lists a source's matches, with the documents that its script requests."""
         plan = adapter.list_plan(site.base_url)
         if not plan.url:
             return self._ask_list(site, plan)
         if visits_from is not None:
             raise over_budget(visits_from, site, "its list of matches is read from its page")
         ref = RefInfo(source_event_id="", url=plan.url)
-        wrong = partial(looks_wrong, is_suspect=is_suspect)
+        wants_screenshot = partial(needs_screenshot, is_suspect=is_suspect)
         return self._run(
-            self._guard.read(
+            self._access.read(
                 site,
                 plan.endpoints,
-                lambda session: session.visit(ref, plan.endpoints, looks_wrong=wrong, timeout_factor=timeout_factor),
+                lambda session: session.visit(
+                    ref, plan.endpoints, looks_wrong=wants_screenshot, timeout_factor=timeout_factor
+                ),
                 urls=(plan.url,),
                 is_last_chance=timeout_factor > 1,
             )
@@ -243,12 +225,12 @@ class Reader:
     def round_list(
         self, site: Site, adapter: Adapter, asked: Mapping[str, int], *, visits_from: datetime | None = None
     ) -> Reading:
-        """The list of a round's matches, through the source's session; a visit earns that where there is none."""
+        """Reads the list of a round's matches."""
         return self.planned_list(site, adapter.round_plan(site.base_url, asked), visits_from=visits_from)
 
     def planned_list(self, site: Site, plan: ListPlan, *, visits_from: datetime | None = None) -> Reading:
-        """Any list that is asked through the source's session: a round, the fixtures of a day."""
-        if not plan.url or self._guard.sessions.is_warm(site.key):
+        """Reads a list through the source's session; makes a visit first where there is none."""
+        if not plan.url or self._access.sessions.is_warm(site.key):
             try:
                 return self._ask_list(site, plan)
             except (AuthExpired, Blocked) as error:
@@ -257,18 +239,18 @@ class Reader:
         if visits_from is not None:
             raise over_budget(visits_from, site, "there is no session at the source")
         ref = RefInfo(source_event_id="", url=plan.url)
-        self._run(self._guard.read(site, (), lambda session: session.visit(ref, plan.endpoints), urls=(plan.url,)))
+        self._run(self._access.read(site, (), lambda session: session.visit(ref, plan.endpoints), urls=(plan.url,)))
         return self._ask_list(site, plan)
 
     def _ask_list(self, site: Site, plan: ListPlan) -> Reading:
         ref = RefInfo(source_event_id="", url=plan.requests[0].url)
-        required = tuple(Endpoint(request.name, EVERYTHING) for request in plan.requests)
+        required = tuple(Endpoint(request.name, ANY_URL) for request in plan.requests)
         urls = tuple(request.url for request in plan.requests)
         return self._run(
-            self._guard.read(
+            self._access.read(
                 site,
                 required,
-                lambda session: self.tokens.direct(session, ref, plan.requests),
+                lambda session: self._modes.request(session, ref, plan.requests),
                 urls=urls,
                 uses_browser=False,
             )

@@ -1,4 +1,7 @@
-"""Which selectors find what, watched while matches are read: a site's redesign shows here before it hurts."""
+"""Selectors of a source: the extractor for open pages, and reports of fallback selectors.
+
+A site's redesign shows as fallbacks before it breaks a read.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from scraping.sources.extract import SCRIPT, plan_of
 
 logger = logging.getLogger(__name__)
 
-TELL_AGAIN_SECONDS = 600.0
+REPORT_EVERY_SECONDS = 600.0
 
 _fallbacks = Counter(
     "victoryline_selector_fallbacks",
@@ -26,7 +29,7 @@ _fallbacks = Counter(
 
 
 def is_attached(site: Site, adapter: Adapter) -> bool:
-    """Is a match of this source read off a page that stays open?"""
+    """Returns whether matches of this source are read from pages that stay open."""
     if adapter.layout is None or site.read_way == "visit":
         return False
     return site.read_way == "attached" or adapter.prefers_attached
@@ -39,34 +42,33 @@ def extractor_of(site: Site, adapter: Adapter) -> Extractor:
 
 
 class SelectorWatch:
-    """Counts every fallback, and says now and then that one was needed. Called on any thread."""
+    """Counts every fallback, and logs each one at most once in ten minutes. Called on any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._lock = threading.Lock()
         self._clock = clock
-        self._told: dict[tuple[str, str], float] = {}
+        self._reported_at: dict[tuple[str, str], float] = {}
 
-    def note(self, site: Site, adapter: Adapter, payload: Payload, *, url: str) -> None:
+    def report(self, site: Site, adapter: Adapter, payload: Payload, *, url: str) -> None:
         for one in payload.integrity.fallback_selectors:
             _fallbacks.labels(site.key, one.partition("#")[0]).inc()
-            if adapter.layout is not None and self._is_news(site.key, one):
-                _tell_of(one, adapter.layout.using(site.selectors).named(), site, url)
+            if adapter.layout is not None and self._is_due(site.key, one):
+                _log_fallback(one, adapter.layout.using(site.selectors).named(), site, url)
 
-    def _is_news(self, source: str, one: str) -> bool:
-        """Not with every poll of every match: a redesign would fill the log."""
+    def _is_due(self, source: str, one: str) -> bool:
         with self._lock:
-            now, told_at = self._clock(), self._told.get((source, one))
-            if told_at is not None and now - told_at < TELL_AGAIN_SECONDS:
+            now, reported_at = self._clock(), self._reported_at.get((source, one))
+            if reported_at is not None and now - reported_at < REPORT_EVERY_SECONDS:
                 return False
-            self._told[source, one] = now
+            self._reported_at[source, one] = now
             return True
 
 
-def _tell_of(one: str, selectors: dict[str, tuple[str, ...]], site: Site, url: str) -> None:
+def _log_fallback(one: str, selectors: dict[str, tuple[str, ...]], site: Site, url: str) -> None:
     field, _, number = one.partition("#")
-    ways, hit = selectors[field], int(number) - 1
+    candidates, found = selectors[field], int(number) - 1
     logger.warning(
         "Selector %s of %s found nothing at %s; %s did. Nothing is lost: put a better one first in its selectors",
-        ", ".join(ways[:hit]), field, url, ways[hit],
-        extra={"action": "selector_failed", "source": site.key, "url": url, "field": field, "selector": ways[0]},
+        ", ".join(candidates[:found]), field, url, candidates[found],
+        extra={"action": "selector_failed", "source": site.key, "url": url, "field": field, "selector": candidates[0]},
     )  # fmt: skip

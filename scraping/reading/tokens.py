@@ -1,8 +1,7 @@
-"""Direct reads of sources that want a token: ours is sent along, renewed once when it is refused, and done without
-where there is none: then what everybody may ask is asked.
+"""Direct requests to sources that need a token: sends ours, renews it once if refused, else uses public endpoints.
 
-A page's own script may have a token of its own, and a visit keeps the header that it sent. Ours goes first: it can be
-renewed without a visit. The page's is used while there is none of ours.
+A page's script may have its own token, and a visit keeps the header that it sent. Ours goes first, because it can be
+renewed without a visit. The page's token is used while there is none of ours.
 """
 
 from __future__ import annotations
@@ -17,21 +16,19 @@ from typing import Protocol
 import orjson
 
 from scraping.errors import Blocked, NoToken, Transient
-from scraping.reading.token_answer import TokenAnswer, parse_answer
-from scraping.reading.token_keeper import TokenKeeper, Without
+from scraping.reading.token_cache import FetchedToken, MissingToken, TokenCache, parse_answer
 from scraping.readings import PAGE, Reading, RefInfo, Request, Site
 
 HEADER = "authorization"
 TOKEN = "token"  # noqa: S105 - the name of a document
 REFUSALS = frozenset({401, 403})
-WANTED_WITHIN_SECONDS = 600.0  # a source whose matches are over needs no token, and misses none
-
+REQUESTED_WITHIN_SECONDS = 600.0  # a source whose matches are over needs no token
 
 Ask = Callable[[tuple[Request, ...]], Awaitable[Reading]]
 
 
 class AsksDirectly(Protocol):
-    """A session, as far as tokens need it."""
+    """The part of a session that tokens need."""
 
     site: Site
 
@@ -39,7 +36,7 @@ class AsksDirectly(Protocol):
 
 
 class Tokens:
-    """The tokens of a worker, one a source. Lives on the loop thread; only `without` may be asked from another."""
+    """The tokens of a worker, one per source. Lives on the loop thread; only `missing` may be called from another."""
 
     def __init__(
         self,
@@ -49,7 +46,7 @@ class Tokens:
         chance: random.Random | None = None,
     ) -> None:
         self._credentials = dict(credentials or {})
-        self._keepers: dict[str, TokenKeeper] = {}
+        self._caches: dict[str, TokenCache] = {}
         self._clock = clock
         self._chance = chance
 
@@ -62,38 +59,36 @@ class Tokens:
         public: tuple[Request, ...] = (),
         timeout_factor: float = 1.0,
     ) -> Reading:
-        """Ask through the session. `public`: what to ask instead while there is no token."""
+        """Makes the requests through the session. `public`: the requests to make instead while there is no token."""
         ask = partial(session.direct, ref, timeout_factor=timeout_factor)
-        if not session.site.token_url:
-            return await ask(requests)
-        keeper, fetch = self._keeper(session.site.key), partial(self._fetch, session)
+        cache, fetch = self._cache(session.site.key), partial(self._fetch, session)
         refused: Reading | None = None
-        token = await keeper.get(fetch)
-        for _ in range(2):  # with what we have, then with a fresh one
+        token = await cache.get(fetch)
+        for _ in range(2):  # with the cached one, then with a new one
             if token is None:
                 break
-            reading = with_costs_of(refused, await ask(with_token(requests, token)))
+            reading = (await ask(with_token(requests, token))).with_costs_of(refused)
             if not is_refused(reading):
-                keeper.accept(token)
-                # Our token stays here: nobody else needs to know how it was asked.
+                cache.accept(token)
+                # Without our token: the requests are cached and logged elsewhere.
                 return replace(reading, requests={request.name: request for request in requests})
-            refused, token = reading, await keeper.renew(token, fetch)
+            refused, token = reading, await cache.renew(token, fetch)
         if refused is not None and not _wants_token(refused):
-            return refused  # a 403 to a fresh token as well: something against us, not against the token
-        return await _without_token(ask, requests, public, refused, keeper)
+            return refused  # a 403 also for a new token: the source refuses us, not the token
+        return await _without_token(ask, requests, public, refused, cache)
 
-    def without(self) -> list[Without]:
-        """The sources that want a token now and have had none for a while."""
-        found = (one.without(wanted_within_seconds=WANTED_WITHIN_SECONDS) for one in list(self._keepers.values()))
+    def missing(self) -> list[MissingToken]:
+        """Returns the sources that need a token now and have none."""
+        found = (one.missing(requested_within_seconds=REQUESTED_WITHIN_SECONDS) for one in list(self._caches.values()))
         return [one for one in found if one is not None]
 
-    def _keeper(self, key: str) -> TokenKeeper:
-        if key not in self._keepers:
-            self._keepers[key] = TokenKeeper(key, clock=self._clock, chance=self._chance)
-        return self._keepers[key]
+    def _cache(self, key: str) -> TokenCache:
+        if key not in self._caches:
+            self._caches[key] = TokenCache(key, clock=self._clock, chance=self._chance)
+        return self._caches[key]
 
-    async def _fetch(self, session: AsksDirectly) -> TokenAnswer:
-        """Ask the source's token service. No error says anything of what was sent or came back."""
+    async def _fetch(self, session: AsksDirectly) -> FetchedToken:
+        """Requests a token from the source's service. Errors contain nothing of what was sent or received."""
         site = session.site
         credential = self._credentials.get(site.key)
         body = orjson.dumps({"api_key": credential} if credential else {})
@@ -118,23 +113,23 @@ async def _without_token(
     requests: tuple[Request, ...],
     public: tuple[Request, ...],
     refused: Reading | None,
-    keeper: TokenKeeper,
+    cache: TokenCache,
 ) -> Reading:
-    """With the page's own token where it has one, else what everybody may ask."""
+    """Tries the page's own token where it has one, else the public requests."""
     pages = tuple(request for request in requests if request.name == PAGE)
     if refused is None and all(_has_header(request) for request in requests if request not in pages):
         refused = await ask(requests)
         if not is_refused(refused):
             return refused
     if public:
-        return with_costs_of(refused, await ask((*public, *pages)))
+        return (await ask((*public, *pages))).with_costs_of(refused)
     if refused is None:
-        raise NoToken(f"there is no token of {keeper.source_key}: {keeper.reason}")
+        raise NoToken(f"there is no token of {cache.source_key}: {cache.reason}")
     return refused
 
 
 def with_token(requests: tuple[Request, ...], token: str) -> tuple[Request, ...]:
-    """Pages are open to everybody, and get none."""
+    """Adds the token to all requests except pages, which are public."""
     return tuple(
         request
         if request.name == PAGE
@@ -144,24 +139,13 @@ def with_token(requests: tuple[Request, ...], token: str) -> tuple[Request, ...]
 
 
 def is_refused(reading: Reading) -> bool:
-    """None was answered, and one at least because of who asks. A token that opens one endpoint is no bad token."""
+    """Returns whether at least one request was refused and none succeeded: a token that opens one endpoint is good."""
     answered = tuple(document for name, document in reading.documents.items() if name != PAGE)
     return any(one.status in REFUSALS for one in answered) and not any(one.status < 300 for one in answered)
 
 
-def with_costs_of(first: Reading | None, second: Reading) -> Reading:
-    if first is None:
-        return second
-    return replace(
-        second,
-        bytes_in=first.bytes_in + second.bytes_in,
-        requests_made=first.requests_made + second.requests_made,
-        duration_ms=first.duration_ms + second.duration_ms,
-    )
-
-
 def credentials_of(text: str) -> dict[str, str]:
-    """`source=secret` pairs, separated by spaces; ValueError tells which one is none, and not what it is."""
+    """Parses `source=secret` pairs, separated by spaces. A ValueError names the position of a bad one, not its text."""
     found: dict[str, str] = {}
     for number, pair in enumerate(text.split(), start=1):
         key, _, secret = pair.partition("=")

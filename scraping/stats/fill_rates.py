@@ -1,24 +1,112 @@
-"""Fill rates of the sources' fields: written, compared with what is usual, and told. Sole writer of FieldFill."""
+"""Fill rates of the fields that a source must fill: counted, stored, and compared with their usual level.
+
+The drift of a source is measured by them. A field counts only where the source must fill it: a match that has not begun
+has no score, a side that has not batted has no runs, a match in a break has no clock. So every stage of a match has its
+own fields and is compared with itself only (`schema_of`). Only writer of FieldFill.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from django.db.models import Q, QuerySet, Sum
 from django.db.models.functions import TruncHour
 
 from scraping.models import FieldFill, MatchRef, Source
-from scraping.payloads import MatchState
+from scraping.payloads import BREAKS, MatchState, Payload, Sport, Status
 from scraping.policies.drift import DriftPolicy, Fill, is_sparse, points_fallen, window_start
-from scraping.stats.integrity import INTEGRITY, STATE_FIELDS, USUAL_WAY, stage_of
 from victoryline.lib.bulk_sql import add_up
 
-MOST_NAMED = 10
+INTEGRITY = "integrity"  # not a field: 1 - null_field_rate of the payload
+USUAL_WAY = "usual_way"  # not a field: read without any fallback
+
+UPCOMING, PLAY, BREAK, COMPLETED, ABANDONED = "upcoming", "play", "break", "completed", "abandoned"
+ALWAYS = frozenset({UPCOMING, PLAY, BREAK, COMPLETED, ABANDONED})
+BEGUN = frozenset({PLAY, BREAK, COMPLETED})
+CRICKET, BOTH = frozenset({Sport.CRICKET}), frozenset(Sport)
+MAX_NAMED = 10
 FieldKey = tuple[int, str, str]  # source, payload schema, field
 FillKey = tuple[int, str, str, datetime]  # and bucket
+
+
+def stage_of(state: MatchState) -> str:
+    if state.status is Status.LIVE:
+        return BREAK if state.phase in BREAKS else PLAY
+    return state.status.value
+
+
+def schema_of(payload: Payload) -> str:
+    """Returns sport, version and stage, within which payloads are comparable; the name in FieldFill.payload_schema."""
+    return f"{payload.state.sport.value}/v{payload.schema_version}/{stage_of(payload.state)}"
+
+
+def _has_play(state: MatchState) -> bool:
+    return any(one.runs or one.wickets or one.overs != "0.0" for one in state.innings)
+
+
+def _has_score(state: MatchState) -> bool:
+    if state.sport is Sport.CRICKET:
+        return bool(state.innings)
+    return state.score.team_a.goals is not None and state.score.team_b.goals is not None
+
+
+# Field, test whether it is filled, and the sports and stages that must have it.
+STATE_FIELDS: tuple[tuple[str, Callable[[MatchState], bool], frozenset[Sport], frozenset[str]], ...] = (
+    ("teams.team_a.short_name", lambda state: bool(state.teams.team_a.short_name), BOTH, ALWAYS),
+    ("teams.team_b.short_name", lambda state: bool(state.teams.team_b.short_name), BOTH, ALWAYS),
+    ("start_time", lambda state: state.start_time is not None, BOTH, ALWAYS),
+    ("venue", lambda state: bool(state.venue), BOTH, ALWAYS),
+    ("metadata.series", lambda state: bool(state.metadata.get("series")), BOTH, ALWAYS),
+    ("metadata.match_type", lambda state: bool(state.metadata.get("match_type")), CRICKET, ALWAYS),
+    ("score", _has_score, BOTH, BEGUN),
+    ("current_innings", lambda state: state.current_innings is not None, CRICKET, frozenset({PLAY})),
+    # Only on the page, which direct reads have from a visit that may have been before the toss.
+    ("toss", lambda state: state.toss is not None, CRICKET, frozenset({COMPLETED})),
+    ("clock", lambda state: bool(state.clock), frozenset({Sport.FOOTBALL}), frozenset({PLAY})),
+    ("result", lambda state: bool(state.result), BOTH, frozenset({COMPLETED})),
+)
+
+
+@cache
+def _required(sport: Sport, stage: str) -> tuple[tuple[str, Callable[[MatchState], bool]], ...]:
+    return tuple((name, filled) for name, filled, sports, stages in STATE_FIELDS if stage in stages and sport in sports)
+
+
+def fields_of(payload: Payload) -> Mapping[str, bool]:
+    """Returns the fields that this payload must have, and whether each is filled."""
+    state, stage = payload.state, stage_of(payload.state)
+    found = {name: is_filled(state) for name, is_filled in _required(state.sport, stage)}
+    found[USUAL_WAY] = not payload.is_partial_state and not any(
+        name not in found and name not in EVENT_FIELDS for name in payload.integrity.missing_fields
+    )
+    if stage in BEGUN:
+        found |= _event_fields(payload)
+    return found
+
+
+EVENTS_CHECKED = 6  # at every poll; a field that a source leaves out is missing in all events
+EVENT_FIELDS = frozenset({"events", "last_event", "events.description", "events.happened_at", "events.ordinal"})
+
+
+def _event_fields(payload: Payload) -> dict[str, bool]:
+    """Returns the fields of events, required after the first ball; in football the list may be empty but must exist.
+
+    One event that has a field is enough: not every kind of event has every field.
+    """
+    found = {"events": "events" not in payload.integrity.missing_fields}
+    if payload.state.sport is Sport.CRICKET:
+        if not _has_play(payload.state):
+            return {}
+        found["last_event"] = payload.state.last_event is not None
+    if some := payload.events[:EVENTS_CHECKED]:
+        found["events.description"] = any(event.description for event in some)
+        found["events.happened_at"] = any(event.happened_at is not None for event in some)
+        found["events.ordinal"] = any(event.ordinal is not None for event in some)
+    return found
 
 
 def add(fills: Mapping[FillKey, Fill]) -> int:
@@ -38,7 +126,7 @@ class FallenField:
 
     @property
     def name(self) -> str:
-        """What it is about, and when: `venue (cricket, play)`."""
+        """Returns field, sport and stage: `venue (cricket, play)`."""
         sport, _, stage = self.payload_schema.split("/")
         return f"{self.field} ({sport}, {stage})"
 
@@ -66,7 +154,7 @@ class SparseSource:
 
 
 def usual_and_present(policy: DriftPolicy, *, now: datetime) -> tuple[dict[FieldKey, Fill], dict[FieldKey, Fill]]:
-    """How often each field was filled in the hours before the window, and in the window."""
+    """Returns the fill rates of the hours before the window, and of the window."""
     since = window_start(now, policy.window_minutes)
     oldest = since - timedelta(hours=policy.baseline_hours)
     usual = _sums(FieldFill.objects.filter(starts_at__gte=oldest, starts_at__lt=since))
@@ -74,7 +162,7 @@ def usual_and_present(policy: DriftPolicy, *, now: datetime) -> tuple[dict[Field
 
 
 def by_hour(*, since: datetime) -> dict[FieldKey, dict[datetime, Fill]]:
-    """For people to look at."""
+    """Returns the fill rates by hour, for the admin."""
     rows = FieldFill.objects.filter(starts_at__gte=since).annotate(hour=TruncHour("starts_at", tzinfo=UTC)).order_by()
     sums = rows.values_list("source_id", "payload_schema", "field", "hour").annotate(Sum("seen"), Sum("filled"))
     found: dict[FieldKey, dict[datetime, Fill]] = defaultdict(dict)
@@ -84,7 +172,7 @@ def by_hour(*, since: datetime) -> dict[FieldKey, dict[datetime, Fill]]:
 
 
 def fallen_fields(policy: DriftPolicy, *, now: datetime) -> list[FallenField]:
-    """Compared with matches in the same stage, in the hours before the window: what is empty by nature was so then."""
+    """Returns the fields that are filled less often than in the hours before, in matches of the same stage."""
     of_baseline, of_window = usual_and_present(policy, now=now)
     sources = _sources(key[0] for key in of_window)
     return [
@@ -95,9 +183,9 @@ def fallen_fields(policy: DriftPolicy, *, now: datetime) -> list[FallenField]:
 
 
 def matches_without(one: FallenField, policy: DriftPolicy, *, now: datetime) -> tuple[list[str], int]:
-    """Which of the matches that were read lately, in that stage, lack the field now, and how many were read.
+    """Returns the matches of that stage, read lately, that lack the field, and the number of matches read.
 
-    Where it is one of many, the match is to blame rather than the source. Only for fields of the state.
+    If it is one of many, the match is at fault and not the source. Only for fields of the state.
     """
     is_filled = next((filled for name, filled, _, _ in STATE_FIELDS if name == one.field), None)
     if is_filled is None:
@@ -107,7 +195,7 @@ def matches_without(one: FallenField, policy: DriftPolicy, *, now: datetime) -> 
     states = {key: MatchState.model_validate(payload) for key, payload in rows if payload}
     of_stage = {key: state for key, state in states.items() if stage_of(state) == one.payload_schema.split("/")[2]}
     lacking = sorted(f"{one.source.key}_{key}" for key, state in of_stage.items() if not is_filled(state))
-    return lacking[:MOST_NAMED], len(of_stage)
+    return lacking[:MAX_NAMED], len(of_stage)
 
 
 def sparse_sources(policy: DriftPolicy, *, now: datetime) -> list[SparseSource]:
@@ -117,7 +205,7 @@ def sparse_sources(policy: DriftPolicy, *, now: datetime) -> list[SparseSource]:
 
 
 def integrity_by_source(policy: DriftPolicy, *, now: datetime) -> dict[int, Fill]:
-    """The mean of 1 - null_field_rate over the last hour. Matches that are over count no more than others."""
+    """Returns the mean of 1 - null_field_rate over the last hour by source."""
     since = window_start(now, policy.null_rate_minutes)
     summed: dict[int, Fill] = defaultdict(Fill)
     for (source_id, _, _), fill in _sums(FieldFill.objects.filter(field=INTEGRITY, starts_at__gte=since)).items():

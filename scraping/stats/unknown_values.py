@@ -1,7 +1,7 @@
-"""Counts of values that no schema knows: nothing a source says is dropped in silence. Sole writer of UnknownValue.
+"""Counts values that no schema knows, so that none is dropped silently. Only writer of UnknownValue.
 
-Counted in memory by whoever reads, written by the worker's heartbeat together with the other tallies: a value that
-comes with every poll costs a statement in half a minute.
+Counted in memory, written by the worker's heartbeat with the other counts: a value that comes with every poll costs one
+statement in half a minute.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from django.db.models import F
 from scraping.models import Source, UnknownValue
 from scraping.payloads import UnrecognizedValue
 
-WRITTEN_SECONDS = 30.0
-MOST_COUNTED = 500  # different ones between two writings: a source that invents words does not fill the memory
-MOST_ROWS = 2000  # a source, nor the table
+WRITE_EVERY_SECONDS = 30.0
+MAX_COUNTED = 500  # different values between two writes, of a source that invents values
+MAX_ROWS = 2000  # per source
 
 Key = tuple[str, str, str, str]  # source, schema, path, value
 
 
 class Read(Protocol):
-    """A payload, line-ups or figures: whatever was read by a schema."""
+    """A payload, line-ups or figures."""
 
     @property
     def payload_schema(self) -> str: ...
@@ -48,11 +48,11 @@ class UnknownCounts:
         with self._lock:
             for word in read.unknown:
                 key = source_key, read.payload_schema, word.path, word.value
-                if key in self._counted or len(self._counted) < MOST_COUNTED:
+                if key in self._counted or len(self._counted) < MAX_COUNTED:
                     self._counted[key] += 1
 
     def flush(self, *, now: datetime, is_last: bool = False) -> int:
-        """Write what was counted, now and then; how many values. What cannot be written is written the next time."""
+        """Writes the counts if they are due; returns the number of values. If it fails, the next call writes them."""
         counted = self._due(now, is_last)
         if not counted:
             return 0
@@ -66,7 +66,7 @@ class UnknownCounts:
 
     def _due(self, now: datetime, is_last: bool) -> Counter[Key]:
         with self._lock:
-            is_early = self._written_at is not None and now < self._written_at + timedelta(seconds=WRITTEN_SECONDS)
+            is_early = self._written_at is not None and now < self._written_at + timedelta(seconds=WRITE_EVERY_SECONDS)
             if not self._counted or (is_early and not is_last):
                 return Counter()
             counted, self._counted, self._written_at = self._counted, Counter(), now
@@ -79,7 +79,7 @@ flush = _counts.flush
 
 
 def _write(counted: Counter[Key], now: datetime) -> int:
-    """Rows go in one order: two writers never wait for each other in a circle."""
+    """Writes in a fixed order, so that two writers can't deadlock."""
     ids = dict(Source.objects.filter(key__in={key[0] for key in counted}).values_list("key", "pk"))
     wanted = sorted(
         (ids[source], schema, path, value, number)
@@ -96,7 +96,7 @@ def _write(counted: Counter[Key], now: datetime) -> int:
 
 
 def _has_room(source_id: int) -> bool:
-    return UnknownValue.objects.filter(source_id=source_id).count() < MOST_ROWS
+    return UnknownValue.objects.filter(source_id=source_id).count() < MAX_ROWS
 
 
 def _make_missing(rows: list[tuple[int, str, str, str, int]], now: datetime) -> None:

@@ -1,8 +1,8 @@
-"""Many polls together: claimed by one statement, read at the same time, committed as they come, in waves.
+"""Polls many matches together: claimed by one statement, read concurrently, committed in batches as they arrive.
 
-A poll of a live match mostly finds what the last one found. Written one by one, a dozen statements each, the journal
-would cost ten times the reading; written together, what is unchanged costs a fraction of a statement. Whatever is new
-takes the same way as a single task (`scrape.take_in`), and whatever goes wrong is its own task's affair.
+Most polls of a live match find no change. Written one by one, a dozen statements each, the journal would cost ten times
+the reading; unchanged polls that are written together cost a fraction of a statement each (unchanged.py). A changed
+match is written as a single task would (`scrape.ingest_reading`), and a failure concerns its own task only.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from scraping.payloads import Payload, Resource
 from scraping.reading.reader import Target
 from scraping.readings import Reading
 from scraping.worker import unchanged
-from scraping.worker.engine import Engine
-from scraping.worker.scrape import held_match, run, take_in, target_of, write_down
-from scraping.worker.unchanged import Again, MovedOnError
+from scraping.worker.engine import Engine, target_of
+from scraping.worker.scrape import held_match, ingest_reading, record_failure, run
+from scraping.worker.unchanged import RowsChangedError, UnchangedReading
 from victoryline.lib.crash import crash_point
 from victoryline.lib.database_errors import DATABASE_AWAY
 from victoryline.lib.logs import bind
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Poll:
-    """One of many: its right to be done, and the context that its log lines and stages belong to."""
+    """One poll of a batch, with the context of its log lines and stages."""
 
     claim: Claim
     ref: MatchRef
@@ -46,14 +46,14 @@ class Poll:
 
 
 @dataclass(frozen=True)
-class Good:
+class ReadPoll:
     poll: Poll
     reading: Reading
     payload: Payload
 
 
 def poll(task_ids: Sequence[int], engine: Engine) -> None:
-    """Do those of the tasks that are there to be done. Raises nothing: the outcomes are in the journal."""
+    """Claims and runs those of the tasks that are due and free. Raises nothing: the outcomes are in the journal."""
     now = timezone.now()
     try:
         lease = engine.policies.lease_seconds
@@ -72,31 +72,32 @@ def poll(task_ids: Sequence[int], engine: Engine) -> None:
 
 @contextmanager
 def _holding(claims: Sequence[Claim], engine: Engine) -> Iterator[None]:
-    """All of them are in this worker's hands; each leaves them when it is done."""
+    """Holds all tasks; each is released when it is done, at the latest after the body."""
     with ExitStack() as stack:
         for claim in claims:
-            engine.take(claim)
+            engine.hold(claim)
             stack.callback(engine.release, claim)
         yield
 
 
 def _poll_all(claims: Sequence[Claim], engine: Engine) -> None:
-    polls = _ready(claims, engine)
+    polls = _prepare(claims, engine)
     crash_point("read.before")
-    for wave in engine.reader.waves([one.target for one in polls], [one.context for one in polls]):
-        good: list[Good] = []
-        for brought in wave:
-            one = polls[brought.number]
-            if brought.reading is not None and brought.payload is not None:
-                good.append(Good(one, brought.reading, brought.payload))
+    for results in engine.reader.batches([one.target for one in polls], [one.context for one in polls]):
+        read: list[ReadPoll] = []
+        for result in results:
+            one = polls[result.number]
+            if result.reading is not None and result.payload is not None:
+                read.append(ReadPoll(one, result.reading, result.payload))
             else:
-                assert brought.error is not None
-                _fail(one, brought.error, engine)
-        _commit(good, engine)
+                assert result.error is not None
+                one.context.run(record_failure, one.claim, result.error, engine)
+                engine.release(one.claim)
+        _commit(read, engine)
 
 
-def _ready(claims: Sequence[Claim], engine: Engine) -> list[Poll]:
-    """What each needs to be read; those that their breakers hold back go back into the journal."""
+def _prepare(claims: Sequence[Claim], engine: Engine) -> list[Poll]:
+    """Loads the targets. Tasks whose breakers are open return to the journal."""
     try:
         refs = {ref.pk: ref for ref in unchanged.for_polling([claim.ref_id for claim in claims if claim.ref_id])}
     except DATABASE_AWAY as error:
@@ -105,67 +106,61 @@ def _ready(claims: Sequence[Claim], engine: Engine) -> list[Poll]:
     polls = []
     for claim in claims:
         context = copy_context()
-        context.run(_enter, claim, engine)
+        context.run(_enter_context, claim, engine)
         ref = refs.get(claim.ref_id or 0)
         try:
             if ref is None:
                 raise LookupError(f"the match of task {claim.task_id} does not exist any more")
             polls.append(Poll(claim, ref, context.run(target_of, claim, ref, engine), context))
-        except Exception as error:  # noqa: BLE001 - every failure has a place in the journal
-            context.run(write_down, claim, error, engine)
+        except Exception as error:  # noqa: BLE001 - every failure goes to the journal
+            context.run(record_failure, claim, error, engine)
             engine.release(claim)
     return polls
 
 
-def _enter(claim: Claim, engine: Engine) -> None:
+def _enter_context(claim: Claim, engine: Engine) -> None:
     bind(task_id=claim.task_id, job_id=claim.job_id, attempt=claim.attempt)
     readings.set_stage_listener(lambda stage: engine.progress(claim, Stage(stage)))
 
 
-def _fail(one: Poll, error: Exception, engine: Engine) -> None:
-    one.context.run(write_down, one.claim, error, engine)
-    engine.release(one.claim)
-
-
-def _commit(wave: Sequence[Good], engine: Engine) -> None:
-    """What is unchanged together, the rest one by one."""
+def _commit(read: Sequence[ReadPoll], engine: Engine) -> None:
+    """Writes unchanged readings together, the others one by one."""
     now = timezone.now()
-    same: list[Again] = []
-    others: list[Good] = []
-    for good in wave:
-        one = good.poll
-        last = engine.told.get(one.ref.pk)
-        mode = good.reading.mode.value
-        if unchanged.is_again(one.claim, one.ref, good.payload, last, mode=mode):
-            same.append(unchanged.again(one.claim, one.ref, good.payload, pace=engine.policies.pace, now=now))
+    same: list[UnchangedReading] = []
+    others: list[ReadPoll] = []
+    for one in read:
+        claim, ref = one.poll.claim, one.poll.ref
+        last = engine.last_payload(ref.pk)
+        if unchanged.is_unchanged(claim, ref, one.payload, last, mode=one.reading.mode.value):
+            same.append(unchanged.plan(claim, ref, one.payload, pace=engine.policies.pace, now=now))
         else:
-            others.append(good)
-    if same and not _commit_same(same, engine, now):
-        again = {one.claim.task_id for one in same}
-        others = [good for good in wave if good.poll.claim.task_id in again] + others
-    for good in others:
-        _take_in(good, engine)
+            others.append(one)
+    if same and not _commit_unchanged(same, engine, now):
+        split = {one.claim.task_id for one in same}
+        others = [one for one in read if one.poll.claim.task_id in split] + others
+    for one in others:
+        _ingest(one, engine)
 
 
-def _commit_same(same: Sequence[Again], engine: Engine, now: datetime) -> bool:
-    """False if they have to be written one by one: a row has moved on, a lease was lost."""
+def _commit_unchanged(same: Sequence[UnchangedReading], engine: Engine, now: datetime) -> bool:
+    """Returns False if they must be written one by one: a row has changed, or a lease was lost."""
     claims = [one.claim for one in same]
     try:
         crash_point("read.after")
         with journal.finishing_many(claims, now=now):
             unchanged.write(same, now=now)
             crash_point("ingest.applied")
-    except (MovedOnError, StaleFence) as reason:
+    except (RowsChangedError, StaleFence) as reason:
         logger.debug("Written one by one: %s", reason, extra={"action": "wave_split"})
         return False
     except DATABASE_AWAY as error:
-        _keep(same, error, engine)
+        _spool(same, error, engine)
         return True
     except DatabaseError as error:
         logger.warning("Written one by one: %s", error, extra={"action": "wave_split"})
         return False
     for one in same:
-        engine.told.put(one.ref.pk, one.payload)
+        engine.set_last_payload(one.ref.pk, one.payload)
         if engine.keeper is not None:
             engine.keeper.stored(held_match(one.ref), one.payload, interval_seconds=one.interval_seconds)
         engine.outcomes.count(one.claim.source_id, now=now)
@@ -173,22 +168,22 @@ def _commit_same(same: Sequence[Again], engine: Engine, now: datetime) -> bool:
     return True
 
 
-def _keep(same: Sequence[Again], error: Exception, engine: Engine) -> None:
+def _spool(same: Sequence[UnchangedReading], error: Exception, engine: Engine) -> None:
     for one in same:
         engine.lost_store(
-            NotStored(f"the database did not take it: {error}", match=held_match(one.ref), payload=one.payload)
+            NotStored(f"the database did not accept it: {error}", match=held_match(one.ref), payload=one.payload)
         )
 
 
-def _take_in(good: Good, engine: Engine) -> None:
-    one = good.poll
+def _ingest(one: ReadPoll, engine: Engine) -> None:
+    claim, ref, context = one.poll.claim, one.poll.ref, one.poll.context
 
-    def take() -> None:
-        take_in(one.claim, one.ref, good.reading, good.payload, engine)
-        engine.outcomes.count(one.claim.source_id, is_retry=one.claim.is_retry, now=timezone.now())
+    def ingest() -> None:
+        ingest_reading(claim, ref, one.reading, one.payload, engine)
+        engine.outcomes.count(claim.source_id, is_retry=claim.is_retry, now=timezone.now())
 
     try:
-        one.context.run(take)
-    except Exception as error:  # noqa: BLE001 - every failure has a place in the journal
-        one.context.run(write_down, one.claim, error, engine)
-    engine.release(one.claim)
+        context.run(ingest)
+    except Exception as error:  # noqa: BLE001 - every failure goes to the journal
+        context.run(record_failure, claim, error, engine)
+    engine.release(claim)

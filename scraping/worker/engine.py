@@ -1,4 +1,4 @@
-"""What a worker process holds while it works: its name, its reader, and the tasks it has in hand."""
+"""State of one worker that its threads share: reader, policies, tasks in progress; and the targets of its tasks."""
 
 from __future__ import annotations
 
@@ -6,19 +6,32 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
-from scraping.configuration import policies as steering
+from cachetools import LRUCache
+from django.utils import timezone
+
+from scraping.configuration import policies as configured_policies
 from scraping.configuration.policies import Policies
 from scraping.errors import NotStored
 from scraping.journal import Claim
-from scraping.models import Stage
+from scraping.models import MatchLifecycle, MatchRef, ScraperStatus, Source, Stage
 from scraping.outage.keeper import OutageKeeper
-from scraping.reading.reader import Reader
+from scraping.payloads import Payload
+from scraping.reading.reader import Reader, Target
+from scraping.readings import RefInfo
+from scraping.recovery import breakers
 from scraping.recovery.outcomes import Outcomes
-from scraping.stats.tallies import Tallies
-from scraping.stats.traffic import Traffic
-from scraping.worker.disk import DiskGuard
-from scraping.worker.unchanged import LastTold
+from scraping.sources import adapter_for
+from scraping.stats.read_stats import ReadStats
+from scraping.stats.traffic import TrafficBudgets
+from scraping.worker.upkeep import DiskGuard
+from victoryline.lib.logs import bind
+
+MAX_LAST_PAYLOADS = 2000
+QUIET_POLLS = 12
+# After a pause, a silence or failed tasks nothing that was cached for the match is used.
+UNHEALTHY = (ScraperStatus.STOPPED, ScraperStatus.STALE, ScraperStatus.ERROR)
 
 
 class Engine:
@@ -32,98 +45,150 @@ class Engine:
         policies: Policies,
         keeper: OutageKeeper | None = None,
         disk: DiskGuard | None = None,
-        tallies: Tallies | None = None,
+        read_stats: ReadStats | None = None,
     ) -> None:
         self.worker_id = worker_id
         self.keeper = keeper
         self.disk = disk
         self.reader = reader
         self.policies = policies
-        self._configured = steering.current()
+        self._configured = configured_policies.current()
         self.outcomes = Outcomes()
-        self.tallies = tallies or Tallies()
-        self.traffic = Traffic()
-        self.told = LastTold()
-        self._held: dict[tuple[int, int], Stage] = {}  # by task and fence
-        self._since: dict[tuple[int, int], float] = {}
-        self._moves: dict[tuple[int, int], int] = {}
-        self._mine = threading.local()
+        self.read_stats = read_stats or ReadStats()
+        self.traffic = TrafficBudgets()
+        self._last_payloads: LRUCache[int, Payload] = LRUCache(MAX_LAST_PAYLOADS)
+        self._stages: dict[tuple[int, int], Stage] = {}  # by task and fence
+        self._held_since: dict[tuple[int, int], float] = {}
+        self._steps: dict[tuple[int, int], int] = {}
+        self._thread_task = threading.local()
         self._lock = threading.Lock()
 
-    def take_configuration(self) -> bool:
-        """As it is now, where its file has changed. Asked for by a match that begins anew; True if it had changed."""
-        steering.reload()
-        if steering.current() is self._configured:
+    def reload_policies(self) -> bool:
+        """Takes over a changed configuration file; returns whether it had changed. Called for new scrapers too."""
+        configured_policies.reload()
+        if configured_policies.current() is self._configured:
             return False
-        self.policies = self._configured = steering.current()
+        self.policies = self._configured = configured_policies.current()
         return True
 
     @property
     def takes_work(self) -> bool:
-        """Not while the database is away: what a hint asks for stays in the journal. Not on a full disk either."""
+        """False while the database is unreachable or the disk is full: hinted tasks stay in the journal."""
         is_full = self.disk is not None and self.disk.is_short
         return not (is_full or (self.keeper is not None and self.keeper.is_away))
 
     def lost_store(self, error: Exception) -> None:
-        """The database is away. A reading that it did not take is kept."""
+        """Reports that the database is unreachable. A payload that it did not accept is spooled."""
         if self.keeper is None:
             return
         if isinstance(error, NotStored):
             self.keeper.not_stored(error.match, error.payload)
         self.keeper.lost(error)
 
-    def let_go(self, ref_id: int) -> None:
-        """The source is to be left alone with this match: also while the database is away."""
+    def stop_outage_reads(self, ref_id: int) -> None:
+        """The breaker of this match is open: it is not read during an outage of the database either."""
         if self.keeper is not None:
-            self.keeper.holdings.forget(ref_id)
+            self.keeper.matches.forget(ref_id)
+
+    def last_payload(self, ref_id: int) -> Payload | None:
+        """Returns the payload of this match that this worker wrote last."""
+        with self._lock:
+            return self._last_payloads.get(ref_id)
+
+    def set_last_payload(self, ref_id: int, payload: Payload) -> None:
+        with self._lock:
+            self._last_payloads[ref_id] = payload
+
+    def visits_from(self, source_id: int, now: datetime) -> datetime | None:
+        """Returns the earliest time of the next visit to a source whose budget is spent; None: at any time."""
+        return self.traffic.visits_from(source_id, now) if source_id in self.traffic.spent else None
 
     @contextmanager
     def holding(self, claim: Claim) -> Iterator[None]:
-        """While the body runs, the heartbeat keeps this task's lease alive."""
-        self.take(claim)
-        self._mine.key = claim.task_id, claim.fence
+        """Holds the task while the body runs: the heartbeat extends its lease."""
+        self.hold(claim)
+        self._thread_task.key = claim.task_id, claim.fence
         try:
             yield
         finally:
-            self._mine.key = None
+            self._thread_task.key = None
             self.release(claim)
 
-    def take(self, claim: Claim) -> None:
+    def hold(self, claim: Claim) -> None:
         key = claim.task_id, claim.fence
         with self._lock:
-            self._held[key], self._since[key], self._moves[key] = Stage.INIT, time.monotonic(), 0
+            self._stages[key], self._held_since[key], self._steps[key] = Stage.INIT, time.monotonic(), 0
 
     def release(self, claim: Claim) -> None:
-        """The task is in nobody's hands any more; once is as good as twice."""
+        """Ends the holding of a task; idempotent."""
         key = claim.task_id, claim.fence
         with self._lock:
-            for table in (self._moves, self._held, self._since):
+            for table in (self._steps, self._stages, self._held_since):
                 table.pop(key, None)
 
     def progress(self, claim: Claim, stage: Stage) -> None:
-        """This task has got further. Told late, of one that was let go meanwhile, it changes nothing."""
+        """Sets the stage of a task. Ignored for a task that was released meanwhile."""
         key = claim.task_id, claim.fence
         with self._lock:
-            if key in self._held:
-                self._held[key] = stage
-                self._moves[key] += 1
+            if key in self._stages:
+                self._stages[key] = stage
+                self._steps[key] += 1
 
-    def moved(self) -> None:
-        """The one task of this thread has got a step further."""
-        key = getattr(self._mine, "key", None)
-        if key in self._moves:
-            self._moves[key] += 1
+    def count_step(self) -> None:
+        """Counts a step of this thread's task within its stage, such as a page of a list."""
+        key = getattr(self._thread_task, "key", None)
+        if key in self._steps:
+            self._steps[key] += 1
 
-    def moves(self) -> dict[str, int]:
-        """How far each task in hand has got. Takes no lock: the watchdog asks, and must not wait for anybody."""
-        return {f"task {task_id} (fence {fence})": moves for (task_id, fence), moves in self._moves.copy().items()}
+    def steps(self) -> dict[str, int]:
+        """Returns the progress of each task for the watchdog. Takes no lock: the watchdog must never wait."""
+        return {f"task {task_id} (fence {fence})": steps for (task_id, fence), steps in self._steps.copy().items()}
 
     def stage_of(self, claim: Claim) -> Stage:
         with self._lock:
-            return self._held.get((claim.task_id, claim.fence), Stage.INIT)
+            return self._stages.get((claim.task_id, claim.fence), Stage.INIT)
 
     def held_tasks(self, *, longest_seconds: float = float("inf")) -> list[int]:
-        """The tasks in hand; of those, the ones that are not held for longer than any honest work takes."""
+        """Returns the ids of the tasks in progress, without those that have taken longer than this."""
         oldest = time.monotonic() - longest_seconds
         with self._lock:
-            return [key[0] for key in self._held if self._since[key] >= oldest]
+            return [key[0] for key in self._stages if self._held_since[key] >= oldest]
+
+
+def load_source(claim: Claim, engine: Engine) -> Source:
+    """Returns the source of a task. Raises BreakerOpen if its breaker is open."""
+    source = Source.objects.select_related("breaker").get(pk=claim.source_id)
+    breakers.guard(claim.task_id, source, policies=engine.policies, now=timezone.now())
+    return source
+
+
+def load_target(claim: Claim, engine: Engine) -> tuple[MatchRef, Target]:
+    """Returns the match of a task and its target. Raises BreakerOpen if a breaker is open."""
+    assert claim.ref_id is not None
+    ref = MatchRef.objects.select_related("source__breaker", "match", "breaker").get(pk=claim.ref_id)
+    return ref, target_of(claim, ref, engine)
+
+
+def target_of(claim: Claim, ref: MatchRef, engine: Engine) -> Target:
+    bind(match_id=ref.key)
+    is_fresh = _has_new_scraper(ref)
+    if is_fresh:
+        engine.reload_policies()
+    breakers.guard(claim.task_id, ref.source, ref, policies=engine.policies, now=timezone.now())
+    return Target(
+        ref.pk,
+        ref.source.site,
+        RefInfo(ref.source_event_id, ref.url),
+        adapter_for(ref.source.adapter_key),
+        is_suspect=claim.charged_attempts > 0,
+        is_fresh=is_fresh,
+        is_quiet=ref.unchanged_polls >= QUIET_POLLS,
+        timeout_factor=claim.timeout_factor,
+        visits_from=engine.visits_from(ref.source_id, timezone.now()),
+    )
+
+
+def _has_new_scraper(ref: MatchRef) -> bool:
+    """Returns whether the scraper was replaced (see scrapers.restart) or is unhealthy."""
+    is_unhealthy = ref.match.lifecycle == MatchLifecycle.ACTIVE and ref.match.scraper_status in UNHEALTHY
+    return is_unhealthy or (bool(ref.read_mode_since) and not ref.read_mode)

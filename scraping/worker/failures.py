@@ -1,4 +1,4 @@
-"""What a failed attempt leaves behind: error row, breaker, scraper counters, and a retry, a death or a completion.
+"""Writes a failed attempt: error row, breaker, scraper counters, and the retry, dead letter or completion.
 
 One transaction, fenced like a success: an attempt that lost its lease writes nothing.
 """
@@ -50,13 +50,13 @@ from victoryline.lib.database_errors import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 _chance = random.SystemRandom()
-BESIDES = (Resource.LINEUPS, Resource.FIGURES)  # a source that lacks these may well have the match
+EXTRA_RESOURCES = (Resource.LINEUPS, Resource.FIGURES)  # a source without these may still have the match
 
 
 def record(claim: Claim, error: Exception, *, engine: Engine) -> bool:
-    """Write the failure down. False if even that could not be written: the database is away."""
+    """Returns False if the failure could not be written because the database is unreachable."""
     if isinstance(error, DATABASE_AWAY):
-        error = StoreAway(f"the database did not take it: {error}")
+        error = StoreAway(f"the database did not accept it: {error}")
         close_old_connections()
     try:
         _record(claim, error, engine=engine, now=timezone.now())
@@ -65,8 +65,8 @@ def record(claim: Claim, error: Exception, *, engine: Engine) -> bool:
     except DATABASE_AWAY:
         return False
     except DatabaseError as refused:
-        logger.error(  # noqa: TRY400 - the stack of a refusing database tells nobody anything
-            "Task %s failed and its failure could not be written; its lease will run out and it will be tried again",
+        logger.error(  # noqa: TRY400 - the stack of a refusing database explains nothing
+            "Task %s failed and the failure could not be written; its lease will expire and it will be tried again",
             claim.task_id,
             extra={"action": "failure_not_written", "error_message": str(refused)},
         )
@@ -86,14 +86,14 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
     with transaction.atomic():
         journal.keep(claim)
         crash_point("failure.kept")
-        if ref is not None:  # as it is now: another of its tasks may have ended well meanwhile
+        if ref is not None:  # reloaded: another of its tasks may have succeeded meanwhile
             ref = _locked(ref, refs)
         is_source_lost = ref is not None and _is_source_lost(claim, error, ref, engine, now)
-        view = _tell_breakers(claim, failure, ref, engine, now)
+        view = _update_breakers(claim, failure, ref, engine, now)
         if ref is not None:
             decision = _count(ref, failure, decision, view=view, engine=engine, now=now)
             if not is_source_lost:
-                decision = _spare_changed_layout(ref, failure, decision, engine.policies.drift, now)
+                decision = _slow_changed_layout(ref, failure, decision, engine.policies.drift, now)
         crash_point("failure.counted")
         _settle(claim, note, decision, engine=engine, ref=ref, now=now)
         crash_point("failure.settled")
@@ -116,10 +116,10 @@ def _failure(claim: Claim, error: Exception) -> Failure:
     return Failure(error_log.class_of(error), message, claim.attempt, claim.charged_attempts, retry_after)
 
 
-def _tell_breakers(
+def _update_breakers(
     claim: Claim, failure: Failure, ref: MatchRef | None, engine: Engine, now: datetime
 ) -> BreakerView | None:
-    """Only the source's own faults count against it; whatever else ended the attempt gives its permits back."""
+    """Counts faults of the source; any other failure only releases the breaker's permits."""
     if failure.error_class in SOURCE_FAULTS:
         return breakers.record_failure(
             claim.task_id, claim.source_id, ref, why=failure.message, policies=engine.policies, now=now
@@ -131,8 +131,8 @@ def _tell_breakers(
 def _count(
     ref: MatchRef, failure: Failure, decision: Decision, *, view: BreakerView | None, engine: Engine, now: datetime
 ) -> Decision:
-    """Scraper counters, and when the next task is due. A retry waits for a breaker that has opened."""
-    if isinstance(decision, Retry):  # no sooner than the source bears another look at the same match
+    """Updates scraper counters and the next poll time. A retry waits for a breaker that has opened."""
+    if isinstance(decision, Retry):  # no sooner than the source's minimum interval
         soonest = now + timedelta(seconds=ref.source.min_interval_seconds)
         decision = Retry(max(decision.at, soonest), decision.is_charged)
     scraper = scrapers.active(ref)
@@ -147,7 +147,7 @@ def _count(
     if scraper:
         scrapers.record_error(scraper.pk, interval=planned.seconds)
     if view.state == OPEN and view.open_until:
-        engine.let_go(ref.pk)
+        engine.stop_outage_reads(ref.pk)
         poll_times.set_next_poll(ref, max(planned.at, view.open_until))
         if isinstance(decision, Retry):
             decision = Retry(max(decision.at, view.open_until), decision.is_charged)
@@ -156,9 +156,9 @@ def _count(
 
 
 def _is_source_lost(claim: Claim, error: Exception, ref: MatchRef, engine: Engine, now: datetime) -> bool:
-    """EC-1: of none of its matches the pages have made sense for so long: its breaker opens, and a person is called."""
-    is_nonsense = error_log.class_of(error) is ErrorClass.DRIFT and not isinstance(error, EgressRefused)
-    if not is_nonsense:
+    """Opens the source's breaker after too many invalid readings of whichever match, and alerts (EC-1)."""
+    is_invalid = error_log.class_of(error) is ErrorClass.DRIFT and not isinstance(error, EgressRefused)
+    if not is_invalid:
         return False
     drift = engine.policies.drift
     why = error_log.storable(str(error))
@@ -189,10 +189,10 @@ def _is_source_lost(claim: Claim, error: Exception, ref: MatchRef, engine: Engin
     return True
 
 
-def _spare_changed_layout(
+def _slow_changed_layout(
     ref: MatchRef, failure: Failure, decision: Decision, drift: DriftPolicy, now: datetime
 ) -> Decision:
-    """The same for one match, while others of its source are read: asked for rarely until a person has mended it."""
+    """Does the same for one match: it is polled rarely until its adapter or selectors are corrected."""
     if failure.error_class is not ErrorClass.DRIFT:
         return decision
     found = error_log.parse_failures_in_a_row(match_id=ref.match_id, source_id=ref.source_id, at_most=drift.failures)
@@ -223,11 +223,11 @@ def _settle(
         return
     if isinstance(decision, Complete):
         with journal.finishing(claim, now=now, to_state=TaskState.SKIPPED, reason=decision.reason):
-            if ref is not None and claim.resource not in BESIDES:
+            if ref is not None and claim.resource not in EXTRA_RESOURCES:
                 late_updates.close_removed(ref.pk, now=now)
         return
     journal.bury(claim, note, reason=decision.reason, now=now)
-    # A match is not paused for what is our fault, nor for a list of events that cannot be had: its score goes on.
+    # A match is paused for dead polls only: without its list of events its score is still read.
     if ref is not None and ERROR_RULES[note.error_class].pauses_match and claim.resource is Resource.SCORECARD:
         lifecycle.after_failed_task(
             ref.match_id,
@@ -238,7 +238,7 @@ def _settle(
 
 
 def _stage_reached(claim: Claim, error: Exception, engine: Engine) -> Stage:
-    """The reader reads and parses in one go: what it could not make sense of was captured all the same."""
+    """Returns CAPTURED where documents were read but not parsed: the reader does both in one step."""
     stage = engine.stage_of(claim)
     was_read = any(document.status < 400 for document in evidence_of(error).documents)
     return Stage.CAPTURED if stage in (Stage.NAVIGATING, Stage.INTERCEPTING) and was_read else stage

@@ -1,18 +1,23 @@
-"""The heartbeat: a thread of its own that keeps the leases of tasks in hand and writes the worker's row.
+"""The heartbeat thread, which extends leases and writes the worker's row; and the signs of life for the watchdog.
 
 A thread and not a coroutine, so that a blocked event loop does not cost the worker its tasks; and so that a process
-which is stopped or killed falls silent as a whole, and loses them.
+which is stopped or killed sends no heartbeat at all, and loses them.
 """
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import logging
 import os
 import queue
 import socket
 import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
+import dramatiq
 import psutil
 from django.db import close_old_connections, connection
 from django.utils import timezone
@@ -24,17 +29,16 @@ from scraping.browser.processes import TreeMemory, free_memory_bytes
 from scraping.browser.sessions import Sessions
 from scraping.models import Worker
 from scraping.signals import browser_replaced
-from scraping.worker.commands import Orders
 from scraping.worker.engine import Engine
-from scraping.worker.proxy_log import ProxyLog
-from scraping.worker.token_watch import TokenWatch
+from scraping.worker.upkeep import CommandRunner, SessionRows, TokenWatch
 from victoryline.lib.database_errors import DATABASE_AWAY
-from victoryline.lib.watchdog import Pulse
+from victoryline.lib.watchdog import Pulse, Sign, StallLimits, Watchdog
 
 logger = logging.getLogger(__name__)
 
-# Every wait of an attempt is bounded, all of them together are shorter: what takes longer hangs, and loses its lease.
+# All waits of an attempt together are shorter: a task that takes longer hangs, and its lease is not extended.
 LONGEST_TASK_SECONDS = 300.0
+DEAD_THREAD_SECONDS = 2.0  # two checks, for a thread that is about to start
 
 
 class Heartbeat(threading.Thread):
@@ -46,7 +50,7 @@ class Heartbeat(threading.Thread):
         every_seconds: float,
         memory: MemoryGuard | None = None,
         tokens: TokenWatch | None = None,
-        orders: Orders | None = None,
+        commands: CommandRunner | None = None,
     ) -> None:
         super().__init__(name="heartbeat", daemon=True)
         self._engine = engine
@@ -54,8 +58,8 @@ class Heartbeat(threading.Thread):
         self._host = sessions.host
         self._memory = memory
         self._tokens = tokens
-        self._orders = orders
-        self._proxy_log = ProxyLog(sessions, worker_id=engine.worker_id)
+        self._commands = commands
+        self._session_rows = SessionRows(sessions, worker_id=engine.worker_id)
         self._every_seconds = every_seconds
         self.pulse = Pulse()
         self._stopping = threading.Event()
@@ -67,7 +71,7 @@ class Heartbeat(threading.Thread):
         self._started_at = timezone.now()
 
     def announce(self, launch: Replacement) -> None:
-        """A browser was replaced; told from here, because nobody may use the database on the loop thread."""
+        """Queues the signal of a replaced browser: the loop thread may not use the database."""
         self._launches.put(launch)
 
     def stop(self) -> None:
@@ -80,40 +84,40 @@ class Heartbeat(threading.Thread):
             try:
                 close_old_connections()
                 if self._engine.disk is not None:
-                    self._engine.disk.look()
+                    self._engine.disk.check()
                 if self._memory is not None and not is_last:
                     self._memory.look()
                 self.beat(now=timezone.now(), is_last=is_last)
-            except Exception as error:  # noqa: BLE001 - a heartbeat that stops for good would cost the worker every task
-                self._tell(error)
+            except Exception as error:  # noqa: BLE001 - without heartbeats the worker would lose every task
+                self._report(error)
             self.pulse.beat()
             if is_last:
                 connection.close()
                 return
             self._stopping.wait(self._every_seconds)
 
-    def _tell(self, error: Exception) -> None:
+    def _report(self, error: Exception) -> None:
         if isinstance(error, DATABASE_AWAY):
             self._engine.lost_store(error)
-        if self._engine.keeper is None or not self._engine.keeper.is_away:  # it tells of an outage itself
+        if self._engine.keeper is None or not self._engine.keeper.is_away:  # else the keeper reports the outage
             logger.warning("Heartbeat not written: %s", error, extra={"action": "heartbeat_failed"})
 
     def beat(self, *, now: datetime, is_last: bool = False) -> None:
-        """One heartbeat: leases, the worker's row, and news that waited to be told."""
+        """Sends one heartbeat: leases, the worker's row, counters, duties and queued signals."""
         held = self._engine.held_tasks(longest_seconds=LONGEST_TASK_SECONDS)
         if held:
             until = now + timedelta(seconds=self._engine.policies.lease_seconds)
             journal.extend_leases(held, worker_id=self._engine.worker_id, until=until)
         self._write_row(now, len(held), is_last)
         self._engine.outcomes.flush(now=now)
-        self._engine.tallies.flush(now=now, is_last=is_last)
-        self._proxy_log.write(now=now, is_last=is_last)
+        self._engine.read_stats.flush(now=now, is_last=is_last)
+        self._session_rows.write(now=now, is_last=is_last)
         self._engine.traffic.refresh(now=now)
         if self._tokens is not None and not is_last:
-            self._tokens.look(now=now)
-        if self._orders is not None and not is_last:
-            self._orders.look(now=now)
-        self._engine.take_configuration()
+            self._tokens.check(now=now)
+        if self._commands is not None and not is_last:
+            self._commands.run_waiting(now=now)
+        self._engine.reload_policies()
         while not self._launches.empty():
             launch = self._launches.get()
             browser_replaced.send_robust(
@@ -151,13 +155,13 @@ class Heartbeat(threading.Thread):
         )
 
     def _measured(self) -> tuple[int, int, int]:
-        """The memory of the worker's tree, its processes, and what the machine has left."""
+        """Returns the memory and the number of the worker's processes, and the free memory of the machine."""
         if self._memory is not None and self._memory.process_count:
             return self._memory.tree_bytes, self._memory.process_count, self._memory.free_bytes
         return *TreeMemory().read(), free_memory_bytes()
 
     def _cpu_percent(self, now: datetime) -> float:
-        """Of the whole tree since the last beat; 100 is one core."""
+        """Returns the CPU use of all processes since the last heartbeat; 100 is one core."""
         seconds: dict[int, float] = {}
         for process in [self._process, *self._process.children(recursive=True)]:
             try:
@@ -169,3 +173,56 @@ class Heartbeat(threading.Thread):
         elapsed = now.timestamp() - self._measured_at
         self._cpu_seconds, self._measured_at = seconds, now.timestamp()
         return round(100 * spent / elapsed, 1) if 0 < elapsed < 3600 else 0.0
+
+
+def watch_worker(
+    watchdog: Watchdog, worker: dramatiq.Worker, engine: Engine, heartbeat: Heartbeat, stall_limits: StallLimits
+) -> None:
+    watchdog.watch(Sign(engine.steps, stall_limits.task_seconds))
+    watchdog.watch(Sign(_alive(lambda: _dramatiq_threads(worker)), DEAD_THREAD_SECONDS))
+    watchdog.watch(Sign(_alive({"the heartbeat": heartbeat}.items), DEAD_THREAD_SECONDS))
+    watchdog.watch(Sign(heartbeat.pulse.reads("the heartbeat"), stall_limits.store_seconds))
+    rounds = getattr(worker.broker, "rounds", None)
+    if rounds is not None:
+        # Reads the journal itself while Redis is unreachable, so it may wait for the database too.
+        watchdog.watch(Sign(lambda: {f"the consumer of {name}": rounds[name] for name in worker.consumers},
+                            stall_limits.store_seconds))  # fmt: skip
+
+
+def watch_loop(watchdog: Watchdog, loop: asyncio.AbstractEventLoop, stall_limits: StallLimits) -> None:
+    watchdog.watch(Sign(_LoopSign(loop).read, stall_limits.stall_seconds))
+
+
+def watch_thread(watchdog: Watchdog, name: str, thread: threading.Thread) -> None:
+    watchdog.watch(Sign(_alive({name: thread}.items), DEAD_THREAD_SECONDS))
+
+
+class _LoopSign:
+    """Schedules a callback at every check. A slow loop is fine, it must only run the callback in time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._scheduled = self._done = 0
+
+    def read(self) -> Mapping[str, Hashable]:
+        if self._scheduled == self._done:
+            self._scheduled += 1
+            with suppress(RuntimeError):  # closed: the callback will not run
+                self._loop.call_soon_threadsafe(self._finish)
+        return {"the event loop": self._done}
+
+    def _finish(self) -> None:
+        self._done = self._scheduled
+
+
+def _dramatiq_threads(worker: dramatiq.Worker) -> Iterable[tuple[str, threading.Thread]]:
+    for name, consumer in list(worker.consumers.items()):
+        yield f"the consumer thread of {name}", consumer
+    for number, thread in enumerate(list(worker.workers), 1):
+        yield f"worker thread {number}", thread
+
+
+def _alive(threads: Callable[[], Iterable[tuple[str, threading.Thread]]]) -> Callable[[], Mapping[str, Hashable]]:
+    """Returns a new value for a living thread at every check; that of a dead one stays."""
+    checks = itertools.count(1)
+    return lambda: {name: next(checks) if thread.is_alive() else 0 for name, thread in threads()}

@@ -1,4 +1,4 @@
-"""A worker process: Dramatiq's threads, the loop thread with the browser, and the heartbeat."""
+"""A worker process: Dramatiq's threads and only actor, the loop thread with the browser, and the heartbeat."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from scraping.outage.keeper import OutageKeeper
 from scraping.outage.spool import Spool, SpoolLimits
 from scraping.reading.reader import Reader
 from scraping.reading.tokens import Tokens
-from scraping.stats.tallies import Tallies
-from scraping.worker.commands import Orders
-from scraping.worker.disk import DiskGuard
+from scraping.stats.read_stats import ReadStats
+from scraping.worker.batch import poll
 from scraping.worker.engine import Engine
-from scraping.worker.heartbeat import Heartbeat
-from scraping.worker.liveness import watch_loop, watch_worker
-from scraping.worker.token_watch import TokenWatch
+from scraping.worker.heartbeat import Heartbeat, watch_loop, watch_worker
+from scraping.worker.scrape import scrape
+from scraping.worker.upkeep import CommandRunner, DiskGuard, TokenWatch
+from victoryline.lib.hint_broker import QUEUE
 from victoryline.lib.watchdog import StallLimits, Watchdog
 
 logger = logging.getLogger(__name__)
@@ -46,15 +46,25 @@ DueHints = Callable[[int, datetime], list[dramatiq.Message[None]]]
 _engine: Engine | None = None
 
 
-def current_engine() -> Engine:
-    """The engine of this process; only a worker has one."""
-    if _engine is None:
-        raise RuntimeError("no worker is running in this process")
-    return _engine
+def run_task(*task_ids: int) -> None:
+    """Dramatiq's only actor: runs the tasks that a hint names. The message is never retried, delayed or stored."""
+    try:
+        # A connection that broke while the thread was idle stays broken until it is closed, health checks or not.
+        close_old_connections()
+        if _engine is None:
+            raise RuntimeError("no worker is running in this process")
+        if _engine.takes_work:
+            poll(task_ids, _engine) if len(task_ids) > 1 else scrape(task_ids[0], _engine)
+    except Exception:  # the tasks are unfinished in the journal; the broker must not retry
+        logger.exception(
+            "Tasks %s could not be run; they will be hinted again", task_ids, extra={"action": "task_not_run"}
+        )
+    finally:
+        close_old_connections()
 
 
 def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on this process's loop thread and wait for it."""
+    """Runs a coroutine on this process's loop thread and waits for it."""
     thread = get_event_loop_thread()
     if thread is None:
         coroutine.close()
@@ -65,11 +75,11 @@ def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
         return thread.run_coroutine(coroutine)
     finally:
         if _engine is not None:
-            _engine.moved()  # a task that reads page after page makes progress, though its stage is the same
+            _engine.count_step()  # a task that reads page after page makes progress within one stage
 
 
 def start_on_loop(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine on this process's loop thread, and go on."""
+    """Starts a coroutine on this process's loop thread and does not wait for it."""
     thread = get_event_loop_thread()
     if thread is None:
         coroutine.close()
@@ -114,16 +124,16 @@ class EngineParts(dramatiq.Middleware):
         global _engine  # noqa: PLW0603 - a worker process has exactly one engine
         options = self._options
         self._sessions = run_on_loop(self._make_sessions())
-        tallies = Tallies()
+        read_stats = ReadStats()
         tokens = Tokens(options.credentials)
-        reader = Reader(self._sessions, run_on_loop, start_on_loop, observer=tallies, tokens=tokens)
+        reader = Reader(self._sessions, run_on_loop, start_on_loop, observer=read_stats, tokens=tokens)
         keeper = OutageKeeper(
             worker_id=options.worker_id,
             reader=reader,
             policies=options.policies,
             spool=Spool(options.spool_dir, name=options.worker_id, limits=options.spool_limits),
             threads=options.threads,
-            in_hand=lambda: _engine.held_tasks() if _engine else [],
+            running_tasks=lambda: _engine.held_tasks() if _engine else [],
         )
         disk = DiskGuard(options.spool_dir.parent, min_free_mb=options.min_free_disk_mb, worker_id=options.worker_id)
         _engine = Engine(
@@ -132,7 +142,7 @@ class EngineParts(dramatiq.Middleware):
             policies=options.policies,
             keeper=keeper,
             disk=disk,
-            tallies=tallies,
+            read_stats=read_stats,
         )
         keeper.start()
         self._heartbeat = Heartbeat(
@@ -141,7 +151,7 @@ class EngineParts(dramatiq.Middleware):
             every_seconds=options.heartbeat_seconds,
             memory=self._memory_guard(),
             tokens=TokenWatch(tokens, worker_id=options.worker_id, degraded_seconds=options.token_degraded_seconds),
-            orders=self._orders(),
+            commands=self._command_runner(),
         )
         self._heartbeat.start()
         publisher.start()
@@ -154,7 +164,7 @@ class EngineParts(dramatiq.Middleware):
         global _engine
         engine, _engine = _engine, None
         if engine is not None:
-            self._give_back(engine)
+            self._release_tasks(engine)
             if engine.keeper is not None:
                 engine.keeper.stop()
         if self._sessions is not None:
@@ -168,7 +178,7 @@ class EngineParts(dramatiq.Middleware):
         options = self._options
         host = BrowserHost(
             options.browser,
-            self._tell_launch,
+            self._report_launch,
             care=options.care,
             own_temp_dir=options.own_temp_dir,
             has_adaptive_timeouts=options.has_adaptive_timeouts,
@@ -187,20 +197,21 @@ class EngineParts(dramatiq.Middleware):
             min_free_bytes=self._options.min_free_memory_bytes,
         )
 
-    def _orders(self) -> Orders | None:
+    def _command_runner(self) -> CommandRunner | None:
         loop_thread = get_event_loop_thread()
         if loop_thread is None or self._sessions is None:
             return None
-        return Orders(self._sessions, worker_id=self._options.worker_id, on_loop=loop_thread.loop.call_soon_threadsafe)
+        on_loop = loop_thread.loop.call_soon_threadsafe
+        return CommandRunner(self._sessions, worker_id=self._options.worker_id, on_loop=on_loop)
 
-    def _give_back(self, engine: Engine) -> None:
-        """Unfinished tasks go back into the journal; if that fails, their leases run out instead."""
+    def _release_tasks(self, engine: Engine) -> None:
+        """Returns unfinished tasks to the journal; if that fails, their leases expire instead."""
         try:
             journal.release(engine.held_tasks(), worker_id=engine.worker_id, now=timezone.now())
         except (DatabaseError, InterfaceError) as error:
-            logger.warning("Tasks in hand were not given back: %s", error, extra={"action": "release_failed"})
+            logger.warning("Tasks were not returned to the journal: %s", error, extra={"action": "release_failed"})
 
-    def _tell_launch(self, launch: Replacement) -> None:
+    def _report_launch(self, launch: Replacement) -> None:
         level = logging.INFO if launch.launches == 1 else logging.WARNING
         logger.log(
             level,
@@ -228,7 +239,7 @@ def hints_from_journal(due_hints: DueHints, limit: int) -> list[dramatiq.Message
 
 
 async def _cancel_others() -> None:
-    """End what is still waiting on the loop, so that it stops without complaint."""
+    """Cancels what still waits on the loop, so that it stops without warnings."""
     others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in others:
         task.cancel()
@@ -236,13 +247,14 @@ async def _cancel_others() -> None:
 
 
 class WorkerProcess:
-    """Dramatiq's worker with our parts around it."""
+    """Dramatiq's worker with the parts of EngineParts."""
 
     def __init__(
         self, broker: dramatiq.Broker, options: WorkerOptions, watchdog: Watchdog, *, due_hints: DueHints
     ) -> None:
         self._options = options
         broker.add_middleware(EngineParts(options, watchdog))
+        dramatiq.actor(broker=broker, queue_name=QUEUE)(run_task)
         if hasattr(broker, "own_hints"):  # the Redis broker; the in-process broker is always reachable
             broker.own_hints = partial(hints_from_journal, due_hints)
         self._dramatiq = dramatiq.Worker(broker, worker_threads=options.threads, worker_timeout=100)
@@ -252,7 +264,7 @@ class WorkerProcess:
         logger.info("Worker %s is ready", self._options.worker_id, extra={"action": "worker_started"})
 
     def stop(self, *, timeout_seconds: float) -> None:
-        """Finish or give back what is in hand, close the browser, end the threads."""
+        """Finishes or returns running tasks, closes the browser, ends the threads."""
         logger.info("Worker %s is stopping", self._options.worker_id, extra={"action": "worker_stopping"})
         self._dramatiq.stop(timeout=int(timeout_seconds * 1000))
         close_old_connections()

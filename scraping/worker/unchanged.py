@@ -1,13 +1,11 @@
-"""Readings that say what the last one said: most of them. Many are written together, with a few short statements.
+"""Writes readings that equal the stored state, which most do, together by a few short statements.
 
-Nothing but times and counters moves, so nothing is reconciled and no payload is loaded. Whatever else may have to be
-done (a breaker that counts failures, errors to be resolved, another source's word) is left to `ingest.apply`.
+Only times and counters change, so nothing is reconciled and no payload is loaded. A reading that needs more (a breaker
+that counts failures, errors to resolve, another source with a newer state) goes to `ingest.apply`.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,44 +27,19 @@ from scraping.signals import match_updated
 from victoryline.lib import bulk_sql
 from victoryline.lib.crash import crash_point
 
-REMEMBERED = 2000
-SIDE_BY_SIDE = timedelta(seconds=10)  # sources so close to each other count the same as a moment ago: see reconcile
+SAME_AGE = timedelta(seconds=10)  # reconcile does not prefer one of two sources whose readings are this close
 
 
-class MovedOnError(Exception):
-    """The rows are not as they were when the reading began: each is to be written by itself."""
-
-
-class LastTold:
-    """What this worker wrote last of each match; bounded, and shared by its task threads."""
-
-    def __init__(self, limit: int = REMEMBERED) -> None:
-        self._limit = limit
-        self._payloads: OrderedDict[int, Payload] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, ref_id: int) -> Payload | None:
-        with self._lock:
-            return self._payloads.get(ref_id)
-
-    def put(self, ref_id: int, payload: Payload) -> None:
-        with self._lock:
-            self._payloads[ref_id] = payload
-            self._payloads.move_to_end(ref_id)
-            while len(self._payloads) > self._limit:
-                self._payloads.popitem(last=False)
-
-    def forget(self, ref_id: int) -> None:
-        with self._lock:
-            self._payloads.pop(ref_id, None)
+class RowsChangedError(Exception):
+    """The rows have changed since the reading began: the readings must be written one by one."""
 
 
 @dataclass(frozen=True)
-class Again:
-    """A reading that brought nothing new, and when the next one is due."""
+class UnchangedReading:
+    """A reading that equals the stored state, and the time of the next poll."""
 
     claim: Claim
-    ref: MatchRef  # as it was when the reading began
+    ref: MatchRef  # as loaded before the reading
     payload: Payload
     next_poll: NextPoll
 
@@ -76,7 +49,7 @@ class Again:
 
 
 def for_polling(ref_ids: Sequence[int]) -> QuerySet[MatchRef]:
-    """Refs as a poll needs them: with the rows that decide about it, and without payloads."""
+    """Returns refs with source, match and breakers, without payloads, and with the ages of other sources."""
     others = MatchRef.objects.filter(match=OuterRef("match")).exclude(pk=OuterRef("pk"))
     oldest = others.order_by().values("match").annotate(oldest=Min("captured_at")).values("oldest")
     return (
@@ -87,15 +60,15 @@ def for_polling(ref_ids: Sequence[int]) -> QuerySet[MatchRef]:
     )
 
 
-def is_again(claim: Claim, ref: MatchRef, payload: Payload, last: Payload | None, *, mode: str) -> bool:
-    """Is this the very thing that is stored, of a match and a source with which all is well?"""
+def is_unchanged(claim: Claim, ref: MatchRef, payload: Payload, last: Payload | None, *, mode: str) -> bool:
+    """Returns whether the payload equals the stored one, of a match and a source without any trouble."""
     return (
         last is not None
         and ref.captured_at == last.captured_at
         and claim.attempt == 1
         and mode == ref.read_mode
-        and _is_well(ref)
-        and _counts_as_before(ref, payload.captured_at)
+        and _is_healthy(ref)
+        and _keeps_source_order(ref, payload.captured_at)
         and payload.state == last.state
         and payload.events == last.events
         and payload.integrity == last.integrity
@@ -105,14 +78,14 @@ def is_again(claim: Claim, ref: MatchRef, payload: Payload, last: Payload | None
 
 
 def _is_milestone(ref: MatchRef, payload: Payload) -> bool:
-    """Has it said the same so often that something has to be done about it?"""
+    """Returns whether so many unchanged polls suggest the end of an innings or match, which ingest must handle."""
     number = ref.unchanged_polls + 1
     return may_be_unannounced_milestone(number) and is_unannounced_milestone(
         payload.normalized(), unchanged_polls=number
     )
 
 
-def _is_well(ref: MatchRef) -> bool:
+def _is_healthy(ref: MatchRef) -> bool:
     match: Match = ref.match
     of_ref: Breaker | None = getattr(ref, "breaker", None)
     of_source: Breaker | None = getattr(ref.source, "breaker", None)
@@ -122,7 +95,7 @@ def _is_well(ref: MatchRef) -> bool:
         and match.scraper_status == ScraperStatus.ACTIVE
         and match.failing_since is None
         and not ref.suspect_checksum
-        and ref.slowed_until is None  # what errors left behind is cleared by a whole reading
+        and ref.slowed_until is None  # ingest clears it after errors
         and of_ref is not None
         and of_ref.state == BreakerState.CLOSED
         and of_ref.failure_count == 0
@@ -130,29 +103,29 @@ def _is_well(ref: MatchRef) -> bool:
     )
 
 
-def _counts_as_before(ref: MatchRef, captured_at: datetime) -> bool:
-    """Is no source heard so much later than another one that it would be believed more or less than before?"""
+def _keeps_source_order(ref: MatchRef, captured_at: datetime) -> bool:
+    """Returns whether the age of this reading leaves the order in which reconcile prefers the sources unchanged."""
     if not getattr(ref, "has_other_sources", True):
         return True
     oldest: datetime | None = getattr(ref, "oldest_other", None)
     if ref.captured_at is None or not hasattr(ref, "oldest_other"):
         return False
-    if oldest is None:  # no other one was ever read
+    if oldest is None:  # no other source was ever read
         return True
-    moved_at: datetime | None = ref.match.last_changed_at
-    if moved_at is None or (captured_at - moved_at).total_seconds() >= STUCK_SECONDS:  # one of them may be left behind
+    changed_at: datetime | None = ref.match.last_changed_at
+    if changed_at is None or (captured_at - changed_at).total_seconds() >= STUCK_SECONDS:  # one of them may be stuck
         return False
-    return captured_at - min(oldest, ref.captured_at) <= SIDE_BY_SIDE
+    return captured_at - min(oldest, ref.captured_at) <= SAME_AGE
 
 
-def again(claim: Claim, ref: MatchRef, payload: Payload, *, pace: Pace, now: datetime) -> Again:
+def plan(claim: Claim, ref: MatchRef, payload: Payload, *, pace: Pace, now: datetime) -> UnchangedReading:
     state = payload.normalized() if poll_times.asks_for_score(ref.unchanged_polls + 1) else None
     planned = poll_times.after_reading(ref, ref.match, is_changed=False, pace=pace, now=now, state=state)
-    return Again(claim, ref, payload, planned)
+    return UnchangedReading(claim, ref, payload, planned)
 
 
-def write(readings: Sequence[Again], *, now: datetime) -> None:
-    """Inside the transaction that ends their tasks. MovedOnError if anything is not as it was: nothing is written."""
+def write(readings: Sequence[UnchangedReading], *, now: datetime) -> None:
+    """Runs inside the transaction that ends the tasks. Raises RowsChangedError if a row has changed."""
     ref_ids = [one.ref.pk for one in readings]
     _lock_matches([one.ref.match_id for one in readings])
     crash_point("ingest.locked")
@@ -163,21 +136,21 @@ def write(readings: Sequence[Again], *, now: datetime) -> None:
     _expect(len(readings), _update_scrapers(readings, now))
     crash_point("ingest.scraper")
     _expect(len(readings), breakers.count_success_of_closed(ref_ids))
-    transaction.on_commit(lambda: _announce(readings))
+    transaction.on_commit(lambda: _send_updates(readings))
 
 
 def _expect(wanted: int, found: int) -> None:
     if found != wanted:
-        raise MovedOnError(f"{wanted - found} of {wanted} rows are not as they were")
+        raise RowsChangedError(f"{wanted - found} of {wanted} rows have changed")
 
 
 def _lock_matches(match_ids: Sequence[int]) -> None:
-    """In one order, before anything else of theirs: as every other writer of matches does."""
+    """Locks in the order of ids and before any other row, as every writer of matches does."""
     if connection.features.has_select_for_update:
         list(Match.objects.select_for_update().filter(pk__in=match_ids).order_by("pk").values_list("pk", flat=True))
 
 
-def _update_matches(readings: Sequence[Again]) -> int:
+def _update_matches(readings: Sequence[UnchangedReading]) -> int:
     read_at: dict[int, list[datetime]] = {}
     for one in readings:
         read_at.setdefault(one.ref.match_id, []).append(one.payload.captured_at)
@@ -193,13 +166,13 @@ def _update_matches(readings: Sequence[Again]) -> int:
     )
 
 
-def _update_refs(readings: Sequence[Again]) -> int:
+def _update_refs(readings: Sequence[UnchangedReading]) -> int:
     return poll_times.write_unchanged(
         [UnchangedPoll(one.ref, one.payload.captured_at, one.next_poll) for one in readings]
     )
 
 
-def _update_scrapers(readings: Sequence[Again], now: datetime) -> int:
+def _update_scrapers(readings: Sequence[UnchangedReading], now: datetime) -> int:
     written_at = timezone.now()
     updates = {
         one.ref.pk: scrapers.Update(
@@ -213,7 +186,7 @@ def _update_scrapers(readings: Sequence[Again], now: datetime) -> int:
     return len(scrapers.count_updates(updates))
 
 
-def _announce(readings: Sequence[Again]) -> None:
+def _send_updates(readings: Sequence[UnchangedReading]) -> None:
     for one in readings:
         ref, match = one.ref, one.ref.match
         ref.captured_at = one.payload.captured_at

@@ -17,8 +17,9 @@ from scraping.admin.fills import maps
 from scraping.admin.traffic import charts
 from scraping.models import Source
 from scraping.policies.drift import BUCKET_SECONDS, Fill
-from scraping.stats import fill_rates, traffic
-from scraping.stats.traffic import EARLIER, MEGABYTE, Cost
+from scraping.stats import fill_rates, read_stats
+from scraping.stats.read_stats import Cost
+from scraping.stats.traffic import EARLIER, MEGABYTE
 from tests.factories import NOW, make_source
 from tests.monitoring.rows import make_watched
 from victoryline.lib.times import bucket_start
@@ -29,7 +30,7 @@ PLAY = "cricket/v1/play"
 
 def spend(source: Source, megabytes: float, *, now: datetime = NOW, days_ago: int = 0) -> None:
     day = (now - timedelta(days=days_ago)).date()
-    traffic.add({(source.pk, day): Cost(bytes_in=int(megabytes * MEGABYTE), visits=3)})
+    read_stats.add_costs({(source.pk, day): Cost(bytes_in=int(megabytes * MEGABYTE), visits=3)})
 
 
 @pytest.mark.requirement("FS-3")
@@ -58,7 +59,7 @@ class TestTraffic:
         now = timezone.now()
         source = make_source(daily_megabytes=100)
         spend(source, 85, now=now)
-        traffic.add({(source.pk, EARLIER): Cost(bytes_in=7 * MEGABYTE)})
+        read_stats.add_costs({(source.pk, EARLIER): Cost(bytes_in=7 * MEGABYTE)})
         page = admin_client.get(reverse("admin:scraping_sourceday_changelist")).content.decode()
         assert "--color-amber-500" in page
         assert "85.0 of 100 MB today (85 %)" in page

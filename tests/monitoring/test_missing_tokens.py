@@ -12,9 +12,9 @@ from monitoring.alerts import causes
 from monitoring.health.document import health_document
 from monitoring.models import Alert, Severity
 from monitoring.watchdogs.tokens import watch_tokens
-from scraping.reading.token_keeper import Without
+from scraping.reading.token_cache import MissingToken
 from scraping.reading.tokens import Tokens
-from scraping.worker.token_watch import TokenWatch
+from scraping.worker.upkeep import TokenWatch
 from tests.factories import NOW, make_source
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("EC-5")]
@@ -23,14 +23,14 @@ REASON = "its token service answered 503"
 
 
 class TokensOf(Tokens):
-    """A worker's tokens; `missing` says for how long which source has had none."""
+    """A worker's tokens; `seconds_missing`: by source, for how long it has had none."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.missing: dict[str, float] = {}
+        self.seconds_missing: dict[str, float] = {}
 
-    def without(self) -> list[Without]:
-        return [Without(key, seconds, REASON) for key, seconds in self.missing.items()]
+    def missing(self) -> list[MissingToken]:
+        return [MissingToken(key, seconds, REASON) for key, seconds in self.seconds_missing.items()]
 
 
 def later(seconds: float) -> datetime:
@@ -46,7 +46,7 @@ def tokens() -> TokensOf:
 @pytest.fixture
 def look(tokens: TokensOf) -> Callable[[float], None]:
     watch = TokenWatch(tokens, worker_id="w-1", degraded_seconds=300)
-    return lambda seconds: watch.look(now=later(seconds))
+    return lambda seconds: watch.check(now=later(seconds))
 
 
 Look = Callable[[float], None]
@@ -57,7 +57,7 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_a_short_absence_is_nobodys_business(tokens: TokensOf, look: Look) -> None:
-    tokens.missing = {"crexpro": 299}
+    tokens.seconds_missing = {"crexpro": 299}
     look(0)
     assert not Alert.objects.exists()
     assert health_document(NOW)["status"] == "healthy"
@@ -66,7 +66,7 @@ def test_a_short_absence_is_nobodys_business(tokens: TokensOf, look: Look) -> No
 def test_a_long_one_is_said_once_and_seen_everywhere(
     tokens: TokensOf, look: Look, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tokens.missing = {"crexpro": 300}
+    tokens.seconds_missing = {"crexpro": 300}
     for seconds in range(0, 61, 3):
         look(seconds)
     (line,) = errors(caplog)
@@ -83,33 +83,33 @@ def test_a_long_one_is_said_once_and_seen_everywhere(
 
 
 def test_a_token_ends_it(tokens: TokensOf, look: Look, caplog: pytest.LogCaptureFixture) -> None:
-    tokens.missing = {"crexpro": 400}
+    tokens.seconds_missing = {"crexpro": 400}
     look(0)
-    tokens.missing = {}
+    tokens.seconds_missing = {}
     look(3)
     assert Alert.objects.get().closed_at == later(3)
     assert health_document(NOW)["status"] == "healthy"
-    tokens.missing = {"crexpro": 400}
+    tokens.seconds_missing = {"crexpro": 400}
     look(1000)
     assert (Alert.objects.count(), len(errors(caplog))) == (2, 2)
 
 
 def test_one_workers_token_does_not_hide_anothers_want(tokens: TokensOf, look: Look) -> None:
-    tokens.missing = {"crexpro": 400}
+    tokens.seconds_missing = {"crexpro": 400}
     look(0)
     other = TokensOf()
-    other.missing = {"crexpro": 400}
+    other.seconds_missing = {"crexpro": 400}
     watch = TokenWatch(other, worker_id="w-2", degraded_seconds=300)
-    watch.look(now=later(1))
-    other.missing = {}
-    watch.look(now=later(2))
+    watch.check(now=later(1))
+    other.seconds_missing = {}
+    watch.check(now=later(2))
     assert not Alert.objects.filter(closed_at__isnull=True).exists()
     look(21)
     assert Alert.objects.filter(closed_at__isnull=True).count() == 1
 
 
 def test_a_worker_that_is_gone_leaves_no_alert_behind(tokens: TokensOf, look: Look) -> None:
-    tokens.missing = {"crexpro": 400}
+    tokens.seconds_missing = {"crexpro": 400}
     look(0)
     look(60)
     assert watch_tokens(later(170)) == 0

@@ -30,7 +30,7 @@ from scraping.models import (
     SourceDay,
     TaskState,
 )
-from scraping.stats.integrity import INTEGRITY
+from scraping.stats.fill_rates import INTEGRITY
 from tests.factories import make_snapshot
 from tests.monitoring.rows import make_error, make_task, make_watched, make_worker
 

@@ -85,7 +85,7 @@ class PeopleReader(ScriptedReader):
         self._tells = told
         self.asked: list[str] = []
 
-    def besides(self, target: Target, requests: tuple[Request, ...]) -> Reading:
+    def extra_documents(self, target: Target, requests: tuple[Request, ...]) -> Reading:
         name = requests[0].name
         self.asked.append(name)
         told = self._tells(name)

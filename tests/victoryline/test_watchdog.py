@@ -22,8 +22,7 @@ from scraping.browser.options import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.models import Stage
 from scraping.worker.engine import Engine
-from scraping.worker.heartbeat import Heartbeat
-from scraping.worker.liveness import watch_loop, watch_thread, watch_worker
+from scraping.worker.heartbeat import Heartbeat, watch_loop, watch_thread, watch_worker
 from tests.factories import make_ref
 from tests.scraping.builders import engine_with, new_claim
 from victoryline.configuration import PROJECT_ROOT
@@ -120,13 +119,13 @@ class TestTasks:
     @pytest.mark.django_db
     def test_a_task_without_progress_hangs(self, watchdog: Watchdog, clock: Clock) -> None:
         engine = engine_with(ValueError("never read"))
-        watchdog.watch(Sign(engine.moves, 90))
+        watchdog.watch(Sign(engine.steps, 90))
         claim = new_claim(make_ref())
         with engine.holding(claim):
             assert not any(checks(watchdog, clock, 80))
             engine.progress(claim, Stage.NAVIGATING)
             assert not any(checks(watchdog, clock, 80))
-            engine.moved()  # another page was read
+            engine.count_step()  # another page was read
             assert not any(checks(watchdog, clock, 90))
             assert checks(watchdog, clock, 1) == [f"task {claim.task_id} (fence {claim.fence}) has not moved for 90 s"]
         assert checks(watchdog, clock, 1) == [""]

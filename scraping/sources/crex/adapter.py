@@ -42,7 +42,7 @@ class CrexAdapter:
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         key = rf"\?(?:.*&)?key={re.escape(ref.source_event_id)}(?:&|$)"
         return (
-            Endpoint("live", re.compile(rf"/(?:getSV3|sV3\.php){key}"), is_pulse=True, content_types=_TYPES),
+            Endpoint("live", re.compile(rf"/(?:getSV3|sV3\.php){key}"), content_types=_TYPES),
             Endpoint("feed", re.compile(r"/getBallFeeds(?:\?|$)"), is_required=False, method="POST"),
             Endpoint("mapping", re.compile(r"/getHomeMapData\w*(?:\?|$)"), is_required=False, method="POST"),
             Endpoint("scorecard", re.compile(rf"/(?:getSC4|sC4\.php){key}"), is_required=False, content_types=_TYPES),

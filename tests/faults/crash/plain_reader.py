@@ -15,7 +15,7 @@ from typing import Any
 import requests
 
 from scraping.payloads import Payload
-from scraping.reading.reader import GONE, Brought, Reader, Target
+from scraping.reading.reader import GONE, BatchResult, Reader, Target
 from scraping.readings import PAGE, Document, Reading, ReadMode, RefInfo, Request, Site
 from scraping.sources.base import ListPlan
 from stadium.access import fnv1a
@@ -33,8 +33,8 @@ class PlainReader(Reader):
         reading = self._reading(target.ref, page, *map(self._ask, self._wanted(target)))
         return reading, target.adapter.parse(reading)
 
-    def waves(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[Brought]]:
-        yield [Brought(number, *self.scorecard(target), None) for number, target in enumerate(targets)]
+    def batches(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[BatchResult]]:
+        yield [BatchResult(number, *self.scorecard(target), None) for number, target in enumerate(targets)]
 
     def older_events(self, target: Target, *, is_enough: Callable[[Payload], bool], **_: Any) -> list[Payload]:
         page = self._open(target.site.key, target.ref.url)
@@ -49,7 +49,7 @@ class PlainReader(Reader):
             older = target.adapter.older_events(reading, older)
         return payloads
 
-    def listing(self, site: Site, adapter: Any, **_: Any) -> Reading:
+    def match_list(self, site: Site, adapter: Any, **_: Any) -> Reading:
         page = self._open(site.key, adapter.list_plan(site.base_url).url)
         lists = map(self._ask, self._lists(site.base_url)) if site.key == "sofascore" else ()
         return self._reading(RefInfo("", site.base_url), page, *lists)
@@ -59,7 +59,7 @@ class PlainReader(Reader):
             self._open(site.key, plan.url)
         return self._reading(RefInfo("", plan.url), *map(self._ask, plan.requests))
 
-    def besides(self, target: Target, requests: tuple[Request, ...]) -> Reading:
+    def extra_documents(self, target: Target, requests: tuple[Request, ...]) -> Reading:
         self._open(target.site.key, target.ref.url)
         return self._reading(target.ref, *(one for one in map(self._ask, requests) if one.status not in GONE))
 

@@ -17,10 +17,10 @@ from scraping.errors import Blocked, Gone, LayoutChanged, ResourceLost
 from scraping.payloads import Payload
 from scraping.reading.reader import Reader, Target
 from scraping.reading.selectors import extractor_of
-from scraping.reading.whole import read_whole
 from scraping.readings import Reading, ReadMode, RefInfo, Site
 from scraping.sources import adapter_for
 from scraping.sources.extract import SCRIPT, from_html, plan_of
+from scraping.worker.match_tasks import read_whole
 from tests.scraping.hosted import Hosted, find_program, impatient
 from tests.stadium_process import StadiumProcess
 
@@ -47,7 +47,7 @@ def reader(browser: Hosted, arena: StadiumProcess) -> Iterator[Reader]:
     """A stranger to the source, whose pages are closed afterwards."""
     made = Reader(browser.sessions, browser.run)
     yield made
-    browser.run(made._ways.open_pages.close_all())
+    browser.run(made._modes.open_pages.close_all())
     arena.clear()
 
 
@@ -69,7 +69,7 @@ def runs_of(payload: Payload) -> int | None:
 
 
 def pages_of(reader: Reader) -> AttachedPages:
-    return reader._ways.open_pages
+    return reader._modes.open_pages
 
 
 def until(reader: Reader, target: Target, is_done: Callable[[Reading, Payload], bool]) -> tuple[Reading, Payload]:
@@ -121,7 +121,7 @@ class TestReading:
         targets = [target_at(arena, number) for number in range(4)]
 
         async def read_all() -> list[Reading]:
-            return list(await asyncio.gather(*(reader._ways._attached(target) for target in targets)))
+            return list(await asyncio.gather(*(reader._modes.attached(target) for target in targets)))
 
         readings = reader._run(read_all())
         assert [BOARD.parse(one).source_event_id for one in readings] == [one.ref.source_event_id for one in targets]
@@ -350,7 +350,7 @@ class TestHousekeeping:
         monkeypatch.setattr(OpenPage, "load", counted)
 
         async def read_all() -> None:
-            await asyncio.gather(*(reader._ways._attached(target) for target in targets))
+            await asyncio.gather(*(reader._modes.attached(target) for target in targets))
 
         reader._run(read_all())
         assert (pages_of(reader).count, most) == (4, attached.OPENED_AT_ONCE)

@@ -29,7 +29,7 @@ from scraping.models import OrderKind, WorkerOrder
 from scraping.reading.reader import Target
 from scraping.readings import ReadMode
 from scraping.recovery import worker_commands
-from scraping.worker.commands import Orders
+from scraping.worker.upkeep import CommandRunner
 from tests.scraping.hosted import (
     Hosted,
     assert_true,
@@ -476,7 +476,7 @@ class TestOrders:
 
     @staticmethod
     def obey(hosted: Hosted, kind: OrderKind, until: str, source_key: str = "") -> WorkerOrder:
-        ear = Orders(hosted.sessions, worker_id="w1", on_loop=hosted.loop.call_soon_threadsafe)
+        ear = CommandRunner(hosted.sessions, worker_id="w1", on_loop=hosted.loop.call_soon_threadsafe)
         asked = {"worker_id": "w1", "reason": "a match is silent", "actor": "ada", "now": timezone.now()}
         worker_commands.issue(kind, source_key=source_key, **asked)
 

@@ -113,7 +113,7 @@ class TestReads:
 
     def test_lists_the_matches(self, reader: Reader, arena: StadiumProcess, site: str) -> None:
         adapter, base_url = adapter_for(site), f"{arena.url}/{site}"
-        found = adapter.parse_list(reader.listing(site_at(arena, site), adapter), base_url)
+        found = adapter.parse_list(reader.match_list(site_at(arena, site), adapter), base_url)
         shown = {match["key"]: match["status"] for match in arena.matches() if match["site"] == site}
         assert {match.source_event_id: match.status.value for match in found} == shown
 

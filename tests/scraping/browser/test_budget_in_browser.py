@@ -10,10 +10,10 @@ import pytest
 
 from scraping.errors import OverBudget
 from scraping.models import SourceDay
+from scraping.reading.read_modes import PAGE_SECONDS
 from scraping.reading.reader import Reader, Target
-from scraping.reading.ways import PAGE_SECONDS
 from scraping.readings import ReadMode
-from scraping.stats.tallies import Tallies
+from scraping.stats.read_stats import ReadStats
 from tests.factories import NOW, make_source
 from tests.scraping.hosted import Hosted, assert_true, find_program, impatient, target_of
 from tests.stadium_process import StadiumProcess
@@ -41,7 +41,7 @@ class Worker:
 
     def __init__(self, browser: Hosted) -> None:
         browser.run(browser.sessions.close_all())
-        self.seconds, self.tallies = 0.0, Tallies()
+        self.seconds, self.tallies = 0.0, ReadStats()
         self.reader = Reader(browser.sessions, browser.run, observer=self.tallies, clock=lambda: self.seconds)
 
 
@@ -73,7 +73,7 @@ def test_a_match_that_needs_a_visit_waits_and_nothing_is_asked(worker: Worker, a
         worker.reader.scorecard(spent(target))
     assert refused.value.until == LATER
     with pytest.raises(OverBudget):
-        worker.reader.listing(target.site, target.adapter, visits_from=LATER)
+        worker.reader.match_list(target.site, target.adapter, visits_from=LATER)
     assert not arena.requests()["sites"].get("crex", {}).get("targets")
 
 
@@ -96,8 +96,8 @@ def test_every_reading_is_counted_with_what_it_cost(worker: Worker, arena: Stadi
     source, target = make_source(), target_of(arena, "crex")
     visit, _ = worker.reader.scorecard(target)
     direct, _ = worker.reader.scorecard(target)
-    listed = worker.reader.listing(target.site, target.adapter)
-    worker.tallies.flush(now=NOW)
+    listed = worker.reader.match_list(target.site, target.adapter)
+    worker.read_stats.flush(now=NOW)
     day = SourceDay.objects.get(source=source)
     assert (day.visits, day.direct_reads) == (2, 1)
     assert day.bytes_in == visit.bytes_in + direct.bytes_in + listed.bytes_in

@@ -27,7 +27,7 @@ from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
 from scraping.configuration import proxy_plan
 from scraping.errors import AuthExpired, Blocked, Gone, ReadTimeout, ResourceLost, SchemaBreak, ScrapingError, Transient
-from scraping.reading.guard import error_for
+from scraping.reading.access import error_for
 from scraping.reading.reader import Reader, Target
 from scraping.readings import ReadMode, RefInfo, Site
 from scraping.sources import adapter_for

@@ -15,7 +15,7 @@ from aiohttp import web
 from scraping.browser.wire import Wire, WireLimits
 from scraping.errors import Blocked, EgressRefused, ErrorClass, RobotsRefused, Transient
 from scraping.policies.retry import Failure, Retry, RetryPolicy, decide
-from scraping.reading.robots import KEPT_SECONDS, RETRY_SECONDS, STALE_SECONDS, Robots
+from scraping.reading.access import KEPT_SECONDS, RETRY_SECONDS, STALE_SECONDS, Robots
 from scraping.readings import Site
 from tests.scraping.browser.hostile import Handler, Seen, drip, raw_server, redirect, text, web_server
 from tests.scraping.browser.loops import on_a_loop
@@ -148,7 +148,7 @@ class TestObeying:
                 await robots.check(wire, site, f"{server.url}/live")
                 assert robots.crawl_delay_seconds(f"{server.url}/live") == 7
 
-        with caplog.at_level(logging.WARNING, logger="scraping.reading.robots"):
+        with caplog.at_level(logging.WARNING, logger="scraping.reading.access"):
             check()
         assert "7 s between two requests" in caplog.text
 
@@ -162,10 +162,10 @@ class TestOtherPolicies:
                 for number in range(3):
                     await robots.check(wire, site, f"{server.url}/{number}")
 
-        with caplog.at_level(logging.WARNING, logger="scraping.reading.robots"):
+        with caplog.at_level(logging.WARNING, logger="scraping.reading.access"):
             check()
         assert [record.getMessage() for record in caplog.records] == [
-            "robots.txt of s forbids /0; it is read all the same, as the source's robots policy says"
+            "robots.txt of s forbids /0; it is read because of the source's robots policy"
         ]
 
     @on_a_loop

@@ -20,7 +20,7 @@ from scraping.reading.reader import Reader, Target
 from scraping.readings import ReadMode, RefInfo, Site
 from scraping.scheduler import retention
 from scraping.sources import adapter_for
-from scraping.worker import proxy_log
+from scraping.worker import upkeep
 from tests.factories import make_source
 from tests.scraping.browser.loops import on_a_loop
 from tests.scraping.browser.places import LIVE, LocalProxy, LocalSite, Worker
@@ -323,12 +323,12 @@ class TestRows:
         make_source("crex")
 
     def test_follow_a_session_to_its_end(self) -> None:
-        proxy_log.record([record(), record("s2", source="unknown")], worker_id="w-1")
+        upkeep.write_sessions([record(), record("s2", source="unknown")], worker_id="w-1")
         until = NOW + timedelta(minutes=10)
         later = record(
             successes=5, bytes_in=900, ended_at=NOW, end_reason="blocked (403)", quarantined_until=until, geo="xx"
         )
-        proxy_log.record([later], worker_id="w-1")
+        upkeep.write_sessions([later], worker_id="w-1")
         row = ProxySession.objects.get()
         assert (row.session_id, row.source.key, row.worker_id, row.proxy_hash) == ("s1", "crex", "w-1", "0123456789ab")
         assert (row.successes, row.bytes_in, row.end_reason, row.quarantined_until) == (5, 900, "blocked (403)", until)
@@ -336,19 +336,19 @@ class TestRows:
 
     def test_are_written_now_and_then_and_at_once_when_one_has_ended(self) -> None:
         sessions = FewSessions(record())
-        log = proxy_log.ProxyLog(sessions, worker_id="w-1")  # type: ignore[arg-type]
+        log = upkeep.SessionRows(sessions, worker_id="w-1")  # type: ignore[arg-type]
         assert [log.write(now=NOW + timedelta(seconds=second)) for second in (0, 3, 6, 15)] == [1, 0, 0, 1]
         sessions.told.append(record("s2", ended_at=NOW, end_reason="renewed"))
         assert [log.write(now=NOW + timedelta(seconds=second)) for second in (18, 21)] == [1, 0]
 
     def test_the_last_word_of_a_worker_ends_them_all(self) -> None:
-        log = proxy_log.ProxyLog(FewSessions(record()), worker_id="w-1")  # type: ignore[arg-type]
+        log = upkeep.SessionRows(FewSessions(record()), worker_id="w-1")  # type: ignore[arg-type]
         log.write(now=NOW)
         log.write(now=NOW + timedelta(seconds=1), is_last=True)
         assert ProxySession.objects.get().ended_at == NOW + timedelta(seconds=1)
 
     def test_are_kept_for_a_week(self) -> None:
-        proxy_log.record([record(), record("s2", last_used_at=NOW - timedelta(days=8))], worker_id="w-1")
+        upkeep.write_sessions([record(), record("s2", last_used_at=NOW - timedelta(days=8))], worker_id="w-1")
         rule = next(rule for rule in retention.rules() if rule.table == "proxy-sessions")
         rule.step(NOW)
         assert [row.session_id for row in ProxySession.objects.all()] == ["s1"]
@@ -370,7 +370,7 @@ def test_a_real_session_becomes_a_row_that_holds_no_password(
         sessions.drop(session, cause=Blocked("no", http_status=429))
 
     browser_worker.run(read())
-    log = proxy_log.ProxyLog(sessions, worker_id="w-1")
+    log = upkeep.SessionRows(sessions, worker_id="w-1")
     assert log.write(now=datetime.now(UTC)) == 1
     assert log.write(now=datetime.now(UTC) + timedelta(minutes=1)) == 0, "what has ended is told once"
     row = ProxySession.objects.values().get()

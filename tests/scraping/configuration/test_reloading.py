@@ -14,8 +14,7 @@ from scraping.matches import lifecycle
 from scraping.models import Breaker, MatchRef, ScraperStatus
 from scraping.recovery import breakers
 from scraping.scheduler.recover import end_pauses, restart_scrapers
-from scraping.worker.engine import Engine
-from scraping.worker.scrape import target_of
+from scraping.worker.engine import Engine, target_of
 from tests.factories import NOW, make_match, make_ref, make_scraper
 from tests.scraping.builders import ScriptedReader, claimed, later, open_task
 from victoryline import configuration
@@ -132,7 +131,7 @@ class TestCallers:
         engine = Engine(worker_id="w-1", reader=ScriptedReader(ValueError("unread")), policies=policies.current())
         file.write(PATIENT)
         policies.reload()
-        assert [engine.take_configuration(), engine.take_configuration()] == [True, False]
+        assert [engine.reload_policies(), engine.reload_policies()] == [True, False]
         assert engine.policies.pace.baseline_seconds == 7
 
     def test_the_process_that_closes_a_breaker(self, file: File) -> None:

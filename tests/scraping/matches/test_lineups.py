@@ -283,7 +283,7 @@ class TestTask:
         )  # fmt: skip
         reader = Reader(Sessions(BrowserHost(BrowserOptions(executable=Path("chromium"), owner="w"))), _never_run)
         with pytest.raises(OverBudget):
-            reader.besides(target, (Request("lineups", "https://sofascore.example/lineups"),))
+            reader.extra_documents(target, (Request("lineups", "https://sofascore.example/lineups"),))
 
 
 def _never_run(coroutine: object) -> object:

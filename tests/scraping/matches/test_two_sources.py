@@ -141,7 +141,7 @@ class TestHeavierSourceStuckOnLive:
         self.end(light, later(5))
         Match.objects.update(last_changed_at=later(-590))
         ref = for_polling([heavy.pk]).get()
-        assert [unchanged._counts_as_before(ref, later(seconds)) for seconds in (9, 10)] == [True, False]
+        assert [unchanged._keeps_source_order(ref, later(seconds)) for seconds in (9, 10)] == [True, False]
 
 
 class TestDisabledSource:
@@ -181,7 +181,7 @@ class TestSecondSourceNeverRead:
     ) -> None:
         make_ref(heavy.match, source="espn", captured_at=read_at)
         known = for_polling([heavy.pk]).get()
-        assert unchanged._counts_as_before(known, later(2)) is is_short
+        assert unchanged._keeps_source_order(known, later(2)) is is_short
 
 
 class TestCrossedSource:

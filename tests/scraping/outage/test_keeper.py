@@ -51,7 +51,7 @@ def ref() -> MatchRef:
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
     """An engine whose keeper polls only when it is told to, and mends in the test's own thread."""
     made: list[OutageKeeper] = []
-    monkeypatch.setattr(OutageKeeper, "_start_mender", lambda _: None)
+    monkeypatch.setattr(OutageKeeper, "_start_recovery", lambda _: None)
 
     def build(*outcomes: Outcome, name: str = "w-1") -> Engine:
         reader = ScriptedReader(*outcomes)
@@ -61,7 +61,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
             policies=POLICIES,
             spool=Spool(tmp_path / "spool", name=name, limits=SpoolLimits()),
             threads=2,
-            in_hand=list,
+            running_tasks=list,
         )
         made.append(keeper)
         return Engine(worker_id=name, reader=reader, policies=POLICIES, keeper=keeper)
@@ -78,7 +78,7 @@ def keeper_of(engine: Engine) -> OutageKeeper:
 
 def poll_all(engine: Engine) -> None:
     keeper = keeper_of(engine)
-    for held in keeper.holdings.due(time.monotonic() + 1000):
+    for held in keeper.matches.due(time.monotonic() + 1000):
         keeper._poll(held)
 
 
@@ -100,7 +100,7 @@ class TestLosingTheDatabase:
         assert [one.ref_id for one in keeper.spool.batch(9)] == [ref.pk]
         assert ScrapeTask.objects.get().state == TaskState.EXECUTING
 
-        keeper._mend()
+        keeper._recover()
         assert not keeper.is_away
         assert engine.takes_work
         assert Match.objects.get().payload["innings"][1]["runs"] == 100
@@ -122,11 +122,11 @@ class TestLosingTheDatabase:
         engine = make(payload)
         scrape(open_task(ref), engine)
         keeper = keeper_of(engine)
-        keeper.holdings.forget(ref.pk)
+        keeper.matches.forget(ref.pk)
         keeper.not_stored(_match(ref), payload)
         sequence = Match.objects.get().sequence
         keeper.lost(OperationalError("gone"))
-        keeper._mend()
+        keeper._recover()
         assert Match.objects.get().sequence == sequence
         assert len(keeper.spool) == 0
 
@@ -150,7 +150,7 @@ class TestPollingOn:
         keeper = keeper_of(engine)
         keeper.lost(OperationalError("gone"))
         poll_all(engine)
-        assert keeper.holdings.due(time.monotonic()) == []
+        assert keeper.matches.due(time.monotonic()) == []
         poll_all(engine)
         poll_all(engine)
         assert len(keeper.spool) == 1
@@ -166,11 +166,11 @@ class TestPollingOn:
     def test_a_match_whose_breaker_is_open_is_left_alone(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
         engine = make(payload_of(ref, chasing(100), at=later(10)), Transient("no route to host"))
         scrape(open_task(ref), engine)
-        assert len(keeper_of(engine).holdings) == 1
+        assert len(keeper_of(engine).matches) == 1
         for _ in range(POLICIES.breaker.failure_threshold):
             ScrapeTask.objects.filter(state=TaskState.PENDING).delete()
             scrape(open_task(ref), engine)
-        assert len(keeper_of(engine).holdings) == 0
+        assert len(keeper_of(engine).matches) == 0
 
     @pytest.mark.requirement("EC-2")
     def test_the_size_of_the_queue_is_told_every_minute(
@@ -179,10 +179,10 @@ class TestPollingOn:
         engine = make(payload_of(ref))
         keeper = keeper_of(engine)
         keeper.lost(OperationalError("gone"))
-        keeper._tell()
-        keeper._tell_at -= 60
-        keeper._tell()
-        keeper._tell()
+        keeper._log_progress()
+        keeper._log_at -= 60
+        keeper._log_progress()
+        keeper._log_progress()
         told = [record for record in caplog.records if getattr(record, "action", "") == "spool_waits"]
         assert [record.levelname for record in told] == ["WARNING"]
 
@@ -206,7 +206,7 @@ class TestMending:
 
         monkeypatch.setattr(keeper._stopping, "wait", pause)
         monkeypatch.setattr(keeper_module.connection, "close", lambda: None)
-        keeper._mend()
+        keeper._recover()
         assert pauses == [1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
         assert not keeper.is_away
 
@@ -219,7 +219,7 @@ class TestMending:
         journal.claim(mine, worker_id="w-1", lease_seconds=15, now=now)
         journal.claim(others, worker_id="w-2", lease_seconds=15, now=now)
         keeper_of(engine).lost(OperationalError("gone"))
-        keeper_of(engine)._mend()
+        keeper_of(engine)._recover()
         states = dict(ScrapeTask.objects.values_list("pk", "state"))
         assert states == {mine: TaskState.PENDING, others: TaskState.EXECUTING}
 
@@ -232,7 +232,7 @@ class TestAfterADeath:
         new = keeper_of(make(payload_of(ref), name="new"))
         new._adopt()
         assert new.is_away
-        new._mend()
+        new._recover()
         assert Match.objects.get().payload["innings"][1]["runs"] == 100
 
     def test_and_goes_on_polling_its_matches_if_the_database_is_still_away(
@@ -241,7 +241,7 @@ class TestAfterADeath:
         first = payload_of(ref, chasing(100), at=later(10))
         engine = make(first, name="old")
         scrape(open_task(ref), engine)
-        keeper_of(engine)._tell_loss()
+        keeper_of(engine)._report_loss()
         keeper_of(engine).spool.close()
         new = make(payload_of(ref, chasing(104), at=later(20)), name="new")
         keeper_of(new)._adopt()
@@ -260,7 +260,7 @@ class TestThreads:
         keeper.lost(OperationalError("gone"))
         wait_for(lambda: len(keeper.spool) == 1, seconds=10, what="an update in the spool")
         monkeypatch.undo()  # the mender may start
-        keeper._start_mender()
+        keeper._start_recovery()
         wait_for(lambda: not keeper.is_away, seconds=10, what="the end of the outage")
         assert Match.objects.get().payload["innings"][1]["runs"] == 104
         keeper.stop()

@@ -121,24 +121,24 @@ class TestNeverOverNewerData:
         assert newer.match.sequence == before + 1 == Snapshot.objects.latest("sequence").sequence
 
 
-class TestInHaste:
+class TestMergedReplay:
     def test_every_event_is_written_and_only_the_last_state(self, ref: MatchRef) -> None:
         updates = [
             waited(ref, 101, *balls(2, 3, 4), at=10),
             waited(ref, 105, ball(5, runs=1), at=20),
             waited(ref, 109, ball(5, runs=4), ball(6), at=30),
         ]
-        assert replay.replay(updates, pace=Pace(), now=later(120), in_haste=True) == 3
+        assert replay.replay(updates, pace=Pace(), now=later(120), is_merged=True) == 3
         assert runs(ref.match) == 109
         assert Snapshot.objects.count() == 2
         assert event_ids() == [f"2-{n}" for n in range(1, 7)]
         assert MatchEvent.objects.get(event_id="2-5").runs == 4
-        assert replay.replay(updates, pace=Pace(), now=later(130), in_haste=True) == 0
+        assert replay.replay(updates, pace=Pace(), now=later(130), is_merged=True) == 0
 
     def test_what_was_written_before_is_left_out(self, ref: MatchRef) -> None:
         first, second = waited(ref, 101, *balls(4), at=10), waited(ref, 105, *balls(5), at=20)
         write(first)
-        assert replay.replay([first, second], pace=Pace(), now=later(120), in_haste=True) == 1
+        assert replay.replay([first, second], pace=Pace(), now=later(120), is_merged=True) == 1
         assert runs(ref.match) == 105
 
 

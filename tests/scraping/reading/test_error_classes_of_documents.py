@@ -21,7 +21,7 @@ from scraping.errors import (
     ScrapingError,
     Transient,
 )
-from scraping.reading.guard import checked, error_for
+from scraping.reading.access import error_for, without_failed_documents
 from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo
 from tests.factories import NOW
 
@@ -73,10 +73,10 @@ class TestDocuments:
         reading = Reading(RefInfo("13KM", "https://x"), ReadMode.VISIT, NOW, answers)
         endpoints = (Endpoint("live", re.compile("live")), Endpoint("feed", re.compile("feed"), is_required=False))
         if isinstance(expected, set):
-            assert set(checked(reading, endpoints).documents) == expected
+            assert set(without_failed_documents(reading, endpoints).documents) == expected
         else:
             with pytest.raises(expected):
-                checked(reading, endpoints)
+                without_failed_documents(reading, endpoints)
 
     @pytest.mark.parametrize(
         ("error", "expected"),

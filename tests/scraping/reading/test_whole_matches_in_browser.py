@@ -8,9 +8,9 @@ import pytest
 
 from scraping.payloads import Payload, Status
 from scraping.reading.reader import Target
-from scraping.reading.whole import read_whole
 from scraping.readings import RefInfo
 from scraping.sources import adapter_for
+from scraping.worker.match_tasks import read_whole
 from tests.scraping.hosted import HEADLINES, Hosted, find_program, impatient, site_at
 from tests.scraping.rounds import ASKED
 from tests.stadium_process import StadiumProcess

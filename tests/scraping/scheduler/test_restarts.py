@@ -16,12 +16,12 @@ from scraping.browser.options import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.matches.scrapers import ensure_active
 from scraping.models import Match, MatchRef, Scraper
-from scraping.reading.memory import Visited
+from scraping.reading.caches import VisitRecord
 from scraping.reading.reader import Reader
 from scraping.scheduler import recover
 from scraping.scheduler.recover import restart_scrapers
 from scraping.signals import scraper_restarted
-from scraping.worker.scrape import target_of
+from scraping.worker.engine import target_of
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_source
 from tests.monitoring.rows import MEGABYTE, make_worker
 from tests.scraping.builders import claimed, engine_with, later, open_task
@@ -45,10 +45,10 @@ def test_restarts_after_six_hours_with_a_visit() -> None:
     assert Scraper.objects.filter(stopped_at__isnull=True).exclude(pk=worn.pk).count() == 1
 
     reader = Reader(Sessions(BrowserHost(BrowserOptions(executable=Path("chromium"), owner="w"))), _never_run)
-    reader._ways.memory.put(ref.pk, Visited({}, None, 0.0))
-    plan = reader._ways.plan(after)
-    assert (plan.visited, plan.reason) == (None, "it begins anew")
-    assert reader._ways.memory.get(ref.pk) is None, "what the worn one had learnt is forgotten"
+    reader._modes.visits.put(ref.pk, VisitRecord({}, None, 0.0))
+    plan = reader._modes.plan(after)
+    assert (plan.record, plan.visit_reason) == (None, "the scraper is new")
+    assert reader._modes.visits.get(ref.pk) is None, "what the worn one had learnt is forgotten"
 
 
 @pytest.mark.requirement("DM-1")

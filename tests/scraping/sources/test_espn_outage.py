@@ -19,7 +19,7 @@ from scraping.matches import events, late_updates
 from scraping.models import MatchEvent, MatchRef
 from scraping.payloads import Payload
 from scraping.reading.reader import Reader
-from scraping.reading.target import Target
+from scraping.reading.targets import Target
 from scraping.readings import Document, Reading, ReadMode, RefInfo, Request, Site
 from scraping.sources import adapter_for
 from stadium.config import StadiumConfig
@@ -80,7 +80,7 @@ def ground() -> Iterator[Ground]:
         captured = datetime.fromtimestamp(wall[0], UTC)
         return Reading(target.ref, ReadMode.DIRECT, captured, documents, {one.name: one for one in requests})
 
-    reader._ways._ask = ask  # type: ignore[method-assign]
+    reader._modes._ask = ask  # type: ignore[method-assign]
     loop.run_until_complete(client.start_server())
     yield Ground(reader, simulation, wall, asked)
     loop.run_until_complete(client.close())

@@ -16,13 +16,13 @@ from monitoring.watchdogs.drift import watch_drift
 from scraping.models import FieldFill, Source
 from scraping.payloads import Payload, Phase, Status
 from scraping.policies.drift import BUCKET_SECONDS, DriftPolicy, Fill, is_sparse, points_fallen, window_start
-from scraping.reading.ways import PAGE_SECONDS
+from scraping.reading.read_modes import PAGE_SECONDS
 from scraping.readings import STATIC_PAGE, Document, ReadMode, RefInfo
 from scraping.scheduler import retention
 from scraping.sources import adapter_for
 from scraping.stats import fill_rates
-from scraping.stats.integrity import fields_of, schema_of
-from scraping.stats.tallies import Tallies
+from scraping.stats.fill_rates import fields_of, schema_of
+from scraping.stats.read_stats import ReadStats
 from tests.factories import NOW, cricket_state, football_state, make_match, make_ref, make_source
 from tests.scraping.builders import balls, payload_of
 from tests.scraping.sources.test_stadium import Visitor, crex_answers, in_stadium, sofascore_answers
@@ -160,7 +160,7 @@ class TestFallen:
         assert self.names() == []
 
     def test_a_reading_is_counted_where_the_match_stood(self) -> None:
-        ref, counted = make_ref(), Tallies()
+        ref, counted = make_ref(), ReadStats()
         counted.payload("crex", payload_of(ref))
         counted.payload("crex", payload_of(ref, cricket_state(status=Status.UPCOMING, phase=Phase.SCHEDULED)))
         counted.flush(now=NOW, is_last=True)
@@ -168,7 +168,7 @@ class TestFallen:
         assert set(rows) == {(PLAY, 1, 0), ("cricket/v1/upcoming", 1, 0)}
 
     def test_fills_are_written_every_half_minute_and_at_the_end(self) -> None:
-        ref, counted = make_ref(), Tallies()
+        ref, counted = make_ref(), ReadStats()
 
         def beat(seconds: float, *, is_last: bool = False) -> int:
             counted.payload("crex", payload_of(ref))
@@ -211,7 +211,7 @@ class TestAlert:
 
     @pytest.mark.requirement("FS-16", "FS-17")
     def test_is_raised_for_a_source_that_leaves_out_more_than_a_fifth(self) -> None:
-        ref, counted = make_ref(), Tallies()
+        ref, counted = make_ref(), ReadStats()
         half = {"missing_fields": ("venue",), "null_field_rate": 0.5}
         for number in range(30):
             counted.payload("crex", payload_of(ref, integrity=half if number % 2 else {}))
@@ -284,7 +284,7 @@ def test_an_afternoon_of_matches_is_no_drift_and_a_changed_answer_is_though_noth
         afternoon.extend(await payloads_of_an_afternoon(visitor))
 
     in_stadium(scenario)
-    counted, seen = Tallies(), Counter[tuple[str, str]]()
+    counted, seen = ReadStats(), Counter[tuple[str, str]]()
     told: dict[float, set[str]] = {}
     for moment in sorted({moment for moment, _, _ in afternoon}):
         for at, site, payload in afternoon:

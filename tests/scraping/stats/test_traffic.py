@@ -22,10 +22,9 @@ from scraping.models import MatchRef, ScrapeTask, Source, SourceDay, TaskState
 from scraping.payloads import Payload
 from scraping.readings import Reading, ReadMode, RefInfo
 from scraping.scheduler import retention
-from scraping.stats import tallies, traffic
-from scraping.stats.metrics import null_rates
-from scraping.stats.tallies import Tallies
-from scraping.stats.traffic import EARLIER, MEGABYTE, SUMS, Budget, Cost, Traffic
+from scraping.stats import read_stats, traffic
+from scraping.stats.read_stats import SUMS, Cost, ReadStats, null_rates
+from scraping.stats.traffic import EARLIER, MEGABYTE, Budget, TrafficBudgets
 from scraping.worker.heartbeat import Heartbeat
 from scraping.worker.scrape import scrape
 from tests.factories import NOW, cricket_state, make_ref, make_source
@@ -41,7 +40,7 @@ def reading(*, at: datetime = NOW, mode: ReadMode = ReadMode.DIRECT, **costs: An
 
 
 def spend(source: Source, megabytes: float, *, day: date = TODAY) -> None:
-    traffic.add({(source.pk, day): Cost(bytes_in=int(megabytes * MEGABYTE))})
+    read_stats.add_costs({(source.pk, day): Cost(bytes_in=int(megabytes * MEGABYTE))})
 
 
 def sample(name: str, **labels: str) -> float | None:
@@ -52,9 +51,9 @@ def sample(name: str, **labels: str) -> float | None:
 
 
 @pytest.mark.requirement("FS-3", "FS-16")
-class TestTallies:
+class TestReadStats:
     def test_add_every_reading_to_its_source_and_day(self) -> None:
-        source, counted = make_source(), Tallies()
+        source, counted = make_source(), ReadStats()
         counted.reading("crex", reading(bytes_in=1000, requests_made=2))
         counted.reading("crex", reading(mode=ReadMode.VISIT, bytes_in=90_000, requests_made=7, requests_blocked=30))
         counted.reading("crex", reading(mode=ReadMode.ATTACHED, bytes_in=10))
@@ -65,7 +64,7 @@ class TestTallies:
         assert SourceDay.objects.get(source=source, day=TODAY + timedelta(days=1)).bytes_in == 5
 
     def test_of_all_workers_are_added_up_and_nothing_is_written_twice(self) -> None:
-        source, one, other = make_source(), Tallies(), Tallies()
+        source, one, other = make_source(), ReadStats(), ReadStats()
         for counted in (one, other, one):
             counted.reading("crex", reading(bytes_in=100))
             counted.flush(now=NOW)
@@ -73,7 +72,7 @@ class TestTallies:
         assert SourceDay.objects.get(source=source).bytes_in == 300
 
     def test_that_could_not_be_written_are_written_the_next_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        source, counted = make_source(), Tallies()
+        source, counted = make_source(), ReadStats()
         counted.reading("crex", reading(mode=ReadMode.VISIT, bytes_in=100, requests_by_type={"document": 1}))
         counted.payload("crex", payload_of(make_ref()))
 
@@ -82,7 +81,7 @@ class TestTallies:
 
         before = sample("scraper_requests_total", type="document") or 0.0
         with monkeypatch.context() as patched:
-            patched.setattr(tallies, "_write", away)
+            patched.setattr(read_stats, "_write", away)
             with pytest.raises(OperationalError):
                 counted.flush(now=NOW)
         counted.reading("crex", reading(bytes_in=11))
@@ -94,18 +93,18 @@ class TestTallies:
     def test_are_written_by_the_heartbeat_which_then_knows_what_is_left(self, tmp_path: Path) -> None:
         source, engine = make_source(daily_megabytes=1), engine_with(ValueError("never read"))
         host = BrowserHost(BrowserOptions(executable=tmp_path / "chromium", owner="w-1"))
-        engine.tallies.reading("crex", reading(bytes_in=MEGABYTE))
+        engine.read_stats.reading("crex", reading(bytes_in=MEGABYTE))
         assert engine.traffic.visits_from(source.pk, NOW) is None
         Heartbeat(engine, Sessions(host), every_seconds=1).beat(now=NOW)
         assert engine.traffic.visits_from(source.pk, NOW) == NOW + timedelta(minutes=1)
 
     def test_of_a_source_that_is_gone_are_dropped(self) -> None:
-        counted = Tallies()
+        counted = ReadStats()
         counted.reading("nobody", reading(bytes_in=100))
         assert counted.flush(now=NOW) == 0
 
     def test_are_metrics(self) -> None:
-        source, counted = make_source(), Tallies()
+        source, counted = make_source(), ReadStats()
         before = {kind: sample("scraper_requests_blocked_total", type=kind) or 0.0 for kind in ("image", "font")}
         counted.reading(
             "crex",
@@ -134,7 +133,7 @@ class TestTallies:
         assert found["scraper_reads_total", "crex", "direct"] == 1
 
     def test_of_a_payload_say_what_it_lacks(self) -> None:
-        ref, counted = make_ref(), Tallies()
+        ref, counted = make_ref(), ReadStats()
         before = sample("integrity_required_missing_total", source="crex", field="venue") or 0.0
         lacking = {"missing_fields": ("venue", "last_event"), "null_field_rate": 0.2222}
         counted.payload("crex", payload_of(ref, cricket_state(), integrity=lacking))
@@ -144,7 +143,7 @@ class TestTallies:
         assert rates[ref.key] == 0.2222
 
     def test_cost_no_statement_but_at_the_heartbeat(self, django_assert_num_queries: Any) -> None:
-        ref, counted = make_ref(), Tallies()
+        ref, counted = make_ref(), ReadStats()
         with django_assert_num_queries(0):
             for _ in range(100):
                 counted.reading("crex", reading(bytes_in=100))
@@ -169,7 +168,9 @@ def _add_often(source_id: int) -> None:
     try:
         for _ in range(20):
             with transaction.atomic():
-                traffic.add({(source_id, TODAY): Cost(bytes_in=3), (source_id, TODAY + timedelta(days=1)): Cost(1)})
+                read_stats.add_costs(
+                    {(source_id, TODAY): Cost(bytes_in=3), (source_id, TODAY + timedelta(days=1)): Cost(1)}
+                )
     finally:
         connection.close()
 
@@ -177,10 +178,10 @@ def _add_often(source_id: int) -> None:
 @pytest.mark.requirement("FS-3")
 class TestBudget:
     def test_without_a_limit_is_never_spent(self) -> None:
-        source, worker = make_source(), Traffic()
+        source, worker = make_source(), TrafficBudgets()
         spend(source, 1_000_000)
         worker.refresh(now=NOW)
-        assert worker.verdict(source.pk, NOW) == Budget()
+        assert worker.of(source.pk, NOW) == Budget()
         assert worker.visits_from(source.pk, NOW) is None
 
     @pytest.mark.parametrize(
@@ -188,23 +189,23 @@ class TestBudget:
         [(79.9, False, False), (80, True, False), (99.9, True, False), (100, True, True)],
     )
     def test_warns_at_80_percent_and_is_spent_at_100(self, megabytes: float, is_scarce: bool, is_spent: bool) -> None:
-        source, worker = make_source(daily_megabytes=100), Traffic()
+        source, worker = make_source(daily_megabytes=100), TrafficBudgets()
         spend(source, megabytes)
         worker.refresh(now=NOW)
-        budget = worker.verdict(source.pk, NOW)
+        budget = worker.of(source.pk, NOW)
         assert (budget.is_scarce, budget.is_spent) == (is_scarce, is_spent)
         assert (worker.visits_from(source.pk, NOW) is not None) is is_spent
 
     def test_is_that_of_all_workers(self) -> None:
-        source, worker = make_source(daily_megabytes=10), Traffic()
-        for counted in (Tallies(), Tallies()):
+        source, worker = make_source(daily_megabytes=10), TrafficBudgets()
+        for counted in (ReadStats(), ReadStats()):
             counted.reading("crex", reading(bytes_in=5 * MEGABYTE))
             counted.flush(now=NOW)
         worker.refresh(now=NOW)
-        assert worker.verdict(source.pk, NOW).is_spent
+        assert worker.of(source.pk, NOW).is_spent
 
     def test_begins_anew_at_midnight_whatever_the_last_heartbeat_saw(self) -> None:
-        source, worker = make_source(daily_megabytes=1), Traffic()
+        source, worker = make_source(daily_megabytes=1), TrafficBudgets()
         late = datetime(2026, 1, 10, 23, 59, 50, tzinfo=UTC)
         spend(source, 2, day=late.date())
         worker.refresh(now=late)
@@ -212,7 +213,7 @@ class TestBudget:
         assert worker.visits_from(source.pk, late + timedelta(seconds=11)) is None
 
     def test_that_is_made_larger_counts_from_the_next_heartbeat(self) -> None:
-        source, worker = make_source(daily_megabytes=1), Traffic()
+        source, worker = make_source(daily_megabytes=1), TrafficBudgets()
         spend(source, 2)
         worker.refresh(now=NOW)
         until = worker.visits_from(source.pk, NOW)
@@ -284,4 +285,4 @@ def test_a_payload_of_a_ref_needs_no_ref(django_assert_num_queries: Any) -> None
     """Counted also while the database is away: nothing is asked of it."""
     payload: Payload = payload_of(MatchRef(source=Source(key="crex"), source_event_id="T1"))
     with django_assert_num_queries(0):
-        Tallies().payload("crex", payload)
+        ReadStats().payload("crex", payload)

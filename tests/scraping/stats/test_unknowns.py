@@ -82,8 +82,8 @@ def test_what_could_not_be_written_is_written_the_next_time(
 def test_a_source_that_invents_words_fills_neither_memory_nor_table(
     counts: UnknownCounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unknown_values, "MOST_COUNTED", 3)
-    monkeypatch.setattr(unknown_values, "MOST_ROWS", 3)
+    monkeypatch.setattr(unknown_values, "MAX_COUNTED", 3)
+    monkeypatch.setattr(unknown_values, "MAX_ROWS", 3)
     counts.count("crex", read(*"abcdef"))
     counts.flush(now=later(0))
     assert rows() == {"a": 1, "b": 1, "c": 1}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from monitoring.models import Alert
-from scraping.worker.disk import DiskGuard
 from scraping.worker.engine import Engine
+from scraping.worker.upkeep import DiskGuard
 from tests.factories import make_ref
 from tests.scraping.builders import POLICIES, ScriptedReader, payload_of
 
@@ -33,25 +33,25 @@ def test_no_work_is_taken_while_it_is_full(disk: Disk) -> None:
     engine = Engine(worker_id="w-1", reader=ScriptedReader(payload_of(make_ref())), policies=POLICIES, disk=disk)
     assert engine.takes_work
     disk.free = 199
-    disk.look()
+    disk.check()
     assert not engine.takes_work
     disk.free = 201  # hardly more: not yet
-    disk.look()
+    disk.check()
     assert not engine.takes_work
     disk.free = 240
-    disk.look()
+    disk.check()
     assert engine.takes_work
 
 
 def test_one_alert_a_machine_that_ends_with_the_shortage(disk: Disk) -> None:
     disk.free = 10
-    disk.look()
-    disk.look()
+    disk.check()
+    disk.check()
     alert = Alert.objects.get(closed_at__isnull=True)
     assert (alert.key, alert.severity, alert.count) == ("disk:host.abc", "critical", 1)
     assert "10 MB" in alert.summary
     disk.free = 1000
-    disk.look()
+    disk.check()
     assert not Alert.objects.filter(closed_at__isnull=True).exists()
 
 

@@ -20,7 +20,7 @@ from scraping.sources.board import BoardAdapter
 from scraping.sources.crex import CrexAdapter
 from scraping.worker import scrape
 from scraping.worker.engine import Engine
-from scraping.worker.fixture_reads import MOST_LISTS
+from scraping.worker.list_tasks import MAX_FIXTURE_LISTS
 from tests.factories import make_ref, make_source
 from tests.scraping.builders import LEASE_SECONDS, POLICIES, ScriptedReader, payload_of
 
@@ -60,7 +60,7 @@ class DayReader(ScriptedReader):
         self.failing = {str(today + timedelta(days=number)): error for number, error in failing.items()}
         self.asked: list[str] = []
 
-    def listing(self, site: Site, adapter: Any, **_: Any) -> Reading:
+    def match_list(self, site: Site, adapter: Any, **_: Any) -> Reading:
         return Reading(RefInfo("", site.base_url), ReadMode.VISIT, timezone.now(), {})
 
     def planned_list(self, site: Site, plan: ListPlan, *, visits_from: datetime | None = None) -> Reading:
@@ -175,7 +175,7 @@ def test_one_of_them_that_is_not_there_costs_none_of_the_others(
 def test_lists_that_never_end_are_given_up(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     again = (Request("more", f"{source.base_url}/again"),)
     monkeypatch.setattr(ByDay, "more_fixtures", lambda *_: again, raising=False)
-    assert len(discover(source).asked) == 4 * MOST_LISTS
+    assert len(discover(source).asked) == 4 * MAX_FIXTURE_LISTS
     assert known() == {"now"}
 
 

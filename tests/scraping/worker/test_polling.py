@@ -28,7 +28,7 @@ from scraping.models import (
     TaskState,
 )
 from scraping.payloads import Innings, Payload, Resource
-from scraping.reading.reader import Brought, Reader, Target
+from scraping.reading.reader import BatchResult, Reader, Target
 from scraping.readings import Reading, ReadMode
 from scraping.recovery import breakers
 from scraping.signals import match_updated
@@ -59,18 +59,20 @@ class ManyReader(Reader):
         assert brought.payload is not None
         return brought.reading, brought.payload
 
-    def waves(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[Brought]]:
+    def batches(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[BatchResult]]:
         found = [self._bring(number, target) for number, target in enumerate(targets)]
         self.before()
         yield found[: len(found) // 2]
         yield found[len(found) // 2 :]
 
-    def _bring(self, number: int, target: Target) -> Brought:
+    def _bring(self, number: int, target: Target) -> BatchResult:
         outcome = self.outcomes[target.ref_id]
         if isinstance(outcome, Exception):
-            return Brought(number, None, None, outcome)
+            return BatchResult(number, None, None, outcome)
         payload = outcome.model_copy(update={"captured_at": timezone.now()})
-        return Brought(number, Reading(target.ref, ReadMode.DIRECT, payload.captured_at, documents={}), payload, None)
+        return BatchResult(
+            number, Reading(target.ref, ReadMode.DIRECT, payload.captured_at, documents={}), payload, None
+        )
 
 
 def live_refs(number: int, source: Source | None = None) -> list[MatchRef]:

@@ -21,10 +21,10 @@ from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
 from scraping.errors import Blocked, NoToken, SchemaBreak
 from scraping.policies.retry import token_backoff_seconds
-from scraping.reading import token_keeper
-from scraping.reading.guard import checked
-from scraping.reading.token_answer import life_seconds, parse_answer
-from scraping.reading.token_keeper import TokenKeeper
+from scraping.reading import token_cache
+from scraping.reading.access import SourceAccess, without_failed_documents
+from scraping.reading.read_modes import ReadModes
+from scraping.reading.token_cache import TokenCache, lifetime_seconds, parse_answer
 from scraping.reading.tokens import Tokens, credentials_of, with_token
 from scraping.readings import Document, Endpoint, Reading, RefInfo, Request, Site
 from stadium.access import CREDENTIAL, LIFETIME_SECONDS
@@ -67,8 +67,9 @@ def _anew(request: pytest.FixtureRequest) -> Iterator[None]:
 class Member:
     """A worker's tokens and its session at the members' site, with a clock for the tokens."""
 
-    def __init__(self, arena: StadiumProcess, session: Session, tokens: Tokens, clock: Clock) -> None:
-        self.arena, self.session, self.tokens, self.clock = arena, session, tokens, clock
+    def __init__(self, arena: StadiumProcess, session: Session, modes: ReadModes, clock: Clock) -> None:
+        self.arena, self.session, self.modes, self.clock = arena, session, modes, clock
+        self.tokens = modes.tokens
         shown = arena.matches()[0]
         self.ref = RefInfo(shown["key"], shown["url"])
         base = session.site.base_url
@@ -79,20 +80,20 @@ class Member:
 
     async def read(self, *requests: Request, has_public: bool = True) -> Reading:
         asked = requests or (self.live, self.feed)
-        return await self.tokens.direct(self.session, self.ref, asked, public=(self.public,) if has_public else ())
+        return await self.modes.request(self.session, self.ref, asked, public=(self.public,) if has_public else ())
 
     async def statuses(self, *requests: Request) -> dict[str, int]:
         return {name: one.status for name, one in (await self.read(*requests)).documents.items()}
 
     async def fetched(self) -> None:
         """Until what is fetched in the background has come, or has not."""
-        fetching = self.keeper._fetching
+        fetching = self.cache._fetching
         assert fetching is not None
         await fetching
 
     @property
-    def keeper(self) -> TokenKeeper:
-        return self.tokens._keeper("crexpro")
+    def cache(self) -> TokenCache:
+        return self.tokens._cache("crexpro")
 
     def asked(self, target: str) -> int:
         """How often the site was asked for it."""
@@ -125,7 +126,7 @@ async def _play(
     tokens = Tokens({"crexpro": credential} if credential else {}, clock=clock, chance=NeverLess())
     try:
         session = await sessions.get(replace(site, **changes))
-        return await scenario(Member(arena, session, tokens, clock))
+        return await scenario(Member(arena, session, ReadModes(SourceAccess(sessions, None), tokens), clock))
     finally:
         await sessions.stop()
 
@@ -155,11 +156,11 @@ class TestKeeping:
     def test_it_is_renewed_before_its_end_while_the_old_one_is_used(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             await member.read()
-            old = member.keeper._token
+            old = member.cache._token
             member.clock.now += LIFETIME_SECONDS - 30
             assert await member.statuses() == ALL
             await member.fetched()
-            assert member.keeper._token is not old
+            assert member.cache._token is not old
             assert await member.statuses() == ALL
             assert member.asked("token") == 2
 
@@ -238,13 +239,13 @@ class TestRefused:
             assert await member.statuses(member.live) == BASIC  # fetched behind its back
             await member.fetched()
             assert await member.statuses(member.live) == BASIC  # and refused
-            assert (member.asked("token"), member.keeper._failures) == (3, 2)
+            assert (member.asked("token"), member.cache._failures) == (3, 2)
             member.arena.ask("/control/faults", method="DELETE")
             member.clock.now += 2.1
             await member.read(member.live)
             await member.fetched()
             assert await member.statuses(member.live) == {"live": 200}
-            assert member.tokens.without() == []
+            assert member.tokens.missing() == []
 
         run(scenario)
 
@@ -253,7 +254,7 @@ class TestRefused:
             member.arena.fault(site="crexpro", kind="status", value=403, path="getSV3")
             reading = await member.read(member.live)
             with pytest.raises(Blocked):
-                checked(reading, (Endpoint("live", re.compile("")),))
+                without_failed_documents(reading, (Endpoint("live", re.compile("")),))
 
         run(scenario)
 
@@ -268,11 +269,11 @@ class TestServiceAway:
             assert await member.statuses() == ALL
             await member.fetched()
             assert await member.statuses() == ALL
-            assert member.tokens.without() == []
+            assert member.tokens.missing() == []
             member.clock.now += 31
             assert await member.statuses() == BASIC
-            (without,) = member.tokens.without()
-            assert (without.source_key, without.reason) == ("crexpro", "its token service answered 503")
+            (missing,) = member.tokens.missing()
+            assert (missing.source_key, missing.reason) == ("crexpro", "its token service answered 503")
 
         run(scenario)
 
@@ -283,8 +284,8 @@ class TestServiceAway:
             waits = []
             for _ in range(7):
                 began, asked = member.clock.now, member.asked("token")
-                waits.append(member.keeper._try_at - began)
-                member.clock.now = member.keeper._try_at - 0.01
+                waits.append(member.cache._next_fetch_at - began)
+                member.clock.now = member.cache._next_fetch_at - 0.01
                 assert await member.statuses() == BASIC
                 assert member.asked("token") == asked
                 member.clock.now = began + waits[-1]
@@ -299,12 +300,12 @@ class TestServiceAway:
         async def scenario(member: Member) -> None:
             member.arena.fault(site="crexpro", target="token", kind="status", value=503)  # with Retry-After: 5
             await member.read()
-            assert member.keeper._try_at - member.clock.now == pytest.approx(5)
+            assert member.cache._next_fetch_at - member.clock.now == pytest.approx(5)
 
         run(scenario)
 
     def test_nobody_waits_for_one_that_hangs(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(token_keeper, "PATIENCE_SECONDS", 0.3)
+        monkeypatch.setattr(token_cache, "MAX_WAIT_SECONDS", 0.3)
 
         async def scenario(member: Member) -> None:
             hanging = member.arena.fault(site="crexpro", target="token", kind="hang")
@@ -322,12 +323,12 @@ class TestServiceAway:
             member.arena.fault(site="crexpro", target="token", kind="reset", count=1)
             assert await member.statuses() == BASIC
             member.clock.now += 100
-            (without,) = member.tokens.without()
-            assert without.seconds == pytest.approx(100)
+            (missing,) = member.tokens.missing()
+            assert missing.seconds == pytest.approx(100)
             await member.read()
             await member.fetched()
             assert await member.statuses() == ALL
-            assert member.tokens.without() == []
+            assert member.tokens.missing() == []
 
         run(scenario)
 
@@ -336,9 +337,9 @@ class TestServiceAway:
             member.arena.fault(site="crexpro", target="token", kind="status", value=500)
             await member.read()
             member.clock.now += 599
-            assert len(member.tokens.without()) == 1
+            assert len(member.tokens.missing()) == 1
             member.clock.now += 2
-            assert member.tokens.without() == []
+            assert member.tokens.missing() == []
 
         run(scenario)
 
@@ -381,10 +382,10 @@ class TestSecrets:
 
         async def scenario(member: Member) -> None:
             await member.read()
-            seen.append(member.keeper._token.text)  # type: ignore[union-attr]
+            seen.append(member.cache._token.text)  # type: ignore[union-attr]
             member.arena.ask("/control/tokens", {"revoke": True})
             reading = await member.read()
-            seen.append(member.keeper._token.text)  # type: ignore[union-attr]
+            seen.append(member.cache._token.text)  # type: ignore[union-attr]
             assert seen[-1] not in repr(reading)
             member.arena.fault(site="crexpro", target="token", kind="status", value=401)
             member.clock.now += LIFETIME_SECONDS
@@ -406,7 +407,7 @@ class TestSecrets:
     def test_a_missing_or_wrong_credential_is_named_as_such(self, run: Run, credential: str, words: str) -> None:
         async def scenario(member: Member) -> None:
             assert await member.statuses() == BASIC
-            assert member.keeper.reason.endswith(words)
+            assert member.cache.reason.endswith(words)
 
         run(scenario, credential=credential)
 
@@ -414,7 +415,7 @@ class TestSecrets:
         async def scenario(member: Member) -> None:
             assert await member.statuses() == BASIC
             assert member.asked("token") == 0
-            assert "is not a host of crexpro" in member.keeper.reason
+            assert "is not a host of crexpro" in member.cache.reason
 
         run(scenario, token_url=f"http://localhost:{arena.port}/crexpro/token/generate-token")
 
@@ -453,7 +454,7 @@ class TestAnswer:
         ],
     )
     def test_how_long_a_token_is_good_for(self, token: str, expires_in: object, seconds: float) -> None:
-        assert life_seconds(token, expires_in, now=NOW) == pytest.approx(seconds)
+        assert lifetime_seconds(token, expires_in, now=NOW) == pytest.approx(seconds)
 
     @pytest.mark.parametrize("name", ["token", "access_token", "accessToken", "jwt"])
     def test_goes_by_several_names(self, name: str) -> None:

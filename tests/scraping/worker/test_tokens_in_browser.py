@@ -37,7 +37,7 @@ def hosted() -> Iterator[Hosted]:
 @pytest.fixture
 def target(arena: StadiumProcess, hosted: Hosted) -> Iterator[Target]:
     """The first match, not visited yet, by a worker that has no token yet."""
-    hosted.reader._ways.tokens = Tokens({"crexpro": CREDENTIAL})
+    hosted.reader._modes.tokens = Tokens({"crexpro": CREDENTIAL})
     base = f"{arena.url}/crexpro"
     site = Site("crexpro", base, adapter_key="crex", allows_private=True, token_url=f"{base}/token/generate-token")
     shown = arena.matches()[0]

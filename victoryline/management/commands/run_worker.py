@@ -22,7 +22,7 @@ from scraping.outage.spool import SpoolLimits
 from scraping.reading.tokens import credentials_of
 from scraping.scheduler import hint
 from scraping.scheduler.loop import SchedulerLoop
-from scraping.worker.liveness import watch_thread
+from scraping.worker.heartbeat import watch_thread
 from scraping.worker.process import WorkerOptions, WorkerProcess
 from victoryline.broker import install
 from victoryline.configuration import Config
@@ -84,8 +84,6 @@ class Command(BaseCommand):
 
 def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: Path) -> WorkerProcess:
     broker = install(config.redis_url)
-    from scraping.worker import actors  # noqa: F401
-
     program = chromium.find(chosen=config.chromium_path, var_dir=config.var_dir, environ=os.environ)
     if program is None:
         raise CommandError("No Chromium was found. `python manage.py doctor` says what to do.")

@@ -1,11 +1,17 @@
-"""What is news, and what a worker goes on polling without a database."""
+"""Importance of a reading, and the matches that a worker polls without a database."""
 
 from __future__ import annotations
 
 import pytest
 
-from scraping.outage.holdings import HELD_SECONDS, LONGEST_PAUSE_SECONDS, Holdings
-from scraping.outage.importance import Importance, Seen, importance, seen
+from scraping.outage.polled_matches import (
+    KEPT_SECONDS,
+    LONGEST_PAUSE_SECONDS,
+    Fingerprint,
+    Importance,
+    PolledMatches,
+    importance,
+)
 from scraping.outage.spool import HeldMatch
 from scraping.payloads import MatchState, Payload, Phase
 from scraping.readings import Site
@@ -40,59 +46,59 @@ BEFORE = reading(chasing(100), *balls(1, 2, 3))
     ],
 )
 def test_importance(label: str, now: Payload, expected: Importance) -> None:
-    assert importance(seen(BEFORE), seen(now)) is expected, label
+    assert importance(Fingerprint.of(BEFORE), Fingerprint.of(now)) is expected, label
 
 
 def test_a_first_reading_is_critical() -> None:
-    assert importance(Seen(), seen(BEFORE)) is Importance.CRITICAL
+    assert importance(Fingerprint(), Fingerprint.of(BEFORE)) is Importance.CRITICAL
 
 
-class TestHoldings:
+class TestPolledMatches:
     def test_a_match_that_was_read_is_held_and_due(self) -> None:
-        held = Holdings()
+        held = PolledMatches()
         held.stored(MATCH, BEFORE, interval_seconds=2.5, now=100.0)
         assert [one.match for one in held.due(100.0)] == [MATCH]
 
     def test_what_the_database_has_is_no_news(self) -> None:
-        held = Holdings()
+        held = PolledMatches()
         held.stored(MATCH, BEFORE, interval_seconds=2.5, now=100.0)
-        assert held.due(100.0)[0].note(BEFORE, 101.0) is Importance.NOTHING_NEW
+        assert held.due(100.0)[0].add_reading(BEFORE, 101.0) is Importance.NOTHING_NEW
 
     def test_a_match_that_others_read_is_let_go(self) -> None:
-        held = Holdings()
+        held = PolledMatches()
         held.stored(MATCH, BEFORE, interval_seconds=2.5, now=0.0)
-        held.forget_old(HELD_SECONDS)
+        held.forget_old(KEPT_SECONDS)
         assert len(held) == 1
-        held.forget_old(HELD_SECONDS + 1)
+        held.forget_old(KEPT_SECONDS + 1)
         assert len(held) == 0
 
     def test_a_rarely_read_one_is_held_longer(self) -> None:
-        held = Holdings()
+        held = PolledMatches()
         held.stored(MATCH, BEFORE, interval_seconds=300, now=0.0)
         held.forget_old(800.0)
         assert len(held) == 1
 
     def test_failures_slow_a_match_down_up_to_a_minute(self) -> None:
-        held = Holdings()
+        held = PolledMatches()
         held.restore([MATCH], interval_seconds=2.5, now=0.0)
         one = held.due(0.0)[0]
         pauses = []
         for _ in range(8):
-            one.note_failure(0.0)
+            one.add_failure(0.0)
             pauses.append(one.due_at)
         assert pauses == sorted(pauses)
         assert pauses[0] == 5.0
         assert pauses[-1] == LONGEST_PAUSE_SECONDS
 
     def test_a_source_that_names_a_time_is_left_alone_until_then(self) -> None:
-        held = Holdings()
+        held = PolledMatches()
         held.restore([MATCH], interval_seconds=2.5, now=0.0)
-        held.due(0.0)[0].note_failure(0.0, retry_after_seconds=90)
+        held.due(0.0)[0].add_failure(0.0, retry_after_seconds=90)
         assert held.due(89.0) == []
         assert len(held.due(90.0)) == 1
 
     def test_a_restored_match_does_not_replace_one_that_is_held(self) -> None:
-        held = Holdings()
+        held = PolledMatches()
         held.stored(MATCH, BEFORE, interval_seconds=2.5, now=0.0)
         held.restore([MATCH], interval_seconds=9.0, now=0.0)
         assert held.due(0.0)[0].interval_seconds == 2.5

@@ -12,7 +12,7 @@ from scraping.browser.host import BrowserHost
 from scraping.browser.options import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.payloads import MatchState, Payload, Status
-from scraping.reading.parsed import Parsed
+from scraping.reading.caches import PayloadCache
 from scraping.reading.reader import Reader, Target
 from scraping.readings import Document, Reading, ReadMode, RefInfo
 from scraping.readings import Site as SourceSite
@@ -38,9 +38,9 @@ def payload(state: MatchState | None = None, **fields: object) -> Payload:
 
 class TestRecall:
     def test_the_same_answers_mean_the_same_now(self) -> None:
-        parsed, later = Parsed(), NOW + timedelta(seconds=5)
-        parsed.remember(1, reading(), payload())
-        found = parsed.recall(1, reading(captured_at=later))
+        parsed, later = PayloadCache(), NOW + timedelta(seconds=5)
+        parsed.put(1, reading(), payload())
+        found = parsed.get(1, reading(captured_at=later))
         assert found is not None
         assert (found.state, found.captured_at) == (cricket_state(), later)
 
@@ -54,10 +54,10 @@ class TestRecall:
         ],
     )
     def test_others_are_parsed(self, other: Reading) -> None:
-        parsed = Parsed()
-        parsed.remember(1, reading(), payload())
-        assert parsed.recall(1, other) is None
-        assert parsed.recall(2, reading()) is None
+        parsed = PayloadCache()
+        parsed.put(1, reading(), payload())
+        assert parsed.get(1, other) is None
+        assert parsed.get(2, reading()) is None
 
     @pytest.mark.parametrize(
         "timely",
@@ -68,10 +68,10 @@ class TestRecall:
         ],
     )
     def test_what_time_may_change_is_parsed(self, timely: Payload) -> None:
-        parsed = Parsed()
-        parsed.remember(1, reading(), payload())
-        parsed.remember(1, reading(), timely)
-        assert parsed.recall(1, reading()) is None
+        parsed = PayloadCache()
+        parsed.put(1, reading(), payload())
+        parsed.put(1, reading(), timely)
+        assert parsed.get(1, reading()) is None
 
     def test_a_reader_takes_them_apart_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         site = Site(programme="only:sofascorecricket:2", seed=7)
@@ -90,7 +90,7 @@ class TestRecall:
         assert (first.state.status, len(parsed), second.captured_at) == (Status.LIVE, 1, later.captured_at)
 
     def test_is_bounded(self) -> None:
-        parsed = Parsed(limit=2)
+        parsed = PayloadCache(max_matches=2)
         for ref_id in (1, 2, 3):
-            parsed.remember(ref_id, reading(), payload())
-        assert [parsed.recall(ref_id, reading()) is not None for ref_id in (1, 2, 3)] == [False, True, True]
+            parsed.put(ref_id, reading(), payload())
+        assert [parsed.get(ref_id, reading()) is not None for ref_id in (1, 2, 3)] == [False, True, True]

@@ -1,0 +1,144 @@
+"""Caches of a worker: requests learned from visits, and payloads of answers that were parsed before.
+
+Losing an entry costs one visit or one parse. Both are shared by the task threads and bounded: the matches that were not
+read for the longest time are evicted first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from cachetools import LRUCache
+
+from scraping.payloads import Payload, Sport, Status
+from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo, Request
+
+MAX_MATCHES = 500
+REFERER = "referer"
+
+
+@dataclass(frozen=True)
+class VisitRecord:
+    """Result of one visit: how the page requests its endpoints, and the page itself."""
+
+    requests: Mapping[str, Request]
+    page: Document | None  # None: the requests are derived from another match, this page was never fetched
+    page_at: float  # monotonic seconds
+
+
+class VisitCache:
+    """Visit records by match, and the newest one of each source as the example for its other matches."""
+
+    def __init__(self, max_matches: int = MAX_MATCHES) -> None:
+        self._records: LRUCache[int, VisitRecord] = LRUCache(max_matches)
+        self._examples: dict[str, tuple[RefInfo, VisitRecord]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, ref_id: int) -> VisitRecord | None:
+        with self._lock:
+            return self._records.get(ref_id)
+
+    def put(self, ref_id: int, record: VisitRecord) -> None:
+        with self._lock:
+            self._records[ref_id] = record
+
+    def forget(self, ref_id: int) -> None:
+        with self._lock:
+            self._records.pop(ref_id, None)
+
+    def set_example(self, source_key: str, ref: RefInfo, record: VisitRecord) -> None:
+        with self._lock:
+            self._examples[source_key] = ref, record
+
+    def example(self, source_key: str) -> tuple[RefInfo, VisitRecord] | None:
+        with self._lock:
+            return self._examples.get(source_key)
+
+
+def derive_requests(
+    ref: RefInfo, endpoints: tuple[Endpoint, ...], *, example_ref: RefInfo, example: Mapping[str, Request]
+) -> dict[str, Request] | None:
+    """Returns the requests of one match, derived from those of another by replacing the match's id; None if impossible.
+
+    Without this every match of a source would need a visit first, after each start of a worker. The result is only
+    tried: it must fit the adapter's endpoints, and the answers must be about the right match.
+    """
+    example_id = _whole_id(example_ref.source_event_id)
+    derived = {name: _replace_id(request, example_id, ref, example_ref) for name, request in example.items()}
+    patterns = {endpoint.name: endpoint for endpoint in endpoints}
+    required = {endpoint.name for endpoint in endpoints if endpoint.is_required}
+    fits = all(name in patterns and patterns[name].pattern.search(request.url) for name, request in derived.items())
+    has_id = all(_contains(request, _whole_id(ref.source_event_id)) for request in derived.values())
+    return derived if fits and has_id and required <= derived.keys() else None
+
+
+def _whole_id(source_event_id: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![A-Za-z0-9]){re.escape(source_event_id)}(?![A-Za-z0-9])")
+
+
+def _replace_id(request: Request, example_id: re.Pattern[str], ref: RefInfo, example_ref: RefInfo) -> Request:
+    def replaced(text: str) -> str:
+        return example_id.sub(lambda _: ref.source_event_id, text)
+
+    headers = {
+        name: ref.url if name == REFERER and value == example_ref.url else value
+        for name, value in request.headers.items()
+    }
+    body = None if request.body is None else replaced(request.body.decode("utf-8", "surrogateescape"))
+    return replace(
+        request,
+        url=replaced(request.url),
+        body=None if body is None else body.encode("utf-8", "surrogateescape"),
+        headers=headers,
+    )
+
+
+def _contains(request: Request, source_event_id: re.Pattern[str]) -> bool:
+    body = "" if request.body is None else request.body.decode("utf-8", "replace")
+    return bool(source_event_id.search(request.url) or source_event_id.search(body))
+
+
+class PayloadCache:
+    """The payload of each match's last direct answers; the same answers are not parsed again.
+
+    Parsing the list of balls of a long match takes a tenth of a second, and most polls return the same list. Only
+    cricket: the payload of a football match depends on the time as well, since its answers state when the half began
+    and not the minute.
+    """
+
+    def __init__(self, max_matches: int = MAX_MATCHES) -> None:
+        self._payloads: LRUCache[int, tuple[bytes, Payload]] = LRUCache(max_matches)
+        self._lock = threading.Lock()
+
+    def get(self, ref_id: int, reading: Reading) -> Payload | None:
+        """Returns the payload of the same answers with the time of this reading; None for other answers."""
+        with self._lock:
+            cached = self._payloads.get(ref_id)
+        if cached is None or reading.mode is not ReadMode.DIRECT or cached[0] != _digest(reading):
+            return None
+        return cached[1].model_copy(update={"captured_at": reading.captured_at})
+
+    def put(self, ref_id: int, reading: Reading, payload: Payload) -> None:
+        state = payload.state
+        is_timeless = state.sport is Sport.CRICKET and state.status is Status.LIVE and not payload.is_partial_state
+        with self._lock:
+            self._payloads.pop(ref_id, None)
+        if not is_timeless or reading.mode is not ReadMode.DIRECT:
+            return
+        digest = _digest(reading)
+        with self._lock:
+            self._payloads[ref_id] = digest, payload
+
+
+def _digest(reading: Reading) -> bytes:
+    """Covers all that an adapter may use."""
+    digest = hashlib.blake2b(reading.ref.source_event_id.encode(), digest_size=20)
+    for name, document in sorted(reading.documents.items()):
+        head = f"\n{name} {document.status} {document.content_type} {document.url} {len(document.body)}\n"
+        digest.update(head.encode())
+        digest.update(document.body)
+    return digest.digest()

@@ -1,0 +1,168 @@
+"""Tasks that read lists of a source: its matches of today, the fixtures of the coming days, the matches of a round."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+
+from django.utils import timezone
+
+from scraping import jobs, journal
+from scraping.errors import (
+    AuthExpired,
+    Blocked,
+    BreakerOpen,
+    Gone,
+    PayloadRejected,
+    ResourceLost,
+    SchemaBreak,
+    ScrapingError,
+)
+from scraping.journal import Claim, error_log
+from scraping.matches import discovery, pairing
+from scraping.models import ScrapeJob, Source, Stage
+from scraping.payloads import DiscoveredMatch
+from scraping.readings import Document, Reading, ReadMode, RefInfo, Site, evidence_from
+from scraping.recovery import breakers
+from scraping.sources import adapter_for
+from scraping.sources.base import Adapter, HasFixtures, HasMoreFixtures, ListPlan
+from scraping.worker.engine import Engine, load_source
+
+logger = logging.getLogger(__name__)
+
+FIXTURES_EVERY = timedelta(minutes=30)
+FIXTURES_RETRY = timedelta(minutes=5)  # after days that could not be read
+FIXTURE_DAYS = 4  # today and the next three
+MAX_FIXTURE_LISTS = 24  # per day, of a source whose first list names others
+NOT_FOUND = 404
+PlanKey = tuple[str, tuple[tuple[str, bytes | None], ...]]  # page, and address and body of each request
+FAILS_EVERY_DAY = (Blocked, AuthExpired, BreakerOpen, ResourceLost)
+
+
+def scrape_discovery(claim: Claim, engine: Engine) -> None:
+    """Registers the matches that a source lists, with the fixtures of the coming days."""
+    source = load_source(claim, engine)
+    adapter = adapter_for(source.adapter_key)
+    reading = engine.reader.match_list(
+        source.site,
+        adapter,
+        is_suspect=claim.charged_attempts > 0,
+        timeout_factor=claim.timeout_factor,
+        visits_from=engine.visits_from(source.pk, timezone.now()),
+    )
+    with evidence_from(reading):
+        found = adapter.parse_list(reading, source.base_url)
+    fixtures = _read_fixtures(source, adapter, engine, now=timezone.now())
+    engine.progress(claim, Stage.VALIDATED)
+    now = timezone.now()
+    with journal.finishing(claim, now=now):
+        new = discovery.register(source, (*fixtures.found, *found), now=now, fixtures_at=fixtures.read_at)
+        breakers.record_success(claim.task_id, source, policies=engine.policies, now=now)
+    if new:
+        logger.info("%d new matches at %s", new, source.key, extra={"action": "matches_discovered"})
+    pairing.sweep_quietly(now=now)
+
+
+def scrape_round(claim: Claim, engine: Engine) -> None:
+    """Reads the matches of a round, and opens a task for each of them in one transaction."""
+    assert claim.job_id is not None
+    job, source = ScrapeJob.objects.get(pk=claim.job_id), load_source(claim, engine)
+    adapter, asked = adapter_for(source.adapter_key), job.parameters["round"]
+    try:
+        visits_from = engine.visits_from(source.pk, timezone.now())
+        reading = engine.reader.round_list(source.site, adapter, asked, visits_from=visits_from)
+    except Gone as gone:  # a misspelt round; no match has ended
+        raise PayloadRejected(f"the source knows nothing of {job.name}: {gone}", url=gone.url) from gone
+    with evidence_from(reading):
+        found = adapter.parse_round(reading, source.base_url, asked)
+    engine.progress(claim, Stage.VALIDATED)
+    now = timezone.now()
+    with evidence_from(reading), journal.finishing(claim, now=now):
+        opened = jobs.expect(job.pk, {source: found}, now=now)
+        error_log.resolve_task(claim.task_id, now=now)
+        breakers.record_success(claim.task_id, source, policies=engine.policies, now=now)
+    logger.info("%s: %d matches, %d to be read", job.name, len(found), opened, extra={"action": "round_discovered"})
+
+
+@dataclass(frozen=True)
+class Fixtures:
+    found: tuple[DiscoveredMatch, ...] = ()
+    read_at: datetime | None = None  # for the source's row; None: not read now
+
+
+def _read_fixtures(source: Source, adapter: Adapter, engine: Engine, *, now: datetime) -> Fixtures:
+    """Reads the fixtures of the coming days if they are due.
+
+    A day that fails affects neither the other days nor the list that was just read: it is read again soon.
+    """
+    if not isinstance(adapter, HasFixtures) or not _are_fixtures_due(source, now):
+        return Fixtures()
+    found: list[DiscoveredMatch] = []
+    read: dict[PlanKey, list[Reading]] = {}
+    failed = 0
+    for day in (now.date() + timedelta(days=number) for number in range(FIXTURE_DAYS)):
+        try:
+            found += _read_day(source, adapter, engine, day, read)
+        except Gone:  # the source has no list for a day without matches
+            continue
+        except ScrapingError as error:
+            failed += 1
+            logger.warning(
+                "The fixtures of %s at %s could not be read: %s", day, source.key, error,
+                extra={"action": "fixtures_failed", "source": source.key, "day": str(day)},
+            )  # fmt: skip
+            if isinstance(error, FAILS_EVERY_DAY):
+                break
+    return Fixtures(tuple(found), read_at=now - FIXTURES_EVERY + FIXTURES_RETRY if failed else now)
+
+
+def _are_fixtures_due(source: Source, now: datetime) -> bool:
+    return source.last_fixtures_at is None or now - source.last_fixtures_at >= FIXTURES_EVERY
+
+
+def _read_day(
+    source: Source, adapter: HasFixtures, engine: Engine, day: date, read: dict[PlanKey, list[Reading]]
+) -> list[DiscoveredMatch]:
+    """`read`: the lists of the days before. A source with one list for all days is read once."""
+    plan = adapter.fixture_plan(source.base_url, day)
+    key = plan.url, tuple((request.url, request.body) for request in plan.requests)
+    if key not in read:
+        read[key] = _read_lists(source, adapter, engine, day)
+    found: list[DiscoveredMatch] = []
+    for reading in read[key]:
+        with evidence_from(reading):
+            found += adapter.parse_fixtures(reading, source.base_url, day)
+    return found
+
+
+def _read_lists(source: Source, adapter: HasFixtures, engine: Engine, day: date) -> list[Reading]:
+    """Reads the list of a day, and the lists that it names."""
+    site, plan = source.site, adapter.fixture_plan(source.base_url, day)
+    visits_from = engine.visits_from(source.pk, timezone.now())
+    readings = [engine.reader.planned_list(site, plan, visits_from=visits_from)]
+    while isinstance(adapter, HasMoreFixtures):
+        with evidence_from(readings[-1]):
+            requests = adapter.more_fixtures(readings, source.base_url, day)
+        if not requests:
+            break
+        if len(readings) == MAX_FIXTURE_LISTS:
+            raise SchemaBreak(f"the lists of {day} do not end: {len(readings)} were read", url=plan.url)
+        readings.append(_read_named_lists(site, replace(plan, requests=requests), engine, visits_from))
+    return readings
+
+
+def _read_named_lists(site: Site, plan: ListPlan, engine: Engine, visits_from: datetime | None) -> Reading:
+    """Reads lists that another one names. A missing list counts as empty and does not fail the others."""
+    try:
+        return engine.reader.planned_list(site, plan, visits_from=visits_from)
+    except Gone as error:
+        if len(plan.requests) == 1:
+            (request,) = plan.requests
+            gone = Document(request.name, request.url, error.http_status or NOT_FOUND, "", b"")
+            return Reading(RefInfo("", request.url), ReadMode.DIRECT, timezone.now(), {request.name: gone})
+    single = [
+        _read_named_lists(site, replace(plan, requests=(request,)), engine, visits_from) for request in plan.requests
+    ]
+    documents = {name: document for reading in single for name, document in reading.documents.items()}
+    return replace(single[-1], documents=documents)

@@ -1,0 +1,218 @@
+"""Duties of the heartbeat thread besides leases: disk space, missing tokens, proxy session rows, worker commands."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from scraping.browser.care import Cause
+from scraping.browser.sessions import SessionRecord, Sessions
+from scraping.models import OrderKind, ProxySession, Source, WorkerOrder
+from scraping.reading.tokens import Tokens
+from scraping.recovery import worker_commands
+from scraping.signals import disk_ran_short, disk_recovered, token_found, token_lost
+
+logger = logging.getLogger(__name__)
+
+MEGABYTE = 1024 * 1024
+RECOVERED_SHARE = 1.2  # of the limit, so that the state does not flicker around it
+TOKEN_SIGNAL_EVERY = timedelta(seconds=20)
+SESSION_ROWS_EVERY = timedelta(seconds=15)  # of active sessions; ended ones are written with the next heartbeat
+REASON_LENGTH = 200
+CHANGING = (
+    "last_used_at", "ended_at", "end_reason", "successes", "failures", "bytes_in", "quarantined_until"
+)  # fmt: skip
+LONGEST_COMMAND_SECONDS = 50.0  # then it has failed; the scheduler closes it a little later by itself
+
+
+class DiskGuard:
+    """Stops new work on a full disk: a reading could be neither stored nor spooled."""
+
+    def __init__(self, folder: Path, *, min_free_mb: int, worker_id: str) -> None:
+        self._folder = folder
+        self._min_free_mb = min_free_mb
+        self._worker_id = worker_id
+        self.is_short = False
+
+    def check(self) -> bool:
+        """Measures the free space; returns whether there is too little."""
+        free_mb = self.free_mb()
+        if not self.is_short and free_mb < self._min_free_mb:
+            self.is_short = True
+            logger.critical(
+                "Only %d MB are free on the disk of %s: no new tasks are taken until there is more than %d MB. "
+                "Stored data is safe. Free space (`manage.py prune`), or lower MIN_FREE_DISK_MB",
+                free_mb,
+                self._folder,
+                self._min_free_mb,
+                extra={"action": "disk_short", "free_mb": free_mb},
+            )
+            disk_ran_short.send_robust(sender=DiskGuard, worker_id=self._worker_id, free_mb=free_mb)
+        elif self.is_short and free_mb >= self._min_free_mb * RECOVERED_SHARE:
+            self.is_short = False
+            logger.warning(
+                "%d MB are free again: tasks are taken", free_mb, extra={"action": "disk_recovered", "free_mb": free_mb}
+            )
+            disk_recovered.send_robust(sender=DiskGuard, worker_id=self._worker_id, free_mb=free_mb)
+        return self.is_short
+
+    def free_mb(self) -> int:
+        return int(psutil.disk_usage(str(self._folder)).free // MEGABYTE)
+
+
+class TokenWatch:
+    """Reports sources that have had no token for too long: once in the log, repeatedly by signal.
+
+    Guards against a source that silently returns less than it should. Repeated, so that a listener can notice that the
+    worker itself is gone.
+    """
+
+    def __init__(self, tokens: Tokens, *, worker_id: str, degraded_seconds: float) -> None:
+        self._tokens = tokens
+        self._worker_id = worker_id
+        self._degraded_seconds = degraded_seconds
+        self._reported_at: dict[str, datetime] = {}
+
+    def check(self, *, now: datetime) -> None:
+        missing = {one.source_key: one for one in self._tokens.missing() if one.seconds >= self._degraded_seconds}
+        for key, one in missing.items():
+            if key not in self._reported_at:
+                logger.error(
+                    "%s has given us no token for %.0f s (%s): only its public endpoints are read, nothing is lost. "
+                    "Check its token service, its token_url and SOURCE_CREDENTIALS; a token ends this by itself",
+                    key,
+                    one.seconds,
+                    one.reason,
+                    extra={"action": "source_without_token", "source": key},
+                )
+            elif now - self._reported_at[key] < TOKEN_SIGNAL_EVERY:
+                continue
+            self._reported_at[key] = now
+            token_lost.send_robust(
+                sender=Source,
+                source_key=key,
+                seconds=one.seconds,
+                reason=one.reason,
+                worker_id=self._worker_id,
+                now=now,
+            )
+        for key in self._reported_at.keys() - missing.keys():
+            del self._reported_at[key]
+            logger.info("%s has a token again", key, extra={"action": "source_has_token", "source": key})
+            token_found.send_robust(sender=Source, source_key=key, worker_id=self._worker_id, now=now)
+
+
+class SessionRows:
+    """Writes the worker's sessions as ProxySession rows, some seconds late. Their only writer."""
+
+    def __init__(self, sessions: Sessions, *, worker_id: str) -> None:
+        self._sessions = sessions
+        self._worker_id = worker_id
+        self._written_at: datetime | None = None
+
+    def write(self, *, now: datetime, is_last: bool = False) -> int:
+        """Returns the number of rows written. `is_last`: the worker stops, and its sessions with it."""
+        is_due = self._written_at is None or now - self._written_at >= SESSION_ROWS_EVERY
+        records = [one for one in self._sessions.records() if is_due or is_last or one.ended_at is not None]
+        if not records:
+            return 0
+        rows = [_ended(one, now) if is_last and one.ended_at is None else one for one in records]
+        written = write_sessions(rows, worker_id=self._worker_id)
+        self._sessions.written(records)
+        if is_due:
+            self._written_at = now
+        return written
+
+
+def write_sessions(records: list[SessionRecord], *, worker_id: str) -> int:
+    """Writes all rows by one statement. Sessions of a deleted source are left out."""
+    sources = dict(Source.objects.filter(key__in={one.source for one in records}).values_list("key", "pk"))
+    rows = [_session_row(one, sources[one.source], worker_id) for one in records if one.source in sources]
+    ProxySession.objects.bulk_create(rows, update_conflicts=True, unique_fields=("session_id",), update_fields=CHANGING)
+    return len(rows)
+
+
+def _session_row(one: SessionRecord, source_id: int, worker_id: str) -> ProxySession:
+    return ProxySession(
+        session_id=one.session_id,
+        source_id=source_id,
+        worker_id=worker_id,
+        proxy_hash=one.proxy_hash,
+        geo=one.geo,
+        created_at=one.created_at,
+        last_used_at=one.last_used_at,
+        ended_at=one.ended_at,
+        end_reason=one.end_reason[:REASON_LENGTH],
+        successes=one.successes,
+        failures=one.failures,
+        bytes_in=one.bytes_in,
+        quarantined_until=one.quarantined_until,
+    )
+
+
+def _ended(one: SessionRecord, now: datetime) -> SessionRecord:
+    return replace(one, ended_at=now, end_reason="the worker has stopped")
+
+
+OnLoop = Callable[[Callable[[], None]], object]
+
+
+@dataclass(frozen=True)
+class _Recycling:
+    order: WorkerOrder
+    generation: int  # of the browser to be replaced
+
+
+class CommandRunner:
+    """Takes commands from the database on the heartbeat thread, and runs them on the loop thread without waiting."""
+
+    def __init__(self, sessions: Sessions, *, worker_id: str, on_loop: OnLoop) -> None:
+        self._sessions = sessions
+        self._worker_id = worker_id
+        self._on_loop = on_loop
+        self._recycling: _Recycling | None = None
+
+    def run_waiting(self, *, now: datetime) -> None:
+        """Takes new commands, and finishes the one that has been carried out meanwhile."""
+        self._finish_recycling(now)
+        for order in worker_commands.take(self._worker_id, now=now):
+            logger.info(
+                "Order taken: %s (%s, asked for by %s)",
+                order.kind.replace("_", " "),
+                order.reason,
+                order.actor,
+                extra={"action": "order_taken", "order_id": order.pk, "kind": order.kind},
+            )
+            if order.kind == OrderKind.FRESH_SESSION:
+                self._on_loop(partial(self._sessions.renew, order.source_key))
+                worker_commands.finish(order, outcome="the next visit begins another session", now=now)
+            else:
+                self._recycle(order, now)
+
+    def _recycle(self, order: WorkerOrder, now: datetime) -> None:
+        host = self._sessions.host
+        if host.condition is None:
+            worker_commands.finish(order, outcome="no browser was running: the next read starts one", now=now)
+            return
+        self._recycling = _Recycling(order, host.generation)
+        self._on_loop(partial(host.recycle, Cause.ORDER, f"{order.reason} (asked for by {order.actor})"))
+
+    def _finish_recycling(self, now: datetime) -> None:
+        recycling = self._recycling
+        if recycling is None:
+            return
+        is_replaced = self._sessions.host.generation > recycling.generation
+        if is_replaced:
+            outcome = f"browser {self._sessions.host.generation} took its place"
+        elif recycling.order.taken_at and (now - recycling.order.taken_at).total_seconds() > LONGEST_COMMAND_SECONDS:
+            outcome = "the browser was not replaced in time"
+        else:
+            return
+        self._recycling = None
+        worker_commands.finish(recycling.order, outcome=outcome, now=now, has_failed=not is_replaced)
