@@ -9,14 +9,14 @@ import pytest
 from django.dispatch import Signal
 
 from scraping import signals
-from scraping.stats import metrics
+from scraping.stats import read_stats
 
 NAMES = sorted(name for name, value in vars(signals).items() if isinstance(value, Signal))
 
 
 def test_finds_the_signals() -> None:
     assert "match_updated" in NAMES
-    assert metrics, "connects its receivers when it is imported, as in every process of ours"
+    assert read_stats, "connects its receivers when it is imported, as in every process of ours"
 
 
 @pytest.mark.parametrize("name", NAMES)
