@@ -7,10 +7,6 @@ class ScrapingConfig(AppConfig):
 
     def ready(self) -> None:
         from scraping import checks  # noqa: F401 - checks register by being imported
-        from scraping.documents import absent, follower, publisher
-        from scraping.models import plain_text
+        from scraping.documents import publisher
 
-        plain_text.connect()
         publisher.connect()
-        absent.connect()
-        follower.connect()

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from apiauth import keys, limits, principals, tokens, tracing
 from apiauth.models import Tier
-from scraping.documents import recall
+from scraping.documents.cache import documents
 from victoryline.lib import availability
 
 
@@ -39,9 +39,11 @@ class Caller:
 
 
 @pytest.fixture(autouse=True)
-def clean_api(settings: Any) -> Iterator[None]:
-    """Counters from zero, nobody remembered, the access log written at once."""
+def clean_api(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Empty counters and caches, documents that live for one read, an access log that is written at once."""
     settings.ACCESS_LOG_IS_SYNCHRONOUS = True
+    monkeypatch.setattr(documents, "lifetime_seconds", 0.0)
+    monkeypatch.setattr(documents, "compare_seconds", 0.0)
     _forget()
     yield
     _forget()
@@ -49,7 +51,7 @@ def clean_api(settings: Any) -> Iterator[None]:
 
 def _forget() -> None:
     principals.forget()
-    recall.forget()
+    documents.clear()
     availability.database.forget()
     tracing._logged.clear()
     forget_open_limits()

@@ -21,9 +21,9 @@ application = BodyLimit(get_wsgi_application())
 import_module(settings.ROOT_URLCONF)  # takes a second, for which the first request would wait
 
 from apiauth import principals  # needs the app registry
-from scraping.documents.follower import follower
+from scraping.documents.cache import documents
 
 keeper.switch_on()  # prebuilt health documents
-follower.start()  # cached matches, without a query per read
+documents.update()  # cached matches, for which the first read would wait
 principals.start_refreshing()  # cached consumers and keys
 availability.database.watch()  # an unreachable database costs no request a timeout

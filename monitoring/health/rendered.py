@@ -18,7 +18,7 @@ from django.utils import timezone
 from monitoring.health.document import health_document
 from monitoring.health.summary import status_summary
 from monitoring.health.verdict import Status
-from scraping.documents import shared
+from scraping.documents import redis_store
 from victoryline.lib import availability
 
 LIFETIME_SECONDS = 5
@@ -73,11 +73,11 @@ def _status() -> Rendered:
 
 
 def _shared(key: str, make: Callable[[], Rendered]) -> Rendered:
-    text = shared.text(key)
+    text = redis_store.get_text(key)
     found = Rendered.of_text(text) if text else None
     if found is not None and found.age_seconds < FRESH_SECONDS:
         return found
     made = make()
     if not availability.database.is_away():
-        shared.put_text(key, made.as_text(), seconds=LIFETIME_SECONDS)
+        redis_store.put_text(key, made.as_text(), seconds=LIFETIME_SECONDS)
     return made

@@ -1,8 +1,10 @@
-"""The match that the API's description shows."""
+"""The examples of the API's description. Tests hold them to the bodies that they show."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from scraping.api.history_bodies import NOT_IN_DELTA
 
 TEAMS = {
     "team_a": {"name": "India", "short_name": "IND"},
@@ -160,4 +162,89 @@ PAUSED = {
     "lifecycle": "PAUSED",
     "pause_until": "2025-11-22T15:33:50.300Z",
     "pause_reason": "the source is down (by api:acme)",
+}
+_THEN = {
+    "captured_at": "2025-11-22T15:23:47.120Z",
+    "created_at": "2025-11-22T15:23:47.130Z",
+    "scraper_id": "0b6f9bd6-65d2-44cc-9d0f-6cbe9c1d8a55",
+}
+_ROW = {
+    "sequence": 212,
+    "checksum": "5c1d4e1a5c2b0f7d0a4c6a6a8f5b0b8b6f4d9c0f3f6f7a1f7ce9d2c9b7f4a1e0",
+    "data_source": "scraper",
+    **_THEN,
+}
+_STATE = {name: value for name, value in MATCH.items() if name not in NOT_IN_DELTA}
+DELTA: dict[str, Any] = {
+    "id": 123,
+    "_diff_type": "update",
+    "_sequence_delta": 1,
+    "from_sequence": 211,
+    "to_sequence": 212,
+    "changed": {"score": SCORE, "innings": INNINGS, "last_event": LAST_EVENT},
+    "removed": [],
+    "events": [EVENT],
+    "has_more": False,
+    "next_since": None,
+    "_metadata": FULL_METADATA,
+}
+SNAPSHOTS: dict[str, Any] = {
+    "snapshots": [{**_ROW, "changed": ["innings", "last_event", "score"]}],
+    "next": None,
+    "_metadata": FULL_METADATA,
+}
+SNAPSHOT: dict[str, Any] = {
+    **_ROW,
+    "payload": _STATE,
+    "provenance": PROVENANCE,
+    "_metadata": PAST_METADATA,
+}
+LINEUPS: dict[str, Any] = {
+    "lineups": [
+        {
+            "side": "team_a",
+            "team": "Flamengo",
+            "source": "sofascore",
+            "snapshot_type": "pre_match",
+            "schema_version": "sofascore.lineups.v1",
+            "formation": "4-2-3-1",
+            "is_confirmed": True,
+            "xi_missing": False,
+            "kickoff": "2025-11-22T14:00:00.000Z",
+            "captured_at": "2025-11-22T12:58:03.000Z",
+            "players": [
+                {
+                    "player_id": "98765",
+                    "name": "A. Rossi",
+                    "position": "G",
+                    "shirt": "1",
+                    "is_starter": True,
+                    "is_captain": False,
+                    "rating": None,
+                    "minutes": None,
+                }
+            ],
+        }
+    ],
+    "xi_missing": {"team_a": False, "team_b": True},
+    "_metadata": FULL_METADATA,
+}
+CONFLICTS: dict[str, Any] = {
+    "conflicts": [
+        {
+            "id": 77,
+            "field": "innings.2.runs",
+            "chosen_source": "crex",
+            "chosen_value": 95,
+            "other_source": "espn",
+            "other_value": 86,
+            "difference_percent": 9.5,
+            "times_seen": 14,
+            "first_seen_at": "2025-11-22T15:22:10.000Z",
+            "last_seen_at": "2025-11-22T15:23:47.120Z",
+            "resolved_at": None,
+        }
+    ],
+    "provisional": None,
+    "_metadata": FULL_METADATA,
 }

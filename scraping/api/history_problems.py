@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 from rest_framework import status
 
-from scraping.documents.known import Known
+from scraping.documents.cached_match import CachedMatch
 from victoryline.lib.http.problems import ApiProblem, BadParameter, Conflict
 
 GONE = status.HTTP_410_GONE
@@ -31,14 +31,14 @@ Oldest = tuple[int, str] | None
 Problem = TypeVar("Problem", bound=ApiProblem)
 
 
-def too_old(match: Known, oldest: Oldest) -> TooOld:
+def too_old(match: CachedMatch, oldest: Oldest) -> TooOld:
     return TooOld(
         f"{_kept_words(oldest)} Ask for one of those, or read the match as it is: /api/v1/matches/{match.id}.",
         **_limits(match, oldest),
     )
 
 
-def counts_its_own(match: Known, name: str) -> TooOld:
+def counts_its_own(match: CachedMatch, name: str) -> TooOld:
     """The state that had this number under the old one is another than the one that has it here."""
     return _of_another(
         TooOld,
@@ -49,7 +49,7 @@ def counts_its_own(match: Known, name: str) -> TooOld:
     )
 
 
-def overflow(match: Known, since: int, oldest: Oldest) -> DeltaOverflow:
+def overflow(match: CachedMatch, since: int, oldest: Oldest) -> DeltaOverflow:
     return DeltaOverflow(
         f"The match as it was at {since} is gone. {_kept_words(oldest)} Read the match whole, "
         f"/api/v1/matches/{match.id}, and go on from its sequence.",
@@ -57,7 +57,7 @@ def overflow(match: Known, since: int, oldest: Oldest) -> DeltaOverflow:
     )
 
 
-def became_another(match: Known, name: str) -> DeltaOverflow:
+def became_another(match: CachedMatch, name: str) -> DeltaOverflow:
     return _of_another(
         DeltaOverflow,
         match,
@@ -66,7 +66,7 @@ def became_another(match: Known, name: str) -> DeltaOverflow:
     )
 
 
-def has_another_feed(match: Known, name: str) -> DeltaOverflow:
+def has_another_feed(match: CachedMatch, name: str) -> DeltaOverflow:
     """What both of them told has another id there: whoever went on would have it twice, and lack what came before."""
     return _of_another(
         DeltaOverflow,
@@ -76,13 +76,13 @@ def has_another_feed(match: Known, name: str) -> DeltaOverflow:
     )
 
 
-def not_yet(match: Known, sequence: int) -> NoSuchSequence:
+def not_yet(match: CachedMatch, sequence: int) -> NoSuchSequence:
     return NoSuchSequence(
         f"The match has not come to {sequence} yet: it is at {match.sequence}.", newest_sequence=match.sequence
     )
 
 
-def ahead(match: Known, since: int) -> Conflict:
+def ahead(match: CachedMatch, since: int) -> Conflict:
     """Not a 400: for a moment another process may have seen a commit that this one has not."""
     return Conflict(
         f"The match is at {match.sequence}, you say that you have {since}. Ask again in a second; if it stays so, read "
@@ -92,7 +92,7 @@ def ahead(match: Known, since: int) -> Conflict:
     )
 
 
-def ahead_in_feed(match: Known, since: int) -> Conflict:
+def ahead_in_feed(match: CachedMatch, since: int) -> Conflict:
     """Rows that were given out and are not there: the database was restored, and what is new has other numbers."""
     return Conflict(
         f"No row of this match has a number as high as {since}. Ask again in a second; if it stays so, what you had "
@@ -106,7 +106,7 @@ def in_the_future() -> BadParameter:
     return BadParameter("as_of", "`as_of` is in the future. Leave it out for the match as it is now.")
 
 
-def _of_another(problem: type[Problem], match: Known, name: str, words: str) -> Problem:
+def _of_another(problem: type[Problem], match: CachedMatch, name: str, words: str) -> Problem:
     """Asked for by the number of a match that turned out to be this one. `words`: which ..., and what to do."""
     return problem(
         f"Match {name} turned out to be match {match.id}, which {words}",
@@ -122,7 +122,7 @@ def _kept_words(oldest: Oldest) -> str:
     return f"We keep states for {hours} hours; the oldest of this match is {oldest[0]}, of {oldest[1]}."
 
 
-def _limits(match: Known, oldest: Oldest) -> dict[str, Any]:
+def _limits(match: CachedMatch, oldest: Oldest) -> dict[str, Any]:
     return {
         "oldest_sequence": oldest[0] if oldest else None,
         "oldest_at": oldest[1] if oldest else None,

@@ -6,7 +6,6 @@ Nothing is read from a source here: requests write the journal, workers do the r
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 from django.urls import reverse
@@ -18,12 +17,23 @@ from rest_framework.response import Response
 
 from scraping import jobs
 from scraping.api import params
-from scraping.api.job_described import JOB, JOBS, RETRY_FAILED, SCRAPE
-from scraping.api.job_params import KEY_LENGTH, JobListParams, RetryRequest, ScrapeRequest
+from scraping.api.fresh_view import address
+from scraping.api.job_schema import (
+    JOB,
+    JOBS,
+    KEY_LENGTH,
+    RETRY_FAILED,
+    SCRAPE,
+    JobList,
+    JobListParams,
+    RetryAnswer,
+    RetryRequest,
+    ScrapeRequest,
+)
 from scraping.api.operations import actor_of
 from scraping.documents.queries import MAX_ID
 from scraping.errors import ErrorClass
-from scraping.journal import RetryOutcome, Which
+from scraping.journal import Which
 from scraping.models import JobKind, ScrapeJob
 from victoryline.lib.http.problems import BadParameter, Conflict
 from victoryline.lib.http.views import ApiView
@@ -64,9 +74,9 @@ class JobListView(ApiView):
             rows = rows.filter(pk__lt=before)
         found = list(rows[: asked["limit"] + 1])
         shown, has_more = found[: asked["limit"]], len(found) > asked["limit"]
-        following = _next_page(request, params.make_cursor(shown[-1].pk)) if has_more else None
+        next_page = address(request, cursor=params.make_cursor(shown[-1].pk)) if has_more else None
         summaries = [jobs.summary(one) for one in jobs.views(shown)]
-        return Response({"jobs": summaries, "next": following}, headers=NO_STORE)
+        return Response(JobList.render(jobs=summaries, next=next_page), headers=NO_STORE)
 
 
 class JobView(ApiView):
@@ -93,7 +103,7 @@ class RetryFailedView(ApiView):
             outcome = jobs.retry_failed(which, actor=actor_of(request), now=timezone.now(), is_dry_run=is_dry_run)
         except jobs.Refused as refusal:
             raise ValidationError({refusal.field: list(refusal.reasons)}) from refusal
-        return Response(_retry_body(outcome, is_dry_run=is_dry_run), headers=NO_STORE)
+        return Response(RetryAnswer.render(outcome, dry_run=is_dry_run), headers=NO_STORE)
 
 
 def _start(asked: dict[str, Any], actor: str, key: str) -> jobs.Started:
@@ -140,17 +150,3 @@ def _which(asked: dict[str, Any]) -> Which:
         error_class=ErrorClass(asked["error_class"]) if "error_class" in asked else None,
         fingerprint=asked.get("fingerprint", ""),
     )
-
-
-def _retry_body(outcome: RetryOutcome, *, is_dry_run: bool) -> dict[str, Any]:
-    return {
-        "dry_run": is_dry_run,
-        "retried": outcome.retried,
-        "refused": [{"task_id": task_id, "reason": reason} for task_id, reason in outcome.refused.items()],
-        "has_more": outcome.has_more,
-    }
-
-
-def _next_page(request: Request, cursor: str) -> str:
-    kept: dict[str, Any] = {**request.query_params.dict(), "cursor": cursor}
-    return request.build_absolute_uri(f"{request.path}?{urlencode(kept)}")

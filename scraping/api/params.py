@@ -13,8 +13,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from scraping.documents.queries import MAX_ID, MatchFilter
-from scraping.models import MatchLifecycle
+from scraping.documents.filters import MatchFilter
+from scraping.documents.queries import MAX_ID
+from scraping.models import MatchLifecycle, SnapshotType
 from scraping.payloads import Sport, Status
 from victoryline.lib.http.problems import BadParameter
 from victoryline.lib.http.strict_serializer import StrictSerializer
@@ -139,6 +140,23 @@ class SnapshotParams(MaxAgeParams):
         required=False, min_value=1, max_value=MAX_SEQUENCE, help_text="Only snapshots with a lower number."
     )
     limit = serializers.IntegerField(required=False, default=PAGE, min_value=1, max_value=MAX_PAGE)
+
+
+class LineupParams(MaxAgeParams):
+    snapshot_type = serializers.ChoiceField(
+        required=False,
+        choices=SnapshotType.values,
+        help_text="pre_match: only what was read before the start. post_match: only what was read after the end.",
+    )
+
+
+class ConflictParams(MaxAgeParams):
+    state = serializers.ChoiceField(
+        required=False,
+        default="open",
+        choices=["open", "all"],
+        help_text="open: what they disagree about now. all: what they have agreed about since as well.",
+    )
 
 
 class PauseRequest(StrictSerializer):

@@ -1,12 +1,12 @@
 from django.urls import path
 
-from scraping.api.conflict_views import MatchConflictsView
-from scraping.api.cricket_views import LiveMatchesView, MatchInfoView
+from scraping.api.cricket import LiveMatchesView, MatchInfoView
 from scraping.api.history_views import MatchDeltaView, MatchSnapshotsView, MatchSnapshotView
 from scraping.api.jobs import JobListView, JobView, RetryFailedView, ScrapeView
-from scraping.api.lineup_views import MatchLineupsView
+from scraping.api.match_lists import MatchListView
+from scraping.api.match_views import MatchConflictsView, MatchEventsView, MatchLineupsView, MatchView
 from scraping.api.operations import PauseView, ResumeView, StopView, WatchView
-from scraping.api.views import MatchEventsView, MatchListView, MatchView
+from scraping.api.submissions import SubmissionView, SubmitView
 
 urlpatterns = [
     path("api/v1/matches", MatchListView.as_view(), name="matches"),
@@ -26,5 +26,7 @@ urlpatterns = [
     path("api/scrape/jobs/<str:job_id>", JobView.as_view(), name="scrape-job"),
     path("api/scrape/retry-failed", RetryFailedView.as_view(), name="scrape-retry-failed"),
     path("cricket-data/match-info/<str:match_id>", MatchInfoView.as_view(), name="match-info"),
+    path("cricket-data", SubmitView.as_view(), name="submit"),
+    path("cricket-data/submissions/<str:submission_id>", SubmissionView.as_view(), name="submission"),
     path("cricket-data/live-matches", LiveMatchesView.as_view(), name="live-matches"),
 ]

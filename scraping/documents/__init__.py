@@ -1,7 +1,6 @@
-"""What is known last of each match, kept where the API finds it when the database is away.
+"""Match documents: how they are read, cached and published.
 
-Guards against an outage of the database being an outage of the API. Workers put every match that they have committed
-into the shared cache (`publisher`, `shared`); each web process remembers in bounded memory what it has read itself
-(`memory`). `recall` answers from both. Ages are never stored, only times: how old an answer is, is worked out when it
-is asked for.
+`cached_match` is a match as answers show it. `cache` is the document cache of a process: memory, then Redis, then the
+database. `redis_store` holds the documents that processes share, `publisher` writes them after each commit. `queries`,
+`history` and `watch_records` read the database; `freshness` computes ages, which are never stored.
 """

@@ -1,11 +1,9 @@
-"""Tells the web processes of every match that was committed and puts it into the shared cache, behind the worker's
-back.
+"""Writes every committed match to Redis, in a thread of its own.
 
-Guards a poll against its rendering: the thread that commits only notes the match (about a microsecond). A thread of
-this module's own renders what was noted within some milliseconds, from the objects that ingest had in its hands, and
-tells and stores all of it in two round trips. Once in SWEEP_SECONDS one worker of all stores every match from the
-database, so that a Redis that was emptied is full again soon, and pauses, archived matches and new ones show. What
-can't be stored is dropped: the next poll of the match brings it again.
+Guards a poll against its rendering: the thread that commits only notes the match (about a microsecond). The thread of
+this module renders the noted matches within some milliseconds, from the objects that ingest has in memory, and stores
+them in one round trip. Once in SWEEP_SECONDS one of all workers stores every listed match from the database, so that
+an emptied Redis is full again soon. What cannot be stored is dropped: the next poll of the match brings it again.
 """
 
 from __future__ import annotations
@@ -15,50 +13,50 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 
+from cachetools import LRUCache, TTLCache
 from django.db import close_old_connections, transaction
+from django.db.models.signals import post_save
 from django.db.utils import Error
 from prometheus_client import Counter
 
-from scraping.documents import channel, queries, shared
-from scraping.documents.channel import Word
-from scraping.documents.known import Known, KnownRef
+from scraping.documents import queries, redis_store
+from scraping.documents.cache import documents
+from scraping.documents.cached_match import CachedMatch, CachedRef
 from scraping.models import Match, MatchRef
-from scraping.signals import match_paused, match_resumed, match_updated, matches_joined
+from scraping.signals import match_paused, match_resumed, match_updated, matches_joined, watch_began, watch_ended
 
 logger = logging.getLogger(__name__)
 
-GATHER_SECONDS = 0.015  # what is committed at almost the same time goes out together
+GATHER_SECONDS = 0.015  # matches committed at almost the same time are stored together
 IDLE_SECONDS = 5.0
 SWEEP_SECONDS = 30.0
 SWEPT_AT_MOST = 5_000
 MAX_NOTED = 10_000
 MAX_RENDERED = 2_000
 REFS_KEPT_SECONDS = 60.0
-NO_REFS: tuple[float, tuple[KnownRef, ...]] = (float("-inf"), ())
 published_total = Counter("victoryline_matches_published_total", "Matches put into the shared cache.")
 
 
 class Publisher:
     def __init__(self) -> None:
         self._noted: dict[int, MatchRef | None] = {}
-        self._refs: dict[int, tuple[float, tuple[KnownRef, ...]]] = {}
-        self._rendered: dict[int, Known] = {}  # what a reading without news only makes younger
+        self._refs: TTLCache[int, tuple[CachedRef, ...]] = TTLCache(MAX_NOTED, REFS_KEPT_SECONDS)
+        self._rendered: LRUCache[int, CachedMatch] = LRUCache(MAX_RENDERED)  # a poll without news changes only times
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Once in a process that commits matches. Without a shared cache there is nothing to do."""
-        if self._thread is None and shared.is_shared():
+        """Starts the thread in a process that commits matches; does nothing without Redis."""
+        if self._thread is None and redis_store.is_configured():
             self._stopping.clear()
             self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
             self._thread.start()
 
     def stop(self, *, timeout_seconds: float = 2.0) -> None:
-        """Stores what is noted and ends."""
+        """Stores the noted matches and ends the thread."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._stopping.set()
@@ -70,7 +68,7 @@ class Publisher:
         return self._thread is not None
 
     def note(self, match_id: int, ref: MatchRef | None = None) -> None:
-        """The match was read or has changed. `ref` has it in its hands; without one it is looked up in its turn."""
+        """Notes a match that was polled or changed. `ref` holds it in memory; without it the database is read."""
         with self._lock:
             if match_id in self._noted:
                 self._noted[match_id] = _later(self._noted[match_id], ref)
@@ -79,66 +77,57 @@ class Publisher:
         self._wake.set()
 
     def publish(self) -> int:
-        """Store what was noted; how many matches that were."""
+        """Stores the noted matches; returns how many."""
         with self._lock:
             noted, self._noted = self._noted, {}
         if not noted:
             return 0
         held = [ref for ref in noted.values() if ref is not None and self._can_render(ref)]
         read = noted.keys() - {ref.match_id for ref in held}
-        self._know_refs([ref.match_id for ref in held])
-        news = {ref.match_id for ref in held if "payload" not in ref.match.get_deferred_fields()} | read
-        known = [*(self._render(ref) for ref in held), *(_read(list(read)) if read else ())]
-        channel.tell([Word(whole=each) if each.id in news else Word(bare=each) for each in known])
-        self._keep(known)
-        stored = shared.put(known)
+        self._read_refs([ref.match_id for ref in held])
+        matches = [self._render(ref) for ref in held]
+        matches += queries.cached_matches(ids=list(read)) if read else []
+        for match in matches:
+            self._rendered[match.id] = match
+        stored = redis_store.put(matches, reload=read)
         published_total.inc(stored)
         return stored
 
-    def _keep(self, known: Iterable[Known]) -> None:
-        """Whole matches take room: those that were not read for the longest time go first."""
-        for each in known:
-            self._rendered.pop(each.id, None)
-            self._rendered[each.id] = each
-        while len(self._rendered) > MAX_RENDERED:
-            del self._rendered[next(iter(self._rendered))]
-
     def sweep(self) -> int:
-        """Store every match that isn't archived, and the index of them."""
-        rows = queries.known_matches(limit=SWEPT_AT_MOST)
-        known = [Known.of(match) for match in rows]
-        stored = shared.put(known)
-        names = {key: each.id for each in known for key in each.keys}
-        shared.put_index(shared.Index(tuple(each.id for each in known), names, len(known) < SWEPT_AT_MOST))
-        at = time.monotonic()
-        self._refs = {each.id: (at, each.refs) for each in known}
+        """Stores every listed match, and the index of them."""
+        matches = queries.cached_matches(limit=SWEPT_AT_MOST)
+        stored = redis_store.put(matches, announce=False)
+        names = {key: each.id for each in matches for key in each.keys}
+        ids = tuple(each.id for each in matches)
+        redis_store.put_index(redis_store.Index(ids, names, len(matches) < SWEPT_AT_MOST))
+        self._refs.update({each.id: each.refs for each in matches})
         return stored
 
     def _can_render(self, ref: MatchRef) -> bool:
-        """Is all of the match in our hands? A reading without news comes without its payload, nor does it know by which
-        way its state came in."""
+        """True if all of the match is in memory. A poll without news has neither its payload nor its data source."""
         if hasattr(ref.match, "data_source"):
             return True
-        known = self._rendered.get(ref.match_id)
-        return known is not None and known.sequence == ref.match.sequence
+        rendered = self._rendered.get(ref.match_id)
+        return rendered is not None and rendered.sequence == ref.match.sequence
 
-    def _render(self, ref: MatchRef) -> Known:
-        """Its own reference is what ingest has just written; the others are as they were a while ago at most."""
-        mine = KnownRef.of(ref)
-        refs = list(self._refs.get(ref.match_id, NO_REFS)[1])
+    def _render(self, ref: MatchRef) -> CachedMatch:
+        """Renders the match with the reference that ingest has written; the others are up to a minute old."""
+        mine = CachedRef.from_row(ref)
+        refs = list(self._refs.get(ref.match_id, ()))
         place = next((number for number, each in enumerate(refs) if each.is_same(mine)), None)
         if place is None:
             refs.append(mine)
         else:
             refs[place] = replace(refs[place], next_poll_at=mine.next_poll_at, held_until=None)
         if "payload" in ref.match.get_deferred_fields():
-            return self._younger(ref.match, tuple(refs))
+            return self._with_new_times(ref.match, tuple(refs))
+        match = CachedMatch.from_row(ref.match, tuple(refs))
         if hasattr(ref.match, "data_source"):
-            return Known.of(ref.match, tuple(refs))
-        return replace(Known.of(ref.match, tuple(refs)), data_source=self._rendered[ref.match_id].data_source)
+            return match
+        return replace(match, data_source=self._rendered[ref.match_id].data_source)
 
-    def _younger(self, match: Match, refs: tuple[KnownRef, ...]) -> Known:
-        """As it was rendered last, for what was read again; a pause may have come or gone since."""
+    def _with_new_times(self, match: Match, refs: tuple[CachedRef, ...]) -> CachedMatch:
+        """The last rendered document for a poll without news; a pause may have begun or ended since."""
         return replace(
             self._rendered[match.pk],
             scraped_at=match.last_scraper_update,
@@ -148,18 +137,9 @@ class Publisher:
             refs=refs,
         )
 
-    def _know_refs(self, match_ids: Iterable[int]) -> None:
-        at = time.monotonic()
-        wanted = [match_id for match_id in match_ids if at - self._refs.get(match_id, NO_REFS)[0] > REFS_KEPT_SECONDS]
-        if not wanted:
-            return
-        found: dict[int, list[KnownRef]] = {match_id: [] for match_id in wanted}
-        for ref in queries.refs_of(wanted):
-            found[ref.match_id].append(KnownRef.of(ref))
-        for match_id, refs in found.items():
-            self._refs[match_id] = (at, tuple(refs))
-        if len(self._refs) > MAX_NOTED:
-            self._refs = {match_id: self._refs[match_id] for match_id in found}
+    def _read_refs(self, match_ids: Iterable[int]) -> None:
+        if wanted := [match_id for match_id in match_ids if match_id not in self._refs]:
+            self._refs.update({match_id: tuple(refs) for match_id, refs in queries.cached_refs(wanted).items()})
 
     def _run(self) -> None:
         swept_at = 0.0
@@ -170,12 +150,12 @@ class Publisher:
                 self._do(self.publish)
             if time.monotonic() - swept_at >= SWEEP_SECONDS / 3:
                 swept_at = time.monotonic()
-                if shared.take_turn("sweep", SWEEP_SECONDS):
+                if redis_store.take_turn("sweep", SWEEP_SECONDS):
                     self._do(self.sweep)
         self._do(self.publish)
 
     def _do(self, work: Callable[[], int]) -> None:
-        """A database that is away, or a bug here, must not end the thread."""
+        """Logs errors: a database that is away, or a bug here, must not end the thread."""
         try:
             close_old_connections()
             work()
@@ -188,36 +168,41 @@ class Publisher:
 
 
 def _later(noted: MatchRef | None, ref: MatchRef | None) -> MatchRef | None:
-    """Of two words on one match the one that knows all of it; None: it has to be looked up.
+    """Returns the later of two notes on one match; None if the database must be read.
 
-    A source whose reading had no news may be written after another one's that had, and still hold the match as it was.
+    A source whose poll had no news may be written after one that had, and still hold the earlier state of the match.
     """
     if noted is None or ref is None or ref.match.sequence < noted.match.sequence:
         return None
     return ref
 
 
-def _read(match_ids: list[int]) -> list[Known]:
-    return [Known.of(match) for match in queries.known_matches(ids=match_ids)]
-
-
 publisher = Publisher()
 
 
-def _note_reading(sender: object, match_id: int, ref: MatchRef | None = None, **_: object) -> None:
-    """The engine pauses a match in the transaction of its last failure: who looks before that is over sees no pause."""
+def _on_change(sender: object, match_id: int = 0, gone_id: int = 0, ref: MatchRef | None = None, **_: object) -> None:
+    """Publishes after the transaction: whoever reads before its end sees the earlier state."""
+    ids = [each for each in (match_id, gone_id) if each]
+    transaction.on_commit(lambda: _publish(ids, ref), robust=True)
+
+
+def _publish(ids: list[int], ref: MatchRef | None) -> None:
+    documents.invalidate(ids)  # the next answer of this process shows the change, those of others within a moment
     if publisher.is_running:
-        transaction.on_commit(partial(publisher.note, match_id, ref), robust=True)
+        for match_id in ids:
+            publisher.note(match_id, ref)
+    elif ref is None and redis_store.is_configured():
+        redis_store.put(queries.cached_matches(ids=ids), reload=ids)
 
 
-def _note_joining(sender: object, match_id: int, gone_id: int, **_: object) -> None:
-    """A person joins them in a web process, where no publisher runs; and no sweep finds what is archived."""
-    if not publisher.is_running and shared.is_shared():
-        transaction.on_commit(lambda: shared.put(_read([match_id, gone_id])), robust=True)
+def _on_creation(sender: object, *, created: bool, **_: object) -> None:
+    if created:
+        transaction.on_commit(documents.expire, robust=True)
 
 
 def connect() -> None:
-    """Listen to what is committed; called once, when the app is ready."""
-    for signal in (match_updated, match_paused, match_resumed):
-        signal.connect(_note_reading, sender=Match, dispatch_uid="scraping.documents.publisher")
-    matches_joined.connect(_note_joining, sender=Match, dispatch_uid="scraping.documents.publisher")
+    """Connects the signals of committed changes; called once, when the app is ready."""
+    for signal in (match_updated, match_paused, match_resumed, matches_joined, watch_began, watch_ended):
+        signal.connect(_on_change, sender=Match, dispatch_uid="scraping.documents.publisher")
+    for model in (Match, MatchRef):
+        post_save.connect(_on_creation, sender=model, dispatch_uid=f"scraping.documents.publisher.{model.__name__}")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import reduce
 from operator import or_
 from typing import Any, Literal
 
 from django.conf import settings
-from django.db.models import Case, Count, F, Max, OuterRef, Prefetch, Q, QuerySet, Subquery, When
+from django.db.models import Case, F, OuterRef, Prefetch, Q, QuerySet, Subquery, When
 
+from scraping.documents.cached_match import COMPARED, CachedMatch, CachedRef, Plan
+from scraping.documents.filters import FilterFields, MatchFilter, plain
 from scraping.documents.freshness import Freshness, measure
 from scraping.models import (
     BreakerState,
@@ -24,81 +25,113 @@ from scraping.models import (
     Scraper,
     Snapshot,
 )
-from scraping.models.plain_text import Plain, plain
 from scraping.payloads import Status
 
 MAX_ID = 2**63 - 1
 MOST_CONFLICTS = 200
-SERIES_LENGTH = 200  # of the column
-# Of a reference: nobody reads it before, however late it is, for the breaker of its source is open.
+LISTED = [state for state in MatchLifecycle.values if state != MatchLifecycle.ARCHIVED]
+SCANNED_AT_ONCE = 500
+# The end of the open breaker of a reference's source: it is not polled before, however late it is.
 HELD_UNTIL = Case(When(source__breaker__state=BreakerState.OPEN, then=F("source__breaker__open_until")))
 
 
-@dataclass(frozen=True, kw_only=True)
-class MatchFilter:
-    """Which matches to list. Archived ones only when asked for by their lifecycle.
-
-    Asked of the database here and of what is in memory by `rendered.recall.is_wanted`: a new one belongs into both.
-    """
-
-    status: str = ""  # one, or several separated by commas
-    sport: str = ""
-    source: str = ""
-    lifecycle: str = ""
-    series: str = ""  # a part of its name
-    team: str = ""  # a part of one's name
-    start_from: datetime | None = None  # then or later
-    start_to: datetime | None = None  # before then
-    updated_since: datetime | None = None
-
-    @property
-    def statuses(self) -> tuple[str, ...]:
-        return tuple(self.status.split(",")) if self.status else ()
-
-
 def find_match(name: str) -> Match | None:
-    """A match by its number or by its key at a source (crex_13KM), with references and scrapers."""
-    if not may_be_a_name(name):
+    """Returns a match by its id or its key at a source (crex_13KM), with references and scrapers."""
+    if not is_valid_name(name):
         return None
     if name.isdigit():
         match = _detailed().filter(pk=int(name)).first()
-        # A match that turned out to be another one answers with that one, under whose number it is known from now on.
+        # A match that became part of another one is answered with that one.
         return _detailed().filter(pk=match.merged_into_id).first() if match and match.merged_into_id else match
     return _detailed().filter(_has_key(name)).first()
 
 
-def may_be_a_name(name: str) -> bool:
-    """False: no match could ever have it, so nobody need be asked."""
+def is_valid_name(name: str) -> bool:
+    """Returns False for names that no match can have, which need no query."""
     if name.isascii() and name.isdigit():
         return len(name) <= 19 and int(name) <= MAX_ID
     return "_" in name and name.isprintable()
 
 
-def version_of_matches() -> str:
-    """Another whenever a match or a reference has come, even one whose number is lower than the newest."""
-    refs = MatchRef.objects.aggregate(newest=Max("pk"), number=Count("pk"))
-    newest = Match.objects.aggregate(newest=Max("pk"))["newest"]
-    return f"{refs['newest'] or 0}.{refs['number']}.{newest or 0}"
+def compared_columns(*, limit: int) -> dict[int, tuple[Any, ...]]:
+    """Returns COMPARED of the newest listed matches by id, without payloads."""
+    rows = _listed().order_by("-pk").values_list("pk", *COMPARED)
+    return {row[0]: row[1:] for row in rows[:limit]}
 
 
-def page_of_matches(wanted: MatchFilter, *, before_id: int | None, limit: int) -> tuple[list[Match], bool]:
-    """Newest first, at most `limit` of them, and whether there are more."""
-    rows = _with_details(_filtered(wanted)).order_by("-pk").defer("provenance")
-    if before_id is not None:
-        rows = rows.filter(pk__lt=before_id)
-    found = list(rows[: limit + 1])
-    return found[:limit], len(found) > limit
+def poll_plans() -> dict[int, set[Plan]]:
+    """Returns the plans of all references of listed matches by match id.
+
+    They change without a reading: a failed poll moves the next one, a breaker opens, a source is disabled or joins.
+    """
+    refs = MatchRef.objects.annotate(held_until=HELD_UNTIL).filter(match__in=_listed().values("pk"))
+    columns = ("match_id", "source__key", "source_event_id", "held_until")
+    planned: dict[int, set[Plan]] = {}
+    for match_id, source, event_id, held, at, is_watched, is_enabled in refs.values_list(
+        *columns, "next_poll_at", "is_watched", "source__is_enabled"
+    ):
+        plan = (source, event_id, held, at if is_watched and is_enabled else None)
+        planned.setdefault(match_id, set()).add(plan)
+    return planned
+
+
+def cached_matches(*, ids: Sequence[int] | None = None, limit: int | None = None) -> list[CachedMatch]:
+    """Returns documents, newest first: of these ids, or of all listed matches."""
+    rows = _detailed().defer("provenance").order_by("-pk")
+    rows = rows.filter(lifecycle__in=LISTED, merged_into=None) if ids is None else rows.filter(pk__in=ids)
+    return [CachedMatch.from_row(row) for row in (rows if limit is None else rows[:limit])]
+
+
+def cached_refs(match_ids: Sequence[int]) -> dict[int, list[CachedRef]]:
+    """Returns the references of these matches with their scrapers, the most trusted source first."""
+    found: dict[int, list[CachedRef]] = {match_id: [] for match_id in match_ids}
+    for ref in _refs_with_scrapers().filter(match__in=match_ids):
+        found[ref.match_id].append(CachedRef.from_row(ref))
+    return found
+
+
+def accepted_ids(wanted: MatchFilter, *, below_id: int | None, limit: int) -> list[int]:
+    """Returns the ids of matches that the filter accepts, newest first: for those that no process holds in memory."""
+    rows = Match.objects.filter(merged_into=None).order_by("-pk")
+    rows = rows.filter(lifecycle=wanted.lifecycle) if wanted.lifecycle else rows.filter(lifecycle__in=LISTED)
+    if below_id is not None:
+        rows = rows.filter(pk__lt=below_id)
+    found: list[int] = []
+    for match_id, fields in _filter_fields(rows):
+        if wanted.accepts(fields):
+            found.append(match_id)
+            if len(found) == limit:
+                break
+    return found
+
+
+def _filter_fields(rows: QuerySet[Match]) -> Iterator[tuple[int, FilterFields]]:
+    refs = Prefetch("refs", MatchRef.objects.select_related("source").only("match_id", "source__key"))
+    slim = rows.defer("payload", "provenance").prefetch_related(refs)
+    for row in slim.iterator(chunk_size=SCANNED_AT_ONCE):
+        yield (
+            row.pk,
+            FilterFields(
+                sport=row.sport,
+                status=row.status,
+                lifecycle=row.lifecycle,
+                team_names=(plain(row.team_a), plain(row.team_b)),
+                series=plain(row.series) if row.sequence else "",
+                sources=frozenset(ref.source.key for ref in row.refs.all()),
+                start_time=row.start_time,
+                changed_at=row.last_changed_at,
+            ),
+        )
 
 
 def page_of_events(match_id: int, *, since: int, limit: int, since_sequence: int = 0) -> tuple[list[MatchEvent], bool]:
-    """The match's event rows (additions, corrections, retractions) after row `since`, in the order of writing.
+    """Returns event rows (additions, corrections, retractions) after row `since` in order of writing, and has_more.
 
-    Of several sources' words on one happening only the one that is believed. `since_sequence`: only what was written
-    when the match had a higher number.
+    If several sources report an event, only the served row. `since_sequence`: only rows written at a later sequence.
     """
     rows = MatchEvent.objects.filter(match=match_id, pk__gt=since, is_served=True).select_related("source")
     if since_sequence:
-        # Numbers never go down from row to row, so what is new is at the end: no need to go through a long match.
+        # Sequences never decrease from row to row, so new rows are at the end: no need to read a long match.
         newest = list(rows.order_by("-pk")[: limit + 1])
         if len(newest) <= limit or newest[-1].sequence <= since_sequence:
             return [row for row in reversed(newest) if row.sequence > since_sequence], False
@@ -108,12 +141,12 @@ def page_of_events(match_id: int, *, since: int, limit: int, since_sequence: int
 
 
 def newest_event(match_id: int) -> int:
-    """Its last row, served or not: whoever has a higher number has it from elsewhere. 0 if there is none."""
+    """Returns the id of the last row, served or not; 0 if there is none."""
     return _last_of(MatchEvent.objects.filter(match=match_id))
 
 
 def last_event_until(match_id: int, sequence: int) -> int:
-    """The last row that was written when the match had this number or a lower one; 0 if there is none."""
+    """Returns the id of the last row written at this sequence or an earlier one; 0 if there is none."""
     if not sequence:
         return 0
     return _last_of(MatchEvent.objects.filter(match=match_id, is_served=True, sequence__lte=sequence))
@@ -124,13 +157,13 @@ def _last_of(rows: QuerySet[MatchEvent]) -> int:
 
 
 def lineups_of(match_id: int) -> list[Lineup]:
-    """Before the start first, the most trusted source first, with the players in the source's order."""
+    """Returns line-ups, pre-match first, the most trusted source first, with the players in the source's order."""
     rows = Lineup.objects.filter(match=match_id).select_related("source").prefetch_related("players")
     return list(rows.order_by("-snapshot_type", "-source__precedence_weight", "source__key", "side"))
 
 
 def conflicts_of(match_id: int, *, is_open_only: bool, limit: int = MOST_CONFLICTS) -> list[Conflict]:
-    """What the match's sources disagree about, or did; the latest first."""
+    """Returns the conflicts between the match's sources, open or all, the latest first."""
     rows = Conflict.objects.filter(match=match_id)
     if is_open_only:
         rows = rows.filter(resolved_at__isnull=True)
@@ -143,25 +176,13 @@ def provenance_of(match_id: int) -> dict[str, Any]:
 
 
 def provisional_of(match_id: int) -> dict[str, Any]:
-    """A score that went down and is not believed yet; empty where there is none."""
+    """Returns the unconfirmed lower score, empty if there is none."""
     found = Match.objects.filter(pk=match_id).values_list("provisional", flat=True).first()
     return found or {}
 
 
-def known_matches(*, ids: Sequence[int] | None = None, limit: int | None = None) -> list[Match]:
-    """Matches with all that an answer shows of them, newest first: these, or all that aren't archived."""
-    rows = _detailed().defer("provenance").order_by("-pk")
-    rows = rows.exclude(lifecycle=MatchLifecycle.ARCHIVED) if ids is None else rows.filter(pk__in=ids)
-    return list(rows if limit is None else rows[:limit])
-
-
-def refs_of(match_ids: Sequence[int]) -> list[MatchRef]:
-    """The references of these matches with their scrapers, the most trusted source first."""
-    return list(_refs_with_scrapers().filter(match__in=match_ids))
-
-
 def freshness_of(match: Match, now: datetime) -> Freshness:
-    """Of a match read by one of the functions above, which bring its references along."""
+    """Measures a match that `find_match` returned, which brings its references along."""
     due = [ref.planned_at for ref in match.refs.all() if ref.planned_at is not None]
     return measure(
         status=Status(match.status),
@@ -174,9 +195,8 @@ def freshness_of(match: Match, now: datetime) -> Freshness:
     )
 
 
-def keys_of(match: Match) -> list[str]:
-    """The match's names at its sources, the most trusted source first."""
-    return [ref.key for ref in match.refs.all()]
+def _listed() -> QuerySet[Match]:
+    return Match.objects.filter(lifecycle__in=LISTED, merged_into=None)
 
 
 def _detailed() -> QuerySet[Match]:
@@ -184,7 +204,7 @@ def _detailed() -> QuerySet[Match]:
 
 
 def _with_details(matches: QuerySet[Match]) -> QuerySet[Match]:
-    """With all that an answer tells of them: by which way their state came in, and their references."""
+    """Adds the data source of the latest snapshot and the references."""
     latest = Snapshot.objects.filter(match=OuterRef("pk"), sequence=OuterRef("sequence"))
     return matches.annotate(data_source=Subquery(latest.values("data_source")[:1])).prefetch_related(_refs())
 
@@ -199,31 +219,8 @@ def _refs_with_scrapers() -> QuerySet[MatchRef]:
     return refs.defer("payload").order_by("-source__precedence_weight", "pk")
 
 
-def _filtered(wanted: MatchFilter) -> QuerySet[Match]:
-    rows: QuerySet[Match] = Match.objects.all() if wanted.lifecycle else Match.objects.watched()
-    exact = {name: getattr(wanted, name) for name in ("sport", "lifecycle") if getattr(wanted, name)}
-    rows = rows.filter(merged_into=None, **exact)  # a match that became part of another one is listed as that one
-    if wanted.statuses:
-        rows = rows.filter(status__in=wanted.statuses)
-    if wanted.source:
-        rows = rows.filter(pk__in=MatchRef.objects.filter(source__key=wanted.source).values("match"))
-    if wanted.team:
-        named, part = rows.alias(plain_a=Plain("team_a"), plain_b=Plain("team_b")), plain(wanted.team)
-        rows = named.filter(Q(plain_a__contains=part) | Q(plain_b__contains=part))
-    if wanted.series:  # as it was read: what a list of matches told of one that nobody has read yet is not shown either
-        rows = rows.alias(plain_series=Plain("series")).filter(
-            plain_series__contains=plain(wanted.series), sequence__gt=0
-        )
-    times = {
-        "start_time__gte": wanted.start_from,
-        "start_time__lt": wanted.start_to,
-        "last_changed_at__gte": wanted.updated_since,
-    }
-    return rows.filter(**{name: moment for name, moment in times.items() if moment is not None})
-
-
 def _has_key(name: str) -> Q:
-    """Both a source's key and an id there may hold underscores, so every place where the name could be cut is tried."""
+    """Source keys and event ids may both contain underscores, so every split of the name is tried."""
     cuts = [place for place, char in enumerate(name) if char == "_"]
     parts = [Q(source__key=name[:cut], source_event_id=name[cut + 1 :]) for cut in cuts[:8]]
     return Q(pk__in=MatchRef.objects.filter(reduce(or_, parts)).values("match"))

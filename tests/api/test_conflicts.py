@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from scraping.documents import pages, recall
+from scraping.documents.cache import documents
 from scraping.matches import conflicts, pairing
 from scraping.matches.reconcile.choosing import reconcile
 from scraping.matches.reconcile.states import FieldConflict, SourceView
@@ -71,7 +71,7 @@ class TestConflicts:
         assert caller.get(path(match), If_None_Match=etag).status_code == 304
         new = FieldConflict("status", "crex", "live", "espn", "completed")
         conflicts.note(match.pk, [new], now=timezone.now())
-        pages.forget()  # a tenth of a second later
+        documents.clear()  # a tenth of a second later
         assert caller.get(path(match), If_None_Match=etag).status_code == 200
 
     @pytest.mark.parametrize("query", [{"state": "closed"}, {"states": "all"}])
@@ -84,7 +84,7 @@ class TestConflicts:
     def test_is_answered_from_memory_while_the_database_is_away(
         self, caller: Caller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        recall.forget()
+        documents.clear()
         match = told_twice()
         before = caller.get(path(match)).json()["conflicts"]
         caller.get(path(match, ""), {"include": "provenance"})
@@ -114,7 +114,7 @@ class TestProvenance:
         etag = caller.get(path(match, ""), {"include": "provenance"})["ETag"]
         assert caller.get(path(match, ""), {"include": "provenance"}, If_None_Match=etag).status_code == 304
         Match.objects.filter(pk=match.pk).update(provenance={"venue": {"source": "crex"}})
-        pages.forget()  # a tenth of a second later
+        documents.clear()  # a tenth of a second later
         assert caller.get(path(match, ""), {"include": "provenance"}, If_None_Match=etag).status_code == 200
 
     def test_refuses_another_word(self, caller: Caller) -> None:

@@ -122,7 +122,7 @@ class TestAnswers:
         def broken(*_: object, **__: object) -> None:
             raise RuntimeError
 
-        monkeypatch.setattr("scraping.api.views.MatchListView.get", broken)
+        monkeypatch.setattr("scraping.api.match_lists.MatchListView.get", broken)
         allow(SITE)
         response = caller.get(LIST, Origin=SITE)
         assert (response.status_code, response["Access-Control-Allow-Origin"]) == (500, SITE)

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.http import HttpResponse
 from django.utils import timezone
 
-from scraping.documents import pages
+from scraping.documents.cache import documents
 from scraping.models import Match, MatchEvent, MatchRef, Snapshot
 from scraping.payloads import MatchState, Phase, Status, Toss
 from scraping.scheduler.retention import often
@@ -69,7 +69,7 @@ class Past:
         """As retention does it, when everything before `number` has become too old."""
         rule = next(rule for rule in often() if rule.table == "snapshots")
         rule.step(self.read_at(number) + WRITTEN + timedelta(hours=settings.CONFIG.keep_snapshots_hours))
-        pages.forget()  # what this process has seen it would go on telling
+        documents.clear()  # what this process has seen it would go on telling
 
 
 def told_in(document: dict[str, Any]) -> dict[str, Any]:
@@ -261,7 +261,7 @@ class TestAsOf:
         moment = short.read_at(3) + WRITTEN - timedelta(seconds=1)
         before = short.get(as_of=moment.isoformat()).json()
         Snapshot.objects.filter(sequence=4).update(created_at=short.read_at(3) + WRITTEN - timedelta(seconds=2))
-        pages.forget()
+        documents.clear()
         again = short.get(as_of=moment.isoformat()).json()
         assert (before["sequence"], again["sequence"]) == (2, 2)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from scraping.documents import pages
+from scraping.documents.cache import documents
 from scraping.models import MatchRef
 from scraping.payloads import LastEvent
 from tests.api_fixtures import Caller
@@ -29,7 +29,7 @@ def began() -> datetime:
 
 
 def get(caller: Caller, ref: MatchRef, rest: str = "", **query: Any) -> Any:
-    pages.forget()  # what is asked for at most ten times a second, is asked for now
+    documents.clear()  # what is asked for at most ten times a second, is asked for now
     response = caller.get(f"/api/v1/matches/{ref.match_id}{rest}", query)
     assert response.status_code == 200, response.json()
     return response.json()
@@ -114,11 +114,11 @@ class TestAScoreThatGoesDown:
         read(ref, payload_of(ref, chasing(95), at=began))
         for address in ("?include=provisional", "/conflicts"):
             whole = f"/api/v1/matches/{ref.match_id}{address}"
-            pages.forget()
+            documents.clear()
             etag = caller.get(whole)["ETag"]
             assert caller.get(whole, If_None_Match=etag).status_code == 304
             read(ref, payload_of(ref, chasing(90), at=timezone.now()))
-            pages.forget()
+            documents.clear()
             assert caller.get(whole, If_None_Match=etag).status_code == 200
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from scraping.documents import pages, recall
+from scraping.documents.cache import documents
 from scraping.matches import lineups
 from scraping.models import Lineup, Match, MatchRef
 from scraping.payloads import Status
@@ -80,14 +80,14 @@ class TestManners:
         etag = caller.get(path(ref))["ETag"]
         assert caller.get(path(ref), If_None_Match=etag).status_code == 304
         Lineup.objects.filter(side="team_a").update(captured_at=timezone.now() - timedelta(minutes=1))
-        pages.forget()  # a tenth of a second later
+        documents.clear()  # a tenth of a second later
         assert caller.get(path(ref), If_None_Match=etag).status_code == 200
 
     def test_what_was_not_asked_for_may_change_the_answer(self, caller: Caller) -> None:
         ref, now = upcoming(), timezone.now()
         before = caller.get(path(ref), {"snapshot_type": "post_match"})
         lineups.store(lineups_of(ref, side_of("team_b"), at=now), ref_id=ref.pk, now=now)
-        pages.forget()  # a tenth of a second later
+        documents.clear()  # a tenth of a second later
         address = f"{path(ref)}?snapshot_type=post_match"
         after = caller.get(address, If_None_Match=before["ETag"])
         assert (before.json()["xi_missing"]["team_b"], after.status_code) == (True, 200)
@@ -110,7 +110,7 @@ class TestManners:
         answer = caller.get(path(ref))
         assert (answer.status_code, answer["X-Data-Source"]) == (200, "cache")
         assert answer.json()["lineups"] == known
-        recall.forget()
+        documents.clear()
         assert caller.get(path(ref)).status_code == 503
 
     def test_asks_the_database_little_however_many_players_there_are(

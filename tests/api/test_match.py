@@ -12,8 +12,8 @@ from django.utils.http import http_date
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scraping.api import answers
-from scraping.api.base import refuse_stale
+from scraping.api.bodies import ItemFreshness
+from scraping.api.fresh_view import Answer, refuse_stale
 from scraping.documents.freshness import DataState, Freshness
 from scraping.models import Breaker, BreakerState, EventAction, Match, MatchLifecycle
 from tests.api_fixtures import Caller
@@ -236,8 +236,8 @@ def test_every_answer_with_match_data_keeps_the_contract(caller: Caller, place: 
 @example(2.0)
 def test_header_and_body_agree_when_the_next_update_is(seconds: float) -> None:
     told = Freshness(state=DataState.FRESH, scraped_at=None, age_seconds=None, next_update_in=seconds)
-    header = answers.headers(told, etag="", cache_seconds=1)["X-Next-Update-In"]
-    body = answers.item_freshness(told)["next_update_in"]
+    header = Answer(told, etag="", cache_seconds=1, body=dict).headers()["X-Next-Update-In"]
+    body = ItemFreshness.render(told)["next_update_in"]
     assert body >= seconds
     assert int(header) == max(1, math.ceil(body))
 

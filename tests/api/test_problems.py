@@ -79,7 +79,7 @@ class TestProblems:
         def away(*args, **kwargs):
             raise error("connection refused")
 
-        monkeypatch.setattr("scraping.documents.queries.page_of_matches", away)
+        monkeypatch.setattr("scraping.documents.queries.compared_columns", away)
         response = caller.get("/api/v1/matches")
         assert (response.status_code, response.json()["type"]) == (503, "/problems/unavailable")
         assert response["Retry-After"] == "5"
@@ -89,7 +89,7 @@ class TestProblems:
         def broken(*args, **kwargs):
             raise RuntimeError("secret insides")
 
-        monkeypatch.setattr("scraping.documents.queries.page_of_matches", broken)
+        monkeypatch.setattr("scraping.documents.queries.compared_columns", broken)
         response = caller.get("/api/v1/matches")
         assert (response.status_code, response.json()["type"]) == (500, "/problems/internal-error")
         assert "insides" not in response.content.decode()
@@ -119,7 +119,7 @@ class TestProblems:
         ],
     )
     @pytest.mark.parametrize(
-        "where", ["scraping.api.views.MatchListView.get", "django.core.handlers.base.BaseHandler._get_response"]
+        "where", ["scraping.api.match_lists.MatchListView.get", "django.core.handlers.base.BaseHandler._get_response"]
     )
     def test_what_django_refuses_is_told_the_same_way(self, caller: Caller, monkeypatch, refused, where: str) -> None:
         """In a view of the API, and before any view."""
@@ -224,7 +224,7 @@ class TestRequestId:
         etag = caller.get("/api/v1/matches")["ETag"]
         same = caller.get("/api/v1/matches", If_None_Match=etag, X_Request_Id="mine-2")
         assert (same.status_code, same["X-Request-Id"]) == (304, "mine-2")
-        monkeypatch.setattr("scraping.api.views.MatchListView.get", raising(RuntimeError))
+        monkeypatch.setattr("scraping.api.match_lists.MatchListView.get", raising(RuntimeError))
         failed = caller.get("/api/v1/matches", X_Request_Id="mine-3")
         assert (failed.status_code, failed["X-Request-Id"], failed.json()["request_id"]) == (500, "mine-3", "mine-3")
 
@@ -242,7 +242,7 @@ class TestRequestId:
             logging.getLogger("scraping.api").warning("On the way")
             raise RuntimeError
 
-        monkeypatch.setattr("scraping.api.views.MatchListView.get", talk)
+        monkeypatch.setattr("scraping.api.match_lists.MatchListView.get", talk)
         caller.get("/api/v1/matches", X_Request_Id="mine-4")
         lines = [json.loads(line) for line in written.getvalue().splitlines()]
         assert {"On the way", "Internal Server Error: /api/v1/matches"} <= {line["event"] for line in lines}
@@ -323,7 +323,7 @@ class TestLogLine:
         def away(*args, **kwargs):
             raise OperationalError("gone")
 
-        monkeypatch.setattr("scraping.documents.queries.page_of_matches", away)
+        monkeypatch.setattr("scraping.documents.queries.compared_columns", away)
         caller.get("/api/v1/matches")
         [line] = [record for record in caplog.records if record.name == "victoryline.requests"]
         assert (line.status, line.levelname) == (503, "WARNING")

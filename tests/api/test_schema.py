@@ -14,7 +14,7 @@ from drf_spectacular.drainage import GENERATOR_STATS
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.validation import validate_schema
 
-from scraping.api import job_examples
+from scraping.api import job_schema
 from scripts import schema as script
 from tests.api_fixtures import Caller
 from tests.factories import make_event, make_match, make_ref, make_scraper, make_source, make_unread_match
@@ -207,7 +207,7 @@ class TestTruth:
 
     def test_of_jobs(self, operator: Caller, schema: Schema) -> None:
         make_source("sofascore")
-        for asked in (job_examples.ROUND_REQUEST, {"urls": [url_of("15000001")]}):
+        for asked in (job_schema.ROUND_REQUEST, {"urls": [url_of("15000001")]}):
             check(schema, "JobDocument", operator.post("/api/scrape", asked).json())
         check(schema, "JobList", operator.get("/api/scrape/jobs").json())
         check(schema, "RetryAnswer", operator.post("/api/scrape/retry-failed", {"source": "sofascore"}).json())

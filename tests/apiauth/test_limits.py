@@ -142,7 +142,7 @@ class TestEveryAnswer:
         def broken(*_: object, **__: object) -> None:
             raise RuntimeError
 
-        monkeypatch.setattr("scraping.api.views.MatchListView.find", broken)
+        monkeypatch.setattr("scraping.api.match_lists.MatchListView.find", broken)
         assert standing(caller.get(LIST)) == (500, "100", "99")
         assert standing(caller.get(LIST, If_None_Match='"x"')) == (500, "100", "99")
 
@@ -212,7 +212,7 @@ class TestFreeAnswers:
         answers = [caller.get(LIST, If_None_Match=etag).status_code for _ in range(30)]
         assert set(answers) == {304}
         look_up = Mock()
-        monkeypatch.setattr("scraping.documents.queries.page_of_matches", look_up)
+        monkeypatch.setattr("scraping.documents.queries.compared_columns", look_up)
         limits.limiter().take(str(caller.key.consumer.consumer_id), 3)
         limits.limiter().take(str(caller.key.consumer.consumer_id), 3)
         assert caller.get(LIST, If_None_Match=etag).status_code == 429

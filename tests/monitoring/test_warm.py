@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import orjson
 import pytest
+from django.conf import settings
 from django.core.cache import cache
 from django.db import OperationalError, connection
 from django.test import Client
@@ -18,7 +19,7 @@ from monitoring.api import views
 from monitoring.health import rendered
 from monitoring.health.rendered import Rendered
 from monitoring.warm import Keeper, WarmBrief
-from scraping.documents import shared
+from scraping.documents import redis_store
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.monitoring.rows import make_watched, make_worker
 from tests.system import wait_for
@@ -165,17 +166,18 @@ class TestShared:
         assert rendered.status(is_shared=True) == Rendered.of_text(first.as_text())
         for key in (rendered.SUMMARY_KEY, rendered.DOCUMENT_KEY):
             rendered.health(is_shared=True)
-            assert 0 < cache._cache.get_client().ttl(cache.make_key(key)) <= 5  # type: ignore[attr-defined]
+            client = redis_store._client(settings.CONFIG.redis_url)
+            assert 0 < client.ttl(redis_store.PREFIX + key) <= 5
 
     def test_what_is_older_than_a_second_is_built_anew(self) -> None:
         old = Rendered(b"{}", 200, timezone.now() - timedelta(seconds=1.5))
-        shared.put_text(rendered.DOCUMENT_KEY, old.as_text(), seconds=5)
+        redis_store.put_text(rendered.DOCUMENT_KEY, old.as_text(), seconds=5)
         assert orjson.loads(rendered.health(is_shared=True).body)["status"] == "healthy"
 
     @pytest.mark.usefixtures("known_to_be_away")
     def test_an_outage_that_one_process_sees_is_not_told_to_others(self) -> None:
         assert rendered.health(is_shared=True).code == 503
-        assert cache.get(rendered.DOCUMENT_KEY) is None
+        assert redis_store.get_text(rendered.DOCUMENT_KEY) is None
 
 
 @pytest.mark.django_db

@@ -9,7 +9,8 @@ import pytest
 from django.core.cache import cache
 from dramatiq.brokers.stub import StubBroker
 
-from scraping.documents import recall, shared
+from scraping.documents import redis_store
+from scraping.documents.cache import documents
 from scraping.scheduler import due
 from victoryline import broker as brokers
 
@@ -39,6 +40,6 @@ def nothing_published() -> Iterator[None]:
 
 
 def _forget() -> None:
-    recall.forget()
-    if shared.is_shared():
+    documents.clear()
+    if redis_store.is_configured():
         cache.clear()

@@ -1,4 +1,4 @@
-"""Lists are answered from memory or by the database: both understand every filter alike, alone and together."""
+"""The filters of match lists, alone and together, in memory and in the scan of the database."""
 
 from __future__ import annotations
 
@@ -9,16 +9,30 @@ from typing import Any
 
 import pytest
 
-from scraping.documents import queries, recall
-from scraping.documents.known import Known
-from scraping.documents.queries import SERIES_LENGTH, MatchFilter
+from scraping.documents import queries
+from scraping.documents.cached_match import CachedMatch
+from scraping.documents.filters import MatchFilter, plain
 from scraping.models import Match, MatchLifecycle
 from scraping.payloads import MatchState, Team, Teams
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_unread_match
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
+SERIES_LENGTH = 200  # of the column
+NAMES = {
+    "Atlético Madrid": "atletico madrid",
+    "GRÊMIO": "gremio",
+    "São Paulo": "sao paulo",
+    "Beşiktaş": "besiktas",
+    "Đà Nẵng": "đa nang",  # a letter of its own, not one with a mark
+    "Łódź": "łodz",
+    "o\u0308sterreich": "osterreich",
+    "\uff26\uff23 Tokyo": "fc tokyo",
+    "Динамо": "динамо",
+    "100% _Nepal_ \\": "100% _nepal_ \\",
+    "": "",
+}
 LONG = "The " + "very " * 50 + "long series"
-WORDS: dict[str, tuple[Any, ...]] = {
+VALUES: dict[str, tuple[Any, ...]] = {
     "status": ("live", "upcoming,live", "completed,abandoned"),
     "sport": ("cricket", "football"),
     "source": ("crex", "sofascore", "nowhere"),
@@ -32,52 +46,56 @@ WORDS: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.fixture
-def known() -> list[Known]:
-    make_ref(_told(cricket_state(), "India tour of Australia"))
-    make_ref(_told(cricket_state(), "Série A_1", status="upcoming", start_time=NOW), source="espn")
+def known() -> list[CachedMatch]:
+    make_ref(_read(cricket_state(), "India tour of Australia"))
+    make_ref(_read(cricket_state(), "Série A_1", status="upcoming", start_time=NOW), source="espn")
     make_ref(make_match(sport="football", status="completed", lifecycle=MatchLifecycle.COMPLETED), source="sofascore")
     names = Teams(team_a=Team(name="Österreich"), team_b=Team(name="100% Nepal"))
-    _told(cricket_state(teams=names), LONG, last_changed_at=NOW + timedelta(seconds=1))
-    _told(cricket_state(), "Old days", lifecycle=MatchLifecycle.ARCHIVED, status="completed")
-    _told(cricket_state(), "", lifecycle=MatchLifecycle.PAUSED, pause_until=NOW, start_time=None)
+    _read(cricket_state(teams=names), LONG, last_changed_at=NOW + timedelta(seconds=1))
+    _read(cricket_state(), "Old days", lifecycle=MatchLifecycle.ARCHIVED, status="completed")
+    _read(cricket_state(), "", lifecycle=MatchLifecycle.PAUSED, pause_until=NOW, start_time=None)
     make_ref(make_unread_match(series="India tour of Kenya", team_a="Australia", start_time=NOW))
     make_match(status="abandoned", payload={})
-    return [Known.of(each) for each in queries.known_matches(ids=list(Match.objects.values_list("pk", flat=True)))]
+    return queries.cached_matches(ids=list(Match.objects.values_list("pk", flat=True)))
 
 
-def _told(state: MatchState, series: str, **columns: Any) -> Match:
-    """The column as ingest fills it."""
-    told = state.model_copy(update={"metadata": {"series": series}})
-    return make_match(state=told, series=series[:SERIES_LENGTH], **columns)
+def _read(state: MatchState, series: str, **columns: Any) -> Match:
+    """A match whose column is filled as by ingest."""
+    state = state.model_copy(update={"metadata": {"series": series}})
+    return make_match(state=state, series=series[:SERIES_LENGTH], **columns)
 
 
 def _every_filter_alone_and_in_pairs() -> list[MatchFilter]:
-    alone = [{name: word} for name, words in WORDS.items() for word in words]
-    some = [{name: word} for name, words in WORDS.items() for word in words[:2]]
+    alone = [{name: value} for name, values in VALUES.items() for value in values]
+    some = [{name: value} for name, values in VALUES.items() for value in values[:2]]
     pairs = [one | other for one, other in combinations(some, 2) if one.keys() != other.keys()]
     return [MatchFilter(**chosen) for chosen in ({}, *alone, *pairs)]
 
 
-def test_the_table_has_every_filter() -> None:
-    assert WORDS.keys() == {field.name for field in fields(MatchFilter)}
+@pytest.mark.parametrize(("name", "expected"), NAMES.items())
+def test_names_are_compared_without_accents_and_capitals(name: str, expected: str) -> None:
+    assert plain(name) == expected
 
 
-def test_memory_finds_what_the_database_finds(known: list[Known]) -> None:
+def test_every_filter_is_tested() -> None:
+    assert VALUES.keys() == {field.name for field in fields(MatchFilter)}
+
+
+def test_memory_and_scan_accept_the_same_matches(known: list[CachedMatch]) -> None:
     found_something = 0
     for wanted in _every_filter_alone_and_in_pairs():
-        rows, _ = queries.page_of_matches(wanted, before_id=None, limit=100)
-        expected = [row.pk for row in rows]
-        assert [each.id for each in known if recall.is_wanted(each, wanted)] == expected, wanted
+        expected = queries.accepted_ids(wanted, below_id=None, limit=100)
+        assert [each.id for each in known if wanted.accepts(each.filter_fields)] == expected, wanted
         found_something += bool(expected)
-    assert found_something > 70  # else the table would agree about nothing
+    assert found_something > 70  # otherwise nothing would be compared
 
 
 @pytest.mark.parametrize(
     ("wanted", "number"),
     [
         (MatchFilter(series="very very"), 1),
-        (MatchFilter(series="long series"), 0),  # beyond the column's end, in memory as well
-        (MatchFilter(series="India tour"), 1),  # of what nobody has read yet no series is shown
+        (MatchFilter(series="long series"), 0),  # beyond the end of the column
+        (MatchFilter(series="India tour"), 1),  # an unread match shows no series
         (MatchFilter(series="Série"), 1),
         (MatchFilter(series="serie"), 1),
         (MatchFilter(team="osterreich"), 1),
@@ -87,5 +105,5 @@ def test_memory_finds_what_the_database_finds(known: list[Known]) -> None:
         (MatchFilter(start_from=NOW, start_to=NOW + timedelta(seconds=1)), 2),
     ],
 )
-def test_what_they_find_is_right(known: list[Known], wanted: MatchFilter, number: int) -> None:
-    assert sum(recall.is_wanted(each, wanted) for each in known) == number
+def test_accepts(known: list[CachedMatch], wanted: MatchFilter, number: int) -> None:
+    assert sum(wanted.accepts(each.filter_fields) for each in known) == number

@@ -1,14 +1,75 @@
-"""How the API's description (OpenAPI) presents sending data in."""
+"""The bodies around POST /cricket-data, with their examples and OpenAPI descriptions."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+from uuid import UUID
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
+from pydantic import AwareDatetime, Field, RootModel
 
-from scraping.api import submission_documents as documents
-from scraping.jobs.submission_schema import CLOCKS_DIFFER, MOST_EVENTS, MOST_MATCHES
+from scraping.api.bodies import ADDED, Body, Computed, From
+from scraping.jobs.submission_schema import CLOCKS_DIFFER, MOST_EVENTS, MOST_MATCHES, SentMatch, SentMatches
+from scraping.models import Submission, SubmissionState
 from victoryline.lib.http.problems import problem_responses
+
+
+class SubmissionRequest(RootModel[SentMatch | SentMatches]):
+    """One match, or several under `matches`."""
+
+
+class SubmittedEvents(Body):
+    added: int
+    updated: int
+    retracted: int
+
+
+def _own_id(submission: Submission) -> str:
+    return str(submission.body["match_id"])
+
+
+def _result(name: str) -> Computed:
+    return Computed(lambda submission: submission.result.get(name))
+
+
+class SubmissionDocument(Body):
+    """What became of one match that you sent."""
+
+    submission_id: UUID
+    state: SubmissionState = Field(
+        description="accepted: it is written down and waits for a worker. done: it is in the match. refused: it can't "
+        "be taken, `reason` says why."
+    )
+    reason: str = Field(description="Why it was refused, or what of it was not taken; usually empty.")
+    match_id: Annotated[str, Computed(_own_id)] = Field(description="Your own id of the match.")
+    match: Annotated[int, From("ref.match_id")] = Field(description="Ours: GET /api/v1/matches/{match} reads it.")
+    key: Annotated[str, From("ref.key")] = Field(
+        description="Your match's name among all keys of the match; works as an id everywhere."
+    )
+    received_at: Annotated[AwareDatetime, From("created_at")]
+    finished_at: AwareDatetime | None
+    sequence: Annotated[int | None, _result("sequence")] = Field(
+        description="The match's sequence after it; null while it waits."
+    )
+    is_changed: Annotated[bool | None, _result("is_changed")] = Field(
+        description="Did anything that we serve change by it?"
+    )
+    is_taken: Annotated[bool | None, _result("is_taken")] = Field(
+        description="false: its state was not taken, `reason` says why."
+    )
+    events: Annotated[SubmittedEvents | None, _result("events")]
+    href: Annotated[str, ADDED] = Field(description="Where to ask what became of it.")
+
+
+class SubmissionList(Body):
+    """In the order of the matches that were sent."""
+
+    submissions: Annotated[list[SubmissionDocument], ADDED]
+
+
+class SubmissionAnswer(RootModel[SubmissionDocument | SubmissionList]):
+    """Of one match its submission, of several a list."""
+
 
 TAG = "cricket-data"
 KEY_LENGTH = 150
@@ -88,10 +149,10 @@ SUBMIT: dict[str, Any] = {
     "nothing of the body is taken then. Sent again, the same is not taken twice: the answer is 200.",
     "tags": [TAG],
     "parameters": [IDEMPOTENCY_KEY, LOCATION],
-    "request": documents.SubmissionRequest,
+    "request": SubmissionRequest,
     "responses": {
-        202: documents.SubmissionAnswer,
-        200: documents.SubmissionAnswer,
+        202: SubmissionAnswer,
+        200: SubmissionAnswer,
         **problem_responses(400, 401, 403, 409, 413, 415, 429, 503),
     },
     "examples": [
@@ -106,6 +167,6 @@ SUBMISSION: dict[str, Any] = {
     "(KEEP_SUBMISSIONS_DAYS).",
     "tags": [TAG],
     "parameters": [ID],
-    "responses": {200: documents.SubmissionDocument, **problem_responses(401, 403, 404, 429, 503)},
+    "responses": {200: SubmissionDocument, **problem_responses(401, 403, 404, 429, 503)},
     "examples": [_answered("read_submission", DONE, "200")],
 }

@@ -1,39 +1,108 @@
-"""What is sent in, checked. What can't be used is a 400 that names it by its path; nothing of it is taken then."""
+"""Data that consumers submit: POST /cricket-data, and the state of a submission.
+
+A request is checked and written to the journal; workers do the rest. A value that cannot be used is a 400 that names
+it by its path, and nothing of the request is taken then.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import uuid
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import orjson
 import pydantic
+from django.urls import reverse
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
 from pydantic_core import ErrorDetails
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
+from rest_framework.response import Response
 
-from scraping.api.submission_described import KEY_LENGTH
+from scraping.api.submission_bodies import KEY_LENGTH, SUBMISSION, SUBMIT, SubmissionDocument
 from scraping.errors import PayloadRejected
-from scraping.jobs import submission_schema
+from scraping.jobs import submission_schema, submissions
 from scraping.jobs.submission_schema import SentMatch, SentMatches
+from scraping.jobs.submissions import Sender
 from scraping.matches.validate import check
-from victoryline.lib.http.problems import BadParameter
+from scraping.models import Submission
+from victoryline.lib.http.problems import BadParameter, Conflict, Unavailable
+from victoryline.lib.http.views import ApiView
 
+NO_STORE = {"Cache-Control": "no-store"}
+OFF_SECONDS = 300
 MOST_NAMED = 50
 Path = Sequence[str | int]
 
 
+class SubmitView(ApiView):
+    required_scope = "ingest"
+
+    @extend_schema(**SUBMIT)
+    def post(self, request: Request) -> Response:
+        now = timezone.now()
+        asked = _checked(request, now=now)
+        try:
+            accepted = submissions.accept(
+                asked.matches, sender=_sender(request), key=asked.key, body_hash=asked.body_hash, now=now
+            )
+        except submissions.KeyReused as reuse:
+            raise Conflict(f"{reuse}.", submission_id=str(reuse.submission.submission_id)) from reuse
+        except submissions.SwitchedOff as refusal:
+            raise Unavailable(f"{refusal}.", retry_after=OFF_SECONDS) from refusal
+        found = [_document(request, one) for one in accepted.submissions]
+        return Response(
+            {"submissions": found} if asked.is_batch else found[0],
+            status=202 if accepted.is_new else 200,
+            headers={"Location": found[0]["href"], **NO_STORE},
+        )
+
+
+class SubmissionView(ApiView):
+    required_scope = "ingest"
+
+    @extend_schema(**SUBMISSION)
+    def get(self, request: Request, submission_id: str) -> Response:
+        asked = _uuid(submission_id)
+        found = submissions.find(asked, sender=_sender(request)) if asked else None
+        if found is None:
+            raise NotFound(
+                f"You have sent nothing that is known as {submission_id[:100]}. The id is in the answer to what you "
+                "sent; what was sent long ago is not kept."
+            )
+        return Response(_document(request, found), headers=NO_STORE)
+
+
+def _sender(request: Request) -> Sender:
+    return Sender(str(request.user.consumer_id), str(request.user.name))  # type: ignore[union-attr]
+
+
+def _uuid(text: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None
+
+
+def _document(request: Request, one: Submission) -> dict[str, Any]:
+    href = request.build_absolute_uri(reverse("submission", args=[one.submission_id]))
+    return SubmissionDocument.render(one, href=href)
+
+
 @dataclass(frozen=True)
-class Asked:
+class CheckedRequest:
     matches: Sequence[SentMatch]
     is_batch: bool
     key: str
     body_hash: str
 
 
-def read(request: Request, *, now: datetime) -> Asked:
+def _checked(request: Request, *, now: datetime) -> CheckedRequest:
     body = request.data
     if not isinstance(body, dict):
         raise ValidationError({"body": ["It must be an object: a match, or several under `matches`."]})
@@ -45,7 +114,7 @@ def read(request: Request, *, now: datetime) -> Asked:
     places: list[Path] = [("matches", number) for number in range(len(matches))] if is_batch else [()]
     _refuse([found for place, match in zip(places, matches, strict=True) for found in _unfit(place, match, now)])
     body_hash = hashlib.sha256(raw).hexdigest()
-    return Asked(matches, is_batch, _key(request) or f"sha256:{body_hash}", body_hash)
+    return CheckedRequest(matches, is_batch, _key(request) or f"sha256:{body_hash}", body_hash)
 
 
 def _parsed(raw: bytes, *, is_batch: bool) -> Sequence[SentMatch]:

@@ -1,4 +1,4 @@
-"""How the API's description (OpenAPI) presents each endpoint."""
+"""The OpenAPI descriptions of the endpoints that read matches."""
 
 from __future__ import annotations
 
@@ -6,8 +6,18 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 
-from scraping.api import documents, examples, history_problems
-from scraping.api.params import EventParams, ListParams, MatchParams, MaxAgeParams, PauseRequest
+from scraping.api import bodies, examples, history_bodies, history_problems
+from scraping.api.params import (
+    MAX_SEQUENCE,
+    ConflictParams,
+    DeltaParams,
+    EventParams,
+    LineupParams,
+    ListParams,
+    MatchParams,
+    MaxAgeParams,
+    SnapshotParams,
+)
 from victoryline.lib.http.problems import problem_responses
 
 ID = OpenApiParameter(
@@ -40,8 +50,8 @@ FRESHNESS_HEADERS = [
 LINK = _out("Link", 'Where the first and the next page are: `<...>; rel="next"` (RFC 8288).')
 
 
-def _read(
-    name: str, summary: str, description: str, body: type[documents.Document], example: Any, *, tag: str, **more: Any
+def described(
+    name: str, summary: str, description: str, body: type[bodies.Body], example: Any, *, tag: str, **more: Any
 ) -> dict[str, Any]:
     problems = problem_responses(*sorted({400, 401, 403, 404, 429, 503, *more.get("problems", ())}))
     return {
@@ -58,100 +68,101 @@ def _read(
     }
 
 
-described = _read  # for endpoints that have a module of their own
-
-
-def _operate(name: str, summary: str, description: str, request: Any) -> dict[str, Any]:
-    return {
-        "operation_id": name,
-        "summary": summary,
-        "description": description,
-        "tags": ["operations"],
-        "parameters": [ID],
-        "request": request,
-        "responses": {
-            200: documents.LifecycleAnswer,
-            **problem_responses(400, 401, 403, 404, 409, 413, 415, 429, 503),
-        },
-        "examples": [
-            OpenApiExample(name, examples.PAUSED, response_only=True, status_codes=["200"]),
-            *([OpenApiExample("a pause", examples.PAUSE, request_only=True)] if request else []),
-        ],
-    }
-
-
-MATCHES = _read(
+MATCHES = described(
     "list_matches",
     "List matches",
     "Newest first. The headers speak for the oldest live match in the answer.",
-    documents.MatchList,
+    bodies.MatchList,
     {"matches": [examples.ITEM], "next": None, "_metadata": examples.LIST_METADATA},
     tag="matches",
     parameters=[ListParams],
     headers=[LINK],
 )
-MATCH = _read(
+MATCH = described(
     "read_match",
     "Read a match",
     "The unified schema, the same for every sport and source, with the age of the data. A match that turned out to be "
     "another one, known from another source, answers with that one, under its id. With `as_of` or `sequence`: the "
     "match as it was, as long as that is kept (410 `too-old` otherwise); such an answer is final and says which state "
     "it is.",
-    documents.MatchDocument,
+    bodies.MatchDocument,
     {**examples.MATCH, "provenance": examples.PROVENANCE},
     tag="matches",
     parameters=[ID, MatchParams],
     problems=(history_problems.GONE,),
     examples={"read_match_as_it_was": examples.PAST_MATCH, "read_match_in_doubt": examples.DOUBTED_MATCH},
 )
-EVENTS = _read(
+EVENTS = described(
     "list_events",
     "Follow a match's events",
     "Balls, wickets, goals and corrections to them, in the order we learnt of them. An update or retraction is a row "
     "with the event_id of what it corrects. Under the number of a match that turned out to be another one only "
     "`since=0` is answered, with the feed of that one; anything else is a 410 `delta-overflow`: begin anew. A number "
     "that no row has come to yet is a 409, as in a delta.",
-    documents.EventFeed,
+    history_bodies.EventFeed,
     {"events": [examples.EVENT], "next_since": 9001, "has_more": False, "_metadata": examples.FULL_METADATA},
     tag="matches",
     parameters=[ID, EventParams],
     problems=(409, history_problems.GONE),
 )
-MATCH_INFO = _read(
-    "read_match_info",
-    "Read a cricket match",
-    "The older, cricket-only shape.",
-    documents.MatchInfo,
-    examples.MATCH_INFO,
-    tag="cricket-data",
-    parameters=[ID, MaxAgeParams],
+SEQUENCE = OpenApiParameter(
+    "sequence",
+    {"type": "integer", "minimum": 1, "maximum": MAX_SEQUENCE},
+    OpenApiParameter.PATH,
+    description="The number that the match had.",
 )
-LIVE_MATCHES = _read(
-    "list_live_matches",
-    "List live cricket matches",
-    "Every live cricket match in the older shape.",
-    documents.LiveMatches,
-    {"matches": [examples.MATCH_INFO], "_metadata": examples.LIST_METADATA},
-    tag="cricket-data",
-    parameters=[MaxAgeParams],
+
+DELTA = described(
+    "read_delta",
+    "Read what has changed in a match",
+    "The difference between the match as you have it (`since`: its sequence) and as it is. Put `changed` over your "
+    "document, take `removed` out of it, and you have the state of `to_sequence`, field for field. Where the state "
+    "that you have is kept no more the answer is 410 `delta-overflow`: read the match whole, and go on from "
+    "its sequence.",
+    history_bodies.MatchDelta,
+    examples.DELTA,
+    tag="history",
+    parameters=[ID, DeltaParams],
+    problems=(409, history_problems.GONE),
 )
-PAUSE = _operate(
-    "pause_match",
-    "Stop reading a match for a while",
-    "Needs the scope operate. The match goes on by itself when the time is over.",
-    PauseRequest,
+SNAPSHOTS = described(
+    "list_snapshots",
+    "List the states that a match had",
+    "Newest first, as far back as they are kept, each with what changed in it.",
+    history_bodies.SnapshotList,
+    examples.SNAPSHOTS,
+    tag="history",
+    parameters=[ID, SnapshotParams],
 )
-RESUME = _operate("resume_match", "Read a paused match again", "Needs the scope operate.", None)
-WATCH = _operate(
-    "watch_match",
-    "Read a match from now on",
-    "Needs the scope operate. Where the workers' machines have too little memory left the answer is 503 "
-    "`insufficient-memory` with Retry-After: the wish is noted, and the watch begins by itself when there is room.",
-    None,
+SNAPSHOT = described(
+    "read_snapshot",
+    "Read a state that a match had",
+    "As it is stored, with its checksum and whose word each field was. It never changes. One that is kept no more is a "
+    "410 `too-old` that says how far back they reach.",
+    history_bodies.SnapshotDocument,
+    examples.SNAPSHOT,
+    tag="history",
+    parameters=[ID, SEQUENCE, MaxAgeParams],
+    problems=(history_problems.GONE,),
 )
-STOP = _operate(
-    "stop_match",
-    "Read a match no more",
-    "Needs the scope operate. What is known of it stays served, with its age, until somebody watches it again.",
-    None,
+LINEUPS = described(
+    "list_lineups",
+    "Read who plays",
+    "Line-ups with formation, starters and bench, one a side and source. What was known before the start is kept as it "
+    "was known then (captured_at is before kickoff); ratings come after the end, as rows of their own.",
+    history_bodies.MatchLineups,
+    examples.LINEUPS,
+    tag="matches",
+    parameters=[ID, LineupParams],
+)
+CONFLICTS = described(
+    "list_conflicts",
+    "Read what a match's sources disagree about",
+    "A field that two sources tell differently, by more than a delay would explain: runs or wickets by more than 5 %, "
+    "goals, the end of the match, the teams, the toss, the start by more than a quarter of an hour. `provisional`: a "
+    "score that a source took back, and that waits to be confirmed.",
+    history_bodies.MatchConflicts,
+    examples.CONFLICTS,
+    tag="matches",
+    parameters=[ID, ConflictParams],
 )

@@ -1,0 +1,280 @@
+"""The bodies of match answers. One class per body: its fields document it (OpenAPI) and render it.
+
+A field takes its value from the attribute of the same name of what is rendered, or from where its annotation says:
+`From` another attribute, `Payload` the match's payload, `Computed` a function. `ADDED` values are passed to `render`:
+they change with the clock or the request, while the rest is rendered once for each state of a match.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from operator import attrgetter
+from typing import Annotated, Any, get_args
+from uuid import UUID
+
+import orjson
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from scraping.documents.cached_match import CachedMatch
+from scraping.documents.freshness import DataState, Freshness
+from scraping.models import MatchLifecycle
+from scraping.payloads import Innings, LastEvent, Phase, Score, Sport, Status, Teams, Toss
+from victoryline.lib.http.renderers import OrjsonRenderer
+from victoryline.lib.times import as_utc_iso
+
+Values = dict[str, Any]
+Getter = Callable[[Any], Any]
+_slow_render = OrjsonRenderer().render
+
+
+@dataclass(frozen=True)
+class From:
+    path: str  # as of attrgetter
+
+
+@dataclass(frozen=True)
+class Payload:
+    otherwise: Any = None  # if the payload has no such value
+    name: str = ""  # in the payload, if it differs from the field's
+
+
+@dataclass(frozen=True)
+class Computed:
+    get: Getter
+
+
+ADDED = "added"
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    @classmethod
+    def render(cls, source: Any = None, /, **added: Any) -> Values:
+        """Returns the body of `source`. Raises TypeError for a value that the class does not declare."""
+        if added and (unknown := added.keys() - _names(cls)):
+            raise TypeError(f"{cls.__name__} has no {', '.join(sorted(unknown))}")
+        return {name: get(source) for name, get in _getters(cls) if name not in added} | added
+
+
+@cache
+def _names(body: type[Body]) -> frozenset[str]:
+    return frozenset(field.alias or name for name, field in body.model_fields.items())
+
+
+@cache
+def _getters(body: type[Body]) -> tuple[tuple[str, Getter], ...]:
+    found = []
+    for name, field in body.model_fields.items():
+        if ADDED not in field.metadata:
+            get = next((_getter(name, each) for each in field.metadata if isinstance(each, _Source)), attrgetter(name))
+            is_time = AwareDatetime in (field.annotation, *get_args(field.annotation))
+            found.append((field.alias or name, _time_of(get) if is_time else get))
+    return tuple(found)
+
+
+_Source = From | Payload | Computed
+
+
+def _getter(name: str, source: _Source) -> Getter:
+    match source:
+        case From(path):
+            return attrgetter(path)
+        case Payload(otherwise, other_name):
+            return lambda match: match.payload.get(other_name or name) or otherwise
+        case Computed(get):
+            return get
+
+
+def _time_of(get: Getter) -> Getter:
+    def as_text(source: Any) -> str | None:
+        moment = get(source)
+        return as_utc_iso(moment) if isinstance(moment, datetime) else moment
+
+    return as_text
+
+
+def _tenths_until_update(freshness: Freshness) -> float | None:
+    """Rounded up, as the header is in whole seconds: a client that waits so long does not come too early."""
+    seconds = freshness.next_update_in
+    return None if seconds is None else math.ceil(seconds * 10) / 10
+
+
+class DataMetadata(Body):
+    """The origin and the age of the data."""
+
+    scraped_at: AwareDatetime | None = Field(description="When the source was last read successfully.")
+    data_age_seconds: Annotated[int | None, From("whole_age_seconds")]
+    scraper_id: Annotated[UUID | None, ADDED]
+    source: Annotated[str, ADDED] = Field(description="How the data came in: scraper, cache or manual.")
+    state: DataState
+    next_update_in_seconds: Annotated[float | None, Computed(_tenths_until_update)]
+
+    @classmethod
+    def of(cls, match: CachedMatch, freshness: Freshness, /, **added: Any) -> Values:
+        return cls.render(freshness, **{"scraper_id": match.scraper_id, "source": match.data_source, **added})
+
+
+class FullMetadata(DataMetadata):
+    sequence: Annotated[int, ADDED]
+
+    @classmethod
+    def of(cls, match: CachedMatch, freshness: Freshness, /, **added: Any) -> Values:
+        return super().of(match, freshness, **{"sequence": match.sequence, **added})
+
+
+class PastMetadata(FullMetadata):
+    """Metadata of an earlier state. `scraped_at` and the age are of that state; its `state` is final."""
+
+    as_of: Annotated[AwareDatetime | None, ADDED] = Field(
+        description="The requested time; null if the state was requested by its sequence."
+    )
+    captured_at: Annotated[AwareDatetime, ADDED] = Field(
+        description="When the source was read that brought this state."
+    )
+    created_at: Annotated[AwareDatetime, ADDED] = Field(
+        description="When the state was written: it was served from then on."
+    )
+
+
+class Provisional(Body):
+    """A score that went down. The earlier one is served until this is confirmed or withdrawn."""
+
+    source: str = Field(description="The source that reports it.")
+    since: AwareDatetime = Field(description="When it was read first.")
+    readings: int = Field(description="How often in a row it was read.")
+    status: Status | None
+    score: Score | None = Field(description="The unconfirmed score.")
+
+
+class ItemFreshness(Body):
+    state: DataState
+    age_seconds: Annotated[int | None, From("whole_age_seconds")]
+    scraped_at: AwareDatetime | None
+    next_update_in: Annotated[float | None, Computed(_tenths_until_update)]
+
+
+class MatchItem(Body):
+    id: int
+    keys: list[str] = Field(description="The match's names at its sources, such as crex_13KM; each works as an id.")
+    sport: Sport
+    title: str
+    status: Status
+    phase: Phase
+    lifecycle: MatchLifecycle
+    teams: Annotated[Teams | None, Payload()]
+    score: Annotated[Score | None, Payload()]
+    start_time: AwareDatetime | None
+    sequence: int
+    freshness: Annotated[ItemFreshness, ADDED]
+
+
+class ListMetadata(Body):
+    generated_at: Annotated[AwareDatetime, ADDED]
+    count: Annotated[int, ADDED]
+    left_out: Annotated[int, ADDED] = Field(
+        description="Matches submitted by another consumer that are older than your `max_age`."
+    )
+    state: DataState
+    scraped_at: AwareDatetime | None
+    data_age_seconds: Annotated[int | None, From("whole_age_seconds")] = Field(
+        description="Of the oldest live match in the answer."
+    )
+    next_update_in_seconds: Annotated[float | None, Computed(_tenths_until_update)] = Field(
+        description="Until the first of them is read again."
+    )
+
+
+class MatchList(Body):
+    matches: Annotated[list[MatchItem], ADDED]
+    next: Annotated[str | None, ADDED] = Field(description="The address of the next page.")
+    metadata_: Annotated[ListMetadata, ADDED] = Field(alias="_metadata")
+
+
+class OtherWord(Body):
+    """The value of a field at another source."""
+
+    source: str
+    value: Any = Field(description="A number as it is, anything else in short.")
+    confidence: float
+    timestamp: AwareDatetime
+
+
+class FieldProvenance(Body):
+    """The source of a served field, and when it was read."""
+
+    source: str
+    confidence: float = Field(
+        description="0 to 1. A source that falls behind a live match loses it; below 0.5 it is out."
+    )
+    timestamp: AwareDatetime = Field(description="When that source was read.")
+    others: list[OtherWord] = Field(default=[], description="Sources that report something else.")
+    keys: dict[str, str] = Field(default={}, description="Of metadata: which source reported which key.")
+
+
+def last_event_of(match: CachedMatch) -> Values | None:
+    """The payload has the time as the adapter wrote it; answers spell all times alike."""
+    event: Values | None = match.payload.get("last_event")
+    if not event or not event.get("timestamp"):
+        return event
+    return {**event, "timestamp": as_utc_iso(datetime.fromisoformat(event["timestamp"]))}
+
+
+class MatchDocument(Body):
+    """A match in the unified schema, the same for every sport and source."""
+
+    id: int
+    match_id: Annotated[str, From("main_key")] = Field(
+        description="The first of `keys`: its name at the most trusted source."
+    )
+    keys: list[str] = Field(description="The match's names at its sources, such as crex_13KM; each works as an id.")
+    domain_id: Annotated[str, From("main_source")] = Field(description="The key of the source that `match_id` is from.")
+    sport: Sport
+    title: str
+    status: Status
+    phase: Phase
+    lifecycle: MatchLifecycle | None = Field(
+        description="Whether the match is being read now; null in a read of the past, which has no such history."
+    )
+    teams: Annotated[Teams | None, Payload()]
+    score: Annotated[Score | None, Payload()]
+    innings: Annotated[list[Innings], Payload([])]
+    current_innings: Annotated[int | None, Payload()]
+    clock: Annotated[str, Payload("")] = Field(description="Football: the minute.")
+    toss: Annotated[Toss | None, Payload()] = Field(description="Cricket. The winner as the source names it.")
+    venue: Annotated[str, Payload("")]
+    start_time: AwareDatetime | None
+    last_event: Annotated[LastEvent | None, Computed(last_event_of)]
+    result: Annotated[str, Payload("")] = Field(description="The source's sentence; empty until the match is over.")
+    metadata: Annotated[dict[str, Any], Payload({})] = Field(
+        description="Further values of a source: series, round, match_type, season."
+    )
+    sequence: int = Field(description="Grows by one with every change of the match.")
+    provenance: Annotated[dict[str, FieldProvenance], ADDED] = Field(
+        default={}, description="By field; with include=provenance only."
+    )
+    provisional: Annotated[Provisional | None, ADDED] = Field(
+        default=None, description="A lower score that is not confirmed yet; with include=provisional only."
+    )
+    metadata_: Annotated[FullMetadata | PastMetadata, ADDED] = Field(alias="_metadata")
+
+
+def joined_text(body: type[Body], match: CachedMatch, /, **added: Any) -> bytes:
+    """Renders a match with the added values; the rest is rendered once for each state of the match."""
+    state = match.rendered(body.__name__, lambda: as_json(body.render(match)))
+    return state[:-1] + b"," + as_json(added)[1:]
+
+
+def list_text(items: Sequence[bytes], /, **added: Any) -> bytes:
+    return b'{"matches":[' + b",".join(items) + b"]," + as_json(added)[1:]
+
+
+def as_json(values: Any) -> bytes:
+    try:
+        return orjson.dumps(values)
+    except orjson.JSONEncodeError:
+        return _slow_render(values)

@@ -1,0 +1,120 @@
+"""The older, cricket-only surface: GET /cricket-data/match-info/{id} and /cricket-data/live-matches."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from django.http import HttpResponseBase
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from pydantic import AwareDatetime, Field
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+
+from scraping.api import examples, params
+from scraping.api.bodies import (
+    ADDED,
+    Body,
+    Computed,
+    DataMetadata,
+    From,
+    ListMetadata,
+    Payload,
+    Values,
+    joined_text,
+    last_event_of,
+)
+from scraping.api.endpoints import ID, described
+from scraping.api.fresh_view import Answer, FreshView, match_etag, refuse_stale
+from scraping.api.match_lists import list_answer
+from scraping.documents.cache import MAX_MATCHES
+from scraping.documents.cached_match import CachedMatch
+from scraping.documents.filters import MatchFilter
+from scraping.documents.freshness import Freshness
+from scraping.payloads import Innings, LastEvent, Phase, SideScore, Sport, Status, Team, Toss
+
+
+class CricketTeam(Team):
+    key: str = Field(description="team_a or team_b, as in `score`.")
+
+
+def _team_list(match: CachedMatch) -> list[Values]:
+    teams = match.payload.get("teams") or {}
+    return [{"key": side, **teams[side]} for side in ("team_a", "team_b") if teams.get(side)]
+
+
+class MatchInfo(Body):
+    """A cricket match, in the shape of /cricket-data."""
+
+    matchId: Annotated[int, From("id")]  # noqa: N815  the names of this older surface
+    title: str
+    teams: Annotated[list[CricketTeam], Computed(_team_list)]
+    score: Annotated[dict[str, SideScore], Payload({})]
+    status: Status
+    phase: Phase
+    innings: Annotated[list[Innings], Payload([])]
+    currentInnings: Annotated[int | None, Payload(name="current_innings")]  # noqa: N815
+    toss: Annotated[Toss | None, Payload()]
+    venue: Annotated[str, Payload("")]
+    startTime: Annotated[AwareDatetime | None, From("start_time")]  # noqa: N815
+    lastEvent: Annotated[LastEvent | None, Computed(last_event_of)]  # noqa: N815
+    result: Annotated[str, Payload("")]
+    metadata_: Annotated[DataMetadata, ADDED] = Field(alias="_metadata")
+
+
+class LiveMatches(Body):
+    matches: Annotated[list[MatchInfo], ADDED]
+    metadata_: Annotated[ListMetadata, ADDED] = Field(alias="_metadata")
+
+
+MATCH_INFO = described(
+    "read_match_info",
+    "Read a cricket match",
+    "The older, cricket-only shape.",
+    MatchInfo,
+    examples.MATCH_INFO,
+    tag="cricket-data",
+    parameters=[ID, params.MaxAgeParams],
+)
+LIVE_MATCHES = described(
+    "list_live_matches",
+    "List live cricket matches",
+    "Every live cricket match in the older shape.",
+    LiveMatches,
+    {"matches": [examples.MATCH_INFO], "_metadata": examples.LIST_METADATA},
+    tag="cricket-data",
+    parameters=[params.MaxAgeParams],
+)
+
+
+class MatchInfoView(FreshView):
+    @extend_schema(**MATCH_INFO)
+    def get(self, request: Request, match_id: str) -> HttpResponseBase:
+        return self.respond(request)
+
+    def find(self, request: Request) -> Answer:
+        asked = params.read(params.MaxAgeParams, request)
+        match = self.match()
+        if match.sport != Sport.CRICKET:
+            raise NotFound(f"Match {match.id} is {match.sport}, not cricket. Read it at /api/v1/matches/{match.id}.")
+        freshness = match.freshness(timezone.now())
+        good_for = refuse_stale(freshness, asked.get("max_age"))
+        return Answer.of_match(
+            match, freshness, good_for=good_for, etag=match_etag(match), body=lambda: _info(match, freshness)
+        )
+
+
+class LiveMatchesView(FreshView):
+    @extend_schema(**LIVE_MATCHES)
+    def get(self, request: Request) -> HttpResponseBase:
+        return self.respond(request)
+
+    def find(self, request: Request) -> Answer:
+        now, asked = timezone.now(), params.read(params.MaxAgeParams, request)
+        live = MatchFilter(status=Status.LIVE, sport=Sport.CRICKET)
+        found = self.page(live, before_id=None, limit=MAX_MATCHES).matches  # all of them: this list has no pages
+        return list_answer(found, asked.get("max_age"), now, mark="", item=_info)
+
+
+def _info(match: CachedMatch, freshness: Freshness) -> bytes:
+    return joined_text(MatchInfo, match, _metadata=DataMetadata.of(match, freshness))

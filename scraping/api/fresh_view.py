@@ -1,0 +1,235 @@
+"""The view of all match answers: freshness headers, conditional requests, `max_age`.
+
+Data comes from the document cache. While the database is away the same view answers with the last known data, its true
+age and `X-Data-Source: cache`; data that no cache holds is a 503.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpResponse, HttpResponseBase
+from django.utils.http import http_date
+from rest_framework.exceptions import APIException, NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from scraping.documents.cache import documents
+from scraping.documents.cached_match import CACHE, CachedMatch, NotCachedError
+from scraping.documents.filters import MatchFilter
+from scraping.documents.freshness import DataState, Freshness
+from scraping.documents.unlisted import Page
+from scraping.payloads import Status
+from victoryline.lib.http.headers import has_etag
+from victoryline.lib.http.problems import DatabaseAway, TooStale
+from victoryline.lib.http.views import ApiView
+from victoryline.lib.times import as_utc_iso
+
+CACHE_SECONDS = {Status.LIVE: 1, Status.UPCOMING: 10, Status.COMPLETED: 60, Status.ABANDONED: 60}
+# For how long a cache may serve its copy while we fail. X-Data-Freshness says how old that is.
+STALE_IF_ERROR_SECONDS = {
+    DataState.FRESH: 60,
+    DataState.AGING: 60,
+    DataState.STALE: 300,
+    DataState.FROZEN: 300,
+    DataState.PAUSED: 300,
+    DataState.FINAL: 86_400,
+    DataState.UNKNOWN: 0,
+}
+MIN_RETRY_SECONDS, UNPLANNED_RETRY_SECONDS = 1.0, 10.0
+SOURCE_HEADER = "X-Data-Source"
+JSON = "application/json"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The parts of an answer; the body is built only if it is sent."""
+
+    freshness: Freshness
+    etag: str
+    cache_seconds: int
+    body: Callable[[], dict[str, Any] | bytes]
+    changed_at: datetime | None = None
+    good_for: float | None = None  # seconds until it is older than the caller accepts
+
+    @classmethod
+    def of_match(
+        cls,
+        match: CachedMatch,
+        freshness: Freshness,
+        *,
+        good_for: float | None,
+        etag: str,
+        body: Callable[[], dict[str, Any] | bytes],
+        has_change_time: bool = True,
+    ) -> Answer:
+        """Returns an answer about one match. Without `has_change_time` its data may change while the match does not."""
+        return cls(
+            freshness,
+            etag,
+            CACHE_SECONDS[Status(match.status)],
+            body,
+            match.changed_at if has_change_time else None,
+            good_for,
+        )
+
+    def headers(self) -> dict[str, str]:
+        found = age_headers(self.freshness)
+        found["Cache-Control"] = self._cache_control()
+        if self.changed_at is not None:
+            found["Last-Modified"] = http_date(self.changed_at.timestamp())
+        if self.freshness.next_update_in is not None:
+            # Never 0: a client that sleeps for as long as we say would ask without a pause while a poll is overdue.
+            found["X-Next-Update-In"] = str(max(1, math.ceil(self.freshness.next_update_in)))
+        if self.etag:
+            found["ETag"] = self.etag
+        return found
+
+    def _cache_control(self) -> str:
+        """Ends with the caller's `max_age`: a cache that went on longer would serve what we refuse with 503."""
+        seconds, spare = self.cache_seconds, STALE_IF_ERROR_SECONDS[self.freshness.state]
+        if self.good_for is not None:
+            seconds = min(seconds, int(self.good_for))
+            spare = min(spare, int(self.good_for) - seconds)
+        return f"private, max-age={seconds}, stale-if-error={spare}"
+
+
+class FreshView(ApiView):
+    """Subclasses return their answer from `find`. `is_unchanged` is called before the request is counted."""
+
+    needs_database = False
+    _answer: Answer | None = None
+    _is_from_cache = False
+    _link = ""
+
+    def find(self, request: Request) -> Answer:
+        raise NotImplementedError
+
+    def match(self) -> CachedMatch:
+        """Returns the requested match; raises NotFound."""
+        found = documents.find(self.kwargs["match_id"])
+        if found is None:
+            raise no_such_match(self.kwargs["match_id"])
+        self._is_from_cache = found.data_source == CACHE
+        return found
+
+    def page(self, wanted: MatchFilter, *, before_id: int | None, limit: int) -> Page:
+        found = documents.page(wanted, before_id=before_id, limit=limit)
+        self._is_from_cache = found.is_last_known
+        return found
+
+    def link(self, *, first: str, next: str) -> str | None:
+        """Sets the `Link` header of a list (RFC 8288); returns the address of the next page, None if there is none."""
+        links = {"first": first, "next": next}
+        self._link = ", ".join(f'<{where}>; rel="{name}"' for name, where in links.items() if where)
+        return next or None
+
+    def answer(self, request: Request) -> Answer:
+        if self._answer is None:
+            try:
+                self._answer = self.find(request)
+            except NotCachedError as error:
+                raise DatabaseAway.now(f"What you ask for ({error}) is not among what we know without it. ") from error
+        return self._answer
+
+    def is_unchanged(self, request: Request) -> bool:
+        try:
+            return "If-None-Match" in request.headers and has_etag(request, self.answer(request).etag)
+        except APIException:
+            return False  # the view raises it again, and the request counts
+
+    def respond(self, request: Request) -> HttpResponseBase:
+        found = self.answer(request)
+        headers = found.headers()
+        if self._is_from_cache:
+            headers[SOURCE_HEADER] = CACHE
+        if self._link:
+            headers["Link"] = self._link
+        if has_etag(request, found.etag):
+            return _not_modified(headers)
+        body = found.body()
+        if isinstance(body, bytes):
+            return HttpResponse(body, headers=headers, content_type=JSON)
+        return Response(body, headers=headers)
+
+
+def _not_modified(headers: dict[str, str]) -> HttpResponse:
+    """A plain response: there is nothing to render, and it is the most frequent answer."""
+    answer = HttpResponse(status=304, headers=headers)
+    del answer.headers["Content-Type"]
+    return answer
+
+
+def age_headers(freshness: Freshness) -> dict[str, str]:
+    """A match that was never read has no time and no age; its state says so."""
+    found = {"X-Data-State": freshness.state.value}
+    if freshness.scraped_at is not None:
+        found["X-Data-Freshness"] = as_utc_iso(freshness.scraped_at)
+        found["X-Data-Age-Seconds"] = str(freshness.whole_age_seconds)
+    return found
+
+
+def match_etag(match: CachedMatch) -> str:
+    """Returns a strong ETag: it names the data of the match, not its age, which is in the headers.
+
+    A match that was never read has no sequence yet, so nothing to compare.
+    """
+    return f'"{match_version(match)}"' if match.sequence else ""
+
+
+def match_version(match: CachedMatch) -> str:
+    return f"{match.id}-{match.sequence}-{match.status}-{match.lifecycle}-{unsequenced_version(match)}"
+
+
+def unsequenced_version(match: CachedMatch) -> str:
+    """Returns a hash of the fields that change without a new sequence: above all the names at sources."""
+
+    def make() -> bytes:
+        start = None if match.start_time is None else as_utc_iso(match.start_time)
+        facts = repr((match.keys, match.title, match.phase, start)).encode(errors="backslashreplace")
+        return hashlib.blake2b(facts, digest_size=6).hexdigest().encode()
+
+    return match.rendered("version", make).decode()
+
+
+def no_such_match(name: str) -> NotFound:
+    return NotFound(f"No match is known as {name[:100]}. GET /api/v1/matches lists those that are.")
+
+
+def address(request: Request, **changed: Any) -> str:
+    """Returns the address of this request with other values of some parameters; None leaves one out."""
+    kept = {**request.query_params.dict(), **changed}
+    query = urlencode({name: value for name, value in kept.items() if value is not None})
+    return request.build_absolute_uri(f"{request.path}?{query}" if query else request.path)
+
+
+def refuse_stale(freshness: Freshness, max_age: int | None) -> float | None:
+    """Returns for how many seconds more the data is young enough; None without limit. Raises TooStale."""
+    if max_age is None or freshness.state == DataState.FINAL:
+        return None
+    if freshness.age_seconds is not None and not freshness.is_older_than(max_age):
+        return max_age - freshness.age_seconds
+    # A match without a plan (submitted, or stopped) is no reason to ask every second.
+    wait = freshness.next_update_in
+    raise TooStale(
+        f"The data {_age_text(freshness.age_seconds, max_age)} and you accept {max_age} s. "
+        "Ask again after Retry-After, or with a larger max_age.",
+        retry_after=UNPLANNED_RETRY_SECONDS if wait is None else max(MIN_RETRY_SECONDS, wait),
+        headers=age_headers(freshness),
+        data_age_seconds=freshness.whole_age_seconds,
+        state=freshness.state.value,
+    )
+
+
+def _age_text(age: float | None, max_age: int) -> str:
+    """In whole seconds, rounded down as everywhere; never the number that would have been young enough."""
+    if age is None:
+        return "was never read"
+    whole = math.floor(age)
+    return f"is {whole} s old" if whole > max_age else f"is {math.ceil(age * 10) / 10:.1f} s old"

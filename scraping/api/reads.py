@@ -1,0 +1,189 @@
+"""Data that belongs to a match: events, earlier states, line-ups, conflicts, provenance.
+
+Read through the document cache: once for each state of the match if it changes with the match, at most ten times a
+second otherwise.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from scraping.api import history_problems
+from scraping.api.bodies import MatchDocument
+from scraping.api.history_bodies import (
+    NOT_IN_DELTA,
+    ConflictRow,
+    EventRow,
+    LineupDocument,
+    SnapshotDocument,
+    SnapshotItem,
+)
+from scraping.api.history_problems import Oldest
+from scraping.documents import history, queries
+from scraping.documents.cache import documents
+from scraping.documents.cached_match import CachedMatch, NotCachedError
+from scraping.models import Snapshot
+from victoryline.lib.http.problems import DatabaseAway
+from victoryline.lib.times import as_utc_iso
+
+Row = dict[str, Any]
+LISTED_SECONDS = 10  # a list of snapshots may show one that was deleted since
+
+
+class NotKeptError(Exception):
+    """There is no such snapshot, or it was deleted."""
+
+
+def at_sequence(match: CachedMatch, sequence: int) -> Row:
+    """Returns an earlier state, which never changes. Raises NotKeptError."""
+    return _snapshot(
+        ("at-sequence", match.id, sequence), 0, match, lambda: history.at_sequence(match.id, sequence), sequence
+    )
+
+
+def at_time(match: CachedMatch, moment: datetime) -> Row:
+    """Returns the state of a time, valid until the match changes: a poll may be being written. Raises NotKeptError."""
+    return _snapshot(
+        ("at-time", match.id, as_utc_iso(moment)), match.sequence, match, lambda: history.at_time(match.id, moment)
+    )
+
+
+def _snapshot(
+    question: tuple[object, ...],
+    version: int,
+    match: CachedMatch,
+    find: Callable[[], Snapshot | None],
+    sequence: int | None = None,
+) -> Row:
+    def load() -> Row:
+        # Repeated requests for a deleted state cost at most ten queries a second.
+        kept = oldest(match)
+        row = None if kept is None or (sequence is not None and sequence < kept[0]) else find()
+        if row is None:
+            raise NotKeptError
+        return SnapshotDocument.render(row)
+
+    found: Row = _read(question, version, load, what="this state of the match")
+    return found
+
+
+def oldest(match: CachedMatch) -> Oldest:
+    def load() -> list[Any] | None:
+        found = history.oldest_kept(match.id)
+        return None if found is None else [found[0], as_utc_iso(found[1])]
+
+    found = _read(("oldest", match.id), documents.short_version(), load, what="the age of this match's history")
+    return None if found is None else (found[0], found[1])
+
+
+def snapshots(match: CachedMatch, *, before: int | None, limit: int) -> tuple[list[Row], bool]:
+    def load() -> list[Any]:
+        rows, has_more = history.page_of_snapshots(match.id, before=before, limit=limit)
+        return [[SnapshotItem.render(row) for row in rows], has_more]
+
+    version = match.sequence, int(time.monotonic() / LISTED_SECONDS)
+    found, has_more = _read(("snapshots", match.id, before, limit), version, load, what="these snapshots")
+    return found, has_more
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Rows of a match's feed. `last`: the id of the row to continue after."""
+
+    rows: list[Row]
+    has_more: bool
+    last: int
+    sequence: int  # the rows are complete up to here; while the database is away it may be older than the match
+
+
+def events(match: CachedMatch, *, since: int, since_sequence: int, limit: int) -> Feed:
+    """Returns a page of the feed. A new row means a new sequence, so one query serves all requests until then."""
+
+    def load() -> list[Any]:
+        rows, more = queries.page_of_events(match.id, since=since, since_sequence=since_sequence, limit=limit)
+        if not rows and since and 0 < queries.newest_event(match.id) < since:
+            raise history_problems.ahead_in_feed(match, since)
+        last = rows[-1].pk if rows else max(since, queries.last_event_until(match.id, since_sequence))
+        return [[EventRow.render(row) for row in rows], more, last, match.sequence]
+
+    question = ("events-of", match.id, since, since_sequence, limit)
+    return Feed(*_read(question, match.sequence, load, what="these events"))
+
+
+def provisional(match: CachedMatch) -> Row | None:
+    """Returns a lower score that is not confirmed yet. It changes nothing that is served, so it has no sequence."""
+    found: Row = _read(
+        ("provisional", match.id),
+        documents.short_version(),
+        lambda: queries.provisional_of(match.id),
+        what="whether its score is in doubt",
+    )
+    return found or None
+
+
+def provenance(match: CachedMatch) -> Row:
+    """Returns the source, the time and the other values of each field."""
+    found: Row = _read(
+        ("provenance", match.id),
+        documents.short_version(),
+        lambda: queries.provenance_of(match.id),
+        what="this provenance",
+    )
+    return found
+
+
+def lineups(match: CachedMatch) -> list[Row]:
+    """Returns one row for each side, source and snapshot type. Their polls leave the match as it is."""
+
+    def load() -> list[Row]:
+        return [LineupDocument.render(row) for row in queries.lineups_of(match.id)]
+
+    found: list[Row] = _read(("lineups", match.id), documents.short_version(), load, what="these line-ups")
+    return found
+
+
+def conflicts(match: CachedMatch, *, is_open_only: bool) -> list[Row]:
+    def load() -> list[Row]:
+        return [ConflictRow.render(row) for row in queries.conflicts_of(match.id, is_open_only=is_open_only)]
+
+    question = ("conflicts", match.id, is_open_only)
+    found: list[Row] = _read(question, documents.short_version(), load, what="these conflicts")
+    return found
+
+
+def as_it_was(match: CachedMatch, snapshot: Row) -> CachedMatch:
+    """Returns the match with the state of an earlier snapshot. What has no history (its names, a start that the
+    snapshot does not have) is as it is now."""
+    state, captured_at = snapshot["payload"], datetime.fromisoformat(snapshot["captured_at"])
+    identity = {name: state[name] for name in ("sport", "title", "status", "phase") if state.get(name)}
+    start = state.get("start_time")
+    return replace(
+        match,
+        **identity,
+        sequence=snapshot["sequence"],
+        start_time=datetime.fromisoformat(start) if start else match.start_time,
+        scraped_at=captured_at,
+        changed_at=datetime.fromisoformat(snapshot["created_at"]),
+        pause_until=None,
+        frozen_at=None,
+        data_source=snapshot["data_source"],
+        payload=state,
+    )
+
+
+def state_of(match: CachedMatch) -> Row:
+    """Returns the fields of the match document that a delta may name: those that its payload has."""
+    body = MatchDocument.render(match)
+    return {name: value for name, value in body.items() if name not in NOT_IN_DELTA and name in match.payload}
+
+
+def _read(question: Hashable, version: Hashable, load: Callable[[], Any], *, what: str) -> Any:
+    """The database may go away after the match was found: that is a 503 as well."""
+    try:
+        return documents.derived(question, version, load, what=what)
+    except NotCachedError as error:
+        raise DatabaseAway.now(f"What you ask for ({error}) is not among what we know without it. ") from error

@@ -1,0 +1,295 @@
+"""The document cache of a process: all listed matches in memory, correct within LIFETIME_SECONDS by construction.
+
+Guards the database against the readers, and the readers against an outage of the database. A read that finds the
+memory older than its lifetime updates it first: documents that workers published come from Redis, and once a second
+(at every update where there is no Redis) a comparison of a few columns with the database finds everything else. While
+the database is away the last known documents are served with their true age, and what is in no cache is refused.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Hashable, Iterable
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import orjson
+from cachetools import LRUCache
+
+from scraping.documents import queries, redis_store
+from scraping.documents.cached_match import CACHE, CachedMatch, NotCachedError, number_in
+from scraping.documents.filters import MatchFilter
+from scraping.documents.unlisted import Page, UnlistedMatches, outage_reported
+from victoryline.lib import availability, pg_wait
+
+logger = logging.getLogger(__name__)
+
+LIFETIME_SECONDS = 0.1
+COMPARE_SECONDS = 1.0  # between two comparisons with the database while Redis reports changes
+UPDATE_SHARE = 4  # an update is followed by at least this many times its duration without one
+MAX_MATCHES = 5_000  # in memory; older ones are read from the database
+LOADED_AT_ONCE = 500
+MAX_DERIVED_BYTES = 32 * 2**20
+DERIVED_OVERHEAD_BYTES = 300  # of an entry, beside its text
+
+
+class MatchTable:
+    """Documents by id and by key. Writers hold the cache's lock, readers need none."""
+
+    def __init__(self) -> None:
+        self._documents: dict[int, CachedMatch] = {}
+        self._ids_by_key: dict[str, int] = {}
+        self._newest_first: tuple[CachedMatch, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def get(self, match_id: int | None) -> CachedMatch | None:
+        return None if match_id is None else self._documents.get(match_id)
+
+    def find(self, name: str) -> CachedMatch | None:
+        number = number_in(name)
+        return self.get(self._ids_by_key.get(name) if number is None else number)
+
+    def ids(self) -> set[int]:
+        return set(self._documents)
+
+    def newest_first(self) -> tuple[CachedMatch, ...]:
+        held = self._newest_first
+        if held is None:
+            documents = self._documents.copy()
+            held = tuple(documents[match_id] for match_id in sorted(documents, reverse=True))
+            self._newest_first = held
+        return held
+
+    def put(self, match: CachedMatch) -> None:
+        held = self._documents.get(match.id)
+        if held is None or held.keys != match.keys:
+            for key in held.keys if held else ():
+                if self._ids_by_key.get(key) == match.id:
+                    del self._ids_by_key[key]
+            self._ids_by_key |= dict.fromkeys(match.keys, match.id)
+        self._documents[match.id] = match
+        self._newest_first = None
+
+    def drop(self, match_ids: Iterable[int]) -> None:
+        for match_id in match_ids:
+            self._documents.pop(match_id, None)
+        # Another match may have the keys of a dropped one.
+        self._ids_by_key = {key: each.id for each in self._documents.values() for key in each.keys}
+        self._newest_first = None
+
+
+class DocumentCache:
+    """Safe to use from many threads."""
+
+    def __init__(
+        self,
+        *,
+        lifetime_seconds: float = LIFETIME_SECONDS,
+        compare_seconds: float = COMPARE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.lifetime_seconds, self.compare_seconds = lifetime_seconds, compare_seconds
+        self._clock = clock
+        self._lock = threading.RLock()
+        self.clear()
+
+    def clear(self) -> None:
+        with self._lock:
+            self._table = MatchTable()
+            self._is_filled = self._is_complete = self._is_current = False
+            self._oldest_id = 0  # older matches are not in memory: there are too many
+            self._invalid: set[int] = set()
+            self._position: str | None = None  # in the change stream
+            self._update_at = self._compare_at = float("-inf")
+            self._forget_results()
+
+    def _forget_results(self) -> None:
+        self._unlisted = UnlistedMatches(clock=self._clock)
+        self._derived: LRUCache[Hashable, bytes] = LRUCache(
+            MAX_DERIVED_BYTES, getsizeof=lambda text: len(text) + DERIVED_OVERHEAD_BYTES
+        )
+
+    def find(self, name: str) -> CachedMatch | None:
+        """Returns a match by its id or its key at a source; None if there is none.
+
+        Raises NotCachedError while the database is away and the match is in no cache.
+        """
+        is_current = self.update()
+        found = self._table.find(name)
+        if found is None:
+            unlisted, is_current = self._unlisted.find(name, is_current=is_current)
+            found = None if unlisted is None else self._table.get(unlisted.id) or unlisted
+        return found if found is None or is_current else replace(found, data_source=CACHE)
+
+    def page(self, wanted: MatchFilter, *, before_id: int | None, limit: int) -> Page:
+        """Returns accepted matches with smaller ids than `before_id`, newest first.
+
+        Raises NotCachedError while the database is away and only it could answer completely.
+        """
+        is_current = self.update()
+        listed = (
+            each
+            for each in self._table.newest_first()
+            if (before_id is None or each.id < before_id) and wanted.accepts(each.filter_fields)
+        )
+        found = [] if wanted.is_archive else list(islice(listed, limit + 1))
+        if wanted.is_archive or (len(found) <= limit and not self._is_complete):
+            return self._unlisted.page(wanted, before_id=before_id, limit=limit, is_current=is_current)
+        return Page.of(found[:limit], len(found) > limit, is_current=is_current)
+
+    def derived(self, question: Hashable, version: Hashable, load: Callable[[], Any], *, what: str) -> Any:
+        """Returns `load()` (JSON values), or its earlier result for this question and version.
+
+        While the database is away: the last result of any version, else NotCachedError(what).
+        """
+        mark = repr(version).encode() + b"\0"
+        with self._lock:
+            held = self._derived.get(question)
+        if held is not None and held.startswith(mark):
+            return orjson.loads(held[len(mark) :])
+        if not availability.database.is_away():
+            with outage_reported(), pg_wait.within(availability.READ_SECONDS):
+                found = load()
+                self._keep_derived(question, mark, found)
+                return found
+        if held is None:
+            raise NotCachedError(what)
+        return orjson.loads(held.partition(b"\0")[2])
+
+    def short_version(self) -> int:
+        """A version for data that changes without the match: it lasts as long as the lifetime of the cache."""
+        return int(self._clock() / self.lifetime_seconds) if self.lifetime_seconds else time.monotonic_ns()
+
+    def invalidate(self, match_ids: Iterable[int]) -> None:
+        """Makes the next read of this process load these matches from the database."""
+        if self._is_filled:
+            with self._lock:
+                self._invalid.update(match_ids)
+                self._unlisted.forget_names()
+                self._update_at = float("-inf")
+
+    def expire(self) -> None:
+        """Makes the next read of this process compare with the database."""
+        with self._lock:
+            self._compare_at = self._update_at = float("-inf")
+
+    def update(self) -> bool:
+        """Brings the memory up to date if its lifetime is over. Returns False while the database is away."""
+        if self._clock() >= self._update_at:
+            with self._lock:
+                if self._clock() >= self._update_at:
+                    self._update()
+        return self._is_current
+
+    def _update(self) -> None:
+        began = self._clock()
+        is_followed, is_current = self._apply_published(), False
+        if not availability.database.is_away():
+            with outage_reported(), pg_wait.within(availability.READ_SECONDS):
+                is_complete = self._is_complete
+                if not is_followed or began >= self._compare_at:
+                    is_complete = self._compare()
+                    self._compare_at = began + self.compare_seconds
+                self._load(self._invalid)
+                self._invalid.clear()
+                self._is_complete, self._is_filled, is_current = is_complete, True, True
+        self._is_current = is_current
+        if not is_current:
+            self._compare_at = float("-inf")
+            if not self._is_filled:
+                self._fill_from_redis()
+        ended = self._clock()
+        pause = max(self.lifetime_seconds, UPDATE_SHARE * (ended - began)) if self.lifetime_seconds else 0.0
+        self._update_at = ended + min(pause, COMPARE_SECONDS)
+
+    def _apply_published(self) -> bool:
+        """Takes what workers published since the last update. Returns False if changes may have been missed."""
+        if self._position is None or not self._is_filled:
+            self._position = redis_store.latest_position()
+            return False
+        changes = redis_store.changes_after(self._position)
+        self._position = changes.position if changes else None
+        if changes is None:
+            return False
+        found = redis_store.get(changes.published)
+        for match in found.values():
+            held = self._table.get(match.id)
+            if not match.is_listed:
+                self._invalid.add(match.id)
+            elif held is None and match.id >= self._oldest_id:
+                self._table.put(match)
+            elif held is not None and match.version > held.version:
+                self._table.put(held.updated_by(match))
+        self._invalid |= changes.reload | (changes.published - found.keys())
+        return True
+
+    def _compare(self) -> bool:
+        """Marks matches that differ from the database as invalid, drops those that are no longer listed.
+
+        Returns False if there are more than MAX_MATCHES.
+        """
+        columns, plans = queries.compared_columns(limit=MAX_MATCHES + 1), queries.poll_plans()
+        is_complete = len(columns) <= MAX_MATCHES
+        if not is_complete:
+            del columns[min(columns)]
+        self._oldest_id = 0 if is_complete else min(columns)
+        self._invalid.update(
+            match_id
+            for match_id, values in columns.items()
+            if (held := self._table.get(match_id)) is None
+            or held.compared != values
+            or held.plans != plans.get(match_id, set())
+        )
+        if gone := self._table.ids() - columns.keys():
+            self._table.drop(gone)
+        return is_complete
+
+    def _load(self, match_ids: Collection[int]) -> None:
+        wanted = sorted((each for each in match_ids if each >= self._oldest_id), reverse=True)
+        for start in range(0, len(wanted), LOADED_AT_ONCE):
+            some = wanted[start : start + LOADED_AT_ONCE]
+            found = {each.id: each for each in queries.cached_matches(ids=some) if each.is_listed}
+            for match in found.values():
+                held = self._table.get(match.id)
+                self._table.put(match)
+                if held is not None and match.sequence < held.sequence:
+                    self._forget_after_restore(match.id)
+            if gone := self._table.ids().intersection(some) - found.keys():
+                self._table.drop(gone)
+
+    def _forget_after_restore(self, match_id: int) -> None:
+        """A restored database gives its sequences out again, for other states: results kept by them are wrong."""
+        self._forget_results()
+        logger.warning(
+            "Match %d has an earlier sequence in the database, as after a restore; cached results are dropped",
+            match_id,
+            extra={"action": "store_went_back", "match_ids": [match_id]},
+        )
+
+    def _fill_from_redis(self) -> None:
+        """Starts with the published documents: the process began while the database was away."""
+        index = redis_store.index()
+        found = redis_store.get(index.ids) if index else {}
+        if index is None or len(found) < len(index.ids):
+            return
+        for match in found.values():
+            if match.is_listed:  # the index may be older than the document
+                self._table.put(match)
+        self._is_complete, self._is_filled = index.is_complete, True
+
+    def _keep_derived(self, question: Hashable, mark: bytes, found: Any) -> None:
+        try:
+            text = mark + orjson.dumps(found)
+        except (orjson.JSONEncodeError, ValueError):
+            return  # an integer beyond 64 bits, a lone surrogate: read anew each time
+        with self._lock:
+            if len(text) + DERIVED_OVERHEAD_BYTES <= MAX_DERIVED_BYTES:
+                self._derived[question] = text
+
+
+documents = DocumentCache()

@@ -1,0 +1,278 @@
+"""A match as answers show it, as a value: the same whether it was read from the database, Redis or memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import orjson
+from django.conf import settings
+
+from scraping.documents.filters import FilterFields, plain
+from scraping.documents.freshness import Freshness, measure, not_before
+from scraping.models import Match, MatchLifecycle, MatchRef
+from scraping.models.source import PUSHED
+from scraping.payloads import Status
+
+FORMAT = 3  # of the stored document; documents of other formats are ignored
+TIMES = ("start_time", "scraped_at", "changed_at", "pause_until", "frozen_at")
+REF_TIMES = ("next_poll_at", "held_until")
+CACHE = "cache"  # the data source of documents that are served while the database is away
+# Columns of Match that may change while the sequence stays, and the fields that show them.
+COMPARED = {
+    "sequence": "sequence",
+    "last_scraper_update": "scraped_at",
+    "lifecycle": "lifecycle",
+    "status": "status",
+    "phase": "phase",
+    "title": "title",
+    "last_changed_at": "changed_at",
+    "pause_until": "pause_until",
+    "frozen_at": "frozen_at",
+    "start_time": "start_time",
+}
+Plan = tuple[str, str, datetime | None, datetime | None]  # source, event id, held until, next poll
+
+
+def number_in(name: str) -> int | None:
+    """The match id, if the name is one."""
+    return int(name) if name.isascii() and name.isdigit() and len(name) < 19 else None
+
+
+class NotCachedError(Exception):
+    """The database is away and no cache holds the requested data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CachedRef:
+    """The match at one source. `next_poll_at` is None if it is not polled; `held_until`: end of the open breaker."""
+
+    source: str
+    event_id: str
+    next_poll_at: datetime | None
+    scraper_id: str | None
+    held_until: datetime | None = None
+
+    @property
+    def next_read_at(self) -> datetime | None:
+        return not_before(self.held_until, self.next_poll_at)
+
+    @property
+    def key(self) -> str:
+        return f"{self.source}_{self.event_id}"
+
+    def is_same(self, other: CachedRef) -> bool:
+        return (self.source, self.event_id) == (other.source, other.event_id)
+
+    @classmethod
+    def from_row(cls, ref: MatchRef) -> CachedRef:
+        """Reads a row with its source and, if selected, the annotations `scraper_id` and `held_until`."""
+        scraper_id = getattr(ref, "scraper_id", None)
+        return cls(
+            source=ref.source.key,
+            event_id=ref.source_event_id,
+            next_poll_at=ref.planned_at,
+            scraper_id=None if scraper_id is None else str(scraper_id),
+            held_until=getattr(ref, "held_until", None),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CachedMatch:
+    id: int
+    sport: str
+    title: str
+    status: str
+    phase: str
+    lifecycle: str
+    team_a: str
+    team_b: str
+    series: str  # empty until the match was read
+    sequence: int
+    start_time: datetime | None
+    scraped_at: datetime | None
+    changed_at: datetime | None
+    pause_until: datetime | None
+    frozen_at: datetime | None
+    data_source: str
+    payload: dict[str, Any] = field(repr=False)
+    refs: tuple[CachedRef, ...]  # the most trusted source first
+    merged_into: int | None = None  # the match that it became part of
+    # Parts of answers that do not depend on the clock, kept as long as the document.
+    _rendered: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def rendered(self, name: str, render: Callable[[], bytes]) -> bytes:
+        """Returns the named part of an answer, rendered once per document."""
+        held = self._rendered.get(name)
+        if held is None:
+            held = self._rendered[name] = render()
+        return held
+
+    @classmethod
+    def from_row(cls, match: Match, refs: tuple[CachedRef, ...] | None = None) -> CachedMatch:
+        """Reads a row of `queries`, which brings its references along, or one whose references are given."""
+        return cls(
+            id=match.pk,
+            sport=match.sport,
+            title=match.title,
+            status=match.status,
+            phase=match.phase,
+            lifecycle=match.lifecycle,
+            team_a=match.team_a,
+            team_b=match.team_b,
+            series=match.series if match.sequence else "",
+            sequence=match.sequence,
+            start_time=match.start_time,
+            scraped_at=match.last_scraper_update,
+            changed_at=match.last_changed_at,
+            pause_until=match.pause_until,
+            frozen_at=match.frozen_at,
+            data_source=getattr(match, "data_source", None) or "scraper",
+            payload=match.payload,
+            refs=tuple(map(CachedRef.from_row, match.refs.all())) if refs is None else refs,
+            merged_into=match.merged_into_id,
+        )
+
+    @property
+    def keys(self) -> list[str]:
+        return [ref.key for ref in self.refs]
+
+    @property
+    def main_key(self) -> str:
+        """Its key at the most trusted source."""
+        return self.refs[0].key if self.refs else str(self.id)
+
+    @property
+    def main_source(self) -> str:
+        return self.refs[0].source if self.refs else ""
+
+    @property
+    def scraper_id(self) -> str | None:
+        return next((ref.scraper_id for ref in self.refs if ref.scraper_id), None)
+
+    @property
+    def version(self) -> tuple[int, float]:
+        """Compares documents of the same match: the higher, the newer."""
+        return self.sequence, self.scraped_at.timestamp() if self.scraped_at else 0.0
+
+    @cached_property
+    def compared(self) -> tuple[Any, ...]:
+        """The values of COMPARED, in its order."""
+        return tuple(getattr(self, name) for name in COMPARED.values())
+
+    @cached_property
+    def plans(self) -> frozenset[Plan]:
+        return frozenset((ref.source, ref.event_id, ref.held_until, ref.next_poll_at) for ref in self.refs)
+
+    @cached_property
+    def filter_fields(self) -> FilterFields:
+        return FilterFields(
+            sport=self.sport,
+            status=self.status,
+            lifecycle=self.lifecycle,
+            team_names=(plain(self.team_a), plain(self.team_b)),
+            series=plain(self.series),
+            sources=frozenset(ref.source for ref in self.refs),
+            start_time=self.start_time,
+            changed_at=self.changed_at,
+        )
+
+    @property
+    def is_listed(self) -> bool:
+        """False for archived matches and for those that became part of another one."""
+        return self.lifecycle != MatchLifecycle.ARCHIVED and self.merged_into is None
+
+    def is_former_id(self, name: str) -> bool:
+        """True if the match was requested by the id of another match that became part of it."""
+        return name.isdecimal() and int(name) != self.id
+
+    @property
+    def is_submitted(self) -> bool:
+        """True if all its data is sent in by a consumer and no source is polled."""
+        return bool(self.refs) and all(ref.source == PUSHED for ref in self.refs)
+
+    @property
+    def paused_until(self) -> datetime | None:
+        return self.pause_until if self.lifecycle == MatchLifecycle.PAUSED else None
+
+    @property
+    def next_poll_at(self) -> datetime | None:
+        return min((ref.next_poll_at for ref in self.refs if ref.next_poll_at is not None), default=None)
+
+    @property
+    def next_read_at(self) -> datetime | None:
+        """When the first source is polled, open breakers considered and pauses not."""
+        return min((at for ref in self.refs if (at := ref.next_read_at) is not None), default=None)
+
+    @property
+    def next_update_at(self) -> datetime | None:
+        return not_before(self.paused_until, self.next_read_at)
+
+    def freshness(self, now: datetime) -> Freshness:
+        return measure(
+            status=Status(self.status),
+            scraped_at=self.scraped_at,
+            paused_until=self.paused_until,
+            next_poll_at=self.next_poll_at,
+            next_read_at=self.next_read_at,
+            now=now,
+            stale_after=settings.CONFIG.staleness_threshold_seconds,
+            frozen_at=self.frozen_at,
+        )
+
+    def updated_by(self, published: CachedMatch) -> CachedMatch:
+        """Returns this document with the news that a worker published.
+
+        With the same sequence only the time of the poll is news: the worker may have read the row before a pause. It
+        also remembers the plans of other sources from a while ago, so known plans stay unless the published one is
+        later than the poll.
+        """
+        base = published if published.sequence != self.sequence else replace(self, scraped_at=published.scraped_at)
+        return replace(base, refs=_merged_plans(self, published))
+
+
+def _merged_plans(held: CachedMatch, published: CachedMatch) -> tuple[CachedRef, ...]:
+    if not held.refs:
+        return published.refs
+    planned = {ref.key: ref for ref in published.refs if not _is_overdue(ref, published)}
+    return tuple(
+        replace(ref, next_poll_at=new.next_poll_at, scraper_id=new.scraper_id or ref.scraper_id)
+        if (new := planned.get(ref.key))
+        else ref
+        for ref in held.refs
+    )
+
+
+def _is_overdue(ref: CachedRef, published: CachedMatch) -> bool:
+    return ref.next_poll_at is not None and published.scraped_at is not None and ref.next_poll_at < published.scraped_at
+
+
+STORED = tuple(each.name for each in fields(CachedMatch) if each.init)
+
+
+def encode(match: CachedMatch) -> bytes:
+    """Raises orjson.JSONEncodeError for what JSON cannot hold: integers beyond 64 bits, lone surrogates."""
+    return orjson.dumps({"format": FORMAT, "match": {name: getattr(match, name) for name in STORED}})
+
+
+def decode(text: bytes) -> CachedMatch | None:
+    """Returns None for anything but a document of this format."""
+    try:
+        document = orjson.loads(text)
+        if document["format"] != FORMAT:
+            return None
+        stored = document["match"]
+        times = {name: _time(stored[name]) for name in TIMES}
+        refs = tuple(
+            CachedRef(**{**ref, **{name: _time(ref.get(name)) for name in REF_TIMES}}) for ref in stored["refs"]
+        )
+        return CachedMatch(**{**stored, **times, "refs": refs})
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

@@ -1,0 +1,77 @@
+"""The filters of match lists. They are applied in memory only, so that a list means the same while the database is
+away; see `cache.DocumentCache.page`."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+
+from scraping.models import MatchLifecycle
+
+_marks = re.compile("[\u0300-\u036f]")
+
+
+@lru_cache(maxsize=16_384)  # a list filtered by team reads both names of every match
+def plain(text: str) -> str:
+    """Returns the text without accents and capitals, so that `Atletico` finds Atlético."""
+    if text.isascii():
+        return text.lower()
+    return _marks.sub("", unicodedata.normalize("NFKD", text)).lower()
+
+
+@dataclass(frozen=True)
+class FilterFields:
+    """The fields of a match that lists can be filtered by. Names are in plain spelling."""
+
+    sport: str
+    status: str
+    lifecycle: str
+    team_names: tuple[str, ...]
+    series: str
+    sources: frozenset[str]
+    start_time: datetime | None
+    changed_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchFilter:
+    """Which matches to list. Archived ones only if requested by their lifecycle."""
+
+    status: str = ""  # one, or several separated by commas
+    sport: str = ""
+    source: str = ""
+    lifecycle: str = ""
+    series: str = ""  # a part of its name
+    team: str = ""  # a part of one team's name
+    start_from: datetime | None = None  # inclusive
+    start_to: datetime | None = None  # exclusive
+    updated_since: datetime | None = None
+
+    @property
+    def statuses(self) -> tuple[str, ...]:
+        return tuple(self.status.split(",")) if self.status else ()
+
+    @property
+    def is_archive(self) -> bool:
+        return self.lifecycle == MatchLifecycle.ARCHIVED
+
+    def accepts(self, match: FilterFields) -> bool:
+        return (
+            (match.lifecycle == self.lifecycle if self.lifecycle else match.lifecycle != MatchLifecycle.ARCHIVED)
+            and (not self.status or match.status in self.statuses)
+            and self.sport in {"", match.sport}
+            and (not self.source or self.source in match.sources)
+            and (not self.team or any(plain(self.team) in name for name in match.team_names))
+            and (not self.series or plain(self.series) in match.series)
+            and _is_between(match.start_time, self.start_from, self.start_to)
+            and _is_between(match.changed_at, self.updated_since, None)
+        )
+
+
+def _is_between(moment: datetime | None, start: datetime | None, end: datetime | None) -> bool:
+    if start is None and end is None:
+        return True
+    return moment is not None and (start is None or moment >= start) and (end is None or moment < end)

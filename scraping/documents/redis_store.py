@@ -1,0 +1,182 @@
+"""Match documents in Redis, shared by all processes. No function raises: a Redis that is away holds nothing.
+
+Keys: `match_latest:{id}` a document, `match_index` the ids and keys of all listed matches, `match_changes` a stream of
+changed ids that web processes read every tenth of a second, `negative_cache:{name}` names that no match has.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+import orjson
+from django.conf import settings
+from redis import Redis
+from redis.exceptions import RedisError
+
+from scraping.documents.cached_match import CachedMatch, decode, encode
+from victoryline.lib import availability
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+PREFIX = "victoryline:"
+LATEST, INDEX, CHANGES = f"{PREFIX}match_latest:", f"{PREFIX}match_index", f"{PREFIX}match_changes"
+LIFETIME_SECONDS = 6 * 3600  # longer than an outage that operators are still working on
+AT_ONCE = 200  # documents in a round trip, which must end within the short time limit of Redis calls
+MAX_CHANGES = 10_000  # kept in the stream
+
+
+@dataclass(frozen=True)
+class Index:
+    """All listed matches: ids, and the id of each key at a source."""
+
+    ids: tuple[int, ...]  # newest first
+    names: Mapping[str, int]
+    is_complete: bool  # False if there are older ones
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Entries of the change stream after a position. `reload`: the document says less than the database."""
+
+    position: str
+    published: frozenset[int] = frozenset()
+    reload: frozenset[int] = frozenset()
+
+
+def is_configured() -> bool:
+    return bool(settings.CONFIG.redis_url)
+
+
+def put(matches: Iterable[CachedMatch], *, announce: bool = True, reload: Iterable[int] = ()) -> int:
+    """Stores documents and appends their ids to the change stream; returns how many were stored.
+
+    `reload`: ids whose readers must ask the database, because a change such as a pause has no sequence.
+    """
+    texts: dict[int, bytes] = {}
+    for match in matches:
+        try:
+            texts[match.id] = encode(match)
+        except (orjson.JSONEncodeError, ValueError):
+            logger.debug("Match %s cannot be encoded for Redis", match.id, extra={"action": "not_cached"})
+    ids, to_reload, stored = list(texts), set(reload), 0
+    for start in range(0, len(ids), AT_ONCE):
+        some = ids[start : start + AT_ONCE]
+        entry = _entry(set(some) - to_reload, to_reload.intersection(some)) if announce else None
+        stored += len(some) if _write({f"{LATEST}{each}": texts[each] for each in some}, entry) else 0
+    return stored
+
+
+def _entry(published: Iterable[int], reload: Iterable[int]) -> dict[str, str]:
+    return {"published": ",".join(map(str, published)), "reload": ",".join(map(str, reload))}
+
+
+def _write(texts: Mapping[str, bytes], entry: Mapping[str, str] | None) -> bool:
+    def write(client: Redis) -> bool:
+        with client.pipeline(transaction=False) as pipeline:
+            for key, text in texts.items():
+                pipeline.set(key, text, ex=LIFETIME_SECONDS)
+            if entry is not None:
+                fields: dict[Any, Any] = dict(entry)
+                pipeline.xadd(CHANGES, fields, maxlen=MAX_CHANGES, approximate=True)
+            pipeline.execute()
+        return True
+
+    return _call(write, False)
+
+
+def latest_position() -> str | None:
+    """Returns the end of the change stream; None if Redis is away."""
+
+    def read(client: Redis) -> str:
+        newest: Any = client.xrevrange(CHANGES, count=1)
+        return newest[0][0].decode() if newest else "0-0"
+
+    return _call(read, None)
+
+
+def changes_after(position: str) -> Changes | None:
+    """Returns the changes after a position; None if Redis is away."""
+
+    def read(client: Redis) -> Changes:
+        entries: Any = client.xrange(CHANGES, min=f"({position}", count=MAX_CHANGES)
+        if not entries:
+            return Changes(position)
+        fields = [fields for _, fields in entries]
+        published = frozenset(number for each in fields for number in _ids(each.get(b"published")))
+        reload = frozenset(number for each in fields for number in _ids(each.get(b"reload")))
+        return Changes(entries[-1][0].decode(), published, reload)
+
+    return _call(read, None)
+
+
+def _ids(text: bytes | None) -> list[int]:
+    return [int(part) for part in (text or b"").split(b",") if part.isdigit()]
+
+
+def get(ids: Iterable[int]) -> dict[int, CachedMatch]:
+    wanted = list(ids)
+    found: dict[int, CachedMatch] = {}
+    for start in range(0, len(wanted), AT_ONCE):
+        some = wanted[start : start + AT_ONCE]
+        documents = (decode(text) for text in _texts([f"{LATEST}{each}" for each in some]) if text is not None)
+        found |= {match.id: match for match in documents if match is not None}
+    return found
+
+
+def _texts(keys: Sequence[str]) -> Sequence[bytes | None]:
+    def read(client: Redis) -> Sequence[bytes | None]:
+        found: Any = client.mget(keys)
+        return list(found)
+
+    return _call(read, ())
+
+
+def put_index(index: Index) -> bool:
+    document = {"ids": index.ids, "names": dict(index.names), "is_complete": index.is_complete}
+    return _write({INDEX: orjson.dumps(document)}, None)
+
+
+def index() -> Index | None:
+    text = get_text(INDEX.removeprefix(PREFIX))
+    try:
+        document = orjson.loads(text or b"")
+        return Index(tuple(document["ids"]), document["names"], document["is_complete"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def put_text(key: str, text: bytes, *, seconds: int) -> bool:
+    """Stores something small that other processes may use instead of computing it."""
+    return _call(lambda client: bool(client.set(PREFIX + key, text, ex=seconds)), False)
+
+
+def get_text(key: str) -> bytes | None:
+    found = _texts([PREFIX + key])
+    return found[0] if found else None
+
+
+def take_turn(name: str, seconds: float) -> bool:
+    """Returns True to one caller of all processes within the given time."""
+    return _call(lambda client: bool(client.set(f"{PREFIX}turn:{name}", 1, nx=True, px=int(seconds * 1000))), False)
+
+
+def _call(work: Callable[[Redis], T], otherwise: T) -> T:
+    url = settings.CONFIG.redis_url
+    if not url or availability.redis(url).is_away():
+        return otherwise
+    try:
+        return work(_client(url))
+    except (RedisError, OSError) as error:
+        availability.redis(url).report(error)
+        return otherwise
+
+
+@cache
+def _client(url: str) -> Redis:
+    client: Redis = Redis.from_url(url, **availability.BOUNDED)
+    return client
