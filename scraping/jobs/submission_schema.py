@@ -234,7 +234,7 @@ def out_of_time(match: SentMatch, now: datetime) -> str:
     """Returns why `captured_at` is impossible or too old; empty if it is valid."""
     if match.captured_at > now + CLOCKS_DIFFER:
         ahead = (match.captured_at - now).total_seconds()
-        return f"It is {ahead:.0f} s in our future; look at your clock. {CLOCKS_DIFFER.seconds} s are allowed."
+        return f"It is {ahead:.0f} s in our future; check your clock. {CLOCKS_DIFFER.seconds} s are allowed."
     if match.captured_at < now - OLDEST:
         return "It is more than a day old: too old for a live match."
     return ""

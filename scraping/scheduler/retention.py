@@ -75,23 +75,23 @@ def often() -> tuple[Rule, ...]:
         TaskState.FAILED: _days(config.keep_errors_days),
         TaskState.DEAD: _days(config.keep_errors_days),
     }
-    snapshots, snapshots_words = _hours(config.keep_snapshots_hours)
-    errors, errors_words = _days(config.keep_errors_days)
-    old_evidence, evidence_words = _days(config.keep_evidence_days)
+    snapshots, snapshots_text = _hours(config.keep_snapshots_hours)
+    errors, errors_text = _days(config.keep_errors_days)
+    old_evidence, evidence_text = _days(config.keep_evidence_days)
     return (
         *(
             Rows(
                 f"tasks-{state.lower()}",
-                f"{words}, with their transitions",
+                f"{text}, with their transitions",
                 partial(_tasks, state, age),
                 before=partial(_detach_tasks, state),
                 is_bare=True,
             )
-            for state, (age, words) in keep.items()
+            for state, (age, text) in keep.items()
         ),
-        Rows("snapshots", f"{snapshots_words}, and the newest of each match", partial(_snapshots, snapshots)),
-        Rows("errors", errors_words, partial(_errors, errors), before=_remove_evidence, is_bare=True),
-        _EvidenceRule("evidence", evidence_words, partial(_old_evidence, old_evidence)),
+        Rows("snapshots", f"{snapshots_text}, and the newest of each match", partial(_snapshots, snapshots)),
+        Rows("errors", errors_text, partial(_errors, errors), before=_remove_evidence, is_bare=True),
+        _EvidenceRule("evidence", evidence_text, partial(_old_evidence, old_evidence)),
         _EvidenceRule(
             "evidence-total",
             f"{config.evidence_total_mb} MB, the newest",
@@ -105,12 +105,12 @@ def often() -> tuple[Rule, ...]:
 def seldom() -> tuple[Rule, ...]:
     """Returns the rules of tables that grow with matches, processes and days."""
     config = settings.CONFIG
-    errors, errors_words = _days(config.keep_errors_days)
-    jobs, jobs_words = _days(config.keep_errors_days)
-    matches, matches_words = _days(config.keep_matches_days)
-    submissions, submissions_words = _days(config.keep_submissions_days)
+    errors, errors_text = _days(config.keep_errors_days)
+    jobs, jobs_text = _days(config.keep_errors_days)
+    matches, matches_text = _days(config.keep_matches_days)
+    submissions, submissions_text = _days(config.keep_submissions_days)
     return (
-        Rows("error-groups", f"{errors_words} after their last error", partial(_groups, errors)),
+        Rows("error-groups", f"{errors_text} after their last error", partial(_groups, errors)),
         Files(
             "evidence-orphans",
             "an hour, because its row may not be written yet",
@@ -125,10 +125,10 @@ def seldom() -> tuple[Rule, ...]:
         ),
         Rows("worker-orders", f"{ORDERS_DAYS} days", partial(_orders, timedelta(days=ORDERS_DAYS))),
         Rows("breakers", "as long as their match or source", lambda _: _stray_breakers()),
-        Rows("jobs", f"{jobs_words} after their end", partial(_jobs, jobs), batch=MATCHES_AT_ONCE),
-        Rows("submissions", submissions_words, partial(_submissions, submissions)),
+        Rows("jobs", f"{jobs_text} after their end", partial(_jobs, jobs), batch=MATCHES_AT_ONCE),
+        Rows("submissions", submissions_text, partial(_submissions, submissions)),
         _MatchLogRule("match-logs", _days(config.match_log_retention_days)[1]),
-        _MatchRule("matches", f"{matches_words} after their end, with their events", partial(_matches, matches)),
+        _MatchRule("matches", f"{matches_text} after their end, with their events", partial(_matches, matches)),
     )
 
 

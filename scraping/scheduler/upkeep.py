@@ -88,7 +88,7 @@ def close_finished_jobs(now: datetime) -> int:
             progress.has_all,
             progress.expected,
             one.job.name,
-            "" if is_good else "; look at it in the admin, and retry what failed when the cause is gone",
+            "" if is_good else "; see the job in the admin, and retry what failed when the cause is gone",
             extra={"action": "job_ended", "job_id": one.job.pk},
         )
     return len(closed)

@@ -1,4 +1,4 @@
-"""What several tests of the core start with."""
+"""Fixtures of the tests of scraping."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from victoryline import broker as brokers
 
 @pytest.fixture(autouse=True)
 def no_places_given() -> None:
-    """What the scheduler counts from tick to tick begins anew: whose turn it is must not depend on another test."""
+    """Resets the scheduler's counters, so that no test depends on another one."""
     due._given.clear()
 
 
@@ -33,7 +33,7 @@ def broker() -> Iterator[StubBroker]:
 
 @pytest.fixture
 def nothing_published() -> Iterator[None]:
-    """What one test has published must not be known to the next, here or elsewhere."""
+    """Resets published documents, so that no test sees those of another one."""
     _forget()
     yield
     _forget()

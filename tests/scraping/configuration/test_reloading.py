@@ -1,4 +1,4 @@
-"""What an operator changes in the configuration file is taken by whatever begins anew, and by nobody before."""
+"""A changed configuration file is used after the next recovery, not before."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class File:
         self._written = 0
 
     def write(self, text: str) -> None:
-        """Two writes within the clock's tick are two files for whoever looks at the time only."""
+        """Two writes within one tick of the clock must differ in their time."""
         self._written += 1
         self.path.write_text(text)
         os.utime(self.path, (self._written, self._written))
@@ -52,7 +52,7 @@ class TestReload:
         assert policies.current().pace.baseline_seconds == 2.5
         assert not policies.reload(), "nothing has changed"
         file.write(PATIENT)
-        assert policies.current().pace.baseline_seconds == 2.5, "nobody has asked yet"
+        assert policies.current().pace.baseline_seconds == 2.5, "not before the first call"
         assert [policies.reload(), policies.reload()] == [True, False]
         assert policies.current().pace.baseline_seconds == 7
         assert policies.current().staleness_threshold_seconds == 900
@@ -68,7 +68,7 @@ class TestReload:
         assert not policies.reload()
         assert not policies.reload()
         refused = [record for record in caplog.records if record.levelname == "ERROR"]
-        assert len(refused) == 1, "told once, not with every look"
+        assert len(refused) == 1, "logged once, not with every call"
         text = refused[0].getMessage()
         assert 'POLLING_INTERVAL_SECONDS is "soon"' in text
         assert "scraper.lifecycle.stale_threshold (site.yaml) is not a known key" in text

@@ -105,7 +105,7 @@ class TestSync:
 
     def test_every_way_of_reading_has_its_column(self) -> None:
         """Whatever the file may say of a source, a reset brings it back."""
-        told = {
+        fields = {
             "adapter": "crex",
             "read_way": "visit",
             "robots_policy": "warn",
@@ -116,12 +116,12 @@ class TestSync:
             "token_url": "https://api.pro.example/token",
             "selectors": {"title": ["h1", "//h2"]},
         }
-        pro = entry(domain_id="pro", base_url="https://pro.example", **told)
+        pro = entry(domain_id="pro", base_url="https://pro.example", **fields)
         source = sync(pro)
-        assert {name: getattr(source, name) for name in told} == told
+        assert {name: getattr(source, name) for name in fields} == fields
         Source.objects.update(api_hosts=[], token_url="", uses_proxy=True, selectors={}, read_way="auto")
         source = sync(pro, reset=True)
-        assert {name: getattr(source, name) for name in told} == told
+        assert {name: getattr(source, name) for name in fields} == fields
 
     def test_is_idempotent(self) -> None:
         sync(entry())
@@ -187,7 +187,7 @@ class TestStadium:
 
 
 class TestSitesOfTheStadium:
-    """What its programme does not show would be read for nothing."""
+    """Sites without matches in the programme are not read."""
 
     URL = "http://127.0.0.1:9"
 

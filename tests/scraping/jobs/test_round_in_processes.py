@@ -28,7 +28,7 @@ pytestmark = [
 MATCHES = range(10)
 KEYS = [str(event_id(number)) for number in MATCHES]
 ROUND = ("sofascore", "tournament=325", "season=87678", "round=1")
-# In simulated seconds. The first round's matches are in no list any more then: nobody reads them but the job.
+# In simulated seconds. The first round's matches are in no list any more then: only the job reads them.
 LONG_OVER = 16_000
 
 

@@ -53,13 +53,13 @@ def ref() -> MatchRef:
     return make_ref(match, source="sofascore", source_event_id="77")
 
 
-def call(ref: MatchRef, told: Lineups | Exception, *, wait_seconds: float = 20, **fields: Any) -> ScrapeResult:
+def call(ref: MatchRef, lineups: Lineups | Exception, *, wait_seconds: float = 20, **fields: Any) -> ScrapeResult:
     """The call, and beside it a worker that does what the journal asks for."""
     asked = {"match_id": ref.match_id, "kickoff_utc": KICKOFF, "home_team": "Arsenal", "away_team": "Chelsea", **fields}
 
     async def both() -> ScrapeResult:
         service = SofascoreScraperService(wait_seconds=wait_seconds)
-        working = asyncio.ensure_future(_work(engine_telling(told)))
+        working = asyncio.ensure_future(_work(engine_telling(lineups)))
         try:
             return await service.scrape_match(**asked)
         finally:
@@ -77,7 +77,7 @@ async def _work(engine: Engine) -> None:
 
 def _due() -> list[int]:
     pending = ScrapeTask.objects.filter(state=TaskState.PENDING)
-    pending.update(run_at=NOW)  # retries wait for nobody here
+    pending.update(run_at=NOW)  # without waiting for the retry
     return list(pending.values_list("pk", flat=True))
 
 

@@ -1,4 +1,4 @@
-"""What was sent in becomes part of its match: in order, once, by the rules that hold for readings."""
+"""Submissions become part of their match: in order, once, by the rules that hold for readings."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def the_match() -> Match:
 
 
 def runs_of(match: Match) -> int:
-    told: int = match.payload["score"]["team_a"]["runs"]
-    return told
+    runs: int = match.payload["score"]["team_a"]["runs"]
+    return runs
 
 
 class TestOpening:
@@ -167,10 +167,10 @@ class TestWriting:
         assert the_match().lifecycle == MatchLifecycle.ACTIVE
 
     def test_announces_the_update_as_manual(self, django_capture_on_commit_callbacks: Any) -> None:
-        told: list[MatchRef] = []
+        received: list[MatchRef] = []
 
         def note(ref: MatchRef, **_: object) -> None:
-            told.append(ref)
+            received.append(ref)
 
         match_updated.connect(note)
         with django_capture_on_commit_callbacks(execute=True):
@@ -178,10 +178,10 @@ class TestWriting:
             work()
         match_updated.disconnect(note)
         own, again = Publisher(), MatchRef.objects.select_related("match", "source").get()
-        assert own._can_render(told[0])
-        assert own._render(told[0]).data_source == "manual"
+        assert own._can_render(received[0])
+        assert own._render(received[0]).data_source == "manual"
         assert not own._can_render(again)  # a reading without news does not know
-        own._rendered[again.match_id] = own._render(told[0])
+        own._rendered[again.match_id] = own._render(received[0])
         assert own._render(again).data_source == "manual"
 
     def test_the_age_counts_from_the_senders_reading(self) -> None:
@@ -357,7 +357,7 @@ class TestExactlyOnce:
 
 
 class TestOtherParts:
-    """A match that is known from submissions only: its age is told, and nothing else is done about it."""
+    """A match that is known from submissions only: its age is shown, and nothing else is done about it."""
 
     @pytest.fixture
     def match(self) -> Match:

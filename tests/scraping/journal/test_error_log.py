@@ -258,10 +258,10 @@ class TestChangedLayout:
         assert not [record for record in caplog.records if record.levelno == logging.CRITICAL]
         assert not Alert.objects.filter(key__startswith="layout:").exists()
         self.drift(ref, clock, 1)
-        told = [record for record in caplog.records if record.levelno == logging.CRITICAL]
-        assert len(told) == 1
-        assert ref.url in told[0].getMessage()
-        assert ".header, .team with .name" in told[0].getMessage()
+        logged = [record for record in caplog.records if record.levelno == logging.CRITICAL]
+        assert len(logged) == 1
+        assert ref.url in logged[0].getMessage()
+        assert ".header, .team with .name" in logged[0].getMessage()
         alert = Alert.objects.get(key=f"layout:{ref.match_id}")
         assert (alert.severity, alert.closed_at) == ("critical", None)
 

@@ -1,4 +1,4 @@
-"""What failed attempts saw: kept when it explains something, redacted, capped, never a storm, never a danger."""
+"""Evidence of failed attempts: kept where it explains something, redacted, limited, harmless."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class TestFiles:
         assert not {"..", "<"} & set(files(media)[0].split("/"))
 
     def test_are_named_as_text(self, ref: MatchRef, clock: Clock, media: Path) -> None:
-        """A web server that is told to serve the folder by mistake shows no page of a stranger."""
+        """A web server that serves the folder by mistake shows text, never a page."""
         attempt(ref, clock, saw(LayoutChanged("x"), screenshot=PICTURE))
         assert {Path(name).suffix for name in files(media)} == {".txt", ".jpg"}
 

@@ -22,7 +22,7 @@ PEOPLE = 6
 
 
 def at_once(*actions: Callable[[], Any]) -> list[Any]:
-    """What each thread came back with; none of them may fail."""
+    """Returns the results of all threads; none of them may fail."""
     gate, results, errors = threading.Barrier(len(actions)), [], []
 
     def run(action: Callable[[], Any]) -> None:

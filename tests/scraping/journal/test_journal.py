@@ -101,7 +101,7 @@ class TestConstraints:
     @pytest.mark.parametrize(
         ("broken", "columns"),
         [
-            ("a state nobody knows", {"state": "ASLEEP", "finished_at": NOW}),
+            ("an unknown state", {"state": "ASLEEP", "finished_at": NOW}),
             ("executing without a lease", {"state": "EXECUTING", "worker_id": "w"}),
             ("executing without a worker", {"state": "EXECUTING", "lease_until": NOW}),
             ("dead without a reason", {"state": "DEAD", "finished_at": NOW}),
@@ -282,7 +282,7 @@ class TestFinish:
 
 
 class TestOldFence:
-    """I4: whoever lost a task writes nothing, whatever happened to the task since."""
+    """I4: a worker that lost a task writes nothing, whatever happened to the task since."""
 
     @pytest.fixture(params=["rescued", "claimed again", "claimed again by the same worker", "finished", "released"])
     def old(self, ref: MatchRef, request: pytest.FixtureRequest) -> journal.Claim:

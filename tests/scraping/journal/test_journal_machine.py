@@ -2,7 +2,7 @@
 
 A simple model (dictionaries) says what should be; after each step the database must agree. Invariants, by number:
 I1 every discovered match has one row; I2 every open task is scheduled or leased; I3 state and data change together;
-I4 nobody commits with an old fence; I5 effects are unique and numbered without holes.
+I4 no commit with an old fence; I5 effects are unique and numbered without holes.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def everything(tables: Sequence[type[Model]] = TABLES) -> list[list[dict[str, An
 
 @dataclass
 class ModelTask:
-    """What the journal should know of a task."""
+    """The expected row of a task."""
 
     key: str
     state: str = "PENDING"
@@ -123,7 +123,7 @@ class ModelTask:
 
 @dataclass
 class ModelMatch:
-    """What the match should look like to a reader."""
+    """The expected match as a reader sees it."""
 
     runs: int = 0
     sequence: int = 0
@@ -134,7 +134,7 @@ class ModelMatch:
 
 @dataclass(frozen=True)
 class Found:
-    """What a worker brings back from the source: more runs, new balls, a ball counted anew, taken back, there again."""
+    """A reading of the source: more runs, new balls, a ball counted anew, taken back, there again."""
 
     runs: int
     new_balls: int

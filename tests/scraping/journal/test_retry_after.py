@@ -1,4 +1,4 @@
-"""What a source says about when to come back."""
+"""The Retry-After header of a source."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class TestOverload:
                 reads[ref_id].append(later(second))
             assert ScrapeTask.objects.filter(state__in=OPEN_STATES).count() == 10, "no place is left empty"
             finish_all(later(second))
-        assert {ref_id for kind in kinds.values() for ref_id in kind} == set(reads), "nobody was left out"
+        assert {ref_id for kind in kinds.values() for ref_id in kind} == set(reads), "none was left out"
         gap = {name: worst_gap(reads, refs) for name, refs in kinds.items() if name != "over"}
         assert gap["high"] <= 3.0, "what matters most is read as if there were no crowd"
         assert gap["high"] < gap["normal"] < 100.0, "and the rest is stretched"
@@ -201,7 +201,7 @@ def worst_gap(reads: dict[int, list[datetime]], refs: list[int]) -> float:
 @pytest.mark.both
 @pytest.mark.requirement("SO-2")
 class TestHints:
-    def told(self, broker: StubBroker) -> list[int]:
+    def hinted(self, broker: StubBroker) -> list[int]:
         queue = broker.queues[QUEUE]
         messages = [dramatiq.Message.decode(queue.get_nowait()) for _ in range(queue.qsize())]
         return [task_id for message in messages for task_id in message.args]
@@ -221,7 +221,7 @@ class TestHints:
             new = journal.NewTask(ref.source_id, ref.pk, Resource.SCORECARD, priority, run_at=NOW)
             ids += [task.task_id for task in journal.open_new([new], now=NOW)]
         hint_due_tasks(NOW)
-        assert self.told(broker) == [ids[place] for place in (4, 3, 2, 1, 5, 0)]
+        assert self.hinted(broker) == [ids[place] for place in (4, 3, 2, 1, 5, 0)]
 
     def test_keeps_to_the_concurrency_of_a_source(self, broker: StubBroker) -> None:
         """A person retries forty dead tasks at once: they go out as places come free."""
@@ -241,7 +241,7 @@ class TestHints:
         hint_due_tasks(NOW)
         (opened,) = journal.open_new([other], now=NOW)
         hint_due_tasks(later(0.5))
-        assert opened.task_id in self.told(broker)
+        assert opened.task_id in self.hinted(broker)
 
 
 class RandomReader(ScriptedReader):
@@ -291,7 +291,7 @@ def test_keeps_every_limit_of_a_source_under_random_load(
                 assert under_way(clock.now)[source.pk] <= 4, "no more under way than it bears"
                 assert ScrapeTask.objects.filter(state__in=OPEN_STATES).count() <= 4
                 due._given[source.pk] = chance.randrange(8)  # the other scheduler counts for itself
-            for task_id in TestHints().told(broker):
+            for task_id in TestHints().hinted(broker):
                 claim = journal.claim(task_id, worker_id="w-1", lease_seconds=LEASE_SECONDS, now=clock.now)
                 held += [claim] if claim else []
             chance.shuffle(held)

@@ -67,12 +67,12 @@ class TestRestartReasons:
     def test_writes_and_announces_the_reason(self, fields: dict[str, Any], reason: str) -> None:
         make_worker("large", now=NOW, memory_bytes=1600 * MEGABYTE)
         worn = make_scraper(make_ref(), **{"last_update_time": NOW} | fields)
-        with announced(scraper_restarted) as told:
+        with announced(scraper_restarted) as received:
             assert restart_scrapers(NOW) == 1
         stopped, fresh = Scraper.objects.get(pk=worn.pk), Scraper.objects.get(stopped_at=None)
         assert (stopped.stopped_at, stopped.stop_reason) == (NOW, reason)
         assert (fresh.start_time, fresh.error_count, fresh.last_update_time) == (NOW, 0, None)
-        assert [(one["reason"], one["source_key"], one["fresh_id"]) for one in told] == [
+        assert [(one["reason"], one["source_key"], one["fresh_id"]) for one in received] == [
             (reason, "crex", str(fresh.pk))
         ]
 
@@ -158,14 +158,14 @@ def test_needs_few_queries_where_nothing_is_restarted(django_assert_max_num_quer
 
 @contextmanager
 def announced(signal: Signal) -> Iterator[list[dict[str, Any]]]:
-    told: list[dict[str, Any]] = []
+    received: list[dict[str, Any]] = []
 
     def listen(sender: object, **what: Any) -> None:
-        told.append(what)
+        received.append(what)
 
     signal.connect(listen)
     try:
-        yield told
+        yield received
     finally:
         signal.disconnect(listen)
 

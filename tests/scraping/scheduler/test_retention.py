@@ -152,7 +152,7 @@ class TestHistory:
     def test_deletes_a_breaker_without_match_and_source(self) -> None:
         ref = make_ref()
         Breaker.objects.create(name="mine", ref=ref, last_state_change=NOW)
-        Breaker.objects.create(name="nobody's", last_state_change=NOW)
+        Breaker.objects.create(name="stray", last_state_change=NOW)
         assert prune_seldom(NOW) == 1
         assert Breaker.objects.get().name == "mine"
 
@@ -277,7 +277,7 @@ class TestBatches:
 @pytest.mark.scaled
 @pytest.mark.django_db(transaction=True)
 def test_keeps_a_dead_task_that_is_being_retried() -> None:
-    """Its row is locked by the other transaction: it is left alone, and nobody waits."""
+    """Its row is locked by the other transaction: it is skipped without waiting."""
     task = ended(TaskState.DEAD, timedelta(days=31))
     is_locked, is_pruned = threading.Event(), threading.Event()
 
