@@ -69,7 +69,6 @@ class Attempt:
 class IngestResult:
     """The effect of a payload on its match."""
 
-    match_id: int
     sequence: int
     is_changed: bool
     events: EventChanges
@@ -118,7 +117,6 @@ def apply(
     crash_point("ingest.ref")
     announce_after_commit(match, ref, is_changed=is_changed)
     return IngestResult(
-        match.pk,
         match.sequence,
         is_changed,
         changes,
@@ -157,7 +155,7 @@ def _poll_again_soon(ref: MatchRef, pace: Pace, now: datetime) -> IngestResult:
     poll_times.set_next_poll(ref, at)
     ref.save(update_fields=("suspect_checksum", "next_poll_at"))
     ref.match.save(update_fields=("provisional",))
-    return IngestResult(ref.match_id, ref.match.sequence, False, EventChanges(), at, is_taken=False)
+    return IngestResult(ref.match.sequence, False, EventChanges(), at, is_taken=False)
 
 
 def _store_events(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], now: datetime) -> EventChanges:
