@@ -19,7 +19,7 @@ from scraping.payloads import Status
 
 FORMAT = 3  # of the stored document; documents of other formats are ignored
 TIMES = ("start_time", "scraped_at", "changed_at", "pause_until", "frozen_at")
-REF_TIMES = ("next_poll_at", "held_until")
+REF_TIMES = ("planned_at", "held_until")
 CACHE = "cache"  # the data source of documents that are served while the database is away
 # Columns of Match that may change while the sequence stays, and the fields that show them.
 COMPARED = {
@@ -48,17 +48,17 @@ class NotCachedError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class CachedRef:
-    """The match at one source. `next_poll_at` is None if it is not polled; `held_until`: end of the open breaker."""
+    """The match at one source. `planned_at` is None if it is not polled; `held_until`: end of the open breaker."""
 
     source: str
     event_id: str
-    next_poll_at: datetime | None
+    planned_at: datetime | None
     scraper_id: str | None
     held_until: datetime | None = None
 
     @property
     def next_read_at(self) -> datetime | None:
-        return not_before(self.held_until, self.next_poll_at)
+        return not_before(self.held_until, self.planned_at)
 
     @property
     def key(self) -> str:
@@ -74,7 +74,7 @@ class CachedRef:
         return cls(
             source=ref.source.key,
             event_id=ref.source_event_id,
-            next_poll_at=ref.planned_at,
+            planned_at=ref.planned_at,
             scraper_id=None if scraper_id is None else str(scraper_id),
             held_until=getattr(ref, "held_until", None),
         )
@@ -165,7 +165,7 @@ class CachedMatch:
 
     @cached_property
     def plans(self) -> frozenset[Plan]:
-        return frozenset((ref.source, ref.event_id, ref.held_until, ref.next_poll_at) for ref in self.refs)
+        return frozenset((ref.source, ref.event_id, ref.held_until, ref.planned_at) for ref in self.refs)
 
     @cached_property
     def filter_fields(self) -> FilterFields:
@@ -199,8 +199,8 @@ class CachedMatch:
         return self.pause_until if self.lifecycle == MatchLifecycle.PAUSED else None
 
     @property
-    def next_poll_at(self) -> datetime | None:
-        return min((ref.next_poll_at for ref in self.refs if ref.next_poll_at is not None), default=None)
+    def planned_at(self) -> datetime | None:
+        return min((ref.planned_at for ref in self.refs if ref.planned_at is not None), default=None)
 
     @property
     def next_read_at(self) -> datetime | None:
@@ -216,7 +216,7 @@ class CachedMatch:
             status=Status(self.status),
             scraped_at=self.scraped_at,
             paused_until=self.paused_until,
-            next_poll_at=self.next_poll_at,
+            planned_at=self.planned_at,
             next_read_at=self.next_read_at,
             now=now,
             stale_after=settings.CONFIG.staleness_threshold_seconds,
@@ -239,7 +239,7 @@ def _merged_plans(held: CachedMatch, published: CachedMatch) -> tuple[CachedRef,
         return published.refs
     planned = {ref.key: ref for ref in published.refs if not _is_overdue(ref, published)}
     return tuple(
-        replace(ref, next_poll_at=new.next_poll_at, scraper_id=new.scraper_id or ref.scraper_id)
+        replace(ref, planned_at=new.planned_at, scraper_id=new.scraper_id or ref.scraper_id)
         if (new := planned.get(ref.key))
         else ref
         for ref in held.refs
@@ -247,7 +247,7 @@ def _merged_plans(held: CachedMatch, published: CachedMatch) -> tuple[CachedRef,
 
 
 def _is_overdue(ref: CachedRef, published: CachedMatch) -> bool:
-    return ref.next_poll_at is not None and published.scraped_at is not None and ref.next_poll_at < published.scraped_at
+    return ref.planned_at is not None and published.scraped_at is not None and ref.planned_at < published.scraped_at
 
 
 STORED = tuple(each.name for each in fields(CachedMatch) if each.init)

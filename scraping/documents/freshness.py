@@ -64,7 +64,7 @@ def measure(
     status: Status,
     scraped_at: datetime | None,
     paused_until: datetime | None,
-    next_poll_at: datetime | None,
+    planned_at: datetime | None,
     now: datetime,
     stale_after: float,
     frozen_at: datetime | None = None,
@@ -73,7 +73,7 @@ def measure(
     """`paused_until` is None for a match that isn't paused. A clock that ran backwards makes no age negative.
 
     One that has not begun is read seldom, as it was planned: it is stale when it is late by `stale_after`.
-    `next_read_at`: when that is later than `next_poll_at`, for nobody may read it as it was planned.
+    `next_read_at`: when that is later than `planned_at`, because the match cannot be polled as planned.
     `frozen_at`: when all had been tried to hear of it, in vain; what was heard since is not frozen.
     """
     age = None if scraped_at is None else max(0.0, (now - scraped_at).total_seconds())
@@ -82,9 +82,9 @@ def measure(
         is_paused=paused_until is not None,
         is_frozen=frozen_at is not None and (scraped_at is None or scraped_at < frozen_at),
         age_seconds=age,
-        stale_after=stale_after + _planned(status, scraped_at, next_poll_at),
+        stale_after=stale_after + _planned(status, scraped_at, planned_at),
     )
-    next_at = None if state == DataState.FINAL else not_before(paused_until, next_read_at or next_poll_at)
+    next_at = None if state == DataState.FINAL else not_before(paused_until, next_read_at or planned_at)
     wait = None if next_at is None else max(0.0, (next_at - now).total_seconds())
     return Freshness(state=state, scraped_at=scraped_at, age_seconds=age, next_update_in=wait)
 
@@ -94,8 +94,8 @@ def not_before(earliest: datetime | None, planned: datetime | None) -> datetime 
     return planned if planned is None or earliest is None else max(planned, earliest)
 
 
-def _planned(status: Status, scraped_at: datetime | None, next_poll_at: datetime | None) -> float:
+def _planned(status: Status, scraped_at: datetime | None, planned_at: datetime | None) -> float:
     """For how long nobody meant to read a match that has not begun."""
-    if status != Status.UPCOMING or scraped_at is None or next_poll_at is None:
+    if status != Status.UPCOMING or scraped_at is None or planned_at is None:
         return 0.0
-    return min(UPCOMING_LONGEST_SECONDS, max(0.0, (next_poll_at - scraped_at).total_seconds()))
+    return min(UPCOMING_LONGEST_SECONDS, max(0.0, (planned_at - scraped_at).total_seconds()))

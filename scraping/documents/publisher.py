@@ -118,7 +118,7 @@ class Publisher:
         if place is None:
             refs.append(mine)
         else:
-            refs[place] = replace(refs[place], next_poll_at=mine.next_poll_at, held_until=None)
+            refs[place] = replace(refs[place], planned_at=mine.planned_at, held_until=None)
         if "payload" in ref.match.get_deferred_fields():
             return self._with_new_times(ref.match, tuple(refs))
         match = CachedMatch.from_row(ref.match, tuple(refs))

@@ -188,7 +188,7 @@ def freshness_of(match: Match, now: datetime) -> Freshness:
         status=Status(match.status),
         scraped_at=match.last_scraper_update,
         paused_until=match.pause_until if match.lifecycle == MatchLifecycle.PAUSED else None,
-        next_poll_at=min(due, default=None),
+        planned_at=min(due, default=None),
         now=now,
         stale_after=settings.CONFIG.staleness_threshold_seconds,
         frozen_at=match.frozen_at,

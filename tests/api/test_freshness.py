@@ -53,7 +53,7 @@ def test_a_frozen_match_says_so_until_it_is_heard_of(
         status=status,
         scraped_at=NOW - timedelta(seconds=age),
         paused_until=None,
-        next_poll_at=None,
+        planned_at=None,
         now=NOW,
         stale_after=STALE_AFTER,
         frozen_at=NOW - timedelta(seconds=frozen_before),
@@ -66,7 +66,7 @@ def freshness(status: Status = Status.LIVE, age: float | None = 4.9, paused_for:
         status=status,
         scraped_at=None if age is None else NOW - timedelta(seconds=age),
         paused_until=None if paused_for is None else NOW + timedelta(seconds=paused_for),
-        next_poll_at=NOW + timedelta(seconds=due),
+        planned_at=NOW + timedelta(seconds=due),
         now=NOW,
         stale_after=STALE_AFTER,
     )

@@ -64,7 +64,7 @@ class TestCachedMatch:
         assert decode(encode(match)) == match
         assert (match.data_source, len(match.refs)) == ("manual", 2)
         assert match.refs[0].scraper_id is not None
-        assert match.refs[1].next_poll_at is None
+        assert match.refs[1].planned_at is None
 
     def test_computes_its_age_when_asked(self) -> None:
         match = read(make_ref().match)
@@ -102,10 +102,10 @@ class TestUpdatedBy:
 
     @pytest.mark.parametrize("sequence", [1, 5])
     def test_keeps_plans_that_the_worker_knows_from_earlier(self, match: CachedMatch, sequence: int) -> None:
-        other = replace(match.refs[0], source="other", next_poll_at=LATER + timedelta(seconds=9))
+        other = replace(match.refs[0], source="other", planned_at=LATER + timedelta(seconds=9))
         held = replace(match, refs=(*match.refs, other))
-        mine = replace(match.refs[0], next_poll_at=LATER + timedelta(seconds=1))
-        published = replace(match, sequence=sequence, scraped_at=LATER, refs=(mine, replace(other, next_poll_at=NOW)))
+        mine = replace(match.refs[0], planned_at=LATER + timedelta(seconds=1))
+        published = replace(match, sequence=sequence, scraped_at=LATER, refs=(mine, replace(other, planned_at=NOW)))
         assert held.updated_by(published).refs == (mine, other)
         assert held.updated_by(replace(published, refs=(mine,))).refs == (mine, other)
 
@@ -173,7 +173,7 @@ class TestReads:
         )
         clock.now += COMPARE_SECONDS
         held = cache.find(ref.key)
-        assert (held.next_read_at, held.next_poll_at) == (until, ref.next_poll_at)
+        assert (held.next_read_at, held.planned_at) == (until, ref.next_poll_at)
         Breaker.objects.filter(pk=breaker.pk).update(state=BreakerState.HALF_OPEN)
         clock.now += COMPARE_SECONDS
         assert cache.find(ref.key).next_read_at == ref.next_poll_at

@@ -15,7 +15,7 @@ from tests.scraping.builders import later
 
 WRITES = re.compile(r"next_poll_at\s*=[^=]|[\"']next_poll_at[\"']\s*:")
 APPS = ("scraping", "monitoring", "apiauth")
-# The column itself and its writer; documents of matches have a field of the same name.
+# The column itself and its writer.
 WRITERS = {"scraping/models/match.py", "scraping/matches/poll_times.py"}
 
 
@@ -85,4 +85,4 @@ def test_no_other_module_writes_next_poll_times() -> None:
         for path in (root / app).rglob("*.py")
         if "migrations" not in path.parts and WRITES.search(path.read_text())
     }
-    assert {path for path in found if not path.startswith("scraping/documents/")} == WRITERS
+    assert found == WRITERS
