@@ -1,4 +1,4 @@
-"""Refusals of reads into the past: what is no longer kept, what is not there yet."""
+"""Problems of reads of the past: states that are no longer kept, or do not exist yet."""
 
 from __future__ import annotations
 

@@ -1,14 +1,16 @@
-"""What callers may ask for, checked. A value that can't be used is a 400 that names its parameter."""
+"""Query parameters of match endpoints. A value that cannot be used is a 400 that names its parameter."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import hashlib
+import threading
 from datetime import UTC, date, datetime, time, timedelta
 from difflib import get_close_matches
 from typing import Any
 
+from cachetools import LRUCache
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -23,39 +25,39 @@ from victoryline.lib.http.strict_serializer import StrictSerializer
 MAX_AGE_SECONDS = 86_400
 PAGE, MAX_PAGE = 50, 100
 MAX_SEQUENCE = 2**31 - 1  # what the column holds
-STATUSES = tuple(word.value for word in Status)
+STATUSES = tuple(each.value for each in Status)
 ANY_SPELLING = "Accents and capitals don't matter."
 INCLUDES = ("provenance", "provisional")
-# A change bears the time at which it began to be written, and shows a moment later. Whoever asks for what has changed
-# since the last answer must get also what was being written then.
-BEING_WRITTEN = timedelta(seconds=5)
+# A change has the time at which its writing began, and shows a moment later. A request for changes since the last
+# answer must include those that were being written then.
+WRITE_TIME = timedelta(seconds=5)
 
 
-def _words(choices: tuple[str, ...]) -> dict[str, Any]:
+def _pattern(choices: tuple[str, ...]) -> dict[str, Any]:
     one = f"({'|'.join(choices)})"
     return {"type": "string", "pattern": f"^{one}(,{one})*$"}
 
 
-class _Words(serializers.CharField):
-    """One word or several, separated by commas; in one order, so that the same wish is the same question."""
+class _Values(serializers.CharField):
+    """One value or several, separated by commas; in one order, so that equal requests share a cache entry."""
 
-    words: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
 
     def to_internal_value(self, data: Any) -> str:
         given = set(super().to_internal_value(data).split(","))
-        if given - set(self.words):
-            raise serializers.ValidationError(f"Use one or more of: {', '.join(self.words)}; separated by commas.")
-        return ",".join(word for word in self.words if word in given)
+        if given - set(self.allowed):
+            raise serializers.ValidationError(f"Use one or more of: {', '.join(self.allowed)}; separated by commas.")
+        return ",".join(each for each in self.allowed if each in given)
 
 
-@extend_schema_field(_words(STATUSES))
-class Statuses(_Words):
-    words = STATUSES
+@extend_schema_field(_pattern(STATUSES))
+class Statuses(_Values):
+    allowed = STATUSES
 
 
-@extend_schema_field(_words(INCLUDES))
-class Includes(_Words):
-    words = INCLUDES
+@extend_schema_field(_pattern(INCLUDES))
+class Includes(_Values):
+    allowed = INCLUDES
 
 
 class MaxAgeParams(serializers.Serializer[None]):
@@ -87,7 +89,7 @@ class MatchParams(MaxAgeParams):
 
 class ListParams(MaxAgeParams):
     status = Statuses(required=False, help_text="upcoming, live, completed, abandoned; several separated by commas.")
-    sport = serializers.ChoiceField(required=False, choices=[word.value for word in Sport])
+    sport = serializers.ChoiceField(required=False, choices=[each.value for each in Sport])
     source = serializers.SlugField(  # type: ignore[assignment]  # the metaclass takes it away before it could hide anything
         required=False, max_length=40, help_text="The key of a source, such as crex."
     )
@@ -164,26 +166,27 @@ class PauseRequest(StrictSerializer):
     reason = serializers.CharField(required=False, default="asked for over the API", max_length=150)
 
 
-# What was asked with the same words before has been checked already: checking takes longer than the answer does.
-_checked: dict[tuple[type, str], dict[str, Any]] = {}
 MAX_CHECKED, MAX_CHECKED_LENGTH = 2_000, 300
+# Query strings that were checked before: checking takes longer than the answer does.
+_checked: LRUCache[tuple[type, str], dict[str, Any]] = LRUCache(MAX_CHECKED)
+_lock = threading.Lock()
 
 
 def read(kind: type[serializers.Serializer[None]], request: Request) -> dict[str, Any]:
-    """The request's parameters, checked; raises BadParameter for the first that can't be used."""
+    """Returns the checked parameters of the request; raises BadParameter for the first that cannot be used."""
     asked = kind, request.META.get("QUERY_STRING", "")
-    known = _checked.get(asked)
+    with _lock:
+        known = _checked.get(asked)
     if known is None:
         known = _check(kind, request)
         if len(asked[1]) <= MAX_CHECKED_LENGTH:
-            if len(_checked) >= MAX_CHECKED:
-                _checked.clear()
-            _checked[asked] = known
+            with _lock:
+                _checked[asked] = known
     return known.copy()
 
 
 def _check(kind: type[serializers.Serializer[None]], request: Request) -> dict[str, Any]:
-    # As a plain dict: of a QueryDict an empty value would be taken for a parameter that isn't there.
+    # A plain dict: an empty value of a QueryDict would count as a missing parameter.
     given = kind(data=request.query_params.dict())
     _refuse_unknown(request, list(given.fields))
     _refuse_repeated(request)
@@ -201,7 +204,7 @@ def _check(kind: type[serializers.Serializer[None]], request: Request) -> dict[s
 
 
 def _refuse_unknown(request: Request, known: list[str]) -> None:
-    """A filter that is misspelled must not be answered as if there were none."""
+    """A misspelled filter must not be ignored."""
     for name in request.query_params:
         if name not in known:
             near = get_close_matches(name.lower(), known, n=1)
@@ -212,7 +215,7 @@ def _refuse_unknown(request: Request, known: list[str]) -> None:
 
 
 def _refuse_repeated(request: Request) -> None:
-    """Nor a filter that is there twice as if only its last word had been said."""
+    """Nor all but the last value of a repeated one."""
     for name, values in request.query_params.lists():
         if len(values) > 1:
             raise BadParameter(
@@ -244,7 +247,7 @@ def match_filter(checked: dict[str, Any]) -> MatchFilter:
 
 def _before_writing(moment: datetime | None) -> datetime | None:
     try:
-        return None if moment is None else moment - BEING_WRITTEN
+        return None if moment is None else moment - WRITE_TIME
     except OverflowError:
         return moment
 
@@ -258,12 +261,12 @@ def _whole_day(day: date) -> tuple[datetime, datetime]:
 
 
 def make_cursor(last_id: int, wanted: MatchFilter | None = None) -> str:
-    """Opaque to consumers. It knows the filters of its list: with others it would skip matches in silence."""
+    """Returns an opaque cursor. It contains a hash of the filters: with others it would skip matches silently."""
     return base64.urlsafe_b64encode(f"id:{last_id}:{_mark(wanted)}".encode()).decode().rstrip("=")
 
 
 def read_cursor(text: str | None, wanted: MatchFilter | None = None) -> int | None:
-    """The id that the next page begins below."""
+    """Returns the id below which the next page begins."""
     if text is None:
         return None
     try:

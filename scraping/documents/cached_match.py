@@ -230,8 +230,12 @@ class CachedMatch:
         also remembers the plans of other sources from a while ago, so known plans stay unless the published one is
         later than the poll.
         """
-        base = published if published.sequence != self.sequence else replace(self, scraped_at=published.scraped_at)
-        return replace(base, refs=_merged_plans(self, published))
+        refs = _merged_plans(self, published)
+        if published.sequence != self.sequence:
+            return replace(published, refs=refs)
+        found = replace(self, scraped_at=published.scraped_at, refs=refs)
+        found._rendered.update(self._rendered)  # noqa: SLF001 - of its own class; no rendered part depends on times
+        return found
 
 
 def _merged_plans(held: CachedMatch, published: CachedMatch) -> tuple[CachedRef, ...]:

@@ -1,4 +1,4 @@
-"""How fresh a match's data is, as we tell it to consumers. Pure: times in, words and numbers out."""
+"""The freshness of a match's data: state, age, time of the next update. Pure functions of times."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ class DataState(StrEnum):
 def data_state(
     *, status: Status, is_paused: bool, is_frozen: bool, age_seconds: float | None, stale_after: float
 ) -> DataState:
-    """A live match is fresh for ten seconds. One that hasn't begun changes seldom and is fresh until it is stale.
-
-    `stale_after`: the age at which it is, see `measure`.
+    """Returns the state of the data. A live match is fresh for ten seconds; an upcoming one changes seldom and is fresh
+    until the age `stale_after`, see `measure`.
     """
     if age_seconds is None:
         return DataState.UNKNOWN
@@ -55,7 +54,7 @@ class Freshness:
         return None if self.age_seconds is None else math.floor(self.age_seconds)
 
     def is_older_than(self, max_age: float) -> bool:
-        """Final data is never too old: it won't change any more."""
+        """Final data is never too old: it does not change any more."""
         return self.state != DataState.FINAL and (self.age_seconds is None or self.age_seconds > max_age)
 
 
@@ -70,7 +69,7 @@ def measure(
     frozen_at: datetime | None = None,
     next_read_at: datetime | None = None,
 ) -> Freshness:
-    """`paused_until` is None for a match that isn't paused. A clock that ran backwards makes no age negative.
+    """Returns the freshness at `now`. A clock that ran backwards makes no age negative.
 
     One that has not begun is read seldom, as it was planned: it is stale when it is late by `stale_after`.
     `next_read_at`: when that is later than `planned_at`, because the match cannot be polled as planned.
@@ -90,12 +89,12 @@ def measure(
 
 
 def not_before(earliest: datetime | None, planned: datetime | None) -> datetime | None:
-    """When it is read, where nobody may before `earliest`; None where nobody means to."""
+    """Returns the later of the two times; None if nothing is planned."""
     return planned if planned is None or earliest is None else max(planned, earliest)
 
 
 def _planned(status: Status, scraped_at: datetime | None, planned_at: datetime | None) -> float:
-    """For how long nobody meant to read a match that has not begun."""
+    """Returns the planned time between the last poll and the next one of an upcoming match, in seconds."""
     if status != Status.UPCOMING or scraped_at is None or planned_at is None:
         return 0.0
     return min(UPCOMING_LONGEST_SECONDS, max(0.0, (planned_at - scraped_at).total_seconds()))

@@ -1,7 +1,6 @@
-"""What a match was before. Every state that it had is a snapshot, written once and kept for KEEP_SNAPSHOTS_HOURS.
+"""Earlier states of a match. Each is a snapshot, written once and kept for KEEP_SNAPSHOTS_HOURS.
 
-Here are the reads over them, and the difference between two states, which is all that a consumer needs who has one of
-them already.
+Reads over snapshots, and the difference between two states for consumers that have one of them.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True)
 class Difference:
-    """Fields on the first level: what has another value, whole, and what is there no more."""
+    """Fields on the first level: changed ones with their new values, and removed ones."""
 
     changed: dict[str, Any]
     removed: list[str]
 
     def applied_to(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """What a consumer does with it."""
+        """Returns the new state, as a consumer computes it."""
         kept = {name: value for name, value in state.items() if name not in self.removed}
         return kept | self.changed
 
@@ -37,22 +36,22 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Differenc
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """As JSON has it: to Python 1, 1.0 and True are equal."""
+    """Compares as JSON: to Python 1, 1.0 and True are equal."""
     return one == other and orjson.dumps(one, option=orjson.OPT_SORT_KEYS) == orjson.dumps(
         other, option=orjson.OPT_SORT_KEYS
     )
 
 
 def at_sequence(match_id: int, sequence: int) -> Snapshot | None:
-    """The state that the match had with this number."""
+    """Returns the state that the match had at this sequence."""
     return Snapshot.objects.filter(match=match_id, sequence__lte=sequence).order_by("-sequence").first()
 
 
 def at_time(match_id: int, moment: datetime) -> Snapshot | None:
-    """The state that was served at this time: it counts when we wrote it, not when the source was read.
+    """Returns the state that was served at this time: the time of writing counts, not that of the poll.
 
-    To the millisecond, as all our answers tell times: who asks for the time that a state shows, gets that state.
-    Workers' clocks differ a little, so a state may bear an earlier time than the one before it: that was there first.
+    To the millisecond, as in all answers: a request for the time of a state returns that state. The clocks of workers
+    differ a little, so a state may have an earlier time than the one before it: then the earlier sequence counts.
     """
     after = moment.replace(microsecond=moment.microsecond // 1000 * 1000) + MILLISECOND
     rows = Snapshot.objects.filter(match=match_id)
@@ -62,13 +61,13 @@ def at_time(match_id: int, moment: datetime) -> Snapshot | None:
 
 
 def oldest_kept(match_id: int) -> tuple[int, datetime] | None:
-    """The number of the oldest state that is still there, and when it was written."""
+    """Returns the sequence of the oldest kept state, and when it was written."""
     rows = Snapshot.objects.filter(match=match_id).order_by("sequence")
     return rows.values_list("sequence", "created_at").first()
 
 
 def page_of_snapshots(match_id: int, *, before: int | None, limit: int) -> tuple[list[Snapshot], bool]:
-    """Newest first, without what they hold, and whether there are more."""
+    """Returns snapshots without payloads, newest first, and whether there are more."""
     rows = Snapshot.objects.filter(match=match_id).defer("payload", "provenance").order_by("-sequence")
     if before is not None:
         rows = rows.filter(sequence__lt=before)
@@ -77,5 +76,5 @@ def page_of_snapshots(match_id: int, *, before: int | None, limit: int) -> tuple
 
 
 def changed_fields(snapshot: Snapshot) -> list[str]:
-    """The names of the fields in which it differs from the one before."""
+    """Returns the names of the fields in which it differs from the snapshot before."""
     return sorted(name for name in snapshot.delta if not name.startswith("_"))

@@ -1,7 +1,6 @@
-"""The record that is kept of the watch over each match: how fresh it is, how it fares, when it is read next, and why.
+"""The watch over each match: freshness, failures, time and reason of the next poll.
 
-All of it stands in columns that ingest, lifecycle and pacing keep; here it is put together, in two queries for as many
-matches as there are.
+Read from columns that ingest, lifecycle and pacing write, in two queries for any number of matches.
 """
 
 from __future__ import annotations

@@ -100,6 +100,12 @@ class TestUpdatedBy:
         found = paused.updated_by(replace(match, scraped_at=LATER))
         assert (found.lifecycle, found.pause_until, found.scraped_at) == (MatchLifecycle.PAUSED, LATER, LATER)
 
+    def test_keeps_rendered_parts_of_the_same_sequence(self, match: CachedMatch) -> None:
+        match.rendered("part", lambda: b"rendered")
+        again, changed = (match.updated_by(replace(match, sequence=each, scraped_at=LATER)) for each in (1, 2))
+        assert again.rendered("part", lambda: b"anew") == b"rendered"
+        assert changed.rendered("part", lambda: b"anew") == b"anew"
+
     @pytest.mark.parametrize("sequence", [1, 5])
     def test_keeps_plans_that_the_worker_knows_from_earlier(self, match: CachedMatch, sequence: int) -> None:
         other = replace(match.refs[0], source="other", planned_at=LATER + timedelta(seconds=9))
