@@ -49,7 +49,7 @@ def ref() -> MatchRef:
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
-    """An engine whose keeper polls only when it is told to, and mends in the test's own thread."""
+    """An engine whose keeper polls only on request, and recovers in the test's own thread."""
     made: list[OutageKeeper] = []
     monkeypatch.setattr(OutageKeeper, "_start_recovery", lambda _: None)
 
@@ -83,7 +83,7 @@ def poll_all(engine: Engine) -> None:
 
 
 class TestLosingTheDatabase:
-    def test_at_the_commit_keeps_the_reading(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
+    def test_at_the_commit_spools_the_reading(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
         engine = make(payload_of(ref, chasing(100), at=later(10), events=balls(1, 2)))
         task_id = open_task(ref)
         away = database_away()
@@ -116,7 +116,7 @@ class TestLosingTheDatabase:
         assert engine.reader.reads == 0  # type: ignore[attr-defined]
         assert ScrapeTask.objects.get().state == TaskState.PENDING
 
-    def test_of_which_the_commit_had_arrived_changes_nothing(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
+    def test_after_a_commit_that_succeeded_changes_nothing(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
         """The reply to COMMIT was lost: the reading is in the database and in the spool."""
         payload = payload_of(ref, chasing(100), at=later(10), events=balls(1, 2))
         engine = make(payload)
@@ -132,7 +132,7 @@ class TestLosingTheDatabase:
 
 
 class TestPollingOn:
-    def test_keeps_only_what_is_new(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
+    def test_spools_only_what_is_new(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
         first = payload_of(ref, chasing(100), at=later(10), events=balls(1, 2))
         second = payload_of(ref, chasing(104), at=later(20), events=balls(1, 2, 3))
         engine = make(first, first, second, second)
@@ -143,7 +143,7 @@ class TestPollingOn:
             poll_all(engine)
         assert [one.payload for one in keeper.spool.batch(9)] == [second]
 
-    def test_a_failure_slows_down_and_stops_nothing(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
+    def test_a_failure_only_slows_polling_down(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
         first, second = payload_of(ref, chasing(100), at=later(10)), payload_of(ref, chasing(104), at=later(20))
         engine = make(first, Transient("no route to host"), ValueError("a bug"), second)
         scrape(open_task(ref), engine)
@@ -155,7 +155,7 @@ class TestPollingOn:
         poll_all(engine)
         assert len(keeper.spool) == 1
 
-    def test_rubbish_is_not_kept(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
+    def test_an_invalid_payload_is_not_spooled(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
         other = payload_of(ref, chasing(150)).model_copy(update={"source_event_id": "another"})
         engine = make(payload_of(ref, chasing(100), at=later(10)), other)
         scrape(open_task(ref), engine)
@@ -173,7 +173,7 @@ class TestPollingOn:
         assert len(keeper_of(engine).matches) == 0
 
     @pytest.mark.requirement("EC-2")
-    def test_the_size_of_the_queue_is_told_every_minute(
+    def test_logs_the_size_of_the_spool_every_minute(
         self, ref: MatchRef, make: Callable[..., Engine], caplog: pytest.LogCaptureFixture
     ) -> None:
         engine = make(payload_of(ref))
@@ -183,12 +183,12 @@ class TestPollingOn:
         keeper._log_at -= 60
         keeper._log_progress()
         keeper._log_progress()
-        told = [record for record in caplog.records if getattr(record, "action", "") == "spool_waits"]
-        assert [record.levelname for record in told] == ["WARNING"]
+        logged = [record for record in caplog.records if getattr(record, "action", "") == "spool_waits"]
+        assert [record.levelname for record in logged] == ["WARNING"]
 
 
-class TestMending:
-    def test_asks_more_slowly_each_time(
+class TestRecovery:
+    def test_probes_with_a_growing_pause(
         self, make: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch, ref: MatchRef
     ) -> None:
         engine = make(payload_of(ref))
@@ -210,9 +210,7 @@ class TestMending:
         assert pauses == [1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
         assert not keeper.is_away
 
-    def test_gives_back_only_its_own_tasks_that_nobody_has_in_hand(
-        self, make: Callable[..., Engine], ref: MatchRef
-    ) -> None:
+    def test_releases_only_its_own_tasks_that_are_not_running(self, make: Callable[..., Engine], ref: MatchRef) -> None:
         engine = make(payload_of(ref))
         mine, others = open_task(ref), open_task(make_ref())
         now = keeper_module.timezone.now()
@@ -224,8 +222,8 @@ class TestMending:
         assert states == {mine: TaskState.PENDING, others: TaskState.EXECUTING}
 
 
-class TestAfterADeath:
-    def test_the_next_worker_writes_what_the_last_one_read(self, make: Callable[..., Engine], ref: MatchRef) -> None:
+class TestAfterACrash:
+    def test_the_next_worker_replays_the_spool(self, make: Callable[..., Engine], ref: MatchRef) -> None:
         old = keeper_of(make(payload_of(ref), name="old"))
         old.not_stored(_match(ref), payload_of(ref, chasing(100), at=later(10), events=balls(1, 2)))
         old.spool.close()
@@ -235,7 +233,7 @@ class TestAfterADeath:
         new._recover()
         assert Match.objects.get().payload["innings"][1]["runs"] == 100
 
-    def test_and_goes_on_polling_its_matches_if_the_database_is_still_away(
+    def test_the_next_worker_polls_the_matches_of_the_dead_one(
         self, make: Callable[..., Engine], ref: MatchRef
     ) -> None:
         first = payload_of(ref, chasing(100), at=later(10))
@@ -259,21 +257,21 @@ class TestThreads:
         keeper.start()
         keeper.lost(OperationalError("gone"))
         wait_for(lambda: len(keeper.spool) == 1, seconds=10, what="an update in the spool")
-        monkeypatch.undo()  # the mender may start
+        monkeypatch.undo()  # the recovery thread may start
         keeper._start_recovery()
         wait_for(lambda: not keeper.is_away, seconds=10, what="the end of the outage")
         assert Match.objects.get().payload["innings"][1]["runs"] == 104
         keeper.stop()
 
-    def test_no_connection_is_held_between_two_looks(self, make: Callable[..., Engine]) -> None:
+    def test_no_connection_is_held_between_two_checks(self, make: Callable[..., Engine]) -> None:
         keeper = keeper_of(make())
 
-        def look() -> bool:
+        def check() -> bool:
             keeper._between_outages()
             return connection.connection is None
 
         with ThreadPoolExecutor(1) as another:
-            assert another.submit(look).result()
+            assert another.submit(check).result()
 
 
 def _match(ref: MatchRef) -> HeldMatch:

@@ -54,17 +54,17 @@ def test_a_first_reading_is_critical() -> None:
 
 
 class TestPolledMatches:
-    def test_a_match_that_was_read_is_held_and_due(self) -> None:
+    def test_a_match_that_was_read_is_due(self) -> None:
         held = PolledMatches()
         held.stored(MATCH, BEFORE, interval_seconds=2.5, now=100.0)
         assert [one.match for one in held.due(100.0)] == [MATCH]
 
-    def test_what_the_database_has_is_no_news(self) -> None:
+    def test_a_stored_reading_is_not_new(self) -> None:
         held = PolledMatches()
         held.stored(MATCH, BEFORE, interval_seconds=2.5, now=100.0)
         assert held.due(100.0)[0].add_reading(BEFORE, 101.0) is Importance.NOTHING_NEW
 
-    def test_a_match_that_others_read_is_let_go(self) -> None:
+    def test_an_old_match_is_removed(self) -> None:
         held = PolledMatches()
         held.stored(MATCH, BEFORE, interval_seconds=2.5, now=0.0)
         held.forget_old(KEPT_SECONDS)
@@ -72,7 +72,7 @@ class TestPolledMatches:
         held.forget_old(KEPT_SECONDS + 1)
         assert len(held) == 0
 
-    def test_a_rarely_read_one_is_held_longer(self) -> None:
+    def test_a_rarely_read_match_is_kept_longer(self) -> None:
         held = PolledMatches()
         held.stored(MATCH, BEFORE, interval_seconds=300, now=0.0)
         held.forget_old(800.0)
@@ -90,14 +90,14 @@ class TestPolledMatches:
         assert pauses[0] == 5.0
         assert pauses[-1] == LONGEST_PAUSE_SECONDS
 
-    def test_a_source_that_names_a_time_is_left_alone_until_then(self) -> None:
+    def test_honours_retry_after(self) -> None:
         held = PolledMatches()
         held.restore([MATCH], interval_seconds=2.5, now=0.0)
         held.due(0.0)[0].add_failure(0.0, retry_after_seconds=90)
         assert held.due(89.0) == []
         assert len(held.due(90.0)) == 1
 
-    def test_a_restored_match_does_not_replace_one_that_is_held(self) -> None:
+    def test_restoring_does_not_replace_a_known_match(self) -> None:
         held = PolledMatches()
         held.stored(MATCH, BEFORE, interval_seconds=2.5, now=0.0)
         held.restore([MATCH], interval_seconds=9.0, now=0.0)

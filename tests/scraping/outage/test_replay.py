@@ -60,7 +60,7 @@ class TestInOrder:
         ref.match.refresh_from_db()
         assert ref.match.last_scraper_update == later(10)
 
-    def test_each_has_its_row_in_the_journal(self, ref: MatchRef) -> None:
+    def test_each_update_has_a_journal_row(self, ref: MatchRef) -> None:
         one = waited(ref, 101, at=10)
         write(one)
         task = ScrapeTask.objects.get(request_id=one.update_id)
@@ -96,7 +96,7 @@ class TestNeverOverNewerData:
         newer.match.refresh_from_db()
         assert newer.match.last_scraper_update == later(100)
 
-    def test_events_that_nobody_else_saw_are_added(self, newer: MatchRef) -> None:
+    def test_missing_events_are_added(self, newer: MatchRef) -> None:
         write(waited(newer, 101, *balls(3, 4, 5, 6, 7), at=10))
         assert event_ids() == [f"2-{n}" for n in range(1, 10)]
         newer.refresh_from_db()
@@ -106,14 +106,14 @@ class TestNeverOverNewerData:
         write(waited(newer, 101, ball(9, runs=1), at=10))
         assert MatchEvent.objects.get(event_id="2-9").runs == 6
 
-    def test_events_that_were_taken_back_since_stay_away(self, ref: MatchRef) -> None:
+    def test_events_retracted_since_stay_retracted(self, ref: MatchRef) -> None:
         whole = {"events_are_complete": True}
         read(ref, payload_of(ref, chasing(120), at=later(100), events=balls(1, 2), **whole))
         write(update_of(ref, payload_of(ref, chasing(101), at=later(10), events=balls(1, 2, 3, 4), **whole)))
         standing = MatchEvent.objects.filter(is_current=True).exclude(action=EventAction.RETRACT)
         assert sorted(standing.values_list("event_id", flat=True)) == ["2-1", "2-2"]
 
-    def test_the_match_gets_a_number_for_it(self, newer: MatchRef) -> None:
+    def test_the_match_gets_a_new_sequence_number(self, newer: MatchRef) -> None:
         newer.match.refresh_from_db()
         before = newer.match.sequence
         write(waited(newer, 101, *balls(4), at=10))
@@ -135,7 +135,7 @@ class TestMergedReplay:
         assert MatchEvent.objects.get(event_id="2-5").runs == 4
         assert replay.replay(updates, pace=Pace(), now=later(130), is_merged=True) == 0
 
-    def test_what_was_written_before_is_left_out(self, ref: MatchRef) -> None:
+    def test_updates_written_before_are_skipped(self, ref: MatchRef) -> None:
         first, second = waited(ref, 101, *balls(4), at=10), waited(ref, 105, *balls(5), at=20)
         write(first)
         assert replay.replay([first, second], pace=Pace(), now=later(120), is_merged=True) == 1
@@ -143,7 +143,7 @@ class TestMergedReplay:
 
 
 class TestOneBadUpdate:
-    def test_does_not_keep_the_good_ones_waiting(self, ref: MatchRef, caplog: pytest.LogCaptureFixture) -> None:
+    def test_does_not_block_the_valid_ones(self, ref: MatchRef, caplog: pytest.LogCaptureFixture) -> None:
         complete = {"events_are_complete": True}
         bad = update_of(ref, payload_of(ref, chasing(110), at=later(15), events=[ball(99)], **complete))
         read(ref, payload_of(ref, chasing(100), at=later(5), events=balls(*range(1, 30)), **complete))
@@ -152,13 +152,13 @@ class TestOneBadUpdate:
         assert not ScrapeTask.objects.filter(request_id=bad.update_id).exists()
         assert any("left out" in record.message for record in caplog.records)
 
-    def test_a_match_that_is_gone_is_told_and_left_out(self, ref: MatchRef) -> None:
+    def test_a_deleted_match_is_logged_and_skipped(self, ref: MatchRef) -> None:
         gone = waited(ref, 101, at=10)
         Match.objects.all().delete()
         assert write(gone) == 0
 
 
-def test_a_database_that_goes_again_leaves_nothing_of_the_batch(ref: MatchRef, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_outage_rolls_the_batch_back(ref: MatchRef, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = waited(ref, 101, at=10), waited(ref, 105, at=20)
     real = late_updates.replay
 

@@ -47,13 +47,13 @@ def ids(found: list[Update]) -> list[int]:
 
 
 def dead(one: Spool) -> None:
-    """As if its process had ended: the kernel frees the locks, nobody tidies up."""
+    """As if its process had ended: the kernel frees the locks, the files stay."""
     for file in [*one._adopted, *([one._own] if one._own else [])]:
         os.close(file._handle)
 
 
 class TestQueue:
-    def test_gives_back_what_was_put_in_order(self, tmp_path: Path) -> None:
+    def test_returns_updates_in_order(self, tmp_path: Path) -> None:
         queue = spool(tmp_path)
         for number in range(1, 6):
             queue.put(update(number, is_critical=bool(number % 2)))
@@ -78,7 +78,7 @@ class TestQueue:
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.requirement("FR-011", "NFR-015", "EC-2")
-    def test_over_the_limit_the_oldest_minor_update_goes_first_and_is_told(
+    def test_over_the_limit_the_oldest_minor_update_is_dropped_and_logged(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         queue = spool(tmp_path, items=3)
@@ -97,7 +97,7 @@ class TestQueue:
             assert queue.memory_bytes <= size * 10
         assert ids(queue.batch(200)) == list(range(1, 101))
 
-    def test_a_full_disk_costs_the_disk_copy_and_not_the_update(
+    def test_a_full_disk_keeps_the_update_in_memory(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         queue = spool(tmp_path, items=2)
@@ -116,9 +116,9 @@ class TestQueue:
         assert [r.levelname for r in caplog.records] == ["CRITICAL"]  # once, not for every update
 
 
-class TestAfterADeath:
+class TestAfterACrash:
     @pytest.mark.requirement("BX-13")
-    def test_the_next_process_takes_over_what_was_left(self, tmp_path: Path) -> None:
+    def test_the_next_process_adopts_the_file(self, tmp_path: Path) -> None:
         old = spool(tmp_path, name="old")
         old.hold([MATCH])
         old.put(update(1))
@@ -130,7 +130,7 @@ class TestAfterADeath:
         new.done(new.batch(9))
         assert [path.name for path in tmp_path.iterdir()] == ["new.spool"]
 
-    def test_but_not_what_a_living_one_holds(self, tmp_path: Path) -> None:
+    def test_a_file_of_a_living_process_is_not_adopted(self, tmp_path: Path) -> None:
         holder = (
             "import sys, pathlib; from scraping.outage.spool.file import SpoolFile;"
             "f = SpoolFile.take(pathlib.Path(sys.argv[1])); f.append([b'{}']); print('held', flush=True); input()"
@@ -148,7 +148,7 @@ class TestAfterADeath:
         assert queue.adopt() == []
         assert not (tmp_path / "other.spool").exists()
 
-    def test_a_line_that_was_cut_short_is_left_out(self, tmp_path: Path) -> None:
+    def test_a_truncated_line_is_skipped(self, tmp_path: Path) -> None:
         old = spool(tmp_path, name="old")
         old.put(update(1))
         old.put(update(2))
@@ -159,7 +159,7 @@ class TestAfterADeath:
         new.adopt()
         assert ids(new.batch(9)) == [1]
 
-    def test_what_was_dropped_stays_dropped(self, tmp_path: Path) -> None:
+    def test_dropped_updates_stay_dropped(self, tmp_path: Path) -> None:
         old = spool(tmp_path, name="old", items=1)
         old.put(update(1, is_critical=False))
         old.put(update(2))
@@ -168,7 +168,7 @@ class TestAfterADeath:
         new.adopt()
         assert ids(new.batch(9)) == [2]
 
-    def test_a_file_that_is_no_spool_hurts_nobody(self, tmp_path: Path) -> None:
+    def test_a_file_that_is_no_spool_is_ignored(self, tmp_path: Path) -> None:
         (tmp_path / "x.spool").write_bytes(b"hello\n\x00\xff\n")
         queue = spool(tmp_path)
         assert queue.adopt() == []

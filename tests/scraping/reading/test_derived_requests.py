@@ -26,7 +26,7 @@ def endpoints_of(ref: RefInfo) -> tuple[Endpoint, ...]:
     )
 
 
-def test_the_id_moves_in_address_body_and_referer() -> None:
+def test_replaces_the_id_in_url_body_and_referer() -> None:
     derived = derive_requests(OTHER, endpoints_of(OTHER), example_ref=LIKE, example=ASKED)
     assert derived is not None
     assert derived["live"].url == "https://api.test/v3/getSV3?key=VDYD"
@@ -34,7 +34,7 @@ def test_the_id_moves_in_address_body_and_referer() -> None:
     assert json.loads(derived["feed"].body or b"") == {"matchKey": "VDYD", "lang": "en"}
 
 
-def test_a_short_id_is_not_found_inside_other_words() -> None:
+def test_replaces_whole_ids_only() -> None:
     like, other = RefInfo("7", "https://s.test/7"), RefInfo("8", "https://s.test/8")
     asked = {"event": Request("event", "https://s.test/api/v17/event/7?page=77")}
     endpoint = Endpoint("event", re.compile(r"/event/8\?"))
@@ -43,25 +43,25 @@ def test_a_short_id_is_not_found_inside_other_words() -> None:
     assert derived["event"].url == "https://s.test/api/v17/event/8?page=77"
 
 
-def test_requests_that_name_no_match_teach_nothing() -> None:
-    """A session's own number in the address, for example: nobody can tell how another match would be asked."""
+def test_requests_without_the_id_cannot_be_derived() -> None:
+    """A session's own number in the address, for example: the request of another match is unknown."""
     asked = {"live": Request("live", "https://api.test/v3/getSV3?key=opaque")}
     assert derive_requests(OTHER, endpoints_of(OTHER), example_ref=LIKE, example=asked) is None
 
 
-def test_what_does_not_fit_the_adapters_endpoints_is_not_tried() -> None:
+def test_requests_outside_the_adapters_endpoints_are_refused() -> None:
     asked = {"live": Request("live", "https://api.test/elsewhere?key=13KM")}
     assert derive_requests(OTHER, endpoints_of(OTHER), example_ref=LIKE, example=asked) is None
 
 
-def test_a_missing_required_endpoint_is_not_made_up() -> None:
+def test_a_missing_required_endpoint_prevents_derivation() -> None:
     assert derive_requests(OTHER, endpoints_of(OTHER), example_ref=LIKE, example={"feed": ASKED["feed"]}) is None
 
 
 @given(
     there=st.from_regex(r"[A-Za-z0-9]{1,8}", fullmatch=True), back=st.from_regex(r"[A-Za-z0-9]{1,8}", fullmatch=True)
 )
-def test_there_and_back_is_where_it_began(there: str, back: str) -> None:
+def test_deriving_back_gives_the_original_request(there: str, back: str) -> None:
     """Whatever the ids are, unless one of them is a word of the address itself."""
     if there == back or {there, back} & {"https", "api", "test", "v3", "getSV3", "key"}:
         return

@@ -36,8 +36,8 @@ def payload(state: MatchState | None = None, **fields: object) -> Payload:
     )
 
 
-class TestRecall:
-    def test_the_same_answers_mean_the_same_now(self) -> None:
+class TestPayloadCache:
+    def test_returns_the_payload_of_equal_answers_with_the_new_time(self) -> None:
         parsed, later = PayloadCache(), NOW + timedelta(seconds=5)
         parsed.put(1, reading(), payload())
         found = parsed.get(1, reading(captured_at=later))
@@ -53,7 +53,7 @@ class TestRecall:
             reading(documents={"event": reading().documents["event"]}),
         ],
     )
-    def test_others_are_parsed(self, other: Reading) -> None:
+    def test_misses_on_other_answers(self, other: Reading) -> None:
         parsed = PayloadCache()
         parsed.put(1, reading(), payload())
         assert parsed.get(1, other) is None
@@ -67,13 +67,13 @@ class TestRecall:
             pytest.param(payload(is_partial_state=True), id="half a state"),
         ],
     )
-    def test_what_time_may_change_is_parsed(self, timely: Payload) -> None:
+    def test_does_not_cache_payloads_that_depend_on_time(self, timely: Payload) -> None:
         parsed = PayloadCache()
         parsed.put(1, reading(), payload())
         parsed.put(1, reading(), timely)
         assert parsed.get(1, reading()) is None
 
-    def test_a_reader_takes_them_apart_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_reader_parses_equal_answers_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         site = Site(programme="only:sofascorecricket:2", seed=7)
         slot = site.simulation.programme.slots[0]
         match = site.simulation.programme.match(slot, slot.number, "sofascorecricket")
@@ -83,9 +83,9 @@ class TestRecall:
         monkeypatch.setattr(adapter, "parse", lambda reading: parsed.append(1) or whole(adapter, reading))
         reader = Reader(Sessions(BrowserHost(BrowserOptions(executable=Path("chromium"), owner="w"))), _never_run)
         target = Target(1, SourceSite("sofascorecricket", "https://x.example"), RefInfo(match.key, ""), adapter)
-        told = site.cricket(match)
-        later = replace(told, captured_at=told.captured_at + timedelta(seconds=3))
-        first, second = reader.parse(target, told), reader.parse(target, later)
+        answers = site.cricket(match)
+        later = replace(answers, captured_at=answers.captured_at + timedelta(seconds=3))
+        first, second = reader.parse(target, answers), reader.parse(target, later)
         assert (first.state, first.events) == (second.state, second.events)
         assert (first.state.status, len(parsed), second.captured_at) == (Status.LIVE, 1, later.captured_at)
 

@@ -37,13 +37,13 @@ class TestSelectors:
             (CREX + ", read_way: attached", "its pages cannot stay open"),
         ],
     )
-    def test_that_cannot_be_used_are_refused_by_name(self, tmp_path: Path, entry: str, named: str) -> None:
+    def test_invalid_ones_are_refused_by_name(self, tmp_path: Path, entry: str, named: str) -> None:
         with pytest.raises(SourceFileError, match=named):
             source_file.read(written(tmp_path, entry))
 
 
 @pytest.mark.parametrize("key", sorted(ADAPTERS))
-def test_an_adapters_own_selectors_are_fit_to_be_given(key: str) -> None:
+def test_an_adapters_own_selectors_are_valid(key: str) -> None:
     adapter = ADAPTERS[key]
     for layout in filter(None, (adapter.layout, adapter.list_layout)):
         assert not reading_problem(adapter, "auto", layout.named())

@@ -71,7 +71,7 @@ class TestReadStats:
         one.flush(now=NOW)
         assert SourceDay.objects.get(source=source).bytes_in == 300
 
-    def test_that_could_not_be_written_are_written_the_next_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_are_written_again_after_a_failed_write(self, monkeypatch: pytest.MonkeyPatch) -> None:
         source, counted = make_source(), ReadStats()
         counted.reading("crex", reading(mode=ReadMode.VISIT, bytes_in=100, requests_by_type={"document": 1}))
         counted.payload("crex", payload_of(make_ref()))
@@ -90,7 +90,7 @@ class TestReadStats:
         assert source.field_fills.filter(field="score").get().seen == 1
         assert sample("scraper_requests_total", type="document") == before + 1
 
-    def test_are_written_by_the_heartbeat_which_then_knows_what_is_left(self, tmp_path: Path) -> None:
+    def test_are_written_by_the_heartbeat_which_reloads_the_budgets(self, tmp_path: Path) -> None:
         source, engine = make_source(daily_megabytes=1), engine_with(ValueError("never read"))
         host = BrowserHost(BrowserOptions(executable=tmp_path / "chromium", owner="w-1"))
         engine.read_stats.reading("crex", reading(bytes_in=MEGABYTE))
@@ -98,9 +98,9 @@ class TestReadStats:
         Heartbeat(engine, Sessions(host), every_seconds=1).beat(now=NOW)
         assert engine.traffic.visits_from(source.pk, NOW) == NOW + timedelta(minutes=1)
 
-    def test_of_a_source_that_is_gone_are_dropped(self) -> None:
+    def test_of_a_deleted_source_are_dropped(self) -> None:
         counted = ReadStats()
-        counted.reading("nobody", reading(bytes_in=100))
+        counted.reading("deleted", reading(bytes_in=100))
         assert counted.flush(now=NOW) == 0
 
     def test_are_metrics(self) -> None:
@@ -132,7 +132,7 @@ class TestReadStats:
         assert found["scraper_reads_total", "crex", "visit"] == 1
         assert found["scraper_reads_total", "crex", "direct"] == 1
 
-    def test_of_a_payload_say_what_it_lacks(self) -> None:
+    def test_of_a_payload_name_the_missing_fields(self) -> None:
         ref, counted = make_ref(), ReadStats()
         before = sample("integrity_required_missing_total", source="crex", field="venue") or 0.0
         lacking = {"missing_fields": ("venue", "last_event"), "null_field_rate": 0.2222}
@@ -142,7 +142,7 @@ class TestReadStats:
         rates = {one.labels["match_id"]: one.value for family in null_rates.collect() for one in family.samples}
         assert rates[ref.key] == 0.2222
 
-    def test_cost_no_statement_but_at_the_heartbeat(self, django_assert_num_queries: Any) -> None:
+    def test_need_no_statement_between_heartbeats(self, django_assert_num_queries: Any) -> None:
         ref, counted = make_ref(), ReadStats()
         with django_assert_num_queries(0):
             for _ in range(100):
@@ -204,7 +204,7 @@ class TestBudget:
         worker.refresh(now=NOW)
         assert worker.of(source.pk, NOW).is_spent
 
-    def test_begins_anew_at_midnight_whatever_the_last_heartbeat_saw(self) -> None:
+    def test_starts_again_at_midnight_however_old_the_last_refresh(self) -> None:
         source, worker = make_source(daily_megabytes=1), TrafficBudgets()
         late = datetime(2026, 1, 10, 23, 59, 50, tzinfo=UTC)
         spend(source, 2, day=late.date())
@@ -212,7 +212,7 @@ class TestBudget:
         assert worker.visits_from(source.pk, late) == datetime(2026, 1, 11, tzinfo=UTC)
         assert worker.visits_from(source.pk, late + timedelta(seconds=11)) is None
 
-    def test_that_is_made_larger_counts_from_the_next_heartbeat(self) -> None:
+    def test_a_raised_limit_counts_from_the_next_heartbeat(self) -> None:
         source, worker = make_source(daily_megabytes=1), TrafficBudgets()
         spend(source, 2)
         worker.refresh(now=NOW)
@@ -223,7 +223,7 @@ class TestBudget:
         worker.refresh(now=NOW)
         assert worker.visits_from(source.pk, NOW) is None
 
-    def test_that_is_spent_puts_a_match_off_and_costs_it_nothing(self) -> None:
+    def test_a_spent_budget_postpones_a_match_without_charge(self) -> None:
         ref = make_ref()
         task_id, until = open_task(ref), NOW + timedelta(minutes=1)
         scrape(task_id, engine_with(OverBudget("crex has used up its traffic of today", until=until)))

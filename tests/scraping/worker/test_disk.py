@@ -29,7 +29,7 @@ def disk(tmp_path: Path) -> Disk:
     return Disk(tmp_path, min_free_mb=200, worker_id="host.abc-12-xyz")
 
 
-def test_no_work_is_taken_while_it_is_full(disk: Disk) -> None:
+def test_no_task_is_taken_while_the_disk_is_full(disk: Disk) -> None:
     engine = Engine(worker_id="w-1", reader=ScriptedReader(payload_of(make_ref())), policies=POLICIES, disk=disk)
     assert engine.takes_work
     disk.free = 199
@@ -43,7 +43,7 @@ def test_no_work_is_taken_while_it_is_full(disk: Disk) -> None:
     assert engine.takes_work
 
 
-def test_one_alert_a_machine_that_ends_with_the_shortage(disk: Disk) -> None:
+def test_one_alert_per_machine_ends_with_the_shortage(disk: Disk) -> None:
     disk.free = 10
     disk.check()
     disk.check()
@@ -55,5 +55,5 @@ def test_one_alert_a_machine_that_ends_with_the_shortage(disk: Disk) -> None:
     assert not Alert.objects.filter(closed_at__isnull=True).exists()
 
 
-def test_the_real_disk_has_some_number_of_megabytes(tmp_path: Path) -> None:
+def test_measures_the_real_disk(tmp_path: Path) -> None:
     assert DiskGuard(tmp_path, min_free_mb=0, worker_id="w").free_mb() > 0

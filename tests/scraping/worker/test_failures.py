@@ -78,7 +78,7 @@ def ref() -> MatchRef:
     return make_ref(make_unread_match(), captured_at=None, next_poll_at=NOW)
 
 
-class TestEachClassOfError:
+class TestErrorClasses:
     @pytest.mark.requirement("FR-017")
     @pytest.mark.parametrize(
         ("error", "charged", "waits"),
@@ -99,7 +99,7 @@ class TestEachClassOfError:
         ],
         ids=lambda value: f"{type(value).__name__} {value}" if isinstance(value, Exception) else None,
     )
-    def test_is_retried_in_its_own_time(
+    def test_retries_after_the_pause_of_the_class(
         self, ref: MatchRef, clock: Clock, error: Exception, charged: int, waits: tuple[float, float]
     ) -> None:
         Source.objects.update(min_interval_seconds=0)
@@ -108,7 +108,7 @@ class TestEachClassOfError:
         assert later(waits[0]) <= task.run_at <= later(waits[1])
 
     @pytest.mark.parametrize("error", [AuthExpired("401", http_status=401), ResourceLost("Chromium died")])
-    def test_is_retried_no_sooner_than_its_source_allows(self, ref: MatchRef, clock: Clock, error: Exception) -> None:
+    def test_retries_no_sooner_than_the_minimum_interval(self, ref: MatchRef, clock: Clock, error: Exception) -> None:
         Source.objects.update(min_interval_seconds=3)
         assert attempt(ref, clock, error).run_at == later(3)
 
@@ -135,7 +135,7 @@ class TestEachClassOfError:
         assert all(1 * 2**n <= wait <= 2 * 2**n for n, wait in enumerate(waits[:4]))
 
     @pytest.mark.requirement("ZT-6")
-    def test_a_dead_letter_keeps_what_explains_it(self, ref: MatchRef, clock: Clock) -> None:
+    def test_a_dead_letter_keeps_its_evidence(self, ref: MatchRef, clock: Clock) -> None:
         error = LayoutChanged("no header", url="https://crex.example/x", evidence="<html>something else</html>")
         task = fail_for_good(ref, clock, error)
         assert (task.state, task.attempt) == (TaskState.DEAD, 2)
@@ -153,7 +153,7 @@ class TestOurOwnFaults:
     @pytest.mark.parametrize(
         "fault", [ResourceLost("Chromium died"), OperationalError("away")], ids=["browser", "store"]
     )
-    def test_burn_no_attempts_no_breaker_no_scraper_errors(self, ref: MatchRef, clock: Clock, fault: Exception) -> None:
+    def test_charge_no_attempt_breaker_or_scraper(self, ref: MatchRef, clock: Clock, fault: Exception) -> None:
         attempt(ref, clock, payload_of(ref))
         clock.forward(3)
         for _ in range(9):
@@ -164,16 +164,16 @@ class TestOurOwnFaults:
         task = attempt(ref, clock, payload_of(ref, chasing(99), at=clock.now))
         assert (task.state, task.attempt) == (TaskState.SUCCESS, 10)
 
-    def test_do_not_use_up_the_retries_that_the_source_has(self, ref: MatchRef, clock: Clock) -> None:
+    def test_leave_the_sources_attempts_untouched(self, ref: MatchRef, clock: Clock) -> None:
         for error in (*[ResourceLost("browser")] * 4, Transient("502"), *[ResourceLost("browser")] * 4):
             task = attempt(ref, clock, error)
         assert (task.state, task.attempt, task.charged_attempts) == (TaskState.PENDING, 9, 1)
 
-    def test_but_end_somewhere(self, ref: MatchRef, clock: Clock) -> None:
+    def test_are_dead_after_ten_attempts(self, ref: MatchRef, clock: Clock) -> None:
         task = fail_for_good(ref, clock, ResourceLost("the page kills every browser"))
         assert (task.state, task.attempt, task.charged_attempts) == (TaskState.DEAD, 10, 0)
 
-    def test_a_store_that_does_not_even_take_the_failure_leaves_it_to_the_lease(
+    def test_the_lease_expires_if_the_failure_cannot_be_written(
         self, ref: MatchRef, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def away(*args: Any, **more: Any) -> None:
@@ -185,7 +185,7 @@ class TestOurOwnFaults:
         assert journal.rescue(max_rescues=3, now=later(16)) == 1
 
 
-class TestRubbish:
+class TestInvalidPayload:
     """I6, I11: a success that carries rubbish is a failure, and good data stays."""
 
     @pytest.mark.requirement("ZT-5")
@@ -202,7 +202,7 @@ class TestRubbish:
             ("eleven balls an over", {"state": chasing(96, overs="12.11")}, "not a number of overs"),
         ],
     )
-    def test_is_not_saved(self, ref: MatchRef, clock: Clock, what: str, rubbish: dict[str, Any], why: str) -> None:
+    def test_is_not_stored(self, ref: MatchRef, clock: Clock, what: str, rubbish: dict[str, Any], why: str) -> None:
         attempt(ref, clock, payload_of(ref))
         before = Match.objects.get()
         clock.forward(3)
@@ -216,7 +216,7 @@ class TestRubbish:
 
 
 class TestErrorRows:
-    def test_one_row_an_attempt_with_all_that_is_known(self, ref: MatchRef, clock: Clock) -> None:
+    def test_one_row_per_attempt_with_all_facts(self, ref: MatchRef, clock: Clock) -> None:
         attempt(ref, clock, payload_of(ref))
         clock.forward(3)
         task = attempt(ref, clock, Transient("live answered 502", http_status=502, url="https://crex.example/live"))
@@ -226,7 +226,7 @@ class TestErrorRows:
         assert (row.url, row.operation, row.retry_attempt) == ("https://crex.example/live", "scorecard", 1)
         assert (row.timestamp, row.resolved) == (later(3), False)
 
-    def test_equal_causes_fall_into_one_group(self, ref: MatchRef, clock: Clock) -> None:
+    def test_equal_causes_share_a_group(self, ref: MatchRef, clock: Clock) -> None:
         other = make_ref(make_unread_match(), captured_at=None)
         attempt(ref, clock, Transient("asked https://crex.example/13KM and got 502 after 31 ms"))
         attempt(other, clock, Transient("asked https://crex.example/14AB and got 503 after 7 ms"))
@@ -266,7 +266,7 @@ class TestErrorRows:
         attempt(ref, clock, upcoming)
         assert ScrapeError.objects.get().resolved
 
-    def test_take_text_that_postgresql_would_refuse(self, ref: MatchRef, clock: Clock) -> None:
+    def test_clean_text_that_postgresql_refuses(self, ref: MatchRef, clock: Clock) -> None:
         attempt(ref, clock, SchemaBreak("not JSON: \x00\x01", evidence="<html>\x00</html>"))
         row = ScrapeError.objects.get()
         assert "\x00" not in row.error_message + row.evidence + ScrapeTask.objects.get().reason
@@ -276,7 +276,7 @@ class TestErrorRows:
         assert "abcdefghijklmnop" not in ScrapeError.objects.get().evidence
 
 
-class TestOldFence:
+class TestStaleFence:
     """I4: an attempt that lost its lease leaves nothing behind, good or bad."""
 
     def lose_the_lease(self, ref: MatchRef, clock: Clock) -> Callable[[], None]:
@@ -314,12 +314,12 @@ class TestBreaker:
         clock.forward(1)
         assert open_due_tasks(clock.now) == 1
 
-    def test_a_retry_waits_for_it(self, ref: MatchRef, clock: Clock) -> None:
+    def test_a_retry_waits_for_the_open_breaker(self, ref: MatchRef, clock: Clock) -> None:
         policy = replace(POLICIES, breaker=replace(POLICIES.breaker, failure_threshold=1))
         scrape(open_task(ref), engine_with(Transient("502"), policies=policy))
         assert ScrapeTask.objects.get().run_at == later(60)
 
-    def test_closes_after_five_good_probes(self, ref: MatchRef, clock: Clock) -> None:
+    def test_closes_after_five_successful_probes(self, ref: MatchRef, clock: Clock) -> None:
         self.open_it(ref, clock)
         clock.forward(60)
         states = []
@@ -329,7 +329,7 @@ class TestBreaker:
             states.append(Breaker.objects.get().state)
         assert states == ["HALF_OPEN"] * 4 + ["CLOSED"]
 
-    def test_one_bad_probe_opens_it_again(self, ref: MatchRef, clock: Clock) -> None:
+    def test_one_failed_probe_reopens_it(self, ref: MatchRef, clock: Clock) -> None:
         self.open_it(ref, clock)
         clock.forward(60)
         attempt(ref, clock, payload_of(ref, at=clock.now))
@@ -337,7 +337,7 @@ class TestBreaker:
         breaker = Breaker.objects.get()
         assert (breaker.state, breaker.open_until) == ("OPEN", clock.now + timedelta(seconds=60))
 
-    def test_counts_and_shows_everything(self, ref: MatchRef, clock: Clock) -> None:
+    def test_counts_calls_failures_and_rejections(self, ref: MatchRef, clock: Clock) -> None:
         attempt(ref, clock, payload_of(ref))
         clock.forward(3)
         attempt(ref, clock, Transient("502"))
@@ -354,13 +354,13 @@ class TestBreaker:
             "last_state_change": "2026-01-10T12:00:00.000Z",
         }
 
-    def test_two_workers_that_fail_at_the_same_moment_both_count(self, ref: MatchRef, clock: Clock) -> None:
+    def test_counts_concurrent_failures_of_two_workers(self, ref: MatchRef, clock: Clock) -> None:
         record = partial(breakers.record_failure, source_id=ref.source_id, ref=ref, policies=POLICIES, why="x", now=NOW)
         record(1)
         fetch = rows.fetch
 
         def outdated(pk: int) -> Breaker:
-            """The first look is overtaken by another worker's failure."""
+            """The first read is overtaken by another worker's failure."""
             found = fetch(pk)
             if found.failure_count == 1:
                 Breaker.objects.filter(pk=found.pk).update(failure_count=2, version=found.version + 1)
@@ -371,7 +371,7 @@ class TestBreaker:
         assert view is not None
         assert view.failure_count == 3
 
-    def test_a_task_that_was_on_its_way_when_it_opened_is_put_off(self, ref: MatchRef, clock: Clock) -> None:
+    def test_postpones_a_task_that_was_hinted_before_it_opened(self, ref: MatchRef, clock: Clock) -> None:
         """I8: no request through an open breaker."""
         task_id = open_task(ref)
         Breaker.objects.create(
@@ -388,7 +388,7 @@ class TestBreaker:
         scrape(task_id, engine)
         assert (ScrapeTask.objects.get().state, Breaker.objects.get().state) == ("SUCCESS", "HALF_OPEN")
 
-    def test_another_match_goes_on(self, ref: MatchRef, clock: Clock) -> None:
+    def test_leaves_other_matches_alone(self, ref: MatchRef, clock: Clock) -> None:
         self.open_it(ref, clock)
         make_ref(next_poll_at=clock.now)
         assert open_due_tasks(clock.now) == 1
@@ -407,7 +407,7 @@ class TestPausedByFailures:
         assert "5 failed tasks within ten minutes" in match.pause_reason
         assert open_due_tasks(clock.now) == 0
 
-    def test_and_a_fresh_start_follows(self, ref: MatchRef, clock: Clock) -> None:
+    def test_the_pause_ends_with_a_new_scraper(self, ref: MatchRef, clock: Clock) -> None:
         attempt(ref, clock, payload_of(ref))
         worn = Scraper.objects.get()
         for _ in range(5):
@@ -419,7 +419,7 @@ class TestPausedByFailures:
         assert (match.lifecycle, match.consecutive_failure_count) == (MatchLifecycle.ACTIVE, 0)
         assert (fresh.pk != worn.pk, fresh.total_updates) == (True, 1)
 
-    def test_not_when_a_success_comes_in_between(self, ref: MatchRef, clock: Clock) -> None:
+    def test_a_success_in_between_prevents_the_pause(self, ref: MatchRef, clock: Clock) -> None:
         for _ in range(4):
             attempt(ref, clock, ValueError("a bug"))
         attempt(ref, clock, payload_of(ref, at=clock.now))
@@ -427,7 +427,7 @@ class TestPausedByFailures:
         assert Match.objects.get().lifecycle == MatchLifecycle.ACTIVE
 
     @pytest.mark.requirement("US2.2")
-    def test_the_ten_minutes_slide(self, ref: MatchRef, clock: Clock) -> None:
+    def test_the_window_of_ten_minutes_slides(self, ref: MatchRef, clock: Clock) -> None:
         """One failure long ago, then five close together: the first one is no reason to start counting anew."""
         for seconds in (0, 560, 60, 20, 20, 20):
             assert Match.objects.get().lifecycle == MatchLifecycle.DISCOVERED
@@ -445,14 +445,14 @@ class TestPausedByFailures:
         assert counts == [1, 2, 3, 3, 3, 3]
         assert Match.objects.get().lifecycle == MatchLifecycle.DISCOVERED
 
-    def test_a_list_of_events_that_cannot_be_had_pauses_nothing(self, ref: MatchRef, clock: Clock) -> None:
+    def test_a_failed_list_of_events_does_not_pause_the_match(self, ref: MatchRef, clock: Clock) -> None:
         for _ in range(6):
             task = attempt(ref, clock, ValueError("a bug"), resource=Resource.COMMENTARY)
             assert task.state == TaskState.DEAD
         match = Match.objects.get()
         assert (match.lifecycle, match.consecutive_failure_count) == (MatchLifecycle.DISCOVERED, 0)
 
-    def test_not_when_they_are_further_apart(self, ref: MatchRef, clock: Clock) -> None:
+    def test_failures_further_apart_do_not_pause(self, ref: MatchRef, clock: Clock) -> None:
         for _ in range(8):
             attempt(ref, clock, ValueError("a bug"))
             clock.forward(180)
@@ -463,7 +463,7 @@ class TestPausedByFailures:
         assert open_due_tasks(clock.now) == 0
         assert MatchRef.objects.get().next_poll_at > clock.now
 
-    def test_a_match_that_a_person_paused_meanwhile_stays_as_it_is(self, ref: MatchRef, clock: Clock) -> None:
+    def test_a_match_that_an_operator_paused_meanwhile_stays_paused(self, ref: MatchRef, clock: Clock) -> None:
         for _ in range(4):
             attempt(ref, clock, ValueError("a bug"))
 
@@ -475,7 +475,7 @@ class TestPausedByFailures:
         assert ScrapeTask.objects.get(pk=task_id).state == TaskState.DEAD
         assert (Match.objects.get().pause_until, Match.objects.get().scraper_status) == (later(3600), "stopped")
 
-    def test_failures_are_counted_on_the_match_as_it_is_now(self, ref: MatchRef, clock: Clock) -> None:
+    def test_failures_are_counted_on_the_reloaded_match(self, ref: MatchRef, clock: Clock) -> None:
         """Not on the copy that was read before the other source's failure was written."""
 
         other = make_ref(ref.match, source="sofascore")
@@ -490,7 +490,7 @@ class TestPausedByFailures:
 
 
 class TestGone:
-    def test_three_times_gone_completes_the_match(self, ref: MatchRef, clock: Clock) -> None:
+    def test_completes_the_match_after_three_attempts(self, ref: MatchRef, clock: Clock) -> None:
         attempt(ref, clock, payload_of(ref))
         clock.forward(3)
         task = fail_for_good(ref, clock, Gone("404", http_status=404))
@@ -500,7 +500,7 @@ class TestGone:
         assert (match.lifecycle, match.status, match.payload["status"]) == ("COMPLETED", "completed", "completed")
         assert not Scraper.objects.filter(stopped_at=None).exists()
 
-    def test_and_is_not_asked_for_again_at_once(self, ref: MatchRef, clock: Clock) -> None:
+    def test_is_not_polled_again_at_once(self, ref: MatchRef, clock: Clock) -> None:
         fail_for_good(ref, clock, Gone("404", http_status=404))
         assert open_due_tasks(clock.now) == 0
         clock.forward(299)
@@ -512,7 +512,7 @@ class TestGone:
         fail_for_good(ref, clock, Gone("404", http_status=404))
         assert not Breaker.objects.exists()
 
-    def test_one_404_between_good_answers_is_an_error_like_others(self, ref: MatchRef, clock: Clock) -> None:
+    def test_a_single_404_is_an_ordinary_error(self, ref: MatchRef, clock: Clock) -> None:
         attempt(ref, clock, payload_of(ref))
         clock.forward(3)
         attempt(ref, clock, Gone("404", http_status=404))
@@ -534,7 +534,9 @@ class TestOneTransaction:
         [(Transient("502"), "PENDING"), (ResourceLost("browser"), "PENDING"), (ValueError("a bug"), "DEAD")],
         ids=["retried", "our own", "dead"],
     )
-    def test_a_crash_anywhere_leaves_nothing(self, ref: MatchRef, clock: Clock, error: Exception, state: str) -> None:
+    def test_a_crash_at_any_point_writes_nothing(
+        self, ref: MatchRef, clock: Clock, error: Exception, state: str
+    ) -> None:
         attempt(ref, clock, payload_of(ref))
         claim = claimed(open_task(ref))
         before, cuts = self.everything(), 0
@@ -547,7 +549,7 @@ class TestOneTransaction:
 
 
 class TestScraperCounters:
-    def test_errors_in_a_row_slow_the_polling_down(self, ref: MatchRef, clock: Clock) -> None:
+    def test_consecutive_errors_slow_polling_down(self, ref: MatchRef, clock: Clock) -> None:
         attempt(ref, clock, payload_of(ref))
         for expected in (2.5, 2.5, 2.5, 2.5, 5.0):
             clock.forward(61)
@@ -555,13 +557,13 @@ class TestScraperCounters:
             assert Scraper.objects.get().polling_interval == expected
         assert (Scraper.objects.get().error_count, Scraper.objects.get().total_errors) == (5, 5)
 
-    def test_a_success_ends_the_row(self, ref: MatchRef, clock: Clock) -> None:
+    def test_a_success_resets_the_errors(self, ref: MatchRef, clock: Clock) -> None:
         attempt(ref, clock, payload_of(ref))
         attempt(ref, clock, Transient("502"))
         attempt(ref, clock, payload_of(ref, at=clock.now))
         assert (Scraper.objects.get().error_count, Scraper.objects.get().total_errors) == (0, 1)
 
-    def test_a_source_with_a_slow_limit_is_not_asked_sooner_after_an_error(self, ref: MatchRef, clock: Clock) -> None:
+    def test_a_slow_source_is_not_polled_sooner_after_an_error(self, ref: MatchRef, clock: Clock) -> None:
         make_source()
         ref.source.min_interval_seconds = 40
         ref.source.save()
@@ -586,7 +588,7 @@ class TestCommentary:
         task = attempt(ref, clock, Transient("502"), resource=Resource.COMMENTARY)
         assert (task.state, task.charged_attempts) == (TaskState.PENDING, 1)
 
-    def test_its_failure_takes_nothing_back_that_was_read_meanwhile(self, ref: MatchRef, clock: Clock) -> None:
+    def test_its_failure_leaves_later_readings_untouched(self, ref: MatchRef, clock: Clock) -> None:
         """To keep its evidence takes time; the score is read beside it."""
         attempt(ref, clock, payload_of(ref))
         MatchRef.objects.update(unchanged_polls=39, recent_changes="0000")
@@ -603,7 +605,7 @@ class TestCommentary:
 
 
 class TestEngine:
-    def test_the_heartbeat_sees_what_is_in_hand(self, ref: MatchRef, clock: Clock) -> None:
+    def test_lists_the_running_tasks(self, ref: MatchRef, clock: Clock) -> None:
         task_id = open_task(ref)
         seen: list[list[int]] = []
         engine = engine_with(payload_of(ref))
@@ -611,7 +613,7 @@ class TestEngine:
         scrape(task_id, engine)
         assert (seen, engine.held_tasks()) == ([[task_id]], [])
 
-    def test_an_old_claims_end_does_not_drop_the_new_one(self, ref: MatchRef, clock: Clock) -> None:
+    def test_releasing_an_old_claim_keeps_the_new_one(self, ref: MatchRef, clock: Clock) -> None:
         """A thread that slept through its lease, while its own worker took the task again."""
         engine: Engine = engine_with(payload_of(ref))
         old = claimed(open_task(ref))

@@ -1,4 +1,4 @@
-"""The heartbeat: keeps the leases of tasks in hand, writes the worker's row, and does not stop beating."""
+"""The heartbeat extends leases, writes the worker's row, and survives errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def beating(tmp_path: Any) -> Heartbeat:
 
 
 class TestBeat:
-    def test_keeps_the_tasks_in_hand(self, beating: Heartbeat) -> None:
+    def test_extends_the_leases_of_running_tasks(self, beating: Heartbeat) -> None:
         claim = claimed(open_task(make_ref()))
         with beating._engine.holding(claim):
             for number in range(1, 6):
@@ -39,13 +39,15 @@ class TestBeat:
         beating.beat(now=later(30))
         assert journal.rescue(max_rescues=3, now=later(25 + LEASE_SECONDS + 1)) == 1
 
-    def test_lets_go_of_a_task_that_hangs(self, beating: Heartbeat, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_does_not_extend_the_lease_of_a_hung_task(
+        self, beating: Heartbeat, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(heartbeat, "LONGEST_TASK_SECONDS", 0.0)
         with beating._engine.holding(claimed(open_task(make_ref()))):
             beating.beat(now=later(5))
             assert journal.rescue(max_rescues=3, now=later(LEASE_SECONDS + 1)) == 1
 
-    def test_does_not_revive_what_was_lost(self, beating: Heartbeat) -> None:
+    def test_does_not_extend_a_lost_lease(self, beating: Heartbeat) -> None:
         claim = claimed(open_task(make_ref()))
         journal.rescue(max_rescues=3, now=later(16))
         with beating._engine.holding(claim):
@@ -62,12 +64,12 @@ class TestBeat:
         assert worker.peak_memory_bytes >= worker.memory_bytes
         assert worker.free_memory_bytes > 0
 
-    def test_the_last_one_says_goodbye(self, beating: Heartbeat) -> None:
+    def test_the_last_one_marks_the_worker_as_stopped(self, beating: Heartbeat) -> None:
         beating.beat(now=NOW)
         beating.beat(now=later(5), is_last=True)
         assert Worker.objects.get().stopped_at == later(5)
 
-    def test_tells_of_browsers_that_were_replaced(self, beating: Heartbeat) -> None:
+    def test_sends_the_signal_of_a_replaced_browser(self, beating: Heartbeat) -> None:
         heard: list[tuple[str, str, float]] = []
 
         def listen(worker_id: str, reason: str, seconds: float, **_: Any) -> None:
@@ -87,7 +89,7 @@ class TestThread:
     @pytest.mark.parametrize(
         "fault", [OperationalError("away"), InterfaceError("connection already closed"), TimeoutError("no connection")]
     )
-    def test_goes_on_after_whatever_went_wrong(
+    def test_continues_after_an_error(
         self, beating: Heartbeat, monkeypatch: pytest.MonkeyPatch, fault: Exception
     ) -> None:
         beats: list[bool] = []

@@ -25,7 +25,7 @@ def stages_of(*outcomes: Outcome) -> list[Stage]:
     return seen
 
 
-def test_a_good_attempt_passes_them_in_their_order() -> None:
+def test_a_successful_attempt_reports_all_stages_in_order() -> None:
     seen = stages_of()
     assert seen == [Stage.NAVIGATING, Stage.CAPTURED, Stage.VALIDATED, Stage.PERSISTED]
     assert seen == sorted(seen, key=Stage.values.index)
@@ -34,12 +34,12 @@ def test_a_good_attempt_passes_them_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("error", [Transient("no route to host"), SchemaBreak("no teams")])
-def test_a_failed_one_says_how_far_it_came(error: Exception) -> None:
+def test_a_failed_attempt_records_its_stage(error: Exception) -> None:
     assert stages_of(error) == [Stage.NAVIGATING]
     task = ScrapeTask.objects.get()
     assert (task.stage, task.error["stage"]) == (Stage.NAVIGATING, "NAVIGATING")  # type: ignore[index]
     assert set(task.transitions.values_list("stage", flat=True)) == {"NAVIGATING"}
 
 
-def test_outside_of_an_attempt_nobody_hears_of_them() -> None:
+def test_does_nothing_outside_of_an_attempt() -> None:
     readings.report_stage("NAVIGATING")

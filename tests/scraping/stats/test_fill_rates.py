@@ -81,31 +81,31 @@ class TestFields:
         assert schema_of(upcoming) == "cricket/v1/upcoming"
         assert not {"score", "result", "toss", "last_event", "events", "current_innings"} & fields_of(upcoming).keys()
 
-    def test_a_side_that_has_not_batted_owes_nothing(self) -> None:
+    def test_a_side_that_has_not_batted_needs_no_score(self) -> None:
         state = cricket_state()
         first_innings = self.of(state.model_copy(update={"innings": state.innings[:1]}))
         assert fields_of(first_innings)["score"] is True
 
-    def test_the_clock_of_football_is_owed_in_play_and_not_at_halftime(self) -> None:
+    def test_the_clock_of_football_is_required_in_play_and_not_at_halftime(self) -> None:
         assert self.fields(self.of(football_state()))["clock"] is True
         assert self.fields(self.of(football_state(clock="")))["clock"] is False
         halftime = self.of(football_state(clock="", phase=Phase.HALFTIME))
         assert schema_of(halftime) == "football/v1/break"
         assert "clock" not in fields_of(halftime)
 
-    def test_the_result_is_owed_at_the_end(self) -> None:
+    def test_the_result_is_required_at_the_end(self) -> None:
         over = self.of(cricket_state(status=Status.COMPLETED, phase=Phase.FINISHED))
         assert fields_of(over)["result"] is False
         assert "result" not in fields_of(self.of(cricket_state()))
 
-    def test_before_the_first_ball_no_events_are_owed(self) -> None:
+    def test_no_events_are_required_before_the_first_ball(self) -> None:
         state = cricket_state()
         begun = state.innings[0].model_copy(update={"runs": 0, "wickets": 0, "overs": "0.0"})
         fresh = self.of(state.model_copy(update={"innings": (begun,)}), integrity={"missing_fields": ("events",)})
         assert not {"events", "last_event"} & fields_of(fresh).keys()
         assert fields_of(self.of(state, integrity={"missing_fields": ("events",)}))["events"] is False
 
-    def test_a_way_round_what_is_broken_shows(self) -> None:
+    def test_a_fallback_is_counted(self) -> None:
         assert fields_of(self.of(cricket_state()))["usual_way"] is True
         assert fields_of(self.of(cricket_state(), is_partial_state=True))["usual_way"] is False
         round_about = self.of(football_state(), integrity={"missing_fields": ("event_answer",)})
@@ -113,7 +113,7 @@ class TestFields:
         lacking = self.of(cricket_state(), integrity={"missing_fields": ("venue", "last_event", "events")})
         assert fields_of(lacking)["usual_way"] is True
 
-    def test_of_events_one_that_has_it_is_enough(self) -> None:
+    def test_one_event_with_the_field_is_enough(self) -> None:
         listed = self.of(cricket_state(), events=balls(1, 2, 3))
         found = fields_of(listed)
         assert (found["events.ordinal"], found["events.description"]) == (True, False)
@@ -159,7 +159,7 @@ class TestFallen:
         fill(source, 5, 100, 0)
         assert self.names() == []
 
-    def test_a_reading_is_counted_where_the_match_stood(self) -> None:
+    def test_a_reading_counts_for_the_stage_of_the_match(self) -> None:
         ref, counted = make_ref(), ReadStats()
         counted.payload("crex", payload_of(ref))
         counted.payload("crex", payload_of(ref, cricket_state(status=Status.UPCOMING, phase=Phase.SCHEDULED)))
@@ -256,7 +256,7 @@ async def payloads_of_an_afternoon(visitor: Visitor) -> list[tuple[float, str, P
             fault = "removed"
         for row in await visitor.json("/truth/matches"):
             ref, site = RefInfo(row["key"], row["url"]), row["site"]
-            if site not in SITES:  # the same matches again, as other sites tell them
+            if site not in SITES:  # the same matches again, as other sites show them
                 continue
             if row["key"] not in pages or fault == "planted" or moment % PAGE_SECONDS == 0:
                 pages[row["key"]] = await visitor.open(site, row["url"])
@@ -275,7 +275,7 @@ async def payloads_of_an_afternoon(visitor: Visitor) -> list[tuple[float, str, P
 
 @pytest.mark.django_db
 @pytest.mark.requirement("BX-16")
-def test_an_afternoon_of_matches_is_no_drift_and_a_changed_answer_is_though_nothing_fails() -> None:
+def test_ordinary_matches_are_no_drift_and_a_changed_answer_is() -> None:
     for site in SITES:
         make_source(site)
     afternoon: list[tuple[float, str, Payload]] = []
@@ -285,7 +285,7 @@ def test_an_afternoon_of_matches_is_no_drift_and_a_changed_answer_is_though_noth
 
     in_stadium(scenario)
     counted, seen = ReadStats(), Counter[tuple[str, str]]()
-    told: dict[float, set[str]] = {}
+    raised: dict[float, set[str]] = {}
     for moment in sorted({moment for moment, _, _ in afternoon}):
         for at, site, payload in afternoon:
             if at == moment:
@@ -295,13 +295,13 @@ def test_an_afternoon_of_matches_is_no_drift_and_a_changed_answer_is_though_noth
         now = SIMULATED + timedelta(seconds=moment)
         counted.flush(now=now, is_last=True)
         watch_drift(now)
-        told[moment] = set(Alert.objects.filter(closed_at__isnull=True).values_list("key", flat=True))
+        raised[moment] = set(Alert.objects.filter(closed_at__isnull=True).values_list("key", flat=True))
     stages = {schema.rpartition("/")[2] for _, schema in seen}
     assert stages >= {"upcoming", "play", "break", "completed"}
-    assert [(at, keys) for at, keys in told.items() if keys and at < BROKEN_FROM] == []
-    broken = set().union(*(keys for at, keys in told.items() if BROKEN_FROM <= at < BROKEN_TO + 900))
+    assert [(at, keys) for at, keys in raised.items() if keys and at < BROKEN_FROM] == []
+    broken = set().union(*(keys for at, keys in raised.items() if BROKEN_FROM <= at < BROKEN_TO + 900))
     assert f"drift:crex:{PLAY}:usual_way" in broken
     assert not [key for key in broken if "sofascore" in key]
-    first = min(at for at, keys in told.items() if keys)
+    first = min(at for at, keys in raised.items() if keys)
     assert first - BROKEN_FROM <= 900
-    assert [keys for at, keys in told.items() if at >= BROKEN_TO + 1_200 and keys] == []
+    assert [keys for at, keys in raised.items() if at >= BROKEN_TO + 1_200 and keys] == []

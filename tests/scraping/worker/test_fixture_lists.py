@@ -99,13 +99,13 @@ def days(*numbers: int) -> set[str]:
     return {str(timezone.now().date() + timedelta(days=number)) for number in numbers}
 
 
-def test_today_and_the_next_three_days_are_listed(source: Source) -> None:
+def test_reads_today_and_the_next_three_days(source: Source) -> None:
     discover(source)
     assert known() == {"now"} | days(0, 1, 2, 3)
     assert Match.objects.get(title="Home now vs Away now").team_a == "Home now"
 
 
-def test_they_are_not_asked_for_again_at_once(source: Source) -> None:
+def test_reads_them_only_when_due(source: Source) -> None:
     discover(source)
     assert discover(source).asked == []
     Source.objects.update(last_fixtures_at=timezone.now() - timedelta(minutes=31))
@@ -114,7 +114,7 @@ def test_they_are_not_asked_for_again_at_once(source: Source) -> None:
 
 
 @pytest.mark.parametrize("error", [Transient("slow"), SchemaBreak("another shape")])
-def test_a_day_that_fails_loses_neither_the_list_nor_the_other_days(source: Source, error: Exception) -> None:
+def test_a_failed_day_keeps_the_list_and_the_other_days(source: Source, error: Exception) -> None:
     discover(source, {1: error})
     assert known() == {"now"} | days(0, 2, 3)
     source.refresh_from_db()
@@ -123,12 +123,12 @@ def test_a_day_that_fails_loses_neither_the_list_nor_the_other_days(source: Sour
     assert timedelta(minutes=3) < again < timedelta(minutes=6)
 
 
-def test_a_source_that_turns_us_away_is_not_asked_for_the_other_days(source: Source) -> None:
+def test_a_blocked_day_stops_the_other_days(source: Source) -> None:
     reader = discover(source, {0: Blocked("no")})
     assert (len(reader.asked), known()) == (1, {"now"})
 
 
-def test_a_source_without_such_lists_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skips_sources_without_fixture_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     class Plain(BoardAdapter):
         def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
             return [a_match("now")]
@@ -137,7 +137,7 @@ def test_a_source_without_such_lists_is_not_asked(monkeypatch: pytest.MonkeyPatc
     assert discover(make_source("crex")).asked == []
 
 
-def test_lists_that_the_first_one_names_are_read_too(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_lists_named_by_the_first_one(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     def more(_: object, readings: list[Reading], base_url: str, day: date) -> tuple[Request, ...]:
         return (Request("more", f"{base_url}/{day}-{len(readings)}"),) if len(readings) < 3 else ()
 
@@ -150,9 +150,7 @@ def test_lists_that_the_first_one_names_are_read_too(source: Source, monkeypatch
     assert known() == {"now"} | {f"{day}{list_}" for day in days(0, 1, 2, 3) for list_ in ("", "-1", "-2")}
 
 
-def test_one_of_them_that_is_not_there_costs_none_of_the_others(
-    source: Source, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_named_list_counts_as_empty(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     def more(_: object, readings: list[Reading], base_url: str, day: date) -> tuple[Request, ...]:
         return tuple(Request(f"more{n}", f"{base_url}/{n}") for n in (7, 8, 9)) if len(readings) == 1 else ()
 
@@ -172,14 +170,14 @@ def test_one_of_them_that_is_not_there_costs_none_of_the_others(
     assert known() == {"now", "day", "more7", "more9"}
 
 
-def test_lists_that_never_end_are_given_up(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_lists_without_an_end(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     again = (Request("more", f"{source.base_url}/again"),)
     monkeypatch.setattr(ByDay, "more_fixtures", lambda *_: again, raising=False)
     assert len(discover(source).asked) == 4 * MAX_FIXTURE_LISTS
     assert known() == {"now"}
 
 
-def test_one_list_for_all_days_is_read_once(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_a_list_of_all_days_once(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = ListPlan("", (), (Request("days", f"{source.base_url}/all"),))
     monkeypatch.setattr(ByDay, "fixture_plan", lambda *_: plan)
     assert discover(source).asked == ["all"]

@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.both, pytest.mark.django_db]
 Outcome = Payload | Exception
 
 
-class ManyReader(Reader):
+class BatchStub(Reader):
     """Brings back what the test wrote down for each match, read at the moment it is asked."""
 
     def __init__(self, outcomes: Mapping[int, Outcome], before: Callable[[], None] = lambda: None) -> None:
@@ -81,12 +81,12 @@ def live_refs(number: int, source: Source | None = None) -> list[MatchRef]:
 
 
 def engine_for(refs: Sequence[MatchRef]) -> Engine:
-    reader = ManyReader({ref.pk: payload_of(ref, chasing(95), events=balls(1, 2)) for ref in refs})
+    reader = BatchStub({ref.pk: payload_of(ref, chasing(95), events=balls(1, 2)) for ref in refs})
     return Engine(worker_id="w-1", reader=reader, policies=POLICIES)
 
 
 def outcomes_of(engine: Engine) -> dict[int, Outcome]:
-    assert isinstance(engine.reader, ManyReader)
+    assert isinstance(engine.reader, BatchStub)
     return engine.reader.outcomes
 
 
@@ -112,7 +112,7 @@ def columns(rows: Any, *but: str) -> dict[str, Any]:
 
 
 class TestUnchanged:
-    def test_moves_times_and_counters_and_nothing_else(self) -> None:
+    def test_changes_times_and_counters_only(self) -> None:
         refs = live_refs(3)
         engine = engine_for(refs)
         poll_all(refs, engine)
@@ -127,7 +127,7 @@ class TestUnchanged:
         assert Scraper.objects.get(ref=refs[0]).total_updates == 2
         assert MatchEvent.objects.filter(match=after).count() == 2
 
-    def test_is_written_as_a_poll_alone_would_write_it(self) -> None:
+    def test_equals_the_write_of_a_single_poll(self) -> None:
         """The short way must leave every column as the long way does."""
         together, alone = live_refs(2)
         engine = engine_for([together, alone])
@@ -160,7 +160,7 @@ class TestUnchanged:
         assert many == few
         assert many < 24, "two waves, each a transaction of a few statements"
 
-    def test_the_consumers_hear_that_it_is_younger(self, django_capture_on_commit_callbacks: Any) -> None:
+    def test_sends_the_update_signal(self, django_capture_on_commit_callbacks: Any) -> None:
         refs = live_refs(2)
         engine = engine_for(refs)
         poll_all(refs, engine)
@@ -177,7 +177,7 @@ class TestUnchanged:
             match_updated.disconnect(hear)
         assert heard == [(ref.match_id, False) for ref in refs]
 
-    def test_breaks_slow_it_down_like_any_other(self) -> None:
+    def test_slows_down_in_breaks(self) -> None:
         refs = live_refs(1)
         engine = engine_for(refs)
         for _ in range(3):
@@ -187,7 +187,7 @@ class TestUnchanged:
 
 
 class TestSlowedByErrors:
-    def test_goes_the_long_way_until_it_is_calm_and_the_short_one_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_uses_ingest_until_the_errors_are_cleared(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with stopped_clock(monkeypatch) as clock:
             refs = live_refs(1)
             engine = engine_for(refs)
@@ -203,7 +203,7 @@ class TestSlowedByErrors:
                 found.append((is_short, MatchRef.objects.get(pk=refs[0].pk).polling_interval_seconds))
             assert found == [(False, 5.0), (False, 5.0), (False, 2.5), (True, 2.5)]
 
-    def test_an_innings_that_is_done_is_read_as_a_whole_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_reads_a_finished_innings_as_a_whole_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with stopped_clock(monkeypatch) as clock:
             refs = live_refs(1)
             engine = engine_for(refs)
@@ -218,8 +218,8 @@ class TestSlowedByErrors:
             assert opened == [0] * 10 + [1] * 3
 
 
-class TestWhatIsNew:
-    def test_is_written_whole_while_its_neighbours_are_not(self) -> None:
+class TestChanged:
+    def test_is_ingested_beside_unchanged_ones(self) -> None:
         refs = live_refs(3)
         engine = engine_for(refs)
         poll_all(refs, engine)
@@ -228,7 +228,7 @@ class TestWhatIsNew:
         assert [Match.objects.get(pk=ref.match_id).sequence for ref in refs] == [1, 2, 1]
         assert MatchEvent.objects.filter(match=refs[1].match_id).count() == 3
 
-    def test_a_score_that_goes_down_is_not_taken_for_the_last_word(self) -> None:
+    def test_a_lower_score_is_not_cached_as_the_last_payload(self) -> None:
         refs = live_refs(1)
         engine = engine_for(refs)
         poll_all(refs, engine)
@@ -240,7 +240,7 @@ class TestWhatIsNew:
         assert Match.objects.get(pk=refs[0].match_id).payload["score"]["team_b"]["runs"] == 90
 
     @pytest.mark.parametrize(("seconds", "is_short"), [(0, True), (60, False)], ids=["side by side", "one is behind"])
-    def test_a_match_of_two_sources_goes_the_long_way_when_one_falls_behind(self, seconds: int, is_short: bool) -> None:
+    def test_two_sources_use_ingest_when_one_falls_behind(self, seconds: int, is_short: bool) -> None:
         """What the other one says counts for more then."""
         first, second = live_refs(2)
         at = timezone.now() - timedelta(seconds=seconds)
@@ -254,7 +254,7 @@ class TestWhatIsNew:
         took_the_long_way = any(query["sql"].count("provenance") for query in queries if "SELECT" in query["sql"][:8])
         assert took_the_long_way is not is_short
 
-    def test_two_sources_of_a_match_in_one_wave_count_both(self) -> None:
+    def test_two_sources_of_a_match_in_one_batch_both_count(self) -> None:
         first, second = live_refs(2)
         MatchRef.objects.filter(pk=second.pk).update(match=first.match_id, source=make_source("other", adapter="crex"))
         second = MatchRef.objects.select_related("source", "match").get(pk=second.pk)
@@ -265,8 +265,8 @@ class TestWhatIsNew:
         assert (match.total_scrapes, MatchRef.objects.get(pk=second.pk).unchanged_polls) == (6, 2)
 
 
-class TestTroubleOfOne:
-    def test_a_failed_reading_is_its_own(self) -> None:
+class TestFailureOfOne:
+    def test_a_failed_reading_affects_its_own_task_only(self) -> None:
         refs = live_refs(3)
         engine = engine_for(refs)
         poll_all(refs, engine)
@@ -288,12 +288,12 @@ class TestTroubleOfOne:
         assert Scraper.objects.get(ref=refs[0]).error_count == 0
         assert Breaker.objects.get(ref=refs[0]).failure_count == 0
 
-    def test_one_that_lost_its_lease_writes_nothing_the_others_do(self) -> None:
+    def test_a_lost_lease_writes_nothing_and_the_others_do(self) -> None:
         refs = live_refs(3)
         engine = engine_for(refs)
         poll_all(refs, engine)
         ids = open_all(refs)
-        assert isinstance(engine.reader, ManyReader)
+        assert isinstance(engine.reader, BatchStub)
         engine.reader.before = lambda: ScrapeTask.objects.filter(pk=ids[1]).update(fence=9) and None
         before = MatchRef.objects.get(pk=refs[1].pk).captured_at
         poll(ids, engine)
@@ -313,12 +313,12 @@ class TestTroubleOfOne:
             until = timezone.now() + timedelta(minutes=5)
             lifecycle.pause(match_id=refs[0].match_id, until=until, reason="x", actor="Ann", now=timezone.now())
 
-        assert isinstance(engine.reader, ManyReader)
+        assert isinstance(engine.reader, BatchStub)
         engine.reader.before = pause
         assert states(poll_all(refs, engine)) == [TaskState.SUCCESS] * 2
         assert Match.objects.get(pk=refs[0].match_id).lifecycle == MatchLifecycle.PAUSED
 
-    def test_what_somebody_else_wrote_meanwhile_is_not_overwritten_blindly(self) -> None:
+    def test_does_not_overwrite_rows_that_changed_meanwhile(self) -> None:
         """Another worker's job read the same match while this poll was under way."""
         refs = live_refs(2)
         engine = engine_for(refs)
@@ -328,14 +328,14 @@ class TestTroubleOfOne:
             newer = payload_of(refs[0], chasing(120)).normalized()
             MatchRef.objects.filter(pk=refs[0].pk).update(captured_at=timezone.now(), payload=newer)
 
-        assert isinstance(engine.reader, ManyReader)
+        assert isinstance(engine.reader, BatchStub)
         engine.reader.before = read_elsewhere
         poll_all(refs, engine)
         ref = MatchRef.objects.get(pk=refs[0].pk)
         assert ref.suspect_checksum, "95 after 120 is a score that goes down: not believed at once"
         assert ref.payload["score"]["team_b"]["runs"] == 120
 
-    def test_a_closed_door_puts_only_its_own_task_off(self) -> None:
+    def test_an_open_breaker_postpones_its_own_task_only(self) -> None:
         refs = live_refs(2)
         engine = engine_for(refs)
         poll_all(refs, engine)
@@ -347,7 +347,7 @@ class TestTroubleOfOne:
 
 
 class TestClaimingMany:
-    def test_takes_those_that_are_due_and_free(self) -> None:
+    def test_claims_due_and_free_tasks(self) -> None:
         refs = live_refs(3)
         ids = open_all(refs)
         ScrapeTask.objects.filter(pk=ids[0]).update(run_at=timezone.now() + timedelta(hours=1))
@@ -355,7 +355,7 @@ class TestClaimingMany:
         claims = journal.claim_many([*ids, 999_999], worker_id="w-1", lease_seconds=15, now=timezone.now())
         assert [(claim.task_id, claim.fence, claim.attempt) for claim in claims] == [(ids[2], 1, 1)]
 
-    def test_other_kinds_of_work_in_a_hint_are_done_too(self) -> None:
+    def test_runs_other_resources_of_a_hint(self) -> None:
         refs = live_refs(2)
         engine = engine_for(refs)
         now = timezone.now()

@@ -32,7 +32,7 @@ def rows() -> dict[str, int]:
     return dict(UnknownValue.objects.order_by("value").values_list("value", "times_seen"))
 
 
-def test_counts_what_comes_again(counts: UnknownCounts) -> None:
+def test_counts_repeated_values(counts: UnknownCounts) -> None:
     for value in ("93", "93", "94"):
         counts.count("crex", read(value))
     assert counts.flush(now=later(0)) == 2
@@ -48,7 +48,7 @@ def test_counts_what_comes_again(counts: UnknownCounts) -> None:
     )
 
 
-def test_is_not_written_with_every_heartbeat(counts: UnknownCounts, django_assert_num_queries: Any) -> None:
+def test_is_written_every_half_minute(counts: UnknownCounts, django_assert_num_queries: Any) -> None:
     counts.count("crex", read("93"))
     counts.flush(now=later(0))
     counts.count("crex", read("93"))
@@ -58,15 +58,13 @@ def test_is_not_written_with_every_heartbeat(counts: UnknownCounts, django_asser
     assert rows() == {"93": 2}
 
 
-def test_nothing_unknown_costs_nothing(counts: UnknownCounts, django_assert_num_queries: Any) -> None:
+def test_known_values_need_no_statement(counts: UnknownCounts, django_assert_num_queries: Any) -> None:
     counts.count("crex", read())
     with django_assert_num_queries(0):
         assert counts.flush(now=later(0)) == 0
 
 
-def test_what_could_not_be_written_is_written_the_next_time(
-    counts: UnknownCounts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_is_repeated(counts: UnknownCounts, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: Any) -> int:
         raise OperationalError("away")
 
@@ -79,9 +77,7 @@ def test_what_could_not_be_written_is_written_the_next_time(
     assert rows() == {"93": 1}
 
 
-def test_a_source_that_invents_words_fills_neither_memory_nor_table(
-    counts: UnknownCounts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counts_and_rows_are_bounded(counts: UnknownCounts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unknown_values, "MAX_COUNTED", 3)
     monkeypatch.setattr(unknown_values, "MAX_ROWS", 3)
     counts.count("crex", read(*"abcdef"))
@@ -92,6 +88,6 @@ def test_a_source_that_invents_words_fills_neither_memory_nor_table(
     assert rows() == {"a": 2, "b": 1, "c": 1}
 
 
-def test_a_source_that_is_gone_takes_its_words_along(counts: UnknownCounts) -> None:
-    counts.count("nobody", read("93"))
+def test_values_of_a_deleted_source_are_dropped(counts: UnknownCounts) -> None:
+    counts.count("deleted", read("93"))
     assert counts.flush(now=later(0)) == 0

@@ -68,7 +68,7 @@ def assert_whole(payload: Payload, arena: StadiumProcess) -> None:
     assert not payload.is_partial_state
 
 
-def test_what_the_page_is_refused_is_asked_with_our_token(
+def test_documents_refused_to_the_page_are_requested_with_our_token(
     hosted: Hosted, arena: StadiumProcess, target: Target
 ) -> None:
     mode, payload = read(hosted, target)
@@ -168,7 +168,7 @@ def test_a_token_that_the_page_itself_gets_is_kept_and_renewed_by_a_visit(
 
 
 @pytest.mark.faults_only
-def test_ours_and_the_pages_own_do_not_fight(hosted: Hosted, arena: StadiumProcess, target: Target) -> None:
+def test_our_token_and_the_pages_token_coexist(hosted: Hosted, arena: StadiumProcess, target: Target) -> None:
     arena.ask("/control/tokens", {"in_pages": True})
     assert_whole(read(hosted, target)[1], arena)
     again = replace(target, is_fresh=False)

@@ -42,7 +42,7 @@ class NeverLess(random.Random):
 
 
 class Clock:
-    """Monotonic seconds that only pass when told to."""
+    """Monotonic seconds, set by the test."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -132,8 +132,8 @@ async def _play(
 
 
 @pytest.mark.requirement("FR-018")
-class TestKeeping:
-    def test_all_who_wait_share_one_fetch(self, run: Run) -> None:
+class TestTokenCache:
+    def test_concurrent_reads_share_one_fetch(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             found = await asyncio.gather(*(member.statuses() for _ in range(20)))
             assert found == [ALL] * 20
@@ -141,7 +141,7 @@ class TestKeeping:
 
         run(scenario)
 
-    def test_it_is_used_until_it_ends_and_no_longer(self, run: Run) -> None:
+    def test_uses_a_token_until_it_expires(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             assert [await member.statuses() for _ in range(3)] == [ALL] * 3
             member.clock.now += LIFETIME_SECONDS / 2
@@ -153,7 +153,7 @@ class TestKeeping:
 
         run(scenario)
 
-    def test_it_is_renewed_before_its_end_while_the_old_one_is_used(self, run: Run) -> None:
+    def test_renews_a_token_before_it_expires(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             await member.read()
             old = member.cache._token
@@ -166,7 +166,7 @@ class TestKeeping:
 
         run(scenario)
 
-    def test_a_source_that_wants_none_is_asked_for_none(self, run: Run) -> None:
+    def test_a_source_without_token_url_needs_no_token(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             assert await member.statuses() == {"live": 401, "feed": 401}
             assert member.asked("token") == 0
@@ -176,7 +176,7 @@ class TestKeeping:
 
 @pytest.mark.requirement("FR-018", "US2.3")
 class TestRefused:
-    def test_a_page_asked_along_with_it_gets_no_token_and_proves_nothing(self, run: Run) -> None:
+    def test_a_page_is_requested_without_the_token(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             page = Request("page", member.ref.url)
             assert await member.statuses(member.live, page) == {"live": 200, "page": 200}
@@ -200,7 +200,7 @@ class TestRefused:
 
         run(scenario)
 
-    def test_one_fresh_token_serves_all_whose_old_one_was_refused(self, run: Run) -> None:
+    def test_one_new_token_serves_all_refused_reads(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             await member.read()
             member.arena.ask("/control/tokens", {"revoke": True})
@@ -209,7 +209,7 @@ class TestRefused:
 
         run(scenario)
 
-    def test_a_forbidden_reading_gets_a_fresh_token_too(self, run: Run) -> None:
+    def test_a_403_gets_a_new_token_too(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             await member.read()
             member.arena.fault(site="crexpro", target="live", kind="status", value=403, count=1)
@@ -218,7 +218,7 @@ class TestRefused:
 
         run(scenario)
 
-    def test_an_endpoint_that_is_not_ours_to_ask_costs_no_token(self, run: Run) -> None:
+    def test_one_forbidden_endpoint_keeps_the_token(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             member.arena.fault(site="crexpro", target="feed", kind="status", value=403)
             assert await member.statuses() == {"live": 200, "feed": 403}
@@ -227,7 +227,7 @@ class TestRefused:
 
         run(scenario)
 
-    def test_whoever_refuses_a_fresh_one_too_is_not_asked_again_and_again(self, run: Run) -> None:
+    def test_backs_off_if_the_new_token_is_refused_too(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             await member.read()
             member.arena.fault(site="crexpro", target="live", kind="status", value=401)
@@ -249,7 +249,7 @@ class TestRefused:
 
         run(scenario)
 
-    def test_where_all_is_forbidden_the_source_blocks_us(self, run: Run) -> None:
+    def test_a_403_with_a_new_token_is_a_block(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             member.arena.fault(site="crexpro", kind="status", value=403, path="getSV3")
             reading = await member.read(member.live)
@@ -261,7 +261,7 @@ class TestRefused:
 
 @pytest.mark.requirement("EC-5")
 class TestServiceAway:
-    def test_a_token_that_is_still_good_is_used_to_its_end(self, run: Run) -> None:
+    def test_a_valid_token_is_used_until_it_expires(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             await member.read()
             member.arena.fault(site="crexpro", target="token", kind="status", value=503)
@@ -277,7 +277,7 @@ class TestServiceAway:
 
         run(scenario)
 
-    def test_it_is_asked_after_1_2_4_8_16_32_seconds(self, run: Run) -> None:
+    def test_fetches_again_after_1_2_4_8_16_32_seconds(self, run: Run) -> None:
         async def scenario(member: Member) -> list[float]:
             member.arena.fault(site="crexpro", target="token", kind="status", value=500)
             assert await member.statuses() == BASIC
@@ -296,7 +296,7 @@ class TestServiceAway:
 
         assert run(scenario) == [pytest.approx(wait) for wait in (1, 2, 4, 8, 16, 32, 32)]
 
-    def test_a_service_that_says_when_is_obeyed(self, run: Run) -> None:
+    def test_honours_retry_after(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             member.arena.fault(site="crexpro", target="token", kind="status", value=503)  # with Retry-After: 5
             await member.read()
@@ -304,7 +304,7 @@ class TestServiceAway:
 
         run(scenario)
 
-    def test_nobody_waits_for_one_that_hangs(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_no_read_waits_for_a_hung_service(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(token_cache, "MAX_WAIT_SECONDS", 0.3)
 
         async def scenario(member: Member) -> None:
@@ -318,7 +318,7 @@ class TestServiceAway:
 
         run(scenario)
 
-    def test_the_next_token_ends_it(self, run: Run) -> None:
+    def test_the_next_token_ends_the_shortage(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             member.arena.fault(site="crexpro", target="token", kind="reset", count=1)
             assert await member.statuses() == BASIC
@@ -332,7 +332,7 @@ class TestServiceAway:
 
         run(scenario)
 
-    def test_a_source_that_nobody_reads_misses_none(self, run: Run) -> None:
+    def test_a_source_that_is_not_read_misses_no_token(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             member.arena.fault(site="crexpro", target="token", kind="status", value=500)
             await member.read()
@@ -343,7 +343,7 @@ class TestServiceAway:
 
         run(scenario)
 
-    def test_without_public_endpoints_the_page_is_left(self, run: Run) -> None:
+    def test_without_public_endpoints_raises_no_token(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             member.arena.fault(site="crexpro", target="token", kind="status", value=500)
             with pytest.raises(NoToken, match="its token service answered 500"):
@@ -352,10 +352,10 @@ class TestServiceAway:
         run(scenario)
 
 
-class TestPagesOwnToken:
+class TestPageToken:
     """A visit keeps the header that the page's own script sent."""
 
-    def test_is_used_while_there_is_none_of_ours_and_replaced_by_ours(self, run: Run) -> None:
+    def test_is_used_while_ours_is_missing(self, run: Run) -> None:
         async def scenario(member: Member) -> None:
             token = member.arena.ask("/crexpro/token/generate-token", {"api_key": CREDENTIAL})["token"]
             own = tuple(
@@ -375,9 +375,7 @@ class TestPagesOwnToken:
 
 
 class TestSecrets:
-    def test_the_flow_is_logged_and_neither_token_nor_credential(
-        self, run: Run, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_logs_contain_neither_token_nor_credential(self, run: Run, caplog: pytest.LogCaptureFixture) -> None:
         seen: list[str] = [CREDENTIAL]
 
         async def scenario(member: Member) -> None:
@@ -404,14 +402,14 @@ class TestSecrets:
         ("credential", "words"),
         [("wrong", "refuses the credential (401)"), ("", "SOURCE_CREDENTIALS has none (401)")],
     )
-    def test_a_missing_or_wrong_credential_is_named_as_such(self, run: Run, credential: str, words: str) -> None:
+    def test_errors_name_a_missing_or_wrong_credential(self, run: Run, credential: str, words: str) -> None:
         async def scenario(member: Member) -> None:
             assert await member.statuses() == BASIC
             assert member.cache.reason.endswith(words)
 
         run(scenario, credential=credential)
 
-    def test_a_token_service_elsewhere_is_never_reached(self, run: Run, arena: StadiumProcess) -> None:
+    def test_a_token_service_at_another_host_is_refused(self, run: Run, arena: StadiumProcess) -> None:
         async def scenario(member: Member) -> None:
             assert await member.statuses() == BASIC
             assert member.asked("token") == 0
@@ -423,7 +421,7 @@ class TestSecrets:
         assert credentials_of(" crexpro=a=b  other=c ") == {"crexpro": "a=b", "other": "c"}
         assert credentials_of("") == {}
 
-    def test_what_is_no_pair_is_named_by_its_place_only(self) -> None:
+    def test_a_bad_pair_is_named_by_its_position_only(self) -> None:
         with pytest.raises(ValueError, match="entry 2 is not source=secret") as failure:
             credentials_of("crexpro=a hunter2")
         assert "hunter2" not in str(failure.value)
@@ -453,15 +451,15 @@ class TestAnswer:
             pytest.param("opaque", 0.01, 1, id="for no time"),
         ],
     )
-    def test_how_long_a_token_is_good_for(self, token: str, expires_in: object, seconds: float) -> None:
+    def test_lifetime(self, token: str, expires_in: object, seconds: float) -> None:
         assert lifetime_seconds(token, expires_in, now=NOW) == pytest.approx(seconds)
 
     @pytest.mark.parametrize("name", ["token", "access_token", "accessToken", "jwt"])
-    def test_goes_by_several_names(self, name: str) -> None:
+    def test_accepts_several_field_names(self, name: str) -> None:
         assert parse_answer(answer({name: "abc", "expires_in": 60}), now=NOW).text == "abc"
 
     @pytest.mark.parametrize("body", ["{", "[]", "null", '{"token": 5}', '{"token": ""}', '{"token": "a\\r\\nb"}'])
-    def test_without_a_token_it_is_no_answer_and_is_not_shown(self, body: str) -> None:
+    def test_an_answer_without_token_is_rejected_and_not_shown(self, body: str) -> None:
         with pytest.raises(SchemaBreak, match="the answer of the token service") as failure:
             parse_answer(Document("token", "", 200, "application/json", body.encode()), now=NOW)
         assert (failure.value.evidence, failure.value.__cause__) == ("", None)
