@@ -46,8 +46,8 @@ class UnknownCounts:
         if not read.unknown:
             return
         with self._lock:
-            for word in read.unknown:
-                key = source_key, read.payload_schema, word.path, word.value
+            for one in read.unknown:
+                key = source_key, read.payload_schema, one.path, one.value
                 if key in self._counted or len(self._counted) < MAX_COUNTED:
                     self._counted[key] += 1
 

@@ -291,7 +291,7 @@ def _log(error: Exception, decision: Decision, where: str) -> None:
         case Retry(at=at):
             level, then = logging.WARNING, f"next attempt at {at:%H:%M:%S} UTC"
         case Dead():
-            level, then = logging.ERROR, "dead letter: look at it in the admin, retry it there when the cause is gone"
+            level, then = logging.ERROR, "dead letter: open it in the admin, retry it there when the cause is gone"
         case Complete():
             level, then = logging.INFO, "the match is taken as completed"
     is_bug = error_log.class_of(error) is ErrorClass.BUG

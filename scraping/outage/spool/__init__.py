@@ -1,8 +1,7 @@
-"""What was read while the database was away: a bounded queue in memory, mirrored to disk. Knows nothing of Django.
+"""The spool: readings made while the database was unreachable, in a bounded queue mirrored to disk. Without Django.
 
-Guards against losing what the sources showed during an outage, also when the worker itself dies in it. Every update is
-on disk before it counts as kept; a file belongs to the process that holds its lock, and passes to whoever finds it
-free.
+Guards against losing readings of an outage, also when the worker itself dies in it. Every update is on disk before it
+counts as kept. A file belongs to the process that holds its lock; another process adopts it when the lock is free.
 """
 
 from scraping.outage.spool.queue import Spool, SpoolLimits

@@ -1,7 +1,7 @@
 """One file of the spool: lines with a checksum, appended and synced, locked by the process that owns it.
 
-The lock is the kernel's and ends with the process, however that ends: a file whose lock is free has no owner, whatever
-its name says. A line that was cut short by a death has a wrong checksum and is left out.
+The kernel's lock ends with the process, however that ends: a file whose lock is free has no owner, whatever its name.
+A line truncated by a crash has a wrong checksum and is skipped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class SpoolFile:
 
     @classmethod
     def take(cls, path: Path) -> Self | None:
-        """Open and lock a file, or None where another process holds it, or has just done away with it."""
+        """Opens and locks a file; returns None if another process holds it or has just removed it."""
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -41,7 +41,7 @@ class SpoolFile:
         return self._end
 
     def append(self, lines: Sequence[bytes]) -> list[tuple[int, int]]:
-        """Write lines and wait until the disk has them; where each begins and how long it is. OSError: none counts."""
+        """Appends and syncs lines; returns start and length of each. After an OSError none of them counts."""
         data = [b"%08x %s\n" % (zlib.crc32(line), line) for line in lines]
         begin = self._end
         try:
@@ -64,7 +64,7 @@ class SpoolFile:
         return line
 
     def lines(self) -> Iterator[tuple[tuple[int, int], bytes]]:
-        """Every whole line with its place; damaged ones are left out."""
+        """Yields every valid line with its place; damaged ones are skipped."""
         begin = 0
         with os.fdopen(os.dup(self._handle), "rb") as reader:
             reader.seek(0)

@@ -1,8 +1,8 @@
-"""The spool as a queue: oldest first, bounded in memory, every entry on disk.
+"""The queue of the spool: oldest first, bounded in memory, every entry on disk.
 
 Over the limit the oldest update that is not critical is dropped. Critical ones are never dropped: beyond the limit they
-stay on disk alone. Where the disk takes nothing either (it is full), they stay in memory whatever their number: losing
-a wicket would be worse than holding some megabytes more, and there are never more than the matches can show.
+are kept on disk only. If the disk is full too, they stay in memory whatever their number: losing a wicket would be
+worse than some megabytes more, and their number is bounded by what the matches can show.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Spool:
         self._memory_items = self._memory_bytes = 0
         self._own: SpoolFile | None = None
         self._adopted: list[SpoolFile] = []
-        self._waiting: Counts[SpoolFile] = Counts()  # entries a file has that are needed
+        self._waiting: Counts[SpoolFile] = Counts()  # needed entries by file
         self._lock = threading.RLock()
         self.dropped = 0
         self.is_on_disk = True
@@ -73,7 +73,7 @@ class Spool:
             return sum(file.size_bytes for file in files)
 
     def put(self, update: Update) -> None:
-        """Keep an update, on disk before this returns (in memory alone where the disk takes nothing)."""
+        """Adds an update; it is on disk when this returns (only in memory if the disk is full)."""
         line = encode(update)
         with self._lock:
             places = self._write([line])
@@ -87,12 +87,12 @@ class Spool:
             self._keep_within_limits()
 
     def hold(self, matches: Iterable[HeldMatch]) -> None:
-        """Note the matches that are polled meanwhile: whoever takes this file over goes on with them."""
+        """Writes the matches that are polled meanwhile, for the process that adopts this file."""
         with self._lock:
             self._write([encode(match) for match in matches])
 
     def batch(self, limit: int) -> list[Update]:
-        """The oldest updates. They stay until `done` has been told of them."""
+        """Returns the oldest updates. They stay in the queue until `done` is called with them."""
         with self._lock:
             found: list[Update] = []
             for entry in list(islice(self._entries, limit)):
@@ -104,7 +104,7 @@ class Spool:
             return found
 
     def done(self, updates: Sequence[Update]) -> None:
-        """The database has these. A file is emptied when it has nothing left that is needed."""
+        """Removes updates that the database has. A file without any needed entry is emptied."""
         ids = {update.update_id for update in updates}
         with self._lock:
             for entry in [entry for entry in islice(self._entries, len(ids)) if entry.update_id in ids]:
@@ -116,7 +116,7 @@ class Spool:
                 self._own.empty()
 
     def adopt(self) -> list[HeldMatch]:
-        """Take over the files of processes that have ended; the matches that they were polling."""
+        """Takes over the files of processes that have ended; returns the matches that they polled."""
         held: dict[int, HeldMatch] = {}
         old: list[Entry] = []
         with self._lock:
@@ -144,7 +144,7 @@ class Spool:
         return list(held.values())
 
     def close(self) -> None:
-        """Let go of the files; what is in them is found at the next start."""
+        """Closes the files; their entries are adopted at the next start."""
         with self._lock:
             for file in self._adopted:
                 file.close()
@@ -167,7 +167,7 @@ class Spool:
             if self.is_on_disk:
                 logger.critical(
                     "The spool cannot be written; updates are in memory only and do not survive a restart: %s. "
-                    "Free disk space or mend the folder of the spool",
+                    "Free disk space or repair the folder of the spool",
                     error,
                     extra={"action": "spool_not_written"},
                 )
@@ -232,7 +232,7 @@ class Spool:
 
 
 def _scan(file: SpoolFile) -> tuple[list[Entry], list[HeldMatch]]:
-    """What a file holds that was not dropped."""
+    """Returns the entries of a file that were not dropped, and the matches."""
     entries: dict[UUID, Entry] = {}
     held: dict[int, HeldMatch] = {}
     for place, line in file.lines():

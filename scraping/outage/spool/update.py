@@ -1,4 +1,4 @@
-"""What is written to the spool: readings that wait for the database, and the matches that are polled meanwhile."""
+"""Records of the spool: readings that wait for the database, and the matches that are polled meanwhile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scraping.readings import Site
 
 @dataclass(frozen=True)
 class HeldMatch:
-    """A match at a source, with all that polling it needs to know of the database."""
+    """The facts about a match that polling it without a database needs."""
 
     ref_id: int
     key: str
@@ -27,7 +27,7 @@ class HeldMatch:
 
 @dataclass(frozen=True)
 class Update:
-    """A reading that the database could not take. Its id makes replaying it twice the same as once."""
+    """A reading that the database could not accept. Its id makes replaying idempotent."""
 
     update_id: uuid.UUID
     ref_id: int
@@ -62,7 +62,7 @@ def _site(values: dict[str, Any]) -> Site:
 
 
 def decode(line: bytes) -> Update | HeldMatch | uuid.UUID:
-    """The record of a line; a bare id says that the update with it was dropped. ValueError for anything else."""
+    """Returns the record of a line; a bare id means that this update was dropped. Raises ValueError otherwise."""
     try:
         values: dict[str, Any] = orjson.loads(line)
         if "dropped" in values:
