@@ -8,6 +8,7 @@ import dramatiq
 import pytest
 from django.core.cache import cache
 from dramatiq.brokers.stub import StubBroker
+from structlog.contextvars import clear_contextvars
 
 from scraping.documents import redis_store
 from scraping.documents.cache import documents
@@ -19,6 +20,12 @@ from victoryline import broker as brokers
 def no_places_given() -> None:
     """Resets the scheduler's counters, so that no test depends on another one."""
     due._given.clear()
+
+
+@pytest.fixture(autouse=True)
+def no_log_context() -> None:
+    """Clears the fields of log lines that another test has bound in this thread."""
+    clear_contextvars()
 
 
 @pytest.fixture
