@@ -28,6 +28,7 @@ from victoryline.lib import availability, pg_wait
 logger = logging.getLogger(__name__)
 
 LIFETIME_SECONDS = 0.1
+FOLLOWED_SECONDS = 0.025  # the lifetime while Redis reports changes: an update without news is one short round trip
 COMPARE_SECONDS = 1.0  # between two comparisons with the database while Redis reports changes
 UPDATE_SHARE = 4  # an update is followed by at least this many times its duration without one
 MAX_MATCHES = 5_000  # in memory; older ones are read from the database
@@ -204,7 +205,8 @@ class DocumentCache:
             if not self._is_filled:
                 self._fill_from_redis()
         ended = self._clock()
-        pause = max(self.lifetime_seconds, UPDATE_SHARE * (ended - began)) if self.lifetime_seconds else 0.0
+        lifetime = min(self.lifetime_seconds, FOLLOWED_SECONDS) if is_followed else self.lifetime_seconds
+        pause = max(lifetime, UPDATE_SHARE * (ended - began)) if lifetime else 0.0
         self._update_at = ended + min(pause, COMPARE_SECONDS)
 
     def _apply_published(self) -> bool:

@@ -42,7 +42,8 @@ def long_lifetime(clean_api: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Documents that no test outlives."""
     monkeypatch.setattr(documents, "lifetime_seconds", 3600.0)
     monkeypatch.setattr(documents, "compare_seconds", 3600.0)
-    monkeypatch.setattr("scraping.documents.cache.COMPARE_SECONDS", 3600.0)
+    for name in ("COMPARE_SECONDS", "FOLLOWED_SECONDS"):
+        monkeypatch.setattr(f"scraping.documents.cache.{name}", 3600.0)
 
 
 @pytest.fixture
