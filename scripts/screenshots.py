@@ -1,17 +1,17 @@
-"""Take the README's pictures of the status page from the running system: `make run` first, then `make screenshots`."""
+"""Takes the README's pictures of the status page and the admin: `make run` first, then `make screenshots`."""
 
 import json
 import os
 import sys
-from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from victoryline import configuration
 from victoryline.lib import chromium
 
 IMAGES = configuration.PROJECT_ROOT / "docs" / "images"
+SIZE: ViewportSize = {"width": 1280, "height": 800}
 
 
 def main() -> int:
@@ -20,23 +20,34 @@ def main() -> int:
     if not demo.is_file():
         print("There is no running system to take pictures of. Start one: make run")
         return 1
-    url = json.loads(demo.read_text(encoding="utf-8"))["url"]
+    access = json.loads(demo.read_text(encoding="utf-8"))
     program = chromium.find(chosen=config.chromium_path, var_dir=config.var_dir, environ=os.environ)
     schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-    for scheme in schemes:
-        _take(url, program, scheme, IMAGES / f"status-{scheme}.png")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, chromium_sandbox=os.geteuid() != 0)
+        for scheme in schemes:
+            page = browser.new_page(viewport=SIZE, color_scheme=scheme)
+            page.goto(access["url"])
+            page.wait_for_selector("text=/ago|just now/")
+            _take(page, f"status-{scheme}.png")
+        _take(_signed_in(browser, access), "console.png")
+        browser.close()
     return 0
 
 
-def _take(url: str, program: Path | None, scheme: Literal["light", "dark"], path: Path) -> None:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, chromium_sandbox=os.geteuid() != 0)
-        page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
-        page.goto(url)
-        page.wait_for_selector("text=/ago|just now/")
-        page.screenshot(path=path)
-        browser.close()
-    print(f"{path.relative_to(configuration.PROJECT_ROOT)} taken")
+def _signed_in(browser: Browser, access: dict[str, str]) -> Page:
+    page = browser.new_page(viewport=SIZE, color_scheme="light")
+    page.goto(f"{access['url']}/admin/")
+    page.fill("input[name=username]", access["admin_user"])
+    page.fill("input[name=password]", access["admin_password"])
+    page.click("button[type=submit]")
+    page.wait_for_load_state("networkidle")
+    return page
+
+
+def _take(page: Page, name: str) -> None:
+    page.screenshot(path=IMAGES / name)
+    print(f"docs/images/{name} taken")
 
 
 if __name__ == "__main__":
