@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from apiauth import keys, limits, principals, tokens, tracing
+from apiauth import access_log, keys, limits, principals, tokens
 from apiauth.models import Tier
 from scraping.documents.cache import documents
 from victoryline.lib import availability
@@ -53,7 +53,7 @@ def _forget() -> None:
     principals.forget()
     documents.clear()
     availability.database.forget()
-    tracing._logged.clear()
+    access_log._logged.clear()
     forget_open_limits()
     limiter = limits.limiter()
     limiter._memory._buckets.clear()

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from apiauth import principals, tracing
+from apiauth import access_log, principals
 from tests.api_fixtures import Caller
 from tests.factories import make_match, make_ref
 
@@ -62,7 +62,7 @@ class TestLevels:
         principals.forget()
         assert [caller.get("/api/v1/matches").status_code for _ in range(5)] == [200, 429, 429, 429, 429]
         assert len([each for each in caplog.records if each.name == "victoryline.requests"]) == 1
-        monkeypatch.setattr(tracing, "QUIET_SECONDS", 0)
+        monkeypatch.setattr(access_log, "QUIET_SECONDS", 0)
         caller.get("/api/v1/matches")
         assert [vars(line).get("left_out") for line in traced()] == [None, 3]
 
@@ -135,12 +135,12 @@ class TestLine:
         anonymous.get("/api/v1/matches?" + "a=%00%ED%A0%80&" * 200, headers={"X-Odd": "\x07" * 3000})
         (line,) = traced()
         assert json.dumps(line.query).isascii()
-        assert len(line.request_headers["X-Odd"]) <= tracing.LONGEST_VALUE
+        assert len(line.request_headers["X-Odd"]) <= access_log.LONGEST_VALUE
 
     def test_failing_to_log_does_not_cost_the_answer(
         self, caller: Caller, traced: Any, monkeypatch: Any, caplog: pytest.LogCaptureFixture
     ) -> None:
-        monkeypatch.setattr(tracing, "_query", lambda _: 1 / 0)
+        monkeypatch.setattr(access_log, "_query", lambda _: 1 / 0)
         traced.level("all")
         assert caller.get("/api/v1/matches").status_code == 200
         assert "trace_failed" in [getattr(each, "action", "") for each in caplog.records]
