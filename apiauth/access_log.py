@@ -7,8 +7,8 @@ Authentication names the caller on Django's request, admitted or not: `api_consu
 
 REQUEST_TRACE adds one log line with request and answer, without bodies and secrets, for the requests that it names
 (none, refused, slow, all; REQUEST_SLOW_MS sets the limit of slow ones). `request_id` omits its shorter line when
-`is_traced` is set. A flood of 429s or 503s must not fill bounded log files: a process logs one of each kind per consumer
-(and for all strangers together) in QUIET_SECONDS, with the number it left out.
+`is_traced` is set. A flood of 429s or 503s must not fill bounded log files: a process logs one of each kind per
+consumer (and for all strangers together) in QUIET_SECONDS, with the number it left out.
 """
 
 from __future__ import annotations
