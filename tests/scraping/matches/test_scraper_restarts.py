@@ -113,7 +113,7 @@ class TestFirstReadingAfterARestart:
     @pytest.fixture
     def run_on_commit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """These tests run in one transaction: what waits for its end is done at once."""
-        monkeypatch.setattr("scraping.matches.scrapers.transaction.on_commit", lambda done: done())
+        monkeypatch.setattr("scraping.matches.scrapers.transaction.on_commit", lambda done, **_: done())
 
     def test_continues_with_nothing_lost_and_nothing_twice(self, watch: Watch) -> None:
         watch.read(95, balls(1, 2, 3))
