@@ -1,6 +1,6 @@
-"""The sole writer of audit entries: who did what to the system, why, how things stood, and how it came out.
+"""The sole writer of audit entries: actor, action, reason, state before and after, outcome.
 
-What tries to mend something is open when it is written and is judged later (see judging); everything else is a fact.
+The entry of a recovery action is open when it is written and closed by `recovery_outcomes`; other entries are closed.
 """
 
 from __future__ import annotations
@@ -10,50 +10,50 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from monitoring import standing
+from monitoring import audit_context
 from monitoring.models import AuditEntry, AuditOutcome
 
-# SO-6: a recovery is judged by what has been reached within this time.
-JUDGED_AFTER = timedelta(seconds=120)
+# SO-6: a recovery is evaluated by the state reached within this time.
+EVALUATED_AFTER = timedelta(seconds=120)
 BROWSER_RECYCLE = "browser_recycle"
 SOFT_RESTART = "soft_restart"
 FRESH_SESSION = "fresh_session"
 RETRY = "retry"
-# What makes a failing system a recovering one.
+# Actions that turn the grade FAILING into RECOVERING.
 RECOVERIES = (BROWSER_RECYCLE, SOFT_RESTART)
 
 
-class Judged(StrEnum):
-    """By what it is known whether an action has helped."""
+class OutcomeRule(StrEnum):
+    """How the outcome of an action is decided."""
 
-    AT_ONCE = "a fact"
-    BY_MATCH = "its match is heard of again"
+    IMMEDIATE = "when it is written"
+    BY_MATCH = "its match is read again"
     BY_GRADE = "the system's grade"
-    BY_TASK = "its task ends well"
+    BY_TASK = "its task succeeds"
 
 
-# Every action that tries to mend something; what is not here is a fact, true as soon as it is written.
-ACTIONS: Mapping[str, Judged] = {
-    SOFT_RESTART: Judged.BY_MATCH,
-    "resume": Judged.BY_MATCH,
-    "breaker_reset": Judged.BY_MATCH,
-    "breaker_probe": Judged.BY_MATCH,
-    "breaker_force_closed": Judged.BY_MATCH,
-    "silence_hint": Judged.BY_MATCH,
-    "silence_session": Judged.BY_MATCH,
-    "silence_browser": Judged.BY_MATCH,
-    "silence_other_source": Judged.BY_MATCH,
-    "frozen": Judged.BY_MATCH,
-    BROWSER_RECYCLE: Judged.BY_GRADE,
-    FRESH_SESSION: Judged.BY_GRADE,
-    RETRY: Judged.BY_TASK,
+# Every recovery action; any other action is complete when it is written.
+ACTIONS: Mapping[str, OutcomeRule] = {
+    SOFT_RESTART: OutcomeRule.BY_MATCH,
+    "resume": OutcomeRule.BY_MATCH,
+    "breaker_reset": OutcomeRule.BY_MATCH,
+    "breaker_probe": OutcomeRule.BY_MATCH,
+    "breaker_force_closed": OutcomeRule.BY_MATCH,
+    "silence_hint": OutcomeRule.BY_MATCH,
+    "silence_session": OutcomeRule.BY_MATCH,
+    "silence_browser": OutcomeRule.BY_MATCH,
+    "silence_other_source": OutcomeRule.BY_MATCH,
+    "frozen": OutcomeRule.BY_MATCH,
+    BROWSER_RECYCLE: OutcomeRule.BY_GRADE,
+    FRESH_SESSION: OutcomeRule.BY_GRADE,
+    RETRY: OutcomeRule.BY_TASK,
 }
 
 
-def judged_by(action_type: str, match_id: int | None) -> Judged:
-    """What is about a match that is not known is about the whole system."""
-    how = ACTIONS.get(action_type, Judged.AT_ONCE)
-    return Judged.BY_GRADE if how is Judged.BY_MATCH and match_id is None else how
+def outcome_rule(action_type: str, match_id: int | None) -> OutcomeRule:
+    """Returns the rule of an action; one for an unknown match counts for the whole system."""
+    rule = ACTIONS.get(action_type, OutcomeRule.IMMEDIATE)
+    return OutcomeRule.BY_GRADE if rule is OutcomeRule.BY_MATCH and match_id is None else rule
 
 
 def record(
@@ -69,15 +69,15 @@ def record(
     duration_seconds: float = 0.0,
     now: datetime,
 ) -> AuditEntry:
-    """Without an outcome it is open where the table of actions says that it is judged, and a success elsewhere.
+    """Writes an entry. Without an `outcome`, recovery actions are open and other actions are successes.
 
-    `before` is looked up where the caller does not know it: how the match stood, or the whole system.
+    `before` is read from the database if it is not given: the state of the match, or of the system.
     """
-    how = judged_by(action_type, match_id)
+    rule = outcome_rule(action_type, match_id)
     if outcome is None:
-        outcome = AuditOutcome.SUCCESS if how is Judged.AT_ONCE else AuditOutcome.PENDING
+        outcome = AuditOutcome.SUCCESS if rule is OutcomeRule.IMMEDIATE else AuditOutcome.PENDING
     if before is None:
-        match_id, before = _before(how, match_id, now)
+        match_id, before = _before(rule, match_id, now)
     return AuditEntry.objects.create(
         timestamp=now,
         actor=actor[:150],
@@ -92,12 +92,12 @@ def record(
     )
 
 
-def _before(how: Judged, match_id: int | None, now: datetime) -> tuple[int | None, dict[str, Any]]:
-    """With the match only if it is still there: a foreign key that points nowhere would cost the sender its commit."""
-    seen = standing.of_matches([match_id], now) if match_id else {}
+def _before(rule: OutcomeRule, match_id: int | None, now: datetime) -> tuple[int | None, dict[str, Any]]:
+    """Drops the id of a deleted match: a dangling foreign key would make the sender's commit fail."""
+    seen = audit_context.match_contexts([match_id], now) if match_id else {}
     found = next(iter(seen), None)
-    if how is Judged.BY_GRADE:
-        return found, standing.of_system(now).as_document()
+    if rule is OutcomeRule.BY_GRADE:
+        return found, audit_context.system_context(now).as_document()
     return found, seen[found].as_document(now) if found else {}
 
 
@@ -105,14 +105,14 @@ def pending(limit: int) -> list[AuditEntry]:
     return list(AuditEntry.objects.filter(outcome=AuditOutcome.PENDING).order_by("timestamp")[:limit])
 
 
-def close(judged: Iterable[AuditEntry]) -> int:
-    """Write the outcomes of those that are still open: where two have judged the same one, the first is right."""
+def close(decided: Iterable[AuditEntry]) -> int:
+    """Writes the outcomes of entries that are still open; of two writers the first wins."""
     still_open = AuditEntry.objects.filter(outcome=AuditOutcome.PENDING)
-    return still_open.bulk_update(list(judged), ("outcome", "after", "judged_at", "duration_seconds"), batch_size=100)
+    return still_open.bulk_update(list(decided), ("outcome", "after", "judged_at", "duration_seconds"), batch_size=100)
 
 
 def last_recovery_at(since: datetime) -> datetime | None:
-    """Without those that were never carried out: they could not help."""
+    """Returns the time of the latest recovery action that was really carried out."""
     done = AuditEntry.objects.exclude(outcome=AuditOutcome.FAILED, judged_at__isnull=True)
     entry = done.filter(action_type__in=RECOVERIES, timestamp__gte=since).order_by("-timestamp").first()
     return entry.timestamp if entry else None

@@ -1,4 +1,4 @@
-"""What is half configured about alerts; Django says so with every command."""
+"""System checks of incomplete alert settings."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from sentry_sdk.utils import BadDsn, Dsn
 
 
 @register()
-def people_can_be_told(app_configs: Sequence[AppConfig] | None = None, **options: Any) -> list[CheckMessage]:
-    return list(doubts(settings.CONFIG))
+def check_alert_settings(app_configs: Sequence[AppConfig] | None = None, **options: Any) -> list[CheckMessage]:
+    return list(alert_setting_warnings(settings.CONFIG))
 
 
-def doubts(config: Any) -> Iterator[CheckMessage]:
+def alert_setting_warnings(config: Any) -> Iterator[CheckMessage]:
     if config.smtp_url and not config.alert_email_to:
         yield checks.Warning(
-            "SMTP_URL is set and ALERT_EMAIL_TO is not: nobody gets alerts by e-mail.",
+            "SMTP_URL is set and ALERT_EMAIL_TO is not: no alert is sent by e-mail.",
             hint="Set ALERT_EMAIL_TO=someone@example.com,other@example.com, or leave SMTP_URL empty.",
             id="monitoring.W001",
         )
     if config.alert_email_to and not config.smtp_url:
         yield checks.Warning(
-            "ALERT_EMAIL_TO is set and SMTP_URL is not: nobody gets alerts by e-mail.",
+            "ALERT_EMAIL_TO is set and SMTP_URL is not: no alert is sent by e-mail.",
             hint="Set SMTP_URL=smtp+starttls://user:password@host:587, or leave ALERT_EMAIL_TO empty.",
             id="monitoring.W002",
         )
     if wrong := [address for address in config.alert_email_to if not _is_address(address)]:
         yield checks.Warning(
-            f"ALERT_EMAIL_TO has what is no address: {', '.join(wrong)}. A mail server may refuse all of them for it.",
+            f"ALERT_EMAIL_TO has invalid addresses: {', '.join(wrong)}. A mail server may reject the whole message.",
             hint="Addresses are separated by commas: ALERT_EMAIL_TO=someone@example.com,other@example.com",
             id="monitoring.W005",
         )
@@ -45,8 +45,8 @@ def doubts(config: Any) -> Iterator[CheckMessage]:
         )
     if config.sentry_dsn and not _is_dsn(config.sentry_dsn):
         yield checks.Warning(
-            "SENTRY_DSN is none: nothing is sent to Sentry.",
-            hint="It looks like https://key@host/number; copy it from the project's settings there.",
+            "SENTRY_DSN is not valid: nothing is sent to Sentry.",
+            hint="The format is https://key@host/number; copy it from the project's settings there.",
             id="monitoring.W004",
         )
 

@@ -1,12 +1,14 @@
-"""What monitoring reads of the other apps' tables, in as few queries as it takes."""
+"""Queries over the other apps' tables that health, metrics, grade and watchdogs share."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db import Error
 from django.db.models import Count, Exists, Min, OuterRef, Q
 
 from scraping.models import (
@@ -23,21 +25,42 @@ from scraping.models import (
 from scraping.models.match import MatchQuerySet
 from scraping.payloads import Status
 from scraping.policies.ladder import Rung
+from victoryline.lib import availability, pg_wait
 
 FAILURE_WINDOW = timedelta(minutes=10)
 MEGABYTE = 1024 * 1024
-_COLUMNS = tuple(column.attname for column in Scraper._meta.concrete_fields)  # noqa: SLF001 - documented under this name
-_OF_ITS_MATCH = ("ref__match_id", "ref__match__status", "ref__source__key", "ref__source_event_id", "ref__url")
+_SCRAPER_COLUMNS = tuple(column.attname for column in Scraper._meta.concrete_fields)  # noqa: SLF001 - documented under this name
+_MATCH_COLUMNS = ("ref__match_id", "ref__match__status", "ref__source__key", "ref__source_event_id", "ref__url")
+
+
+class DatabaseAway(Exception):  # noqa: N818 - reads as a state at every `except`
+    """The database does not answer; the message is the class of the driver's error."""
+
+
+@contextmanager
+def database_read() -> Iterator[None]:
+    """Bounds the reads of its body in time; raises DatabaseAway if they fail, or at once if that is known already.
+
+    `__cause__` is the driver's error, and None where no query was made.
+    """
+    if availability.database.is_away():
+        raise DatabaseAway(availability.database.reason())
+    try:
+        with pg_wait.within(availability.READ_SECONDS):
+            yield
+    except Error as error:
+        availability.database.report(error)
+        raise DatabaseAway(type(error).__name__) from error
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
-    """A scraper at work, with the little of its match that health is about."""
+class WatchedScraper:
+    """An active scraper, with those columns of its match that health needs."""
 
     scraper: Scraper
     match_id: int
     is_live: bool
-    key: str  # the match's public name
+    key: str  # the match's public key
     url: str
 
 
@@ -45,20 +68,20 @@ def workers_at_work(now: datetime) -> list[Worker]:
     return list(Worker.objects.at_work(now).order_by("started_at"))
 
 
-def active_watches() -> list[Watch]:
-    """Read every second, so without a row object for each reference, match and source."""
+def active_scrapers() -> list[WatchedScraper]:
+    """Returns the active scrapers; read every second, so without row objects of reference, match and source."""
     active = Scraper.objects.filter(stopped_at__isnull=True).order_by("ref_id")
-    split = len(_COLUMNS)
+    split = len(_SCRAPER_COLUMNS)
     found = []
-    for row in active.values_list(*_COLUMNS, *_OF_ITS_MATCH):
+    for row in active.values_list(*_SCRAPER_COLUMNS, *_MATCH_COLUMNS):
         match_id, status, source, event, url = row[split:]
-        scraper = Scraper.from_db(active.db, _COLUMNS, row[:split])
-        found.append(Watch(scraper, match_id, status == Status.LIVE, f"{source}_{event}", url))
+        scraper = Scraper.from_db(active.db, _SCRAPER_COLUMNS, row[:split])
+        found.append(WatchedScraper(scraper, match_id, status == Status.LIVE, f"{source}_{event}", url))
     return found
 
 
 def matches_to_watch() -> MatchQuerySet:
-    """Live, not paused, and at a source that is switched on: these must be fresh."""
+    """Returns matches that must be fresh: live, not paused, watched at an enabled source."""
     watched = MatchRef.objects.filter(match=OuterRef("pk"), is_watched=True, source__is_enabled=True)
     return Match.objects.live().filter(
         Exists(watched), lifecycle__in=(MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE)
@@ -66,7 +89,7 @@ def matches_to_watch() -> MatchQuerySet:
 
 
 def live_ages(now: datetime) -> list[float]:
-    """Seconds since each match to watch was last read; since it was found, when it was never read."""
+    """Returns seconds since each match to watch was last read, or since its discovery if it never was."""
     moments = matches_to_watch().values_list("last_scraper_update", "created_at")
     return [max(0.0, (now - (updated or created)).total_seconds()) for updated, created in moments]
 
@@ -83,7 +106,7 @@ def updates_last_minute(now: datetime) -> int:
 
 
 def failure_ratio(now: datetime) -> float:
-    """Of the tasks that ended in the last ten minutes, those that ended in failure."""
+    """Returns the share of failures among the tasks that ended in the last ten minutes."""
     ended = ScrapeTask.objects.filter(
         state__in=(TaskState.SUCCESS, TaskState.FAILED, TaskState.DEAD), finished_at__gt=now - FAILURE_WINDOW
     )
@@ -106,7 +129,7 @@ def error_counts(now: datetime) -> ErrorCounts:
 
 @dataclass(frozen=True)
 class Queue:
-    """Tasks that wait, by priority; how late the oldest due one is; tasks at work."""
+    """Pending tasks by priority, the delay of the oldest due one, and executing tasks."""
 
     depth: dict[str, int]
     oldest_age_seconds: float
@@ -130,7 +153,7 @@ def queue(now: datetime) -> Queue:
 
 @dataclass(frozen=True)
 class LiveCounts:
-    """Live matches: how many must be fresh, are paused, are silent (by rung of the ladder), are known to be frozen."""
+    """Counts of live matches: to be kept fresh, paused, frozen, and silent by rung of the ladder."""
 
     to_watch: int
     paused: int
@@ -150,15 +173,15 @@ def live_counts() -> LiveCounts:
     return LiveCounts(counted["to_watch"], counted["paused"], counted["frozen"], silent)
 
 
-class Shares:
-    """A worker's memory and processor time, divided among the scrapers it works for.
+class ResourceShares:
+    """Divides a worker's memory and CPU evenly among its scrapers.
 
-    One browser serves all of them, so nothing finer can be measured from outside.
+    One browser serves all of them, so nothing finer can be measured.
     """
 
-    def __init__(self, workers: Iterable[Worker], watches: Iterable[Watch]) -> None:
+    def __init__(self, workers: Iterable[Worker], scrapers: Iterable[WatchedScraper]) -> None:
         self._workers = {worker.worker_id: worker for worker in workers}
-        self._served = Counter(watch.scraper.worker_id for watch in watches)
+        self._served = Counter(each.scraper.worker_id for each in scrapers)
 
     def memory_bytes(self, scraper: Scraper) -> float:
         worker = self._workers.get(scraper.worker_id)
@@ -170,7 +193,7 @@ class Shares:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Nearest rank: a value that really occurred. 0 for no values."""
+    """Returns the nearest-rank percentile, a value that really occurred; 0 for no values."""
     if not values:
         return 0.0
     ordered = sorted(values)

@@ -200,14 +200,14 @@ def _disk(config: Config) -> Iterator[Finding]:
 
 
 def _alerts(config: Config) -> Iterator[Finding]:
-    """Checks the alert channels without sending; `send_test_alert` sends."""
+    """Checks the alert channels without sending; `alerts --test` sends."""
     from monitoring.alerts.channels import configured
-    from monitoring.checks import doubts
+    from monitoring.checks import alert_setting_warnings
 
-    for doubt in doubts(config):
+    for doubt in alert_setting_warnings(config):
         yield Finding("alerts", "warn", doubt.msg, doubt.hint or "")
     ways = ", ".join(channel.value for channel in configured(config))
-    yield Finding("alerts", "ok", f"told by {ways} (try: send_test_alert)" if ways else "only shown in the admin")
+    yield Finding("alerts", "ok", f"told by {ways} (try: alerts --test)" if ways else "only shown in the admin")
 
 
 CHECKS: tuple[Check, ...] = (_python, _config, _chromium, _database, _broker, _memory, _ports, _disk, _alerts)

@@ -25,7 +25,7 @@ urlpatterns = [
     path("api/schema", schema, name="schema"),
     path("api/docs", docs, name="docs"),
     path("", include("apiauth.api.urls")),
-    path("", include("monitoring.api.urls")),
+    path("", include("monitoring.urls")),
     re_path(r"^(?P<address>(?:api|cricket-data|token|health|status|metrics|problems)(?:/.*)?)/$", without_slash),
     re_path(r"^(?:api/|cricket-data|token)", UnknownPathView.as_view()),
 ]

@@ -11,7 +11,6 @@ from importlib import import_module
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
-from monitoring.warm import keeper
 from victoryline.lib import availability
 from victoryline.lib.http.body_limits import BodyLimit
 
@@ -21,9 +20,10 @@ application = BodyLimit(get_wsgi_application())
 import_module(settings.ROOT_URLCONF)  # takes a second, for which the first request would wait
 
 from apiauth import principals  # needs the app registry
+from monitoring.health.publisher import publisher
 from scraping.documents.cache import documents
 
-keeper.switch_on()  # prebuilt health documents
+publisher.enable()  # prebuilt health documents
 documents.update()  # cached matches, for which the first read would wait
 principals.start_refreshing()  # cached consumers and keys
 availability.database.watch()  # an unreachable database costs no request a timeout

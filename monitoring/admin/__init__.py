@@ -1,4 +1,4 @@
-"""The console for health: what was seen, what was done. Importing the module registers it."""
+"""The admin of alerts, messages, audit, grades and health log. Importing the package registers it."""
 
 from monitoring.admin import alerts, history, messages
 

@@ -1,4 +1,4 @@
-"""Alerts: what stands, since when, who was told, who looks after it. Nothing is edited; people take care of them."""
+"""Alerts in the admin: state, notifications, acknowledgement. Read-only apart from the actions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 
 from monitoring.admin.messages import keys_of, links, page_of, state_of
-from monitoring.admin.places import place_of
+from monitoring.alerts import alert_keys
 from monitoring.alerts.advice import advice
 from monitoring.alerts.registry import acknowledge, mute, unmute
 from monitoring.models import Alert, Severity
@@ -113,7 +113,7 @@ class AlertAdmin(HistoryAdmin):
 
     @admin.display(description="what to do")
     def what_to_do(self, alert: Alert) -> str:
-        return advice(alert.key).do
+        return advice(alert.key).action
 
     @admin.display(description="look here")
     def look_here(self, alert: Alert) -> SafeString:
@@ -212,3 +212,29 @@ def _say(request: HttpRequest, done: int, chosen: int, words: str) -> None:
     many = "1 alert is" if done == 1 else f"{done} alerts are"
     left = f"{chosen - done} of them {'is' if chosen - done == 1 else 'are'} over: nothing to do."
     tell(request, done=words.format(many) if done else "", refused=left if chosen > done else "")
+
+
+def place_of(alert: Alert) -> str:
+    """The alert itself when we know no better place."""
+    match_id, task_id = alert.detail.get("match_id"), alert.detail.get("task_id")
+    if match_id and alert.key.startswith(alert_keys.DEAD):
+        return f"{reverse('admin:scraping_scrapetask_changelist')}?ref__match__id__exact={match_id}&state__exact=DEAD"
+    if match_id and alert.key.startswith((alert_keys.ERROR_RATE, alert_keys.LAYOUT)):
+        return f"{reverse('admin:scraping_scrapeerror_changelist')}?match__id__exact={match_id}"
+    if match_id:
+        return reverse("admin:scraping_match_change", args=[match_id])
+    if task_id:
+        return reverse("admin:scraping_scrapetask_change", args=[task_id])
+    if alert.key.startswith(alert_keys.TRAFFIC):
+        return reverse("admin:scraping_sourceday_changelist")
+    if alert.key.startswith((alert_keys.DRIFT, alert_keys.SPARSE)):
+        return reverse("admin:scraping_fieldfill_changelist")
+    if alert.key.startswith(alert_keys.CHANGED):
+        return f"{reverse('admin:scraping_scrapeerror_changelist')}?error_class__exact=drift"
+    if alert.key.startswith(alert_keys.DELIVERY):
+        return reverse("admin:monitoring_alertmessage_changelist")
+    if alert.key == alert_keys.NO_WORKER or alert.key.startswith((alert_keys.MEMORY, alert_keys.QUEUE)):
+        return reverse("admin:scraping_worker_changelist")
+    if alert.key == alert_keys.GRADE:
+        return reverse("admin:monitoring_gradechange_changelist")
+    return reverse("admin:monitoring_alert_change", args=[alert.pk])

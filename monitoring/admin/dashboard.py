@@ -1,4 +1,4 @@
-"""The first page of the admin: is it well, what is broken, where to look."""
+"""The first page of the admin: grade, figures, alerts, stalest matches, workers, recoveries."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from monitoring import slo
-from monitoring.admin.grades import strip
+from monitoring import objectives
+from monitoring.admin.alerts import place_of
+from monitoring.admin.grades import grade_chart
 from monitoring.admin.history import GRADE_COLOURS
-from monitoring.admin.places import place_of
-from monitoring.admin.recoveries import of_the_last_day
-from monitoring.health.grading import Freshness, current_standing
+from monitoring.admin.recoveries import recoveries_of_last_day
+from monitoring.health.evaluation import Evaluation
 from monitoring.models import Alert
-from monitoring.queries import MEGABYTE, live_ages, matches_to_watch, updates_last_minute, workers_at_work
-from scraping.models import Match, ScrapeTask, TaskState
+from monitoring.queries import MEGABYTE, matches_to_watch
+from scraping.models import Match, ScrapeTask, TaskState, Worker
 from victoryline.lib.admin import span
 
 STALEST = 8
-MOST_ALERTS = 6
+MAX_ALERTS = 6
 
 
 def dashboard(_: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Called by unfold (DASHBOARD_CALLBACK in the settings)."""
     now = timezone.now()
-    standing = current_standing(now)
+    evaluation = Evaluation(now)
+    state = evaluation.grade
     context["console"] = {
-        "grade": standing.grade.value,
-        "grade_colour": GRADE_COLOURS[standing.grade.value],
-        "reason": standing.reason,
-        "figures": _figures(now),
+        "grade": state.grade.value,
+        "grade_colour": GRADE_COLOURS[state.grade.value],
+        "reason": state.reason,
+        "figures": _figures(evaluation),
         "stalest": _stalest(now),
-        "workers": _workers(now),
+        "workers": _workers(evaluation.workers, now),
         "alerts": _alerts(now),
         "objectives": _objectives(now),
-        "recoveries": of_the_last_day(now),
+        "recoveries": recoveries_of_last_day(now),
     }
-    context["strip"] = strip(now)
+    context["chart"] = grade_chart(now)
     return context
 
 
@@ -52,12 +53,12 @@ def _objectives(now: datetime) -> list[dict[str, Any]]:
             "target": f"{one.target:.1%}",
             "is_missed": one.is_met is False,
         }
-        for window, one in slo.rows_of(now)
+        for window, one in objectives.objectives_by_window(now)
     ]
 
 
 def _alerts(now: datetime) -> list[dict[str, Any]]:
-    standing = Alert.objects.filter(closed_at__isnull=True).order_by("severity", "-opened_at")
+    open_alerts = Alert.objects.filter(closed_at__isnull=True).order_by("severity", "-opened_at")
     return [
         {
             "severity": alert.severity,
@@ -66,12 +67,12 @@ def _alerts(now: datetime) -> list[dict[str, Any]]:
             "url": reverse("admin:monitoring_alert_change", args=[alert.pk]),
             "about": place_of(alert),
         }
-        for alert in standing[:MOST_ALERTS]
+        for alert in open_alerts[:MAX_ALERTS]
     ]
 
 
-def _figures(now: datetime) -> list[dict[str, Any]]:
-    fresh = Freshness.of(live_ages(now))
+def _figures(evaluation: Evaluation) -> list[dict[str, Any]]:
+    fresh = evaluation.freshness
     states = (TaskState.PENDING, TaskState.EXECUTING, TaskState.FAILED, TaskState.DEAD)
     tasks = dict(
         ScrapeTask.objects.filter(state__in=states).values_list("state").annotate(number=Count("pk")).order_by()
@@ -82,15 +83,15 @@ def _figures(now: datetime) -> list[dict[str, Any]]:
     return [
         {"name": "Live matches", "value": fresh.count, "url": f"{match_list}?status__exact=live"},
         {"name": "Median age", "value": f"{fresh.median:.1f} s", "url": match_list},
-        {"name": "Polls a minute", "value": updates_last_minute(now), "url": f"{task_list}?state__exact=SUCCESS"},
+        {"name": "Polls a minute", "value": evaluation.updates_per_minute, "url": f"{task_list}?state__exact=SUCCESS"},
         {"name": "Waiting", "value": tasks.get(TaskState.PENDING, 0), "url": f"{task_list}?state__exact=PENDING"},
-        _troubled("Failed", tasks.get(TaskState.FAILED, 0), f"{task_list}?state__exact=FAILED"),
-        _troubled("Dead letters", tasks.get(TaskState.DEAD, 0), f"{task_list}?state__exact=DEAD"),
-        _troubled("Paused matches", paused, f"{match_list}?lifecycle__exact=PAUSED"),
+        _trouble_count("Failed", tasks.get(TaskState.FAILED, 0), f"{task_list}?state__exact=FAILED"),
+        _trouble_count("Dead letters", tasks.get(TaskState.DEAD, 0), f"{task_list}?state__exact=DEAD"),
+        _trouble_count("Paused matches", paused, f"{match_list}?lifecycle__exact=PAUSED"),
     ]
 
 
-def _troubled(name: str, value: int, url: str) -> dict[str, Any]:
+def _trouble_count(name: str, value: int, url: str) -> dict[str, Any]:
     return {"name": name, "value": value, "url": url, "is_trouble": value > 0}
 
 
@@ -107,7 +108,7 @@ def _stalest(now: datetime) -> list[dict[str, Any]]:
     ]
 
 
-def _workers(now: datetime) -> list[dict[str, Any]]:
+def _workers(workers: list[Worker], now: datetime) -> list[dict[str, Any]]:
     return [
         {
             "name": worker.worker_id,
@@ -117,5 +118,5 @@ def _workers(now: datetime) -> list[dict[str, Any]]:
             "tasks": worker.active_tasks,
             "heartbeat": f"{(now - worker.heartbeat_at).total_seconds():.0f} s ago",
         }
-        for worker in workers_at_work(now)
+        for worker in workers
     ]

@@ -1,4 +1,7 @@
-"""The grades of the last day as a strip: one piece a grade, as long as it lasted and as high as it is bad."""
+"""The grades of the last 24 hours as a timeline: one bar a period, the higher the worse.
+
+Drawn as SVG: the chart component of the admin has equal bars only, and periods last from seconds to hours.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ from monitoring.models import Grade, GradeChange
 from scraping.models import Match
 
 SPAN = timedelta(hours=24)
-MOST_PIECES = 400  # of a wild day; what is older than these is told as one piece of the first one's grade
+MAX_PERIODS = 400  # the time before them is shown as one period of the first one's grade
 WIDTH, HEIGHT = 1440.0, 28.0
 HEIGHTS = {Grade.HEALTHY: 10.0, Grade.RECOVERING: 16.0, Grade.DEGRADED: 22.0, Grade.FAILING: 28.0}
 
 
 @dataclass(frozen=True)
-class Piece:
+class GradePeriod:
     grade: Grade
     since: datetime
     until: datetime
@@ -28,66 +31,68 @@ class Piece:
         return (self.until - self.since).total_seconds()
 
 
-def pieces(changes: Sequence[tuple[datetime, str, str, str]], *, since: datetime, until: datetime) -> list[Piece]:
-    """From changes (when, from, to, why), oldest first, the last before `since` among them if there was one."""
-    made: list[Piece] = []
+def grade_periods(
+    changes: Sequence[tuple[datetime, str, str, str]], *, since: datetime, until: datetime
+) -> list[GradePeriod]:
+    """Returns periods from changes (at, from, to, reason), oldest first, with the last change before `since`."""
+    periods: list[GradePeriod] = []
     begin, grade, reason = since, Grade(changes[0][1]) if changes else Grade.HEALTHY, ""
     for at, _, to, why in changes:
         if at > begin:
-            made.append(Piece(grade, begin, min(at, until), reason))
+            periods.append(GradePeriod(grade, begin, min(at, until), reason))
         begin, grade, reason = max(at, since), Grade(to), why
-    return [*made, Piece(grade, begin, until, reason)] if until > begin else made
+    return [*periods, GradePeriod(grade, begin, until, reason)] if until > begin else periods
 
 
-def strip(now: datetime) -> dict[str, Any]:
-    """What the template draws. Whoever cannot see the picture is told the same in a sentence."""
+def grade_chart(now: datetime) -> dict[str, Any]:
+    """Returns the bars for the template, and the same as a sentence for screen readers."""
     since = now - SPAN
     changes = _changes(since, now)
     known = max(since, _known_since(changes, now))
-    parts = pieces(changes, since=known, until=now)
+    periods = grade_periods(changes, since=known, until=now)
     return {
         "width": WIDTH,
         "height": HEIGHT,
         "since": since,
-        "pieces": [_drawn(piece, since) for piece in parts],
-        "summary": summary(parts) + (f"; known since {known:%H:%M} UTC" if parts and known > since else ""),
+        "bars": [_bar(period, since) for period in periods],
+        "summary": summary(periods) + (f"; known since {known:%H:%M} UTC" if periods and known > since else ""),
     }
 
 
 def _known_since(changes: Sequence[tuple[datetime, str, str, str]], now: datetime) -> datetime:
-    """Before there was a match there was nothing to judge, neither well nor badly."""
+    """Returns the time of the first match or grade change: there was no grade before it."""
     first = Match.objects.order_by("pk").values_list("created_at", flat=True).first() or now
     return min(first, changes[0][0]) if changes else first
 
 
-def summary(parts: Sequence[Piece]) -> str:
-    if not parts:
-        return "nothing was judged yet"
-    whole = sum(piece.seconds for piece in parts) or 1.0
-    shares = {grade: sum(piece.seconds for piece in parts if piece.grade == grade) / whole for grade in Grade}
-    told = [f"{grade.value} {share:.1%}" for grade, share in shares.items() if share]
-    changes = max(0, len(parts) - 1)
-    return f"{', '.join(told)}; {changes or 'no'} {'change' if changes == 1 else 'changes'}"
+def summary(periods: Sequence[GradePeriod]) -> str:
+    if not periods:
+        return "no grade yet"
+    whole = sum(period.seconds for period in periods) or 1.0
+    shares = {grade: sum(period.seconds for period in periods if period.grade == grade) / whole for grade in Grade}
+    shares_text = [f"{grade.value} {share:.1%}" for grade, share in shares.items() if share]
+    changes = max(0, len(periods) - 1)
+    return f"{', '.join(shares_text)}; {changes or 'no'} {'change' if changes == 1 else 'changes'}"
 
 
 def _changes(since: datetime, now: datetime) -> list[tuple[datetime, str, str, str]]:
     rows = GradeChange.objects.values_list("at", "from_grade", "to_grade", "reason")
-    within = list(rows.filter(at__gt=since, at__lte=now).order_by("-at", "-pk")[:MOST_PIECES])
-    before = list(rows.filter(at__lte=since).order_by("-at", "-pk")[:1]) if len(within) < MOST_PIECES else []
+    within = list(rows.filter(at__gt=since, at__lte=now).order_by("-at", "-pk")[:MAX_PERIODS])
+    before = list(rows.filter(at__lte=since).order_by("-at", "-pk")[:1]) if len(within) < MAX_PERIODS else []
     return [*before, *reversed(within)]
 
 
-def _drawn(piece: Piece, since: datetime) -> dict[str, Any]:
+def _bar(period: GradePeriod, since: datetime) -> dict[str, Any]:
     scale = WIDTH / SPAN.total_seconds()
-    height = HEIGHTS[piece.grade]
-    minutes = piece.seconds / 60
+    height = HEIGHTS[period.grade]
+    minutes = period.seconds / 60
     lasted = f"{minutes / 60:.1f} h" if minutes >= 90 else f"{minutes:.0f} min" if minutes >= 1 else "under a minute"
-    words = f"{piece.grade.value} from {piece.since:%H:%M:%S} to {piece.until:%H:%M:%S} UTC ({lasted})"
+    text = f"{period.grade.value} from {period.since:%H:%M:%S} to {period.until:%H:%M:%S} UTC ({lasted})"
     return {
-        "grade": piece.grade.value.lower(),
-        "x": f"{(piece.since - since).total_seconds() * scale:.2f}",
-        "width": f"{max(piece.seconds * scale, 1.5):.2f}",
+        "grade": period.grade.value.lower(),
+        "x": f"{(period.since - since).total_seconds() * scale:.2f}",
+        "width": f"{max(period.seconds * scale, 1.5):.2f}",
         "y": f"{HEIGHT - height:.0f}",
         "height": f"{height:.0f}",
-        "words": f"{words}: {piece.reason}" if piece.reason else words,
+        "text": f"{text}: {period.reason}" if period.reason else text,
     }

@@ -1,4 +1,4 @@
-"""Alerts, audit, grades and health rows."""
+"""Audit entries, grade changes and health log rows in the admin."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from unfold.decorators import display
 
-from monitoring.admin.grades import strip
-from monitoring.admin.recoveries import action_in_words, change_in_words
+from monitoring.admin.grades import grade_chart
+from monitoring.admin.recoveries import action_label, change_text
 from monitoring.models import AuditEntry, AuditOutcome, Grade, GradeChange, HealthLog
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, json_block
 
@@ -50,7 +50,7 @@ class AuditEntryAdmin(HistoryAdmin):
     date_hierarchy = "timestamp"
     exclude = ("metadata", "before", "after", "match", "target", "outcome")
     readonly_fields = ("shown_target", "shown_outcome", "change", "shown_before", "shown_after", "shown_metadata")
-    none_yet = "Whatever people and the system itself do to mend something is written here, with how it came out."
+    none_yet = "Every action of operators and of the system is recorded here, with its outcome."
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
         rows: QuerySet[AuditEntry] = super().get_queryset(request)
@@ -58,11 +58,11 @@ class AuditEntryAdmin(HistoryAdmin):
 
     @admin.display(description="action", ordering="action_type")
     def shown_action(self, entry: AuditEntry) -> str:
-        return action_in_words(entry.action_type)
+        return action_label(entry.action_type)
 
     @admin.display(description="target", ordering="target")
     def shown_target(self, entry: AuditEntry) -> str:
-        """With a link to its match; beside it, everything else that was done for the same one."""
+        """Returns the target with links to its match and to all entries of that match."""
         if entry.match_id is None:
             return entry.target or "-"
         return format_html(
@@ -79,7 +79,7 @@ class AuditEntryAdmin(HistoryAdmin):
 
     @admin.display(description="before → after")
     def change(self, entry: AuditEntry) -> str:
-        return change_in_words(entry.before, entry.after) or "-"
+        return change_text(entry.before, entry.after) or "-"
 
     @admin.display(description="took", ordering="duration_seconds")
     def seconds(self, entry: AuditEntry) -> str:
@@ -108,7 +108,7 @@ class GradeChangeAdmin(HistoryAdmin):
     list_before_template = "admin/monitoring/grades.html"
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        context = {**(extra_context or {}), "strip": strip(timezone.now())}
+        context = {**(extra_context or {}), "chart": grade_chart(timezone.now())}
         page: HttpResponse = super().changelist_view(request, context)
         return page
 

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from monitoring import audit
-from monitoring.alerts import outbox
+from monitoring.alerts import message_queue
 from monitoring.alerts.channels import configured
 from monitoring.models import Alert, AlertMessage
 from victoryline.lib.admin import BAD, GOOD, NEWS, HistoryAdmin, json_block, tell, username
@@ -58,7 +58,7 @@ class WasSent(admin.SimpleListFilter):
         if self.value() == "sent":
             return queryset.filter(sent_at__isnull=False)
         if self.value() == "waits":
-            return queryset.filter(outbox.UNSENT)
+            return queryset.filter(message_queue.UNSENT)
         return queryset.filter(given_up_at__isnull=False) if self.value() == "given_up" else queryset
 
 
@@ -112,12 +112,12 @@ class AlertMessageAdmin(HistoryAdmin):
     @admin.action(description="Send again", permissions=["operate"])
     def send_again(self, request: HttpRequest, messages: QuerySet[AlertMessage]) -> None:
         now, chosen = timezone.now(), keys_of(messages)
-        done = outbox.send_again(chosen, now)
+        done = message_queue.send_again(chosen, now)
         if done:
             audit.record(
                 actor=username(request),
                 action_type="message_again",
-                trigger_condition="asked for by a person",
+                trigger_condition="requested by an operator",
                 target=f"{done} {'message' if done == 1 else 'messages'}",
                 now=now,
             )

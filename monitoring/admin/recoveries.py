@@ -1,4 +1,4 @@
-"""What was done to mend something: how things changed, in words, and how often it helped in the last day."""
+"""Recovery actions as text, with the change from before to after, and their success in the last day."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from monitoring.audit import ACTIONS
 from monitoring.models import AuditEntry, AuditOutcome
 
 SPAN = timedelta(hours=24)
-# What an entry says of before and after: its name in the row, and how it is told.
-TOLD = {
+# Keys of `before` and `after`, and how each is shown.
+VALUE_FORMATS = {
     "age_s": "age {} s",
     "rung": "rung {}",
     "scraper_status": "scraper {}",
@@ -29,56 +29,56 @@ TOLD = {
     "open_breakers": "{} open breakers",
     "state": "task {}",
 }
-ACTION_WORDS = {
-    "silence_hint": "silent match: asked again",
+ACTION_LABELS = {
+    "silence_hint": "silent match: polled again",
     "silence_session": "silent match: fresh session",
     "silence_browser": "silent match: fresh browser",
     "silence_other_source": "silent match: other source",
     "frozen": "silent match: frozen",
-    "silence_over": "silent match: heard again",
+    "silence_over": "silent match: read again",
     "soft_restart": "scraper replaced",
     "browser_recycle": "browser replaced",
 }
-SAID_ALWAYS = ("age_s", "grade")
+SHOWN_WHILE_OPEN = ("age_s", "grade")
 
 
-def action_in_words(code: str) -> str:
-    return ACTION_WORDS.get(code, code.replace("_", " "))
+def action_label(code: str) -> str:
+    return ACTION_LABELS.get(code, code.replace("_", " "))
 
 
-def change_in_words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """What is different: "age 310 → 3 s, rung 5 → 0". Of an open one, how it stood."""
+def change_text(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Returns the differences, as "age 310 → 3 s, rung 5 → 0"; of an open entry, the state before."""
     if not after:
-        return ", ".join(_said(name, before[name]) for name in SAID_ALWAYS if name in before)
-    told = []
-    for name, form in TOLD.items():
+        return ", ".join(_value_text(name, before[name]) for name in SHOWN_WHILE_OPEN if name in before)
+    changes = []
+    for name, form in VALUE_FORMATS.items():
         was, has_become = before.get(name), after.get(name)
         if has_become is None:
             continue
         if name not in before:
-            told.append(_said(name, has_become))
+            changes.append(_value_text(name, has_become))
         elif was != has_become:
-            told.append(form.format(f"{_plain(was)} → {_plain(has_become)}"))
-    return ", ".join(told) or "as before"
+            changes.append(form.format(f"{_plain(was)} → {_plain(has_become)}"))
+    return ", ".join(changes) or "unchanged"
 
 
-def _said(name: str, value: object) -> str:
-    return TOLD[name].format(_plain(value))
+def _value_text(name: str, value: object) -> str:
+    return VALUE_FORMATS[name].format(_plain(value))
 
 
 def _plain(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def of_the_last_day(now: datetime) -> dict[str, Any]:
-    """Every kind of action that is judged, the most frequent first, and all of them together."""
+def recoveries_of_last_day(now: datetime) -> dict[str, Any]:
+    """Returns each type of recovery action, the most frequent first, and the totals."""
     rows = [_row(row) for row in _counted(now)]
-    judged = sum(row["judged"] for row in rows)
+    decided = sum(row["decided"] for row in rows)
     succeeded = sum(row["success"] for row in rows)
     return {
         "rows": rows,
         "count": sum(row["count"] for row in rows),
-        "rate": f"{succeeded / judged:.0%}" if judged else "-",
+        "rate": f"{succeeded / decided:.0%}" if decided else "-",
         "failed": sum(row["failed"] for row in rows),
     }
 
@@ -92,13 +92,13 @@ def _counted(now: datetime) -> list[dict[str, Any]]:
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
-    judged = row["count"] - row["pending"]
+    decided = row["count"] - row["pending"]
     seconds = row.pop("seconds")
     return {
         **row,
-        "name": action_in_words(row["action_type"]),
-        "judged": judged,
-        "rate": f"{row['success'] / judged:.0%}" if judged else "-",
+        "name": action_label(row["action_type"]),
+        "decided": decided,
+        "rate": f"{row['success'] / decided:.0%}" if decided else "-",
         "took": f"{seconds:.1f} s" if seconds else "-",
         "url": f"{reverse('admin:monitoring_auditentry_changelist')}?action_type__exact={row['action_type']}",
     }

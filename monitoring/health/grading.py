@@ -1,10 +1,9 @@
 """The system's grade, every 15 seconds: HEALTHY, DEGRADED, FAILING, RECOVERING.
 
-`grade` is the whole machine, pure. From every grade a system that is late or silent goes straight to the grade of its
-trouble; the way back is slower: through two calm intervals, or through a recovery that was seen to work.
-How many calm intervals there were is all that a leader remembers, and only from one interval to the next: a new leader,
-and one that leads again, begins to count anew, which makes a return to HEALTHY later, never sooner. Of two leaders at
-once only one writes a change.
+`grade` is the whole state machine, pure. A system with old or missing data changes to DEGRADED or FAILING at once; the
+return is slower: after two intervals without trouble, or after a recovery that worked. The number of these intervals
+is kept in the leader's memory only, and only from one interval to the next: a new leader counts from zero, so HEALTHY
+may come later, never sooner. If there are two leaders, only one writes a change.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Final
 from django.db import transaction
 
 from monitoring import audit
-from monitoring.alerts import causes
+from monitoring.alerts import alert_keys
 from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import Grade, GradeChange, Severity
 from monitoring.queries import last_success_at, live_ages, percentile
@@ -28,10 +27,10 @@ DEGRADED_FROM_SECONDS: Final = 60.0
 FAILING_FROM_SECONDS: Final = 120.0
 STALLED_FROM_SECONDS: Final = 90.0
 CALM_INTERVALS_TO_HEALTHY: Final = 2
-MEMORY_SECONDS: Final = 40.0  # two intervals and a little: what a leader saw before that says nothing about now
-RECOVERY_MAY_TAKE_SECONDS: Final = audit.JUDGED_AFTER.total_seconds()
-# In a long outage scrapers are replaced again and again: after one recovery in vain the next is no news for a while.
-VAIN_COUNTS_SECONDS: Final = 600.0
+MEMORY_SECONDS: Final = 40.0  # a little over two intervals; older counts are dropped
+RECOVERY_SECONDS: Final = audit.EVALUATED_AFTER.total_seconds()
+# In a long outage scrapers are replaced repeatedly: after a failed recovery the next ones do not change the grade.
+FAILED_RECOVERY_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Freshness:
     p95: float = 0.0
     max: float = 0.0
     count: int = 0
-    late: int = 0  # how many are past DEGRADED_FROM_SECONDS
+    late: int = 0  # number at or over DEGRADED_FROM_SECONDS
 
     @classmethod
     def of(cls, ages: list[float]) -> Freshness:
@@ -55,38 +54,40 @@ class Recovery:
     """The latest recovery action since the system began to fail."""
 
     age_seconds: float
-    has_succeeded: bool  # a scrape has worked since
-    vain_seconds: float | None = None  # how long ago another one was in vain; None: none was
+    has_succeeded: bool  # a task has succeeded since
+    seconds_since_failed: float | None = None  # since an earlier one failed; None: none did
 
     @property
     def is_under_way(self) -> bool:
-        is_first = self.vain_seconds is None or self.vain_seconds >= VAIN_COUNTS_SECONDS
-        return is_first and self.age_seconds < RECOVERY_MAY_TAKE_SECONDS
+        is_first = self.seconds_since_failed is None or self.seconds_since_failed >= FAILED_RECOVERY_SECONDS
+        return is_first and self.age_seconds < RECOVERY_SECONDS
 
 
 @dataclass(frozen=True)
-class Standing:
+class GradeState:
     grade: Grade
     calm_intervals: int = 0
     reason: str = ""
 
 
-def grade(previous: Standing, freshness: Freshness, stall_seconds: float, recovery: Recovery | None = None) -> Standing:
+def grade(
+    previous: GradeState, freshness: Freshness, stall_seconds: float, recovery: Recovery | None = None
+) -> GradeState:
     trouble = _failing(freshness, stall_seconds)
     if trouble:
         if recovery is not None and recovery.is_under_way and previous.grade in {Grade.FAILING, Grade.RECOVERING}:
-            return Standing(Grade.RECOVERING, 0, f"recovery is under way: {trouble}")
-        return Standing(Grade.FAILING, 0, trouble)
+            return GradeState(Grade.RECOVERING, 0, f"recovery is under way: {trouble}")
+        return GradeState(Grade.FAILING, 0, trouble)
     is_waiting = previous.grade == Grade.RECOVERING and recovery is not None and not recovery.has_succeeded
     if late := _degraded(freshness):
-        return replace(previous, calm_intervals=0) if is_waiting else Standing(Grade.DEGRADED, 0, late)
+        return replace(previous, calm_intervals=0) if is_waiting else GradeState(Grade.DEGRADED, 0, late)
     if previous.grade == Grade.HEALTHY or (is_waiting and freshness.count):
-        return previous  # a recovery is over with the first reading after it, where there is something to read
+        return previous  # a recovery ends with the first successful reading after it
     if previous.grade == Grade.FAILING:
-        return Standing(Grade.RECOVERING, 1, "data is fresh again")
+        return GradeState(Grade.RECOVERING, 1, "data is fresh again")
     calm = previous.calm_intervals + 1
     if previous.grade == Grade.RECOVERING or calm >= CALM_INTERVALS_TO_HEALTHY:
-        return Standing(Grade.HEALTHY, calm, "data is fresh")
+        return GradeState(Grade.HEALTHY, calm, "data is fresh")
     return replace(previous, calm_intervals=calm)
 
 
@@ -108,7 +109,7 @@ def _degraded(freshness: Freshness) -> str:
 
 @dataclass(frozen=True)
 class _Memory:
-    standing: Standing
+    state: GradeState
     at: datetime
 
 
@@ -116,50 +117,48 @@ _memory: _Memory | None = None
 
 
 def update_grade(now: datetime) -> int:
-    """Scheduler step: 1 when the grade has changed."""
-    global _memory  # noqa: PLW0603 the only thing the leader remembers between two intervals
-    previous = _with_memory(stored_standing(), now)
-    standing = observe(previous, now)
-    _memory = _Memory(standing, now)
-    if standing.grade == previous.grade or not _write_change(previous.grade, standing, now):
+    """Scheduler step: returns 1 when the grade has changed."""
+    global _memory  # noqa: PLW0603 - the only state that the leader keeps between two intervals
+    previous = _with_memory(stored_grade(), now)
+    state = assess(previous, live_ages(now), last_success_at(), now)
+    _memory = _Memory(state, now)
+    if state.grade == previous.grade or not _write_change(previous.grade, state, now):
         return 0
-    _announce(previous.grade, standing, now)
+    _announce(previous.grade, state, now)
     return 1
 
 
-def _with_memory(stored: Standing, now: datetime) -> Standing:
+def _with_memory(stored: GradeState, now: datetime) -> GradeState:
     known = _memory
-    if known is None or known.standing.grade != stored.grade:
+    if known is None or known.state.grade != stored.grade:
         return stored
     is_last_interval = 0 <= (now - known.at).total_seconds() <= MEMORY_SECONDS
-    return replace(stored, calm_intervals=known.standing.calm_intervals if is_last_interval else 0)
+    return replace(stored, calm_intervals=known.state.calm_intervals if is_last_interval else 0)
 
 
-def _write_change(previous: Grade, standing: Standing, now: datetime) -> bool:
-    """False where another leader was faster: the change that we saw is then in its row."""
+def _write_change(previous: Grade, state: GradeState, now: datetime) -> bool:
+    """Returns False if another leader has written a change meanwhile."""
     with transaction.atomic():
-        list(GradeChange.objects.select_for_update().order_by("-pk")[:1])  # one after the other
-        if stored_standing().grade != previous:
+        list(GradeChange.objects.select_for_update().order_by("-pk")[:1])  # serializes two leaders
+        if stored_grade().grade != previous:
             return False
-        GradeChange.objects.create(from_grade=previous, to_grade=standing.grade, at=now, reason=standing.reason[:300])
+        GradeChange.objects.create(from_grade=previous, to_grade=state.grade, at=now, reason=state.reason[:300])
     return True
 
 
-def current_standing(now: datetime) -> Standing:
-    """For readers: a scheduler that has died cannot keep an outage from being seen, though only it ends one."""
-    stored = stored_standing()
-    seen = observe(stored, now)
+def current_grade(ages: list[float], succeeded_at: datetime | None, now: datetime) -> GradeState:
+    """Returns the grade for readers: an outage shows even if the scheduler is dead, though only it ends one."""
+    stored = stored_grade()
+    seen = assess(stored, ages, succeeded_at, now)
     return stored if stored.grade == Grade.RECOVERING and seen.grade == Grade.HEALTHY else seen
 
 
-def stored_standing() -> Standing:
-    latest = GradeChange.objects.order_by("-pk").first()  # not by its time: clocks are set back
-    return Standing(Grade(latest.to_grade), 0, latest.reason) if latest else Standing(Grade.HEALTHY)
+def stored_grade() -> GradeState:
+    latest = GradeChange.objects.order_by("-pk").first()  # not by its time: clocks may be set back
+    return GradeState(Grade(latest.to_grade), 0, latest.reason) if latest else GradeState(Grade.HEALTHY)
 
 
-def observe(previous: Standing, now: datetime) -> Standing:
-    ages = live_ages(now)
-    succeeded_at = last_success_at()
+def assess(previous: GradeState, ages: list[float], succeeded_at: datetime | None, now: datetime) -> GradeState:
     stall = (now - succeeded_at).total_seconds() if ages and succeeded_at else 0.0
     return grade(previous, Freshness.of(ages), stall, _recovery(previous.grade, succeeded_at, now))
 
@@ -171,23 +170,23 @@ def _recovery(previous: Grade, succeeded_at: datetime | None, now: datetime) -> 
     acted_at = audit.last_recovery_at(since=began.at) if began else None
     if began is None or acted_at is None:
         return None
-    vain = (now - began.at).total_seconds() if began.from_grade == Grade.RECOVERING else None
-    return Recovery((now - acted_at).total_seconds(), succeeded_at is not None and succeeded_at > acted_at, vain)
+    failed = (now - began.at).total_seconds() if began.from_grade == Grade.RECOVERING else None
+    return Recovery((now - acted_at).total_seconds(), succeeded_at is not None and succeeded_at > acted_at, failed)
 
 
-def _announce(previous: Grade, standing: Standing, now: datetime) -> None:
-    level = {Grade.FAILING: logging.CRITICAL, Grade.DEGRADED: logging.WARNING}.get(standing.grade, logging.INFO)
+def _announce(previous: Grade, state: GradeState, now: datetime) -> None:
+    level = {Grade.FAILING: logging.CRITICAL, Grade.DEGRADED: logging.WARNING}.get(state.grade, logging.INFO)
     logger.log(
         level,
         "Grade %s, was %s: %s",
-        standing.grade,
+        state.grade,
         previous,
-        standing.reason,
-        extra={"action": "grade_changed", "grade": standing.grade.value},
+        state.reason,
+        extra={"action": "grade_changed", "grade": state.grade.value},
     )
-    if standing.grade == Grade.HEALTHY:
-        close_alert(causes.GRADE, now)
-    elif standing.grade != Grade.RECOVERING:
-        severity = Severity.CRITICAL if standing.grade == Grade.FAILING else Severity.WARNING
-        summary = f"The system is {standing.grade.value}: {standing.reason}"
-        raise_alert(causes.GRADE, severity, summary, {"grade": standing.grade.value}, now)
+    if state.grade == Grade.HEALTHY:
+        close_alert(alert_keys.GRADE, now)
+    elif state.grade != Grade.RECOVERING:
+        severity = Severity.CRITICAL if state.grade == Grade.FAILING else Severity.WARNING
+        summary = f"The system is {state.grade.value}: {state.reason}"
+        raise_alert(alert_keys.GRADE, severity, summary, {"grade": state.grade.value}, now)

@@ -1,15 +1,14 @@
-"""What must hold at every moment, whatever died a moment ago: questions to the database, each with its answer.
+"""Invariants of the database, each a rule that lists the rows which break it.
 
-Guards against damage that nobody notices: a task that nobody will ever run, data without the task that brought it, a
-source charged for our own faults. Read-only, one consistent view, cheap enough for a system at work.
+Guards against damage that raises no error: a task that will never run, data without the task that wrote it, a source
+charged for our own faults. Read-only, from one consistent view, cheap enough for a running system.
 """
 
 from monitoring.invariants.data import RULES as DATA
-from monitoring.invariants.remains import RULES as REMAINS
-from monitoring.invariants.rules import BOUND_SECONDS, Moment, Rule, Verdict, judge
-from monitoring.invariants.view import consistent_view
-from monitoring.invariants.work import RULES as WORK
+from monitoring.invariants.journal import RULES as JOURNAL
+from monitoring.invariants.leftovers import RULES as LEFTOVERS
+from monitoring.invariants.rules import BOUND_SECONDS, CheckContext, Rule, RuleResult, check_rules, consistent_view
 
-RULES: tuple[Rule, ...] = (*DATA, *WORK, *REMAINS)
+RULES: tuple[Rule, ...] = (*DATA, *JOURNAL, *LEFTOVERS)
 
-__all__ = ["BOUND_SECONDS", "RULES", "Moment", "Rule", "Verdict", "consistent_view", "judge"]
+__all__ = ["BOUND_SECONDS", "RULES", "CheckContext", "Rule", "RuleResult", "check_rules", "consistent_view"]

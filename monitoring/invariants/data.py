@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from django.db.models import Case, Count, Exists, F, IntegerField, Max, Min, OuterRef, Q, Subquery, Sum, When
 
-from monitoring.invariants.rules import Moment, Rule
+from monitoring.invariants.rules import CheckContext, Rule
 from scraping.models import Match, MatchEvent, MatchRef, Scraper, ScrapeTask, Snapshot, TaskState
 from scraping.payloads import Resource, checksum_of
 
@@ -15,25 +15,25 @@ UNPRUNED_MINUTES = 5
 RECENT_MINUTES = 30  # long before retention takes the first snapshot or task away, and leaves lawful holes
 
 
-def doubled_refs(moment: Moment) -> Iterator[str]:
+def doubled_refs(context: CheckContext) -> Iterator[str]:
     refs = MatchRef.objects.order_by().values("source__key", "source_event_id").annotate(rows=Count("pk"))
     for ref in refs.filter(rows__gt=1):
         yield f"{ref['source__key']}_{ref['source_event_id']} has {ref['rows']} references"
 
 
-def lonely_matches(moment: Moment) -> Iterator[str]:
+def lonely_matches(context: CheckContext) -> Iterator[str]:
     without = Match.objects.filter(~Exists(MatchRef.objects.filter(match=OuterRef("pk"))), merged_into=None)
     for pk, title in without.values_list("pk", "title").order_by("pk"):
         yield f"match {pk} ({title}) has no reference at any source: nobody will read it"
 
 
-def lonely_refs(moment: Moment) -> Iterator[str]:
+def lonely_refs(context: CheckContext) -> Iterator[str]:
     without = MatchRef.objects.filter(~Exists(Match.objects.filter(pk=OuterRef("match_id"))))
     for pk, match_id in without.values_list("pk", "match_id").order_by("pk"):
         yield f"reference {pk} belongs to match {match_id}, which is not there"
 
 
-def disagreeing_snapshots(moment: Moment) -> Iterator[str]:
+def disagreeing_snapshots(context: CheckContext) -> Iterator[str]:
     newest = Snapshot.objects.filter(match=OuterRef("pk")).order_by("-sequence")
     matches = Match.objects.annotate(
         last_sequence=Subquery(newest.values("sequence")[:1]), last_checksum=Subquery(newest.values("checksum")[:1])
@@ -42,12 +42,12 @@ def disagreeing_snapshots(moment: Moment) -> Iterator[str]:
     # A condition on a missing snapshot is neither true nor false: those that agree are left out by their ids.
     columns = ("pk", "sequence", "checksum", "last_sequence", "last_checksum")
     differ = matches.exclude(pk__in=matches.filter(agree).values("pk")).order_by("pk")
-    for pk, sequence, checksum, last, last_checksum in differ.values_list(*columns)[: moment.most]:
+    for pk, sequence, checksum, last, last_checksum in differ.values_list(*columns)[: context.row_limit]:
         newest_is = f"at {last} ({last_checksum[:8]})" if last else "not there"
         yield f"match {pk} is at sequence {sequence} ({checksum[:8]}), its newest snapshot is {newest_is}"
 
 
-def altered_payloads(moment: Moment) -> Iterator[str]:
+def altered_payloads(context: CheckContext) -> Iterator[str]:
     newest = Snapshot.objects.filter(match=OuterRef("pk"), sequence=OuterRef("sequence"))
     matches = Match.objects.filter(sequence__gt=0).annotate(shown=Subquery(newest.values("payload")[:1]))
     for pk, checksum, payload, shown in matches.values_list("pk", "checksum", "payload", "shown").iterator(200):
@@ -57,14 +57,14 @@ def altered_payloads(moment: Moment) -> Iterator[str]:
             yield f"match {pk} serves a state that its checksum {checksum[:8]} is not of"
 
 
-def events_ahead(moment: Moment) -> Iterator[str]:
+def events_ahead(context: CheckContext) -> Iterator[str]:
     ahead = MatchEvent.objects.filter(sequence__gt=F("match__sequence")).select_related("match")
-    for event in ahead.order_by("pk")[: moment.most]:
+    for event in ahead.order_by("pk")[: context.row_limit]:
         at = event.match.sequence
         yield f"event {event.pk} of match {event.match_id} has sequence {event.sequence}, the match is at {at}"
 
 
-def readings_ahead(moment: Moment) -> Iterator[str]:
+def readings_ahead(context: CheckContext) -> Iterator[str]:
     ahead = MatchRef.objects.filter(captured_at__isnull=False).filter(
         Q(match__last_scraper_update__isnull=True) | Q(captured_at__gt=F("match__last_scraper_update"))
     )
@@ -72,7 +72,7 @@ def readings_ahead(moment: Moment) -> Iterator[str]:
         yield f"reference {pk} was read at {at:%H:%M:%S}, and match {match_id} does not know it"
 
 
-def successes_without_data(moment: Moment) -> Iterator[str]:
+def successes_without_data(context: CheckContext) -> Iterator[str]:
     """A reading is made between its task's start and end. One that is not believed yet leaves its mark instead."""
     done = ScrapeTask.objects.filter(
         ref=OuterRef("pk"), state=TaskState.SUCCESS, resource__in=STATE_RESOURCES
@@ -88,9 +88,9 @@ def successes_without_data(moment: Moment) -> Iterator[str]:
         yield f"task {task} succeeded, and its reference {pk} has {had}"
 
 
-def unexplained_snapshots(moment: Moment) -> Iterator[str]:
+def unexplained_snapshots(context: CheckContext) -> Iterator[str]:
     """The transaction that ends a task gives its snapshot the same time. As one query it would take minutes."""
-    since = moment.ago(minutes=UNPRUNED_MINUTES)
+    since = context.ago(minutes=UNPRUNED_MINUTES)
     ended = ScrapeTask.objects.filter(state__in=(TaskState.SUCCESS, TaskState.SKIPPED), finished_at__gt=since)
     known = set(ended.filter(ref__isnull=False).values_list("ref__match_id", "finished_at"))
     joined = Match.objects.filter(merged_into__isnull=False, last_changed_at__gt=since)
@@ -103,7 +103,7 @@ def unexplained_snapshots(moment: Moment) -> Iterator[str]:
             yield f"snapshot {sequence} of match {match_id} was written by no task that ended"
 
 
-def broken_histories(moment: Moment) -> Iterator[str]:
+def broken_histories(context: CheckContext) -> Iterator[str]:
     """One grouped look at all events: exactly one current revision each, the newest, and none left out."""
     current = Case(When(is_current=True, then=F("revision")), output_field=IntegerField())
     events = (
@@ -124,14 +124,14 @@ def broken_histories(moment: Moment) -> Iterator[str]:
         )
 
 
-def holes_in_history(moment: Moment) -> Iterator[str]:
-    recent = Snapshot.objects.filter(created_at__gt=moment.ago(minutes=RECENT_MINUTES)).order_by()
+def holes_in_history(context: CheckContext) -> Iterator[str]:
+    recent = Snapshot.objects.filter(created_at__gt=context.ago(minutes=RECENT_MINUTES)).order_by()
     ranges = recent.values("match_id").annotate(rows=Count("pk"), first=Min("sequence"), last=Max("sequence"))
     for each in ranges.exclude(rows=F("last") - F("first") + 1):
         yield f"match {each['match_id']} has {each['rows']} snapshots from {each['first']} to {each['last']}"
 
 
-def doubled_scrapers(moment: Moment) -> Iterator[str]:
+def doubled_scrapers(context: CheckContext) -> Iterator[str]:
     active = Scraper.objects.filter(stopped_at__isnull=True).order_by().values("ref_id").annotate(rows=Count("pk"))
     for each in active.filter(rows__gt=1):
         yield f"reference {each['ref_id']} has {each['rows']} active scrapers"

@@ -1,54 +1,57 @@
-"""A rule, and what came of asking whether it holds."""
+"""A rule, its result, and the consistent read-only view from which rules are checked."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
-BOUND_SECONDS = 60.0  # how late something may be before it counts as forgotten
-MOST_SHOWN = 10
+from django.db import connection, transaction
+
+BOUND_SECONDS = 60.0  # delay after which something counts as forgotten
+MAX_SHOWN = 10
 
 
 @dataclass(frozen=True)
-class Moment:
-    """When is asked, and how late something may be then."""
+class CheckContext:
+    """The time of a check, and the allowed delay."""
 
     now: datetime
     bound_seconds: float = BOUND_SECONDS
 
     @property
     def overdue(self) -> datetime:
-        """Who should have moved before this, and has not, is forgotten."""
+        """Returns the time before which everything due must have happened."""
         return self.now - timedelta(seconds=self.bound_seconds)
 
     @property
-    def most(self) -> int:
-        """How many rows to ask for: those that are shown, and one that tells that there are more."""
-        return MOST_SHOWN + 1
+    def row_limit(self) -> int:
+        """Returns how many rows to read: those shown, and one more to know whether there are others."""
+        return MAX_SHOWN + 1
 
     def ago(self, **units: float) -> datetime:
         return self.now - timedelta(**units)
 
 
-Question = Callable[[Moment], Iterable[str]]
+Finder = Callable[[CheckContext], Iterable[str]]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`find` names the rows that break it, one sentence with an id each; `advice` is for whoever has to mend it."""
+    """`find` yields one sentence for each row that breaks the rule; `advice` is for the operator."""
 
     invariant: str
     name: str
     holds: str
-    find: Question
+    find: Finder
     advice: str
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RuleResult:
     invariant: str
     name: str
     holds: str
@@ -62,11 +65,36 @@ class Verdict:
         return not self.broken
 
 
-def judge(rules: Iterable[Rule], moment: Moment) -> Iterator[Verdict]:
-    """Ask each rule in turn. Ten rows that break it are enough to see what is wrong."""
+def check_rules(rules: Iterable[Rule], context: CheckContext) -> Iterator[RuleResult]:
+    """Checks each rule; ten rows that break it are enough to see the fault."""
     for rule in rules:
         began = time.monotonic()
-        found = tuple(islice(rule.find(moment), moment.most))
-        shown, has_more = found[:MOST_SHOWN], len(found) > MOST_SHOWN
+        found = tuple(islice(rule.find(context), context.row_limit))
+        shown, has_more = found[:MAX_SHOWN], len(found) > MAX_SHOWN
         seconds = round(time.monotonic() - began, 3)
-        yield Verdict(rule.invariant, rule.name, rule.holds, shown, has_more, rule.advice, seconds)
+        yield RuleResult(rule.invariant, rule.name, rule.holds, shown, has_more, rule.advice, seconds)
+
+
+@contextmanager
+def consistent_view() -> Iterator[None]:
+    """Reads in the body see one state of the database; writes in it fail. Other writers are not blocked."""
+    if connection.in_atomic_block:  # the caller's transaction is the view
+        yield
+    elif connection.vendor == "postgresql":
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
+    else:
+        yield from _sqlite_view()
+
+
+def _sqlite_view() -> Iterator[None]:
+    """Avoids `atomic`, which takes the write lock (IMMEDIATE) and would block all writers."""
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA query_only = ON")
+        cursor.execute("BEGIN DEFERRED")
+        try:
+            yield
+        finally:
+            cursor.execute("ROLLBACK")
+            cursor.execute("PRAGMA query_only = OFF")

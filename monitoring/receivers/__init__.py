@@ -1,9 +1,9 @@
-"""Turns what scraping announces into audit entries and alerts. Importing the package connects all of it.
+"""Turns the signals of scraping and apiauth into audit entries and alerts. Importing the package connects them.
 
-A receiver must never hurt the sender: each runs in a savepoint of its own, and what it raises is logged and dropped.
-match_updated fires with every poll and is left alone: what an update ends is ended by the staleness watchdog.
+A receiver must not break its sender: each runs in its own savepoint, and its errors are logged and dropped.
+match_updated is sent with every poll and has no receiver: the staleness watchdog closes alerts after an update.
 """
 
-from monitoring.receivers import breakers, keys, matches, scrapers, silence, sources, workers
+from monitoring.receivers import api_keys, matches, sources, workers
 
-__all__ = ["breakers", "keys", "matches", "scrapers", "silence", "sources", "workers"]
+__all__ = ["api_keys", "matches", "sources", "workers"]

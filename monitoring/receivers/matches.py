@@ -1,56 +1,60 @@
-"""What happens to matches: pauses, watches, joins, deaths, ends."""
+"""Receivers of match signals: pauses, watches, merges, dead tasks, endings, silence, restarts, retries."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from monitoring.alerts import causes
+from monitoring import audit
+from monitoring.alerts import alert_keys
 from monitoring.alerts.registry import close_alert, raise_alert
-from monitoring.models import AuditOutcome, Severity
-from monitoring.receivers.listening import listens_to, name_of, plain, record_of_match
+from monitoring.models import AuditEntry, AuditOutcome, Severity
+from monitoring.receivers.base import json_safe, match_name, receives, record_match_action
 from scraping import signals
 from scraping.models import Importance, ScrapeTask
+from scraping.policies.ladder import Rung
 
 
-@listens_to(signals.task_died)
-def note_death(*, now: datetime, task_id: int, match_id: int | None, reason: str = "", **more: Any) -> None:
+@receives(signals.task_died)
+def record_death(*, now: datetime, task_id: int, match_id: int | None, reason: str = "", **more: Any) -> None:
     task = ScrapeTask.objects.filter(pk=task_id).values_list("source__key", "job_id", "job__name").first()
     source, job_id, job_name = task or ("?", None, None)
-    key = causes.death(match_id=match_id, source_key=source, job_id=job_id)
-    name = name_of(match_id) if match_id else job_name or f"the list of matches at {source}"
-    detail = {"task_id": task_id, "match_id": match_id, "reason": reason, **plain(more)}
+    key = alert_keys.dead_task(match_id=match_id, source_key=source, job_id=job_id)
+    name = match_name(match_id) if match_id else job_name or f"the list of matches at {source}"
+    detail = {"task_id": task_id, "match_id": match_id, "reason": reason, **json_safe(more)}
     raise_alert(key, Severity.CRITICAL, f"A task of {name} is dead: {reason}", detail, now)
 
 
-@listens_to(signals.match_paused)
-def note_pause(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **more: Any) -> None:
-    record_of_match(
+@receives(signals.match_paused)
+def record_pause(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **more: Any) -> None:
+    record_match_action(
         match_id,
         actor=actor or "lifecycle",
         action_type="pause",
         trigger_condition=reason,
         now=now,
     )
-    detail = {"match_id": match_id, "reason": reason, **plain(more)}
-    raise_alert(causes.paused(match_id), Severity.WARNING, f"{name_of(match_id)} is paused: {reason}", detail, now)
+    detail = {"match_id": match_id, "reason": reason, **json_safe(more)}
+    raise_alert(
+        alert_keys.paused(match_id), Severity.WARNING, f"{match_name(match_id)} is paused: {reason}", detail, now
+    )
 
 
-@listens_to(signals.match_resumed)
-def note_resume(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
-    record_of_match(
+@receives(signals.match_resumed)
+def record_resume(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
+    record_match_action(
         match_id,
         actor=actor or "lifecycle",
         action_type="resume",
         trigger_condition=reason,
         now=now,
     )
-    close_alert(causes.paused(match_id), now)
+    close_alert(alert_keys.paused(match_id), now)
 
 
-@listens_to(signals.watch_began)
-def note_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
-    record_of_match(
+@receives(signals.watch_began)
+def record_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
+    record_match_action(
         match_id,
         actor=actor,
         action_type="watch",
@@ -59,9 +63,9 @@ def note_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "
     )
 
 
-@listens_to(signals.watch_ended)
-def note_end_of_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
-    record_of_match(
+@receives(signals.watch_ended)
+def record_end_of_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
+    record_match_action(
         match_id,
         actor=actor,
         action_type="watch_end",
@@ -70,9 +74,9 @@ def note_end_of_watch(*, now: datetime, match_id: int, reason: str = "", actor: 
     )
 
 
-@listens_to(signals.watch_put_off)
-def note_refused_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
-    record_of_match(
+@receives(signals.watch_put_off)
+def record_refused_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
+    record_match_action(
         match_id,
         actor=actor,
         action_type="watch",
@@ -82,9 +86,9 @@ def note_refused_watch(*, now: datetime, match_id: int, reason: str = "", actor:
     )
 
 
-@listens_to(signals.matches_joined)
-def note_joining(*, now: datetime, match_id: int, gone_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
-    record_of_match(
+@receives(signals.matches_joined)
+def record_joining(*, now: datetime, match_id: int, gone_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
+    record_match_action(
         match_id,
         actor=actor,
         action_type="join",
@@ -92,55 +96,153 @@ def note_joining(*, now: datetime, match_id: int, gone_id: int, reason: str = ""
         metadata={"match_id": match_id, "gone_id": gone_id},
         now=now,
     )
-    close_alert(causes.paused(gone_id), now)
+    close_alert(alert_keys.paused(gone_id), now)
 
 
-@listens_to(signals.matches_kept_apart)
-def note_keeping_apart(*, now: datetime, match_id: int, other_id: int, actor: str = "", **_: Any) -> None:
-    record_of_match(
+@receives(signals.matches_kept_apart)
+def record_keeping_apart(*, now: datetime, match_id: int, other_id: int, actor: str = "", **_: Any) -> None:
+    record_match_action(
         match_id,
         actor=actor,
         action_type="keep_apart",
-        trigger_condition="called two matches",
+        trigger_condition="decided by an operator",
         metadata={"match_id": match_id, "other_id": other_id},
         now=now,
     )
 
 
-@listens_to(signals.match_incomplete)
-def note_incomplete(*, now: datetime, match_id: int, missing: list[str], **_: Any) -> None:
-    summary = f"{name_of(match_id)} has ended, and there is no {', no '.join(missing)}"
+@receives(signals.match_incomplete)
+def record_incomplete(*, now: datetime, match_id: int, missing: list[str], **_: Any) -> None:
+    summary = f"{match_name(match_id)} has ended without {', '.join(missing)}"
     detail = {"match_id": match_id, "missing": ", ".join(missing)}
-    raise_alert(causes.incomplete(match_id), Severity.WARNING, summary, detail, now)
+    raise_alert(alert_keys.incomplete(match_id), Severity.WARNING, summary, detail, now)
 
 
-@listens_to(signals.match_settled)
-def note_settled(*, now: datetime, match_id: int, **_: Any) -> None:
-    close_alert(causes.incomplete(match_id), now)
+@receives(signals.match_settled)
+def record_settled(*, now: datetime, match_id: int, **_: Any) -> None:
+    close_alert(alert_keys.incomplete(match_id), now)
 
 
-@listens_to(signals.layout_lost)
-def note_lost_layout(*, now: datetime, match_id: int, failures: int, reason: str = "", **_: Any) -> None:
+@receives(signals.layout_lost)
+def record_lost_layout(*, now: datetime, match_id: int, failures: int, reason: str = "", **_: Any) -> None:
     detail = {"match_id": match_id, "failures": failures, "reason": reason}
-    summary = f"The page of {name_of(match_id)} has changed: {reason}"
-    raise_alert(causes.layout(match_id), Severity.CRITICAL, summary, detail, now)
+    summary = f"The page of {match_name(match_id)} has changed: {reason}"
+    raise_alert(alert_keys.layout(match_id), Severity.CRITICAL, summary, detail, now)
 
 
-@listens_to(signals.layout_found)
-def note_found_layout(*, now: datetime, match_id: int, **_: Any) -> None:
-    close_alert(causes.layout(match_id), now)
+@receives(signals.layout_found)
+def record_found_layout(*, now: datetime, match_id: int, **_: Any) -> None:
+    close_alert(alert_keys.layout(match_id), now)
 
 
-@listens_to(signals.importance_set)
-def note_importance(
+@receives(signals.importance_set)
+def record_importance(
     *, now: datetime, match_id: int, importance: int, actor: str = "", is_fixed: bool = True, **_: Any
 ) -> None:
     level = Importance(importance).label.lower()
-    record_of_match(
+    record_match_action(
         match_id,
         actor=actor,
         action_type="importance",
-        trigger_condition=f"said to be {level}" if is_fixed else f"given back to the rules: {level}",
+        trigger_condition=f"set to {level}" if is_fixed else f"by the rules again: {level}",
         metadata={"importance": importance},
+        now=now,
+    )
+
+
+SILENCE_ACTIONS = {
+    Rung.HINT: "silence_hint",
+    Rung.SESSION: "silence_session",
+    Rung.BROWSER: "silence_browser",
+    Rung.OTHER_SOURCE: "silence_other_source",
+    Rung.FROZEN: "frozen",
+}
+_CLOCK_MARGIN = timedelta(seconds=30)  # the first rung is recorded a little after the start of the silence
+
+
+@receives(signals.silence_climbed)
+def record_rung(
+    *, now: datetime, match_id: int, rung: int, reason: str, detail: dict[str, Any] | None = None, **_: Any
+) -> None:
+    record_match_action(
+        match_id,
+        actor="scheduler",
+        action_type=SILENCE_ACTIONS[Rung(rung)],
+        trigger_condition=reason,
+        metadata={"rung": rung, **json_safe(detail or {})},
+        now=now,
+    )
+
+
+@receives(signals.silence_over)
+def record_end_of_silence(
+    *, now: datetime, match_id: int, rung: int, seconds: float, source_key: str = "", **_: Any
+) -> None:
+    since = now - timedelta(seconds=seconds) - _CLOCK_MARGIN
+    tried = AuditEntry.objects.filter(match_id=match_id, action_type__in=SILENCE_ACTIONS.values(), timestamp__gte=since)
+    text = f"read again from {source_key}" if source_key else "it is not polled any more"
+    record_match_action(
+        match_id,
+        actor="scheduler",
+        action_type="silence_over",
+        trigger_condition=f"{text}, after {seconds:.0f} s",
+        duration_seconds=seconds,
+        metadata={
+            "rung": rung,
+            "source_key": source_key,
+            "tried": list(tried.order_by("timestamp", "pk").values_list("action_type", flat=True)),
+        },
+        now=now,
+    )
+
+
+@receives(signals.scraper_restarted)
+def record_restart(*, now: datetime, match_id: int, reason: str = "", **more: Any) -> None:
+    record_match_action(
+        match_id,
+        actor="scheduler",
+        action_type=audit.SOFT_RESTART,
+        trigger_condition=reason,
+        metadata=json_safe(more),
+        now=now,
+    )
+
+
+@receives(signals.scraper_took_over)
+def record_takeover(*, now: datetime, match_id: int, reason: str = "", problems: str = "", **more: Any) -> None:
+    record_match_action(
+        match_id,
+        actor="ingest",
+        action_type="takeover",
+        trigger_condition=reason,
+        outcome=AuditOutcome.PARTIAL if problems else AuditOutcome.SUCCESS,
+        metadata={"problems": problems, **json_safe(more)},
+        now=now,
+    )
+
+
+@receives(signals.errors_resolved)
+def record_resolved_errors(*, now: datetime, count: int, actor: str, **_: Any) -> None:
+    audit.record(
+        actor=actor,
+        action_type="errors_resolved",
+        trigger_condition="requested by an operator",
+        target=f"{count} {'error' if count == 1 else 'errors'}",
+        now=now,
+    )
+
+
+@receives(signals.task_retried)
+def record_retry(*, now: datetime, task_id: int, actor: str, **_: Any) -> None:
+    about = ScrapeTask.objects.filter(pk=task_id).values_list("ref__match_id", "attempt").first()
+    match_id, attempt = about or (None, 0)
+    audit.record(
+        actor=actor,
+        action_type=audit.RETRY,
+        trigger_condition="requested by an operator",
+        target=f"task {task_id}",
+        match_id=match_id,
+        before={"attempt": attempt},
+        metadata={"task_id": task_id},
         now=now,
     )

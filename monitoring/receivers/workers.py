@@ -1,4 +1,4 @@
-"""Workers, their browsers and their disks."""
+"""Receivers of signals about workers, their browsers and disks."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from datetime import datetime
 from typing import Any
 
 from monitoring import audit
-from monitoring.alerts import causes
+from monitoring.alerts import alert_keys
 from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import AuditOutcome, Severity
-from monitoring.receivers.listening import listens_to, plain
+from monitoring.receivers.base import json_safe, receives
 from scraping import signals
 from scraping.browser.care import Cause
 from scraping.models import OrderKind
 
 
-@listens_to(signals.browser_replaced)
-def note_new_browser(
+@receives(signals.browser_replaced)
+def record_new_browser(
     *, now: datetime, worker_id: str, reason: str = "", seconds: float = 0.0, cause: str = "", **more: Any
 ) -> None:
-    """One that was ordered is written once, when the order is done, with whose order it was."""
+    """Skips a commanded replacement: `record_order` records it with the operator."""
     if cause == Cause.ORDER:
         return
     audit.record(
@@ -28,13 +28,13 @@ def note_new_browser(
         trigger_condition=reason,
         target=worker_id,
         duration_seconds=seconds,
-        metadata={"cause": cause, **plain(more)},
+        metadata={"cause": cause, **json_safe(more)},
         now=now,
     )
 
 
-@listens_to(signals.order_done)
-def note_order(
+@receives(signals.order_done)
+def record_order(
     *,
     now: datetime,
     order_id: int,
@@ -47,7 +47,7 @@ def note_order(
     seconds: float = 0.0,
     **_: Any,
 ) -> None:
-    """One that nobody carried out has failed, however well the system is; the others are judged."""
+    """A command that no worker carried out has failed; the others are evaluated later."""
     audit.record(
         actor=actor,
         action_type=audit.BROWSER_RECYCLE if kind == OrderKind.RECYCLE_BROWSER else audit.FRESH_SESSION,
@@ -60,8 +60,8 @@ def note_order(
     )
 
 
-@listens_to(signals.orphan_killed)
-def note_orphan(
+@receives(signals.orphan_killed)
+def record_orphan(
     *, now: datetime, pid: int, memory_bytes: int = 0, dry_run: bool = False, reason: str = "", **more: Any
 ) -> None:
     audit.record(
@@ -69,13 +69,13 @@ def note_orphan(
         action_type="orphan_found" if dry_run else "orphan_killed",
         trigger_condition=reason or "a browser outlived its worker",
         target=f"pid {pid}",
-        metadata={"pid": pid, "memory_bytes": memory_bytes, "dry_run": dry_run, **plain(more)},
+        metadata={"pid": pid, "memory_bytes": memory_bytes, "dry_run": dry_run, **json_safe(more)},
         now=now,
     )
 
 
-@listens_to(signals.store_returned)
-def note_replay(*, now: datetime, worker_id: str, seconds: float, written: int, dropped: int, **_: Any) -> None:
+@receives(signals.store_returned)
+def record_replay(*, now: datetime, worker_id: str, seconds: float, written: int, dropped: int, **_: Any) -> None:
     audit.record(
         actor="worker",
         action_type="spool_replay",
@@ -88,13 +88,13 @@ def note_replay(*, now: datetime, worker_id: str, seconds: float, written: int, 
     )
 
 
-@listens_to(signals.disk_ran_short)
-def note_full_disk(*, now: datetime, worker_id: str, free_mb: int, **_: Any) -> None:
+@receives(signals.disk_ran_short)
+def record_full_disk(*, now: datetime, worker_id: str, free_mb: int, **_: Any) -> None:
     summary = f"The disk of worker {worker_id} has {free_mb} MB left: it takes no new tasks"
     detail = {"worker_id": worker_id, "free_mb": free_mb}
-    raise_alert(causes.disk(worker_id), Severity.CRITICAL, summary, detail, now)
+    raise_alert(alert_keys.disk(worker_id), Severity.CRITICAL, summary, detail, now)
 
 
-@listens_to(signals.disk_recovered)
-def note_free_disk(*, now: datetime, worker_id: str, **_: Any) -> None:
-    close_alert(causes.disk(worker_id), now)
+@receives(signals.disk_recovered)
+def record_free_disk(*, now: datetime, worker_id: str, **_: Any) -> None:
+    close_alert(alert_keys.disk(worker_id), now)

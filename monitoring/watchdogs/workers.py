@@ -1,16 +1,17 @@
-"""Workers that are close to their memory limit, or gone altogether (FR-016)."""
+"""Watchdogs over workers: memory, absence, a queue that is not worked off, readings spooled in an outage (FR-016)."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db.models import Count, Min
 
-from monitoring.alerts import causes
+from monitoring.alerts import alert_keys
 from monitoring.alerts.registry import close_alert, close_alerts, open_keys, raise_alert
-from monitoring.models import Severity
+from monitoring.models import AuditEntry, Severity
 from monitoring.queries import MEGABYTE, matches_to_watch, workers_at_work
-from scraping.models import Worker
+from scraping.models import ScrapeTask, TaskState, Worker
 
 MEMORY_ALERT_SHARE = 0.8
 
@@ -21,27 +22,70 @@ def watch_workers(now: datetime) -> int:
     limit = settings.CONFIG.memory_soft_limit_mb * MEGABYTE * MEMORY_ALERT_SHARE
     heavy = [worker for worker in workers if worker.memory_bytes > limit]
     for worker in heavy:
-        _report(worker, now)
-    close_alerts(open_keys(causes.MEMORY) - {causes.memory(worker.worker_id) for worker in heavy}, now)
+        _report_memory(worker, now)
+    close_alerts(open_keys(alert_keys.MEMORY) - {alert_keys.memory(worker.worker_id) for worker in heavy}, now)
     if workers:
-        close_alert(causes.NO_WORKER, now)
+        close_alert(alert_keys.NO_WORKER, now)
         return len(heavy)
-    return _nobody_at_work(now)
+    return _report_no_worker(now)
 
 
-def _report(worker: Worker, now: datetime) -> None:
+def _report_memory(worker: Worker, now: datetime) -> None:
     held = worker.memory_bytes // MEGABYTE
     limit = settings.CONFIG.memory_soft_limit_mb
     detail = {"worker_id": worker.worker_id, "memory_mb": held, "soft_limit_mb": limit}
     summary = f"Worker {worker.worker_id} holds {held} MB of the {limit} MB it may"
-    raise_alert(causes.memory(worker.worker_id), Severity.WARNING, summary, detail, now)
+    raise_alert(alert_keys.memory(worker.worker_id), Severity.WARNING, summary, detail, now)
 
 
-def _nobody_at_work(now: datetime) -> int:
+def _report_no_worker(now: datetime) -> int:
     matches = matches_to_watch().count()
     if not matches:
         return 0
     waiting = "1 live match waits" if matches == 1 else f"{matches} live matches wait"
     summary = f"No worker is alive and {waiting}"
-    raise_alert(causes.NO_WORKER, Severity.CRITICAL, summary, {"matches": matches}, now)
+    raise_alert(alert_keys.NO_WORKER, Severity.CRITICAL, summary, {"matches": matches}, now)
     return 1
+
+
+MAX_QUEUE_WAIT = timedelta(seconds=60)
+# The scheduler tells of a task again and again while it may be done: what it has not told of lately waits lawfully.
+HINTED_WITHIN = timedelta(seconds=60)
+
+
+def watch_queue(now: datetime) -> int:
+    """How many tasks have been due for more than a minute, and are not taken."""
+    late = ScrapeTask.objects.filter(
+        state=TaskState.PENDING, run_at__lt=now - MAX_QUEUE_WAIT, hinted_at__gt=now - HINTED_WITHIN
+    ).aggregate(number=Count("pk"), oldest=Min("run_at"))
+    if not late["number"]:
+        close_alert(alert_keys.QUEUE, now)
+        return 0
+    seconds, number = (now - late["oldest"]).total_seconds(), int(late["number"])
+    tasks = "1 task has" if number == 1 else f"{number} tasks have"
+    summary = f"{tasks} been due for up to {seconds:.0f} s, and no worker takes them"
+    detail = {"tasks": number, "oldest_seconds": round(seconds)}
+    raise_alert(alert_keys.QUEUE, Severity.WARNING, summary, detail, now)
+    return number
+
+
+REPLAY_ALERT_DURATION = timedelta(minutes=15)
+
+
+def watch_spool(now: datetime) -> int:
+    """How many workers have written what they held lately."""
+    returned = AuditEntry.objects.filter(action_type="spool_replay", timestamp__gt=now - REPLAY_ALERT_DURATION)
+    rows = list(returned.values_list("duration_seconds", "metadata"))
+    if not rows:
+        close_alert(alert_keys.SPOOL, now)
+        return 0
+    seconds = max(duration for duration, _ in rows)
+    written = sum(metadata.get("written", 0) for _, metadata in rows)
+    dropped = sum(metadata.get("dropped", 0) for _, metadata in rows)
+    kept = f"{written} readings were held and have been written"
+    lost = f", {dropped} were dropped" if dropped else ", none was dropped"
+    workers = "a worker" if len(rows) == 1 else f"{len(rows)} workers"
+    summary = f"The database was away from {workers} for {seconds:.0f} s: {kept}{lost}"
+    detail = {"workers": len(rows), "seconds": round(seconds), "written": written, "dropped": dropped}
+    raise_alert(alert_keys.SPOOL, Severity.CRITICAL if dropped else Severity.WARNING, summary, detail, now)
+    return len(rows)

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from monitoring.brief import forget_all
+from monitoring import views
 from monitoring.health import grading
 
 
 @pytest.fixture(autouse=True)
 def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a process remembers between two requests must not reach from one test into the next."""
-    forget_all()
+    """Clears the state that a process keeps between two requests."""
+    views.published_status.forget()
     monkeypatch.setattr(grading, "_memory", None)
     yield
-    forget_all()
+    views.published_status.forget()

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from apiauth.models import AccessLog, ApiKey, Consumer, UsageHour
-from monitoring.alerts import outbox
+from monitoring.alerts import message_queue
+from monitoring.alerts.notification_policy import NotificationRules
 from monitoring.alerts.registry import raise_alert
-from monitoring.alerts.telling import Rules
 from monitoring.audit import record
-from monitoring.health.history import log_health
+from monitoring.health.log import log_health
 from monitoring.models import Channel, GradeChange, Severity
 from scraping.models import (
     Breaker,
@@ -88,7 +88,7 @@ def make_everything() -> None:
     Lease.objects.create(name="scheduler", holder="engine", expires_at=now)
     log_health(now)
     raise_alert("k", Severity.CRITICAL, EVIL, {"text": EVIL}, now)
-    outbox.queue_due([Channel.WEBHOOK], Rules(timedelta(), timedelta(), 9), base_url="", now=now)
+    message_queue.queue_due([Channel.WEBHOOK], NotificationRules(timedelta(), timedelta(), 9), base_url="", now=now)
     record(actor="Ann", action_type="retry", trigger_condition=EVIL, metadata={"text": EVIL}, now=now)
     GradeChange.objects.create(from_grade="HEALTHY", to_grade="DEGRADED", at=now, reason=EVIL)
     consumer = Consumer.objects.create(name=EVIL, created_at=now)

@@ -12,15 +12,15 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from monitoring.alerts import outbox
+from monitoring.alerts import message_queue
+from monitoring.alerts.notification_policy import NotificationRules
 from monitoring.alerts.registry import close_alert, raise_alert
-from monitoring.alerts.telling import Rules
 from monitoring.models import Alert, AlertMessage, AuditEntry, Channel, Severity
 from tests.admin.test_actions import act
 from tests.monitoring.rows import make_watched
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
-RULES = Rules(timedelta(), timedelta(), 30)
+RULES = NotificationRules(timedelta(), timedelta(), 30)
 
 
 def make_alert(key: str = "stale:7", severity: Severity = Severity.CRITICAL, minutes: float = 5) -> Alert:
@@ -30,7 +30,7 @@ def make_alert(key: str = "stale:7", severity: Severity = Severity.CRITICAL, min
 
 def make_message() -> AlertMessage:
     make_alert()
-    outbox.queue_due([Channel.WEBHOOK], RULES, base_url="", now=timezone.now())
+    message_queue.queue_due([Channel.WEBHOOK], RULES, base_url="", now=timezone.now())
     return AlertMessage.objects.get()
 
 
@@ -129,9 +129,9 @@ class TestMessages:
 
     def test_send_again_gives_all_attempts_to_what_did_not_get_through(self, admin_client: Client) -> None:
         message = make_message()
-        claimed = outbox.claim_next(Channel.WEBHOOK, timezone.now())
+        claimed = message_queue.claim_next(Channel.WEBHOOK, timezone.now())
         assert claimed is not None
-        outbox.note_failed(claimed, "answered 404", now=timezone.now(), again_after=None, is_final=True)
+        message_queue.mark_failed(claimed, "answered 404", now=timezone.now(), again_after=None, is_final=True)
         page = admin_client.get(reverse("admin:monitoring_alertmessage_changelist")).content.decode()
         assert "given up" in page
         assert "answered 404" in page

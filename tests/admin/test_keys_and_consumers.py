@@ -70,7 +70,7 @@ class TestIssue:
         for name in ("consumer", "apikey"):
             row = consumer if name == "consumer" else key
             assert secret not in page(admin_client, f"{name}_change", row).content.decode()
-        assert audited()[-1] == ("admin", "key_issued", key.prefix, "asked for by a person")
+        assert audited()[-1] == ("admin", "key_issued", key.prefix, "requested by an operator")
 
     def test_gives_no_second_key_when_the_page_is_loaded_again(self, admin_client: Client) -> None:
         consumer = Consumer.objects.create(name="acme", created_at=timezone.now())

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from monitoring.alerts import causes
+from monitoring.alerts import alert_keys
 from monitoring.alerts.registry import raise_alert
 from monitoring.models import Severity
 from scraping.admin.fills import maps
@@ -111,10 +111,10 @@ def test_the_way_a_match_is_read_shows_on_its_page_with_the_reason(admin_client:
 @pytest.mark.parametrize(
     ("key", "table"),
     [
-        (causes.traffic("crex"), "scraping_sourceday"),
-        (causes.drift("crex", PLAY, "venue"), "scraping_fieldfill"),
-        (causes.sparse("crex"), "scraping_fieldfill"),
-        (causes.changed("crex"), "scraping_scrapeerror"),
+        (alert_keys.traffic("crex"), "scraping_sourceday"),
+        (alert_keys.drift("crex", PLAY, "venue"), "scraping_fieldfill"),
+        (alert_keys.sparse("crex"), "scraping_fieldfill"),
+        (alert_keys.changed("crex"), "scraping_scrapeerror"),
     ],
 )
 def test_an_alert_leads_to_what_it_is_about(admin_client: Client, key: str, table: str) -> None:

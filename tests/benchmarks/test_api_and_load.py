@@ -21,9 +21,9 @@ from benchmarks.cpu import Cpu
 from benchmarks.sides import wire
 from benchmarks.sides.scores import Play
 from benchmarks.sides.web import OURS, Web
-from monitoring.api import views
-from monitoring.health.rendered import Rendered
-from monitoring.warm import Keeper, WarmBrief
+from monitoring import views
+from monitoring.health.evaluation import Evaluation
+from monitoring.health.publisher import Published, PublishedDocument, Publisher
 from scraping.models import Match, MatchEvent, ScrapeTask, Snapshot, TaskState
 from scripts.test import clean_environment
 from tests.factories import make_match
@@ -180,19 +180,20 @@ class TestHealthUnderLoad:
         """Eight at once, 200 times, against a build that does not end: so no answer takes as long as its building."""
         may_end, builders, queries = threading.Event(), [], []
 
-        def build() -> Rendered:
+        def build(_: Evaluation) -> Published:
             builders.append(threading.current_thread().name)
             if len(builders) > 1:
                 may_end.wait(60)
-            return Rendered(b'{"status":"healthy"}', 200, timezone.now())
+            return Published(b'{"status":"healthy"}', 200, timezone.now())
 
         def ask(_: int) -> int:
             with connection.execute_wrapper(lambda *question: queries.append(question)):
                 return Client().get("/health").status_code
 
-        keeper = Keeper()
-        keeper.switch_on()
-        monkeypatch.setattr(views, "_health", WarmBrief(build, seconds=0.001, at_most_seconds=60, keeper=keeper))
+        publisher = Publisher()
+        publisher.enable()
+        document = PublishedDocument("test", build, fresh_seconds=0.001, max_age_seconds=60, publisher=publisher)
+        monkeypatch.setattr(views, "published_health", document)
         try:
             assert ask(0) == 200
             wait_for(lambda: len(builders) == 2, seconds=20, what="the next answer is being built")
@@ -200,10 +201,10 @@ class TestHealthUnderLoad:
                 codes = list(crowd.map(ask, range(200)))
         finally:
             may_end.set()
-            keeper.stop()
+            publisher.stop()
         assert codes == [200] * 200
         assert queries == []
-        assert set(builders[1:]) == {"keep-warm"}
+        assert set(builders[1:]) == {"publisher"}
 
     @pytest.mark.parametrize(
         ("bench", "key", "least_live"), [("health", "p95_ms", 100), ("load", "health_p95_ms", 100)]

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from monitoring.brief import forget_all
-from monitoring.health import document, grading, summary
-from monitoring.slo import ledger
+from monitoring import views
+from monitoring.health import document, grading, status_document
+from monitoring.objectives import hourly_totals
 from victoryline.lib import availability
 
 
 @pytest.fixture(autouse=True)
 def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a process remembers between two requests must not reach from one test into the next."""
+    """Clears the state that a process keeps between two requests."""
     _forget()
     monkeypatch.setattr(grading, "_memory", None)
     yield
@@ -20,8 +20,9 @@ def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _forget() -> None:
-    forget_all()
-    ledger.forget()
-    document._last_seen.forget()
-    summary._last_board.clear()
+    views.published_health.forget()
+    views.published_status.forget()
+    hourly_totals.forget()
+    document._last.forget()
+    status_document._last.forget()
     availability.database.forget()

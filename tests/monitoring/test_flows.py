@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 
 from monitoring.health.document import health_document
-from monitoring.health.history import log_health
-from monitoring.judging import judge_actions
+from monitoring.health.log import log_health
 from monitoring.models import Alert, AuditEntry, HealthLog
+from monitoring.recovery_outcomes import evaluate_recoveries
 from scraping.errors import Transient
 from scraping.matches import lifecycle
 from scraping.models import Breaker, Match, MatchRef, ScrapeError, Scraper, ScrapeTask, TaskState
@@ -67,7 +67,7 @@ def test_the_life_of_a_scraper(clock: Clock) -> None:
 
     clock.forward(4)
     read(ref, clock, 99)
-    assert judge_actions(clock.now) == 1
+    assert evaluate_recoveries(clock.now) == 1
     entry.refresh_from_db()
     assert (entry.outcome, entry.duration_seconds, entry.after["age_s"]) == ("success", 4.0, 0.0)
 
@@ -150,9 +150,9 @@ def test_a_pause_ends_by_itself_and_is_judged(clock: Clock) -> None:
     assert lifecycle.end_pauses(now=clock.now + timedelta(seconds=299)) == 0
     clock.forward(300)
     assert lifecycle.end_pauses(now=clock.now) == 1
-    assert judge_actions(clock.now) == 0
+    assert evaluate_recoveries(clock.now) == 0
     clock.forward(3)
     read(ref, clock, 97)
-    assert judge_actions(clock.now) == 1
+    assert evaluate_recoveries(clock.now) == 1
     rows = AuditEntry.objects.order_by("pk").values_list("action_type", "actor", "outcome", "duration_seconds")
     assert list(rows) == [("pause", "the engine", "success", 0.0), ("resume", "the scheduler", "success", 3.0)]

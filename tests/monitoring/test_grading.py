@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
-from monitoring import audit, standing
+from monitoring import audit
 from monitoring.health import grading
-from monitoring.health.grading import Freshness, Recovery, Standing, current_standing, grade, update_grade
-from monitoring.judging import judge_actions
+from monitoring.health.evaluation import Evaluation
+from monitoring.health.grading import Freshness, GradeState, Recovery, grade, update_grade
 from monitoring.models import Alert, AuditOutcome, Grade, GradeChange
+from monitoring.recovery_outcomes import evaluate_recoveries
 from scraping.models import Match, MatchRef, TaskState
 from tests.factories import NOW
 from tests.monitoring.rows import make_task, make_watched
@@ -22,9 +23,13 @@ P95_LATE = Freshness(5, 60, 70, 10, 1)
 ONE_LOST = Freshness(2, 4, 120, 100)
 BEGUN = Recovery(age_seconds=30, has_succeeded=False)
 WORKED = Recovery(age_seconds=30, has_succeeded=True)
-IN_VAIN = Recovery(age_seconds=130, has_succeeded=False)
-ONE_MORE = Recovery(age_seconds=30, has_succeeded=False, vain_seconds=599)
-ANOTHER = Recovery(age_seconds=30, has_succeeded=False, vain_seconds=600)
+FAILED = Recovery(age_seconds=130, has_succeeded=False)
+ONE_MORE = Recovery(age_seconds=30, has_succeeded=False, seconds_since_failed=599)
+ANOTHER = Recovery(age_seconds=30, has_succeeded=False, seconds_since_failed=600)
+
+
+def seen(now: datetime) -> GradeState:
+    return Evaluation(now).grade
 
 
 @pytest.mark.requirement("SO-5", "SO-9")
@@ -48,9 +53,9 @@ ANOTHER = Recovery(age_seconds=30, has_succeeded=False, vain_seconds=600)
         pytest.param(F, 0, FRESH, 0, None, R, id="fresh again after failing"),
         pytest.param(F, 0, ONE_LOST, 0, BEGUN, R, id="a recovery has begun"),
         pytest.param(R, 0, ONE_LOST, 0, BEGUN, R, id="a recovery goes on"),
-        pytest.param(F, 0, ONE_LOST, 0, ONE_MORE, F, id="one more, just after one in vain"),
+        pytest.param(F, 0, ONE_LOST, 0, ONE_MORE, F, id="one more, just after one failed"),
         pytest.param(F, 0, ONE_LOST, 0, ANOTHER, R, id="another one, ten minutes later"),
-        pytest.param(R, 0, ONE_LOST, 0, IN_VAIN, F, id="a recovery in vain"),
+        pytest.param(R, 0, ONE_LOST, 0, FAILED, F, id="a recovery failed"),
         pytest.param(R, 0, P95_LATE, 0, BEGUN, R, id="recovering, nothing read yet"),
         pytest.param(R, 0, P95_LATE, 0, WORKED, D, id="recovering, still late"),
         pytest.param(R, 0, FRESH, 0, WORKED, H, id="recovered"),
@@ -59,14 +64,14 @@ ANOTHER = Recovery(age_seconds=30, has_succeeded=False, vain_seconds=600)
 def test_machine(  # noqa: PLR0917 one argument a column of the table
     previous: Grade, calm: int, freshness: Freshness, stall: float, recovery: Recovery | None, expected: Grade
 ) -> None:
-    after = grade(Standing(previous, calm), freshness, stall, recovery)
+    after = grade(GradeState(previous, calm), freshness, stall, recovery)
     assert after.grade is expected
     assert after.grade is H or after.grade is previous or after.reason
 
 
 # What each grade becomes, by what is seen: the data fresh, late, or a match lost. All pairs; one calm interval before.
 AFTER = {
-    # recovery: none, begun, worked, in vain
+    # recovery: none, begun, worked, failed
     (H, "fresh"): (H, H, H, H),
     (H, "late"): (D, D, D, D),
     (H, "lost"): (F, F, F, F),
@@ -89,26 +94,26 @@ AFTER = {
         pytest.param(previous, seen, recovery, after, id=f"{previous.value} {seen} {name}")
         for (previous, seen), row in AFTER.items()
         for (name, recovery), after in zip(
-            [("none", None), ("begun", BEGUN), ("worked", WORKED), ("in vain", IN_VAIN)], row, strict=True
+            [("none", None), ("begun", BEGUN), ("worked", WORKED), ("failed", FAILED)], row, strict=True
         )
     ],
 )
 def test_every_pair(previous: Grade, seen: str, recovery: Recovery | None, expected: Grade) -> None:
     freshness = {"fresh": FRESH, "late": P95_LATE, "lost": ONE_LOST}[seen]
-    assert grade(Standing(previous, 1), freshness, 0, recovery).grade is expected
+    assert grade(GradeState(previous, 1), freshness, 0, recovery).grade is expected
     if seen == "lost":
-        assert grade(Standing(previous, 1), FRESH, 90, recovery).grade is expected, "a stall counts as much"
+        assert grade(GradeState(previous, 1), FRESH, 90, recovery).grade is expected, "a stall counts as much"
 
 
 def test_where_nothing_is_left_to_read_a_recovery_is_over() -> None:
-    assert grade(Standing(R), Freshness(), 0, BEGUN).grade is H
+    assert grade(GradeState(R), Freshness(), 0, BEGUN).grade is H
 
 
 def test_a_late_interval_begins_the_count_anew() -> None:
-    standing = Standing(D)
+    standing = GradeState(D)
     for freshness in (FRESH, P95_LATE, FRESH):
         standing = grade(standing, freshness, 0)
-    assert standing == Standing(D, 1, "1 of 10 live matches is 60 s old or older")
+    assert standing == GradeState(D, 1, "1 of 10 live matches is 60 s old or older")
 
 
 def test_freshness_of_ages() -> None:
@@ -143,11 +148,11 @@ class TestStep:
         make_watched(now=NOW, age=70)
         GradeChange.objects.create(from_grade=H, to_grade=F, at=NOW + timedelta(hours=1), reason="by the old clock")
         assert [update_grade(NOW), update_grade(NOW + timedelta(seconds=15))] == [1, 0]
-        assert current_standing(NOW).grade is standing.stored_grade() is D
+        assert seen(NOW).grade is grading.stored_grade().grade is D
 
     def test_a_reader_sees_an_outage_that_no_scheduler_has_written(self) -> None:
         make_watched(now=NOW, age=200)
-        assert current_standing(NOW).grade is F
+        assert seen(NOW).grade is F
         assert not GradeChange.objects.exists()
 
     def test_leaves_paused_matches_out(self) -> None:
@@ -170,7 +175,7 @@ class TestStep:
         )
         make_watched(now=NOW, age=age)
         update_grade(NOW)
-        judge_actions(NOW)
+        evaluate_recoveries(NOW)
         entry.refresh_from_db()
         assert entry.outcome == outcome
 
@@ -207,7 +212,7 @@ class TestStep:
 
     def test_of_two_leaders_one_writes_a_change(self, monkeypatch: pytest.MonkeyPatch) -> None:
         make_watched(now=NOW, age=200)
-        healthy = Standing(H)
+        healthy = GradeState(H)
         assert update_grade(NOW) == 1
         monkeypatch.setattr(grading, "_with_memory", lambda *_: healthy)  # read before the other one wrote
         assert update_grade(NOW) == 0
@@ -217,6 +222,6 @@ class TestStep:
         """Though the scheduler has died meanwhile; that it is well again, only a scheduler says."""
         match, _, _ = make_watched(now=NOW, age=200)
         GradeChange.objects.create(from_grade=F, to_grade=R, at=NOW, reason="recovery is under way")
-        assert current_standing(NOW).grade is F
+        assert seen(NOW).grade is F
         Match.objects.filter(pk=match.pk).update(last_scraper_update=NOW)
-        assert current_standing(NOW).grade is R
+        assert seen(NOW).grade is R

@@ -12,7 +12,8 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from monitoring.health.document import health_document
-from monitoring.health.summary import status_summary
+from monitoring.health.evaluation import Evaluation
+from monitoring.health.status_document import status_document
 from scraping.models import Breaker, BreakerState, Scraper, TaskState
 from scraping.payloads import Status
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
@@ -147,7 +148,7 @@ class TestStatus:
         make_watched(frozen_at=timezone.now())
         answer = client.get("/health").json()
         assert answer["status"] == "degraded"
-        assert answer["reason"] == "1 live match is frozen: everything was tried, and nothing has helped"
+        assert answer["reason"] == "1 live match is frozen: every recovery step was tried without success"
 
     @pytest.mark.requirement("DM-3")
     def test_is_down_and_503_when_no_worker_is_alive(self, client: Client) -> None:
@@ -155,7 +156,7 @@ class TestStatus:
         answer = client.get("/health")
         assert (answer.status_code, answer.json()["status"]) == (503, "down")
 
-    def test_does_not_hold_the_silence_of_an_upcoming_match_against_its_scraper(self, client: Client) -> None:
+    def test_ignores_the_age_of_an_upcoming_match(self, client: Client) -> None:
         make_worker()
         make_watched(age=900, status=Status.UPCOMING)
         document = ask(client)
@@ -181,22 +182,20 @@ class TestWithoutDatabase:
         assert document["reason"] == "the database is away (OperationalError)"
 
     @pytest.mark.requirement("EC-2")
-    def test_tells_what_was_seen_last_with_ages_as_of_now(self, client: Client) -> None:
+    def test_shows_the_last_evaluation_with_ages_as_of_now(self, client: Client) -> None:
         make_worker()
         make_watched(age=3)
         assert client.get("/health").json()["status"] == "healthy"
         later = timezone.now() + timedelta(seconds=400)
         with connection.execute_wrapper(no_database):
-            document = health_document(later)
+            document = health_document(Evaluation(later))
         assert (document["status"], document["active_scraper_count"]) == ("down", 1)
-        assert document["reason"].startswith(
-            "the database is away (OperationalError); what else is said here was so at "
-        )
+        assert document["reason"].startswith("the database is away (OperationalError); the other figures are those of ")
         assert document["scrapers"][0]["health_status"] != "healthy"
         assert document["timestamp"] == as_utc_iso(later)
 
     @pytest.mark.requirement("EC-2")
-    def test_metrics_say_so_and_what_the_process_knows_of_itself(self, client: Client) -> None:
+    def test_metrics_report_it_and_keep_those_of_the_process(self, client: Client) -> None:
         assert "victoryline_database_up 1.0" in client.get("/metrics").content.decode()
         with connection.execute_wrapper(no_database):
             answer = client.get("/metrics")
@@ -207,7 +206,7 @@ class TestWithoutDatabase:
 
     @pytest.mark.usefixtures("known_to_be_away")
     @pytest.mark.requirement("EC-2")
-    def test_that_is_known_to_be_away_is_not_even_asked(
+    def test_makes_no_query_while_it_is_known_to_be_away(
         self, client: Client, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
         with django_assert_num_queries(0):
@@ -221,15 +220,15 @@ class TestWithoutDatabase:
         assert "Nothing is lost" in console.content.decode()
 
     @pytest.mark.requirement("EC-2")
-    def test_the_status_page_shows_the_matches_as_last_seen_and_growing_old(self) -> None:
+    def test_status_shows_the_last_matches_with_growing_ages(self) -> None:
         match, *_ = make_watched(age=3)
-        status_summary(timezone.now())
+        status_document(Evaluation(timezone.now()))
         with connection.execute_wrapper(no_database):
-            summary = status_summary(timezone.now() + timedelta(seconds=100))
+            summary = status_document(Evaluation(timezone.now() + timedelta(seconds=100)))
         assert (summary["grade"], [shown["id"] for shown in summary["matches"]]) == ("FAILING", [match.pk])
         assert 103 <= summary["matches"][0]["age_seconds"] < 110
 
-    def test_status_and_page_answer_too(self, client: Client) -> None:
+    def test_status_and_page_are_served(self, client: Client) -> None:
         with connection.execute_wrapper(no_database):
             assert client.get("/status").json()["grade"] == "FAILING"
             assert "the database is away" in client.get("/").content.decode()
@@ -238,16 +237,16 @@ class TestWithoutDatabase:
 @pytest.mark.requirement("US3.1", "FR-012")
 class TestWithManyScrapers:
     @pytest.mark.parametrize("scrapers", [1, 10, 60])
-    def test_asks_ten_questions_however_many_there_are(
+    def test_makes_ten_queries_for_any_number(
         self, scrapers: int, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
         make_worker()
         for _ in range(scrapers):
             make_watched()
         with django_assert_num_queries(10):
-            health_document(timezone.now())
+            health_document(Evaluation(timezone.now()))
 
-    def test_tells_of_each_match_when_it_was_updated_what_it_holds_and_how_it_fails(self, client: Client) -> None:
+    def test_shows_update_memory_and_errors_of_each_match(self, client: Client) -> None:
         now = timezone.now()
         make_worker()
         watched = [make_watched(now=now, age=age) for age in (1, 2, 3)]
@@ -266,20 +265,20 @@ class TestWithManyScrapers:
             for (_, ref, _), age, errors in zip(watched, (1, 2, 3), (0, 2, 0), strict=True)
         ]
 
-    def test_tells_how_long_work_has_been_waiting(self, client: Client) -> None:
+    def test_shows_the_age_of_the_queue(self, client: Client) -> None:
         _, ref, _ = make_watched()
         make_task(ref, run_at=timezone.now() - timedelta(seconds=12))
         assert ask(client)["queue"] == {"depth": 1, "oldest_age_seconds": pytest.approx(12, abs=2)}
 
 
-def test_is_worked_out_once_a_second(client: Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_is_built_once_a_second(client: Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     client.get("/health")
     with django_assert_num_queries(0):
         client.get("/health")
 
 
 class TestReadiness:
-    def test_live_asks_nobody(self, client: Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    def test_live_makes_no_query(self, client: Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
         with django_assert_num_queries(0):
             assert client.get("/health/live").status_code == 200
 
@@ -291,7 +290,7 @@ class TestReadiness:
     def test_not_ready_without_a_worker(self, client: Client) -> None:
         make_worker(heartbeat_at=timezone.now() - timedelta(seconds=16))
         answer = client.get("/health/ready")
-        assert (answer.status_code, answer.json()["reasons"]) == (503, ["no worker has been heard of for 15 s"])
+        assert (answer.status_code, answer.json()["reasons"]) == (503, ["no worker has sent a heartbeat for 15 s"])
 
     def test_not_ready_without_a_database(self, client: Client) -> None:
         with connection.execute_wrapper(no_database):
@@ -300,5 +299,5 @@ class TestReadiness:
 
 
 @pytest.mark.parametrize("path", ["/", "/health", "/health/live", "/health/ready", "/status", "/metrics"])
-def test_is_only_for_reading(path: str) -> None:
+def test_rejects_writing_methods(path: str) -> None:
     assert Client(enforce_csrf_checks=True).post(path).status_code == 405

@@ -17,8 +17,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
-from monitoring.invariants import Moment, consistent_view, judge
-from monitoring.invariants.alerts import RULES
+from monitoring.invariants import RULES, CheckContext, check_rules, consistent_view
 from scraping import journal
 from scraping.errors import ErrorClass
 from scraping.journal import FailureNote
@@ -96,8 +95,8 @@ def _dead_letter() -> int:
 
 def broken(at: datetime = ASKED_AT) -> dict[str, tuple[str, ...]]:
     """The rows that break a rule, by its invariant and name."""
-    verdicts = judge(RULES, Moment(at))
-    return {f"{verdict.invariant} {verdict.name}": verdict.broken for verdict in verdicts if not verdict.is_ok}
+    results = check_rules(RULES, CheckContext(at))
+    return {f"{result.invariant} {result.name}": result.broken for result in results if not result.is_ok}
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from monitoring import metrics
-from monitoring.collector import JournalCollector
-from monitoring.slo import ledger
+from monitoring.metrics.exposition import DatabaseCollector
+from monitoring.objectives import ledger
 from scraping.models import MatchLifecycle, Scraper, TaskState
 from tests.monitoring.rows import make_error, make_task, make_watched, make_worker
 
@@ -108,7 +108,7 @@ class TestOfTheSystem:
             make_error(make_watched()[0])
         ledger.windows(timezone.now())  # hours that are over are counted once
         with django_assert_max_num_queries(36):
-            list(JournalCollector().collect())
+            list(DatabaseCollector().collect())
 
 
 @pytest.mark.requirement("FR-015")

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from monitoring.alerts import causes
+from monitoring.alerts import alert_keys
 from monitoring.health.document import health_document
 from monitoring.models import Alert, Severity
-from monitoring.watchdogs.tokens import watch_tokens
+from monitoring.watchdogs.sources import watch_tokens
 from scraping.reading.token_cache import MissingToken
 from scraping.reading.tokens import Tokens
 from scraping.worker.upkeep import TokenWatch
@@ -72,10 +72,10 @@ def test_a_long_one_is_said_once_and_seen_everywhere(
     (line,) = errors(caplog)
     assert REASON in line
     assert "SOURCE_CREDENTIALS" in line  # what to do
-    alert = Alert.objects.get(key=causes.token("crexpro"))
+    alert = Alert.objects.get(key=alert_keys.token("crexpro"))
     assert (alert.severity, alert.count) == (Severity.WARNING, 3)
     assert alert.summary == "Crex Pro has given us no token for 5 min: only what it tells everybody is read"
-    assert REASON not in causes.public_text(alert.key, alert.summary)
+    assert REASON not in alert_keys.public_text(alert.key, alert.summary)
     assert alert.detail["reason"] == REASON
     document = health_document(NOW)
     assert document["status"] == "degraded"

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from monitoring import audit
 from monitoring.alerts.registry import raise_alert
-from monitoring.collector import JournalCollector
+from monitoring.metrics.exposition import DatabaseCollector
 from monitoring.models import HealthLog, Severity
 from scraping.models import (
     Breaker,
@@ -191,7 +191,7 @@ def scene() -> None:
 def test_everything_that_is_told_is_a_metric(client: Client, path: str, told: dict[str, tuple[str, ...]]) -> None:
     scene()
     document = client.get(path).json()
-    families = {family.name for family in JournalCollector().collect()}
+    families = {family.name for family in DatabaseCollector().collect()}
     for leaf in sorted(set(leaves(document))):
         pattern = fits(leaf, told)
         assert pattern or fits(leaf, WORDS), f"{leaf} of {path} is no metric"
@@ -210,7 +210,7 @@ def test_every_metric_is_told(client: Client) -> None:
         if (pattern := fits(leaf, told))
         for family in told[pattern]
     }
-    for family in JournalCollector().collect():
+    for family in DatabaseCollector().collect():
         assert family.name in shown, f"{family.name} is in neither document"
 
 

@@ -11,11 +11,12 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from monitoring import audit
-from monitoring.alerts import causes
+from monitoring.alerts import alert_keys
 from monitoring.alerts.registry import raise_alert
-from monitoring.health.summary import status_summary
+from monitoring.health.evaluation import Evaluation
+from monitoring.health.status_document import status_document
 from monitoring.models import Severity
-from monitoring.slo import ledger
+from monitoring.objectives import hourly_totals
 from scraping import signals
 from scraping.models import Priority, TaskState
 from scraping.payloads import LastEvent, Status, Team, Teams
@@ -28,7 +29,7 @@ EVIL = "<script>alert(1)</script>"
 
 @pytest.mark.requirement("SO-5")
 class TestStatus:
-    def test_tells_freshness_of_live_matches(self, client: Client) -> None:
+    def test_shows_freshness_of_live_matches(self, client: Client) -> None:
         for age in (1, 2, 3, 30):
             make_watched(age=age)
         fresh = client.get("/status").json()["freshness"]
@@ -36,7 +37,7 @@ class TestStatus:
         assert fresh["median"] == fresh["p50"] == pytest.approx(2, abs=0.5)
         assert fresh["max"] == fresh["p95"] == pytest.approx(30, abs=0.5)
 
-    def test_tells_the_queue_by_priority_and_its_oldest(self, client: Client) -> None:
+    def test_shows_the_queue_by_priority_and_its_oldest_task(self, client: Client) -> None:
         now = timezone.now()
         refs = [make_watched()[1] for _ in range(4)]
         make_task(refs[0], run_at=now - timedelta(seconds=7))
@@ -48,14 +49,14 @@ class TestStatus:
         assert status["oldest_queued_seconds"] == pytest.approx(7, abs=0.5)
         assert status["active_tasks"] == 1
 
-    def test_tells_the_share_of_failures(self, client: Client) -> None:
+    def test_shows_the_share_of_failures(self, client: Client) -> None:
         _, ref, _ = make_watched()
         for state in (TaskState.SUCCESS, TaskState.SUCCESS, TaskState.SUCCESS, TaskState.DEAD):
             make_task(ref, state=state)
         make_task(ref, state=TaskState.DEAD, finished_at=timezone.now() - timedelta(minutes=11))
         assert client.get("/status").json()["failure_ratio"] == 0.25
 
-    def test_lists_pauses_alerts_and_what_was_done(self, client: Client) -> None:
+    def test_lists_pauses_alerts_and_actions(self, client: Client) -> None:
         now = timezone.now()
         match, _, _ = make_watched(lifecycle="PAUSED", pause_until=now + timedelta(minutes=5))
         raise_alert("k", Severity.WARNING, "something", {}, now)
@@ -68,26 +69,26 @@ class TestStatus:
         assert [row["summary"] for row in status["alerts"]] == ["something"]
         assert [row["action_type"] for row in status["audit_entries"]] == [f"a{n}" for n in range(11, 1, -1)]
 
-    def test_gives_away_no_address_host_process_or_person(self, client: Client) -> None:
+    def test_contains_no_address_host_process_or_person(self, client: Client) -> None:
         _, ref, _ = make_watched()
         make_worker("host-77.internal-4242", host="host-77.internal", pid=4242)
         audit.record(actor="Ann Smith", action_type="retry", trigger_condition="Ann asked", now=timezone.now())
         died = {"task_id": 1, "match_id": ref.match_id, "reason": f"timeout at {ref.url}"}
         signals.task_died.send_robust(sender=None, **died)
-        raise_alert(causes.memory("host-77"), Severity.WARNING, "Worker host-77 holds 1300 MB", {}, timezone.now())
+        raise_alert(alert_keys.memory("host-77"), Severity.WARNING, "Worker host-77 holds 1300 MB", {}, timezone.now())
         body = client.get("/status").content.decode()
         for secret in ("host-77", "4242", "Ann", ref.url):
             assert secret not in body
 
-    def test_asks_few_questions_however_many_matches(
+    def test_makes_few_queries_for_any_number_of_matches(
         self, django_assert_max_num_queries: DjangoAssertNumQueries
     ) -> None:
         for _ in range(20):
             make_watched()
             make_ref(make_match(status=Status.UPCOMING))
-        ledger.windows(timezone.now())  # hours that are over are counted once
+        hourly_totals.windows(timezone.now())  # past hours are counted once
         with django_assert_max_num_queries(34):
-            status_summary(timezone.now())
+            status_document(Evaluation(timezone.now()))
 
 
 @pytest.mark.requirement("BX-21")
@@ -100,10 +101,10 @@ class TestPage:
         assert re.search(r"\b[1-9]\d? s ago", page)  # a second, or what a slow machine makes of it
         assert 'http-equiv="refresh"' in page
 
-    def test_says_what_to_do_when_there_is_nothing(self, client: Client) -> None:
+    def test_gives_advice_when_there_is_no_match(self, client: Client) -> None:
         assert "No matches yet" in client.get("/").content.decode()
 
-    def test_escapes_what_sources_say(self, client: Client) -> None:
+    def test_escapes_scraped_text(self, client: Client) -> None:
         teams = Teams(team_a=Team(name=EVIL, short_name=EVIL[:24]), team_b=Team(name='"><img src=x onerror=y>'))
         make_watched(
             state=cricket_state(

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from monitoring.health.history import log_health
+from monitoring.health.log import log_health
 from monitoring.models import Alert, AuditEntry, HealthLog
 from monitoring.watchdogs import retention
-from monitoring.watchdogs.error_rate import watch_error_rate
-from monitoring.watchdogs.staleness import watch_staleness
+from monitoring.watchdogs.matches import watch_error_rate, watch_staleness
 from monitoring.watchdogs.workers import watch_workers
 from scraping import signals
 from scraping.models import Breaker, BreakerState, Match, ScrapeJob, Source

@@ -13,7 +13,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from monitoring.alerts import telling
+from monitoring.alerts import notification_policy
 from monitoring.health import grading
 from monitoring.models import Grade
 from scraping.models import Importance
@@ -143,13 +143,15 @@ class TestRules:
         assert "false alarm" in broken(night(1, CALM, matches=2, hours=0.2))
 
     def test_see_a_storm_of_messages(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(telling, "Rules", partial(telling.Rules, hourly_limit=3))
+        monkeypatch.setattr(
+            notification_policy, "NotificationRules", partial(notification_policy.NotificationRules, hourly_limit=3)
+        )
         assert not broken(simulate(DOWN)), "what is broken below is broken on purpose"
-        monkeypatch.setattr(telling, "has_room", lambda *_, **__: True)
+        monkeypatch.setattr(notification_policy, "has_room", lambda *_, **__: True)
         assert "alert storm" in broken(simulate(DOWN))
 
     def test_see_what_nobody_was_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(telling, "plan", lambda *_, **__: telling.Plan())
+        monkeypatch.setattr(notification_policy, "plan", lambda *_, **__: notification_policy.NotificationPlan())
         hangs = tuple(Fault(Kind.HANGS, 60.0, 4300.0, target=number) for number in range(4))
         assert "untold" in broken(simulate(Script(seed=3, matches=2, hours=1.25, is_crowded=False, given=hangs)))
 

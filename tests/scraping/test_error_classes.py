@@ -79,10 +79,10 @@ class TestEveryClass:
 
 
 def test_alerts_of_an_error_class_give_its_advice() -> None:
-    from monitoring.alerts import causes
+    from monitoring.alerts import alert_keys
 
-    assert ADVICE[causes.BLOCKED].do == ERROR_RULES[ErrorClass.BLOCKED].advice
-    assert ADVICE[causes.LAYOUT].do == ADVICE[causes.CHANGED].do == ERROR_RULES[ErrorClass.DRIFT].advice
+    assert ADVICE[alert_keys.BLOCKED].action == ERROR_RULES[ErrorClass.BLOCKED].advice
+    assert ADVICE[alert_keys.LAYOUT].action == ADVICE[alert_keys.CHANGED].action == ERROR_RULES[ErrorClass.DRIFT].advice
 
 
 def test_every_resource_has_a_verb_on_the_page_of_a_dead_task() -> None:

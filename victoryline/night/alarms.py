@@ -1,12 +1,12 @@
-"""The alerts of a night: one open alert a cause, and what of it people are told by the real rules of telling."""
+"""The alerts of a night: one open alert a cause, and their messages by the real notification policy."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from monitoring.alerts import telling
-from monitoring.alerts.telling import Known
+from monitoring.alerts import notification_policy
+from monitoring.alerts.notification_policy import AlertState
 from victoryline.night.moments import moment, seconds_of
 
 REMEMBERED = timedelta(minutes=15)  # longer than anything that comes and goes is waited for
@@ -21,11 +21,11 @@ class Message:
 
 class Alarms:
     def __init__(self) -> None:
-        self.rules = telling.Rules()
+        self.rules = notification_policy.NotificationRules()
         self.messages: list[Message] = []
-        self.all: dict[int, Known] = {}
+        self.all: dict[int, AlertState] = {}
         self._open: dict[str, int] = {}
-        self._fresh: dict[int, None] = {}  # those that telling has to look at
+        self._fresh: dict[int, None] = {}  # those that notification has to look at
 
     def opened(self, key: str, t: float, *, is_critical: bool, source: str = "") -> bool:
         """True when it is new; a cause that lasts is one alert, seen again. `source`: where its match is read."""
@@ -37,7 +37,7 @@ class Alarms:
             return False
         pk = len(self.all) + 1
         group = f"{key.partition(':')[0]}@{source}" if source else key  # as the outbox groups them
-        self.all[pk] = Known(pk=pk, key=key, group=group, is_critical=is_critical, opened_at=moment(t))
+        self.all[pk] = AlertState(pk=pk, key=key, group=group, is_critical=is_critical, opened_at=moment(t))
         self._open[key] = pk
         self._fresh[pk] = None
         return True
@@ -64,14 +64,14 @@ class Alarms:
         if not self._fresh:
             return
         rows = [self.all[pk] for pk in self._fresh]
-        recent = [moment(one.at) for one in self.messages if now - moment(one.at) < telling.HOUR]
-        plan = telling.plan(rows, self.rules, recent, now)
-        for heir in plan.heirs:
-            self.all |= {alert.pk: alert for alert in heir.after(now)}
-        for parcel in plan.parcels:
-            keys = tuple(f"{each.event}: {each.alert.key}" for each in parcel.tellings)
-            self.messages.append(Message(seconds_of(now), parcel.is_critical, keys))
-            for each in parcel.tellings:
+        recent = [moment(one.at) for one in self.messages if now - moment(one.at) < notification_policy.HOUR]
+        plan = notification_policy.plan(rows, self.rules, recent, now)
+        for continuation in plan.continuations:
+            self.all |= {alert.pk: alert for alert in continuation.after(now)}
+        for message in plan.messages:
+            keys = tuple(f"{each.event}: {each.alert.key}" for each in message.notifications)
+            self.messages.append(Message(seconds_of(now), message.is_critical, keys))
+            for each in message.notifications:
                 self.all[each.alert.pk] = replace(each, alert=self.all[each.alert.pk]).after(now)
         self._forget(now)
 
@@ -85,6 +85,6 @@ class Alarms:
             del self._fresh[pk]
 
     @staticmethod
-    def _is_done(alert: Known, now: datetime) -> bool:
+    def _is_done(alert: AlertState, now: datetime) -> bool:
         is_old = alert.closed_at is not None and now - alert.closed_at > REMEMBERED
-        return is_old and not alert.is_owed_an_end
+        return is_old and not alert.needs_end_notice

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-from monitoring.health.grading import Standing
+from monitoring.health.grading import GradeState
 from monitoring.models import Grade
 from scraping.configuration import policies
 from scraping.configuration.policies import Policies
@@ -56,7 +56,7 @@ class Night:
         self.queue = working.Queue()
         self.watchdogs_from = FIRST_WATCH_SECONDS
         self.last_success: float | None = None
-        self.standing = Standing(Grade.HEALTHY)
+        self.standing = GradeState(Grade.HEALTHY)
         self.failing_from = self.recovered_at = NEVER
         self.has_failed_again = False  # the last recovery was in vain
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []

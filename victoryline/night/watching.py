@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from monitoring.health import grading
 from monitoring.models import Grade
-from monitoring.watchdogs.error_rate import MOST_ERRORS_A_MINUTE
+from monitoring.watchdogs.matches import MAX_ERRORS_A_MINUTE
 from scraping.models import Importance, Scraper
 from scraping.policies import ladder
 from scraping.policies.ladder import Rung, Silence
@@ -154,7 +154,7 @@ def _watch_alerts(night: Night, game: Game) -> None:
     silent = t - game.heard_at
     is_stale = game.is_on_watch and silent >= night.policies.staleness_threshold_seconds
     night.alarms.stand(f"stale:{pk}", t, if_=is_stale, source=game.home)
-    night.alarms.stand(f"errors:{pk}", t, if_=len(game.errors) > MOST_ERRORS_A_MINUTE, source=game.home)
+    night.alarms.stand(f"errors:{pk}", t, if_=len(game.errors) > MAX_ERRORS_A_MINUTE, source=game.home)
     if game.deaths and game.heard_at > game.deaths[-1]:
         night.alarms.closed(f"dead:{pk}", t)
 
@@ -185,7 +185,7 @@ def _recovery(night: Night) -> grading.Recovery | None:
     return grading.Recovery(night.t - night.recovered_at, has_succeeded, vain)
 
 
-def _graded(night: Night, before: Grade, standing: grading.Standing) -> None:
+def _graded(night: Night, before: Grade, standing: grading.GradeState) -> None:
     night.measures.graded(night.t, standing.grade)
     if standing.grade is Grade.FAILING:
         night.failing_from, night.has_failed_again = night.t, before is Grade.RECOVERING

@@ -1,22 +1,31 @@
-"""The ways to people. A new one is a module here and a line in `configured`."""
+"""The channels of alert messages. A new one is a module here and a line in `configured`."""
 
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
-from monitoring.alerts.channels.base import DeliveryError, Outgoing, PutOff, Refused, Sender
+from monitoring.alerts.channels.base import DeliveryDeferred, DeliveryError, DeliveryRejected, OutgoingMessage, Sender
 from monitoring.alerts.channels.mail import Mail
 from monitoring.alerts.channels.sentry import SILENT, Sentry
 from monitoring.alerts.channels.webhook import Webhook
-from monitoring.alerts.telling import Event
+from monitoring.alerts.notification_policy import Event
 from monitoring.models import Channel
 
-__all__ = ["DeliveryError", "Outgoing", "PutOff", "Refused", "Sender", "Wishes", "configured", "wants"]
+__all__ = [
+    "ChannelSettings",
+    "DeliveryDeferred",
+    "DeliveryError",
+    "DeliveryRejected",
+    "OutgoingMessage",
+    "Sender",
+    "accepts",
+    "configured",
+]
 
 
-class Wishes(Protocol):
-    """What the configuration says about who is told."""
+class ChannelSettings(Protocol):
+    """The settings of all channels."""
 
     @property
     def alert_webhook_url(self) -> str: ...
@@ -32,7 +41,7 @@ class Wishes(Protocol):
     def sentry_dsn(self) -> str: ...
 
 
-def configured(config: Wishes) -> dict[Channel, Sender]:
+def configured(config: ChannelSettings) -> dict[Channel, Sender]:
     found: dict[Channel, Sender] = {}
     if config.alert_webhook_url:
         found[Channel.WEBHOOK] = Webhook(config.alert_webhook_url, config.alert_webhook_secret)
@@ -43,6 +52,6 @@ def configured(config: Wishes) -> dict[Channel, Sender]:
     return found
 
 
-def wants(channel: Channel, events: AbstractSet[Event]) -> bool:
-    """Whether a channel has any use for a message about these."""
+def accepts(channel: Channel, events: AbstractSet[Event]) -> bool:
+    """Returns whether a channel sends messages about these events."""
     return channel is not Channel.SENTRY or not events <= SILENT

@@ -1,4 +1,4 @@
-"""What every channel is: it takes a message to people, or says why it did not."""
+"""The interface of a channel, its message and its errors."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, Protocol
 
 
 class DeliveryError(Exception):
-    """The message did not get through; the text is for people and holds no secret."""
+    """A message was not delivered; the text is for operators and contains no secret."""
 
 
-class Refused(DeliveryError):  # noqa: N818 - reads as what it says at every `except`
-    """And it never will: trying again would be refused again."""
+class DeliveryRejected(DeliveryError):  # noqa: N818 - reads as a state at every `except`
+    """A retry would be rejected again."""
 
 
-class PutOff(DeliveryError):  # noqa: N818
-    """It may get through later; not before `seconds` have passed, when the other side has said so."""
+class DeliveryDeferred(DeliveryError):  # noqa: N818
+    """A retry may succeed; not before `seconds` have passed, if the server sent Retry-After."""
 
     def __init__(self, reason: str, *, seconds: float | None = None) -> None:
         super().__init__(reason)
@@ -25,8 +25,8 @@ class PutOff(DeliveryError):  # noqa: N818
 
 
 @dataclass(frozen=True)
-class Outgoing:
-    """A message in hand. `thread`: the ids of earlier documents about the same alerts, oldest first."""
+class OutgoingMessage:
+    """A claimed message. `thread`: ids of earlier documents about the same alerts, oldest first."""
 
     document: dict[str, Any]
     created_at: datetime
@@ -38,5 +38,5 @@ class Outgoing:
 
 
 class Sender(Protocol):
-    def send(self, message: Outgoing) -> str:
-        """Blocks, for seconds at most. What was done, in words. Raises Refused or PutOff."""
+    def send(self, message: OutgoingMessage) -> str:
+        """Blocks for seconds at most and returns a description. Raises DeliveryRejected or DeliveryDeferred."""

@@ -1,4 +1,4 @@
-"""E-mail: plain text, one thread for an alert from its beginning to its end, TLS with a certificate that is checked."""
+"""E-mail: plain text, one thread for an alert from start to end, TLS with a verified certificate."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from email.utils import format_datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from monitoring.alerts.channels.base import Outgoing, PutOff, Refused
-from monitoring.alerts.wording import one_line
+from monitoring.alerts.channels.base import DeliveryDeferred, DeliveryRejected, OutgoingMessage
+from monitoring.alerts.message_text import one_line
 
 TIMEOUT_SECONDS = 10.0
-LONGEST_THREAD = 10
-LONGEST_DETAIL = 300
-UNTOLD = {"match_id", "task_id"}  # of the detail: for programs only
-DOMAIN = "victoryline.invalid"  # of message ids: they only have to differ
+MAX_THREAD = 10
+MAX_DETAIL = 300
+HIDDEN_DETAILS = {"match_id", "task_id"}  # for programs only
+DOMAIN = "victoryline.invalid"  # of message ids, which only have to be unique
 PORTS = {"smtp": 25, "smtps": 465, "smtp+starttls": 587}
 
 
@@ -30,28 +30,34 @@ class Mail:
     to: tuple[str, ...]
     timeout: float = TIMEOUT_SECONDS
 
-    def send(self, message: Outgoing) -> str:
+    def send(self, message: OutgoingMessage) -> str:
         host = urlsplit(self.url).hostname or "?"
         try:
             with self._connect() as server:
                 refused = server.send_message(self.compose(message), self.sender, list(self.to))
         except ssl.SSLCertVerificationError as error:
-            raise PutOff(f"the certificate of {host} is not trusted: {error.verify_message}") from error
+            raise DeliveryDeferred(f"the certificate of {host} is not trusted: {error.verify_message}") from error
         except smtplib.SMTPRecipientsRefused as error:
-            raise Refused(f"{host} takes no mail for {', '.join(error.recipients)}. Check ALERT_EMAIL_TO") from error
+            raise DeliveryRejected(
+                f"{host} rejects the recipients {', '.join(error.recipients)}. Check ALERT_EMAIL_TO"
+            ) from error
         except smtplib.SMTPAuthenticationError as error:
-            raise Refused(f"{host} does not take our name and password ({error.smtp_code}). Check SMTP_URL") from error
+            raise DeliveryRejected(
+                f"{host} rejects the user name and password ({error.smtp_code}). Check SMTP_URL"
+            ) from error
         except smtplib.SMTPNotSupportedError as error:
-            raise Refused(f"{host} cannot do that: {one_line(str(error))}. Check the scheme of SMTP_URL") from error
+            raise DeliveryRejected(
+                f"{host} does not support it: {one_line(str(error))}. Check the scheme of SMTP_URL"
+            ) from error
         except smtplib.SMTPResponseException as error:
-            said = f"{host} answered {error.smtp_code}"
-            raise (Refused(said) if error.smtp_code >= 500 else PutOff(said)) from error
+            text = f"{host} answered {error.smtp_code}"
+            raise (DeliveryRejected(text) if error.smtp_code >= 500 else DeliveryDeferred(text)) from error
         except (OSError, smtplib.SMTPException) as error:
             reason = getattr(error, "strerror", None) or type(error).__name__
-            raise PutOff(f"{host} cannot be reached: {reason}") from error
-        return f"{host} took it for {len(self.to) - len(refused)} of {len(self.to)}"
+            raise DeliveryDeferred(f"{host} cannot be reached: {reason}") from error
+        return f"{host} accepted it for {len(self.to) - len(refused)} of {len(self.to)}"
 
-    def compose(self, message: Outgoing) -> EmailMessage:
+    def compose(self, message: OutgoingMessage) -> EmailMessage:
         document, mail = message.document, EmailMessage()
         mail["Subject"] = one_line(str(document["subject"]))
         mail["From"], mail["To"] = self.sender, ", ".join(self.to)
@@ -61,7 +67,7 @@ class Mail:
         if document["severity"] == "critical" and document["event"] != "over":
             mail["Importance"] = "high"
         if message.thread:
-            earlier = [_message_id(each) for each in message.thread[:LONGEST_THREAD]]
+            earlier = [_message_id(each) for each in message.thread[:MAX_THREAD]]
             mail["In-Reply-To"], mail["References"] = earlier[-1], " ".join(earlier)
         mail.set_content("\n".join(body(document)))
         return mail
@@ -86,16 +92,16 @@ class Mail:
 
 
 def body(document: dict[str, Any]) -> Iterator[str]:
-    """What happened, what is safe, what to do; the same advice once for all alerts that share it."""
+    """Yields the lines of the text; advice that several alerts share appears once."""
     if document["event"] == "digest":
-        yield "More happened than an hour's messages may tell. What has waited comes here together."
+        yield "The hourly limit of messages was reached. This message has the delayed notifications."
         yield ""
     shared: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for alert in document["alerts"]:
         shared.setdefault((alert["safe"], alert["do"]), []).append(alert)
     for (safe, do), alerts in shared.items():
         for alert in alerts:
-            yield from _told(alert)
+            yield from _alert_lines(alert)
         if any(alert["closed_at"] is None for alert in alerts):
             yield f"  What is safe: {safe}"
             yield f"  What to do:   {do}"
@@ -104,7 +110,7 @@ def body(document: dict[str, Any]) -> Iterator[str]:
         yield f"And {document['more']} more: see the list of alerts in the admin."
 
 
-def _told(alert: dict[str, Any]) -> Iterator[str]:
+def _alert_lines(alert: dict[str, Any]) -> Iterator[str]:
     times = f", {alert['times']} times in a day" if alert["times"] > 1 else ""
     yield f"{alert['severity'].upper()}, {alert['event']}{times}: {alert['summary']}"
     yield f"  Since {_moment(alert['opened_at'])}" + (
@@ -117,12 +123,12 @@ def _told(alert: dict[str, Any]) -> Iterator[str]:
 
 
 def _details(alert: dict[str, Any]) -> Iterator[str]:
-    """What is known in a word each: where it is read, since when, what was tried."""
+    """Yields the source and the simple values of the detail."""
     if alert["source"]:
         yield f"  Source: {alert['source']}"
     for name, value in alert["detail"].items():
-        if name not in UNTOLD and isinstance(value, str | int | float) and value != "":
-            yield f"  {name.replace('_', ' ').capitalize()}: {one_line(str(value))[:LONGEST_DETAIL]}"
+        if name not in HIDDEN_DETAILS and isinstance(value, str | int | float) and value != "":
+            yield f"  {name.replace('_', ' ').capitalize()}: {one_line(str(value))[:MAX_DETAIL]}"
 
 
 def _moment(iso: str) -> str:

@@ -1,6 +1,6 @@
-"""Posts the document as JSON. With a secret it is signed, so that nobody else can speak in our name.
+"""Posts the document as JSON, signed if a secret is set, so that the receiver can verify the sender.
 
-The signature covers a time and the body (`<time>.<body>`): a message that was overheard cannot be sent again later.
+The signature covers a time and the body (`<time>.<body>`), which prevents replay of a recorded message.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from monitoring.alerts.channels.base import Outgoing
-from monitoring.alerts.channels.posting import post
+from monitoring.alerts.channels.base import OutgoingMessage
+from monitoring.alerts.channels.http_post import post
 
 SIGNATURE = "X-VictoryLine-Signature"
 TIMESTAMP = "X-VictoryLine-Timestamp"
@@ -24,7 +24,7 @@ class Webhook:
     url: str = field(repr=False)
     secret: str = field(default="", repr=False)
 
-    def send(self, message: Outgoing) -> str:
+    def send(self, message: OutgoingMessage) -> str:
         body = orjson.dumps(message.document)
         headers = {
             "Content-Type": "application/json",

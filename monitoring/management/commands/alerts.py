@@ -1,44 +1,82 @@
-"""`manage.py alerts`: what stands just now. Critical ones first, the oldest of them on top."""
+"""`manage.py alerts`: lists the open alerts, critical ones first, oldest first; `--test` sends a test alert."""
 
 from __future__ import annotations
 
 import json
+import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from monitoring.alerts import alert_keys
 from monitoring.alerts.advice import advice
-from monitoring.alerts.wording import one_line
-from monitoring.models import Alert
+from monitoring.alerts.channels import DeliveryError, OutgoingMessage, configured
+from monitoring.alerts.message_text import AlertNotice, document, one_line
+from monitoring.alerts.notification_policy import Event
+from monitoring.models import Alert, Channel, Severity
+from monitoring.watchdogs.delivery import base_url
+from victoryline.lib.redaction import clean
 from victoryline.lib.times import as_utc_iso
+
+CHANNEL_ADVICE = {
+    Channel.WEBHOOK: "Check ALERT_WEBHOOK_URL (and ALERT_WEBHOOK_SECRET on both sides).",
+    Channel.EMAIL: "Check SMTP_URL, ALERT_EMAIL_FROM and ALERT_EMAIL_TO.",
+    Channel.SENTRY: "Check SENTRY_DSN.",
+}
 
 
 class Command(BaseCommand):
-    help = "List the alerts that stand, since when, and who was told."
+    help = "List the open alerts with their age and notifications, or send a test alert (--test)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="One JSON object instead of lines.")
+        parser.add_argument(
+            "--test", action="store_true", help="Send a test alert through every configured channel; writes no rows."
+        )
+        parser.add_argument("--channel", choices=Channel.values, help="With --test: only this channel.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        standing = list(Alert.objects.filter(closed_at__isnull=True).order_by("severity", "opened_at"))
-        if options["json"]:
-            self.stdout.write(json.dumps({"alerts": [_as_json(alert) for alert in standing]}))
+    def handle(self, *args: Any, channel: str | None, **options: Any) -> None:
+        if options["test"]:
+            self._send_test(channel)
             return
-        if not standing:
-            self.stdout.write("No alert stands.")
+        alerts = list(Alert.objects.filter(closed_at__isnull=True).order_by("severity", "opened_at"))
+        if options["json"]:
+            self.stdout.write(json.dumps({"alerts": [_as_json(alert) for alert in alerts]}))
+            return
+        if not alerts:
+            self.stdout.write("No alert is open.")
         now = timezone.now()
-        for alert in standing:
+        for alert in alerts:
             minutes = (now - alert.opened_at).total_seconds() / 60
             self.stdout.write(f"{alert.severity:8} {minutes:5.0f} min  {one_line(alert.summary)}")
-            self.stdout.write(f"{'':19} -> {advice(alert.key).do}{_care(alert)}")
+            self.stdout.write(f"{'':19} -> {advice(alert.key).action}{_notifications(alert)}")
+
+    def _send_test(self, channel: str | None) -> None:
+        chosen = {key: each for key, each in configured(settings.CONFIG).items() if channel in (None, key.value)}
+        if not chosen:
+            raise CommandError(
+                "No alert would be delivered: no such channel is configured.\n"
+                "Set ALERT_WEBHOOK_URL, or SMTP_URL with ALERT_EMAIL_TO, or SENTRY_DSN."
+            )
+        has_failed = False
+        for name, sender in chosen.items():
+            try:
+                self.stdout.write(f"ok    {name.value:8} {sender.send(_test_message())}")
+            except DeliveryError as error:
+                has_failed = True
+                self.stdout.write(f"FAIL  {name.value:8} {clean(str(error))}")
+                self.stdout.write(f"{'':15}-> {CHANNEL_ADVICE[name]}")
+        if has_failed:
+            sys.exit(1)
 
 
-def _care(alert: Alert) -> str:
-    told = {0: "nobody was told", 1: "told once"}.get(alert.told_count, f"told {alert.told_count} times")
-    by = f", {alert.acknowledged_by} looks after it" if alert.acknowledged_by else ""
-    return f" ({told}{by})"
+def _notifications(alert: Alert) -> str:
+    sent = {0: "not sent yet", 1: "sent once"}.get(alert.told_count, f"sent {alert.told_count} times")
+    by = f", acknowledged by {alert.acknowledged_by}" if alert.acknowledged_by else ""
+    return f" ({sent}{by})"
 
 
 def _as_json(alert: Alert) -> dict[str, Any]:
@@ -52,5 +90,20 @@ def _as_json(alert: Alert) -> dict[str, Any]:
         "told_at": as_utc_iso(alert.told_at) if alert.told_at else None,
         "muted_until": as_utc_iso(alert.muted_until) if alert.muted_until else None,
         "acknowledged_by": alert.acknowledged_by,
-        "do": advice(alert.key).do,
+        "do": advice(alert.key).action,
     }
+
+
+def _test_message() -> OutgoingMessage:
+    now = timezone.now()
+    alert = Alert(
+        key=alert_keys.TEST,
+        severity=Severity.WARNING,
+        summary="This is a test, sent by `manage.py alerts --test`",
+        opened_at=now,
+        last_seen_at=now,
+    )
+    body = document(
+        [AlertNotice(alert, Event.RAISED)], severity=Severity.WARNING, is_digest=False, base_url=base_url(), now=now
+    )
+    return OutgoingMessage(body | {"event": "test"}, now)

@@ -1,4 +1,4 @@
-"""`manage.py check_invariants`: is anything forgotten, half written, doubled or left over? For people and for tests."""
+"""`manage.py check_invariants`: finds forgotten, half-written, duplicate and leftover rows."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from monitoring.invariants import BOUND_SECONDS, Moment, Verdict, consistent_view, judge
-from monitoring.invariants.alerts import RULES
+from monitoring.invariants import BOUND_SECONDS, RULES, CheckContext, RuleResult, check_rules, consistent_view
 
 
 class Command(BaseCommand):
-    help = (
-        "Check what must hold at every moment. Reads only, from one consistent view. Ends with 1 if a rule is broken."
-    )
+    help = "Check the invariants. Reads only, from one consistent view. Exit code 1 if a rule is broken."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="One JSON object instead of a table.")
@@ -28,32 +25,32 @@ class Command(BaseCommand):
             type=float,
             default=BOUND_SECONDS,
             metavar="SECONDS",
-            help=f"How late something may be before it counts as forgotten (default {BOUND_SECONDS:g}).",
+            help=f"Delay after which something counts as forgotten (default {BOUND_SECONDS:g}).",
         )
 
     def handle(self, *args: Any, bound: float, **options: Any) -> None:
         with consistent_view():
-            verdicts = list(judge(RULES, Moment(timezone.now(), bound)))
-        broken = [verdict for verdict in verdicts if not verdict.is_ok]
+            results = list(check_rules(RULES, CheckContext(timezone.now(), bound)))
+        broken = [result for result in results if not result.is_ok]
         if options["json"]:
-            self.stdout.write(json.dumps({"ok": not broken, "rules": [asdict(each) for each in verdicts]}))
+            self.stdout.write(json.dumps({"ok": not broken, "rules": [asdict(each) for each in results]}))
         else:
-            self._tell(verdicts, len(broken))
+            self._print(results, len(broken))
         if broken:
             sys.exit(1)
 
-    def _tell(self, verdicts: list[Verdict], broken: int) -> None:
-        in_order = sorted(verdicts, key=lambda verdict: verdict.invariant)
-        for invariant, rules in groupby(in_order, key=lambda verdict: verdict.invariant):
-            for number, verdict in enumerate(rules):
-                word = "ok" if verdict.is_ok else "BROKEN"
-                self.stdout.write(f"{'' if number else invariant:3} {word:6} {verdict.name:12} {verdict.holds}")
-                for row in verdict.broken:
+    def _print(self, results: list[RuleResult], broken: int) -> None:
+        in_order = sorted(results, key=lambda result: result.invariant)
+        for invariant, rules in groupby(in_order, key=lambda result: result.invariant):
+            for number, result in enumerate(rules):
+                word = "ok" if result.is_ok else "BROKEN"
+                self.stdout.write(f"{'' if number else invariant:3} {word:6} {result.name:12} {result.holds}")
+                for row in result.broken:
                     self.stdout.write(f"{'':11}- {row}")
-                if verdict.has_more:
+                if result.has_more:
                     self.stdout.write(f"{'':11}- and more")
-                if not verdict.is_ok:
-                    self.stdout.write(f"{'':11}-> {verdict.advice}")
-        seconds = sum(verdict.seconds for verdict in verdicts)
-        end = f"{broken} of {len(verdicts)} rules are broken" if broken else f"all {len(verdicts)} rules hold"
+                if not result.is_ok:
+                    self.stdout.write(f"{'':11}-> {result.advice}")
+        seconds = sum(result.seconds for result in results)
+        end = f"{broken} of {len(results)} rules are broken" if broken else f"all {len(results)} rules hold"
         self.stdout.write(f"{end} ({seconds:.2f} s); nothing was changed")

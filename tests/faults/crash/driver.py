@@ -23,8 +23,12 @@ from django.conf import settings  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from monitoring.invariants import Moment, consistent_view, judge  # noqa: E402
-from monitoring.invariants.alerts import RULES  # noqa: E402
+from monitoring.invariants import (  # noqa: E402
+    RULES,
+    CheckContext,
+    check_rules,
+    consistent_view,
+)
 from scraping.scheduler.hint import ACTOR, QUEUE  # noqa: E402
 from tests.faults.crash import flows, writing  # noqa: E402
 from victoryline.broker import install  # noqa: E402
@@ -50,9 +54,9 @@ def die(tell: Tell, *, flow: str, at: str) -> None:
 
 def look(tell: Tell, *, bound: float = 60.0) -> None:
     with consistent_view():
-        verdicts = list(judge(RULES, Moment(timezone.now(), bound)))
+        results = list(check_rules(RULES, CheckContext(timezone.now(), bound)))
         traces = flows.traces()
-    broken = {f"{each.invariant} {each.name}": each.broken for each in verdicts if not each.is_ok}
+    broken = {f"{each.invariant} {each.name}": each.broken for each in results if not each.is_ok}
     tell({"broken": broken, "traces": traces})
 
 

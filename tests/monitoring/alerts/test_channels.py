@@ -15,23 +15,29 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from monitoring.alerts.channels import Outgoing, PutOff, Refused
+from monitoring.alerts.channels import DeliveryDeferred, DeliveryRejected, OutgoingMessage
+from monitoring.alerts.channels.http_post import post, seconds_of
 from monitoring.alerts.channels.mail import Mail, body
-from monitoring.alerts.channels.posting import post, seconds_of
 from monitoring.alerts.channels.sentry import Sentry
 from monitoring.alerts.channels.webhook import Webhook
-from monitoring.alerts.telling import Event
-from monitoring.alerts.wording import Told, document
+from monitoring.alerts.message_text import AlertNotice, document
+from monitoring.alerts.notification_policy import Event
 from monitoring.models import Alert, Severity
 from tests.factories import NOW
 from tests.monitoring.alerts.servers import HttpTaker, SmtpTaker
 
 
-def message(*told: Told, severity: Severity = Severity.CRITICAL, thread: tuple[str, ...] = ()) -> Outgoing:
+def message(
+    *told: AlertNotice, severity: Severity = Severity.CRITICAL, thread: tuple[str, ...] = ()
+) -> OutgoingMessage:
     body = document(
-        told or (Told(alert(), Event.RAISED),), severity=severity, is_digest=False, base_url="https://vl.test", now=NOW
+        told or (AlertNotice(alert(), Event.RAISED),),
+        severity=severity,
+        is_digest=False,
+        base_url="https://vl.test",
+        now=NOW,
     )
-    return Outgoing(body, NOW, thread)
+    return OutgoingMessage(body, NOW, thread)
 
 
 def alert(key: str = "stale:7", summary: str = "India - Australia has had no update for 5 min", **more: Any) -> Alert:
@@ -70,13 +76,13 @@ class TestWebhook:
     @pytest.mark.parametrize(
         ("status", "headers", "error", "seconds"),
         [
-            pytest.param(404, {}, Refused, None, id="not there"),
-            pytest.param(401, {}, Refused, None, id="not allowed"),
-            pytest.param(302, {"Location": "http://127.0.0.1:9/"}, Refused, None, id="sent elsewhere"),
-            pytest.param(503, {}, PutOff, None, id="out of order"),
-            pytest.param(408, {}, PutOff, None, id="too slow"),
-            pytest.param(429, {"Retry-After": "30"}, PutOff, 30, id="too many"),
-            pytest.param(503, {"Retry-After": "999999"}, PutOff, 3600, id="an hour at most"),
+            pytest.param(404, {}, DeliveryRejected, None, id="not there"),
+            pytest.param(401, {}, DeliveryRejected, None, id="not allowed"),
+            pytest.param(302, {"Location": "http://127.0.0.1:9/"}, DeliveryRejected, None, id="sent elsewhere"),
+            pytest.param(503, {}, DeliveryDeferred, None, id="out of order"),
+            pytest.param(408, {}, DeliveryDeferred, None, id="too slow"),
+            pytest.param(429, {"Retry-After": "30"}, DeliveryDeferred, 30, id="too many"),
+            pytest.param(503, {"Retry-After": "999999"}, DeliveryDeferred, 3600, id="an hour at most"),
         ],
     )
     def test_says_what_became_of_it(
@@ -92,11 +98,11 @@ class TestWebhook:
 
     def test_a_server_that_hangs_costs_seconds(self, hook: HttpTaker) -> None:
         hook.hangs.set()
-        with pytest.raises(PutOff, match=r"did not answer within 0\.2 s"):
+        with pytest.raises(DeliveryDeferred, match=r"did not answer within 0\.2 s"):
             post(hook.url, b"{}", {}, timeout=0.2)
 
     def test_nobody_there(self) -> None:
-        with pytest.raises(PutOff, match=r"127\.0\.0\.1 cannot be reached"):
+        with pytest.raises(DeliveryDeferred, match=r"127\.0\.0\.1 cannot be reached"):
             Webhook("http://127.0.0.1:1/s3cret").send(message())
 
     def test_its_secrets_are_not_shown(self) -> None:
@@ -122,36 +128,38 @@ def test_retry_after_may_be_a_date() -> None:
 
 class TestWording:
     def test_many_of_a_kind_at_a_source_are_one_line(self) -> None:
-        told = [Told(alert(f"stale:{n}", pk=n), Event.RAISED, "stale:@Crex", "Crex") for n in range(37)]
+        told = [AlertNotice(alert(f"stale:{n}", pk=n), Event.RAISED, "stale:@Crex", "Crex") for n in range(37)]
         body = message(*told).document
         assert body["subject"] == "[VictoryLine] CRITICAL: 37 matches at Crex have had no update"
         assert body["text"].splitlines()[0] == "CRITICAL: 37 matches at Crex have had no update"
         assert len(body["alerts"]) == 37
 
     def test_a_document_has_a_largest_size(self) -> None:
-        body = message(*[Told(alert(f"x{n}", pk=n), Event.RAISED) for n in range(400)]).document
+        body = message(*[AlertNotice(alert(f"x{n}", pk=n), Event.RAISED) for n in range(400)]).document
         assert (len(body["alerts"]), body["more"]) == (50, 350)
         assert body["subject"].endswith("(and 399 more)")
         assert len(body["subject"]) <= 300
 
     def test_text_from_outside_calls_nobody_and_breaks_nothing(self) -> None:
         evil = alert(summary="<!channel> @all\r\nBcc: you@example.com https://me:pass@host/ is dead")
-        body = message(Told(evil, Event.RAISED)).document
+        body = message(AlertNotice(evil, Event.RAISED)).document
         assert "<!channel>" not in body["text"]
         assert "@all" not in body["text"]
         assert "\n" not in body["subject"]
         assert "pass" not in json.dumps(body)
 
     def test_details_are_shown_without_secrets(self) -> None:
-        body = message(Told(alert(detail={"api_key": "s3cret", "url": "https://a:b@host/"}), Event.RAISED)).document
+        body = message(
+            AlertNotice(alert(detail={"api_key": "s3cret", "url": "https://a:b@host/"}), Event.RAISED)
+        ).document
         assert body["alerts"][0]["detail"] == {"api_key": "***", "url": "https://***:***@host/"}
 
     def test_says_how_often_it_came(self) -> None:
-        body = message(Told(alert(), Event.AGAIN, times=4)).document
+        body = message(AlertNotice(alert(), Event.AGAIN, times=4)).document
         assert "again: India - Australia has had no update for 5 min (4 times in a day)" in body["text"]
 
     def test_an_end(self) -> None:
-        body = message(Told(alert(closed_at=NOW), Event.OVER)).document
+        body = message(AlertNotice(alert(closed_at=NOW), Event.OVER)).document
         assert body["event"] == "over"
         assert body["subject"].startswith("[VictoryLine] OVER: India - Australia")
 
@@ -174,7 +182,7 @@ class TestMail:
 
     def test_says_where_it_is_read_and_what_was_tried(self) -> None:
         detail = {"match_id": 7, "url": "https://crex.test/m", "tried": "other source", "types": {"network": 2}}
-        told = message(Told(alert(detail=detail), Event.RAISED, source="Crex"))
+        told = message(AlertNotice(alert(detail=detail), Event.RAISED, source="Crex"))
         lines = list(body(told.document))
         assert f"  Since {NOW:%d %b %Y, %H:%M:%S} UTC" in lines
         assert [line for line in lines if line.startswith(("  Source", "  Url", "  Tried", "  Types", "  Match"))] == [
@@ -186,7 +194,7 @@ class TestMail:
     def test_is_one_thread_from_the_beginning_to_the_end(self, mailbox: SmtpTaker) -> None:
         first = message()
         self.mail(mailbox).send(first)
-        self.mail(mailbox).send(message(Told(alert(closed_at=NOW), Event.OVER), thread=(first.id,)))
+        self.mail(mailbox).send(message(AlertNotice(alert(closed_at=NOW), Event.OVER), thread=(first.id,)))
         beginning, end = mailbox.got
         assert end["In-Reply-To"] == beginning["Message-ID"]
         assert end["References"] == beginning["Message-ID"]
@@ -205,12 +213,12 @@ class TestMail:
         self, scheme: str, certificate: Path
     ) -> None:
         with SmtpTaker(certificate, scheme == "smtps", password="pass") as taker:
-            with pytest.raises(PutOff, match=r"certificate of 127\.0\.0\.1 is not trusted"):
+            with pytest.raises(DeliveryDeferred, match=r"certificate of 127\.0\.0\.1 is not trusted"):
                 self.mail(taker, scheme, "me:pass@").send(message())
             assert (taker.logins, taker.got) == ([], [])
 
     def test_a_server_without_tls_is_not_told_in_the_clear(self, mailbox: SmtpTaker) -> None:
-        with pytest.raises(Refused, match="Check the scheme of SMTP_URL"):
+        with pytest.raises(DeliveryRejected, match="Check the scheme of SMTP_URL"):
             self.mail(mailbox, "smtp+starttls").send(message())
         assert not mailbox.got
 
@@ -218,7 +226,7 @@ class TestMail:
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         with (
             SmtpTaker(certificate, True, password="right") as taker,
-            pytest.raises(Refused, match="name and password") as raised,
+            pytest.raises(DeliveryRejected, match="name and password") as raised,
         ):
             self.mail(taker, "smtps", "me:wr0ng@").send(message())
         assert "wr0ng" not in str(raised.value)
@@ -226,9 +234,9 @@ class TestMail:
     @pytest.mark.parametrize(
         ("verb", "answer", "error"),
         [
-            pytest.param("MAIL", "451 later", PutOff, id="later"),
-            pytest.param("MAIL", "552 too much", Refused, id="never"),
-            pytest.param("RCPT", "550 unknown", Refused, id="nobody of that name"),
+            pytest.param("MAIL", "451 later", DeliveryDeferred, id="later"),
+            pytest.param("MAIL", "552 too much", DeliveryRejected, id="never"),
+            pytest.param("RCPT", "550 unknown", DeliveryRejected, id="nobody of that name"),
         ],
     )
     def test_says_what_became_of_it(self, mailbox: SmtpTaker, verb: str, answer: str, error: type[Exception]) -> None:
@@ -237,7 +245,7 @@ class TestMail:
             self.mail(mailbox).send(message())
 
     def test_nobody_there(self) -> None:
-        with pytest.raises(PutOff, match="cannot be reached"):
+        with pytest.raises(DeliveryDeferred, match="cannot be reached"):
             Mail("smtp://127.0.0.1:1", "a@example.com", ("b@example.com",), timeout=2).send(message())
 
 
@@ -247,11 +255,14 @@ class TestSentry:
         bodies = [gzip.decompress(got.body) if got.body[:2] == b"\x1f\x8b" else got.body for got in hook.got]
         return [json.loads(body.splitlines()[2]) for body in bodies]
 
-    def send(self, hook: HttpTaker, *told: Told) -> str:
+    def send(self, hook: HttpTaker, *told: AlertNotice) -> str:
         return Sentry(f"http://publickey@127.0.0.1:{hook.port}/42").send(message(*told))
 
     def test_one_event_an_alert_with_its_key_as_fingerprint(self, hook: HttpTaker) -> None:
-        assert self.send(hook, Told(alert(), Event.RAISED), Told(alert("grade", pk=4), Event.RAISED)) == "took 2 events"
+        assert (
+            self.send(hook, AlertNotice(alert(), Event.RAISED), AlertNotice(alert("grade", pk=4), Event.RAISED))
+            == "took 2 events"
+        )
         assert {got.path for got in hook.got} == {"/api/42/envelope/"}
         assert "sentry_key=publickey" in hook.got[0].headers["x-sentry-auth"]
         first, second = self.events(hook)
@@ -272,21 +283,21 @@ class TestSentry:
         ],
     )
     def test_names_its_events(self, hook: HttpTaker, key: str, severity: str, event: str, level: str) -> None:
-        self.send(hook, Told(alert(key, severity=severity), Event.RAISED))
+        self.send(hook, AlertNotice(alert(key, severity=severity), Event.RAISED))
         (got,) = self.events(hook)
         assert (got["tags"]["event"], got["level"]) == (event, level)
 
     def test_many_of_a_kind_are_one_event(self, hook: HttpTaker) -> None:
-        told = [Told(alert(f"stale:{n}", pk=n), Event.RAISED, "stale:@Crex", "Crex") for n in range(9)]
+        told = [AlertNotice(alert(f"stale:{n}", pk=n), Event.RAISED, "stale:@Crex", "Crex") for n in range(9)]
         self.send(hook, *told)
         (got,) = self.events(hook)
         assert got["logentry"]["formatted"] == "9 matches at Crex have had no update"
         assert got["fingerprint"] == ["stale:@Crex"]
 
     def test_ends_are_no_events(self, hook: HttpTaker) -> None:
-        assert self.send(hook, Told(alert(closed_at=NOW + timedelta(minutes=1)), Event.OVER)) == "took 0 events"
+        assert self.send(hook, AlertNotice(alert(closed_at=NOW + timedelta(minutes=1)), Event.OVER)) == "took 0 events"
         assert not hook.got
 
     def test_what_is_no_dsn(self) -> None:
-        with pytest.raises(Refused, match="SENTRY_DSN"):
+        with pytest.raises(DeliveryRejected, match="SENTRY_DSN"):
             Sentry("nonsense").send(message())

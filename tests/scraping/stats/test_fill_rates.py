@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from monitoring.models import Alert
-from monitoring.source_metrics import of_sources
-from monitoring.watchdogs.drift import watch_drift
+from monitoring.watchdogs.sources import watch_drift
 from scraping.models import FieldFill, Source
 from scraping.payloads import Payload, Phase, Status
 from scraping.policies.drift import BUCKET_SECONDS, DriftPolicy, Fill, is_sparse, points_fallen, window_start

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from monitoring.collector import JournalCollector
 from monitoring.health.document import health_document
+from monitoring.metrics.exposition import DatabaseCollector
 from monitoring.models import Alert
-from monitoring.watchdogs.traffic import watch_traffic
+from monitoring.watchdogs.sources import watch_traffic
 from scraping.browser.host import BrowserHost
 from scraping.browser.options import BrowserOptions
 from scraping.browser.sessions import Sessions
@@ -123,7 +123,7 @@ class TestReadStats:
         assert sample("scraper_requests_blocked_total", type="font") == before["font"] + 1
         found = {
             (one.name, *one.labels.values()): one.value
-            for family in JournalCollector().collect()
+            for family in DatabaseCollector().collect()
             for one in family.samples
         }
         assert found["scraper_bytes_in_est_total", source.key] == 5_500

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from monitoring.alerts.channels import configured
-from monitoring.alerts.courier import Couriers
-from monitoring.metrics import start_worker_metrics
+from monitoring.alerts.delivery import DeliveryThreads
+from monitoring.metrics.exposition import start_worker_metrics
 from scraping.scheduler.loop import SchedulerLoop
 from victoryline.broker import install
 from victoryline.engine_process import make_loop, on_signals, stall_limits, stop_seconds
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         on_signals(lambda: _stop(loop, watchdog))
         watchdog.watch(Sign(loop.pulse.reads("the scheduler"), stall_limits(settings.CONFIG).store_seconds))
         watchdog.start()
-        couriers = Couriers(configured(settings.CONFIG))
+        couriers = DeliveryThreads(configured(settings.CONFIG))
         couriers.start()
         loop.run()
         couriers.stop()

@@ -13,8 +13,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from monitoring.alerts.channels import configured
-from monitoring.alerts.courier import Couriers
-from monitoring.metrics import start_worker_metrics
+from monitoring.alerts.delivery import DeliveryThreads
+from monitoring.metrics.exposition import start_worker_metrics
 from scraping.browser.care import MEGABYTE, CarePolicy, MemoryLimits
 from scraping.browser.options import BrowserOptions
 from scraping.configuration import policies, proxy_plan
@@ -68,7 +68,7 @@ class Command(BaseCommand):
         worker.start()
         loop = make_loop(config, holder=worker_id) if with_scheduler else None
         thread = _start(loop, config, watchdog) if loop else None
-        couriers = Couriers(configured(config) if with_scheduler else {})
+        couriers = DeliveryThreads(configured(config) if with_scheduler else {})
         couriers.start()
         watchdog.start()
         stopping.wait()

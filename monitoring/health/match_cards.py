@@ -1,0 +1,223 @@
+"""The match cards of the status page: live matches, the next to start, the last to end."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, Prefetch, QuerySet
+
+from scraping.documents.queries import freshness_of
+from scraping.models import Match, MatchLifecycle, MatchRef
+from scraping.payloads import Status
+from scraping.policies.ladder import Rung
+from victoryline.lib.times import as_utc_iso
+
+MAX_LIVE = 400
+MAX_UPCOMING = 24
+MAX_FINISHED = 24
+HUES = 12
+PHASES = {
+    "innings_break": "Innings break",
+    "extra_time": "Extra time",
+    "halftime": "Half-time",
+    "lunch": "Lunch",
+    "tea": "Tea",
+    "drinks": "Drinks",
+    "stumps": "Stumps",
+    "rain": "Rain",
+    "interrupted": "Interrupted",
+    "penalties": "Penalties",
+    "postponed": "Postponed",
+}
+RECOVERY_TEXTS = {
+    Rung.HINT: "Silent: it is polled again",
+    Rung.SESSION: "Silent: a fresh session is tried",
+    Rung.BROWSER: "Silent: a fresh browser is tried",
+    Rung.OTHER_SOURCE: "Silent: another source is polled",
+    Rung.FROZEN: "Frozen: every recovery step was tried, an alert is open",
+}
+
+
+def shown_matches() -> list[Match]:
+    """Returns matches with everything that `card` needs, so that it works later without the database."""
+    return [*_live(), *_upcoming(), *_finished()]
+
+
+def _shown() -> QuerySet[Match]:
+    refs = MatchRef.objects.select_related("source").defer("payload", "source__metadata")
+    return (
+        Match.objects.exclude(lifecycle=MatchLifecycle.ARCHIVED)
+        .defer("provenance")
+        .prefetch_related(Prefetch("refs", queryset=refs.order_by("-source__precedence_weight", "pk")))
+    )
+
+
+def _live() -> Iterable[Match]:
+    return _shown().filter(status=Status.LIVE).order_by("importance", "sport", "start_time", "pk")[:MAX_LIVE]
+
+
+def _upcoming() -> Iterable[Match]:
+    return _shown().filter(status=Status.UPCOMING).order_by(F("start_time").asc(nulls_last=True), "pk")[:MAX_UPCOMING]
+
+
+def _finished() -> Iterable[Match]:
+    ended = _shown().filter(status__in=(Status.COMPLETED, Status.ABANDONED))
+    return ended.order_by(F("completed_at").desc(nulls_last=True), "-pk")[:MAX_FINISHED]
+
+
+def card(match: Match, now: datetime) -> dict[str, Any]:
+    refs = list(match.refs.all())
+    fresh = freshness_of(match, now)
+    is_paused = match.lifecycle == MatchLifecycle.PAUSED
+    return {
+        "id": match.pk,
+        "key": refs[0].key if refs else str(match.pk),
+        "sport": match.sport,
+        "title": match.title,
+        "series": match.series,
+        "heading": match.series or match.title,
+        "group": {Status.LIVE.value: "live", Status.UPCOMING.value: "upcoming"}.get(match.status, "finished"),
+        "status": match.status,
+        "phase": match.phase,
+        "phase_text": PHASES.get(match.phase, ""),
+        "is_play": match.status == Status.LIVE and match.phase not in PHASES,
+        "clock": str(match.payload.get("clock") or ""),
+        "teams": [_team(match, "team_a"), _team(match, "team_b")],
+        "result": str(match.payload.get("result") or ""),
+        "last_event": _last_event(match),
+        "story": _story(match),
+        "moment": _moment(match),
+        "age_seconds": _tenths(fresh.age_seconds),
+        "age_text": age_text(match, fresh.age_seconds),
+        "paused_until": as_utc_iso(match.pause_until) if is_paused and match.pause_until else None,
+        "state": fresh.state.value,
+        "care": _recovery_text(match),
+        "next_update_in": _tenths(fresh.next_update_in),
+        "sequence": match.sequence,
+        "scraper_status": match.scraper_status,
+        "source": ", ".join(ref.source.name for ref in refs),  # of the highest precedence first
+        "start_time": as_utc_iso(match.start_time) if match.start_time else None,
+        "updated_at": as_utc_iso(match.last_scraper_update) if match.last_scraper_update else None,
+    }
+
+
+def _recovery_text(match: Match) -> str:
+    """Returns the recovery step of a silent match; empty once it was read again."""
+    read, since = match.last_scraper_update, match.silent_since
+    is_read = read is not None and since is not None and read > since
+    return "" if is_read else RECOVERY_TEXTS.get(Rung(match.silence_rung), "")
+
+
+def age_text(match: Match, age: float | None) -> str:
+    if match.lifecycle == MatchLifecycle.PAUSED:
+        end = f"paused until {match.pause_until:%H:%M} UTC" if match.pause_until else "paused"
+        return f"{end}, not read yet" if age is None else f"{end}, read {_ago(age)}"
+    if match.status == Status.UPCOMING:
+        return "waiting"
+    if match.status != Status.LIVE:
+        return "final"
+    if age is None:
+        return "not read yet"
+    return _ago(age)
+
+
+def _ago(age: float) -> str:
+    if age < 60:
+        return "just now" if age < 1 else f"{age:.0f} s ago"
+    return f"{age // 60:.0f} min ago" if age < 3600 else f"{age // 3600:.0f} h ago"
+
+
+def _moment(match: Match) -> str:
+    """Returns the phase, clock or start time of the match."""
+    if match.status == Status.LIVE:
+        return PHASES.get(match.phase) or str(match.payload.get("clock") or "Live")
+    if match.status == Status.UPCOMING:
+        return PHASES.get(match.phase) or (f"{match.start_time:%d %b, %H:%M} UTC" if match.start_time else "Soon")
+    return "Abandoned" if match.status == Status.ABANDONED else "Final"
+
+
+def _story(match: Match) -> str:
+    """Returns the sentence under the score."""
+    result = str(match.payload.get("result") or "")
+    if match.status in (Status.COMPLETED, Status.ABANDONED):
+        return result or _last_event(match)
+    return _last_event(match) or result
+
+
+def _last_event(match: Match) -> str:
+    return str((match.payload.get("last_event") or {}).get("description") or "")
+
+
+def _team(match: Match, side: str) -> dict[str, Any]:
+    team: dict[str, Any] = (match.payload.get("teams") or {}).get(side) or {}
+    name = str(team.get("name") or getattr(match, side) or "To be decided")
+    shown = score(match.payload, side)
+    return {
+        "name": name,
+        "short_name": str(team.get("short_name") or "") or _initials(name),
+        "score": str(shown),
+        "score_main": shown.main,
+        "score_detail": shown.below,
+        "is_batting": _is_batting(match, side),
+        "hue": zlib.crc32(name.encode()) % HUES,
+    }
+
+
+@dataclass(frozen=True)
+class Score:
+    """A side's score in its parts: ("412", "45/2", "12.1") in a Test, ("", "2", "", "4 pens") in football."""
+
+    before: str = ""
+    main: str = ""
+    overs: str = ""
+    note: str = ""
+
+    def __str__(self) -> str:
+        whole = f"{self.before} & {self.main}" if self.before else self.main
+        return f"{whole} ({self.overs or self.note})" if self.overs or self.note else whole
+
+    @property
+    def below(self) -> str:
+        """Returns the small text below the team's name."""
+        overs = f"{self.overs} overs" if self.overs else self.note
+        return f"{self.before} · {overs}" if self.before else overs
+
+
+def score(payload: dict[str, Any], side: str) -> Score:
+    value: dict[str, Any] = (payload.get("score") or {}).get(side) or {}
+    if value.get("goals") is not None:
+        penalties = value.get("penalties")
+        return Score(main=str(value["goals"]), note=f"{penalties} pens" if penalties is not None else "")
+    turns = [turn for turn in payload.get("innings") or [] if turn.get("team") == side]
+    if not turns and value.get("runs") is not None:
+        turns = [value]
+    if not turns:
+        return Score()
+    *before, latest = turns
+    return Score(" & ".join(map(_runs, before)), _runs(latest), str(latest.get("overs") or ""))
+
+
+def _tenths(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)
+
+
+def _runs(turn: dict[str, Any]) -> str:
+    wickets = turn.get("wickets")
+    return str(turn.get("runs")) if wickets in (None, 10) else f"{turn.get('runs')}/{wickets}"
+
+
+def _is_batting(match: Match, side: str) -> bool:
+    number = match.payload.get("current_innings")
+    turns = match.payload.get("innings") or []
+    return match.status == Status.LIVE and any(
+        turn.get("number") == number and turn.get("team") == side for turn in turns
+    )
+
+
+def _initials(name: str) -> str:
+    words = name.split()
+    return (words[0][:3] if len(words) == 1 else "".join(word[0] for word in words[:3])).upper()

@@ -1,0 +1,189 @@
+"""I8, I9: breakers that let somebody through again, and nothing left over from what has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from django.conf import settings
+from django.db.models import Count, Exists, F, OuterRef, Q
+
+from monitoring.invariants.journal import waiting_too_long
+from monitoring.invariants.rules import CheckContext, Rule
+from scraping.models import (
+    OPEN_STATES,
+    POLLED_LIFECYCLES,
+    Breaker,
+    BreakerState,
+    Evidence,
+    Forced,
+    JobItem,
+    MatchLifecycle,
+    ScrapeJob,
+    ScrapeTask,
+    TaskState,
+    Worker,
+)
+from victoryline.lib import identity
+
+STRAY_HOURS = 3
+IN_FLIGHT_SECONDS = 10  # a task that meets an open breaker is put back at once; one that is older got through
+
+
+def stuck_breakers(context: CheckContext) -> Iterator[str]:
+    """Its time is over, something waits for it, and nobody is sent to try."""
+    over = Breaker.objects.filter(state=BreakerState.OPEN, open_until__lt=context.overdue).exclude(
+        forced=Forced.OPEN, forced_until__gt=context.now
+    )
+    tried = ScrapeTask.objects.filter(state__in=OPEN_STATES, ref=OuterRef("ref"))
+    of_refs = over.filter(
+        ref__is_watched=True,
+        ref__match__lifecycle__in=POLLED_LIFECYCLES,
+        ref__source__is_enabled=True,
+        ref__next_poll_at__lt=context.overdue,
+    ).filter(~Exists(tried))
+    waiting = ScrapeTask.objects.filter(
+        pk__in=waiting_too_long(context).order_by().values("pk"), source=OuterRef("source")
+    )
+    of_sources = over.filter(source__is_enabled=True).filter(Exists(waiting))
+    for name, until in of_refs.union(of_sources).values_list("name", "open_until"):
+        yield f"breaker {name} should have let a probe through since {until:%H:%M:%S}"
+
+
+def unprobed_breakers(context: CheckContext) -> Iterator[str]:
+    """Half open, no permit out for longer than the bound, and something waits all that time."""
+    half_open = Breaker.objects.filter(state=BreakerState.HALF_OPEN, last_state_change__lt=context.overdue)
+    waiting = ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lt=context.overdue, source__is_enabled=True)
+    free = waiting.exclude(ref__match__lifecycle=MatchLifecycle.PAUSED).exclude(
+        ref__breaker__state=BreakerState.OPEN, ref__breaker__open_until__gt=context.now
+    )
+    for breaker in half_open:
+        is_tried = any(datetime.fromisoformat(until) > context.overdue for until in breaker.probes.values())
+        own = Q(ref=breaker.ref_id) if breaker.ref_id else Q(source=breaker.source_id)
+        if not is_tried and free.filter(own).exists():
+            yield f"breaker {breaker.name} is half open since {breaker.last_state_change:%H:%M:%S}, and nobody tries it"
+
+
+def breached_breakers(context: CheckContext) -> Iterator[str]:
+    """A request that was begun while its breaker was open, and is no probe of it."""
+    held = ScrapeTask.objects.filter(
+        state=TaskState.EXECUTING, started_at__lt=context.ago(seconds=IN_FLIGHT_SECONDS)
+    ).exclude(ref__isnull=True)
+    opened = held.filter(
+        ref__breaker__state=BreakerState.OPEN,
+        ref__breaker__last_state_change__lt=F("started_at"),
+        ref__breaker__open_until__gt=F("started_at"),
+    ).exclude(ref__breaker__forced=Forced.CLOSED, ref__breaker__forced_until__gt=context.now)
+    for task in opened.select_related("ref__breaker"):
+        breaker: Breaker = task.ref.breaker  # type: ignore[union-attr]  # tasks without a ref are left out above
+        if str(task.pk) not in breaker.probes:
+            yield f"task {task.pk} was begun at {task.started_at:%H:%M:%S} through the open breaker {breaker.name}"
+
+
+def dead_holders(context: CheckContext) -> Iterator[str]:
+    held = ScrapeTask.objects.filter(state=TaskState.EXECUTING, started_at__lt=context.overdue)
+    heard = Worker.objects.filter(worker_id=OuterRef("worker_id"), heartbeat_at__gte=context.overdue)
+    for pk, holder in held.filter(~Exists(heard)).values_list("pk", "worker_id").order_by("pk"):
+        fate = "has ended" if identity.is_gone(holder) else "is not heard of any more"
+        yield f"task {pk} is held by worker {holder}, which {fate}"
+
+
+def stray_evidence(context: CheckContext) -> Iterator[str]:
+    """Files whose row was never committed are swept up; only those of this machine can be seen."""
+    root = Path(settings.MEDIA_ROOT)
+    old = context.ago(hours=STRAY_HOURS).timestamp()
+    names = {str(path.relative_to(root)) for path in root.rglob("*") if _is_file_from_before(path, old)}
+    for name in sorted(names - set(Evidence.objects.values_list("path", flat=True))):
+        yield f"file {name} belongs to no failure"
+
+
+def _is_file_from_before(path: Path, at: float) -> bool:
+    try:
+        return path.is_file() and path.stat().st_mtime < at
+    except FileNotFoundError:  # swept up at this context
+        return False
+
+
+def empty_items(context: CheckContext) -> Iterator[str]:
+    """Retention takes a task away only after its outcome was noted."""
+    lost = JobItem.objects.filter(task__isnull=True, skipped_because="", outcome="")
+    for pk, job_id, ref_id in lost.values_list("pk", "job_id", "ref_id").order_by("pk"):
+        yield f"item {pk} of job {job_id} (reference {ref_id}) has neither task, outcome nor a reason to be skipped"
+
+
+def shrunken_jobs(context: CheckContext) -> Iterator[str]:
+    """What was asked for is in the job's parameters: the number of a round's matches, or the list of addresses."""
+    discovered = ScrapeJob.objects.filter(discovered_at__isnull=False).annotate(expected=Count("items"))
+    for pk, asked, expected in discovered.values_list("pk", "parameters", "expected").order_by("pk"):
+        wanted = asked.get("matches") or len(asked.get("urls", ()))
+        if wanted > expected:
+            yield f"job {pk} was asked for {wanted} matches and expects only {expected}"
+
+
+def unfinished_jobs(context: CheckContext) -> Iterator[str]:
+    """A job that says it is finished and has work in hand, or has none left and does not say so."""
+    unfinished = JobItem.objects.filter(job=OuterRef("pk"), task__state__in=OPEN_STATES)
+    early = ScrapeJob.objects.filter(finished_at__lt=context.overdue).filter(Exists(unfinished))
+    for pk in early.values_list("pk", flat=True).order_by("pk"):
+        yield f"job {pk} counts as finished, and has tasks that are open"
+
+
+RULES = (
+    Rule(
+        "I8",
+        "breakers",
+        "an open breaker is tried again when its time is over",
+        stuck_breakers,
+        "Is a scheduler running? `manage.py breaker` shows the breaker; close it by hand if the source is well.",
+    ),
+    Rule(
+        "I8",
+        "probes",
+        "a half-open breaker is tried by somebody",
+        unprobed_breakers,
+        "Is a scheduler running? `manage.py breaker` shows the breaker; close it by hand if the source is well.",
+    ),
+    Rule(
+        "I8",
+        "silence",
+        "no request goes through an open breaker but its probes",
+        breached_breakers,
+        "Keep the worker's log: this must not happen. Nothing needs to be mended in the data.",
+    ),
+    Rule(
+        "I9",
+        "holders",
+        "no task is held by a worker that is gone",
+        dead_holders,
+        "The leading scheduler takes such tasks back: is one running?",
+    ),
+    Rule(
+        "I9",
+        "evidence",
+        "every file of evidence belongs to a failure",
+        stray_evidence,
+        "They only take space: `manage.py prune` removes them. Is a scheduler running, which does so by itself?",
+    ),
+    Rule(
+        "I9",
+        "job items",
+        "every match that a job expects has a task, an outcome, or a reason",
+        empty_items,
+        "Start the job again with the same parameters: what is complete is skipped.",
+    ),
+    Rule(
+        "I9",
+        "expected",
+        "a job expects everything that it was asked for",
+        shrunken_jobs,
+        "Start the job again with the same parameters: what is complete is skipped.",
+    ),
+    Rule(
+        "I9",
+        "jobs",
+        "a finished job has no open task",
+        unfinished_jobs,
+        "The leading scheduler closes and reopens jobs: is one running?",
+    ),
+)

@@ -1,0 +1,129 @@
+"""Watchdogs over sources: refusals, falling fill rates, missing tokens, traffic budgets (FS-3, FS-17)."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+
+from django.db.models import Count, Max, Min
+
+from monitoring.alerts import alert_keys
+from monitoring.alerts.registry import close_alerts, open_keys, raise_alert
+from monitoring.models import Alert, Severity
+from scraping.configuration import policies
+from scraping.errors import ErrorClass
+from scraping.models import ScrapeError, Source
+from scraping.policies.drift import DriftPolicy
+from scraping.stats import fill_rates, traffic
+from scraping.stats.fill_rates import FallenField, SparseSource
+from scraping.stats.traffic import MEGABYTE, Budget
+
+logger = logging.getLogger(__name__)
+
+BLOCK_WINDOW = timedelta(minutes=10)
+BLOCK_DURATION = timedelta(minutes=3)  # from the first to the last of them: a passing refusal is not news
+MIN_BLOCKS = 10
+
+
+def watch_blocks(now: datetime) -> int:
+    """How many sources refuse us."""
+    rows = (
+        ScrapeError.objects.filter(
+            timestamp__gt=now - BLOCK_WINDOW, error_class=ErrorClass.BLOCKED, group__isnull=False
+        )
+        .values_list("group__source__key", "group__source__name")
+        .annotate(number=Count("pk"), first=Min("timestamp"), last=Max("timestamp"))
+        .order_by()
+    )
+    refusing = {
+        key: (name, number)
+        for key, name, number, first, last in rows
+        if number >= MIN_BLOCKS and last - first >= BLOCK_DURATION
+    }
+    for key, (name, number) in refusing.items():
+        summary = f"{name} has refused us {number} times in the last {BLOCK_WINDOW.total_seconds() / 60:.0f} min"
+        raise_alert(alert_keys.blocked(key), Severity.CRITICAL, summary, {"source": key, "refusals": number}, now)
+    close_alerts(open_keys(alert_keys.BLOCKED) - {alert_keys.blocked(key) for key in refusing}, now)
+    return len(refusing)
+
+
+def watch_drift(now: datetime) -> int:
+    """How many fields and sources are not what they were."""
+    policy = policies.current().drift
+    fallen, sparse = fill_rates.fallen_fields(policy, now=now), fill_rates.sparse_sources(policy, now=now)
+    for field in fallen:
+        _report_field(field, policy, now)
+    for source in sparse:
+        _report_sparse_source(source, policy, now)
+    standing = {alert_keys.drift(one.source.key, one.payload_schema, one.field) for one in fallen}
+    close_alerts(open_keys(alert_keys.DRIFT) - standing, now)
+    close_alerts(open_keys(alert_keys.SPARSE) - {alert_keys.sparse(one.source.key) for one in sparse}, now)
+    return len(fallen) + len(sparse)
+
+
+def _report_field(one: FallenField, policy: DriftPolicy, now: datetime) -> None:
+    lacking, read = fill_rates.matches_without(one, policy, now=now)
+    detail = {
+        "source": one.source.key,
+        "field": one.field,
+        "payload_schema": one.payload_schema,
+        "baseline_percent": round(one.baseline.percent, 1),
+        "window_percent": round(one.window.percent, 1),
+        "baseline_readings": one.baseline.seen,
+        "window_readings": one.window.seen,
+        "matches_without": lacking,
+        "matches_read": read,
+    }
+    key = alert_keys.drift(one.source.key, one.payload_schema, one.field)
+    if raise_alert(key, Severity.WARNING, one.sentence, detail, now):
+        logger.warning(one.sentence, extra={"action": "data_integrity_degraded", **detail})
+
+
+def _report_sparse_source(one: SparseSource, policy: DriftPolicy, now: datetime) -> None:
+    detail = {
+        "source": one.source.key,
+        "null_rate": round(one.null_rate, 3),
+        "limit": policy.null_rate,
+        "readings": one.integrity.seen,
+    }
+    summary = (
+        f"{one.source.name} left out {100 * one.null_rate:.0f} % of the wanted fields in the last hour; "
+        f"{100 * policy.null_rate:.0f} % is the limit"
+    )
+    if raise_alert(alert_keys.sparse(one.source.key), Severity.WARNING, summary, detail, now):
+        logger.warning(summary, extra={"action": "data_integrity_degraded", **detail})
+
+
+TOKEN_REPORT_TIMEOUT = timedelta(minutes=2)  # a worker without a token says so every 20 s
+
+
+def watch_tokens(now: datetime) -> int:
+    """How many alerts were closed."""
+    standing = Alert.objects.filter(key__startswith=alert_keys.TOKEN, closed_at__isnull=True)
+    return close_alerts(
+        list(standing.filter(last_seen_at__lt=now - TOKEN_REPORT_TIMEOUT).values_list("key", flat=True)), now
+    )
+
+
+def watch_traffic(now: datetime) -> int:
+    """How many sources are near the end of their budget, or past it. A new day begins with none."""
+    scarce = {pk: budget for pk, budget in traffic.budgets(now.astimezone(UTC).date()).items() if budget.is_scarce}
+    names = {pk: (key, name) for pk, key, name in Source.objects.filter(pk__in=scarce).values_list("pk", "key", "name")}
+    for pk, (key, name) in names.items():
+        _report_traffic(key, name, scarce[pk], now)
+    close_alerts(open_keys(alert_keys.TRAFFIC) - {alert_keys.traffic(key) for key, _ in names.values()}, now)
+    return len(names)
+
+
+def _report_traffic(key: str, name: str, budget: Budget, now: datetime) -> None:
+    used, limit = budget.used_bytes / MEGABYTE, budget.limit_bytes // MEGABYTE
+    if budget.is_spent:
+        severity = Severity.CRITICAL
+        summary = (
+            f"{name} has used up its {limit} MB of today: until midnight UTC it is only read directly, and matches "
+            "that need a visit wait"
+        )
+    else:
+        severity, summary = Severity.WARNING, f"{name} has used {budget.percent:.0f} % of its {limit} MB of today"
+    detail = {"source": key, "used_mb": round(used, 1), "limit_mb": limit, "percent": round(budget.percent, 1)}
+    raise_alert(alert_keys.traffic(key), severity, summary, detail, now)

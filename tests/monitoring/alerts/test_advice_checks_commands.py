@@ -1,0 +1,251 @@
+"""Pauses that add up, readings that were held, work that waits, sources that refuse us; checks and commands."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from monitoring.alerts.advice import ADVICE, advice, alert_kind
+from monitoring.alerts.registry import raise_alert
+from monitoring.checks import check_alert_settings
+from monitoring.models import Alert, Severity
+from monitoring.watchdogs.matches import watch_pauses
+from monitoring.watchdogs.sources import watch_blocks
+from monitoring.watchdogs.workers import watch_queue, watch_spool
+from scraping import signals
+from scraping.matches import lifecycle
+from scraping.models import ErrorGroup, Match
+from tests.factories import NOW, make_source
+from tests.monitoring.alerts.conftest import Configure
+from tests.monitoring.alerts.servers import HttpTaker, SmtpTaker
+from tests.monitoring.rows import make_error, make_task, make_watched
+
+MINUTE = timedelta(minutes=1)
+
+
+def standing(key: str) -> Alert | None:
+    return Alert.objects.filter(key=key, closed_at__isnull=True).first()
+
+
+@pytest.mark.django_db
+@pytest.mark.both
+class TestPauses:
+    def pause(self, match: Match, begin: float, end: float | None) -> None:
+        """Minutes from now on."""
+        signals.match_paused.send(sender=None, match_id=match.pk, reason="r", actor="a", now=NOW + begin * MINUTE)
+        if end is not None:
+            signals.match_resumed.send(sender=None, match_id=match.pk, reason="r", actor="a", now=NOW + end * MINUTE)
+
+    def test_pauses_of_an_hour_are_added_up(self) -> None:
+        match, _, _ = make_watched(now=NOW)
+        self.pause(match, 0, 8)
+        assert watch_pauses(NOW + 10 * MINUTE) == 0
+        self.pause(match, 12, 20)
+        assert watch_pauses(NOW + 20 * MINUTE) == 1
+        alert = standing(f"paused-long:{match.pk}")
+        assert alert is not None
+        assert (alert.severity, alert.detail["paused_seconds"]) == ("critical", 960)
+        assert watch_pauses(NOW + 62 * MINUTE) == 0, "the first pause is out of the hour"
+        assert standing(f"paused-long:{match.pk}") is None
+
+    def test_a_pause_that_lasts_counts_so_far(self) -> None:
+        match, _, _ = make_watched(now=NOW)
+        lifecycle.pause(match_id=match.pk, until=NOW + 60 * MINUTE, reason="r", actor="a", now=NOW)
+        Alert.objects.update(opened_at=NOW)
+        assert watch_pauses(NOW + 15 * MINUTE) == 0
+        assert watch_pauses(NOW + 16 * MINUTE) == 1
+
+    def test_only_of_live_matches(self) -> None:
+        match, _, _ = make_watched(now=NOW, status="upcoming")
+        self.pause(match, 0, 30)
+        assert watch_pauses(NOW + 31 * MINUTE) == 0
+
+    def test_ends_the_alert_of_a_pause_that_the_end_of_its_match_has_ended(self) -> None:
+        match, _, _ = make_watched(now=NOW)
+        self.pause(match, 0, None)
+        Match.objects.filter(pk=match.pk).update(lifecycle="COMPLETED")
+        watch_pauses(NOW + MINUTE)
+        assert standing(f"paused:{match.pk}") is None
+
+
+@pytest.mark.django_db
+@pytest.mark.both
+class TestSpool:
+    def back(self, dropped: int = 0) -> None:
+        signals.store_returned.send(sender=None, worker_id="w", seconds=90.0, written=40, dropped=dropped, now=NOW)
+
+    def test_says_what_was_held_and_written_for_a_while(self) -> None:
+        self.back()
+        assert watch_spool(NOW + MINUTE) == 1
+        alert = standing("spool")
+        assert alert is not None
+        assert alert.severity == "warning"
+        assert alert.summary == (
+            "The database was away from a worker for 90 s: 40 readings were held and have been written, "
+            "none was dropped"
+        )
+        assert watch_spool(NOW + 16 * MINUTE) == 0
+        assert standing("spool") is None
+
+    def test_what_was_dropped_is_critical(self) -> None:
+        self.back(dropped=3)
+        watch_spool(NOW)
+        alert = standing("spool")
+        assert alert is not None
+        assert (alert.severity, alert.detail["dropped"]) == ("critical", 3)
+
+
+@pytest.mark.django_db
+@pytest.mark.both
+class TestQueue:
+    @pytest.mark.parametrize(
+        ("due_ago", "told_ago", "expected"),
+        [
+            pytest.param(61, 5, 1, id="told of and not taken"),
+            pytest.param(59, 5, 0, id="not yet late"),
+            pytest.param(600, 90, 0, id="it waits lawfully: nobody tells of it"),
+            pytest.param(600, None, 0, id="never told of"),
+        ],
+    )
+    def test_work_that_nobody_takes(self, due_ago: float, told_ago: float | None, expected: int) -> None:
+        told = None if told_ago is None else NOW - timedelta(seconds=told_ago)
+        task = make_task(make_watched(now=NOW)[1], run_at=NOW - timedelta(seconds=due_ago), hinted_at=told)
+        assert watch_queue(NOW) == expected
+        assert (standing("queue") is not None) is bool(expected)
+        task.delete()
+        watch_queue(NOW)
+        assert standing("queue") is None
+
+
+@pytest.mark.django_db
+@pytest.mark.both
+@pytest.mark.requirement("FS-17")
+class TestBlocks:
+    @pytest.mark.parametrize(
+        ("number", "spread", "expected"),
+        [
+            pytest.param(10, 200, 1, id="it lasts"),
+            pytest.param(9, 200, 0, id="a few"),
+            pytest.param(30, 60, 0, id="a moment"),
+        ],
+    )
+    def test_a_challenge_that_lasts(self, number: int, spread: float, expected: int) -> None:
+        match, _, _ = make_watched(now=NOW)
+        group = ErrorGroup.objects.create(
+            fingerprint="f",
+            source=make_source(),
+            error_class="blocked",
+            error_type="blocked",
+            first_seen_at=NOW,
+            last_seen_at=NOW,
+        )
+        for place in range(number):
+            age = 1 + spread * place / (number - 1)
+            make_error(match, now=NOW, age=age, error_class="blocked", error_type="blocked", group=group)
+        assert watch_blocks(NOW) == expected
+        assert (standing("blocked:crex") is not None) is bool(expected)
+        watch_blocks(NOW + 11 * MINUTE)
+        assert standing("blocked:crex") is None
+
+
+class TestAdvice:
+    @pytest.mark.parametrize(
+        ("key", "expected"),
+        [
+            ("stale:7", "stale:"),
+            ("dead:7", "dead:"),
+            ("dead-round:7", "dead-round:"),
+            ("paused:7", "paused:"),
+            ("paused-long:7", "paused-long:"),
+            ("grade", "grade"),
+            ("grades", ""),
+            ("nothing:1", ""),
+        ],
+    )
+    def test_kind_of_a_key(self, key: str, expected: str) -> None:
+        assert alert_kind(key) == expected
+
+    def test_exists_for_every_key(self) -> None:
+
+        known = {value for name, value in vars(alert_keys).items() if name.isupper()}
+        assert known == set(ADVICE)
+        assert all(advice(key).safe and advice(key).action for key in [*known, "unheard-of"])
+
+
+class TestChecks:
+    @pytest.mark.parametrize(
+        ("values", "expected"),
+        [
+            pytest.param({}, [], id="nothing is configured"),
+            pytest.param({"smtp_url": "smtp://h"}, ["monitoring.W001"], id="a server without recipients"),
+            pytest.param({"alert_email_to": ("a@example.com",)}, ["monitoring.W002"], id="recipients without a server"),
+            pytest.param(
+                {"smtp_url": "smtp://h", "alert_email_to": ("a@example.com; b@example.com",)},
+                ["monitoring.W005"],
+                id="an invalid address",
+            ),
+            pytest.param({"alert_webhook_secret": "x"}, ["monitoring.W003"], id="a secret for nothing"),
+            pytest.param({"sentry_dsn": "nonsense"}, ["monitoring.W004"], id="no DSN"),
+            pytest.param({"sentry_dsn": "https://k@sentry.example.com/1"}, [], id="a DSN"),
+            pytest.param({"smtp_url": "smtp://h", "alert_email_to": ("a@example.com",)}, [], id="e-mail"),
+        ],
+    )
+    def test_reports_incomplete_settings(
+        self, configure: Configure, values: dict[str, object], expected: list[str]
+    ) -> None:
+        configure(**values)
+        assert [each.id for each in check_alert_settings()] == expected
+
+
+class TestCommands:
+    def run(self, *words: str) -> str:
+        out = StringIO()
+        call_command(*words, stdout=out)
+        return out.getvalue()
+
+    def test_a_test_alert_reaches_every_channel(
+        self, hook: HttpTaker, mailbox: SmtpTaker, configure: Configure
+    ) -> None:
+        configure(
+            alert_webhook_url=hook.url,
+            smtp_url=f"smtp://127.0.0.1:{mailbox.port}",
+            alert_email_to=("a@example.com",),
+            sentry_dsn=f"http://k@127.0.0.1:{hook.port}/1",
+        )
+        output = self.run("alerts", "--test")
+        assert [line.split()[:2] for line in output.splitlines()] == [
+            ["ok", "webhook"],
+            ["ok", "email"],
+            ["ok", "sentry"],
+        ]
+        assert json.loads(hook.got[0].body)["event"] == "test"
+        assert "This is a test" in mailbox.got[0]["Subject"]
+
+    def test_reports_a_failed_channel_with_advice(
+        self, hook: HttpTaker, configure: Configure, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        configure(alert_webhook_url=hook.url)
+        hook.status = 404
+        with pytest.raises(SystemExit):
+            call_command("alerts", "--test", "--channel", "webhook")
+        output = capsys.readouterr().out
+        assert "FAIL  webhook  127.0.0.1 answered 404" in output
+        assert "-> Check ALERT_WEBHOOK_URL" in output
+
+    def test_fails_when_no_channel_is_configured(self) -> None:
+        with pytest.raises(CommandError, match="No alert would be delivered"):
+            call_command("alerts", "--test")
+
+    @pytest.mark.django_db
+    def test_lists_open_alerts(self) -> None:
+        assert self.run("alerts") == "No alert is open.\n"
+        raise_alert("no-worker", Severity.CRITICAL, "No worker is alive and 3 live matches wait", {}, NOW)
+        output = self.run("alerts")
+        assert "No worker is alive and 3 live matches wait" in output
+        assert "Start a worker" in output
+        (alert,) = json.loads(self.run("alerts", "--json"))["alerts"]
+        assert (alert["key"], alert["told_count"]) == ("no-worker", 0)

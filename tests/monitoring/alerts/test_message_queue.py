@@ -1,0 +1,396 @@
+"""From a standing alert to a message that somebody got: rows, claims, retries, and the threads that send."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+from django.conf import settings
+from django.db import OperationalError, connection
+from django.test import Client
+
+from monitoring.alerts import message_queue
+from monitoring.alerts.channels import configured
+from monitoring.alerts.delivery import DeliveryThread, DeliveryThreads
+from monitoring.alerts.notification_policy import NotificationRules
+from monitoring.alerts.registry import acknowledge, close_alert, mute, raise_alert, unmute
+from monitoring.models import Alert, AlertMessage, AuditEntry, Channel, Severity
+from monitoring.watchdogs import retention
+from monitoring.watchdogs.delivery import queue_messages, watch_deliveries
+from monitoring.watchdogs.matches import watch_error_rate
+from scraping import signals
+from tests.factories import NOW, make_source
+from tests.monitoring.alerts.conftest import Configure
+from tests.monitoring.alerts.servers import HttpTaker, SmtpTaker
+from tests.monitoring.rows import make_error, make_watched
+
+RULES = NotificationRules(batch=timedelta(seconds=60), repeat=timedelta(minutes=60), hourly_limit=30)
+BOTH = (Channel.WEBHOOK, Channel.EMAIL)
+
+
+def after(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def queue(seconds: float = 0, channels: tuple[Channel, ...] = (Channel.WEBHOOK,)) -> int:
+    return message_queue.queue_due(channels, RULES, base_url="", now=after(seconds))
+
+
+def stale(match_id: int = 7, seconds: float = 0, severity: Severity = Severity.CRITICAL) -> None:
+    raise_alert(f"stale:{match_id}", severity, f"match {match_id} is silent", {"match_id": match_id}, after(seconds))
+
+
+def until(condition: Callable[[], object], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+@pytest.mark.django_db
+@pytest.mark.both
+class TestQueue:
+    def test_writes_one_message_to_each_channel_and_what_the_alert_knows_of_it(self) -> None:
+        stale()
+        assert queue(channels=BOTH) == 2
+        assert set(AlertMessage.objects.values_list("channel", "severity")) == {
+            ("webhook", "critical"),
+            ("email", "critical"),
+        }
+        alert = Alert.objects.get()
+        assert (alert.told_at, alert.told_count, alert.told_over_at) == (NOW, 1, None)
+        assert set(alert.messages.values_list("channel", flat=True)) == {"webhook", "email"}
+
+    def test_says_it_once_and_its_end_once(self) -> None:
+        stale()
+        assert [queue(), queue(1)] == [1, 0]
+        close_alert("stale:7", after(40))
+        assert [queue(40), queue(41)] == [1, 0]
+        assert Alert.objects.get().told_over_at == after(40)
+        assert [each["event"] for each in AlertMessage.objects.values_list("document", flat=True)] == ["raised", "over"]
+
+    def test_sentry_hears_of_beginnings_only(self) -> None:
+        stale()
+        assert queue(channels=(Channel.SENTRY,)) == 1
+        close_alert("stale:7", after(5))
+        assert queue(5, channels=(Channel.SENTRY,)) == 0
+        assert Alert.objects.get().told_over_at == after(5)
+
+    def test_tells_nobody_where_nobody_is_to_be_told(self, django_assert_num_queries: Callable[..., object]) -> None:
+        stale()
+        with django_assert_num_queries(0):  # type: ignore[attr-defined]
+            assert queue(channels=()) == 0
+
+    def test_costs_few_queries_with_hundreds_of_alerts(
+        self, django_assert_max_num_queries: Callable[..., object]
+    ) -> None:
+        for number in range(100):
+            stale(number)
+        queue()
+        with django_assert_max_num_queries(5):  # type: ignore[attr-defined]
+            assert queue(10) == 0
+
+    def test_a_clock_that_was_set_back_keeps_nobody_waiting(self) -> None:
+        first, second = (make_watched(now=NOW)[0] for _ in range(2))
+        stale(first.pk, 3600)
+        assert queue(3600) == 1
+        assert message_queue.claim_next(Channel.WEBHOOK, NOW), "written by the old clock, and not sent yet"
+        stale(second.pk, 3601)
+        assert [queue(2), queue(3)] == [1, 0], "of the same kind at the same source"
+
+    def test_a_source_that_fails_is_one_message(self) -> None:
+        for _ in range(37):
+            match, _, _ = make_watched(now=NOW)
+            stale(match.pk)
+        assert queue() == 1
+        message = AlertMessage.objects.get()
+        assert message.subject.startswith("[VictoryLine] CRITICAL: 37 matches at ")
+        assert message.alerts.count() == 37
+
+    def test_matches_that_follow_wait_for_each_other(self) -> None:
+        for seconds in range(20):
+            match, _, _ = make_watched(now=NOW)
+            stale(match.pk, seconds)
+            queue(seconds)
+        assert AlertMessage.objects.count() == 1
+        assert queue(30) == 1
+        assert Alert.objects.filter(told_count=0).count() == 0
+
+    def test_a_warning_that_becomes_critical_is_told_at_once(self) -> None:
+        stale(severity=Severity.WARNING)
+        assert [queue(), queue(60)] == [0, 1]
+        stale(seconds=70)
+        assert [queue(70), queue(71)] == [1, 0]
+        assert AlertMessage.objects.latest("pk").document["event"] == "worse"
+
+    def test_one_that_is_back_before_its_end_was_told_stays_known(self) -> None:
+        stale(severity=Severity.WARNING)
+        queue(60)
+        acknowledge([Alert.objects.get().pk], actor="ann", now=after(61))
+        close_alert("stale:7", after(70))
+        stale(seconds=80, severity=Severity.WARNING)
+        assert [queue(85), queue(140)] == [0, 0]
+        continuation = Alert.objects.get(closed_at__isnull=True)
+        assert (continuation.told_at, continuation.told_count, continuation.acknowledged_by) == (after(60), 1, "ann")
+        assert continuation.messages.count() == 1
+
+    def test_keeps_to_the_limit_of_an_hour(self) -> None:
+        for number in range(60):
+            raise_alert(f"k{number}", Severity.CRITICAL, f"trouble {number}", {}, after(number))
+            queue(number)
+        assert AlertMessage.objects.count() == 15  # half of them at once
+        assert queue(14 + 240) == 1
+        digest = AlertMessage.objects.latest("pk")
+        assert (digest.document["event"], len(digest.document["alerts"])) == ("digest", 45)
+
+    def test_muted_is_muted_also_when_it_comes_again(self) -> None:
+        stale()
+        mute([Alert.objects.get().pk], until=after(600), actor="ann", now=NOW)
+        close_alert("stale:7", after(10))
+        stale(seconds=20)
+        assert [queue(), queue(30)] == [0, 0]
+        unmute([Alert.objects.latest("pk").pk], actor="ann", now=after(40))
+        assert queue(41) == 1
+        assert list(AuditEntry.objects.values_list("actor", "action_type", "target").order_by("pk")) == [
+            ("ann", "alert_muted", "stale:7"),
+            ("ann", "alert_unmuted", "stale:7"),
+        ]
+
+
+@pytest.mark.django_db
+@pytest.mark.both
+class TestClaim:
+    def prepare(self) -> AlertMessage:
+        stale()
+        queue()
+        return AlertMessage.objects.get()
+
+    def test_one_sender_gets_it(self) -> None:
+        message = self.prepare()
+        claimed = message_queue.claim_next(Channel.WEBHOOK, NOW)
+        assert claimed is not None
+        assert (claimed.pk, claimed.attempt, claimed.message.document) == (message.pk, 1, message.document)
+        assert message_queue.claim_next(Channel.WEBHOOK, NOW) is None
+        assert message_queue.claim_next(Channel.EMAIL, NOW) is None
+
+    def test_what_a_dead_sender_held_is_sent_by_another(self) -> None:
+        self.prepare()
+        message_queue.claim_next(Channel.WEBHOOK, NOW)
+        assert message_queue.claim_next(Channel.WEBHOOK, after(119)) is None
+        again = message_queue.claim_next(Channel.WEBHOOK, after(120))
+        assert again is not None
+        message_queue.mark_sent(again, after(121))
+        assert message_queue.claim_next(Channel.WEBHOOK, after(600)) is None
+        assert AlertMessage.objects.get().sent_at == after(121)
+
+    def test_is_tried_for_an_hour_and_then_given_up(self) -> None:
+        self.prepare()
+        now, tried = NOW, 0
+        while claimed := message_queue.claim_next(Channel.WEBHOOK, now):
+            tried += 1
+            if message_queue.mark_failed(claimed, "answered 503", now=now, again_after=None, is_final=False):
+                break
+            now = AlertMessage.objects.get().next_attempt_at
+        message = AlertMessage.objects.get()
+        assert (tried, message.attempts, message.given_up_at, message.error) == (9, 9, now, "answered 503")
+        assert timedelta(minutes=45) < now - NOW < timedelta(minutes=75)
+
+    def test_waits_as_long_as_it_is_asked_to(self) -> None:
+        self.prepare()
+        claimed = message_queue.claim_next(Channel.WEBHOOK, NOW)
+        assert claimed is not None
+        message_queue.mark_failed(claimed, "answered 429", now=NOW, again_after=300, is_final=False)
+        assert message_queue.claim_next(Channel.WEBHOOK, after(299)) is None
+        assert message_queue.claim_next(Channel.WEBHOOK, after(300)) is not None
+
+    def test_sends_again_what_was_given_up_and_nothing_else(self) -> None:
+        message = self.prepare()
+        claimed = message_queue.claim_next(Channel.WEBHOOK, NOW)
+        assert claimed is not None
+        message_queue.mark_failed(claimed, "answered 404", now=NOW, again_after=None, is_final=True)
+        assert message_queue.claim_next(Channel.WEBHOOK, after(7200)) is None
+        assert message_queue.send_again([message.pk], after(7200)) == 1
+        claimed = message_queue.claim_next(Channel.WEBHOOK, after(7200))
+        assert claimed is not None
+        message_queue.mark_sent(claimed, after(7201))
+        assert message_queue.send_again([message.pk], after(7300)) == 0
+
+    def test_knows_the_earlier_mails_about_the_same_alerts(self) -> None:
+        stale()
+        queue(channels=BOTH)
+        close_alert("stale:7", after(5))
+        queue(5, channels=BOTH)
+        first = message_queue.claim_next(Channel.EMAIL, after(5))
+        second = message_queue.claim_next(Channel.EMAIL, after(5))
+        assert first is not None
+        assert second is not None
+        assert (list(first.message.thread), list(second.message.thread)) == ([], [first.message.id])
+
+
+@pytest.mark.django_db
+class TestCourier:
+    def courier(self, hook: HttpTaker, configure: Configure, seconds: float = 0) -> DeliveryThread:
+        configure(alert_webhook_url=hook.url)
+        return DeliveryThread(
+            Channel.WEBHOOK, configured(settings.CONFIG)[Channel.WEBHOOK], clock=lambda: after(seconds)
+        )
+
+    def test_sends_what_waits(self, hook: HttpTaker, configure: Configure) -> None:
+        stale()
+        queue()
+        courier = self.courier(hook, configure)
+        assert [courier.deliver_next(), courier.deliver_next()] == [True, False]
+        assert AlertMessage.objects.get().sent_at == NOW
+        assert len(hook.got) == 1
+
+    def test_notes_why_it_did_not_arrive_without_naming_secrets(
+        self, hook: HttpTaker, configure: Configure, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        stale()
+        queue()
+        hook.status = 403
+        assert self.courier(hook, configure).deliver_next()
+        message = AlertMessage.objects.get()
+        assert message.given_up_at == NOW
+        assert "127.0.0.1 answered 403" in message.error
+        line = next(each for each in caplog.records if getattr(each, "action", "") == "alert_not_sent")
+        assert line.levelno == logging.ERROR
+        assert "s3cret" not in caplog.text + message.error
+
+    def test_tells_directly_of_a_database_that_is_away_and_of_its_return(
+        self, hook: HttpTaker, configure: Configure, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        moment = {"seconds": 0.0}
+        courier = self.courier(hook, configure)
+        courier._clock = lambda: after(moment["seconds"])
+
+        def away(*_: object) -> None:
+            raise OperationalError("connection refused")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(message_queue, "claim_next", away)
+            for moment["seconds"] in (0, 30, 59, 60, 70, 400):
+                assert courier.deliver_next() is False
+        assert len(hook.got) == 1
+        moment["seconds"] = 420
+        courier.deliver_next()
+        first, last = (json.loads(got.body) for got in hook.got)
+        assert (first["event"], first["alerts"][0]["key"]) == ("raised", "database")
+        assert "away for 60 s" in first["text"]
+        assert (last["event"], last["alerts"][0]["summary"]) == ("over", "The database is back after 420 s")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.both
+class TestThreads:
+    def test_a_webhook_that_hangs_holds_up_nobody_and_all_end_within_two_seconds(
+        self, hook: HttpTaker, mailbox: SmtpTaker, configure: Configure
+    ) -> None:
+        hook.hangs.set()
+        configure(
+            alert_webhook_url=hook.url, smtp_url=f"smtp://127.0.0.1:{mailbox.port}", alert_email_to=("a@example.com",)
+        )
+        stale()
+        queue(channels=BOTH)
+        couriers = DeliveryThreads(configured(settings.CONFIG))
+        couriers.start()
+        until(lambda: mailbox.got and hook.got)
+        until(lambda: AlertMessage.objects.filter(channel="email", sent_at__isnull=False).exists())
+        began = time.monotonic()
+        couriers.stop()
+        assert time.monotonic() - began < 5
+        hook.released.set()
+        for thread in couriers._threads:
+            thread.join(10)
+
+    @pytest.mark.parametrize("is_over", [False, True])
+    def test_two_leaders_at_once_write_each_message_once(self, is_over: bool) -> None:
+        for number in range(5):
+            stale(number)
+        if is_over:
+            queue()
+            AlertMessage.objects.all().delete()
+            Alert.objects.update(closed_at=NOW)
+        together, made = threading.Barrier(2), list[int]()
+
+        def lead() -> None:
+            together.wait()
+            try:
+                made.append(queue())
+            finally:
+                connection.close()
+
+        threads = [threading.Thread(target=lead) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        assert sorted(made) == [0, 1]
+        assert AlertMessage.objects.count() == 1
+        assert set(Alert.objects.values_list("told_count", flat=True)) == {1}
+
+
+@pytest.mark.django_db
+@pytest.mark.requirement("US3.4", "FR-016")
+def test_too_many_errors_are_logged_counted_and_posted(
+    hook: HttpTaker, configure: Configure, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    configure(alert_webhook_url=hook.url, alert_webhook_secret="k3y")
+    match, ref, _ = make_watched(now=NOW)
+    for number in range(11):
+        make_error(match, now=NOW, error_type="network" if number < 8 else "timeout")
+    watch_error_rate(NOW)
+    assert queue_messages(NOW) == 1
+    assert DeliveryThread(
+        Channel.WEBHOOK, configured(settings.CONFIG)[Channel.WEBHOOK], clock=lambda: NOW
+    ).deliver_next()
+    (got,) = hook.got
+    (alert,) = json.loads(got.body)["alerts"]
+    assert alert["detail"]["error_types"] == {"network": 8, "timeout": 3}
+    assert "x-victoryline-signature" in got.headers
+    assert [line.levelno for line in caplog.records if getattr(line, "action", "") == "error_rate"] == [logging.ERROR]
+    metrics = client.get("/metrics").content.decode()
+    assert f'scraper_errors_total{{error_type="network",match_id="{ref.key}"}} 8.0' in metrics
+
+
+@pytest.mark.django_db
+@pytest.mark.requirement("FS-17")
+def test_a_source_that_has_changed_is_an_event_in_sentry(hook: HttpTaker, configure: Configure) -> None:
+    configure(sentry_dsn=f"http://key@127.0.0.1:{hook.port}/42")
+    source = make_source()
+    signals.source_lost.send(sender=None, source_id=source.pk, failures=11, reason="no score in the page", now=NOW)
+    assert queue_messages(NOW) == 1
+    assert DeliveryThread(Channel.SENTRY, configured(settings.CONFIG)[Channel.SENTRY], clock=lambda: NOW).deliver_next()
+    event = json.loads(hook.got[0].body.splitlines()[2])
+    assert (event["tags"]["event"], event["fingerprint"]) == ("schema_break", ["changed:crex"])
+    assert AlertMessage.objects.get().sent_at == NOW
+
+
+@pytest.mark.django_db
+class TestDeliveries:
+    def test_a_channel_that_takes_nothing_is_an_alert_until_it_does(self, configure: Configure) -> None:
+        configure(alert_webhook_url="http://127.0.0.1:1/")
+        stale()
+        queue()
+        assert watch_deliveries(after(299)) == 0
+        AlertMessage.objects.update(error="127.0.0.1 cannot be reached")
+        assert watch_deliveries(after(301)) == 1
+        alert = Alert.objects.get(key="delivery:webhook")
+        assert alert.summary == "1 message does not reach people by webhook: 127.0.0.1 cannot be reached"
+        AlertMessage.objects.update(sent_at=after(310))
+        watch_deliveries(after(320))
+        alert.refresh_from_db()
+        assert alert.closed_at == after(320)
+
+    def test_messages_are_kept_for_thirty_days(self) -> None:
+        stale()
+        queue()
+        assert retention.prune(NOW + timedelta(days=29)) == 0
+        assert retention.prune(NOW + timedelta(days=31)) >= 1
+        assert not AlertMessage.objects.exists()
+        assert Alert.objects.exists()
