@@ -53,7 +53,7 @@ def watch_deliveries(now: datetime) -> int:
 def _report(channel: Channel, number: int, oldest: datetime, now: datetime) -> None:
     last = AlertMessage.objects.filter(channel=channel).exclude(error="").order_by("-pk").first()
     why = f": {last.error}" if last else ""
-    messages = "1 message does" if number == 1 else f"{number} messages do"
-    summary = f"{messages} not get delivered by {channel.value}{why}"
+    messages = "1 message is" if number == 1 else f"{number} messages are"
+    summary = f"{messages} not delivered by {channel.value}{why}"
     detail = {"channel": channel.value, "messages": number, "oldest": as_utc_iso(oldest)}
     raise_alert(alert_keys.delivery(channel.value), Severity.WARNING, summary, detail, now)

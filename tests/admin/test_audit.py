@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from monitoring import audit
-from monitoring.admin.grades import Piece, pieces, strip, summary
-from monitoring.admin.recoveries import action_in_words, change_in_words, of_the_last_day
+from monitoring.admin.grades import GradePeriod, grade_chart, grade_periods, summary
+from monitoring.admin.recoveries import action_label, change_text, recoveries_of_last_day
 from monitoring.models import AuditEntry, Grade, GradeChange
 from tests.admin.rows import EVIL
 from tests.factories import NOW
@@ -41,22 +41,22 @@ class TestStrip:
         self, changes: list[tuple[float, Grade, Grade]], expected: list[tuple[Grade, float, float]]
     ) -> None:
         rows = [(at(minute), was.value, to.value, "why") for minute, was, to in changes]
-        made = pieces(rows, since=NOW, until=at(60))
+        made = grade_periods(rows, since=NOW, until=at(60))
         assert [(piece.grade, piece.since, piece.until) for piece in made] == [
             (grade, at(since), at(until)) for grade, since, until in expected
         ]
 
     def test_in_words(self) -> None:
-        parts = [Piece(H, NOW, at(45)), Piece(F, at(45), at(60))]
+        parts = [GradePeriod(H, NOW, at(45)), GradePeriod(F, at(45), at(60))]
         assert summary(parts) == "HEALTHY 75.0%, FAILING 25.0%; 1 change"
-        assert summary([Piece(H, NOW, at(60))]) == "HEALTHY 100.0%; no changes"
+        assert summary([GradePeriod(H, NOW, at(60))]) == "HEALTHY 100.0%; no changes"
 
 
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
         ({"age_s": 310.0, "rung": 5}, {"age_s": 3.0, "rung": 0}, "age 310 → 3 s, rung 5 → 0"),
-        ({"age_s": 310.0, "rung": 2}, {"age_s": 310.0, "rung": 2}, "as before"),
+        ({"age_s": 310.0, "rung": 2}, {"age_s": 310.0, "rung": 2}, "unchanged"),
         ({"age_s": 310.0, "rung": 2}, {}, "age 310 s"),
         ({"grade": "FAILING", "workers": 2}, {"grade": "HEALTHY", "workers": 2}, "FAILING → HEALTHY"),
         ({"attempt": 5}, {"state": "SUCCESS"}, "task SUCCESS"),
@@ -64,14 +64,14 @@ class TestStrip:
     ],
 )
 def test_before_and_after_in_words(before: dict[str, Any], after: dict[str, Any], expected: str) -> None:
-    assert change_in_words(before, after) == expected
+    assert change_text(before, after) == expected
 
 
 @pytest.mark.parametrize(
     ("code", "expected"), [("silence_hint", "silent match: asked again"), ("key_issued", "key issued")]
 )
-def test_an_action_in_words(code: str, expected: str) -> None:
-    assert action_in_words(code) == expected
+def test_an_action_label(code: str, expected: str) -> None:
+    assert action_label(code) == expected
 
 
 @pytest.mark.django_db
@@ -105,7 +105,7 @@ class TestPages:
                 timestamp=now, actor="x", action_type="soft_restart", trigger_condition="", outcome=outcome
             )
         AuditEntry.objects.create(timestamp=now, actor="x", action_type="key_issued", trigger_condition="a fact")
-        told = of_the_last_day(now)
+        told = recoveries_of_last_day(now)
         assert (told["count"], told["rate"], [row["action_type"] for row in told["rows"]]) == (
             4,
             "67%",
@@ -120,7 +120,7 @@ class TestPages:
         make_watched(now=now, created_at=now - timedelta(hours=30))
         GradeChange.objects.create(from_grade=H, to_grade=F, at=now - timedelta(hours=6), reason=f"late {EVIL}")
         GradeChange.objects.create(from_grade=F, to_grade=H, at=now - timedelta(hours=3), reason="fresh")
-        assert [piece["grade"] for piece in strip(now)["pieces"]] == ["healthy", "failing", "healthy"]
+        assert [piece["grade"] for piece in grade_chart(now)["bars"]] == ["healthy", "failing", "healthy"]
         for name in ("admin:monitoring_gradechange_changelist", "admin:index"):
             page = admin_client.get(reverse(name)).content.decode()
             assert 'role="img"' in page
@@ -129,9 +129,9 @@ class TestPages:
 
     def test_what_was_before_the_first_match_is_not_called_healthy(self) -> None:
         now = timezone.now()
-        assert (strip(now)["pieces"], strip(now)["summary"]) == ([], "nothing was judged yet")
+        assert (grade_chart(now)["bars"], grade_chart(now)["summary"]) == ([], "no grade yet")
         begun = now - timedelta(hours=6)
         make_watched(now=now, created_at=begun)
-        drawn = strip(now)
-        assert [float(piece["width"]) for piece in drawn["pieces"]] == [pytest.approx(360, abs=1)]
+        drawn = grade_chart(now)
+        assert [float(piece["width"]) for piece in drawn["bars"]] == [pytest.approx(360, abs=1)]
         assert drawn["summary"] == f"HEALTHY 100.0%; no changes; known since {begun:%H:%M} UTC"

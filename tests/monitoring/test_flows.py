@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from monitoring.health.document import health_document
+from monitoring.health.evaluation import Evaluation
 from monitoring.health.log import log_health
 from monitoring.models import Alert, AuditEntry, HealthLog
 from monitoring.recovery_outcomes import evaluate_recoveries
@@ -121,7 +122,7 @@ def test_a_health_check(clock: Clock, client: Client) -> None:
     ref = make_ref(make_match())
     make_worker("w-1", now=clock.now, memory_bytes=300 * MEGABYTE)
     read(ref, clock, 95)
-    document = health_document(clock.now)
+    document = health_document(Evaluation(clock.now))
     assert (document["status"], document["active_scraper_count"]) == ("healthy", 1)
     [scraper] = document["scrapers"]
     assert (scraper["match_id"], scraper["total_updates"], scraper["memory_mb"]) == (ref.key, 1, 300.0)
@@ -130,7 +131,7 @@ def test_a_health_check(clock: Clock, client: Client) -> None:
     for _ in range(6):
         clock.forward(1)
         attempt(ref, clock, Transient("connection reset"))
-    document = health_document(clock.now)
+    document = health_document(Evaluation(clock.now))
     [scraper] = document["scrapers"]
     assert (scraper["error_count"], scraper["health_status"]) == (Scraper.objects.get().error_count, "degraded")
     assert document["errors"]["last_hour"] == ScrapeError.objects.count()

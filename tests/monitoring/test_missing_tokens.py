@@ -10,6 +10,7 @@ import pytest
 
 from monitoring.alerts import alert_keys
 from monitoring.health.document import health_document
+from monitoring.health.evaluation import Evaluation
 from monitoring.models import Alert, Severity
 from monitoring.watchdogs.sources import watch_tokens
 from scraping.reading.token_cache import MissingToken
@@ -56,14 +57,14 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-def test_a_short_absence_is_nobodys_business(tokens: TokensOf, look: Look) -> None:
+def test_a_short_absence_raises_no_alert(tokens: TokensOf, look: Look) -> None:
     tokens.seconds_missing = {"crexpro": 299}
     look(0)
     assert not Alert.objects.exists()
-    assert health_document(NOW)["status"] == "healthy"
+    assert health_document(Evaluation(NOW))["status"] == "healthy"
 
 
-def test_a_long_one_is_said_once_and_seen_everywhere(
+def test_a_long_one_is_logged_once_and_raises_one_alert(
     tokens: TokensOf, look: Look, caplog: pytest.LogCaptureFixture
 ) -> None:
     tokens.seconds_missing = {"crexpro": 300}
@@ -74,27 +75,27 @@ def test_a_long_one_is_said_once_and_seen_everywhere(
     assert "SOURCE_CREDENTIALS" in line  # what to do
     alert = Alert.objects.get(key=alert_keys.token("crexpro"))
     assert (alert.severity, alert.count) == (Severity.WARNING, 3)
-    assert alert.summary == "Crex Pro has given us no token for 5 min: only what it tells everybody is read"
+    assert alert.summary == "Crex Pro has issued no token for 5 min: only its public data is read"
     assert REASON not in alert_keys.public_text(alert.key, alert.summary)
     assert alert.detail["reason"] == REASON
-    document = health_document(NOW)
+    document = health_document(Evaluation(NOW))
     assert document["status"] == "degraded"
     assert "1 source has no token" in document["reason"]
 
 
-def test_a_token_ends_it(tokens: TokensOf, look: Look, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_token_closes_the_alert(tokens: TokensOf, look: Look, caplog: pytest.LogCaptureFixture) -> None:
     tokens.seconds_missing = {"crexpro": 400}
     look(0)
     tokens.seconds_missing = {}
     look(3)
     assert Alert.objects.get().closed_at == later(3)
-    assert health_document(NOW)["status"] == "healthy"
+    assert health_document(Evaluation(NOW))["status"] == "healthy"
     tokens.seconds_missing = {"crexpro": 400}
     look(1000)
     assert (Alert.objects.count(), len(errors(caplog))) == (2, 2)
 
 
-def test_one_workers_token_does_not_hide_anothers_want(tokens: TokensOf, look: Look) -> None:
+def test_one_workers_token_does_not_hide_anothers_lack(tokens: TokensOf, look: Look) -> None:
     tokens.seconds_missing = {"crexpro": 400}
     look(0)
     other = TokensOf()
@@ -108,7 +109,7 @@ def test_one_workers_token_does_not_hide_anothers_want(tokens: TokensOf, look: L
     assert Alert.objects.filter(closed_at__isnull=True).count() == 1
 
 
-def test_a_worker_that_is_gone_leaves_no_alert_behind(tokens: TokensOf, look: Look) -> None:
+def test_the_alert_of_a_dead_worker_is_closed(tokens: TokensOf, look: Look) -> None:
     tokens.seconds_missing = {"crexpro": 400}
     look(0)
     look(60)

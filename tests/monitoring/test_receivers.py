@@ -1,4 +1,4 @@
-"""What scraping announces becomes audit entries and alerts, and never a failure of the sender."""
+"""Signals become audit entries and alerts, and never a failure of the sender."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tests.monitoring.rows import make_task, make_watched
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 
 
-def announce(signal: Signal, **what: Any) -> None:
-    for _, answer in signal.send_robust(sender=None, now=NOW, **what):
+def send(signal: Signal, **values: Any) -> None:
+    for _, answer in signal.send_robust(sender=None, now=NOW, **values):
         assert answer is None
 
 
@@ -44,19 +44,19 @@ class TestAudit:
         self, signal: Signal, what: dict[str, Any], actor: str, action: str, outcome: AuditOutcome
     ) -> None:
         match, _, _ = make_watched(now=NOW)
-        announce(signal, match_id=match.pk, **what)
+        send(signal, match_id=match.pk, **what)
         entry = AuditEntry.objects.get()
         assert (entry.actor, entry.action_type, entry.outcome, entry.target) == (actor, action, outcome, match.title)
         assert entry.trigger_condition == what["reason"]
         assert (entry.match, entry.before["lifecycle"]) == (match, "ACTIVE")
 
     def test_of_browsers_orphans_breakers_retries_and_keys(self) -> None:
-        announce(signals.browser_replaced, worker_id="w1", reason="crashed", seconds=1.5)
-        announce(signals.orphan_killed, pid=77, memory_bytes=5, dry_run=False)
-        announce(signals.breaker_opened, name="crex_1_scraper", match_id=None)
-        announce(signals.breaker_closed, name="crex_1_scraper", match_id=None)
-        announce(signals.task_retried, task_id=3, actor="Ann")
-        announce(key_revoked, prefix="ab12")
+        send(signals.browser_replaced, worker_id="w1", reason="crashed", seconds=1.5)
+        send(signals.orphan_killed, pid=77, memory_bytes=5, dry_run=False)
+        send(signals.breaker_opened, name="crex_1_scraper", match_id=None)
+        send(signals.breaker_closed, name="crex_1_scraper", match_id=None)
+        send(signals.task_retried, task_id=3, actor="Ann")
+        send(key_revoked, prefix="ab12")
         rows = AuditEntry.objects.order_by("pk").values_list("action_type", "target")
         assert list(rows) == [
             ("browser_recycle", "w1"),
@@ -80,27 +80,27 @@ class TestSilence:
             (Rung.FROZEN, "frozen"),
         ],
     )
-    def test_every_rung_is_an_action_of_its_match_that_is_judged(self, rung: Rung, action: str) -> None:
+    def test_every_rung_is_an_open_action_of_its_match(self, rung: Rung, action: str) -> None:
         match, _, _ = make_watched(now=NOW, age=40, silence_rung=rung)
         what = {"rung": int(rung), "rung_name": rung.name.lower(), "reason": "silent for 40 s"}
-        announce(signals.silence_climbed, match_id=match.pk, detail={"hinted": 1}, **what)
+        send(signals.silence_climbed, match_id=match.pk, detail={"hinted": 1}, **what)
         entry = AuditEntry.objects.get()
         assert (entry.action_type, entry.match, entry.outcome) == (action, match, "pending")
         assert (entry.before["age_s"], entry.before["rung"], entry.metadata["hinted"]) == (40.0, rung, 1)
         assert not Alert.objects.exists(), "the staleness watchdog has the one alert of it"
 
-    def test_its_end_says_what_was_tried_and_how_long_it_took(self) -> None:
+    def test_its_end_records_the_steps_and_the_duration(self) -> None:
         match, _, _ = make_watched(now=NOW, age=1)
         for rung in (1, 2):
-            announce(signals.silence_climbed, match_id=match.pk, rung=rung, rung_name="", reason="", detail={})
-        announce(signals.silence_over, match_id=match.pk, rung=2, seconds=47.0, source_key="crex")
+            send(signals.silence_climbed, match_id=match.pk, rung=rung, rung_name="", reason="", detail={})
+        send(signals.silence_over, match_id=match.pk, rung=2, seconds=47.0, source_key="crex")
         entry = AuditEntry.objects.get(action_type="silence_over")
         assert (entry.outcome, entry.duration_seconds) == ("success", 47.0)
         assert entry.metadata["tried"] == ["silence_hint", "silence_session"]
-        assert entry.trigger_condition == "heard of again from crex, after 47 s"
+        assert entry.trigger_condition == "read again from crex, after 47 s"
 
-    def test_a_match_that_is_gone_costs_nobody_a_commit(self) -> None:
-        announce(signals.silence_climbed, match_id=987_654, rung=1, rung_name="hint", reason="silent", detail={})
+    def test_a_deleted_match_does_not_break_the_commit(self) -> None:
+        send(signals.silence_climbed, match_id=987_654, rung=1, rung_name="hint", reason="silent", detail={})
         assert AuditEntry.objects.get().match is None
         connection.check_constraints()
 
@@ -110,15 +110,15 @@ class TestOrders:
     @pytest.mark.parametrize(
         ("kind", "action"), [("recycle_browser", "browser_recycle"), ("fresh_session", "fresh_session")]
     )
-    def test_one_entry_with_whose_order_it_was(self, kind: str, action: str) -> None:
+    def test_one_entry_names_the_operator(self, kind: str, action: str) -> None:
         what = {"worker_id": "w1", "kind": kind, "actor": "Ann", "reason": "it hangs", "outcome": "done"}
-        announce(signals.browser_replaced, worker_id="w1", reason="it hangs", seconds=2.0, cause="order")
-        announce(signals.order_done, order_id=5, seconds=3.5, **what)
+        send(signals.browser_replaced, worker_id="w1", reason="it hangs", seconds=2.0, cause="order")
+        send(signals.order_done, order_id=5, seconds=3.5, **what)
         entry = AuditEntry.objects.get()
         assert (entry.action_type, entry.actor, entry.outcome) == (action, "Ann", "pending")
         assert (entry.duration_seconds, entry.before["grade"]) == (3.5, "HEALTHY")
 
-    def test_one_that_nobody_carried_out_has_failed_and_is_told_once(self) -> None:
+    def test_a_command_that_no_worker_took_has_failed_and_is_recorded_once(self) -> None:
         order = worker_commands.issue(
             OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="it hangs", actor="Ann", now=NOW
         )
@@ -131,17 +131,17 @@ class TestOrders:
         assert entry.metadata["came_of_it"] == "not taken in time"
         assert audit.last_recovery_at(since=NOW) is None, "nothing was done that could have helped"
 
-    def test_of_what_a_person_finds_important(self) -> None:
+    def test_importance_set_by_an_operator(self) -> None:
         match, _, _ = make_watched(now=NOW)
-        announce(signals.importance_set, match_id=match.pk, importance=0, actor="Ann")
+        send(signals.importance_set, match_id=match.pk, importance=0, actor="Ann")
         entry = AuditEntry.objects.get()
-        assert (entry.actor, entry.trigger_condition, entry.match) == ("Ann", "said to be high", match)
+        assert (entry.actor, entry.trigger_condition, entry.match) == ("Ann", "set to high", match)
 
-    def test_of_a_breaker_that_a_person_resets(self) -> None:
+    def test_a_breaker_operated_by_an_operator(self) -> None:
         match, ref, _ = make_watched(now=NOW)
         Breaker.objects.create(name="crex_1", ref=ref, last_state_change=NOW)
-        announce(signals.breaker_operated, name="crex_1", action="breaker_reset", reason="mended", actor="Ann")
-        announce(signals.breaker_operated, name="crex_1", action="breaker_force_open", reason="broken", actor="Ann")
+        send(signals.breaker_operated, name="crex_1", action="breaker_reset", reason="mended", actor="Ann")
+        send(signals.breaker_operated, name="crex_1", action="breaker_force_open", reason="broken", actor="Ann")
         rows = AuditEntry.objects.order_by("pk").values_list("action_type", "outcome", "match")
         assert list(rows) == [("breaker_reset", "pending", match.pk), ("breaker_force_open", "success", match.pk)]
 
@@ -150,21 +150,21 @@ class TestOrders:
 class TestAlerts:
     def test_a_death_is_critical(self) -> None:
         match, ref, _ = make_watched(now=NOW)
-        announce(signals.task_died, task_id=make_task(ref).pk, match_id=match.pk, error_class="drift", reason="layout")
+        send(signals.task_died, task_id=make_task(ref).pk, match_id=match.pk, error_class="drift", reason="layout")
         alert = Alert.objects.get()
         assert (alert.severity, alert.detail["error_class"]) == ("critical", "drift")
         assert alert.summary == f"A task of {match.title} is dead: layout"
 
     def test_an_open_breaker_is_an_alert_until_it_closes(self) -> None:
-        announce(signals.breaker_opened, name="b", match_id=None)
+        send(signals.breaker_opened, name="b", match_id=None)
         assert Alert.objects.get().closed_at is None
-        announce(signals.breaker_closed, name="b", match_id=None)
+        send(signals.breaker_closed, name="b", match_id=None)
         assert Alert.objects.get().closed_at == NOW
 
     def test_a_pause_is_an_alert_until_it_ends(self) -> None:
         match, _, _ = make_watched(now=NOW)
-        announce(signals.match_paused, match_id=match.pk, reason="5 failures")
-        announce(signals.match_resumed, match_id=match.pk, reason="over")
+        send(signals.match_paused, match_id=match.pk, reason="5 failures")
+        send(signals.match_resumed, match_id=match.pk, reason="over")
         assert Alert.objects.get().closed_at == NOW
 
     def test_one_is_open_per_key(self) -> None:
@@ -178,14 +178,14 @@ class TestAlerts:
         assert Alert.objects.count() == 2
 
 
-def test_a_failing_note_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    announce(signals.task_died, task_id=1)  # match_id is missing: a mistake of the sender
-    assert "Could not note note_death" in caplog.text
+def test_a_failing_receiver_does_not_break_the_sender(caplog: pytest.LogCaptureFixture) -> None:
+    send(signals.task_died, task_id=1)  # match_id is missing: a mistake of the sender
+    assert "Receiver record_death failed" in caplog.text
     assert AuditEntry.objects.count() == 0  # the connection is still good for the sender's own work
     assert connection.is_usable()
 
 
-def test_receivers_bear_what_a_sender_may_add_one_day() -> None:
+def test_receivers_accept_additional_arguments() -> None:
     """With DEBUG on, Django refuses to start with one that does not."""
     ours = [
         receiver

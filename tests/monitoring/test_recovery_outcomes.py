@@ -77,7 +77,7 @@ def test_by_match(
         pytest.param("FAILING", (200.0,), "FAILING", 120, RecoveryResult(F), id="in vain"),
     ],
 )
-def test_by_grade(grade: str, ages: tuple[float, ...], was: str, after: float, expected: Verdict | None) -> None:
+def test_by_grade(grade: str, ages: tuple[float, ...], was: str, after: float, expected: RecoveryResult | None) -> None:
     assert system_result(NOW, SystemContext(grade=Grade(grade), ages=ages), later(after), grade_before=was) == expected
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from monitoring import retention
 from monitoring.health.log import log_health
 from monitoring.models import Alert, AuditEntry, HealthLog
-from monitoring.watchdogs import retention
 from monitoring.watchdogs.matches import watch_error_rate, watch_staleness
 from monitoring.watchdogs.workers import watch_workers
 from scraping import signals

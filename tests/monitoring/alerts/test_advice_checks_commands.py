@@ -9,6 +9,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
+from monitoring.alerts import alert_keys
 from monitoring.alerts.advice import ADVICE, advice, alert_kind
 from monitoring.alerts.registry import raise_alert
 from monitoring.checks import check_alert_settings
@@ -170,7 +171,6 @@ class TestAdvice:
         assert alert_kind(key) == expected
 
     def test_exists_for_every_key(self) -> None:
-
         known = {value for name, value in vars(alert_keys).items() if name.isupper()}
         assert known == set(ADVICE)
         assert all(advice(key).safe and advice(key).action for key in [*known, "unheard-of"])

@@ -170,13 +170,13 @@ class TestMail:
 
     def test_says_what_happened_what_is_safe_and_what_to_do(self, mailbox: SmtpTaker) -> None:
         sent = message()
-        assert self.mail(mailbox).send(sent) == "127.0.0.1 took it for 1 of 1"
+        assert self.mail(mailbox).send(sent) == "127.0.0.1 accepted it for 1 of 1"
         (got,) = mailbox.got
         assert got["Subject"] == "[VictoryLine] CRITICAL: India - Australia has had no update for 5 min"
         assert (got["From"], got["To"], got["Importance"]) == ("vl@example.com", "ops@example.com", "high")
         text = got.get_content()
         assert "CRITICAL, raised: India - Australia has had no update for 5 min" in text
-        assert "What is safe: What is known of the match stays served" in text
+        assert "What is safe: The last data of the match is still served" in text
         assert "What to do:   If it lasts, open the match" in text
         assert "https://vl.test/admin/monitoring/alert/3/change/" in text
 
@@ -261,7 +261,7 @@ class TestSentry:
     def test_one_event_an_alert_with_its_key_as_fingerprint(self, hook: HttpTaker) -> None:
         assert (
             self.send(hook, AlertNotice(alert(), Event.RAISED), AlertNotice(alert("grade", pk=4), Event.RAISED))
-            == "took 2 events"
+            == "accepted 2 events"
         )
         assert {got.path for got in hook.got} == {"/api/42/envelope/"}
         assert "sentry_key=publickey" in hook.got[0].headers["x-sentry-auth"]
@@ -295,7 +295,9 @@ class TestSentry:
         assert got["fingerprint"] == ["stale:@Crex"]
 
     def test_ends_are_no_events(self, hook: HttpTaker) -> None:
-        assert self.send(hook, AlertNotice(alert(closed_at=NOW + timedelta(minutes=1)), Event.OVER)) == "took 0 events"
+        assert (
+            self.send(hook, AlertNotice(alert(closed_at=NOW + timedelta(minutes=1)), Event.OVER)) == "accepted 0 events"
+        )
         assert not hook.got
 
     def test_what_is_no_dsn(self) -> None:

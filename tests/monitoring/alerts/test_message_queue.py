@@ -14,13 +14,13 @@ from django.conf import settings
 from django.db import OperationalError, connection
 from django.test import Client
 
+from monitoring import retention
 from monitoring.alerts import message_queue
 from monitoring.alerts.channels import configured
 from monitoring.alerts.delivery import DeliveryThread, DeliveryThreads
 from monitoring.alerts.notification_policy import NotificationRules
 from monitoring.alerts.registry import acknowledge, close_alert, mute, raise_alert, unmute
 from monitoring.models import Alert, AlertMessage, AuditEntry, Channel, Severity
-from monitoring.watchdogs import retention
 from monitoring.watchdogs.delivery import queue_messages, watch_deliveries
 from monitoring.watchdogs.matches import watch_error_rate
 from scraping import signals
@@ -381,7 +381,7 @@ class TestDeliveries:
         AlertMessage.objects.update(error="127.0.0.1 cannot be reached")
         assert watch_deliveries(after(301)) == 1
         alert = Alert.objects.get(key="delivery:webhook")
-        assert alert.summary == "1 message does not reach people by webhook: 127.0.0.1 cannot be reached"
+        assert alert.summary == "1 message is not delivered by webhook: 127.0.0.1 cannot be reached"
         AlertMessage.objects.update(sent_at=after(310))
         watch_deliveries(after(320))
         alert.refresh_from_db()

@@ -12,7 +12,7 @@ import pytest
 from monitoring.alerts.notification_policy import (
     FLAP,
     HOUR,
-    NOTICED,
+    MIN_DURATION,
     AlertState,
     Event,
     NotificationPlan,
@@ -267,10 +267,10 @@ def test_a_day_of_trouble_floods_nobody_and_forgets_nothing(seed: int, limit: in
     spread = HOUR / (limit - limit // 2)
     for row in day.rows.values():
         stood = (row.closed_at or NOW) - row.opened_at
-        if row.is_critical and stood > NOTICED and not row.is_acknowledged:
+        if row.is_critical and stood > MIN_DURATION and not row.is_acknowledged:
             assert row.told_count, f"nobody was told of {row}"
             waited = day.told_first[row.pk] - row.opened_at
-            assert waited <= max(spread, NOTICED) + stood + NOTICED, f"told too late: {row}"
+            assert waited <= max(spread, MIN_DURATION) + stood + MIN_DURATION, f"told too late: {row}"
         assert not row.needs_end_notice, f"nobody was told that it is over: {row}"
 
 

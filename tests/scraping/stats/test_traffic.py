@@ -11,6 +11,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from monitoring.health.document import health_document
+from monitoring.health.evaluation import Evaluation
 from monitoring.metrics.exposition import DatabaseCollector
 from monitoring.models import Alert
 from monitoring.watchdogs.sources import watch_traffic
@@ -257,12 +258,12 @@ class TestAlert:
     def test_shows_in_health(self, monkeypatch: pytest.MonkeyPatch) -> None:
         source = make_source(daily_megabytes=50)
         spend(source, 49)
-        assert "traffic" not in health_document(NOW)["reason"]
+        assert "traffic" not in health_document(Evaluation(NOW))["reason"]
         spend(source, 1)
-        document = health_document(NOW)
+        document = health_document(Evaluation(NOW))
         assert (document["status"], document["reason"]) == (
             "degraded",
-            "1 source has used up the traffic of today: only read directly",
+            "1 source has used up today's traffic budget: only direct reads",
         )
 
 
