@@ -37,7 +37,7 @@ class TestStrip:
             pytest.param([(15, H, F), (15, F, R)], [(H, 0, 15), (R, 15, 60)], id="two at one moment"),
         ],
     )
-    def test_pieces(
+    def test_periods(
         self, changes: list[tuple[float, Grade, Grade]], expected: list[tuple[Grade, float, float]]
     ) -> None:
         rows = [(at(minute), was.value, to.value, "why") for minute, was, to in changes]
@@ -46,7 +46,7 @@ class TestStrip:
             (grade, at(since), at(until)) for grade, since, until in expected
         ]
 
-    def test_in_words(self) -> None:
+    def test_summary_text(self) -> None:
         parts = [GradePeriod(H, NOW, at(45)), GradePeriod(F, at(45), at(60))]
         assert summary(parts) == "HEALTHY 75.0%, FAILING 25.0%; 1 change"
         assert summary([GradePeriod(H, NOW, at(60))]) == "HEALTHY 100.0%; no changes"
@@ -63,12 +63,12 @@ class TestStrip:
         ({}, {}, ""),
     ],
 )
-def test_before_and_after_in_words(before: dict[str, Any], after: dict[str, Any], expected: str) -> None:
+def test_change_text(before: dict[str, Any], after: dict[str, Any], expected: str) -> None:
     assert change_text(before, after) == expected
 
 
 @pytest.mark.parametrize(
-    ("code", "expected"), [("silence_hint", "silent match: asked again"), ("key_issued", "key issued")]
+    ("code", "expected"), [("silence_hint", "silent match: polled again"), ("key_issued", "key issued")]
 )
 def test_an_action_label(code: str, expected: str) -> None:
     assert action_label(code) == expected
@@ -112,7 +112,7 @@ class TestPages:
             ["soft_restart"],
         )
         page = admin_client.get(reverse("admin:index")).content.decode()
-        assert "4, 67% of those judged helped" in page
+        assert "4, 67% of those decided helped" in page
 
     @pytest.mark.requirement("SO-9")
     def test_the_grades_of_the_day_are_drawn_and_told(self, admin_client: Client) -> None:
