@@ -1,4 +1,4 @@
-"""How long our own history is kept."""
+"""Retention of monitoring's own tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db.models import Model, QuerySet
 from monitoring.health.log import KEPT_DAYS, thinning
 from monitoring.models import Alert, AlertMessage, AuditEntry, GradeChange, HealthLog
 from victoryline.lib.retention import OldestFirst, Rows, Rule
-from victoryline.lib.retention import prune as carry_out
+from victoryline.lib.retention import prune as apply_rules
 
 ALERTS_DAYS = 90
 LOGS: tuple[tuple[str, type[Model], str, int], ...] = (
@@ -29,7 +29,7 @@ def rules() -> tuple[Rule, ...]:
 
 
 def prune(now: datetime) -> int:
-    return carry_out(rules(), now)
+    return apply_rules(rules(), now)
 
 
 def _before(days: int, now: datetime) -> datetime:

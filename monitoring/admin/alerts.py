@@ -34,7 +34,7 @@ from victoryline.lib.admin import (
 
 SEVERITY_COLOURS = {Severity.CRITICAL.value: BAD, Severity.WARNING.value: CAREFUL}
 MORNING = time(6, 0)
-MOST_SHOWN = 10
+MAX_SHOWN = 10
 
 
 class IsOpen(admin.SimpleListFilter):
@@ -52,8 +52,16 @@ class IsOpen(admin.SimpleListFilter):
 
 @admin.register(Alert)
 class AlertAdmin(HistoryAdmin):
-    none_yet = "Nothing has gone wrong yet that somebody should know of."
-    list_display = ("shown_severity", "summary", "shown_state", "shown_told", "shown_care", "opened_at", "count")
+    none_yet = "No alert has been raised yet."
+    list_display = (
+        "shown_severity",
+        "summary",
+        "shown_state",
+        "shown_notified",
+        "shown_handling",
+        "opened_at",
+        "count",
+    )
     list_display_links = ("summary",)
     list_filter = (IsOpen, "severity")
     search_fields = ("key", "summary", "acknowledged_by")
@@ -62,19 +70,19 @@ class AlertAdmin(HistoryAdmin):
     actions = ("acknowledge", "mute_for_an_hour", "mute_until_tomorrow", "unmute")
     actions_detail = ("acknowledge_one", "mute_one", "unmute_one")
     fieldsets = (
-        (None, {"fields": ("summary", "severity", "state", "what_is_safe", "what_to_do", "look_here")}),
+        (None, {"fields": ("summary", "severity", "state", "what_is_safe", "what_to_do", "see_also")}),
         ("Seen", {"fields": ("key", "opened_at", "last_seen_at", "closed_at", "count", "shown_detail")}),
-        ("Told", {"fields": ("shown_told", "told_over_at", "shown_care", "shown_messages")}),
+        ("Notifications", {"fields": ("shown_notified", "told_over_at", "shown_handling", "shown_messages")}),
     )
     readonly_fields = (
         *(
             "state",
             "what_is_safe",
             "what_to_do",
-            "look_here",
+            "see_also",
             "shown_detail",
-            "shown_told",
-            "shown_care",
+            "shown_notified",
+            "shown_handling",
             "shown_messages",
         ),
     )
@@ -83,29 +91,29 @@ class AlertAdmin(HistoryAdmin):
     def shown_severity(self, alert: Alert) -> str:
         return alert.severity
 
-    @display(description="state", label={"stands": BAD, "over": GOOD})  # type: ignore[untyped-decorator]
+    @display(description="state", label={"open": BAD, "closed": GOOD})  # type: ignore[untyped-decorator]
     def shown_state(self, alert: Alert) -> tuple[str, str]:
-        return "stands" if alert.closed_at is None else "over", self.state(alert)
+        return "open" if alert.closed_at is None else "closed", self.state(alert)
 
     @admin.display(description="state")
     def state(self, alert: Alert) -> str:
         if alert.closed_at is None:
-            return f"stands for {span(alert.opened_at, timezone.now())}"
-        return f"over after {span(alert.opened_at, alert.closed_at)}"
+            return f"open for {span(alert.opened_at, timezone.now())}"
+        return f"closed after {span(alert.opened_at, alert.closed_at)}"
 
-    @admin.display(description="told")
-    def shown_told(self, alert: Alert) -> str:
+    @admin.display(description="notified")
+    def shown_notified(self, alert: Alert) -> str:
         if not alert.told_count or alert.told_at is None:
-            return "when it was over" if alert.told_over_at else "nobody"
+            return "when it closed" if alert.told_over_at else "not yet"
         times = "once" if alert.told_count == 1 else f"{alert.told_count} times"
         return f"{times}, {span(alert.told_at, timezone.now())} ago"
 
-    @admin.display(description="looked after")
-    def shown_care(self, alert: Alert) -> str:
-        words = [f"by {alert.acknowledged_by}"] if alert.acknowledged_by else []
+    @admin.display(description="handling")
+    def shown_handling(self, alert: Alert) -> str:
+        notes = [f"acknowledged by {alert.acknowledged_by}"] if alert.acknowledged_by else []
         if alert.muted_until and alert.muted_until > timezone.now():
-            words.append(f"muted until {alert.muted_until:%d %b %H:%M} UTC")
-        return ", ".join(words) or "-"
+            notes.append(f"muted until {alert.muted_until:%d %b %H:%M} UTC")
+        return ", ".join(notes) or "-"
 
     @admin.display(description="what is safe")
     def what_is_safe(self, alert: Alert) -> str:
@@ -115,10 +123,10 @@ class AlertAdmin(HistoryAdmin):
     def what_to_do(self, alert: Alert) -> str:
         return advice(alert.key).action
 
-    @admin.display(description="look here")
-    def look_here(self, alert: Alert) -> SafeString:
-        place = place_of(alert)
-        return links([(place, "where its cause is seen best")] if place != page_of(alert) else [])
+    @admin.display(description="see also")
+    def see_also(self, alert: Alert) -> SafeString:
+        url = cause_url(alert)
+        return links([(url, "the page that shows its cause")] if url != page_of(alert) else [])
 
     @admin.display(description="detail")
     def shown_detail(self, alert: Alert) -> SafeString:
@@ -126,7 +134,7 @@ class AlertAdmin(HistoryAdmin):
 
     @admin.display(description="messages")
     def shown_messages(self, alert: Alert) -> SafeString:
-        rows = alert.messages.order_by("-pk")[:MOST_SHOWN]
+        rows = alert.messages.order_by("-pk")[:MAX_SHOWN]
         return links(
             (page_of(row), f"{row.created_at:%d %b %H:%M:%S} by {row.channel}: {row.subject} ({state_of(row)[1]})")
             for row in rows
@@ -135,7 +143,7 @@ class AlertAdmin(HistoryAdmin):
     def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm("monitoring.change_alert"))
 
-    @admin.action(description="Acknowledge: I look after it", permissions=["operate"])
+    @admin.action(description="Acknowledge", permissions=["operate"])
     def acknowledge(self, request: HttpRequest, alerts: QuerySet[Alert]) -> None:
         _acknowledge(request, keys_of(alerts))
 
@@ -156,66 +164,66 @@ class AlertAdmin(HistoryAdmin):
         "Acknowledge",
         icon="person_check",
         permission="operate",
-        title="Look after this alert",
-        explanation="It is not told again while it stands; its end is. Everybody sees that you look after it.",
+        title="Acknowledge this alert",
+        explanation="No repeated messages are sent while it is open; its end is. Your name is shown with the alert.",
         button="Acknowledge",
     )
     def acknowledge_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         _acknowledge(request, [object_id])
-        return after_dialog(request, _place(object_id))
+        return after_dialog(request, _alert_url(object_id))
 
     @asks_first(
         "Mute for an hour",
         icon="notifications_off",
         permission="operate",
         title="Mute this alert for an hour",
-        explanation="Nobody is told of it until then, also when it is over and comes again. It stays in this list.",
+        explanation="No message is sent until then, also if it closes and opens again. It stays in this list.",
         button="Mute",
     )
     def mute_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         _mute(request, [object_id], timezone.now() + timedelta(hours=1))
-        return after_dialog(request, _place(object_id))
+        return after_dialog(request, _alert_url(object_id))
 
     @asks_first(
         "Unmute",
         icon="notifications_active",
         permission="operate",
         title="Unmute this alert",
-        explanation="People are told of it again, at once when they do not know of it yet.",
+        explanation="Messages are sent again, at once if none was sent yet.",
         button="Unmute",
     )
     def unmute_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         _unmute(request, [object_id])
-        return after_dialog(request, _place(object_id))
+        return after_dialog(request, _alert_url(object_id))
 
 
-def _place(object_id: int) -> str:
+def _alert_url(object_id: int) -> str:
     return reverse("admin:monitoring_alert_change", args=[object_id])
 
 
 def _acknowledge(request: HttpRequest, keys: list[int]) -> None:
     done = acknowledge(keys, actor=username(request), now=timezone.now())
-    _say(request, done, len(keys), "{} looked after by you: not told again until over.")
+    _report(request, done, len(keys), "{} acknowledged by you: no repeated messages until closed.")
 
 
 def _mute(request: HttpRequest, keys: list[int], until: datetime) -> None:
     done = mute(keys, until=until, actor=username(request), now=timezone.now())
-    _say(request, done, len(keys), f"{{}} muted until {until:%d %b %H:%M} UTC.")
+    _report(request, done, len(keys), f"{{}} muted until {until:%d %b %H:%M} UTC.")
 
 
 def _unmute(request: HttpRequest, keys: list[int]) -> None:
     done = unmute(keys, actor=username(request), now=timezone.now())
-    _say(request, done, len(keys), "{} no longer muted.")
+    _report(request, done, len(keys), "{} no longer muted.")
 
 
-def _say(request: HttpRequest, done: int, chosen: int, words: str) -> None:
+def _report(request: HttpRequest, done: int, chosen: int, text: str) -> None:
     many = "1 alert is" if done == 1 else f"{done} alerts are"
-    left = f"{chosen - done} of them {'is' if chosen - done == 1 else 'are'} over: nothing to do."
-    tell(request, done=words.format(many) if done else "", refused=left if chosen > done else "")
+    left = f"{chosen - done} of them {'is' if chosen - done == 1 else 'are'} closed: nothing to do."
+    tell(request, done=text.format(many) if done else "", refused=left if chosen > done else "")
 
 
-def place_of(alert: Alert) -> str:
-    """The alert itself when we know no better place."""
+def cause_url(alert: Alert) -> str:
+    """Returns the admin page that shows the cause of an alert; its own page if there is none."""
     match_id, task_id = alert.detail.get("match_id"), alert.detail.get("task_id")
     if match_id and alert.key.startswith(alert_keys.DEAD):
         return f"{reverse('admin:scraping_scrapetask_changelist')}?ref__match__id__exact={match_id}&state__exact=DEAD"

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from monitoring import objectives
-from monitoring.admin.alerts import place_of
+from monitoring.admin.alerts import cause_url
 from monitoring.admin.grades import grade_chart
 from monitoring.admin.history import GRADE_COLOURS
 from monitoring.admin.recoveries import recoveries_of_last_day
@@ -65,7 +65,7 @@ def _alerts(now: datetime) -> list[dict[str, Any]]:
             "summary": alert.summary,
             "age": span(alert.opened_at, now),
             "url": reverse("admin:monitoring_alert_change", args=[alert.pk]),
-            "about": place_of(alert),
+            "about": cause_url(alert),
         }
         for alert in open_alerts[:MAX_ALERTS]
     ]

@@ -1,4 +1,4 @@
-"""The messages that people were sent, or were not. Nothing is edited; what did not get through can be sent again."""
+"""Alert messages in the admin. Read-only; undelivered messages can be sent again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from monitoring.alerts.channels import configured
 from monitoring.models import Alert, AlertMessage
 from victoryline.lib.admin import BAD, GOOD, NEWS, HistoryAdmin, json_block, tell, username
 
-MOST_SHOWN = 50
+MAX_SHOWN = 50
 
 
 def page_of(row: Alert | AlertMessage) -> str:
@@ -38,7 +38,7 @@ def keys_of(rows: QuerySet[Any]) -> list[int]:
 
 
 def state_of(message: AlertMessage) -> tuple[str, str]:
-    """For the label's colour, and for people."""
+    """Returns the state for the label's colour, and its text."""
     if message.sent_at:
         return "sent", f"sent after {(message.sent_at - message.created_at).total_seconds():.0f} s"
     if message.given_up_at:
@@ -79,12 +79,12 @@ class AlertMessageAdmin(HistoryAdmin):
     readonly_fields = ("state", "shown_alerts", "shown_document")
 
     @property
-    def none_yet(self) -> str:  # type: ignore[override]  # elsewhere it is always the same
-        """What the empty list says: whether there is nothing to tell, or nobody to tell it to."""
+    def none_yet(self) -> str:  # type: ignore[override]  # a constant elsewhere
+        """Returns the text of the empty list: no message yet, or no channel configured."""
         if channels := configured(settings.CONFIG):
             names = ", ".join(channel.label.lower() for channel in channels)
-            return f"Nothing had to be told yet. It will be by: {names}. Try it: manage.py send_test_alert."
-        return "Nobody is told of anything. Set ALERT_WEBHOOK_URL, SMTP_URL with ALERT_EMAIL_TO, or SENTRY_DSN."
+            return f"No message was needed yet. Channels: {names}. Test them: manage.py alerts --test."
+        return "No channel is configured. Set ALERT_WEBHOOK_URL, SMTP_URL with ALERT_EMAIL_TO, or SENTRY_DSN."
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AlertMessage]:
         rows: QuerySet[AlertMessage] = super().get_queryset(request)
@@ -100,7 +100,7 @@ class AlertMessageAdmin(HistoryAdmin):
 
     @admin.display(description="alerts")
     def shown_alerts(self, message: AlertMessage) -> SafeString:
-        return links((page_of(alert), alert.summary) for alert in message.alerts.all()[:MOST_SHOWN])
+        return links((page_of(alert), alert.summary) for alert in message.alerts.all()[:MAX_SHOWN])
 
     @admin.display(description="document")
     def shown_document(self, message: AlertMessage) -> SafeString:
@@ -125,5 +125,5 @@ class AlertMessageAdmin(HistoryAdmin):
         tell(
             request,
             done=f"{done} {'is' if done == 1 else 'are'} tried again now." if done else "",
-            refused=f"{left} had been sent: they are left alone." if left else "",
+            refused=f"{left} had been sent already." if left else "",
         )

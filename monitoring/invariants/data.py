@@ -1,4 +1,4 @@
-"""I1, I3, I5: matches and references, snapshots, events. What is served is whole, and nothing is there twice."""
+"""I1, I3, I5: matches and references, snapshots, events. Served data is complete and has no duplicates."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from scraping.payloads import Resource, checksum_of
 
 STATE_RESOURCES = (Resource.SCORECARD, Resource.FULL)
 UNPRUNED_MINUTES = 5
-RECENT_MINUTES = 30  # long before retention takes the first snapshot or task away, and leaves lawful holes
+RECENT_MINUTES = 30  # before retention deletes the first snapshot or task and leaves gaps
 
 
-def doubled_refs(context: CheckContext) -> Iterator[str]:
+def duplicate_refs(context: CheckContext) -> Iterator[str]:
     refs = MatchRef.objects.order_by().values("source__key", "source_event_id").annotate(rows=Count("pk"))
     for ref in refs.filter(rows__gt=1):
         yield f"{ref['source__key']}_{ref['source_event_id']} has {ref['rows']} references"
 
 
-def lonely_matches(context: CheckContext) -> Iterator[str]:
+def matches_without_ref(context: CheckContext) -> Iterator[str]:
     without = Match.objects.filter(~Exists(MatchRef.objects.filter(match=OuterRef("pk"))), merged_into=None)
     for pk, title in without.values_list("pk", "title").order_by("pk"):
-        yield f"match {pk} ({title}) has no reference at any source: nobody will read it"
+        yield f"match {pk} ({title}) has no reference at any source: it will not be read"
 
 
-def lonely_refs(context: CheckContext) -> Iterator[str]:
+def refs_without_match(context: CheckContext) -> Iterator[str]:
     without = MatchRef.objects.filter(~Exists(Match.objects.filter(pk=OuterRef("match_id"))))
     for pk, match_id in without.values_list("pk", "match_id").order_by("pk"):
         yield f"reference {pk} belongs to match {match_id}, which is not there"
@@ -39,7 +39,7 @@ def disagreeing_snapshots(context: CheckContext) -> Iterator[str]:
         last_sequence=Subquery(newest.values("sequence")[:1]), last_checksum=Subquery(newest.values("checksum")[:1])
     )
     agree = Q(sequence=0, last_sequence=None) | Q(last_sequence=F("sequence"), last_checksum=F("checksum"))
-    # A condition on a missing snapshot is neither true nor false: those that agree are left out by their ids.
+    # A condition on a missing snapshot is NULL: matches that agree are excluded by their ids.
     columns = ("pk", "sequence", "checksum", "last_sequence", "last_checksum")
     differ = matches.exclude(pk__in=matches.filter(agree).values("pk")).order_by("pk")
     for pk, sequence, checksum, last, last_checksum in differ.values_list(*columns)[: context.row_limit]:
@@ -73,7 +73,7 @@ def readings_ahead(context: CheckContext) -> Iterator[str]:
 
 
 def successes_without_data(context: CheckContext) -> Iterator[str]:
-    """A reading is made between its task's start and end. One that is not believed yet leaves its mark instead."""
+    """A reading is made between its task's start and end. One that is not confirmed yet has a suspect checksum."""
     done = ScrapeTask.objects.filter(
         ref=OuterRef("pk"), state=TaskState.SUCCESS, resource__in=STATE_RESOURCES
     ).order_by("-pk")
@@ -89,12 +89,12 @@ def successes_without_data(context: CheckContext) -> Iterator[str]:
 
 
 def unexplained_snapshots(context: CheckContext) -> Iterator[str]:
-    """The transaction that ends a task gives its snapshot the same time. As one query it would take minutes."""
+    """A task and its snapshot are written with the same time. Compared in Python: one query would take minutes."""
     since = context.ago(minutes=UNPRUNED_MINUTES)
     ended = ScrapeTask.objects.filter(state__in=(TaskState.SUCCESS, TaskState.SKIPPED), finished_at__gt=since)
     known = set(ended.filter(ref__isnull=False).values_list("ref__match_id", "finished_at"))
     joined = Match.objects.filter(merged_into__isnull=False, last_changed_at__gt=since)
-    known |= set(joined.values_list("merged_into_id", "last_changed_at"))  # a joining tells anew what both told
+    known |= set(joined.values_list("merged_into_id", "last_changed_at"))  # a merge writes a snapshot of its own
     recent = Snapshot.objects.filter(created_at__gt=since, data_source="scraper", match__merged_into=None).order_by(
         "pk"
     )
@@ -104,7 +104,7 @@ def unexplained_snapshots(context: CheckContext) -> Iterator[str]:
 
 
 def broken_histories(context: CheckContext) -> Iterator[str]:
-    """One grouped look at all events: exactly one current revision each, the newest, and none left out."""
+    """Each event has exactly one current revision, the newest, and no revision is missing."""
     current = Case(When(is_current=True, then=F("revision")), output_field=IntegerField())
     events = (
         MatchEvent.objects.order_by()
@@ -124,14 +124,14 @@ def broken_histories(context: CheckContext) -> Iterator[str]:
         )
 
 
-def holes_in_history(context: CheckContext) -> Iterator[str]:
+def gaps_in_history(context: CheckContext) -> Iterator[str]:
     recent = Snapshot.objects.filter(created_at__gt=context.ago(minutes=RECENT_MINUTES)).order_by()
     ranges = recent.values("match_id").annotate(rows=Count("pk"), first=Min("sequence"), last=Max("sequence"))
     for each in ranges.exclude(rows=F("last") - F("first") + 1):
         yield f"match {each['match_id']} has {each['rows']} snapshots from {each['first']} to {each['last']}"
 
 
-def doubled_scrapers(context: CheckContext) -> Iterator[str]:
+def duplicate_scrapers(context: CheckContext) -> Iterator[str]:
     active = Scraper.objects.filter(stopped_at__isnull=True).order_by().values("ref_id").annotate(rows=Count("pk"))
     for each in active.filter(rows__gt=1):
         yield f"reference {each['ref_id']} has {each['rows']} active scrapers"
@@ -143,22 +143,22 @@ RULES = (
         "I1",
         "references",
         "every match at a source has exactly one reference",
-        doubled_refs,
+        duplicate_refs,
         "A unique constraint is missing in this database: run `manage.py migrate`, then merge the rows by hand.",
     ),
     Rule(
         "I1",
         "matches",
         "every match has a reference at a source",
-        lonely_matches,
+        matches_without_ref,
         "Delete the match in the admin; discovery writes it again if the source still has it.",
     ),
     Rule(
         "I1",
         "belonging",
         "every reference has its match",
-        lonely_refs,
-        "The database does not enforce its foreign keys: see how it was restored. Delete the reference; "
+        refs_without_match,
+        "The database does not enforce its foreign keys: check how it was restored. Delete the reference; "
         "discovery finds the match again.",
     ),
     Rule(
@@ -173,23 +173,23 @@ RULES = (
     Rule(
         "I3",
         "readings",
-        "a match knows the newest reading of its references",
+        "a match has the newest reading of its references",
         readings_ahead,
-        "The next poll of the match heals it. If it stays: see whether the match is still polled.",
+        "The next poll of the match repairs it. If it stays: check whether the match is still polled.",
     ),
     Rule(
         "I3",
         "successes",
         "a task that succeeded has left its data",
         successes_without_data,
-        "The next poll of the match heals it. Keep the database and the worker's log: this must not happen.",
+        "The next poll of the match repairs it. Keep the database and the worker's log: this must not happen.",
     ),
     Rule(
         "I3",
         "origins",
         "every snapshot was written together with the end of a task",
         unexplained_snapshots,
-        "Something else than a task has written this match. Keep the database: see who else has access to it.",
+        "Another program than a task has written this match. Keep the database: check which programs have access.",
     ),
     Rule(
         "I5",
@@ -198,12 +198,14 @@ RULES = (
         broken_histories,
         _RESTORE,
     ),
-    Rule("I5", "history", "the snapshots of a match are numbered without holes or doubles", holes_in_history, _RESTORE),
+    Rule(
+        "I5", "history", "the snapshots of a match are numbered without gaps or duplicates", gaps_in_history, _RESTORE
+    ),
     Rule(
         "I5",
         "scrapers",
         "a match has at most one active scraper at a source",
-        doubled_scrapers,
+        duplicate_scrapers,
         "A unique constraint is missing in this database: run `manage.py migrate`.",
     ),
 )

@@ -30,20 +30,25 @@ from scraping.models import (
 RECENT_HOURS = 24
 
 
-def left_alone(now: datetime, *, ref: str, source: str) -> Q:
-    """Lawful reasons to wait: switched off, paused, or a breaker that is not closed. `ref`, `source`: ways to them."""
-    lawful = Q(**{f"{source}is_enabled": False}) | Q(**{f"{ref}match__lifecycle": MatchLifecycle.PAUSED})
+def valid_reasons_to_wait(now: datetime, *, ref: str, source: str) -> Q:
+    """Returns the valid reasons to wait: disabled, paused, or a breaker that is not closed.
+
+    `ref` and `source` are the lookup prefixes of the reference and the source.
+    """
+    valid = Q(**{f"{source}is_enabled": False}) | Q(**{f"{ref}match__lifecycle": MatchLifecycle.PAUSED})
     for of in (ref, source):
-        lawful |= Q(**{f"{of}breaker__state": BreakerState.OPEN, f"{of}breaker__open_until__gt": now})
-        lawful |= Q(**{f"{of}breaker__state": BreakerState.HALF_OPEN})
-        lawful |= Q(**{f"{of}breaker__forced": Forced.OPEN, f"{of}breaker__forced_until__gt": now})
-    return lawful
+        valid |= Q(**{f"{of}breaker__state": BreakerState.OPEN, f"{of}breaker__open_until__gt": now})
+        valid |= Q(**{f"{of}breaker__state": BreakerState.HALF_OPEN})
+        valid |= Q(**{f"{of}breaker__forced": Forced.OPEN, f"{of}breaker__forced_until__gt": now})
+    return valid
 
 
 def waiting_too_long(context: CheckContext) -> QuerySet[ScrapeTask]:
     late = ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lt=context.overdue)
-    lawful = ScrapeTask.objects.filter(left_alone(context.now, ref="ref__", source="source__"), pk=OuterRef("pk"))
-    return late.filter(~Exists(lawful)).order_by("run_at")
+    valid = ScrapeTask.objects.filter(
+        valid_reasons_to_wait(context.now, ref="ref__", source="source__"), pk=OuterRef("pk")
+    )
+    return late.filter(~Exists(valid)).order_by("run_at")
 
 
 def forgotten_tasks(context: CheckContext) -> Iterator[str]:
@@ -58,15 +63,15 @@ def forgotten_tasks(context: CheckContext) -> Iterator[str]:
 
 
 def forgotten_matches(context: CheckContext) -> Iterator[str]:
-    """Due, not lawfully waiting, its source has room, and nobody has opened a task for it."""
+    """Due, without a valid reason to wait, its source has capacity, and no task is open for it."""
     open_task = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource="scorecard", state__in=OPEN_STATES)
-    lawful = MatchRef.objects.filter(left_alone(context.now, ref="", source="source__"), pk=OuterRef("pk"))
+    valid = MatchRef.objects.filter(valid_reasons_to_wait(context.now, ref="", source="source__"), pk=OuterRef("pk"))
     watched = MatchRef.objects.filter(
         is_watched=True, match__lifecycle__in=POLLED_LIFECYCLES, source_id__in=_sources_with_room()
     )
     late = watched.filter(Q(next_poll_at__isnull=True) | Q(next_poll_at__lt=context.overdue))
     for pk, match_id, at in (
-        late.filter(~Exists(open_task), ~Exists(lawful)).values_list("pk", "match_id", "next_poll_at").order_by("pk")
+        late.filter(~Exists(open_task), ~Exists(valid)).values_list("pk", "match_id", "next_poll_at").order_by("pk")
     ):
         when = f"was due at {at:%H:%M:%S}" if at else "has no time for its next poll"
         yield f"reference {pk} of match {match_id} {when}, and no task is open for it"
@@ -84,10 +89,10 @@ def lost_leases(context: CheckContext) -> Iterator[str]:
     wrong = held.filter(Q(lease_until__isnull=True) | Q(worker_id="") | Q(lease_until__lt=context.overdue))
     for task in wrong.order_by("pk")[: context.row_limit]:
         until = f"its lease ran out at {task.lease_until:%H:%M:%S}" if task.lease_until else "it has no lease"
-        yield f"task {task.pk} is in the hands of '{task.worker_id}' and {until}"
+        yield f"task {task.pk} is executed by '{task.worker_id}' and {until}"
 
 
-def doubled_tasks(context: CheckContext) -> Iterator[str]:
+def duplicate_tasks(context: CheckContext) -> Iterator[str]:
     opened = ScrapeTask.objects.filter(state__in=OPEN_STATES, ref__isnull=False).order_by()
     for each in opened.values("ref_id", "resource").annotate(rows=Count("pk")).filter(rows__gt=1):
         yield f"reference {each['ref_id']} has {each['rows']} open {each['resource']} tasks"
@@ -95,24 +100,24 @@ def doubled_tasks(context: CheckContext) -> Iterator[str]:
 
 def uncounted_claims(context: CheckContext) -> Iterator[str]:
     unfenced = ScrapeTask.objects.filter(attempt__gt=F("fence"))
-    # What was read while the database was away is written down afterwards, as done: nobody could claim it.
+    # Readings of a database outage are written as successful tasks afterwards, without a claim.
     claimed = unfenced.exclude(state=TaskState.SUCCESS, fence=0).values_list("pk", "attempt", "fence")
     for pk, attempt, fence in claimed[: context.row_limit]:
         yield f"task {pk} is in attempt {attempt} with fence {fence}: a claim was not fenced"
 
 
-def hollow_successes(context: CheckContext) -> Iterator[str]:
+def incomplete_successes(context: CheckContext) -> Iterator[str]:
     hollow = ScrapeTask.objects.filter(state=TaskState.SUCCESS).filter(
         ~Q(stage=Stage.DONE) | Q(finished_at__isnull=True)
     )
     for pk, stage in hollow.values_list("pk", "stage").order_by("pk"):
-        yield f"task {pk} counts as done and only came to {stage}"
+        yield f"task {pk} is SUCCESS and only reached {stage}"
 
 
-def silent_deaths(context: CheckContext) -> Iterator[str]:
-    told = TaskTransition.objects.filter(task=OuterRef("pk"), to_state=TaskState.DEAD).exclude(reason="")
+def deaths_without_reason(context: CheckContext) -> Iterator[str]:
+    recorded = TaskTransition.objects.filter(task=OuterRef("pk"), to_state=TaskState.DEAD).exclude(reason="")
     dead = ScrapeTask.objects.filter(state=TaskState.DEAD)
-    silent = dead.filter(Q(reason="") | ~Exists(told))
+    silent = dead.filter(Q(reason="") | ~Exists(recorded))
     for pk, reason in silent.values_list("pk", "reason").order_by("pk")[: context.row_limit]:
         yield f"task {pk} is dead " + ("and its history does not say how" if reason else "without a reason")
 
@@ -127,16 +132,16 @@ def wrong_charges(context: CheckContext) -> Iterator[str]:
         yield f"task {pk} was charged {count} attempts, and {errors} failures were the source's"
 
 
-def unheard_deaths(context: CheckContext) -> Iterator[str]:
-    """A death raises the alert of its match, of its round or of its source's list, open or closed since."""
+def deaths_without_alert(context: CheckContext) -> Iterator[str]:
+    """A dead task raises the alert of its match, round or discovery; it may be closed since."""
     dead = ScrapeTask.objects.filter(state=TaskState.DEAD, finished_at__gt=context.ago(hours=RECENT_HOURS))
-    heard = dict(
+    alerted_at = dict(
         Alert.objects.filter(key__startswith="dead").order_by("last_seen_at").values_list("key", "last_seen_at")
     )
     rows = dead.values_list("pk", "finished_at", "ref__match_id", "source__key", "job_id").order_by("pk")
     for pk, finished_at, match_id, source_key, job_id in rows.iterator(500):
         key = alert_keys.dead_task(match_id=match_id, source_key=source_key, job_id=job_id)
-        if key not in heard or (finished_at and heard[key] < finished_at):
+        if key not in alerted_at or (finished_at and alerted_at[key] < finished_at):
             yield f"task {pk} died at {finished_at:%H:%M:%S}, and there is no alert {key} of that time"
 
 
@@ -144,7 +149,7 @@ RULES = (
     Rule(
         "I2",
         "open tasks",
-        "no task waits longer than the bound without a lawful reason",
+        "no task waits longer than the bound without a valid reason",
         forgotten_tasks,
         "Is a worker running, and does Redis answer? `manage.py doctor`. Hints are repeated by themselves.",
     ),
@@ -153,12 +158,12 @@ RULES = (
         "due matches",
         "every watched match gets its next task in time",
         forgotten_matches,
-        "Is a scheduler running, and does one lead? Look for `leadership_changed` in its log.",
+        "Is a scheduler running, and does one lead? Search its log for `leadership_changed`.",
     ),
     Rule(
         "I2",
         "leases",
-        "a task in hand has a worker and a lease",
+        "an executing task has a worker and a lease",
         lost_leases,
         "The leading scheduler takes such tasks back every second: is one running?",
     ),
@@ -166,7 +171,7 @@ RULES = (
         "I4",
         "one task",
         "a match has at most one open task of a kind",
-        doubled_tasks,
+        duplicate_tasks,
         "A unique constraint is missing in this database: run `manage.py migrate`.",
     ),
     Rule(
@@ -174,34 +179,34 @@ RULES = (
         "fences",
         "every claim has raised the fence",
         uncounted_claims,
-        "Something else than the journal has written this task. Cancel it; the match gets a new one.",
+        "Another program than the journal has written this task. Cancel it; the match gets a new one.",
     ),
     Rule(
         "I6",
         "successes",
-        "SUCCESS is only said of a task that came to its end",
-        hollow_successes,
-        "Something else than the journal has written this task. The next poll of the match brings its data.",
+        "a task is SUCCESS only if it reached its last stage",
+        incomplete_successes,
+        "Another program than the journal has written this task. The next poll of the match brings its data.",
     ),
     Rule(
         "I6",
         "dead letters",
-        "every dead letter says why, and its history says when",
-        silent_deaths,
-        "Something else than the journal has written this task. Retry it in the admin to learn the cause.",
+        "every dead task has a reason, and its history the time",
+        deaths_without_reason,
+        "Another program than the journal has written this task. Retry it in the admin to learn the cause.",
     ),
     Rule(
         "I7",
         "charges",
         "only the source's own faults use up a task's attempts",
         wrong_charges,
-        "Retry the tasks in the admin if they died of it: that gives them all of their attempts again.",
+        "Retry the tasks in the admin if they died because of it: they get all of their attempts again.",
     ),
     Rule(
         "I6",
         "alerts",
-        "every dead letter has raised an alert",
-        unheard_deaths,
-        "Nothing is lost: open the task in the admin. Look for `receiver` in the logs to see why nobody was told.",
+        "every dead task has raised an alert",
+        deaths_without_alert,
+        "Nothing is lost: open the task in the admin. Search the logs for `receiver` to see why none was raised.",
     ),
 )

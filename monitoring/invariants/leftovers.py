@@ -1,4 +1,4 @@
-"""I8, I9: breakers that let somebody through again, and nothing left over from what has ended."""
+"""I8, I9: breakers are probed again, and ended work leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from scraping.models import (
 from victoryline.lib import identity
 
 STRAY_HOURS = 3
-IN_FLIGHT_SECONDS = 10  # a task that meets an open breaker is put back at once; one that is older got through
+IN_FLIGHT_SECONDS = 10  # a task that meets an open breaker is put back at once; an older one passed it
 
 
 def stuck_breakers(context: CheckContext) -> Iterator[str]:
-    """Its time is over, something waits for it, and nobody is sent to try."""
+    """The open time is over, a task waits for it, and no probe is sent."""
     over = Breaker.objects.filter(state=BreakerState.OPEN, open_until__lt=context.overdue).exclude(
         forced=Forced.OPEN, forced_until__gt=context.now
     )
@@ -52,7 +52,7 @@ def stuck_breakers(context: CheckContext) -> Iterator[str]:
 
 
 def unprobed_breakers(context: CheckContext) -> Iterator[str]:
-    """Half open, no permit out for longer than the bound, and something waits all that time."""
+    """Half open, without a probe for longer than the bound, while a task waits."""
     half_open = Breaker.objects.filter(state=BreakerState.HALF_OPEN, last_state_change__lt=context.overdue)
     waiting = ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lt=context.overdue, source__is_enabled=True)
     free = waiting.exclude(ref__match__lifecycle=MatchLifecycle.PAUSED).exclude(
@@ -62,11 +62,11 @@ def unprobed_breakers(context: CheckContext) -> Iterator[str]:
         is_tried = any(datetime.fromisoformat(until) > context.overdue for until in breaker.probes.values())
         own = Q(ref=breaker.ref_id) if breaker.ref_id else Q(source=breaker.source_id)
         if not is_tried and free.filter(own).exists():
-            yield f"breaker {breaker.name} is half open since {breaker.last_state_change:%H:%M:%S}, and nobody tries it"
+            yield f"breaker {breaker.name} is half open since {breaker.last_state_change:%H:%M:%S}, and has no probe"
 
 
 def breached_breakers(context: CheckContext) -> Iterator[str]:
-    """A request that was begun while its breaker was open, and is no probe of it."""
+    """A request that began while its breaker was open and is not a probe."""
     held = ScrapeTask.objects.filter(
         state=TaskState.EXECUTING, started_at__lt=context.ago(seconds=IN_FLIGHT_SECONDS)
     ).exclude(ref__isnull=True)
@@ -83,14 +83,14 @@ def breached_breakers(context: CheckContext) -> Iterator[str]:
 
 def dead_holders(context: CheckContext) -> Iterator[str]:
     held = ScrapeTask.objects.filter(state=TaskState.EXECUTING, started_at__lt=context.overdue)
-    heard = Worker.objects.filter(worker_id=OuterRef("worker_id"), heartbeat_at__gte=context.overdue)
-    for pk, holder in held.filter(~Exists(heard)).values_list("pk", "worker_id").order_by("pk"):
-        fate = "has ended" if identity.is_gone(holder) else "is not heard of any more"
+    alive = Worker.objects.filter(worker_id=OuterRef("worker_id"), heartbeat_at__gte=context.overdue)
+    for pk, holder in held.filter(~Exists(alive)).values_list("pk", "worker_id").order_by("pk"):
+        fate = "has ended" if identity.is_gone(holder) else "sends no heartbeat any more"
         yield f"task {pk} is held by worker {holder}, which {fate}"
 
 
 def stray_evidence(context: CheckContext) -> Iterator[str]:
-    """Files whose row was never committed are swept up; only those of this machine can be seen."""
+    """Files whose row was never committed are deleted later; only files of this machine are checked."""
     root = Path(settings.MEDIA_ROOT)
     old = context.ago(hours=STRAY_HOURS).timestamp()
     names = {str(path.relative_to(root)) for path in root.rglob("*") if _is_file_from_before(path, old)}
@@ -101,62 +101,62 @@ def stray_evidence(context: CheckContext) -> Iterator[str]:
 def _is_file_from_before(path: Path, at: float) -> bool:
     try:
         return path.is_file() and path.stat().st_mtime < at
-    except FileNotFoundError:  # swept up at this context
+    except FileNotFoundError:  # deleted meanwhile
         return False
 
 
 def empty_items(context: CheckContext) -> Iterator[str]:
-    """Retention takes a task away only after its outcome was noted."""
+    """Retention deletes a task only after its outcome was recorded in the item."""
     lost = JobItem.objects.filter(task__isnull=True, skipped_because="", outcome="")
     for pk, job_id, ref_id in lost.values_list("pk", "job_id", "ref_id").order_by("pk"):
         yield f"item {pk} of job {job_id} (reference {ref_id}) has neither task, outcome nor a reason to be skipped"
 
 
 def shrunken_jobs(context: CheckContext) -> Iterator[str]:
-    """What was asked for is in the job's parameters: the number of a round's matches, or the list of addresses."""
+    """The job's parameters have the requested number of matches, or the list of addresses."""
     discovered = ScrapeJob.objects.filter(discovered_at__isnull=False).annotate(expected=Count("items"))
     for pk, asked, expected in discovered.values_list("pk", "parameters", "expected").order_by("pk"):
         wanted = asked.get("matches") or len(asked.get("urls", ()))
         if wanted > expected:
-            yield f"job {pk} was asked for {wanted} matches and expects only {expected}"
+            yield f"job {pk} was submitted for {wanted} matches and expects only {expected}"
 
 
 def unfinished_jobs(context: CheckContext) -> Iterator[str]:
-    """A job that says it is finished and has work in hand, or has none left and does not say so."""
+    """A job that is finished and has open tasks."""
     unfinished = JobItem.objects.filter(job=OuterRef("pk"), task__state__in=OPEN_STATES)
     early = ScrapeJob.objects.filter(finished_at__lt=context.overdue).filter(Exists(unfinished))
     for pk in early.values_list("pk", flat=True).order_by("pk"):
-        yield f"job {pk} counts as finished, and has tasks that are open"
+        yield f"job {pk} is finished and has open tasks"
 
 
 RULES = (
     Rule(
         "I8",
         "breakers",
-        "an open breaker is tried again when its time is over",
+        "an open breaker is probed when its time is over",
         stuck_breakers,
-        "Is a scheduler running? `manage.py breaker` shows the breaker; close it by hand if the source is well.",
+        "Is a scheduler running? `manage.py breaker` shows the breaker; close it by hand if the source works.",
     ),
     Rule(
         "I8",
         "probes",
-        "a half-open breaker is tried by somebody",
+        "a half-open breaker is probed",
         unprobed_breakers,
-        "Is a scheduler running? `manage.py breaker` shows the breaker; close it by hand if the source is well.",
+        "Is a scheduler running? `manage.py breaker` shows the breaker; close it by hand if the source works.",
     ),
     Rule(
         "I8",
         "silence",
         "no request goes through an open breaker but its probes",
         breached_breakers,
-        "Keep the worker's log: this must not happen. Nothing needs to be mended in the data.",
+        "Keep the worker's log: this must not happen. The data needs no repair.",
     ),
     Rule(
         "I9",
         "holders",
-        "no task is held by a worker that is gone",
+        "no task is held by a dead worker",
         dead_holders,
-        "The leading scheduler takes such tasks back: is one running?",
+        "The leading scheduler reclaims such tasks: is one running?",
     ),
     Rule(
         "I9",
@@ -175,7 +175,7 @@ RULES = (
     Rule(
         "I9",
         "expected",
-        "a job expects everything that it was asked for",
+        "a job expects everything that was submitted",
         shrunken_jobs,
         "Start the job again with the same parameters: what is complete is skipped.",
     ),

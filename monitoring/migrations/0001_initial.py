@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
             name='Alert',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.CharField(help_text='What it is about; equal causes share one open alert.', max_length=200)),
+                ('key', models.CharField(help_text='Its kind and subject; one alert per key is open.', max_length=200)),
                 ('severity', models.CharField(choices=[('warning', 'Warning'), ('critical', 'Critical')], max_length=10)),
                 ('summary', models.CharField(max_length=300)),
                 ('detail', models.JSONField(blank=True, default=dict)),
@@ -38,7 +38,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('entry_id', models.UUIDField(default=uuid.uuid4, editable=False, unique=True)),
                 ('timestamp', models.DateTimeField()),
-                ('actor', models.CharField(help_text="A person's name, or the part of the system that acted.", max_length=150)),
+                ('actor', models.CharField(help_text="The operator's name, or the component that acted.", max_length=150)),
                 ('action_type', models.CharField(max_length=40)),
                 ('trigger_condition', models.CharField(max_length=500)),
                 ('target', models.CharField(blank=True, max_length=200)),

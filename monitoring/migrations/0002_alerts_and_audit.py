@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
                 ('channel', models.CharField(choices=[('webhook', 'Webhook'), ('email', 'Email'), ('sentry', 'Sentry')], max_length=10)),
                 ('severity', models.CharField(choices=[('warning', 'Warning'), ('critical', 'Critical')], max_length=10)),
                 ('subject', models.CharField(max_length=300)),
-                ('document', models.JSONField(default=dict, help_text='The message as the webhook sends it; others are made from it.')),
+                ('document', models.JSONField(default=dict, help_text='The message as the webhook sends it; other channels use it.')),
                 ('created_at', models.DateTimeField()),
                 ('attempts', models.PositiveSmallIntegerField(default=0)),
                 ('next_attempt_at', models.DateTimeField()),
@@ -36,17 +36,17 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='alert',
             name='acknowledged_by',
-            field=models.CharField(blank=True, help_text='Who looks after it.', max_length=150),
+            field=models.CharField(blank=True, help_text='The operator who acknowledged it.', max_length=150),
         ),
         migrations.AddField(
             model_name='alert',
             name='muted_until',
-            field=models.DateTimeField(blank=True, help_text='Nobody is told of it again before then.', null=True),
+            field=models.DateTimeField(blank=True, help_text='No message is sent before then.', null=True),
         ),
         migrations.AddField(
             model_name='alert',
             name='told_at',
-            field=models.DateTimeField(blank=True, help_text='When people were last told of it.', null=True),
+            field=models.DateTimeField(blank=True, help_text='When its last message was queued.', null=True),
         ),
         migrations.AddField(
             model_name='alert',
@@ -56,17 +56,17 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='alert',
             name='told_over_at',
-            field=models.DateTimeField(blank=True, help_text='When people were told that it is over.', null=True),
+            field=models.DateTimeField(blank=True, help_text='When the message about its end was queued.', null=True),
         ),
         migrations.AddField(
             model_name='auditentry',
             name='after',
-            field=models.JSONField(blank=True, default=dict, help_text='How things stood when it was judged.'),
+            field=models.JSONField(blank=True, default=dict, help_text='The state when the outcome was decided.'),
         ),
         migrations.AddField(
             model_name='auditentry',
             name='before',
-            field=models.JSONField(blank=True, default=dict, help_text='How things stood when it was done.'),
+            field=models.JSONField(blank=True, default=dict, help_text='The state when the action was taken.'),
         ),
         migrations.AddField(
             model_name='auditentry',

@@ -1,4 +1,4 @@
-"""What was seen of the system's health, and what was done about it."""
+"""Tables of health, grades, alerts and audit."""
 
 from monitoring.models.alert import Alert, AlertMessage, Channel, Severity
 from monitoring.models.audit import AuditEntry, AuditOutcome

@@ -1,4 +1,4 @@
-"""Something that a person should know. One open alert per key; it closes when its cause is gone."""
+"""Alerts and their messages. One open alert per key; it closes when its cause is gone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Severity(models.TextChoices):
 
 
 class Alert(models.Model):
-    key = models.CharField(max_length=200, help_text="What it is about; equal causes share one open alert.")
+    key = models.CharField(max_length=200, help_text="Its kind and subject; one alert per key is open.")
     severity = models.CharField(max_length=10, choices=Severity)
     summary = models.CharField(max_length=300)
     detail = models.JSONField(default=dict, blank=True)
@@ -20,12 +20,12 @@ class Alert(models.Model):
     opened_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True, blank=True)
-    told_at = models.DateTimeField(null=True, blank=True, help_text="When people were last told of it.")
+    told_at = models.DateTimeField(null=True, blank=True, help_text="When its last message was queued.")
     told_count = models.PositiveIntegerField(default=0)
-    told_over_at = models.DateTimeField(null=True, blank=True, help_text="When people were told that it is over.")
-    muted_until = models.DateTimeField(null=True, blank=True, help_text="Nobody is told of it again before then.")
+    told_over_at = models.DateTimeField(null=True, blank=True, help_text="When the message about its end was queued.")
+    muted_until = models.DateTimeField(null=True, blank=True, help_text="No message is sent before then.")
     acknowledged_at = models.DateTimeField(null=True, blank=True)
-    acknowledged_by = models.CharField(max_length=150, blank=True, help_text="Who looks after it.")
+    acknowledged_by = models.CharField(max_length=150, blank=True, help_text="The operator who acknowledged it.")
 
     class Meta:
         constraints = (
@@ -46,12 +46,12 @@ class Channel(models.TextChoices):
 
 
 class AlertMessage(models.Model):
-    """One message about one or more alerts, to one channel: written before it is sent. Sole writer: alerts.outbox."""
+    """One message about alerts to one channel, written before it is sent. Sole writer: `alerts.message_queue`."""
 
     channel = models.CharField(max_length=10, choices=Channel)
     severity = models.CharField(max_length=10, choices=Severity)
     subject = models.CharField(max_length=300)
-    document = models.JSONField(default=dict, help_text="The message as the webhook sends it; others are made from it.")
+    document = models.JSONField(default=dict, help_text="The message as the webhook sends it; other channels use it.")
     alerts = models.ManyToManyField(Alert, related_name="messages", blank=True)
     created_at = models.DateTimeField()
     attempts = models.PositiveSmallIntegerField(default=0)

@@ -1,4 +1,4 @@
-"""Who did what to the system, human or automatic, and how it came out. Append only; sole writer: audit."""
+"""Actions of operators and of the system, with their outcome. Append only; sole writer: `audit`."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class AuditOutcome(models.TextChoices):
 class AuditEntry(models.Model):
     entry_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     timestamp = models.DateTimeField()
-    actor = models.CharField(max_length=150, help_text="A person's name, or the part of the system that acted.")
+    actor = models.CharField(max_length=150, help_text="The operator's name, or the component that acted.")
     action_type = models.CharField(max_length=40)
     trigger_condition = models.CharField(max_length=500)
     target = models.CharField(max_length=200, blank=True)
     outcome = models.CharField(max_length=10, choices=AuditOutcome, default=AuditOutcome.SUCCESS)
     duration_seconds = models.FloatField(default=0.0)
     match = models.ForeignKey("scraping.Match", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
-    before = models.JSONField(default=dict, blank=True, help_text="How things stood when it was done.")
-    after = models.JSONField(default=dict, blank=True, help_text="How things stood when it was judged.")
+    before = models.JSONField(default=dict, blank=True, help_text="The state when the action was taken.")
+    after = models.JSONField(default=dict, blank=True, help_text="The state when the outcome was decided.")
     judged_at = models.DateTimeField(null=True, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
 

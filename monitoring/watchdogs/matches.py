@@ -39,19 +39,19 @@ from victoryline.lib.times import as_utc_iso
 
 logger = logging.getLogger(__name__)
 
-BREAKER_IS_FORGOTTEN_AFTER = timedelta(minutes=5)
+UNUSED_BREAKER_AFTER = timedelta(minutes=5)
 ENDED = (MatchLifecycle.COMPLETED, MatchLifecycle.ARCHIVED)
 
 
 def watch_staleness(now: datetime) -> int:
-    """How many matches are stale."""
+    """Scheduler step: returns how many matches are stale."""
     stale = {match.pk: match for match in _watched() if _silence(match, now) >= _threshold(match)}
     urls = _urls(stale)
     for match in stale.values():
         _report_stale(match, urls.get(match.pk, ""), now)
     over = open_keys(alert_keys.STALE) - {alert_keys.stale(pk) for pk in stale}
     close_alerts(over, now)
-    _close_deaths(now)
+    _close_dead_tasks(now)
     _close_breakers(now)
     return len(stale)
 
@@ -61,7 +61,7 @@ def _watched() -> list[Match]:
 
 
 def _threshold(match: Match) -> float:
-    """Of what matters most, more is asked."""
+    """Returns the staleness threshold; it is lower for important matches."""
     is_important = match.importance == Importance.HIGH
     return threshold_seconds(policies.current().staleness_threshold_seconds, is_important=is_important)
 
@@ -71,7 +71,7 @@ def _silence(match: Match, now: datetime) -> float:
 
 
 def _urls(matches: Collection[int]) -> dict[int, str]:
-    """Where each of them is read: at the first of its sources. One query, for in an outage it is all of them."""
+    """Returns the URL of each match at its first source, in one query."""
     refs = MatchRef.objects.filter(match_id__in=matches, is_watched=True).order_by("-pk")
     return dict(refs.values_list("match_id", "url")) if matches else {}
 
@@ -81,7 +81,7 @@ def _report_stale(match: Match, url: str, now: datetime) -> None:
     silence = _silence(match, now)
     tried = Rung(match.silence_rung).name.lower().replace("_", " ")
     detail = {"match_id": match.pk, "url": url, "last_update": last, "silent_seconds": round(silence), "tried": tried}
-    frozen = " and is frozen: everything was tried" if match.frozen_at else ""
+    frozen = " and is frozen: every recovery step was tried" if match.frozen_at else ""
     summary = f"{match} has had no update for {silence / 60:.0f} min{frozen}"
     if raise_alert(alert_keys.stale(match.pk), Severity.CRITICAL, summary, detail, now):
         logger.warning(
@@ -95,8 +95,8 @@ def _report_stale(match: Match, url: str, now: datetime) -> None:
         lifecycle.mark_stale(match_id=match.pk, now=now)
 
 
-def _close_deaths(now: datetime) -> None:
-    """A dead task's alert is over when what it should have read was read since, or nobody will read it any more."""
+def _close_dead_tasks(now: datetime) -> None:
+    """Closes the alerts of dead tasks whose data was read since, or is not needed any more."""
     waiting = {
         alert.key: alert.last_seen_at for alert in Alert.objects.filter(key__startswith="dead", closed_at__isnull=True)
     }
@@ -104,7 +104,7 @@ def _close_deaths(now: datetime) -> None:
         return
     matches = _ids(waiting, alert_keys.DEAD)
     found = Match.objects.filter(pk__in=matches).values_list("pk", "last_scraper_update", "lifecycle")
-    still_wanted = set(  # a job wants the whole of a match, over or not
+    still_wanted = set(  # a job needs the whole match, also after its end
         ScrapeTask.objects.filter(state=TaskState.DEAD, resource=Resource.FULL, ref__match_id__in=matches).values_list(
             "ref__match_id", flat=True
         )
@@ -127,7 +127,7 @@ def _ids(keys: Iterable[str], prefix: str) -> list[int]:
 
 
 def _close_breakers(now: datetime) -> None:
-    """A breaker that nobody asks any more never says that it has closed: its match is over, or is not read now."""
+    """Closes the alerts of breakers that are not used any more: they never send `breaker_closed`."""
     waiting = open_keys(alert_keys.BREAKER)
     if not waiting:
         return
@@ -137,19 +137,17 @@ def _close_breakers(now: datetime) -> None:
         .exclude(ref__match__lifecycle__in=(MatchLifecycle.COMPLETED, MatchLifecycle.ARCHIVED))
         .values_list("name", "open_until", "last_state_change")
     )
-    standing = {
-        alert_keys.breaker(name)
-        for name, until, changed in untried
-        if now < (until or changed) + BREAKER_IS_FORGOTTEN_AFTER
+    still_open = {
+        alert_keys.breaker(name) for name, until, changed in untried if now < (until or changed) + UNUSED_BREAKER_AFTER
     }
-    close_alerts(waiting - standing, now)
+    close_alerts(waiting - still_open, now)
 
 
 MAX_ERRORS_A_MINUTE = 10
 
 
 def watch_error_rate(now: datetime) -> int:
-    """How many matches are over the limit."""
+    """Scheduler step: returns how many matches are over the limit."""
     over = {pk: kinds for pk, kinds in _errors_by_match(now).items() if kinds.total() > MAX_ERRORS_A_MINUTE}
     titles = dict(Match.objects.filter(pk__in=over).values_list("pk", "title"))
     for pk, kinds in over.items():
@@ -185,7 +183,7 @@ MAX_PAUSE_SECONDS = 900  # within the window
 
 
 def watch_pauses(now: datetime) -> int:
-    """How many live matches were paused for too long within the last hour. Their own alerts say when."""
+    """Scheduler step: returns how many live matches were paused for too long, by the times of their pause alerts."""
     paused = _paused_seconds(now)
     names = dict(
         Match.objects.live()
@@ -217,7 +215,7 @@ def _report_long_pause(pk: int, title: str, seconds: float, now: datetime) -> No
 
 
 def _close_ended_pauses(now: datetime) -> None:
-    """A match that has ended while it was paused is not resumed: nobody says that its pause is over."""
+    """Closes the pause alerts of matches that ended while paused: they never send `match_resumed`."""
     open_ = open_keys(alert_keys.PAUSED)
     keys = {int(ending): key for key in open_ if (ending := key.removeprefix(alert_keys.PAUSED)).isdigit()}
     if keys:

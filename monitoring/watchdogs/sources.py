@@ -21,12 +21,12 @@ from scraping.stats.traffic import MEGABYTE, Budget
 logger = logging.getLogger(__name__)
 
 BLOCK_WINDOW = timedelta(minutes=10)
-BLOCK_DURATION = timedelta(minutes=3)  # from the first to the last of them: a passing refusal is not news
+BLOCK_DURATION = timedelta(minutes=3)  # from the first to the last refusal; shorter ones raise no alert
 MIN_BLOCKS = 10
 
 
 def watch_blocks(now: datetime) -> int:
-    """How many sources refuse us."""
+    """Scheduler step: returns how many sources refuse requests."""
     rows = (
         ScrapeError.objects.filter(
             timestamp__gt=now - BLOCK_WINDOW, error_class=ErrorClass.BLOCKED, group__isnull=False
@@ -41,22 +41,22 @@ def watch_blocks(now: datetime) -> int:
         if number >= MIN_BLOCKS and last - first >= BLOCK_DURATION
     }
     for key, (name, number) in refusing.items():
-        summary = f"{name} has refused us {number} times in the last {BLOCK_WINDOW.total_seconds() / 60:.0f} min"
+        summary = f"{name} has refused {number} requests in the last {BLOCK_WINDOW.total_seconds() / 60:.0f} min"
         raise_alert(alert_keys.blocked(key), Severity.CRITICAL, summary, {"source": key, "refusals": number}, now)
     close_alerts(open_keys(alert_keys.BLOCKED) - {alert_keys.blocked(key) for key in refusing}, now)
     return len(refusing)
 
 
 def watch_drift(now: datetime) -> int:
-    """How many fields and sources are not what they were."""
+    """Scheduler step: returns how many fields and sources have fallen below their limits."""
     policy = policies.current().drift
     fallen, sparse = fill_rates.fallen_fields(policy, now=now), fill_rates.sparse_sources(policy, now=now)
     for field in fallen:
         _report_field(field, policy, now)
     for source in sparse:
         _report_sparse_source(source, policy, now)
-    standing = {alert_keys.drift(one.source.key, one.payload_schema, one.field) for one in fallen}
-    close_alerts(open_keys(alert_keys.DRIFT) - standing, now)
+    fallen_keys = {alert_keys.drift(one.source.key, one.payload_schema, one.field) for one in fallen}
+    close_alerts(open_keys(alert_keys.DRIFT) - fallen_keys, now)
     close_alerts(open_keys(alert_keys.SPARSE) - {alert_keys.sparse(one.source.key) for one in sparse}, now)
     return len(fallen) + len(sparse)
 
@@ -94,19 +94,19 @@ def _report_sparse_source(one: SparseSource, policy: DriftPolicy, now: datetime)
         logger.warning(summary, extra={"action": "data_integrity_degraded", **detail})
 
 
-TOKEN_REPORT_TIMEOUT = timedelta(minutes=2)  # a worker without a token says so every 20 s
+TOKEN_REPORT_TIMEOUT = timedelta(minutes=2)  # a worker without a token reports it every 20 s
 
 
 def watch_tokens(now: datetime) -> int:
-    """How many alerts were closed."""
-    standing = Alert.objects.filter(key__startswith=alert_keys.TOKEN, closed_at__isnull=True)
+    """Scheduler step: closes token alerts that no worker has reported lately; returns how many."""
+    open_alerts = Alert.objects.filter(key__startswith=alert_keys.TOKEN, closed_at__isnull=True)
     return close_alerts(
-        list(standing.filter(last_seen_at__lt=now - TOKEN_REPORT_TIMEOUT).values_list("key", flat=True)), now
+        list(open_alerts.filter(last_seen_at__lt=now - TOKEN_REPORT_TIMEOUT).values_list("key", flat=True)), now
     )
 
 
 def watch_traffic(now: datetime) -> int:
-    """How many sources are near the end of their budget, or past it. A new day begins with none."""
+    """Scheduler step: returns how many sources are near or over their daily traffic budget."""
     scarce = {pk: budget for pk, budget in traffic.budgets(now.astimezone(UTC).date()).items() if budget.is_scarce}
     names = {pk: (key, name) for pk, key, name in Source.objects.filter(pk__in=scarce).values_list("pk", "key", "name")}
     for pk, (key, name) in names.items():
@@ -120,8 +120,8 @@ def _report_traffic(key: str, name: str, budget: Budget, now: datetime) -> None:
     if budget.is_spent:
         severity = Severity.CRITICAL
         summary = (
-            f"{name} has used up its {limit} MB of today: until midnight UTC it is only read directly, and matches "
-            "that need a visit wait"
+            f"{name} has used up its {limit} MB of today: until midnight UTC only direct reads are made, and "
+            "matches that need a visit wait"
         )
     else:
         severity, summary = Severity.WARNING, f"{name} has used {budget.percent:.0f} % of its {limit} MB of today"

@@ -17,7 +17,7 @@ MEMORY_ALERT_SHARE = 0.8
 
 
 def watch_workers(now: datetime) -> int:
-    """How many alerts about workers stand."""
+    """Scheduler step: returns how many alerts about workers are open."""
     workers = workers_at_work(now)
     limit = settings.CONFIG.memory_soft_limit_mb * MEGABYTE * MEMORY_ALERT_SHARE
     heavy = [worker for worker in workers if worker.memory_bytes > limit]
@@ -34,7 +34,7 @@ def _report_memory(worker: Worker, now: datetime) -> None:
     held = worker.memory_bytes // MEGABYTE
     limit = settings.CONFIG.memory_soft_limit_mb
     detail = {"worker_id": worker.worker_id, "memory_mb": held, "soft_limit_mb": limit}
-    summary = f"Worker {worker.worker_id} holds {held} MB of the {limit} MB it may"
+    summary = f"Worker {worker.worker_id} uses {held} MB of its limit of {limit} MB"
     raise_alert(alert_keys.memory(worker.worker_id), Severity.WARNING, summary, detail, now)
 
 
@@ -49,12 +49,12 @@ def _report_no_worker(now: datetime) -> int:
 
 
 MAX_QUEUE_WAIT = timedelta(seconds=60)
-# The scheduler tells of a task again and again while it may be done: what it has not told of lately waits lawfully.
+# The scheduler repeats the hint of a task that may run; a task without a recent hint waits for a reason.
 HINTED_WITHIN = timedelta(seconds=60)
 
 
 def watch_queue(now: datetime) -> int:
-    """How many tasks have been due for more than a minute, and are not taken."""
+    """Scheduler step: returns how many tasks have been due for over a minute and are not claimed."""
     late = ScrapeTask.objects.filter(
         state=TaskState.PENDING, run_at__lt=now - MAX_QUEUE_WAIT, hinted_at__gt=now - HINTED_WITHIN
     ).aggregate(number=Count("pk"), oldest=Min("run_at"))
@@ -73,7 +73,10 @@ REPLAY_ALERT_DURATION = timedelta(minutes=15)
 
 
 def watch_spool(now: datetime) -> int:
-    """How many workers have written what they held lately."""
+    """Scheduler step: returns how many workers have replayed their spool lately.
+
+    During an outage no alert can be written; the delivery threads notify it directly (alerts.delivery).
+    """
     returned = AuditEntry.objects.filter(action_type="spool_replay", timestamp__gt=now - REPLAY_ALERT_DURATION)
     rows = list(returned.values_list("duration_seconds", "metadata"))
     if not rows:
@@ -82,7 +85,7 @@ def watch_spool(now: datetime) -> int:
     seconds = max(duration for duration, _ in rows)
     written = sum(metadata.get("written", 0) for _, metadata in rows)
     dropped = sum(metadata.get("dropped", 0) for _, metadata in rows)
-    kept = f"{written} readings were held and have been written"
+    kept = f"{written} readings were spooled and have been written"
     lost = f", {dropped} were dropped" if dropped else ", none was dropped"
     workers = "a worker" if len(rows) == 1 else f"{len(rows)} workers"
     summary = f"The database was away from {workers} for {seconds:.0f} s: {kept}{lost}"

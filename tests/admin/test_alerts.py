@@ -43,7 +43,7 @@ class TestAlerts:
         page = admin_client.get(reverse("admin:monitoring_alert_changelist")).content.decode()
         places = [page.index(f"trouble with {key}") for key in ("first", "later", "over")]
         assert places == sorted(places)
-        assert "stands for 1\xa0hour" in page
+        assert "open for 1\xa0hour" in page
 
     def test_acknowledge_says_who_looks_after_it(self, admin_client: Client) -> None:
         alert, over = make_alert(), make_alert("over")
@@ -51,8 +51,8 @@ class TestAlerts:
         page = act(admin_client, "monitoring_alert", "acknowledge", alert, over)
         alert.refresh_from_db()
         assert (alert.acknowledged_by, alert.acknowledged_at is not None) == ("admin", True)
-        assert "1 alert is looked after by you" in page
-        assert "1 of them is over: nothing to do." in page
+        assert "1 alert is acknowledged by you" in page
+        assert "1 of them is closed: nothing to do." in page
         assert AuditEntry.objects.filter(actor="admin", action_type="alert_acknowledged", target="stale:7").count() == 1
 
     @pytest.mark.parametrize(("action", "hours"), [("mute_for_an_hour", (0.9, 1.1)), ("mute_until_tomorrow", (6, 30))])
@@ -97,7 +97,7 @@ class TestAlerts:
         alert = Alert.objects.get()
         page = admin_client.get(reverse("admin:monitoring_alert_change", args=[alert.pk])).content.decode()
         assert "If it lasts, open the match" in page
-        assert "look here" in page.lower()
+        assert "see also" in page.lower()
         assert reverse("admin:monitoring_alertmessage_change", args=[message.pk]) in page
 
     def test_its_page_leads_to_its_match(self, admin_client: Client) -> None:
@@ -106,18 +106,18 @@ class TestAlerts:
         alert = Alert.objects.get()
         page = admin_client.get(reverse("admin:monitoring_alert_change", args=[alert.pk])).content.decode()
         assert reverse("admin:scraping_match_change", args=[match.pk]) in page
-        assert re.search(r"stands for \d+ s", page)
+        assert re.search(r"open for \d+ s", page)
 
     def test_one_that_people_heard_of_when_it_was_over_was_told(self, admin_client: Client) -> None:
         make_alert()
         Alert.objects.update(told_count=1, closed_at=timezone.now(), told_over_at=timezone.now())
         page = admin_client.get(reverse("admin:monitoring_alert_changelist")).content.decode()
-        assert "when it was over" in page
+        assert "when it closed" in page
 
 
 class TestMessages:
     @pytest.mark.parametrize(
-        ("webhook", "expected"), [("", "Nobody is told of anything."), ("http://a.example/", "It will be by: webhook.")]
+        ("webhook", "expected"), [("", "No channel is configured."), ("http://a.example/", "Channels: webhook.")]
     )
     def test_an_empty_list_says_whether_anybody_would_be_told(
         self, admin_client: Client, settings: Any, webhook: str, expected: str

@@ -152,7 +152,7 @@ class TestData:
     def test_a_match_without_reference(self, world: World) -> None:
         alone = make_unread_match()
         assert broken() == {
-            "I1 matches": (f"match {alone.pk} (Kenya vs Nepal) has no reference at any source: nobody will read it",)
+            "I1 matches": (f"match {alone.pk} (Kenya vs Nepal) has no reference at any source: it will not be read",)
         }
 
     def test_a_reference_without_match(self, world: World) -> None:
@@ -309,7 +309,7 @@ class TestWork:
                 "UPDATE scraping_scrapetask SET state = 'EXECUTING', started_at = %s WHERE id = %s", NOW, world.open
             )
             found = broken()
-        assert found["I2 leases"] == (f"task {world.open} is in the hands of '' and it has no lease",)
+        assert found["I2 leases"] == (f"task {world.open} is executed by '' and it has no lease",)
 
     def test_two_open_tasks_of_a_match(self, world: World) -> None:
         with unconstrained("scraping_scrapetask", "task_one_open_per_ref_and_resource", _unique_request_id()):
@@ -324,7 +324,7 @@ class TestWork:
     def test_a_success_that_did_not_come_to_its_end(self, world: World) -> None:
         task = ScrapeTask.objects.filter(state=TaskState.SUCCESS).latest("pk").pk
         world.sql("UPDATE scraping_scrapetask SET stage = 'CAPTURED' WHERE id = %s", task)
-        assert broken() == {"I6 successes": (f"task {task} counts as done and only came to CAPTURED",)}
+        assert broken() == {"I6 successes": (f"task {task} is SUCCESS and only reached CAPTURED",)}
 
     def test_a_dead_letter_without_history(self, world: World) -> None:
         world.sql("DELETE FROM scraping_tasktransition WHERE task_id = %s", world.dead)
@@ -378,7 +378,7 @@ class TestRemains:
         half_open = Breaker.objects.create(
             name="crex", source=world.ref.source, state="HALF_OPEN", last_state_change=LONG_AGO
         )
-        assert broken() == {"I8 probes": ("breaker crex is half open since 10:00:00, and nobody tries it",)}
+        assert broken() == {"I8 probes": ("breaker crex is half open since 10:00:00, and has no probe",)}
         half_open.probes = {str(world.open): ASKED_AT.isoformat()}
         half_open.save()
         assert broken() == {}, "a probe is on its way"
@@ -398,7 +398,7 @@ class TestRemains:
         at = later(120)
         world.sql("UPDATE scraping_scrapetask SET lease_until = %s WHERE id = %s", later(130), world.open)
         assert broken(at) == {
-            "I9 holders": (f"task {world.open} is held by worker host.abcdef-1-000000, which is not heard of any more",)
+            "I9 holders": (f"task {world.open} is held by worker host.abcdef-1-000000, which sends no heartbeat any more",)
         }
 
     def test_a_file_that_belongs_to_nothing(self, world: World, settings: Any, tmp_path: Path) -> None:
@@ -433,13 +433,13 @@ class TestRemains:
         second = JobItem.objects.create(job=job, ref=other.ref, task=other)
         assert broken() == {}
         world.sql("DELETE FROM scraping_jobitem WHERE id = %s", second.pk)
-        assert broken() == {"I9 expected": (f"job {job.pk} was asked for 2 matches and expects only 1",)}
+        assert broken() == {"I9 expected": (f"job {job.pk} was submitted for 2 matches and expects only 1",)}
 
     def test_a_job_that_ended_too_early(self, world: World) -> None:
         job = ScrapeJob.objects.create(kind=JobKind.ROUND, name="round 7", created_at=NOW, discovered_at=NOW)
         JobItem.objects.create(job=job, ref=world.ref, task_id=world.open)
         world.sql("UPDATE scraping_scrapejob SET finished_at = %s WHERE id = %s", LONG_AGO, job.pk)
-        assert broken() == {"I9 jobs": (f"job {job.pk} counts as finished, and has tasks that are open",)}
+        assert broken() == {"I9 jobs": (f"job {job.pk} is finished and has open tasks",)}
 
 
 class TestCommand:

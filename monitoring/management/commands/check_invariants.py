@@ -43,8 +43,8 @@ class Command(BaseCommand):
         in_order = sorted(results, key=lambda result: result.invariant)
         for invariant, rules in groupby(in_order, key=lambda result: result.invariant):
             for number, result in enumerate(rules):
-                word = "ok" if result.is_ok else "BROKEN"
-                self.stdout.write(f"{'' if number else invariant:3} {word:6} {result.name:12} {result.holds}")
+                state = "ok" if result.is_ok else "BROKEN"
+                self.stdout.write(f"{'' if number else invariant:3} {state:6} {result.name:12} {result.holds}")
                 for row in result.broken:
                     self.stdout.write(f"{'':11}- {row}")
                 if result.has_more:

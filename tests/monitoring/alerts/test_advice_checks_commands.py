@@ -86,7 +86,7 @@ class TestSpool:
         assert alert is not None
         assert alert.severity == "warning"
         assert alert.summary == (
-            "The database was away from a worker for 90 s: 40 readings were held and have been written, "
+            "The database was away from a worker for 90 s: 40 readings were spooled and have been written, "
             "none was dropped"
         )
         assert watch_spool(NOW + 16 * MINUTE) == 0

@@ -224,7 +224,7 @@ class TestJudging:
         evaluate_source_breakers(later(21))
         alert = Alert.objects.get()
         assert (alert.key, alert.severity) == ("breaker:crex_source", "critical")
-        assert alert.summary == "Crex is left alone until 12:15:21 UTC; the data of its matches grows old until then"
+        assert alert.summary == "Crex is not polled until 12:15:21 UTC; the data of its matches grows old until then"
         evaluate_source_breakers(later(921))
         for task_id in (1, 2, 3):
             pass_and_succeed(source, task_id, at=later(930))

@@ -251,7 +251,7 @@ class TestAlert:
         spent = self.watch()
         assert spent is not None
         assert (spent.pk, spent.severity) == (warned.pk, "critical")
-        assert "only read directly" in spent.summary
+        assert "only direct reads" in spent.summary
         assert self.watch(NOW + timedelta(hours=12)) is None
         assert Alert.objects.count() == 1
 
