@@ -1,4 +1,4 @@
-"""Rows that monitoring looks at, on top of those in tests.factories."""
+"""Rows that monitoring reads, in addition to those of tests.factories."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def seen(now: datetime) -> GradeState:
         pytest.param(R, 0, FRESH, 0, WORKED, H, id="recovered"),
     ],
 )
-def test_machine(  # noqa: PLR0917 one argument a column of the table
+def test_state_machine(  # noqa: PLR0917 one argument a column of the table
     previous: Grade, calm: int, freshness: Freshness, stall: float, recovery: Recovery | None, expected: Grade
 ) -> None:
     after = grade(GradeState(previous, calm), freshness, stall, recovery)
@@ -69,7 +69,7 @@ def test_machine(  # noqa: PLR0917 one argument a column of the table
     assert after.grade is H or after.grade is previous or after.reason
 
 
-# What each grade becomes, by what is seen: the data fresh, late, or a match lost. All pairs; one calm interval before.
+# The next grade for each grade and freshness (data fresh, late, or a match lost), after one calm interval.
 AFTER = {
     # recovery: none, begun, worked, failed
     (H, "fresh"): (H, H, H, H),
@@ -105,11 +105,11 @@ def test_every_pair(previous: Grade, seen: str, recovery: Recovery | None, expec
         assert grade(GradeState(previous, 1), FRESH, 90, recovery).grade is expected, "a stall counts as much"
 
 
-def test_where_nothing_is_left_to_read_a_recovery_is_over() -> None:
+def test_a_recovery_ends_when_no_match_is_live() -> None:
     assert grade(GradeState(R), Freshness(), 0, BEGUN).grade is H
 
 
-def test_a_late_interval_begins_the_count_anew() -> None:
+def test_a_late_interval_resets_the_count() -> None:
     standing = GradeState(D)
     for freshness in (FRESH, P95_LATE, FRESH):
         standing = grade(standing, freshness, 0)
@@ -155,7 +155,7 @@ class TestStep:
         assert seen(NOW).grade is F
         assert not GradeChange.objects.exists()
 
-    def test_leaves_paused_matches_out(self) -> None:
+    def test_ignores_paused_matches(self) -> None:
         make_watched(now=NOW, age=900, lifecycle="PAUSED", pause_until=NOW + timedelta(minutes=5))
         assert update_grade(NOW) == 0
 
@@ -163,9 +163,9 @@ class TestStep:
     @pytest.mark.parametrize(
         ("age", "seconds", "outcome"),
         [(1.0, 5, "success"), (200.0, 60, "pending"), (200.0, 121, "failed")],
-        ids=["well", "still time", "time is over"],
+        ids=["healthy", "undecided", "too late"],
     )
-    def test_judges_recoveries_by_the_grade_they_led_to(self, age: float, seconds: int, outcome: str) -> None:
+    def test_recoveries_are_evaluated_by_the_grade_they_led_to(self, age: float, seconds: int, outcome: str) -> None:
         entry = audit.record(
             actor="worker",
             action_type=audit.BROWSER_RECYCLE,
@@ -180,7 +180,7 @@ class TestStep:
         assert entry.outcome == outcome
 
     @pytest.mark.requirement("SO-9")
-    def test_degraded_is_over_after_two_calm_intervals(self) -> None:
+    def test_degraded_ends_after_two_calm_intervals(self) -> None:
         match, ref, _ = make_watched(now=NOW, age=70)
         assert update_grade(NOW) == 1
         changed = []
@@ -191,12 +191,12 @@ class TestStep:
             changed.append(update_grade(at))
         assert changed == [0, 1, 0]
 
-    def test_a_new_leader_counts_calm_intervals_anew(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_new_leader_counts_calm_intervals_from_zero(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calm_since_degraded(at=15)
         monkeypatch.setattr(grading, "_memory", None)  # what a process that has just begun to lead remembers
         assert [self.calm_since_degraded(at=30), self.calm_since_degraded(at=45)] == [0, 1]
 
-    def test_what_a_leader_saw_long_ago_does_not_count(self) -> None:
+    def test_old_intervals_of_a_leader_do_not_count(self) -> None:
         self.calm_since_degraded(at=15)
         assert [self.calm_since_degraded(at=900), self.calm_since_degraded(at=915)] == [0, 1]
 
@@ -218,8 +218,8 @@ class TestStep:
         assert update_grade(NOW) == 0
         assert GradeChange.objects.count() == 1
 
-    def test_a_reader_sees_that_a_recovery_was_in_vain(self) -> None:
-        """Though the scheduler has died meanwhile; that it is well again, only a scheduler says."""
+    def test_a_reader_sees_that_a_recovery_failed(self) -> None:
+        """Also if the scheduler has died; only a scheduler ends an outage."""
         match, _, _ = make_watched(now=NOW, age=200)
         GradeChange.objects.create(from_grade=F, to_grade=R, at=NOW, reason="recovery is under way")
         assert seen(NOW).grade is F

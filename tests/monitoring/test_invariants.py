@@ -70,7 +70,7 @@ class World:
 def world() -> Iterator[World]:
     with transaction.atomic():
         yield _healthy_world()
-        transaction.set_rollback(True)  # before the test case looks for the foreign keys that a test has broken
+        transaction.set_rollback(True)  # before the test case checks the foreign keys
 
 
 def _healthy_world() -> World:
@@ -83,7 +83,7 @@ def _healthy_world() -> World:
 
 
 def _dead_letter() -> int:
-    """Of a match that nobody watches any more."""
+    """Of a match that is not watched any more."""
     other = make_ref(make_unread_match(), captured_at=None, is_watched=False)
     task = open_task(other)
     note = FailureNote(ErrorClass.BUG, "bug", "it broke", Stage.CAPTURED, match_id=other.match_id)
@@ -131,10 +131,10 @@ def copy_row(table: str, pk: Any, *, key: str = "id", new_key: Any) -> str:
 
 
 class TestHealthy:
-    def test_a_system_in_order_breaks_nothing(self, world: World) -> None:
+    def test_a_healthy_system_breaks_no_rule(self, world: World) -> None:
         assert broken() == {}
 
-    def test_its_data_may_be_of_any_age(self, world: World) -> None:
+    def test_old_data_breaks_no_rule(self, world: World) -> None:
         """A match in play two hours later with its task still open is another matter, and reported as such."""
         assert set(broken(NOW + timedelta(hours=2))) == {"I2 open tasks"}
 
@@ -143,7 +143,7 @@ Vandal = Callable[[World], Any]
 
 
 class TestData:
-    def test_a_reference_that_is_there_twice(self, world: World) -> None:
+    def test_a_duplicate_reference(self, world: World) -> None:
         with unconstrained("scraping_matchref", "ref_once_per_source"):
             world.sql(copy_row("scraping_matchref", world.ref.pk, new_key=9999))
             found = broken()
@@ -190,7 +190,7 @@ class TestData:
             pytest.param(
                 "I3 readings",
                 "UPDATE scraping_match SET last_scraper_update = NULL WHERE id = %s",
-                id="match not told of the reading",
+                id="match without the reading",
             ),
             pytest.param(
                 "I3 successes",
@@ -219,7 +219,7 @@ class TestData:
             ),
         ],
     )
-    def test_what_disagrees_is_reported_with_its_match(self, world: World, rule: str, statement: str) -> None:
+    def test_a_disagreement_is_reported_with_its_match(self, world: World, rule: str, statement: str) -> None:
         world.sql(statement, world.match.pk)
         found = broken()
         assert set(found) == {rule}
@@ -232,7 +232,7 @@ class TestData:
             found = broken()
         assert "2 of them current" in found["I5 events"][0]
 
-    def test_a_reading_that_is_not_believed_yet_is_no_missing_data(self, world: World) -> None:
+    def test_an_unconfirmed_reading_is_not_missing_data(self, world: World) -> None:
         journal_only = claimed(world.open, at=later(6))
         with journal.finishing(journal_only, now=later(6)):
             MatchRef.objects.filter(pk=world.ref.pk).update(suspect_checksum="1:abc", next_poll_at=later(30))
@@ -250,8 +250,8 @@ class TestData:
         assert found["I5 scrapers"] == (f"reference {world.ref.pk} has 2 active scrapers",)
 
 
-class TestWork:
-    def test_a_task_that_nobody_took(self, world: World) -> None:
+class TestJournal:
+    def test_an_unclaimed_task(self, world: World) -> None:
         world.sql("UPDATE scraping_scrapetask SET run_at = %s WHERE id = %s", LONG_AGO, world.open)
         found = broken()
         assert found == {"I2 open tasks": (f"task {world.open} (scorecard) is overdue for 7220 s, never hinted",)}
@@ -278,32 +278,32 @@ class TestWork:
         ],
         ids=["paused", "source switched off", "breaker open", "source's breaker open", "source's breaker forced open"],
     )
-    def test_a_lawful_reason_to_wait(self, world: World, reason: Vandal) -> None:
+    def test_a_valid_reason_to_wait(self, world: World, reason: Vandal) -> None:
         world.sql("UPDATE scraping_scrapetask SET run_at = %s WHERE id = %s", LONG_AGO, world.open)
         reason(world)
         assert broken() == {}
 
     @pytest.mark.parametrize("due", [LONG_AGO, None], ids=["due long ago", "no time at all"])
-    def test_a_match_that_nobody_opened_a_task_for(self, world: World, due: datetime | None) -> None:
+    def test_a_match_without_an_open_task(self, world: World, due: datetime | None) -> None:
         ScrapeTask.objects.filter(pk=world.open).delete()
         world.sql("UPDATE scraping_matchref SET next_poll_at = %s WHERE id = %s", due, world.ref.pk)
         found = broken()
         assert set(found) == {"I2 due matches"}
         assert str(world.ref.pk) in found["I2 due matches"][0]
 
-    def test_a_source_without_room_is_a_reason(self, world: World) -> None:
+    def test_a_source_at_its_limit_is_a_valid_reason(self, world: World) -> None:
         ScrapeTask.objects.filter(pk=world.open).delete()
         world.sql("UPDATE scraping_matchref SET next_poll_at = %s WHERE id = %s", LONG_AGO, world.ref.pk)
         Source.objects.update(max_concurrency=1)
         world.task(resource="discovery")
         assert broken() == {}
 
-    def test_a_lease_that_ran_out_long_ago(self, world: World) -> None:
+    def test_an_expired_lease(self, world: World) -> None:
         claimed(world.open, at=later(6))
         world.sql("UPDATE scraping_scrapetask SET lease_until = %s WHERE id = %s", LONG_AGO, world.open)
         assert set(broken()) == {"I2 leases"}
 
-    def test_work_in_hand_without_a_lease(self, world: World) -> None:
+    def test_an_executing_task_without_a_lease(self, world: World) -> None:
         with unconstrained("scraping_scrapetask", "task_executing_is_leased"):
             world.sql(
                 "UPDATE scraping_scrapetask SET state = 'EXECUTING', started_at = %s WHERE id = %s", NOW, world.open
@@ -321,7 +321,7 @@ class TestWork:
         world.sql("UPDATE scraping_scrapetask SET attempt = 3 WHERE id = %s", world.open)
         assert broken() == {"I4 fences": (f"task {world.open} is in attempt 3 with fence 0: a claim was not fenced",)}
 
-    def test_a_success_that_did_not_come_to_its_end(self, world: World) -> None:
+    def test_a_success_before_its_last_stage(self, world: World) -> None:
         task = ScrapeTask.objects.filter(state=TaskState.SUCCESS).latest("pk").pk
         world.sql("UPDATE scraping_scrapetask SET stage = 'CAPTURED' WHERE id = %s", task)
         assert broken() == {"I6 successes": (f"task {task} is SUCCESS and only reached CAPTURED",)}
@@ -335,7 +335,7 @@ class TestWork:
             world.sql("UPDATE scraping_scrapetask SET reason = '' WHERE id = %s", world.dead)
             assert broken()["I6 dead letters"] == (f"task {world.dead} is dead without a reason",)
 
-    def test_a_dead_letter_that_nobody_was_told_of(self, world: World) -> None:
+    def test_a_dead_letter_without_alert(self, world: World) -> None:
         world.sql("DELETE FROM monitoring_alert")
         found = broken()
         assert set(found) == {"I6 alerts"}
@@ -355,8 +355,8 @@ class TestWork:
         assert broken() == {}
 
 
-class TestRemains:
-    def test_a_breaker_that_nobody_tries_again(self, world: World) -> None:
+class TestLeftovers:
+    def test_a_breaker_without_probe(self, world: World) -> None:
         ScrapeTask.objects.filter(pk=world.open).delete()
         _open_breaker(world.ref, until=LONG_AGO)
         world.sql("UPDATE scraping_matchref SET next_poll_at = %s WHERE id = %s", LONG_AGO, world.ref.pk)
@@ -365,7 +365,7 @@ class TestRemains:
             f"breaker {world.ref.key}_scraper should have let a probe through since 10:00:00",
         )
 
-    def test_a_source_breaker_that_nobody_tries_again(self, world: World) -> None:
+    def test_a_source_breaker_without_probe(self, world: World) -> None:
         Breaker.objects.create(
             name="crex", source=world.ref.source, state="OPEN", open_until=LONG_AGO, last_state_change=LONG_AGO
         )
@@ -373,7 +373,7 @@ class TestRemains:
         world.sql("UPDATE scraping_scrapetask SET run_at = %s WHERE id = %s", LONG_AGO, world.open)
         assert set(broken()) == {"I2 open tasks", "I8 breakers"}
 
-    def test_a_half_open_breaker_that_nobody_tries(self, world: World) -> None:
+    def test_a_half_open_breaker_without_probe(self, world: World) -> None:
         world.sql("UPDATE scraping_scrapetask SET run_at = %s WHERE id = %s", LONG_AGO, world.open)
         half_open = Breaker.objects.create(
             name="crex", source=world.ref.source, state="HALF_OPEN", last_state_change=LONG_AGO
@@ -393,15 +393,17 @@ class TestRemains:
         Breaker.objects.update(probes={str(world.open): later(60).isoformat()})
         assert broken() == {}, "a probe has a permit"
 
-    def test_a_task_in_the_hands_of_the_dead(self, world: World) -> None:
+    def test_a_task_held_by_a_dead_worker(self, world: World) -> None:
         claimed(world.open, worker="host.abcdef-1-000000", at=later(6))
         at = later(120)
         world.sql("UPDATE scraping_scrapetask SET lease_until = %s WHERE id = %s", later(130), world.open)
         assert broken(at) == {
-            "I9 holders": (f"task {world.open} is held by worker host.abcdef-1-000000, which sends no heartbeat any more",)
+            "I9 holders": (
+                f"task {world.open} is held by worker host.abcdef-1-000000, which sends no heartbeat any more",
+            )
         }
 
-    def test_a_file_that_belongs_to_nothing(self, world: World, settings: Any, tmp_path: Path) -> None:
+    def test_a_stray_evidence_file(self, world: World, settings: Any, tmp_path: Path) -> None:
         settings.MEDIA_ROOT = tmp_path
         stray = tmp_path / "evidence" / "2026-01-10" / "page.txt"
         stray.parent.mkdir(parents=True)
@@ -412,7 +414,7 @@ class TestRemains:
             "file evidence/2026-01-10/page.txt belongs to no failure",
         )
 
-    def test_what_a_job_has_lost(self, world: World) -> None:
+    def test_a_job_item_without_task(self, world: World) -> None:
         job = ScrapeJob.objects.create(kind=JobKind.ROUND, name="round 7", created_at=NOW, discovered_at=NOW)
         item = JobItem.objects.create(job=job, ref=world.ref, task_id=world.open)
         assert broken() == {}
@@ -424,7 +426,7 @@ class TestRemains:
         assert broken() == {}
 
     @pytest.mark.parametrize("asked", [{"urls": ["https://crex.example/1", "https://crex.example/2"]}, {"matches": 2}])
-    def test_a_job_whose_expectation_shrank(self, world: World, asked: dict[str, Any]) -> None:
+    def test_a_job_with_fewer_items_than_submitted(self, world: World, asked: dict[str, Any]) -> None:
         job = ScrapeJob.objects.create(
             kind=JobKind.URLS, name="2 matches", created_at=NOW, discovered_at=NOW, parameters=asked
         )
@@ -453,41 +455,41 @@ class TestCommand:
             return int(ended.code or 0), out.getvalue()
         return 0, out.getvalue()
 
-    def test_says_that_all_is_well(self) -> None:
-        code, said = self._run()
+    def test_reports_that_all_rules_hold(self) -> None:
+        code, output = self._run()
         assert code == 0
-        assert f"all {len(RULES)} rules hold" in said
-        assert "nothing was changed" in said
+        assert f"all {len(RULES)} rules hold" in output
+        assert "nothing was changed" in output
 
-    def test_names_what_is_broken_and_what_to_do(self) -> None:
+    def test_reports_broken_rules_with_advice(self) -> None:
         alone = [make_unread_match(now=timezone.now()).pk for _ in range(12)]
-        code, said = self._run()
+        code, output = self._run()
         assert code == 1
-        assert f"- match {alone[0]} (Kenya vs Nepal) has no reference" in said
-        assert said.count("has no reference at any source") == 10
-        assert "- and more" in said
-        assert "-> Delete the match in the admin" in said
-        assert f"1 of {len(RULES)} rules are broken" in said
+        assert f"- match {alone[0]} (Kenya vs Nepal) has no reference" in output
+        assert output.count("has no reference at any source") == 10
+        assert "- and more" in output
+        assert "-> Delete the match in the admin" in output
+        assert f"1 of {len(RULES)} rules are broken" in output
 
     def test_as_json(self) -> None:
         make_unread_match(now=timezone.now())
-        code, said = self._run("--json")
-        answer = json.loads(said)
+        code, output = self._run("--json")
+        answer = json.loads(output)
         assert code == 1
         assert not answer["ok"]
         assert [rule["name"] for rule in answer["rules"] if rule["broken"]] == ["matches"]
 
-    def test_the_bound_is_a_matter_of_taste(self) -> None:
+    def test_the_bound_is_an_option(self) -> None:
         ref = make_ref(make_unread_match(), captured_at=None, next_poll_at=timezone.now() - timedelta(seconds=30))
         assert self._run()[0] == 0
-        code, said = self._run("--bound", "10")
+        code, output = self._run("--bound", "10")
         assert code == 1
-        assert f"reference {ref.pk}" in said
+        assert f"reference {ref.pk}" in output
 
 
 @pytest.mark.django_db(transaction=True)
 class TestView:
-    def test_what_is_written_meanwhile_is_not_seen(self) -> None:
+    def test_concurrent_writes_are_not_seen(self) -> None:
         make_unread_match()
         with consistent_view():
             assert Match.objects.count() == 1

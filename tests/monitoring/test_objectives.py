@@ -136,8 +136,10 @@ class TestThroughTheRealSteps:
         scrapers = [make_watched(now=now - timedelta(hours=1))[2] for _ in range(2)]
         for number in range(120):
             at = now - timedelta(seconds=15 * (120 - number))
-            well = scrapers[: 1 if number >= 80 else 2]
-            Scraper.objects.filter(pk__in=[each.pk for each in well]).update(last_update_time=at - timedelta(seconds=2))
+            healthy = scrapers[: 1 if number >= 80 else 2]
+            Scraper.objects.filter(pk__in=[each.pk for each in healthy]).update(
+                last_update_time=at - timedelta(seconds=2)
+            )
             assert log_health(at) == 2
         found = client.get("/status").json()["objectives"]["1h"]
         # Silent for more than 300 s at 21 of the 40 samples; its data ten seconds old or older at all 40.
@@ -159,9 +161,9 @@ class TestCommand:
     def test_prints_results_and_the_matches_that_missed(self) -> None:
         (match, ref, _), at = make_watched(), timezone.now() - timedelta(minutes=1)
         HealthLog.objects.bulk_create([sample(at) for _ in range(99)] + [sample(at, health=DOWN, match_id=match.pk)])
-        said, code = self.run("--hours", "1")
+        output, code = self.run("--hours", "1")
         assert code == 1
-        lines = [line.split() for line in said.splitlines()]
+        lines = [line.split() for line in output.splitlines()]
         assert ["all", "matches", "uptime", "99.000", "%", "99.5", "%", "100", "missed"] in lines
         assert ["all", "matches", "freshness", "100.000", "%", "99.0", "%", "100", "met"] in lines
         assert [ref.key, "uptime", "0.000", "%", "99.5", "%", "1", "missed"] in lines
@@ -169,8 +171,8 @@ class TestCommand:
     def test_of_one_match(self) -> None:
         match, ref, _ = make_watched()
         sample(timezone.now() - timedelta(minutes=1), match_id=match.pk).save()
-        said, code = self.run("--match", ref.key)
-        assert (code, said.count(" met")) == (0, 2)
+        output, code = self.run("--match", ref.key)
+        assert (code, output.count(" met")) == (0, 2)
 
     @pytest.mark.parametrize("arguments", [("--hours", "0"), ("--hours", "169"), ("--match", "crex_none")])
     def test_rejects_wrong_arguments(self, arguments: tuple[str, str]) -> None:

@@ -51,7 +51,7 @@ def test_scores_move_and_ages_tick(live_server: LiveServer, page: Page) -> None:
     expect(score).to_have_class("team__score is-changed")
 
 
-def test_matches_come_go_and_change_their_group(live_server: LiveServer, page: Page) -> None:
+def test_matches_appear_disappear_and_change_group(live_server: LiveServer, page: Page) -> None:
     page.goto(live_server.url)
     expect(page.get_by_text("No matches yet")).to_be_visible()
     match, _, _ = make_watched()
@@ -62,7 +62,7 @@ def test_matches_come_go_and_change_their_group(live_server: LiveServer, page: P
     expect(page.locator("#group-live")).to_be_hidden()
 
 
-def test_text_of_sources_stays_text(live_server: LiveServer, page: Page) -> None:
+def test_escapes_scraped_text(live_server: LiveServer, page: Page) -> None:
     evil = "<img src=x onerror=\"document.title='owned'\">"
     page.goto(live_server.url)
     make_watched(title=evil, state=cricket_state(title=evil, last_event=LastEvent(type="x", description=evil)))
@@ -71,7 +71,7 @@ def test_text_of_sources_stays_text(live_server: LiveServer, page: Page) -> None
     assert page.title() != "owned"
 
 
-def test_says_when_the_server_does_not_answer_and_when_it_does_again(live_server: LiveServer, page: Page) -> None:
+def test_shows_a_lost_connection_and_its_return(live_server: LiveServer, page: Page) -> None:
     make_watched()
     page.goto(live_server.url)
     expect(page.locator(".card")).to_have_count(1)

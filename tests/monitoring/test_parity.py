@@ -36,7 +36,7 @@ from tests.monitoring.rows import make_error, make_task, make_watched, make_work
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("BX-15")]
 
-# Where in a document, as a pattern of its path: the families that tell the same. The first that fits counts.
+# Path patterns of a document, and the metric families with the same figures. The first match counts.
 HEALTH: dict[str, tuple[str, ...]] = {
     "status": ("victoryline_health",),
     "active_scraper_count": ("active_scrapers_count",),
@@ -120,7 +120,7 @@ STATUS: dict[str, tuple[str, ...]] = {
     "audit_entries[].action_type": ("scraper_recycles",),
     "matches[].age_seconds": ("data_staleness_seconds",),
 }
-# What is no figure: names (they are labels, or identify a row), words for people, moments that an age is told of.
+# Values without a metric: names (labels or ids), texts, and times for which there is an age.
 WORDS = (
     "timestamp", "generated_at", "reason", "scrapers[].scraper_id", "scrapers[].match_id", "scrapers[].url",
     "errors.circuit_breakers[].name", "per_match_status[].match_id", "per_match_status[].url",
@@ -150,7 +150,7 @@ def fits(path: str, patterns: Any) -> str | None:
 
 
 def scene() -> None:
-    """A system in which everything that can be told has something to tell."""
+    """A system in which every figure has a value."""
     now = timezone.now()
     make_worker(browser_started_at=now - timedelta(minutes=5), browser_launches=2, active_tasks=1, process_count=7)
     match, ref, scraper = make_watched(age=3)
@@ -187,38 +187,38 @@ def scene() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "told"), [("/health", HEALTH), ("/status", STATUS)])
-def test_everything_that_is_told_is_a_metric(client: Client, path: str, told: dict[str, tuple[str, ...]]) -> None:
+@pytest.mark.parametrize(("path", "figures"), [("/health", HEALTH), ("/status", STATUS)])
+def test_every_figure_of_a_document_is_a_metric(client: Client, path: str, figures: dict[str, tuple[str, ...]]) -> None:
     scene()
     document = client.get(path).json()
     families = {family.name for family in DatabaseCollector().collect()}
     for leaf in sorted(set(leaves(document))):
-        pattern = fits(leaf, told)
+        pattern = fits(leaf, figures)
         assert pattern or fits(leaf, WORDS), f"{leaf} of {path} is no metric"
-        for family in told[pattern] if pattern else ():
+        for family in figures[pattern] if pattern else ():
             assert family in families, f"{leaf} of {path} should be {family}"
 
 
-def test_every_metric_is_told(client: Client) -> None:
+def test_every_metric_is_in_a_document(client: Client) -> None:
     scene()
     documents = {"/health": HEALTH, "/status": STATUS}
     found = {path: set(leaves(client.get(path).json())) for path in documents}
     shown = {
         family
-        for path, told in documents.items()
+        for path, figures in documents.items()
         for leaf in found[path]
-        if (pattern := fits(leaf, told))
-        for family in told[pattern]
+        if (pattern := fits(leaf, figures))
+        for family in figures[pattern]
     }
     for family in DatabaseCollector().collect():
         assert family.name in shown, f"{family.name} is in neither document"
 
 
-def test_no_line_of_the_table_is_out_of_date(client: Client) -> None:
+def test_every_line_of_the_table_is_used(client: Client) -> None:
     scene()
-    for path, told in (("/health", HEALTH), ("/status", STATUS)):
-        used = {fits(leaf, told) for leaf in leaves(client.get(path).json())}
-        assert set(told) - used <= {"services.redis"}
+    for path, figures in (("/health", HEALTH), ("/status", STATUS)):
+        used = {fits(leaf, figures) for leaf in leaves(client.get(path).json())}
+        assert set(figures) - used <= {"services.redis"}
 
 
 def of_match(name: str) -> Callable[[Samples, dict[str, Any]], float]:
@@ -253,11 +253,11 @@ NUMBERS = {"healthy": 0, "degraded": 1, "failing": 2, "CLOSED": 0, "HALF_OPEN": 
 
 
 def nearly(value: Any) -> Any:
-    """Two looks are a moment apart, and documents are rounded."""
+    """Two reads are a moment apart, and documents are rounded."""
     return pytest.approx(NUMBERS.get(value, value), abs=2.0 if isinstance(value, float) else 0.001)
 
 
-def test_they_agree(client: Client) -> None:
+def test_documents_and_metrics_agree(client: Client) -> None:
     scene()
     health, status = client.get("/health").json(), client.get("/status").json()
     samples = {
@@ -309,6 +309,6 @@ def test_they_agree(client: Client) -> None:
             status["objectives"]["1h"]["uptime"]["ratio"],
         ),
     }
-    for name, (metric, told) in agree.items():
-        assert metric == nearly(told), name
+    for name, (metric, figures) in agree.items():
+        assert metric == nearly(figures), name
     assert health["queue"]["oldest_age_seconds"] >= 7

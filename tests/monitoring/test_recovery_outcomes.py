@@ -49,7 +49,7 @@ def source(key: str = "crex", *, read: float | None = None, **fields: Any) -> So
         pytest.param([source(read=-9)], {"lifecycle": "PAUSED"}, "", 120, P, id="still paused"),
         pytest.param([source(read=-9)], {"lifecycle": "COMPLETED"}, "", 1, S, id="the match has ended"),
         pytest.param([source(read=-9)], {"lifecycle": "ARCHIVED"}, "", 1, S, id="and is archived"),
-        pytest.param([], {}, "", 120, P, id="nobody reads it any more"),
+        pytest.param([], {}, "", 120, P, id="not polled any more"),
     ],
 )
 def test_by_match(
@@ -63,18 +63,18 @@ def test_by_match(
 @pytest.mark.parametrize(
     ("grade", "ages", "was", "after", "expected"),
     [
-        pytest.param("HEALTHY", (1.0,), "HEALTHY", 5, RecoveryResult(S), id="well, and something was read since"),
+        pytest.param("HEALTHY", (1.0,), "HEALTHY", 5, RecoveryResult(S), id="healthy, and read since"),
         pytest.param(
-            "HEALTHY", (1.0,), "FAILING", 5, RecoveryResult(S, later(5)), id="well again, and how long that took"
+            "HEALTHY", (1.0,), "FAILING", 5, RecoveryResult(S, later(5)), id="healthy again, with the duration"
         ),
         pytest.param("HEALTHY", (), "HEALTHY", 1, RecoveryResult(S), id="nothing to read"),
         pytest.param("HEALTHY", (20.0, 30.0), "HEALTHY", 5, None, id="nothing was read since"),
-        pytest.param("HEALTHY", (130.0,), "HEALTHY", 120, RecoveryResult(S), id="well in the end"),
+        pytest.param("HEALTHY", (130.0,), "HEALTHY", 120, RecoveryResult(S), id="healthy in the end"),
         pytest.param("DEGRADED", (1.0,), "FAILING", 119, None, id="better, still time"),
         pytest.param("DEGRADED", (1.0,), "FAILING", 120, RecoveryResult(P), id="better only"),
         pytest.param("RECOVERING", (1.0,), "FAILING", 120, RecoveryResult(P), id="on its way"),
         pytest.param("FAILING", (200.0,), "FAILING", 119, None, id="failing, still time"),
-        pytest.param("FAILING", (200.0,), "FAILING", 120, RecoveryResult(F), id="in vain"),
+        pytest.param("FAILING", (200.0,), "FAILING", 120, RecoveryResult(F), id="still failing"),
     ],
 )
 def test_by_grade(grade: str, ages: tuple[float, ...], was: str, after: float, expected: RecoveryResult | None) -> None:
@@ -111,7 +111,7 @@ def judged(entry: AuditEntry) -> AuditEntry:
 @pytest.mark.both
 @pytest.mark.requirement("SO-6", "BX-11")
 class TestStep:
-    def test_follows_a_match_from_before_to_after(self) -> None:
+    def test_records_the_state_before_and_after(self) -> None:
         match, _, _ = make_watched(now=NOW, age=310, scraper_status="stale", silence_rung=5)
         entry = act(match, metadata={"source_key": "crex"})
         assert (entry.outcome, entry.before["age_s"], entry.before["rung"]) == ("pending", 310.0, 5)
@@ -132,7 +132,7 @@ class TestStep:
         entry = judged(entry)
         assert (entry.outcome, entry.after["age_s"], entry.duration_seconds) == ("failed", 430.0, 0.0)
 
-    def test_a_recycled_browser_goes_by_the_grade(self) -> None:
+    def test_a_recycled_browser_is_evaluated_by_the_grade(self) -> None:
         make_watched(now=NOW, age=200)
         make_worker(now=NOW)
         GradeChange.objects.create(from_grade="HEALTHY", to_grade="FAILING", at=later(-20), reason="old")
@@ -145,7 +145,7 @@ class TestStep:
         entry = judged(entry)
         assert (entry.outcome, entry.duration_seconds, entry.after["grade"]) == ("success", 35.0, "HEALTHY")
 
-    def test_a_retry_goes_by_its_task(self) -> None:
+    def test_a_retry_is_evaluated_by_its_task(self) -> None:
         _, ref, _ = make_watched(now=NOW)
         task = make_task(ref, now=NOW)
         entry = act(None, audit.RETRY, metadata={"task_id": task.pk})
@@ -154,7 +154,7 @@ class TestStep:
         assert evaluate_recoveries(later(10)) == 1
         assert (judged(entry).outcome, judged(entry).duration_seconds) == ("success", 6.0)
 
-    def test_a_match_that_is_gone_keeps_no_entry_open(self) -> None:
+    def test_the_entry_of_a_deleted_match_is_closed(self) -> None:
         match, _, _ = make_watched(now=NOW)
         entry = act(match)
         AuditEntry.objects.update(match=None)
@@ -172,7 +172,7 @@ class TestStep:
         assert [audit.close(first), audit.close(second)] == [1, 0]
         assert AuditEntry.objects.get().outcome == "success"
 
-    def test_few_queries_however_many_are_open(self) -> None:
+    def test_makes_few_queries_for_any_number_of_entries(self) -> None:
         source = make_source()
         for number in range(60):
             match, _, _ = make_watched(now=NOW, age=310, title=f"match {number}")

@@ -37,7 +37,7 @@ class TestStaleness:
         assert ref.url in warning.getMessage()
         assert as_utc_iso(NOW - timedelta(seconds=300)) in warning.getMessage()
 
-    def test_says_it_once(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_logs_it_once(self, caplog: pytest.LogCaptureFixture) -> None:
         make_watched(now=NOW, age=300)
         watch_staleness(NOW)
         caplog.clear()
@@ -45,20 +45,20 @@ class TestStaleness:
         assert not caplog.records
         assert Alert.objects.get().count == 2
 
-    def test_an_outage_of_all_costs_one_statement_a_match(self, django_assert_max_num_queries: Any) -> None:
+    def test_an_outage_of_all_matches_takes_one_statement_each(self, django_assert_max_num_queries: Any) -> None:
         for _ in range(20):
             make_watched(now=NOW, age=300, scraper_status="stale")
         watch_staleness(NOW)
         with django_assert_max_num_queries(20 + 5):
             watch_staleness(LATER)
 
-    def test_leaves_fresh_paused_and_finished_matches_alone(self) -> None:
+    def test_ignores_fresh_paused_and_finished_matches(self) -> None:
         make_watched(now=NOW, age=299)
         make_watched(now=NOW, age=900, lifecycle="PAUSED", pause_until=LATER)
         make_watched(now=NOW, age=900, status="completed", lifecycle="COMPLETED")
         assert watch_staleness(NOW) == 0
 
-    def test_ends_the_alert_when_the_match_is_read_again(self) -> None:
+    def test_closes_the_alert_when_the_match_is_read_again(self) -> None:
         match, _, _ = make_watched(now=NOW, age=300)
         watch_staleness(NOW)
         Match.objects.filter(pk=match.pk).update(last_scraper_update=LATER)
@@ -66,10 +66,10 @@ class TestStaleness:
         assert Alert.objects.get().closed_at == LATER
 
 
-class TestWhatIsOver:
-    """Alerts whose end nobody announces."""
+class TestClosingOfAlerts:
+    """Alerts whose end no signal announces."""
 
-    def test_ends_the_alert_of_a_dead_task_when_its_match_is_read_again(self) -> None:
+    def test_closes_the_alert_of_a_dead_task_when_its_match_is_read_again(self) -> None:
         match, ref, _ = make_watched(now=NOW)
         task = make_task(ref, now=NOW)
         signals.task_died.send_robust(sender=None, task_id=task.pk, match_id=match.pk, reason="timeouts", now=NOW)
@@ -79,7 +79,7 @@ class TestWhatIsOver:
         watch_staleness(LATER + timedelta(seconds=5))
         assert Alert.objects.get().closed_at is not None
 
-    def test_ends_the_alert_of_a_dead_task_when_its_match_is_over(self) -> None:
+    def test_closes_the_alert_of_a_dead_task_when_its_match_has_ended(self) -> None:
         match, ref, _ = make_watched(now=NOW)
         task = make_task(ref=ref, state="DEAD", reason="drift", finished_at=NOW)
         signals.task_died.send(sender=None, task_id=task.pk, match_id=match.pk, reason="drift", now=NOW)
@@ -87,7 +87,7 @@ class TestWhatIsOver:
         watch_staleness(LATER)
         assert Alert.objects.get().closed_at == LATER
 
-    def test_but_not_while_a_job_wants_the_whole_of_it(self) -> None:
+    def test_keeps_it_while_a_job_needs_the_whole_match(self) -> None:
         match, ref, _ = make_watched(now=NOW)
         task = make_task(ref=ref, state="DEAD", reason="drift", finished_at=NOW, resource="full")
         signals.task_died.send(sender=None, task_id=task.pk, match_id=match.pk, reason="drift", now=NOW)
@@ -95,7 +95,7 @@ class TestWhatIsOver:
         watch_staleness(LATER)
         assert Alert.objects.get().closed_at is None
 
-    def test_ends_the_alert_of_a_dead_round_when_the_round_is_found(self) -> None:
+    def test_closes_the_alert_of_a_dead_round_when_the_round_is_discovered(self) -> None:
         source = make_source()
         job = ScrapeJob.objects.create(kind="round", name="round 12", source=source, created_at=NOW)
         task = make_task(source=source, job=job, ref=None, resource="round", state="DEAD", reason="x", finished_at=NOW)
@@ -108,7 +108,7 @@ class TestWhatIsOver:
         watch_staleness(LATER)
         assert Alert.objects.get().closed_at == LATER
 
-    def test_ends_the_alert_of_a_dead_discovery_when_the_list_is_read_again(self) -> None:
+    def test_closes_the_alert_of_a_dead_discovery_after_the_next_one(self) -> None:
         source = make_source()
         task = make_task(now=NOW)
         signals.task_died.send_robust(sender=None, task_id=task.pk, match_id=None, reason="timeouts", now=NOW)
@@ -121,15 +121,15 @@ class TestWhatIsOver:
     @pytest.mark.parametrize(
         ("state", "lifecycle", "minutes", "is_over"),
         [
-            pytest.param(BreakerState.OPEN, "ACTIVE", 1, False, id="left alone"),
+            pytest.param(BreakerState.OPEN, "ACTIVE", 1, False, id="open"),
             pytest.param(BreakerState.HALF_OPEN, "ACTIVE", 1, False, id="being tried"),
             pytest.param(BreakerState.HALF_OPEN, "COMPLETED", 1, True, id="its match ended"),
             pytest.param(BreakerState.OPEN, "ARCHIVED", 1, True, id="its match was put away"),
             pytest.param(BreakerState.HALF_OPEN, "ACTIVE", 5, True, id="tried no more"),
-            pytest.param(BreakerState.CLOSED, "ACTIVE", 1, True, id="closed, unheard"),
+            pytest.param(BreakerState.CLOSED, "ACTIVE", 1, True, id="closed without a signal"),
         ],
     )
-    def test_ends_the_alert_of_a_breaker(
+    def test_closes_the_alert_of_a_breaker(
         self, state: BreakerState, lifecycle: str, minutes: int, is_over: bool
     ) -> None:
         match, ref, _ = make_watched(now=NOW)
@@ -141,7 +141,7 @@ class TestWhatIsOver:
         watch_staleness(NOW + timedelta(minutes=minutes))
         assert (Alert.objects.get(key=f"breaker:{name}").closed_at is not None) is is_over
 
-    def test_ends_the_alert_of_a_breaker_that_is_gone(self) -> None:
+    def test_closes_the_alert_of_a_deleted_breaker(self) -> None:
         signals.breaker_opened.send_robust(sender=None, name="b", match_id=None, now=NOW)
         watch_staleness(LATER)
         assert Alert.objects.get().closed_at == LATER
@@ -165,7 +165,7 @@ class TestErrorRate:
             make_error(match, now=NOW)
         assert watch_error_rate(NOW) == 0
 
-    def test_ends_by_itself(self) -> None:
+    def test_closes_automatically(self) -> None:
         match, _, _ = make_watched(now=NOW)
         for _ in range(11):
             make_error(match, now=NOW)
@@ -184,7 +184,7 @@ class TestWorkers:
         assert watch_workers(NOW) == 0
         assert Alert.objects.get().closed_at == NOW
 
-    def test_alerts_when_live_matches_wait_and_nobody_works(self) -> None:
+    def test_alerts_when_live_matches_wait_and_no_worker_is_alive(self) -> None:
         make_watched(now=NOW)
         assert watch_workers(NOW) == 1
         assert Alert.objects.get().key == "no-worker"
@@ -192,12 +192,12 @@ class TestWorkers:
         watch_workers(NOW)
         assert Alert.objects.get().closed_at == NOW
 
-    def test_says_nothing_when_there_is_nothing_to_do(self) -> None:
+    def test_raises_no_alert_without_live_matches(self) -> None:
         assert watch_workers(NOW) == 0
 
 
 @pytest.mark.requirement("DM-4")
-def test_health_rows_hold_what_was_seen_of_each_active_scraper() -> None:
+def test_health_log_has_a_row_for_each_active_scraper() -> None:
     make_worker(now=NOW)
     match, _, scraper = make_watched(now=NOW, age=7)
     assert log_health(NOW) == 1
@@ -213,14 +213,14 @@ def test_health_rows_hold_what_was_seen_of_each_active_scraper() -> None:
 
 
 class TestRetention:
-    def test_removes_what_is_outdated_and_keeps_the_rest(self) -> None:
+    def test_deletes_old_rows_and_keeps_the_rest(self) -> None:
         make_watched(now=NOW)
         log_health(NOW - timedelta(days=8))
         log_health(NOW)
         assert retention.prune(NOW) == 1
         assert HealthLog.objects.count() == 1
 
-    def test_goes_on_in_slices(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_continues_in_slices(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("victoryline.lib.retention.BATCH", 2)
         for _ in range(5):
             AuditEntry.objects.create(

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 
-from tests.monitoring.alerts.servers import HttpTaker, SmtpTaker, make_certificate
+from tests.monitoring.alerts.servers import HttpReceiver, SmtpReceiver, make_certificate
 
 
 @pytest.fixture
-def hook() -> Iterator[HttpTaker]:
-    with HttpTaker() as taker:
+def hook() -> Iterator[HttpReceiver]:
+    with HttpReceiver() as taker:
         yield taker
 
 
 @pytest.fixture
-def mailbox() -> Iterator[SmtpTaker]:
-    with SmtpTaker() as taker:
+def mailbox() -> Iterator[SmtpReceiver]:
+    with SmtpReceiver() as taker:
         yield taker
 
 

@@ -23,7 +23,7 @@ class Got:
     body: bytes
 
 
-class HttpTaker:
+class HttpReceiver:
     """Answers with `status` (and `headers`); while `hangs` is set it takes the request and says nothing."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class HttpTaker:
 
 
 @dataclass
-class SmtpTaker:
+class SmtpReceiver:
     """Speaks as much SMTP as a client needs; `answers` replaces the answer to a command."""
 
     certificate: Path | None = None
@@ -109,7 +109,7 @@ class SmtpTaker:
 
 
 class Conversation:
-    def __init__(self, taker: SmtpTaker, handler: socketserver.StreamRequestHandler) -> None:
+    def __init__(self, taker: SmtpReceiver, handler: socketserver.StreamRequestHandler) -> None:
         self.taker, self.socket = taker, handler.request
         self.lines: IO[bytes] = handler.rfile
         self.is_encrypted = False

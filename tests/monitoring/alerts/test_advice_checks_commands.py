@@ -22,7 +22,7 @@ from scraping.matches import lifecycle
 from scraping.models import ErrorGroup, Match
 from tests.factories import NOW, make_source
 from tests.monitoring.alerts.conftest import Configure
-from tests.monitoring.alerts.servers import HttpTaker, SmtpTaker
+from tests.monitoring.alerts.servers import HttpReceiver, SmtpReceiver
 from tests.monitoring.rows import make_error, make_task, make_watched
 
 MINUTE = timedelta(minutes=1)
@@ -41,7 +41,7 @@ class TestPauses:
         if end is not None:
             signals.match_resumed.send(sender=None, match_id=match.pk, reason="r", actor="a", now=NOW + end * MINUTE)
 
-    def test_pauses_of_an_hour_are_added_up(self) -> None:
+    def test_adds_up_the_pauses_of_an_hour(self) -> None:
         match, _, _ = make_watched(now=NOW)
         self.pause(match, 0, 8)
         assert watch_pauses(NOW + 10 * MINUTE) == 0
@@ -53,7 +53,7 @@ class TestPauses:
         assert watch_pauses(NOW + 62 * MINUTE) == 0, "the first pause is out of the hour"
         assert standing(f"paused-long:{match.pk}") is None
 
-    def test_a_pause_that_lasts_counts_so_far(self) -> None:
+    def test_counts_a_running_pause(self) -> None:
         match, _, _ = make_watched(now=NOW)
         lifecycle.pause(match_id=match.pk, until=NOW + 60 * MINUTE, reason="r", actor="a", now=NOW)
         Alert.objects.update(opened_at=NOW)
@@ -65,7 +65,7 @@ class TestPauses:
         self.pause(match, 0, 30)
         assert watch_pauses(NOW + 31 * MINUTE) == 0
 
-    def test_ends_the_alert_of_a_pause_that_the_end_of_its_match_has_ended(self) -> None:
+    def test_closes_the_alert_of_a_pause_when_the_match_has_ended(self) -> None:
         match, _, _ = make_watched(now=NOW)
         self.pause(match, 0, None)
         Match.objects.filter(pk=match.pk).update(lifecycle="COMPLETED")
@@ -79,7 +79,7 @@ class TestSpool:
     def back(self, dropped: int = 0) -> None:
         signals.store_returned.send(sender=None, worker_id="w", seconds=90.0, written=40, dropped=dropped, now=NOW)
 
-    def test_says_what_was_held_and_written_for_a_while(self) -> None:
+    def test_reports_a_replayed_spool_for_a_while(self) -> None:
         self.back()
         assert watch_spool(NOW + MINUTE) == 1
         alert = standing("spool")
@@ -92,7 +92,7 @@ class TestSpool:
         assert watch_spool(NOW + 16 * MINUTE) == 0
         assert standing("spool") is None
 
-    def test_what_was_dropped_is_critical(self) -> None:
+    def test_dropped_readings_are_critical(self) -> None:
         self.back(dropped=3)
         watch_spool(NOW)
         alert = standing("spool")
@@ -104,17 +104,17 @@ class TestSpool:
 @pytest.mark.both
 class TestQueue:
     @pytest.mark.parametrize(
-        ("due_ago", "told_ago", "expected"),
+        ("due_ago", "hinted_ago", "expected"),
         [
-            pytest.param(61, 5, 1, id="told of and not taken"),
+            pytest.param(61, 5, 1, id="hinted and not claimed"),
             pytest.param(59, 5, 0, id="not yet late"),
-            pytest.param(600, 90, 0, id="it waits lawfully: nobody tells of it"),
-            pytest.param(600, None, 0, id="never told of"),
+            pytest.param(600, 90, 0, id="waits for a reason: no recent hint"),
+            pytest.param(600, None, 0, id="never hinted"),
         ],
     )
-    def test_work_that_nobody_takes(self, due_ago: float, told_ago: float | None, expected: int) -> None:
-        told = None if told_ago is None else NOW - timedelta(seconds=told_ago)
-        task = make_task(make_watched(now=NOW)[1], run_at=NOW - timedelta(seconds=due_ago), hinted_at=told)
+    def test_tasks_that_are_not_claimed(self, due_ago: float, hinted_ago: float | None, expected: int) -> None:
+        hinted_at = None if hinted_ago is None else NOW - timedelta(seconds=hinted_ago)
+        task = make_task(make_watched(now=NOW)[1], run_at=NOW - timedelta(seconds=due_ago), hinted_at=hinted_at)
         assert watch_queue(NOW) == expected
         assert (standing("queue") is not None) is bool(expected)
         task.delete()
@@ -202,13 +202,13 @@ class TestChecks:
 
 
 class TestCommands:
-    def run(self, *words: str) -> str:
+    def run(self, *arguments: str) -> str:
         out = StringIO()
-        call_command(*words, stdout=out)
+        call_command(*arguments, stdout=out)
         return out.getvalue()
 
     def test_a_test_alert_reaches_every_channel(
-        self, hook: HttpTaker, mailbox: SmtpTaker, configure: Configure
+        self, hook: HttpReceiver, mailbox: SmtpReceiver, configure: Configure
     ) -> None:
         configure(
             alert_webhook_url=hook.url,
@@ -226,7 +226,7 @@ class TestCommands:
         assert "This is a test" in mailbox.got[0]["Subject"]
 
     def test_reports_a_failed_channel_with_advice(
-        self, hook: HttpTaker, configure: Configure, capsys: pytest.CaptureFixture[str]
+        self, hook: HttpReceiver, configure: Configure, capsys: pytest.CaptureFixture[str]
     ) -> None:
         configure(alert_webhook_url=hook.url)
         hook.status = 404

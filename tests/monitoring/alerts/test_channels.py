@@ -24,14 +24,14 @@ from monitoring.alerts.message_text import AlertNotice, document
 from monitoring.alerts.notification_policy import Event
 from monitoring.models import Alert, Severity
 from tests.factories import NOW
-from tests.monitoring.alerts.servers import HttpTaker, SmtpTaker
+from tests.monitoring.alerts.servers import HttpReceiver, SmtpReceiver
 
 
 def message(
-    *told: AlertNotice, severity: Severity = Severity.CRITICAL, thread: tuple[str, ...] = ()
+    *notices: AlertNotice, severity: Severity = Severity.CRITICAL, thread: tuple[str, ...] = ()
 ) -> OutgoingMessage:
     body = document(
-        told or (AlertNotice(alert(), Event.RAISED),),
+        notices or (AlertNotice(alert(), Event.RAISED),),
         severity=severity,
         is_digest=False,
         base_url="https://vl.test",
@@ -46,7 +46,7 @@ def alert(key: str = "stale:7", summary: str = "India - Australia has had no upd
 
 
 class TestWebhook:
-    def test_posts_the_document(self, hook: HttpTaker) -> None:
+    def test_posts_the_document(self, hook: HttpReceiver) -> None:
         sent = message()
         assert Webhook(hook.url).send(sent) == "answered 200"
         (got,) = hook.got
@@ -61,7 +61,7 @@ class TestWebhook:
         assert (entry["key"], entry["detail"], entry["count"]) == ("stale:7", {"match_id": 7}, 1)
         assert entry["url"] == "https://vl.test/admin/monitoring/alert/3/change/"
 
-    def test_signs_it_so_that_the_snippet_of_the_handbook_can_tell(self, hook: HttpTaker) -> None:
+    def test_signature_is_verified_by_the_documented_snippet(self, hook: HttpReceiver) -> None:
         Webhook(hook.url, "k3y").send(message())
         (got,) = hook.got
         is_ours = snippet()["is_ours"]
@@ -85,8 +85,8 @@ class TestWebhook:
             pytest.param(503, {"Retry-After": "999999"}, DeliveryDeferred, 3600, id="an hour at most"),
         ],
     )
-    def test_says_what_became_of_it(
-        self, hook: HttpTaker, status: int, headers: dict[str, str], error: type[Exception], seconds: float | None
+    def test_classifies_the_answer(
+        self, hook: HttpReceiver, status: int, headers: dict[str, str], error: type[Exception], seconds: float | None
     ) -> None:
         hook.status, hook.headers = status, headers
         with pytest.raises(error) as raised:
@@ -96,12 +96,12 @@ class TestWebhook:
         assert getattr(raised.value, "seconds", None) == seconds
         assert len(hook.got) == 1, "no redirect is followed"
 
-    def test_a_server_that_hangs_costs_seconds(self, hook: HttpTaker) -> None:
+    def test_a_hanging_server_times_out(self, hook: HttpReceiver) -> None:
         hook.hangs.set()
         with pytest.raises(DeliveryDeferred, match=r"did not answer within 0\.2 s"):
             post(hook.url, b"{}", {}, timeout=0.2)
 
-    def test_nobody_there(self) -> None:
+    def test_unreachable_server(self) -> None:
         with pytest.raises(DeliveryDeferred, match=r"127\.0\.0\.1 cannot be reached"):
             Webhook("http://127.0.0.1:1/s3cret").send(message())
 
@@ -126,21 +126,21 @@ def test_retry_after_may_be_a_date() -> None:
     assert seconds_of("soon", now) is None
 
 
-class TestWording:
-    def test_many_of_a_kind_at_a_source_are_one_line(self) -> None:
-        told = [AlertNotice(alert(f"stale:{n}", pk=n), Event.RAISED, "stale:@Crex", "Crex") for n in range(37)]
-        body = message(*told).document
+class TestMessageText:
+    def test_a_group_is_one_line(self) -> None:
+        notices = [AlertNotice(alert(f"stale:{n}", pk=n), Event.RAISED, "stale:@Crex", "Crex") for n in range(37)]
+        body = message(*notices).document
         assert body["subject"] == "[VictoryLine] CRITICAL: 37 matches at Crex have had no update"
         assert body["text"].splitlines()[0] == "CRITICAL: 37 matches at Crex have had no update"
         assert len(body["alerts"]) == 37
 
-    def test_a_document_has_a_largest_size(self) -> None:
+    def test_limits_the_size_of_a_document(self) -> None:
         body = message(*[AlertNotice(alert(f"x{n}", pk=n), Event.RAISED) for n in range(400)]).document
         assert (len(body["alerts"]), body["more"]) == (50, 350)
         assert body["subject"].endswith("(and 399 more)")
         assert len(body["subject"]) <= 300
 
-    def test_text_from_outside_calls_nobody_and_breaks_nothing(self) -> None:
+    def test_escapes_text_from_outside(self) -> None:
         evil = alert(summary="<!channel> @all\r\nBcc: you@example.com https://me:pass@host/ is dead")
         body = message(AlertNotice(evil, Event.RAISED)).document
         assert "<!channel>" not in body["text"]
@@ -154,7 +154,7 @@ class TestWording:
         ).document
         assert body["alerts"][0]["detail"] == {"api_key": "***", "url": "https://***:***@host/"}
 
-    def test_says_how_often_it_came(self) -> None:
+    def test_shows_how_often_it_was_opened(self) -> None:
         body = message(AlertNotice(alert(), Event.AGAIN, times=4)).document
         assert "again: India - Australia has had no update for 5 min (4 times in a day)" in body["text"]
 
@@ -165,10 +165,10 @@ class TestWording:
 
 
 class TestMail:
-    def mail(self, taker: SmtpTaker, scheme: str = "smtp", login: str = "") -> Mail:
+    def mail(self, taker: SmtpReceiver, scheme: str = "smtp", login: str = "") -> Mail:
         return Mail(f"{scheme}://{login}127.0.0.1:{taker.port}", "vl@example.com", ("ops@example.com",), timeout=2)
 
-    def test_says_what_happened_what_is_safe_and_what_to_do(self, mailbox: SmtpTaker) -> None:
+    def test_has_summary_and_advice(self, mailbox: SmtpReceiver) -> None:
         sent = message()
         assert self.mail(mailbox).send(sent) == "127.0.0.1 accepted it for 1 of 1"
         (got,) = mailbox.got
@@ -180,10 +180,10 @@ class TestMail:
         assert "What to do:   If it lasts, open the match" in text
         assert "https://vl.test/admin/monitoring/alert/3/change/" in text
 
-    def test_says_where_it_is_read_and_what_was_tried(self) -> None:
+    def test_has_source_and_details(self) -> None:
         detail = {"match_id": 7, "url": "https://crex.test/m", "tried": "other source", "types": {"network": 2}}
-        told = message(AlertNotice(alert(detail=detail), Event.RAISED, source="Crex"))
-        lines = list(body(told.document))
+        sent = message(AlertNotice(alert(detail=detail), Event.RAISED, source="Crex"))
+        lines = list(body(sent.document))
         assert f"  Since {NOW:%d %b %Y, %H:%M:%S} UTC" in lines
         assert [line for line in lines if line.startswith(("  Source", "  Url", "  Tried", "  Types", "  Match"))] == [
             "  Source: Crex",
@@ -191,7 +191,7 @@ class TestMail:
             "  Tried: other source",
         ]
 
-    def test_is_one_thread_from_the_beginning_to_the_end(self, mailbox: SmtpTaker) -> None:
+    def test_is_one_thread_from_start_to_end(self, mailbox: SmtpReceiver) -> None:
         first = message()
         self.mail(mailbox).send(first)
         self.mail(mailbox).send(message(AlertNotice(alert(closed_at=NOW), Event.OVER), thread=(first.id,)))
@@ -204,20 +204,18 @@ class TestMail:
         self, scheme: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        with SmtpTaker(certificate, scheme == "smtps", password="pa:ss") as taker:
+        with SmtpReceiver(certificate, scheme == "smtps", password="pa:ss") as taker:
             self.mail(taker, scheme, "me:pa%3Ass@").send(message())
             assert (taker.logins, taker.were_encrypted, len(taker.got)) == (["me"], [True], 1)
 
     @pytest.mark.parametrize("scheme", ["smtps", "smtp+starttls"])
-    def test_a_certificate_that_nobody_trusts_gets_neither_message_nor_password(
-        self, scheme: str, certificate: Path
-    ) -> None:
-        with SmtpTaker(certificate, scheme == "smtps", password="pass") as taker:
+    def test_an_untrusted_server_gets_neither_message_nor_password(self, scheme: str, certificate: Path) -> None:
+        with SmtpReceiver(certificate, scheme == "smtps", password="pass") as taker:
             with pytest.raises(DeliveryDeferred, match=r"certificate of 127\.0\.0\.1 is not trusted"):
                 self.mail(taker, scheme, "me:pass@").send(message())
             assert (taker.logins, taker.got) == ([], [])
 
-    def test_a_server_without_tls_is_not_told_in_the_clear(self, mailbox: SmtpTaker) -> None:
+    def test_a_server_without_tls_gets_no_message(self, mailbox: SmtpReceiver) -> None:
         with pytest.raises(DeliveryRejected, match="Check the scheme of SMTP_URL"):
             self.mail(mailbox, "smtp+starttls").send(message())
         assert not mailbox.got
@@ -225,7 +223,7 @@ class TestMail:
     def test_a_wrong_password(self, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         with (
-            SmtpTaker(certificate, True, password="right") as taker,
+            SmtpReceiver(certificate, True, password="right") as taker,
             pytest.raises(DeliveryRejected, match="name and password") as raised,
         ):
             self.mail(taker, "smtps", "me:wr0ng@").send(message())
@@ -236,29 +234,29 @@ class TestMail:
         [
             pytest.param("MAIL", "451 later", DeliveryDeferred, id="later"),
             pytest.param("MAIL", "552 too much", DeliveryRejected, id="never"),
-            pytest.param("RCPT", "550 unknown", DeliveryRejected, id="nobody of that name"),
+            pytest.param("RCPT", "550 unknown", DeliveryRejected, id="unknown recipient"),
         ],
     )
-    def test_says_what_became_of_it(self, mailbox: SmtpTaker, verb: str, answer: str, error: type[Exception]) -> None:
+    def test_classifies_the_answer(self, mailbox: SmtpReceiver, verb: str, answer: str, error: type[Exception]) -> None:
         mailbox.answers[verb] = answer
         with pytest.raises(error):
             self.mail(mailbox).send(message())
 
-    def test_nobody_there(self) -> None:
+    def test_unreachable_server(self) -> None:
         with pytest.raises(DeliveryDeferred, match="cannot be reached"):
             Mail("smtp://127.0.0.1:1", "a@example.com", ("b@example.com",), timeout=2).send(message())
 
 
 @pytest.mark.requirement("FS-17")
 class TestSentry:
-    def events(self, hook: HttpTaker) -> list[dict[str, Any]]:
+    def events(self, hook: HttpReceiver) -> list[dict[str, Any]]:
         bodies = [gzip.decompress(got.body) if got.body[:2] == b"\x1f\x8b" else got.body for got in hook.got]
         return [json.loads(body.splitlines()[2]) for body in bodies]
 
-    def send(self, hook: HttpTaker, *told: AlertNotice) -> str:
-        return Sentry(f"http://publickey@127.0.0.1:{hook.port}/42").send(message(*told))
+    def send(self, hook: HttpReceiver, *notices: AlertNotice) -> str:
+        return Sentry(f"http://publickey@127.0.0.1:{hook.port}/42").send(message(*notices))
 
-    def test_one_event_an_alert_with_its_key_as_fingerprint(self, hook: HttpTaker) -> None:
+    def test_one_event_an_alert_with_its_key_as_fingerprint(self, hook: HttpReceiver) -> None:
         assert (
             self.send(hook, AlertNotice(alert(), Event.RAISED), AlertNotice(alert("grade", pk=4), Event.RAISED))
             == "accepted 2 events"
@@ -282,24 +280,24 @@ class TestSentry:
             ("drift:crex:play:venue", "warning", "data_integrity_degraded", "warning"),
         ],
     )
-    def test_names_its_events(self, hook: HttpTaker, key: str, severity: str, event: str, level: str) -> None:
+    def test_names_its_events(self, hook: HttpReceiver, key: str, severity: str, event: str, level: str) -> None:
         self.send(hook, AlertNotice(alert(key, severity=severity), Event.RAISED))
         (got,) = self.events(hook)
         assert (got["tags"]["event"], got["level"]) == (event, level)
 
-    def test_many_of_a_kind_are_one_event(self, hook: HttpTaker) -> None:
-        told = [AlertNotice(alert(f"stale:{n}", pk=n), Event.RAISED, "stale:@Crex", "Crex") for n in range(9)]
-        self.send(hook, *told)
+    def test_many_of_a_kind_are_one_event(self, hook: HttpReceiver) -> None:
+        notices = [AlertNotice(alert(f"stale:{n}", pk=n), Event.RAISED, "stale:@Crex", "Crex") for n in range(9)]
+        self.send(hook, *notices)
         (got,) = self.events(hook)
         assert got["logentry"]["formatted"] == "9 matches at Crex have had no update"
         assert got["fingerprint"] == ["stale:@Crex"]
 
-    def test_ends_are_no_events(self, hook: HttpTaker) -> None:
+    def test_ends_are_not_sent(self, hook: HttpReceiver) -> None:
         assert (
             self.send(hook, AlertNotice(alert(closed_at=NOW + timedelta(minutes=1)), Event.OVER)) == "accepted 0 events"
         )
         assert not hook.got
 
-    def test_what_is_no_dsn(self) -> None:
+    def test_invalid_dsn(self) -> None:
         with pytest.raises(DeliveryRejected, match="SENTRY_DSN"):
             Sentry("nonsense").send(message())

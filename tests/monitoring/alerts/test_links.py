@@ -11,12 +11,12 @@ from tests.monitoring.alerts.conftest import Configure
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        pytest.param({}, "", id="nobody has said where: no link is better than a wrong one"),
-        pytest.param({"public_url": "https://scores.example/"}, "https://scores.example", id="said"),
+        pytest.param({}, "", id="not configured: no link"),
+        pytest.param({"public_url": "https://scores.example/"}, "https://scores.example", id="configured"),
         pytest.param({"https": True, "allowed_hosts": ("127.0.0.1", "vl.example")}, "https://vl.example", id="HTTPS"),
-        pytest.param({"allowed_hosts": ("vl.example",)}, "", id="a name without HTTPS says nothing of the port"),
+        pytest.param({"allowed_hosts": ("vl.example",)}, "", id="a name without HTTPS: unknown port"),
     ],
 )
-def test_where_people_find_the_admin(configure: Configure, values: dict[str, object], expected: str) -> None:
+def test_base_url(configure: Configure, values: dict[str, object], expected: str) -> None:
     configure(**values)
     assert base_url() == expected

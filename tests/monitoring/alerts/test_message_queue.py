@@ -1,4 +1,4 @@
-"""From a standing alert to a message that somebody got: rows, claims, retries, and the threads that send."""
+"""Alert messages from an open alert to delivery: rows, claims, retries, and the delivery threads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from monitoring.watchdogs.matches import watch_error_rate
 from scraping import signals
 from tests.factories import NOW, make_source
 from tests.monitoring.alerts.conftest import Configure
-from tests.monitoring.alerts.servers import HttpTaker, SmtpTaker
+from tests.monitoring.alerts.servers import HttpReceiver, SmtpReceiver
 from tests.monitoring.rows import make_error, make_watched
 
 RULES = NotificationRules(batch=timedelta(seconds=60), repeat=timedelta(minutes=60), hourly_limit=30)
@@ -55,7 +55,7 @@ def until(condition: Callable[[], object], seconds: float = 10) -> None:
 @pytest.mark.django_db
 @pytest.mark.both
 class TestQueue:
-    def test_writes_one_message_to_each_channel_and_what_the_alert_knows_of_it(self) -> None:
+    def test_writes_one_message_to_each_channel_and_updates_the_alert(self) -> None:
         stale()
         assert queue(channels=BOTH) == 2
         assert set(AlertMessage.objects.values_list("channel", "severity")) == {
@@ -66,7 +66,7 @@ class TestQueue:
         assert (alert.told_at, alert.told_count, alert.told_over_at) == (NOW, 1, None)
         assert set(alert.messages.values_list("channel", flat=True)) == {"webhook", "email"}
 
-    def test_says_it_once_and_its_end_once(self) -> None:
+    def test_notifies_once_and_the_end_once(self) -> None:
         stale()
         assert [queue(), queue(1)] == [1, 0]
         close_alert("stale:7", after(40))
@@ -74,19 +74,19 @@ class TestQueue:
         assert Alert.objects.get().told_over_at == after(40)
         assert [each["event"] for each in AlertMessage.objects.values_list("document", flat=True)] == ["raised", "over"]
 
-    def test_sentry_hears_of_beginnings_only(self) -> None:
+    def test_sentry_gets_new_alerts_only(self) -> None:
         stale()
         assert queue(channels=(Channel.SENTRY,)) == 1
         close_alert("stale:7", after(5))
         assert queue(5, channels=(Channel.SENTRY,)) == 0
         assert Alert.objects.get().told_over_at == after(5)
 
-    def test_tells_nobody_where_nobody_is_to_be_told(self, django_assert_num_queries: Callable[..., object]) -> None:
+    def test_writes_nothing_without_channels(self, django_assert_num_queries: Callable[..., object]) -> None:
         stale()
         with django_assert_num_queries(0):  # type: ignore[attr-defined]
             assert queue(channels=()) == 0
 
-    def test_costs_few_queries_with_hundreds_of_alerts(
+    def test_makes_few_queries_for_hundreds_of_alerts(
         self, django_assert_max_num_queries: Callable[..., object]
     ) -> None:
         for number in range(100):
@@ -95,7 +95,7 @@ class TestQueue:
         with django_assert_max_num_queries(5):  # type: ignore[attr-defined]
             assert queue(10) == 0
 
-    def test_a_clock_that_was_set_back_keeps_nobody_waiting(self) -> None:
+    def test_a_clock_that_was_set_back_delays_no_message(self) -> None:
         first, second = (make_watched(now=NOW)[0] for _ in range(2))
         stale(first.pk, 3600)
         assert queue(3600) == 1
@@ -112,7 +112,7 @@ class TestQueue:
         assert message.subject.startswith("[VictoryLine] CRITICAL: 37 matches at ")
         assert message.alerts.count() == 37
 
-    def test_matches_that_follow_wait_for_each_other(self) -> None:
+    def test_following_matches_are_batched(self) -> None:
         for seconds in range(20):
             match, _, _ = make_watched(now=NOW)
             stale(match.pk, seconds)
@@ -121,14 +121,14 @@ class TestQueue:
         assert queue(30) == 1
         assert Alert.objects.filter(told_count=0).count() == 0
 
-    def test_a_warning_that_becomes_critical_is_told_at_once(self) -> None:
+    def test_a_warning_that_becomes_critical_is_notified_at_once(self) -> None:
         stale(severity=Severity.WARNING)
         assert [queue(), queue(60)] == [0, 1]
         stale(seconds=70)
         assert [queue(70), queue(71)] == [1, 0]
         assert AlertMessage.objects.latest("pk").document["event"] == "worse"
 
-    def test_one_that_is_back_before_its_end_was_told_stays_known(self) -> None:
+    def test_a_reopened_alert_keeps_its_notifications(self) -> None:
         stale(severity=Severity.WARNING)
         queue(60)
         acknowledge([Alert.objects.get().pk], actor="ann", now=after(61))
@@ -139,7 +139,7 @@ class TestQueue:
         assert (continuation.told_at, continuation.told_count, continuation.acknowledged_by) == (after(60), 1, "ann")
         assert continuation.messages.count() == 1
 
-    def test_keeps_to_the_limit_of_an_hour(self) -> None:
+    def test_keeps_the_hourly_limit(self) -> None:
         for number in range(60):
             raise_alert(f"k{number}", Severity.CRITICAL, f"trouble {number}", {}, after(number))
             queue(number)
@@ -148,7 +148,7 @@ class TestQueue:
         digest = AlertMessage.objects.latest("pk")
         assert (digest.document["event"], len(digest.document["alerts"])) == ("digest", 45)
 
-    def test_muted_is_muted_also_when_it_comes_again(self) -> None:
+    def test_stays_muted_when_it_opens_again(self) -> None:
         stale()
         mute([Alert.objects.get().pk], until=after(600), actor="ann", now=NOW)
         close_alert("stale:7", after(10))
@@ -170,7 +170,7 @@ class TestClaim:
         queue()
         return AlertMessage.objects.get()
 
-    def test_one_sender_gets_it(self) -> None:
+    def test_is_claimed_by_one_sender(self) -> None:
         message = self.prepare()
         claimed = message_queue.claim_next(Channel.WEBHOOK, NOW)
         assert claimed is not None
@@ -178,7 +178,7 @@ class TestClaim:
         assert message_queue.claim_next(Channel.WEBHOOK, NOW) is None
         assert message_queue.claim_next(Channel.EMAIL, NOW) is None
 
-    def test_what_a_dead_sender_held_is_sent_by_another(self) -> None:
+    def test_a_message_of_a_dead_sender_is_claimed_again(self) -> None:
         self.prepare()
         message_queue.claim_next(Channel.WEBHOOK, NOW)
         assert message_queue.claim_next(Channel.WEBHOOK, after(119)) is None
@@ -200,7 +200,7 @@ class TestClaim:
         assert (tried, message.attempts, message.given_up_at, message.error) == (9, 9, now, "answered 503")
         assert timedelta(minutes=45) < now - NOW < timedelta(minutes=75)
 
-    def test_waits_as_long_as_it_is_asked_to(self) -> None:
+    def test_honours_retry_after(self) -> None:
         self.prepare()
         claimed = message_queue.claim_next(Channel.WEBHOOK, NOW)
         assert claimed is not None
@@ -208,7 +208,7 @@ class TestClaim:
         assert message_queue.claim_next(Channel.WEBHOOK, after(299)) is None
         assert message_queue.claim_next(Channel.WEBHOOK, after(300)) is not None
 
-    def test_sends_again_what_was_given_up_and_nothing_else(self) -> None:
+    def test_sends_given_up_messages_again_and_no_others(self) -> None:
         message = self.prepare()
         claimed = message_queue.claim_next(Channel.WEBHOOK, NOW)
         assert claimed is not None
@@ -220,7 +220,7 @@ class TestClaim:
         message_queue.mark_sent(claimed, after(7201))
         assert message_queue.send_again([message.pk], after(7300)) == 0
 
-    def test_knows_the_earlier_mails_about_the_same_alerts(self) -> None:
+    def test_has_the_thread_of_earlier_messages(self) -> None:
         stale()
         queue(channels=BOTH)
         close_alert("stale:7", after(5))
@@ -233,14 +233,14 @@ class TestClaim:
 
 
 @pytest.mark.django_db
-class TestCourier:
-    def courier(self, hook: HttpTaker, configure: Configure, seconds: float = 0) -> DeliveryThread:
+class TestDeliveryThread:
+    def courier(self, hook: HttpReceiver, configure: Configure, seconds: float = 0) -> DeliveryThread:
         configure(alert_webhook_url=hook.url)
         return DeliveryThread(
             Channel.WEBHOOK, configured(settings.CONFIG)[Channel.WEBHOOK], clock=lambda: after(seconds)
         )
 
-    def test_sends_what_waits(self, hook: HttpTaker, configure: Configure) -> None:
+    def test_sends_due_messages(self, hook: HttpReceiver, configure: Configure) -> None:
         stale()
         queue()
         courier = self.courier(hook, configure)
@@ -248,8 +248,8 @@ class TestCourier:
         assert AlertMessage.objects.get().sent_at == NOW
         assert len(hook.got) == 1
 
-    def test_notes_why_it_did_not_arrive_without_naming_secrets(
-        self, hook: HttpTaker, configure: Configure, caplog: pytest.LogCaptureFixture
+    def test_records_the_error_without_secrets(
+        self, hook: HttpReceiver, configure: Configure, caplog: pytest.LogCaptureFixture
     ) -> None:
         stale()
         queue()
@@ -262,8 +262,8 @@ class TestCourier:
         assert line.levelno == logging.ERROR
         assert "s3cret" not in caplog.text + message.error
 
-    def test_tells_directly_of_a_database_that_is_away_and_of_its_return(
-        self, hook: HttpTaker, configure: Configure, monkeypatch: pytest.MonkeyPatch
+    def test_notifies_a_database_outage_and_its_end_directly(
+        self, hook: HttpReceiver, configure: Configure, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         moment = {"seconds": 0.0}
         courier = self.courier(hook, configure)
@@ -288,8 +288,8 @@ class TestCourier:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.both
 class TestThreads:
-    def test_a_webhook_that_hangs_holds_up_nobody_and_all_end_within_two_seconds(
-        self, hook: HttpTaker, mailbox: SmtpTaker, configure: Configure
+    def test_a_hanging_webhook_blocks_no_other_and_all_stop_within_two_seconds(
+        self, hook: HttpReceiver, mailbox: SmtpReceiver, configure: Configure
     ) -> None:
         hook.hangs.set()
         configure(
@@ -338,7 +338,7 @@ class TestThreads:
 @pytest.mark.django_db
 @pytest.mark.requirement("US3.4", "FR-016")
 def test_too_many_errors_are_logged_counted_and_posted(
-    hook: HttpTaker, configure: Configure, client: Client, caplog: pytest.LogCaptureFixture
+    hook: HttpReceiver, configure: Configure, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     configure(alert_webhook_url=hook.url, alert_webhook_secret="k3y")
     match, ref, _ = make_watched(now=NOW)
@@ -360,7 +360,7 @@ def test_too_many_errors_are_logged_counted_and_posted(
 
 @pytest.mark.django_db
 @pytest.mark.requirement("FS-17")
-def test_a_source_that_has_changed_is_an_event_in_sentry(hook: HttpTaker, configure: Configure) -> None:
+def test_a_source_that_has_changed_is_an_event_in_sentry(hook: HttpReceiver, configure: Configure) -> None:
     configure(sentry_dsn=f"http://key@127.0.0.1:{hook.port}/42")
     source = make_source()
     signals.source_lost.send(sender=None, source_id=source.pk, failures=11, reason="no score in the page", now=NOW)
@@ -373,7 +373,7 @@ def test_a_source_that_has_changed_is_an_event_in_sentry(hook: HttpTaker, config
 
 @pytest.mark.django_db
 class TestDeliveries:
-    def test_a_channel_that_takes_nothing_is_an_alert_until_it_does(self, configure: Configure) -> None:
+    def test_a_failing_channel_raises_an_alert_until_it_works(self, configure: Configure) -> None:
         configure(alert_webhook_url="http://127.0.0.1:1/")
         stale()
         queue()

@@ -1,4 +1,4 @@
-"""Who is told of what, when: a table of cases, and whole days of trouble in which nobody is forgotten or flooded."""
+"""The notification policy: a table of cases, and simulated days of trouble."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def alert(
     closed: float | None = None,
     *,
     pk: int = 1,
-    told: float | None = None,
+    notified: float | None = None,
     key: str = "stale:1",
     group: str | None = None,
     warning: bool = False,
@@ -50,21 +50,21 @@ def alert(
         is_critical=not warning,
         opened_at=ago(opened),
         closed_at=None if closed is None else ago(closed),
-        told_at=None if told is None else ago(told),
-        told_count=0 if told is None else 1,
+        told_at=None if notified is None else ago(notified),
+        told_count=0 if notified is None else 1,
         told_over_at=None if over is None else ago(over),
         muted_until=None if muted is None else NOW + timedelta(seconds=muted),
-        **{"was_notified_critical": told is not None and not warning} | fields,
+        **{"was_notified_critical": notified is not None and not warning} | fields,
     )
 
 
-def told(given: NotificationPlan) -> list[list[tuple[int, str]]]:
+def planned(given: NotificationPlan) -> list[list[tuple[int, str]]]:
     return [[(each.alert.pk, each.event.value) for each in message.notifications] for message in given.messages]
 
 
 W = "traffic:crex"
 CASES: dict[str, tuple[list[AlertState], list[list[tuple[int, str]]]]] = {
-    "nothing stands": ([], []),
+    "no alert is open": ([], []),
     "critical: at once": ([alert(0)], [[(1, "raised")]]),
     "a warning waits for others": ([alert(59, warning=True)], []),
     "warnings go together when the oldest has waited": (
@@ -75,77 +75,81 @@ CASES: dict[str, tuple[list[AlertState], list[list[tuple[int, str]]]]] = {
         [alert(60, warning=True, key=W), alert(1, pk=2)],
         [[(2, "raised")], [(1, "raised")]],
     ),
-    "told once": ([alert(300, told=300)], []),
-    "repeated when it has stood for long": ([alert(3600, told=3600)], [[(1, "repeated")]]),
+    "notified once": ([alert(300, notified=300)], []),
+    "repeated after the interval": ([alert(3600, notified=3600)], [[(1, "repeated")]]),
     "repetitions go together": (
-        [alert(3600, told=3600), alert(3300, told=3300, pk=2, key="b"), alert(1000, told=1000, pk=3, key="c")],
+        [
+            alert(3600, notified=3600),
+            alert(3300, notified=3300, pk=2, key="b"),
+            alert(1000, notified=1000, pk=3, key="c"),
+        ],
         [[(1, "repeated"), (2, "repeated")]],
     ),
-    "not repeated while somebody looks after it": ([alert(7200, told=7200, is_acknowledged=True)], []),
-    "not repeated while muted": ([alert(7200, told=7200, muted=60)], []),
-    "muted before it was told: silent": ([alert(100, muted=1)], []),
-    "told when the mute ends": ([alert(100, muted=0)], [[(1, "raised")]]),
+    "not repeated while acknowledged": ([alert(7200, notified=7200, is_acknowledged=True)], []),
+    "not repeated while muted": ([alert(7200, notified=7200, muted=60)], []),
+    "muted before its notification: none": ([alert(100, muted=1)], []),
+    "notified when the mute ends": ([alert(100, muted=0)], [[(1, "raised")]]),
     "a warning that became critical: at once": (
-        [alert(50, told=10, was_notified_critical=False)],
+        [alert(50, notified=10, was_notified_critical=False)],
         [[(1, "worse")]],
     ),
-    "so it is when somebody looks after the warning": (
-        [alert(50, told=10, was_notified_critical=False, is_acknowledged=True)],
+    "also when the warning is acknowledged": (
+        [alert(50, notified=10, was_notified_critical=False, is_acknowledged=True)],
         [[(1, "worse")]],
     ),
-    "over: told at once when it was critical": ([alert(90, 0, told=90)], [[(1, "over")]]),
-    "over: told to who looks after it": ([alert(90, 0, told=90, is_acknowledged=True)], [[(1, "over")]]),
-    "over: warnings wait for each other": ([alert(90, 59, told=90, warning=True)], []),
-    "over: warnings": ([alert(90, 60, told=90, warning=True)], [[(1, "over")]]),
-    "over: told once": ([alert(90, 30, told=90, over=30)], []),
-    "over before anybody was told: nothing": ([alert(30, 2, warning=True), alert(5, 2, pk=2, key="b")], []),
+    "over: notified at once when it was critical": ([alert(90, 0, notified=90)], [[(1, "over")]]),
+    "over: notified although acknowledged": ([alert(90, 0, notified=90, is_acknowledged=True)], [[(1, "over")]]),
+    "over: warnings wait for each other": ([alert(90, 59, notified=90, warning=True)], []),
+    "over: warnings": ([alert(90, 60, notified=90, warning=True)], [[(1, "over")]]),
+    "over: notified once": ([alert(90, 30, notified=90, over=30)], []),
+    "over before its notification: none": ([alert(30, 2, warning=True), alert(5, 2, pk=2, key="b")], []),
     "came and went while messages were held back": ([alert(90, 2)], [[(1, "passed")]]),
     "came and went while muted": ([alert(90, 2, muted=-1)], []),
-    "others of a group that was just told wait": (
-        [alert(20, told=20, group="stale@crex"), alert(5, pk=2, key="stale:2", group="stale@crex")],
+    "others of a notified group wait": (
+        [alert(20, notified=20, group="stale@crex"), alert(5, pk=2, key="stale:2", group="stale@crex")],
         [],
     ),
     "and follow together": (
         [
-            alert(31, told=30, group="stale@crex"),
+            alert(31, notified=30, group="stale@crex"),
             *(alert(5, pk=pk, key=f"stale:{pk}", group="stale@crex") for pk in (2, 3)),
         ],
         [[(2, "raised"), (3, "raised")]],
     ),
     "another group does not wait": (
-        [alert(20, told=20, group="stale@crex"), alert(0, pk=2, key="stale:2", group="stale@espn")],
+        [alert(20, notified=20, group="stale@crex"), alert(0, pk=2, key="stale:2", group="stale@espn")],
         [[(2, "raised")]],
     ),
     "back within ten minutes: again": (
-        [alert(900, 300, told=900, over=300), alert(0, pk=2)],
+        [alert(900, 300, notified=900, over=300), alert(0, pk=2)],
         [[(2, "again")]],
     ),
     "back after ten minutes: as new": (
-        [alert(900, 601, told=900, over=601), alert(0, pk=2)],
+        [alert(900, 601, notified=900, over=601), alert(0, pk=2)],
         [[(2, "raised")]],
     ),
     "what comes and goes is over after ten calm minutes, not before": (
-        [alert(900, 500, told=900, over=500), alert(400, 599, told=400, pk=2)],
+        [alert(900, 500, notified=900, over=500), alert(400, 599, notified=400, pk=2)],
         [],
     ),
     "what came and went is over": (
-        [alert(1900, 1500, told=1900, over=1500), alert(1400, 600, told=1400, pk=2)],
+        [alert(1900, 1500, notified=1900, over=1500), alert(1400, 600, notified=1400, pk=2)],
         [[(2, "over")]],
     ),
-    "a warning that is back before its end was told: silence": (
-        [alert(100, 20, told=40, warning=True), alert(70, warning=True, pk=2)],
+    "a warning that reopens before its end notice: none": (
+        [alert(100, 20, notified=40, warning=True), alert(70, warning=True, pk=2)],
         [],
     ),
 }
 
 
 @pytest.mark.parametrize(("alerts", "expected"), CASES.values(), ids=CASES.keys())
-def test_what_is_told_now(alerts: list[AlertState], expected: list[list[tuple[int, str]]]) -> None:
-    assert told(plan(alerts, RULES, [], NOW)) == expected
+def test_planned_messages(alerts: list[AlertState], expected: list[list[tuple[int, str]]]) -> None:
+    assert planned(plan(alerts, RULES, [], NOW)) == expected
 
 
-def test_an_alert_that_is_back_before_its_end_was_told_inherits_what_people_know() -> None:
-    made = plan([alert(100, 20, told=40, is_acknowledged=True), alert(10, pk=2)], RULES, [], NOW)
+def test_a_reopened_alert_takes_over_its_notifications() -> None:
+    made = plan([alert(100, 20, notified=40, is_acknowledged=True), alert(10, pk=2)], RULES, [], NOW)
     before, continuation = made.continuations[0].after(NOW)
     assert (before.pk, before.told_over_at) == (1, NOW)
     assert (continuation.pk, continuation.told_at, continuation.told_count, continuation.is_acknowledged) == (
@@ -157,8 +161,8 @@ def test_an_alert_that_is_back_before_its_end_was_told_inherits_what_people_know
     assert not made.messages
 
 
-def test_never_repeated_when_the_interval_is_nothing() -> None:
-    assert not plan([alert(90_000, told=90_000)], replace(RULES, repeat=timedelta()), [], NOW)
+def test_a_zero_interval_means_no_repetition() -> None:
+    assert not plan([alert(90_000, notified=90_000)], replace(RULES, repeat=timedelta()), [], NOW)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +182,7 @@ def test_room_in_an_hour(used: int, last: float, is_critical: bool, expected: bo
     assert has_room(recent, RULES, is_critical=is_critical, now=NOW) is expected
 
 
-def test_what_was_held_back_comes_as_one_and_says_so() -> None:
+def test_delayed_notifications_share_one_message() -> None:
     alerts = [alert(200 - pk, pk=pk, key=f"k{pk}") for pk in range(1, 9)]
     assert not plan(alerts, RULES, [ago(100)] * 15, NOW).messages
     (message,) = plan(alerts, RULES, [ago(240)] * 15, NOW).messages
@@ -190,7 +194,7 @@ STEP = timedelta(seconds=30)
 
 @dataclass
 class Day:
-    """A day of trouble: causes come and go by chance, in bursts too; some are muted or looked after."""
+    """A day of trouble: causes come and go by chance, in bursts too; some are muted or acknowledged."""
 
     rules: NotificationRules
     luck: random.Random
@@ -202,7 +206,7 @@ class Day:
     def live(self) -> None:
         now = NOW
         while now < NOW + timedelta(hours=16):
-            if now < NOW + timedelta(hours=11):  # then calm: what is owed is told
+            if now < NOW + timedelta(hours=11):  # then calm: all ends are notified
                 self._happen(now)
             else:
                 self._calm(now)
@@ -258,7 +262,7 @@ class Day:
     ("seed", "limit", "trouble"),
     [(1, 1, 0.01), (2, 2, 0.05), (3, 6, 0.02), (4, 30, 0.1), (5, 200, 0.05)],
 )
-def test_a_day_of_trouble_floods_nobody_and_forgets_nothing(seed: int, limit: int, trouble: float) -> None:
+def test_a_day_of_trouble_keeps_the_limit_and_loses_nothing(seed: int, limit: int, trouble: float) -> None:
     rules = NotificationRules(batch=timedelta(seconds=60), repeat=timedelta(minutes=60), hourly_limit=limit)
     day = Day(rules, random.Random(seed), trouble)
     day.live()
@@ -268,13 +272,13 @@ def test_a_day_of_trouble_floods_nobody_and_forgets_nothing(seed: int, limit: in
     for row in day.rows.values():
         stood = (row.closed_at or NOW) - row.opened_at
         if row.is_critical and stood > MIN_DURATION and not row.is_acknowledged:
-            assert row.told_count, f"nobody was told of {row}"
+            assert row.told_count, f"no notification of {row}"
             waited = day.told_first[row.pk] - row.opened_at
-            assert waited <= max(spread, MIN_DURATION) + stood + MIN_DURATION, f"told too late: {row}"
-        assert not row.needs_end_notice, f"nobody was told that it is over: {row}"
+            assert waited <= max(spread, MIN_DURATION) + stood + MIN_DURATION, f"notified too late: {row}"
+        assert not row.needs_end_notice, f"no end notice of {row}"
 
 
-def test_what_comes_and_goes_all_day_is_a_handful_of_messages() -> None:
+def test_a_flapping_alert_gives_few_messages() -> None:
     day = Day(RULES, random.Random(1), 0)
     now, closed = NOW, None
     for turn in range(60):  # two minutes there, two minutes away, for four hours
