@@ -4,7 +4,7 @@
 (() => {
   const EVERY_MS = 1000;
   const PATIENCE_MS = 5000;
-  const board = document.getElementById("board");
+  const main = document.getElementById("matches");
   const template = document.getElementById("card");
   const cards = new Map();
   let heard = performance.now();
@@ -12,7 +12,7 @@
   let isLost = false;
   let lastGrade = document.getElementById("grade").dataset.grade;
 
-  for (const card of board.querySelectorAll(".card")) cards.set(card.dataset.key, { node: card, match: null });
+  for (const card of main.querySelectorAll(".card")) cards.set(card.dataset.key, { node: card, match: null });
 
   const field = (root, name) => root.querySelector(`[data-field="${name}"]`);
 
@@ -26,7 +26,7 @@
   }
 
   function say(text) {
-    write(document.getElementById("says"), text);
+    write(document.getElementById("announcements"), text);
   }
 
   function span(seconds) {

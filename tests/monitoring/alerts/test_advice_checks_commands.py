@@ -1,4 +1,4 @@
-"""Pauses that add up, readings that were held, work that waits, sources that refuse us; checks and commands."""
+"""Watchdogs over pauses, spool, queue and refusals; advice, system checks and commands."""
 
 from __future__ import annotations
 
