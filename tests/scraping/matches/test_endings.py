@@ -206,7 +206,7 @@ class TestMissingParts:
                 clock.now = datetime.fromisoformat(again_at)
         assert (waits, reported) == ([5, 15, 60], [["figures"]])
         alert = Alert.objects.get(key=f"incomplete:{the_match().pk}")
-        assert (alert.closed_at, "there is no figures" in alert.summary) == (None, True)
+        assert (alert.closed_at, "without figures" in alert.summary) == (None, True)
         assert the_match().final_checks["given_up"] is True
         assert settle_ended_matches(clock.now + timedelta(hours=3)) == 0
         assert "after 4 readings of all of it there is still no figures" in caplog.text
