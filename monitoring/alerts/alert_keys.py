@@ -2,122 +2,54 @@
 
 from __future__ import annotations
 
-STALE = "stale:"
-ERROR_RATE = "errors:"
-DEAD = "dead:"
-DEAD_DISCOVERY = "dead-discovery:"
-DEAD_ROUND = "dead-round:"
-PAUSED = "paused:"
-LAYOUT = "layout:"
-MEMORY = "memory:"
-BREAKER = "breaker:"
+
+class AlertKind(str):
+    """The prefix of the keys of one kind of alert. A kind without a subject is a plain string: the key itself."""
+
+    __slots__ = ()
+
+    def of(self, *subject: object) -> str:
+        """Returns the key of one alert, as `stale:17`."""
+        return self + ":".join(map(str, subject))
+
+
+STALE = AlertKind("stale:")  # of a match
+ERROR_RATE = AlertKind("errors:")  # of a match
+DEAD = AlertKind("dead:")  # of a match with a dead task
+DEAD_DISCOVERY = AlertKind("dead-discovery:")  # of a source
+DEAD_ROUND = AlertKind("dead-round:")  # of a job
+PAUSED = AlertKind("paused:")  # of a match
+PAUSED_LONG = AlertKind("paused-long:")  # of a live match that was paused for too long in the last hour
+LAYOUT = AlertKind("layout:")  # of a match whose page cannot be parsed
+INCOMPLETE = AlertKind("incomplete:")  # of a match that has ended with missing data
+BREAKER = AlertKind("breaker:")  # of a breaker, by name
+CHANGED = AlertKind("changed:")  # of a source whose readings cannot be parsed any more
+BLOCKED = AlertKind("blocked:")  # of a source that keeps refusing requests or showing challenges
+TOKEN = AlertKind("token:")  # of a source without a token
+DRIFT = AlertKind("drift:")  # of a source, payload schema and field that is filled less often than before
+SPARSE = AlertKind("sparse:")  # of a source that leaves too many of the wanted fields empty
+TRAFFIC = AlertKind("traffic:")  # of a source that has used most of its daily traffic budget
+MEMORY = AlertKind("memory:")  # of a worker
+DISK = AlertKind("disk:")  # of a machine
+DELIVERY = AlertKind("delivery:")  # of a channel that does not deliver messages
 NO_WORKER = "no-worker"
-GRADE = "grade"
-DISK = "disk:"
-TOKEN = "token:"  # noqa: S105 - the beginning of a key
-CHANGED = "changed:"
-DRIFT = "drift:"
-SPARSE = "sparse:"
-TRAFFIC = "traffic:"
-INCOMPLETE = "incomplete:"
-PAUSED_LONG = "paused-long:"
-BLOCKED = "blocked:"
-DELIVERY = "delivery:"
-SPOOL = "spool"
 QUEUE = "queue"
+SPOOL = "spool"
+GRADE = "grade"
 DATABASE = "database"
 TEST = "test"  # of `manage.py alerts --test`
-
-
-def stale(match_id: int) -> str:
-    return f"{STALE}{match_id}"
-
-
-def error_rate(match_id: int) -> str:
-    return f"{ERROR_RATE}{match_id}"
-
-
-def dead(match_id: int | None) -> str:
-    return f"{DEAD}{match_id}"
-
-
-def dead_discovery(source_key: str) -> str:
-    return f"{DEAD_DISCOVERY}{source_key}"
-
-
-def dead_round(job_id: int) -> str:
-    return f"{DEAD_ROUND}{job_id}"
 
 
 def dead_task(*, match_id: int | None, source_key: str, job_id: int | None) -> str:
     """Returns the key of a dead task: of its match, of its job's round, or of its source's discovery."""
     if match_id is not None:
-        return dead(match_id)
-    return dead_round(job_id) if job_id is not None else dead_discovery(source_key)
-
-
-def paused(match_id: int) -> str:
-    return f"{PAUSED}{match_id}"
-
-
-def paused_long(match_id: int) -> str:
-    """A live match that was paused for too long in the last hour."""
-    return f"{PAUSED_LONG}{match_id}"
-
-
-def blocked(source_key: str) -> str:
-    """A source that keeps refusing requests or showing challenges."""
-    return f"{BLOCKED}{source_key}"
-
-
-def delivery(channel: str) -> str:
-    """A channel that does not deliver messages."""
-    return f"{DELIVERY}{channel}"
-
-
-def incomplete(match_id: int) -> str:
-    """A match that has ended with missing data."""
-    return f"{INCOMPLETE}{match_id}"
-
-
-def layout(match_id: int) -> str:
-    return f"{LAYOUT}{match_id}"
-
-
-def changed(source_key: str) -> str:
-    """A source whose readings cannot be parsed any more."""
-    return f"{CHANGED}{source_key}"
-
-
-def drift(source_key: str, payload_schema: str, field: str) -> str:
-    """A field that a source fills less often than before, in one payload schema."""
-    return f"{DRIFT}{source_key}:{payload_schema}:{field}"
-
-
-def sparse(source_key: str) -> str:
-    """A source that leaves too many of the wanted fields empty."""
-    return f"{SPARSE}{source_key}"
-
-
-def traffic(source_key: str) -> str:
-    """A source that has used most of its daily traffic budget."""
-    return f"{TRAFFIC}{source_key}"
-
-
-def memory(worker_id: str) -> str:
-    return f"{MEMORY}{worker_id}"
-
-
-def breaker(name: str) -> str:
-    return f"{BREAKER}{name}"
+        return DEAD.of(match_id)
+    return DEAD_ROUND.of(job_id) if job_id is not None else DEAD_DISCOVERY.of(source_key)
 
 
 def disk(worker_id: str) -> str:
-    return f"{DISK}{worker_id.rpartition('-')[0].rpartition('-')[0] or worker_id}"  # one key a machine, not a process
-
-
-def token(source_key: str) -> str:
-    return f"{TOKEN}{source_key}"
+    """Returns one key for all workers of a machine: a worker's id ends with its process and a number."""
+    return DISK.of(worker_id.rpartition("-")[0].rpartition("-")[0] or worker_id)
 
 
 def public_text(key: str, summary: str) -> str:

@@ -42,9 +42,11 @@ def match_name(match_id: int | None) -> str:
     return title or f"match {match_id}"
 
 
-def record_match_action(match_id: int, **entry: Any) -> None:
-    """Writes an audit entry about a match; `entry`: arguments of `audit.record`."""
-    audit.record(target=match_name(match_id), match_id=match_id, **entry)
+def record_match_action(match_id: int, action_type: str, *, reason: str, **entry: Any) -> None:
+    """Writes an audit entry about a match; `entry`: further arguments of `audit.record`."""
+    audit.record(
+        action_type=action_type, trigger_condition=reason, target=match_name(match_id), match_id=match_id, **entry
+    )
 
 
 def json_safe(values: dict[str, Any]) -> dict[str, str | int | float | bool | None]:

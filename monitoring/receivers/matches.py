@@ -27,85 +27,49 @@ def record_death(*, now: datetime, task_id: int, match_id: int | None, reason: s
 
 @receives(signals.match_paused)
 def record_pause(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **more: Any) -> None:
-    record_match_action(
-        match_id,
-        actor=actor or "lifecycle",
-        action_type="pause",
-        trigger_condition=reason,
-        now=now,
-    )
+    record_match_action(match_id, "pause", actor=actor or "lifecycle", reason=reason, now=now)
     detail = {"match_id": match_id, "reason": reason, **json_safe(more)}
     raise_alert(
-        alert_keys.paused(match_id), Severity.WARNING, f"{match_name(match_id)} is paused: {reason}", detail, now
+        alert_keys.PAUSED.of(match_id), Severity.WARNING, f"{match_name(match_id)} is paused: {reason}", detail, now
     )
 
 
 @receives(signals.match_resumed)
 def record_resume(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
-    record_match_action(
-        match_id,
-        actor=actor or "lifecycle",
-        action_type="resume",
-        trigger_condition=reason,
-        now=now,
-    )
-    close_alert(alert_keys.paused(match_id), now)
+    record_match_action(match_id, "resume", actor=actor or "lifecycle", reason=reason, now=now)
+    close_alert(alert_keys.PAUSED.of(match_id), now)
 
 
 @receives(signals.watch_began)
 def record_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
-    record_match_action(
-        match_id,
-        actor=actor,
-        action_type="watch",
-        trigger_condition=reason,
-        now=now,
-    )
+    record_match_action(match_id, "watch", actor=actor, reason=reason, now=now)
 
 
 @receives(signals.watch_ended)
 def record_end_of_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
-    record_match_action(
-        match_id,
-        actor=actor,
-        action_type="watch_end",
-        trigger_condition=reason,
-        now=now,
-    )
+    record_match_action(match_id, "watch_end", actor=actor, reason=reason, now=now)
 
 
 @receives(signals.watch_put_off)
 def record_refused_watch(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
-    record_match_action(
-        match_id,
-        actor=actor,
-        action_type="watch",
-        trigger_condition=reason,
-        outcome=AuditOutcome.FAILED,
-        now=now,
-    )
+    record_match_action(match_id, "watch", actor=actor, reason=reason, outcome=AuditOutcome.FAILED, now=now)
 
 
 @receives(signals.matches_joined)
 def record_joining(*, now: datetime, match_id: int, gone_id: int, reason: str = "", actor: str = "", **_: Any) -> None:
     record_match_action(
-        match_id,
-        actor=actor,
-        action_type="join",
-        trigger_condition=reason,
-        metadata={"match_id": match_id, "gone_id": gone_id},
-        now=now,
+        match_id, "join", actor=actor, reason=reason, metadata={"match_id": match_id, "gone_id": gone_id}, now=now
     )
-    close_alert(alert_keys.paused(gone_id), now)
+    close_alert(alert_keys.PAUSED.of(gone_id), now)
 
 
 @receives(signals.matches_kept_apart)
 def record_keeping_apart(*, now: datetime, match_id: int, other_id: int, actor: str = "", **_: Any) -> None:
     record_match_action(
         match_id,
+        "keep_apart",
         actor=actor,
-        action_type="keep_apart",
-        trigger_condition="decided by an operator",
+        reason="decided by an operator",
         metadata={"match_id": match_id, "other_id": other_id},
         now=now,
     )
@@ -115,24 +79,24 @@ def record_keeping_apart(*, now: datetime, match_id: int, other_id: int, actor: 
 def record_incomplete(*, now: datetime, match_id: int, missing: list[str], **_: Any) -> None:
     summary = f"{match_name(match_id)} has ended without {', '.join(missing)}"
     detail = {"match_id": match_id, "missing": ", ".join(missing)}
-    raise_alert(alert_keys.incomplete(match_id), Severity.WARNING, summary, detail, now)
+    raise_alert(alert_keys.INCOMPLETE.of(match_id), Severity.WARNING, summary, detail, now)
 
 
 @receives(signals.match_settled)
 def record_settled(*, now: datetime, match_id: int, **_: Any) -> None:
-    close_alert(alert_keys.incomplete(match_id), now)
+    close_alert(alert_keys.INCOMPLETE.of(match_id), now)
 
 
 @receives(signals.layout_lost)
 def record_lost_layout(*, now: datetime, match_id: int, failures: int, reason: str = "", **_: Any) -> None:
     detail = {"match_id": match_id, "failures": failures, "reason": reason}
     summary = f"The page of {match_name(match_id)} has changed: {reason}"
-    raise_alert(alert_keys.layout(match_id), Severity.CRITICAL, summary, detail, now)
+    raise_alert(alert_keys.LAYOUT.of(match_id), Severity.CRITICAL, summary, detail, now)
 
 
 @receives(signals.layout_found)
 def record_found_layout(*, now: datetime, match_id: int, **_: Any) -> None:
-    close_alert(alert_keys.layout(match_id), now)
+    close_alert(alert_keys.LAYOUT.of(match_id), now)
 
 
 @receives(signals.importance_set)
@@ -142,9 +106,9 @@ def record_importance(
     level = Importance(importance).label.lower()
     record_match_action(
         match_id,
+        "importance",
         actor=actor,
-        action_type="importance",
-        trigger_condition=f"set to {level}" if is_fixed else f"by the rules again: {level}",
+        reason=f"set to {level}" if is_fixed else f"by the rules again: {level}",
         metadata={"importance": importance},
         now=now,
     )
@@ -166,9 +130,9 @@ def record_rung(
 ) -> None:
     record_match_action(
         match_id,
+        SILENCE_ACTIONS[Rung(rung)],
         actor="scheduler",
-        action_type=SILENCE_ACTIONS[Rung(rung)],
-        trigger_condition=reason,
+        reason=reason,
         metadata={"rung": rung, **json_safe(detail or {})},
         now=now,
     )
@@ -183,9 +147,9 @@ def record_end_of_silence(
     text = f"read again from {source_key}" if source_key else "it is not polled any more"
     record_match_action(
         match_id,
+        "silence_over",
         actor="scheduler",
-        action_type="silence_over",
-        trigger_condition=f"{text}, after {seconds:.0f} s",
+        reason=f"{text}, after {seconds:.0f} s",
         duration_seconds=seconds,
         metadata={
             "rung": rung,
@@ -199,12 +163,7 @@ def record_end_of_silence(
 @receives(signals.scraper_restarted)
 def record_restart(*, now: datetime, match_id: int, reason: str = "", **more: Any) -> None:
     record_match_action(
-        match_id,
-        actor="scheduler",
-        action_type=audit.SOFT_RESTART,
-        trigger_condition=reason,
-        metadata=json_safe(more),
-        now=now,
+        match_id, audit.SOFT_RESTART, actor="scheduler", reason=reason, metadata=json_safe(more), now=now
     )
 
 
@@ -212,9 +171,9 @@ def record_restart(*, now: datetime, match_id: int, reason: str = "", **more: An
 def record_takeover(*, now: datetime, match_id: int, reason: str = "", problems: str = "", **more: Any) -> None:
     record_match_action(
         match_id,
+        "takeover",
         actor="ingest",
-        action_type="takeover",
-        trigger_condition=reason,
+        reason=reason,
         outcome=AuditOutcome.PARTIAL if problems else AuditOutcome.SUCCESS,
         metadata={"problems": problems, **json_safe(more)},
         now=now,

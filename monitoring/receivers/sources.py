@@ -35,12 +35,12 @@ def record_open_breaker(
     detail = {"breaker": name, "match_id": match_id, "source": source, "reason": reason, **json_safe(more)}
     if source:
         summary = f"{source} is not polled {end}; the data of its matches grows old until then"
-        raise_alert(alert_keys.breaker(name), Severity.CRITICAL, summary, detail, now)
+        raise_alert(alert_keys.BREAKER.of(name), Severity.CRITICAL, summary, detail, now)
         return
     summary = f"Reading {match_name(match_id)} failed so often that it is not polled {end}"
     if actor:
         summary = f"{match_name(match_id)} is not polled {end}, by decision of {actor}"
-    raise_alert(alert_keys.breaker(name), Severity.WARNING, summary, detail, now)
+    raise_alert(alert_keys.BREAKER.of(name), Severity.WARNING, summary, detail, now)
 
 
 @receives(signals.breaker_half_opened)
@@ -57,7 +57,7 @@ def record_closed_breaker(
 ) -> None:
     if not actor:
         _record("breaker_close", reason or "probes succeeded", name, match_id, now)
-    close_alert(alert_keys.breaker(name), now)
+    close_alert(alert_keys.BREAKER.of(name), now)
 
 
 @receives(signals.breaker_operated)
@@ -86,14 +86,16 @@ def record_lost_source(*, now: datetime, source_id: int, failures: int, reason: 
     source = Source.objects.filter(pk=source_id).values_list("key", "name").first()
     if source is not None:
         detail = {"source": source[0], "failures": failures, "reason": reason}
-        raise_alert(alert_keys.changed(source[0]), Severity.CRITICAL, f"{source[1]} has changed: {reason}", detail, now)
+        raise_alert(
+            alert_keys.CHANGED.of(source[0]), Severity.CRITICAL, f"{source[1]} has changed: {reason}", detail, now
+        )
 
 
 @receives(signals.breaker_closed)
 def record_understood_source(*, now: datetime, source_id: int | None = None, **_: Any) -> None:
     key = Source.objects.filter(pk=source_id or 0).values_list("key", flat=True).first()
     if key is not None:
-        close_alert(alert_keys.changed(key), now)
+        close_alert(alert_keys.CHANGED.of(key), now)
 
 
 @receives(signals.token_lost)
@@ -101,9 +103,9 @@ def record_lost_token(*, now: datetime, source_key: str, seconds: float, reason:
     name = Source.objects.filter(key=source_key).values_list("name", flat=True).first() or source_key
     detail = {"source": source_key, "seconds": round(seconds), "reason": reason, **json_safe(more)}
     summary = f"{name} has issued no token for {seconds / 60:.0f} min: only its public data is read"
-    raise_alert(alert_keys.token(source_key), Severity.WARNING, summary, detail, now)
+    raise_alert(alert_keys.TOKEN.of(source_key), Severity.WARNING, summary, detail, now)
 
 
 @receives(signals.token_found)
 def record_found_token(*, now: datetime, source_key: str, **_: Any) -> None:
-    close_alert(alert_keys.token(source_key), now)
+    close_alert(alert_keys.TOKEN.of(source_key), now)

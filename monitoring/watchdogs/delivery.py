@@ -46,7 +46,7 @@ def watch_deliveries(now: datetime) -> int:
     failing = {channel: (number, oldest) for channel, number, oldest in rows}
     for channel, (number, oldest) in failing.items():
         _report(Channel(channel), number, oldest, now)
-    close_alerts(open_keys(alert_keys.DELIVERY) - {alert_keys.delivery(channel) for channel in failing}, now)
+    close_alerts(open_keys(alert_keys.DELIVERY) - {alert_keys.DELIVERY.of(channel) for channel in failing}, now)
     return len(failing)
 
 
@@ -56,4 +56,4 @@ def _report(channel: Channel, number: int, oldest: datetime, now: datetime) -> N
     messages = "1 message is" if number == 1 else f"{number} messages are"
     summary = f"{messages} not delivered by {channel.value}{why}"
     detail = {"channel": channel.value, "messages": number, "oldest": as_utc_iso(oldest)}
-    raise_alert(alert_keys.delivery(channel.value), Severity.WARNING, summary, detail, now)
+    raise_alert(alert_keys.DELIVERY.of(channel.value), Severity.WARNING, summary, detail, now)

@@ -49,7 +49,7 @@ def watch_staleness(now: datetime) -> int:
     urls = _urls(stale)
     for match in stale.values():
         _report_stale(match, urls.get(match.pk, ""), now)
-    over = open_keys(alert_keys.STALE) - {alert_keys.stale(pk) for pk in stale}
+    over = open_keys(alert_keys.STALE) - {alert_keys.STALE.of(pk) for pk in stale}
     close_alerts(over, now)
     _close_dead_tasks(now)
     _close_breakers(now)
@@ -83,7 +83,7 @@ def _report_stale(match: Match, url: str, now: datetime) -> None:
     detail = {"match_id": match.pk, "url": url, "last_update": last, "silent_seconds": round(silence), "tried": tried}
     frozen = " and is frozen: every recovery step was tried" if match.frozen_at else ""
     summary = f"{match} has had no update for {silence / 60:.0f} min{frozen}"
-    if raise_alert(alert_keys.stale(match.pk), Severity.CRITICAL, summary, detail, now):
+    if raise_alert(alert_keys.STALE.of(match.pk), Severity.CRITICAL, summary, detail, now):
         logger.warning(
             "No update of %s since %s from %s: it will be restarted",
             match,
@@ -110,14 +110,17 @@ def _close_dead_tasks(now: datetime) -> None:
         )
     )
     seen = {
-        alert_keys.dead(pk): now if lifecycle in ENDED and pk not in still_wanted else at for pk, at, lifecycle in found
+        alert_keys.DEAD.of(pk): now if lifecycle in ENDED and pk not in still_wanted else at
+        for pk, at, lifecycle in found
     }
-    seen |= {alert_keys.dead(pk): now for pk in matches if alert_keys.dead(pk) not in seen}  # deleted
-    seen |= {alert_keys.dead_discovery(key): at for key, at in Source.objects.values_list("key", "last_discovery_at")}
+    seen |= {alert_keys.DEAD.of(pk): now for pk in matches if alert_keys.DEAD.of(pk) not in seen}  # deleted
+    seen |= {
+        alert_keys.DEAD_DISCOVERY.of(key): at for key, at in Source.objects.values_list("key", "last_discovery_at")
+    }
     jobs = dict(
         ScrapeJob.objects.filter(pk__in=_ids(waiting, alert_keys.DEAD_ROUND)).values_list("pk", "discovered_at")
     )
-    seen |= {alert_keys.dead_round(pk): jobs.get(pk, now) for pk in _ids(waiting, alert_keys.DEAD_ROUND)}
+    seen |= {alert_keys.DEAD_ROUND.of(pk): jobs.get(pk, now) for pk in _ids(waiting, alert_keys.DEAD_ROUND)}
     close_alerts([key for key, at in waiting.items() if (read := seen.get(key)) and read > at], now)
 
 
@@ -138,7 +141,9 @@ def _close_breakers(now: datetime) -> None:
         .values_list("name", "open_until", "last_state_change")
     )
     still_open = {
-        alert_keys.breaker(name) for name, until, changed in untried if now < (until or changed) + UNUSED_BREAKER_AFTER
+        alert_keys.BREAKER.of(name)
+        for name, until, changed in untried
+        if now < (until or changed) + UNUSED_BREAKER_AFTER
     }
     close_alerts(waiting - still_open, now)
 
@@ -152,7 +157,7 @@ def watch_error_rate(now: datetime) -> int:
     titles = dict(Match.objects.filter(pk__in=over).values_list("pk", "title"))
     for pk, kinds in over.items():
         _report_error_rate(pk, titles.get(pk) or f"match {pk}", kinds, now)
-    close_alerts(open_keys(alert_keys.ERROR_RATE) - {alert_keys.error_rate(pk) for pk in over}, now)
+    close_alerts(open_keys(alert_keys.ERROR_RATE) - {alert_keys.ERROR_RATE.of(pk) for pk in over}, now)
     return len(over)
 
 
@@ -174,7 +179,7 @@ def _report_error_rate(pk: int, title: str, kinds: Counter[str], now: datetime) 
     spread = ", ".join(f"{kind} {number}" for kind, number in kinds.most_common())
     detail = {"match_id": pk, "errors_last_minute": kinds.total(), "error_types": dict(kinds)}
     summary = f"{title}: {kinds.total()} errors in the last minute ({spread})"
-    if raise_alert(alert_keys.error_rate(pk), Severity.CRITICAL, summary, detail, now):
+    if raise_alert(alert_keys.ERROR_RATE.of(pk), Severity.CRITICAL, summary, detail, now):
         logger.error(summary, extra={"action": "error_rate", **detail})
 
 
@@ -192,7 +197,7 @@ def watch_pauses(now: datetime) -> int:
     )
     for pk, title in names.items():
         _report_long_pause(pk, title or f"match {pk}", paused[pk], now)
-    close_alerts(open_keys(alert_keys.PAUSED_LONG) - {alert_keys.paused_long(pk) for pk in names}, now)
+    close_alerts(open_keys(alert_keys.PAUSED_LONG) - {alert_keys.PAUSED_LONG.of(pk) for pk in names}, now)
     _close_ended_pauses(now)
     return len(names)
 
@@ -211,7 +216,7 @@ def _paused_seconds(now: datetime) -> dict[int, float]:
 def _report_long_pause(pk: int, title: str, seconds: float, now: datetime) -> None:
     summary = f"{title} is live and was paused for {seconds / 60:.0f} of the last 60 min"
     detail = {"match_id": pk, "paused_seconds": round(seconds), "limit_seconds": MAX_PAUSE_SECONDS}
-    raise_alert(alert_keys.paused_long(pk), Severity.CRITICAL, summary, detail, now)
+    raise_alert(alert_keys.PAUSED_LONG.of(pk), Severity.CRITICAL, summary, detail, now)
 
 
 def _close_ended_pauses(now: datetime) -> None:

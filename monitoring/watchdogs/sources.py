@@ -42,8 +42,8 @@ def watch_blocks(now: datetime) -> int:
     }
     for key, (name, number) in refusing.items():
         summary = f"{name} has refused {number} requests in the last {BLOCK_WINDOW.total_seconds() / 60:.0f} min"
-        raise_alert(alert_keys.blocked(key), Severity.CRITICAL, summary, {"source": key, "refusals": number}, now)
-    close_alerts(open_keys(alert_keys.BLOCKED) - {alert_keys.blocked(key) for key in refusing}, now)
+        raise_alert(alert_keys.BLOCKED.of(key), Severity.CRITICAL, summary, {"source": key, "refusals": number}, now)
+    close_alerts(open_keys(alert_keys.BLOCKED) - {alert_keys.BLOCKED.of(key) for key in refusing}, now)
     return len(refusing)
 
 
@@ -55,9 +55,9 @@ def watch_drift(now: datetime) -> int:
         _report_field(field, policy, now)
     for source in sparse:
         _report_sparse_source(source, policy, now)
-    fallen_keys = {alert_keys.drift(one.source.key, one.payload_schema, one.field) for one in fallen}
+    fallen_keys = {alert_keys.DRIFT.of(one.source.key, one.payload_schema, one.field) for one in fallen}
     close_alerts(open_keys(alert_keys.DRIFT) - fallen_keys, now)
-    close_alerts(open_keys(alert_keys.SPARSE) - {alert_keys.sparse(one.source.key) for one in sparse}, now)
+    close_alerts(open_keys(alert_keys.SPARSE) - {alert_keys.SPARSE.of(one.source.key) for one in sparse}, now)
     return len(fallen) + len(sparse)
 
 
@@ -74,7 +74,7 @@ def _report_field(one: FallenField, policy: DriftPolicy, now: datetime) -> None:
         "matches_without": lacking,
         "matches_read": read,
     }
-    key = alert_keys.drift(one.source.key, one.payload_schema, one.field)
+    key = alert_keys.DRIFT.of(one.source.key, one.payload_schema, one.field)
     if raise_alert(key, Severity.WARNING, one.sentence, detail, now):
         logger.warning(one.sentence, extra={"action": "data_integrity_degraded", **detail})
 
@@ -90,7 +90,7 @@ def _report_sparse_source(one: SparseSource, policy: DriftPolicy, now: datetime)
         f"{one.source.name} left out {100 * one.null_rate:.0f} % of the wanted fields in the last hour; "
         f"{100 * policy.null_rate:.0f} % is the limit"
     )
-    if raise_alert(alert_keys.sparse(one.source.key), Severity.WARNING, summary, detail, now):
+    if raise_alert(alert_keys.SPARSE.of(one.source.key), Severity.WARNING, summary, detail, now):
         logger.warning(summary, extra={"action": "data_integrity_degraded", **detail})
 
 
@@ -111,7 +111,7 @@ def watch_traffic(now: datetime) -> int:
     names = {pk: (key, name) for pk, key, name in Source.objects.filter(pk__in=scarce).values_list("pk", "key", "name")}
     for pk, (key, name) in names.items():
         _report_traffic(key, name, scarce[pk], now)
-    close_alerts(open_keys(alert_keys.TRAFFIC) - {alert_keys.traffic(key) for key, _ in names.values()}, now)
+    close_alerts(open_keys(alert_keys.TRAFFIC) - {alert_keys.TRAFFIC.of(key) for key, _ in names.values()}, now)
     return len(names)
 
 
@@ -126,4 +126,4 @@ def _report_traffic(key: str, name: str, budget: Budget, now: datetime) -> None:
     else:
         severity, summary = Severity.WARNING, f"{name} has used {budget.percent:.0f} % of its {limit} MB of today"
     detail = {"source": key, "used_mb": round(used, 1), "limit_mb": limit, "percent": round(budget.percent, 1)}
-    raise_alert(alert_keys.traffic(key), severity, summary, detail, now)
+    raise_alert(alert_keys.TRAFFIC.of(key), severity, summary, detail, now)

@@ -23,7 +23,7 @@ def watch_workers(now: datetime) -> int:
     heavy = [worker for worker in workers if worker.memory_bytes > limit]
     for worker in heavy:
         _report_memory(worker, now)
-    close_alerts(open_keys(alert_keys.MEMORY) - {alert_keys.memory(worker.worker_id) for worker in heavy}, now)
+    close_alerts(open_keys(alert_keys.MEMORY) - {alert_keys.MEMORY.of(worker.worker_id) for worker in heavy}, now)
     if workers:
         close_alert(alert_keys.NO_WORKER, now)
         return len(heavy)
@@ -35,7 +35,7 @@ def _report_memory(worker: Worker, now: datetime) -> None:
     limit = settings.CONFIG.memory_soft_limit_mb
     detail = {"worker_id": worker.worker_id, "memory_mb": held, "soft_limit_mb": limit}
     summary = f"Worker {worker.worker_id} uses {held} MB of its limit of {limit} MB"
-    raise_alert(alert_keys.memory(worker.worker_id), Severity.WARNING, summary, detail, now)
+    raise_alert(alert_keys.MEMORY.of(worker.worker_id), Severity.WARNING, summary, detail, now)
 
 
 def _report_no_worker(now: datetime) -> int:

@@ -111,10 +111,10 @@ def test_the_way_a_match_is_read_shows_on_its_page_with_the_reason(admin_client:
 @pytest.mark.parametrize(
     ("key", "table"),
     [
-        (alert_keys.traffic("crex"), "scraping_sourceday"),
-        (alert_keys.drift("crex", PLAY, "venue"), "scraping_fieldfill"),
-        (alert_keys.sparse("crex"), "scraping_fieldfill"),
-        (alert_keys.changed("crex"), "scraping_scrapeerror"),
+        (alert_keys.TRAFFIC.of("crex"), "scraping_sourceday"),
+        (alert_keys.DRIFT.of("crex", PLAY, "venue"), "scraping_fieldfill"),
+        (alert_keys.SPARSE.of("crex"), "scraping_fieldfill"),
+        (alert_keys.CHANGED.of("crex"), "scraping_scrapeerror"),
     ],
 )
 def test_an_alert_leads_to_what_it_is_about(admin_client: Client, key: str, table: str) -> None:

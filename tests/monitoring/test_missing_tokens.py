@@ -73,7 +73,7 @@ def test_a_long_one_is_logged_once_and_raises_one_alert(
     (line,) = errors(caplog)
     assert REASON in line
     assert "SOURCE_CREDENTIALS" in line  # what to do
-    alert = Alert.objects.get(key=alert_keys.token("crexpro"))
+    alert = Alert.objects.get(key=alert_keys.TOKEN.of("crexpro"))
     assert (alert.severity, alert.count) == (Severity.WARNING, 3)
     assert alert.summary == "Crex Pro has issued no token for 5 min: only its public data is read"
     assert REASON not in alert_keys.public_text(alert.key, alert.summary)

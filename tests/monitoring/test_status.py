@@ -75,7 +75,9 @@ class TestStatus:
         audit.record(actor="Ann Smith", action_type="retry", trigger_condition="Ann asked", now=timezone.now())
         died = {"task_id": 1, "match_id": ref.match_id, "reason": f"timeout at {ref.url}"}
         signals.task_died.send_robust(sender=None, **died)
-        raise_alert(alert_keys.memory("host-77"), Severity.WARNING, "Worker host-77 holds 1300 MB", {}, timezone.now())
+        raise_alert(
+            alert_keys.MEMORY.of("host-77"), Severity.WARNING, "Worker host-77 holds 1300 MB", {}, timezone.now()
+        )
         body = client.get("/status").content.decode()
         for secret in ("host-77", "4242", "Ann", ref.url):
             assert secret not in body
