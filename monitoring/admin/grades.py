@@ -1,6 +1,6 @@
 """The grades of the last 24 hours as a timeline: one bar a period, the higher the worse.
 
-Drawn as SVG: the chart component of the admin has equal bars only, and periods last from seconds to hours.
+Drawn as SVG: the admin's chart and tracker components have bars of equal width, and periods last from seconds to hours.
 """
 
 from __future__ import annotations
