@@ -14,6 +14,15 @@ from scraping import signals
 from scraping.models import Importance, ScrapeTask
 from scraping.policies.ladder import Rung
 
+SILENCE_ACTIONS = {
+    Rung.HINT: "silence_hint",
+    Rung.SESSION: "silence_session",
+    Rung.BROWSER: "silence_browser",
+    Rung.OTHER_SOURCE: "silence_other_source",
+    Rung.FROZEN: "frozen",
+}
+_CLOCK_MARGIN = timedelta(seconds=30)  # the first rung is recorded a little after the start of the silence
+
 
 @receives(signals.task_died)
 def record_death(*, now: datetime, task_id: int, match_id: int | None, reason: str = "", **more: Any) -> None:
@@ -112,16 +121,6 @@ def record_importance(
         metadata={"importance": importance},
         now=now,
     )
-
-
-SILENCE_ACTIONS = {
-    Rung.HINT: "silence_hint",
-    Rung.SESSION: "silence_session",
-    Rung.BROWSER: "silence_browser",
-    Rung.OTHER_SOURCE: "silence_other_source",
-    Rung.FROZEN: "frozen",
-}
-_CLOCK_MARGIN = timedelta(seconds=30)  # the first rung is recorded a little after the start of the silence
 
 
 @receives(signals.silence_climbed)

@@ -41,6 +41,9 @@ logger = logging.getLogger(__name__)
 
 UNUSED_BREAKER_AFTER = timedelta(minutes=5)
 ENDED = (MatchLifecycle.COMPLETED, MatchLifecycle.ARCHIVED)
+MAX_ERRORS_A_MINUTE = 10
+PAUSE_WINDOW = timedelta(hours=1)
+MAX_PAUSE_SECONDS = 900  # within the window
 
 
 def watch_staleness(now: datetime) -> int:
@@ -148,9 +151,6 @@ def _close_breakers(now: datetime) -> None:
     close_alerts(waiting - still_open, now)
 
 
-MAX_ERRORS_A_MINUTE = 10
-
-
 def watch_error_rate(now: datetime) -> int:
     """Scheduler step: returns how many matches are over the limit."""
     over = {pk: kinds for pk, kinds in _errors_by_match(now).items() if kinds.total() > MAX_ERRORS_A_MINUTE}
@@ -181,10 +181,6 @@ def _report_error_rate(pk: int, title: str, kinds: Counter[str], now: datetime) 
     summary = f"{title}: {kinds.total()} errors in the last minute ({spread})"
     if raise_alert(alert_keys.ERROR_RATE.of(pk), Severity.CRITICAL, summary, detail, now):
         logger.error(summary, extra={"action": "error_rate", **detail})
-
-
-PAUSE_WINDOW = timedelta(hours=1)
-MAX_PAUSE_SECONDS = 900  # within the window
 
 
 def watch_pauses(now: datetime) -> int:

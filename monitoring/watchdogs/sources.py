@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 BLOCK_WINDOW = timedelta(minutes=10)
 BLOCK_DURATION = timedelta(minutes=3)  # from the first to the last refusal; shorter ones raise no alert
 MIN_BLOCKS = 10
+TOKEN_REPORT_TIMEOUT = timedelta(minutes=2)  # a worker without a token reports it every 20 s
 
 
 def watch_blocks(now: datetime) -> int:
@@ -92,9 +93,6 @@ def _report_sparse_source(one: SparseSource, policy: DriftPolicy, now: datetime)
     )
     if raise_alert(alert_keys.SPARSE.of(one.source.key), Severity.WARNING, summary, detail, now):
         logger.warning(summary, extra={"action": "data_integrity_degraded", **detail})
-
-
-TOKEN_REPORT_TIMEOUT = timedelta(minutes=2)  # a worker without a token reports it every 20 s
 
 
 def watch_tokens(now: datetime) -> int:

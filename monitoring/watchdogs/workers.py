@@ -14,6 +14,10 @@ from monitoring.queries import MEGABYTE, matches_to_watch, workers_at_work
 from scraping.models import ScrapeTask, TaskState, Worker
 
 MEMORY_ALERT_SHARE = 0.8
+MAX_QUEUE_WAIT = timedelta(seconds=60)
+# The scheduler repeats the hint of a task that may run; a task without a recent hint waits for a reason.
+HINTED_WITHIN = timedelta(seconds=60)
+REPLAY_ALERT_DURATION = timedelta(minutes=15)
 
 
 def watch_workers(now: datetime) -> int:
@@ -48,11 +52,6 @@ def _report_no_worker(now: datetime) -> int:
     return 1
 
 
-MAX_QUEUE_WAIT = timedelta(seconds=60)
-# The scheduler repeats the hint of a task that may run; a task without a recent hint waits for a reason.
-HINTED_WITHIN = timedelta(seconds=60)
-
-
 def watch_queue(now: datetime) -> int:
     """Scheduler step: returns how many tasks have been due for over a minute and are not claimed."""
     late = ScrapeTask.objects.filter(
@@ -67,9 +66,6 @@ def watch_queue(now: datetime) -> int:
     detail = {"tasks": number, "oldest_seconds": round(seconds)}
     raise_alert(alert_keys.QUEUE, Severity.WARNING, summary, detail, now)
     return number
-
-
-REPLAY_ALERT_DURATION = timedelta(minutes=15)
 
 
 def watch_spool(now: datetime) -> int:

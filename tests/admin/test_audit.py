@@ -25,7 +25,7 @@ def at(minutes: float) -> datetime:
     return NOW + timedelta(minutes=minutes)
 
 
-class TestStrip:
+class TestGradePeriods:
     @pytest.mark.parametrize(
         ("changes", "expected"),
         [
@@ -42,7 +42,7 @@ class TestStrip:
     ) -> None:
         rows = [(at(minute), was.value, to.value, "why") for minute, was, to in changes]
         made = grade_periods(rows, since=NOW, until=at(60))
-        assert [(piece.grade, piece.since, piece.until) for piece in made] == [
+        assert [(period.grade, period.since, period.until) for period in made] == [
             (grade, at(since), at(until)) for grade, since, until in expected
         ]
 
@@ -105,8 +105,8 @@ class TestPages:
                 timestamp=now, actor="x", action_type="soft_restart", trigger_condition="", outcome=outcome
             )
         AuditEntry.objects.create(timestamp=now, actor="x", action_type="key_issued", trigger_condition="a fact")
-        told = recoveries_of_last_day(now)
-        assert (told["count"], told["rate"], [row["action_type"] for row in told["rows"]]) == (
+        found = recoveries_of_last_day(now)
+        assert (found["count"], found["rate"], [row["action_type"] for row in found["rows"]]) == (
             4,
             "67%",
             ["soft_restart"],
@@ -115,23 +115,23 @@ class TestPages:
         assert "4, 67% of those decided helped" in page
 
     @pytest.mark.requirement("SO-9")
-    def test_the_grades_of_the_day_are_drawn_and_told(self, admin_client: Client) -> None:
+    def test_the_grades_of_the_day_are_drawn_and_summarized(self, admin_client: Client) -> None:
         now = timezone.now()
         make_watched(now=now, created_at=now - timedelta(hours=30))
         GradeChange.objects.create(from_grade=H, to_grade=F, at=now - timedelta(hours=6), reason=f"late {EVIL}")
         GradeChange.objects.create(from_grade=F, to_grade=H, at=now - timedelta(hours=3), reason="fresh")
-        assert [piece["grade"] for piece in grade_chart(now)["bars"]] == ["healthy", "failing", "healthy"]
+        assert [period["grade"] for period in grade_chart(now)["bars"]] == ["healthy", "failing", "healthy"]
         for name in ("admin:monitoring_gradechange_changelist", "admin:index"):
             page = admin_client.get(reverse(name)).content.decode()
             assert 'role="img"' in page
             assert "HEALTHY 87.5%, FAILING 12.5%; 2 changes" in page
             assert EVIL not in page
 
-    def test_what_was_before_the_first_match_is_not_called_healthy(self) -> None:
+    def test_the_time_before_the_first_match_has_no_grade(self) -> None:
         now = timezone.now()
         assert (grade_chart(now)["bars"], grade_chart(now)["summary"]) == ([], "no grade yet")
         begun = now - timedelta(hours=6)
         make_watched(now=now, created_at=begun)
         drawn = grade_chart(now)
-        assert [float(piece["width"]) for piece in drawn["bars"]] == [pytest.approx(360, abs=1)]
+        assert [float(period["width"]) for period in drawn["bars"]] == [pytest.approx(360, abs=1)]
         assert drawn["summary"] == f"HEALTHY 100.0%; no changes; known since {begun:%H:%M} UTC"
