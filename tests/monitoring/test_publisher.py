@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import orjson
 import pytest
+from django.conf import settings
 from django.core.cache import cache
 from django.db import OperationalError, connection
 from django.test import Client
@@ -229,8 +230,9 @@ class TestShared:
         again = views.published_status.build_shared(Evaluation(timezone.now()))
         assert again == Published.decode(first.encode())
         views.published_health.build_shared(Evaluation(timezone.now()))
+        client = redis_store._client(settings.CONFIG.redis_url)
         for key in ("health_summary", "health_document"):
-            assert 0 < cache._cache.get_client().ttl(cache.make_key(key)) <= 5  # type: ignore[attr-defined]
+            assert 0 < client.ttl(redis_store.PREFIX + key) <= 5
 
     def test_a_document_older_than_a_second_is_built_anew(self) -> None:
         old = Published(b"{}", 200, timezone.now() - timedelta(seconds=1.5))
@@ -241,7 +243,7 @@ class TestShared:
     @pytest.mark.usefixtures("known_to_be_away")
     def test_an_outage_that_one_process_sees_is_not_shared(self) -> None:
         assert views.published_health.build_shared(Evaluation(timezone.now())).status_code == 503
-        assert cache.get("health_document") is None
+        assert redis_store.get_text("health_document") is None
 
 
 @pytest.mark.django_db
