@@ -3,7 +3,7 @@
 from victoryline.wsgi import application
 
 from apiauth.api import token_limits  # isort: skip  # the settings exist only now
-from victoryline.lib import open_limits  # isort: skip
+from victoryline.lib.http import open_limits  # isort: skip
 
 token_limits.FAILURES_PER_MINUTE = token_limits.FAILURES_OF_A_KEY_PER_MINUTE = 1_000_000
 open_limits.OPEN_ADDRESSES.clear()

@@ -481,7 +481,7 @@ class TestOrders:
         worker_commands.issue(kind, source_key=source_key, **asked)
 
         def is_done() -> bool:
-            ear.look(now=timezone.now())
+            ear.run_waiting(now=timezone.now())
             return WorkerOrder.objects.get().done_at is not None
 
         wait_for(is_done, 30, until)

@@ -41,8 +41,8 @@ class Worker:
 
     def __init__(self, browser: Hosted) -> None:
         browser.run(browser.sessions.close_all())
-        self.seconds, self.tallies = 0.0, ReadStats()
-        self.reader = Reader(browser.sessions, browser.run, observer=self.tallies, clock=lambda: self.seconds)
+        self.seconds, self.read_stats = 0.0, ReadStats()
+        self.reader = Reader(browser.sessions, browser.run, observer=self.read_stats, clock=lambda: self.seconds)
 
 
 @pytest.fixture

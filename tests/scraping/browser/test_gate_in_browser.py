@@ -318,7 +318,7 @@ class TestRobots:
             async with web_server({"/robots.txt": text("User-agent: *\nDisallow: /")}) as server:
                 site = Site("closed", server.url, allows_private=True)
                 reader = Reader(browser.sessions, browser.run)
-                reading = asyncio.get_running_loop().run_in_executor(None, reader.listing, site, adapter_for("crex"))
+                reading = asyncio.get_running_loop().run_in_executor(None, reader.match_list, site, adapter_for("crex"))
                 with pytest.raises(RobotsRefused, match="nothing was sent"):
                     await reading
                 return server.paths

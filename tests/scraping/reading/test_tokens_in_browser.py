@@ -120,7 +120,7 @@ def test_while_the_service_is_away_the_public_score_is_read_and_the_balls_follow
         assert (mode, payload.is_partial_state, payload.events) == (ReadMode.DIRECT, True, ())
         assert "events" in payload.integrity.missing_fields
         assert_score(payload, arena)
-    (without,) = hosted.reader.tokens.without()
+    (without,) = hosted.reader._modes.tokens.missing()
     assert without.reason == "its token service answered 500"
     arena.ask(f"/control/faults/{fault['id']}", method="DELETE")
     deadline = time.monotonic() + 15
@@ -129,7 +129,7 @@ def test_while_the_service_is_away_the_public_score_is_read_and_the_balls_follow
         time.sleep(0.1)
     assert found[0] is ReadMode.DIRECT
     assert_whole(found[1], arena)
-    assert hosted.reader.tokens.without() == []
+    assert hosted.reader._modes.tokens.missing() == []
 
 
 @pytest.mark.faults_only
