@@ -36,7 +36,7 @@ from scraping.errors import (
 )
 from scraping.reading.targets import Observer
 from scraping.readings import PAGE, Document, Endpoint, Reading, Request, Site, evidence_from, report_stage
-from scraping.sources.challenge import is_challenge
+from scraping.sources.parsing import is_challenge
 
 logger = logging.getLogger(__name__)
 

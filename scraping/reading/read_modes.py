@@ -30,7 +30,7 @@ from scraping.reading.selectors import extractor_of, is_attached
 from scraping.reading.targets import ModeUsed, ReadPlan, Target
 from scraping.reading.tokens import Tokens
 from scraping.readings import PAGE, STATIC_PAGE, Document, Reading, RefInfo, Request, Site
-from scraping.sources import challenge
+from scraping.sources import parsing
 from scraping.sources.base import AsksOutright, FollowsUp, HasPublicEndpoints
 
 PAGE_SECONDS = 600.0  # then the page itself is fetched again, for facts that the endpoints do not have
@@ -191,7 +191,7 @@ class ReadModes:
     async def _refuse_challenge(self, target: Target, reading: Reading, page: Document) -> None:
         """Raises Blocked for a bot challenge, whatever its status, and reports it to the session."""
         try:
-            challenge.raise_if_challenge(page.text()[:CHALLENGE_BYTES], target.ref.url)
+            parsing.raise_if_challenge(page.text()[:CHALLENGE_BYTES], target.ref.url)
         except Blocked as error:
             await self._access.sessions.refused(reading.session_id, error)
             raise

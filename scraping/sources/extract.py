@@ -16,7 +16,7 @@ from cssselect import HTMLTranslator
 from parsel import Selector
 
 from scraping.errors import LayoutChanged, SchemaBreak
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.layout import Field, Layout, Query, Rows, query_of
 
 EVIDENCE_CHARACTERS = 20_000
@@ -172,32 +172,32 @@ class Extracted:
 
     def texts(self, name: str) -> list[str]:
         values = self._hit(name).get("values")
-        return [loose.text(value) for value in values] if isinstance(values, list) else []
+        return [parsing.text(value) for value in values] if isinstance(values, list) else []
 
     def is_there(self, name: str) -> bool:
         """Is its place on the page, whatever stands in it?"""
         return bool(self._hit(name))
 
     def rows(self, name: str) -> list[dict[str, str]]:
-        table = loose.mapping(loose.mapping(self.found.get("rows")).get(name))
-        count = loose.integer(table.get("count")) or 0
+        table = parsing.mapping(parsing.mapping(self.found.get("rows")).get(name))
+        count = parsing.integer(table.get("count")) or 0
         if not 0 <= count <= MAX_ROWS:  # a page may say anything; what it says is not made room for
             raise SchemaBreak(f"the page says that {name} has {count} rows; no more than {MAX_ROWS} are believed")
         columns = {}
-        for cell, hit in loose.mapping(table.get("cells")).items():
-            values = loose.mapping(hit).get("values")
+        for cell, hit in parsing.mapping(table.get("cells")).items():
+            values = parsing.mapping(hit).get("values")
             columns[cell] = values if isinstance(values, list) and len(values) == count else [""] * count
-        return [{cell: loose.text(values[place]) for cell, values in columns.items()} for place in range(count)]
+        return [{cell: parsing.text(values[place]) for cell, values in columns.items()} for place in range(count)]
 
     def fallbacks(self) -> tuple[str, ...]:
         """Fields that the best selector did not find, with the number of the one that did: `score.2`."""
         hits = {name: self._hit(name) for name in (one.name for one in self.layout.fields)}
         for rows in self.layout.rows:
-            table = loose.mapping(loose.mapping(self.found.get("rows")).get(rows.name))
+            table = parsing.mapping(parsing.mapping(self.found.get("rows")).get(rows.name))
             hits[rows.name] = table
-            cells = loose.mapping(table.get("cells"))
-            hits |= {f"{rows.name}.{cell.name}": loose.mapping(cells.get(cell.name)) for cell in rows.cells}
-        numbers = {name: loose.integer(hit.get("by")) or 0 for name, hit in hits.items()}
+            cells = parsing.mapping(table.get("cells"))
+            hits |= {f"{rows.name}.{cell.name}": parsing.mapping(cells.get(cell.name)) for cell in rows.cells}
+        numbers = {name: parsing.integer(hit.get("by")) or 0 for name, hit in hits.items()}
         return tuple(f"{name}#{number + 1}" for name, number in numbers.items() if number)
 
     def demand(self, *, url: str, html: str = "") -> None:
@@ -208,4 +208,4 @@ class Extracted:
             raise LayoutChanged(f"not on the page: {tried}", url=url, evidence=html[:EVIDENCE_CHARACTERS])
 
     def _hit(self, name: str) -> Mapping[str, Any]:
-        return loose.mapping(loose.mapping(self.found.get("fields")).get(name))
+        return parsing.mapping(parsing.mapping(self.found.get("fields")).get(name))

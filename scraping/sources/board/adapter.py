@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 from scraping.errors import LayoutChanged, PayloadRejected
 from scraping.payloads import DiscoveredMatch, Payload, Sport
 from scraping.readings import FIELDS
-from scraping.sources import challenge, extract, loose
+from scraping.sources import extract, parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.board import listing
 from scraping.sources.board.compose import SOURCE, compose
@@ -34,7 +34,7 @@ class BoardAdapter:
         return ()
 
     def parse(self, reading: Reading) -> Payload:
-        with loose.rejecting_absurd_values(reading.ref.url):
+        with parsing.rejecting_invalid_values(reading.ref.url):
             found = _extracted(reading, MATCH)
             shown = found.text("key", 20)
             if shown != reading.ref.source_event_id:
@@ -54,7 +54,7 @@ class BoardAdapter:
         return ListPlan(url=f"{base_url.rstrip('/')}/", endpoints=())
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        with loose.rejecting_absurd_values(base_url):
+        with parsing.rejecting_invalid_values(base_url):
             return listing.matches_of(_extracted(reading, LIST), reading.ref.url or base_url, base_url)
 
     def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
@@ -72,11 +72,11 @@ def _extracted(reading: Reading, standard: Layout) -> Extracted:
     layout = standard.using(reading.selectors)
     answered, page = reading.document(FIELDS), reading.document("page")
     html = page.text() if page is not None else ""
-    found = loose.mapping(answered.json()) if answered is not None else extract.from_html(html, layout)
+    found = parsing.mapping(answered.json()) if answered is not None else extract.from_html(html, layout)
     extracted = Extracted(found, layout)
     try:
         extracted.demand(url=reading.ref.url, html=html)
     except LayoutChanged:
-        challenge.raise_if_challenge(html, reading.ref.url)
+        parsing.raise_if_challenge(html, reading.ref.url)
         raise
     return extracted

@@ -24,10 +24,10 @@ from scraping.payloads import (
     Toss,
 )
 from scraping.readings import RefInfo
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.balls import ball_kind
 from scraping.sources.extract import Extracted
-from scraping.sources.wanted import missing_in
+from scraping.sources.parsing import missing_cricket_fields
 
 SOURCE = "board"
 STATES = {
@@ -55,7 +55,7 @@ _WANTED = 9  # fields that a complete reading has
 def compose(ref: RefInfo, captured_at: datetime, found: Extracted) -> Payload:
     events = events_of(found)
     state = state_of(found, events)
-    missing = missing_in(state, has_events=bool(events))
+    missing = missing_cricket_fields(state, has_events=bool(events))
     return Payload(
         source=SOURCE,
         captured_at=captured_at,
@@ -90,7 +90,7 @@ def state_of(found: Extracted, events: Sequence[Event]) -> MatchState:
         current_innings=len(innings) or None,
         toss=_toss(found.text("toss"), teams),
         venue=found.text("venue"),
-        start_time=loose.iso_moment(found.text("start", 40)),
+        start_time=parsing.iso_moment(found.text("start", 40)),
         last_event=_last(events),
         result=found.text("outcome"),
         metadata={name: value for name, value in (told | _crease(found, status)).items() if value},
@@ -104,18 +104,18 @@ def events_of(found: Extracted) -> tuple[Event, ...]:
 
 
 def _event(row: dict[str, str]) -> Event:
-    code, number = row.get("code", ""), loose.integer(row.get("number"))
+    code, number = row.get("code", ""), parsing.integer(row.get("number"))
     kind, runs = (_CARDS[code], None) if code in _CARDS else ball_kind(code)
     return Event(
         id=row["id"][:120],
         kind=kind,
-        innings=loose.integer(row.get("innings")),
+        innings=parsing.integer(row.get("innings")),
         over=row.get("over", "")[:10] or None,
         ordinal=number if number is not None and number >= 1 else None,
         runs=runs,
         is_critical=kind not in _NOT_CRITICAL,
         description=row.get("said", ""),
-        happened_at=loose.moment(row["id"], per_second=1000),
+        happened_at=parsing.moment(row["id"], per_second=1000),
         detail={"ball": code} if code not in _CARDS else {},
     )
 

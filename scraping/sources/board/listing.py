@@ -7,7 +7,7 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Sport, Status
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.board.compose import STATES
 from scraping.sources.extract import Extracted
 
@@ -28,7 +28,7 @@ def _of_card(row: dict[str, str], page_url: str, base_url: str) -> DiscoveredMat
     if match is None:
         return None
     status = STATES.get(row.get("state", "").lower(), Status.UPCOMING)
-    return match.model_copy(update={"title": loose.text(row.get("title")), "status": status})
+    return match.model_copy(update={"title": parsing.text(row.get("title")), "status": status})
 
 
 def match_at(url: str, base_url: str) -> DiscoveredMatch | None:

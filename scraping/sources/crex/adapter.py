@@ -13,7 +13,7 @@ import orjson
 from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.readings import JSON_TYPES
-from scraping.sources import loose, schema
+from scraping.sources import parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, ReadMode, RefInfo, Request
 from scraping.sources.crex import addresses, feed, fixtures, listing, people, schemas, ways
 from scraping.sources.crex.compose import SOURCE
@@ -49,7 +49,7 @@ class CrexAdapter:
         )
 
     def parse(self, reading: Reading) -> Payload:
-        with loose.rejecting_absurd_values(reading.ref.url), schema.noting() as words:
+        with parsing.rejecting_invalid_values(reading.ref.url), parsing.collecting_unrecognized() as words:
             payload = _parsed(reading)
             return payload.model_copy(update={"unknown": tuple(words)}) if words else payload
 
@@ -73,28 +73,28 @@ class CrexAdapter:
         return ListPlan(url=f"{base_url.rstrip('/')}/cricket-live-score", endpoints=(_LIST,))
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        with loose.rejecting_absurd_values(base_url):
+        with parsing.rejecting_invalid_values(base_url):
             return listing.matches_of(reading, base_url)
 
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return people.requests(ref, base_url, people.SQUADS)
 
     def parse_lineups(self, reading: Reading) -> Lineups:
-        with loose.rejecting_absurd_values(reading.ref.url):
+        with parsing.rejecting_invalid_values(reading.ref.url):
             return people.lineups(reading)
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return people.requests(ref, base_url, people.SCORECARD)
 
     def parse_figures(self, reading: Reading) -> Figures:
-        with loose.rejecting_absurd_values(reading.ref.url):
+        with parsing.rejecting_invalid_values(reading.ref.url):
             return people.figures(reading)
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
         return fixtures.plan(base_url)
 
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
-        with loose.rejecting_absurd_values(base_url):
+        with parsing.rejecting_invalid_values(base_url):
             return fixtures.matches_of(reading, base_url, day)
 
     def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scraping.errors import SchemaBreak
 from scraping.payloads import PlayerFigure, Side
-from scraping.sources import loose, schema
+from scraping.sources import parsing
 from scraping.sources.crex import schemas
 from scraping.sources.crex.innings import BALLS, SIDES, known_on_card
 from scraping.sources.crex.schemas import InningsCard
@@ -48,7 +48,7 @@ def _innings(innings: InningsCard, number: int, batting: Side, people: Mapping[s
 def _line(line: str, names: tuple[str, ...], path: str) -> tuple[str, dict[str, int]]:
     """ "KEY.runs.balls.4s.6s" and more that we do not read."""
     key, *numbers = line.partition("/")[0].split(".")
-    values = [value for number in numbers[: len(names)] if (value := loose.integer(number)) is not None]
+    values = [value for number in numbers[: len(names)] if (value := parsing.integer(number)) is not None]
     if not key or len(key) > 40 or len(values) < len(names):
         raise SchemaBreak(f"{schemas.SCORECARD}: {path} (not {'.'.join(('KEY', *names))}: {line[:60]!r})")
     return key, dict(zip(names, values, strict=True))
@@ -58,5 +58,5 @@ def name_of(key: str, people: Mapping[str, str]) -> str:
     """The player's name; where the mapping has none the key stands in, and that is counted."""
     name = people.get(key, "")
     if not name:
-        schema.note("p[].f_key", key)
+        parsing.note_unrecognized("p[].f_key", key)
     return name or key

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from scraping.sources import schema
+from scraping.sources import parsing
 
 _TOKEN = re.compile(r"(\d{1,2})?(wd|nb|lb|pen|b|w|\^\d)(\d{1,2})?|(\d{1,2})", re.ASCII)
 _KINDS = (("w", "wicket"), ("^", "wicket"), ("wd", "wide"), ("nb", "no_ball"), ("lb", "leg_bye"), ("b", "bye"))
@@ -40,7 +40,7 @@ def kind_of(code: str, path: str) -> Code:
     """The same, and a code that is in no table is counted."""
     known = read(code)
     if not known.is_known:
-        schema.note(path, code)
+        parsing.note_unrecognized(path, code)
     return known
 
 

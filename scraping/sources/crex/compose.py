@@ -14,7 +14,7 @@ from scraping.sources.crex.feed import Item
 from scraping.sources.crex.innings import score_of
 from scraping.sources.crex.live import LiveState, is_limited, is_long
 from scraping.sources.crex.schemas import InningsCard
-from scraping.sources.wanted import missing_in
+from scraping.sources.parsing import missing_cricket_fields
 
 SOURCE = "crex"
 
@@ -63,7 +63,7 @@ def compose(
         result=result,
         metadata=_metadata(facts, live),
     )
-    missing = went_without + missing_in(state, has_events=items is not None) + _lost_innings(played)
+    missing = went_without + missing_cricket_fields(state, has_events=items is not None) + _lost_innings(played)
     return envelope(ref, captured_at, state, missing, events=events, payload_schema=payload_schema)
 
 

@@ -13,7 +13,7 @@ from parsel import Selector
 
 from scraping.errors import LayoutChanged
 from scraping.payloads import Innings, LastEvent, MatchState, Sport, Team, Teams
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.base import Document, Reading
 from scraping.sources.crex import codes, status
 from scraping.sources.crex.compose import title_of
@@ -56,7 +56,7 @@ def state_of_page(page: Document, reading: Reading) -> MatchState:
     printed = tuple(filter(None, (_texts(root, selector) for selector in RESULTS)))
     result = status.first_result(*printed)
     innings = _innings(sides)
-    start_time = loose.iso_moment(_first(root, DATES))
+    start_time = parsing.iso_moment(_first(root, DATES))
     state_of_play, phase = status.judge(
         result=result, sentences=printed, has_play=bool(innings), start_time=start_time, now=reading.captured_at
     )
@@ -146,4 +146,4 @@ def _first(node: Selector, selectors: tuple[str, ...]) -> str:
 
 def _texts(node: Selector, selector: str, limit: int = 500) -> str:
     found = node.css(selector)
-    return loose.text(" ".join(" ".join(found[0].css("::text").getall()).split()), limit) if found else ""
+    return parsing.text(" ".join(" ".join(found[0].css("::text").getall()).split()), limit) if found else ""

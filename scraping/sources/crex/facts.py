@@ -14,7 +14,7 @@ from parsel import Selector
 
 from scraping.errors import PayloadRejected
 from scraping.payloads import Team, Toss
-from scraping.sources import loose, schema
+from scraping.sources import parsing
 from scraping.sources.crex import blob, schemas, status
 from scraping.sources.crex.innings import flag_key
 from scraping.sources.crex.schemas import InningsCard, PageAnswer
@@ -60,21 +60,21 @@ def facts_of_page(body: bytes, match_key: str) -> Facts:
 def facts_of_state(state: Mapping[str, Any], match_key: str) -> Facts:
     """SchemaBreak where the page's own entry of the match is not what we know."""
     meta = _meta(state, match_key)
-    live = loose.mapping(blob.answer(state, blob.LIVE))
+    live = parsing.mapping(blob.answer(state, blob.LIVE))
     facts = Facts(
         team_keys=frozenset(filter(None, (_meta_key(meta, "team1"), _meta_key(meta, "team2")))),
         teams=_meta_teams(meta),
-        venue=loose.text(meta.get("v")),
-        series_key=loose.text(meta.get("sf") or live.get("sf"), 20),
-        start_time=loose.iso_moment(meta.get("t")) or loose.moment(meta.get("t"), per_second=1000),
-        match_type=loose.text(live.get("fo") or live.get("mt"), 40),
-        round=loose.text(meta.get("mn") or live.get("mn"), 60),
-        document_id=loose.text(meta.get("dt"), 60),
+        venue=parsing.text(meta.get("v")),
+        series_key=parsing.text(meta.get("sf") or live.get("sf"), 20),
+        start_time=parsing.iso_moment(meta.get("t")) or parsing.moment(meta.get("t"), per_second=1000),
+        match_type=parsing.text(live.get("fo") or live.get("mt"), 40),
+        round=parsing.text(meta.get("mn") or live.get("mn"), 60),
+        document_id=parsing.text(meta.get("dt"), 60),
         result=status.first_result(live.get("comment1"), live.get("res"), live.get("result")),
-        order=tuple(filter(None, loose.text(live.get("a"), 40).split("."))),
-        first_innings=loose.text(live.get("j"), 40),
-        innings_seen=max((loose.integer(live.get("h")) or 0) + 1, loose.integer(live.get("inning")) or 0),
-        target=loose.integer(live.get("target")) or None,
+        order=tuple(filter(None, parsing.text(live.get("a"), 40).split("."))),
+        first_innings=parsing.text(live.get("j"), 40),
+        innings_seen=max((parsing.integer(live.get("h")) or 0) + 1, parsing.integer(live.get("inning")) or 0),
+        target=parsing.integer(live.get("target")) or None,
         card=card_in(blob.answer(state, blob.SCORECARD)) or (),
     )
     facts = replace(facts, teams=_ssr_teams(live, facts.teams))
@@ -85,14 +85,16 @@ def facts_of_state(state: Mapping[str, Any], match_key: str) -> Facts:
 
 def with_mapping(facts: Facts, answer: Any) -> Facts:
     """The facts with names from a getHomeMapData answer added."""
-    names = loose.mapping(answer)
+    names = parsing.mapping(answer)
     teams = dict(facts.teams)
-    for row in loose.rows(names.get("t")):
-        key, name = loose.text(row.get("f_key"), 20), loose.text(row.get("n"), 120)
+    for row in parsing.rows(names.get("t")):
+        key, name = parsing.text(row.get("f_key"), 20), parsing.text(row.get("n"), 120)
         if key and name:
-            teams[key] = Team(name=name, short_name=loose.text(row.get("sn"), 24))
-    series = {loose.text(row.get("f_key"), 20): loose.text(row.get("n")) for row in loose.rows(names.get("s"))}
-    people = {loose.text(row.get("f_key"), 20): loose.text(row.get("n"), 120) for row in loose.rows(names.get("p"))}
+            teams[key] = Team(name=name, short_name=parsing.text(row.get("sn"), 24))
+    series = {parsing.text(row.get("f_key"), 20): parsing.text(row.get("n")) for row in parsing.rows(names.get("s"))}
+    people = {
+        parsing.text(row.get("f_key"), 20): parsing.text(row.get("n"), 120) for row in parsing.rows(names.get("p"))
+    }
     return replace(
         facts,
         teams=teams,
@@ -107,32 +109,32 @@ def card_in(answer: Any) -> tuple[InningsCard, ...] | None:
     if answer is None:
         return None
     innings = answer.get("innings") if isinstance(answer, dict) else answer
-    card = schema.validated(schemas.ScorecardAnswer, {"innings": innings}, schema=schemas.SCORECARD)
+    card = parsing.validated(schemas.ScorecardAnswer, {"innings": innings}, schema=schemas.SCORECARD)
     return tuple(card.innings)
 
 
 def _meta(state: Mapping[str, Any], match_key: str) -> Mapping[str, Any]:
     """The `match-{key}` entry, completed from getMatchMetaData."""
     others = [name for name in state if name.startswith(_MATCH) and name != _MATCH + match_key]
-    own = loose.mapping(state.get(_MATCH + match_key))
-    stated = loose.text(own.get("fkey"), 20)
+    own = parsing.mapping(state.get(_MATCH + match_key))
+    stated = parsing.text(own.get("fkey"), 20)
     if (not own and others) or (stated and stated != match_key):
         raise PayloadRejected(f"the page is about another match: {stated or others[0]} instead of {match_key}")
     if own:
-        schema.validated(PageAnswer, {"match": own}, schema=schemas.PAGE)
+        parsing.validated(PageAnswer, {"match": own}, schema=schemas.PAGE)
     listed = blob.answer(state, blob.MATCH_META)
-    first = next(iter(loose.rows(listed)), loose.mapping(listed))
+    first = next(iter(parsing.rows(listed)), parsing.mapping(listed))
     return {**first, **own}
 
 
 def _meta_key(meta: Mapping[str, Any], side: str) -> str:
-    return loose.text(loose.mapping(meta.get(side)).get("fkey"), 20)
+    return parsing.text(parsing.mapping(meta.get(side)).get("fkey"), 20)
 
 
 def _meta_teams(meta: Mapping[str, Any]) -> dict[str, Team]:
     teams = {}
     for side in ("team1", "team2"):
-        key, name = _meta_key(meta, side), loose.text(loose.mapping(meta.get(side)).get("name"), 120)
+        key, name = _meta_key(meta, side), parsing.text(parsing.mapping(meta.get(side)).get("name"), 120)
         if key and name:
             teams[key] = Team(name=name)
     return teams
@@ -143,9 +145,9 @@ def _ssr_teams(live: Mapping[str, Any], known: Mapping[str, Team]) -> dict[str, 
     teams = dict(known)
     by_name = {team.name: key for key, team in known.items()}
     for side in ("team1", "team2"):
-        name = loose.text(live.get(f"{side}_f_n"), 120)
-        short = loose.text(live.get(f"{side}short") or live.get(side), 24)
-        key = flag_key(loose.text(live.get(f"{side}flag"))) or by_name.get(name, "")
+        name = parsing.text(live.get(f"{side}_f_n"), 120)
+        short = parsing.text(live.get(f"{side}short") or live.get(side), 24)
+        key = flag_key(parsing.text(live.get(f"{side}flag"))) or by_name.get(name, "")
         if key and (name or key in known):
             teams[key] = Team(name=name or known[key].name, short_name=short)
     return teams
@@ -153,18 +155,18 @@ def _ssr_teams(live: Mapping[str, Any], known: Mapping[str, Team]) -> dict[str, 
 
 def _toss(state: Mapping[str, Any], live: Mapping[str, Any], teams: Mapping[str, Team]) -> Toss | None:
     after = blob.answer(state, blob.POST_MATCH)
-    row = next(iter(loose.rows(after)), loose.mapping(after))
-    winner = loose.text(row.get("toss_team"), 120)
+    row = next(iter(parsing.rows(after)), parsing.mapping(after))
+    winner = parsing.text(row.get("toss_team"), 120)
     if winner:
-        chose = loose.integer(row.get("chose_to"))
+        chose = parsing.integer(row.get("chose_to"))
         return Toss(winner=winner, decision="" if chose is None else "bat" if chose == 1 else "field")
-    return toss_of(loose.plain(live.get("comment1")), teams)
+    return toss_of(parsing.plain(live.get("comment1")), teams)
 
 
 def _drawn_toss(html: str, teams: Mapping[str, Team]) -> Toss | None:
     """The toss as the info tab prints it: the blob speaks of it only until the chase begins."""
     drawn = Selector(text=html, type="html").css(".toss-wrap p")
-    return toss_of(loose.plain(drawn[0].get()), teams) if drawn else None
+    return toss_of(parsing.plain(drawn[0].get()), teams) if drawn else None
 
 
 def toss_of(sentence: str, teams: Mapping[str, Team]) -> Toss | None:

@@ -9,7 +9,7 @@ from typing import Any
 from scraping import event_keys
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Event, LastEvent
-from scraping.sources import loose, schema
+from scraping.sources import parsing
 from scraping.sources.base import Document
 from scraping.sources.crex import codes, places, schemas, status
 from scraping.sources.crex.schemas import BallItem, FeedAnswer, FeedItem, OtherItem, OverItem, WicketItem
@@ -38,13 +38,13 @@ def items_in(data: Any, match_key: str, *, url: str = "") -> list[Item] | None:
         data = next((value for value in data.values() if isinstance(value, list)), None)
     if not isinstance(data, list):
         return None
-    for item in loose.rows(data):
-        stated = loose.text(item.get("mfkey"), 20)
+    for item in parsing.rows(data):
+        stated = parsing.text(item.get("mfkey"), 20)
         if stated and stated != match_key:
             raise PayloadRejected(f"the ball feed is about another match: {stated} instead of {match_key}", url=url)
     unique: dict[object, Item] = {}
-    for one in schema.validated(FeedAnswer, {"items": data}, schema=schemas.FEED, url=url).items:
-        unique.setdefault(loose.text(one.id, 120), one)  # an id that comes twice counts once
+    for one in parsing.validated(FeedAnswer, {"items": data}, schema=schemas.FEED, url=url).items:
+        unique.setdefault(parsing.text(one.id, 120), one)  # an id that comes twice counts once
     if "" in unique:
         raise SchemaBreak(f"{schemas.FEED}: items[].id (empty)", url=url)
     return list(unique.values())
@@ -70,60 +70,60 @@ def event_of(item: Item, known: Mapping[str, int] | None = None) -> Event:
 
 
 def _ball(item: BallItem, place: int | None) -> Event:
-    code = loose.text(item.b, 12)
+    code = parsing.text(item.b, 12)
     kind, runs, _ = codes.kind_of(code, "items[].b")
     over = places.over_of(item)
     said = {"score": item.s, "ball": code, "batter_key": item.pf, "bowler_key": item.bf}
     return Event(
-        id=loose.text(item.id, 120),
+        id=parsing.text(item.id, 120),
         kind=kind,
         innings=item.inning + 1,
-        over=loose.text(item.o, 10) or None,
+        over=parsing.text(item.o, 10) or None,
         ordinal=item.delivery if item.delivery and item.delivery >= 1 else None,
         slot=event_keys.ball(item.inning + 1, over[1], place) if over and place else "",
         runs=runs,
         description=_said(item.c1, item.c2),
-        happened_at=loose.moment(item.id, per_second=1000),
-        detail={name: short for name, value in said.items() if (short := loose.text(value, 40))},
+        happened_at=parsing.moment(item.id, per_second=1000),
+        detail={name: short for name, value in said.items() if (short := parsing.text(value, 40))},
     )
 
 
 def _wicket(item: WicketItem) -> Event:
     """A batter who only goes off hurt may come back: that is no dismissal."""
-    player = loose.text(item.player_fullname or item.player, 120)
-    manner = loose.plain(item.manner, 200)
+    player = parsing.text(item.player_fullname or item.player, 120)
+    manner = parsing.plain(item.manner, 200)
     counts = not _RETIRED.search(manner)
-    place = loose.integer(item.wn)
-    if counts and item.dismissal is not None and loose.integer(item.dismissal) not in codes.DISMISSALS:
-        schema.note("items[].dismissal", item.dismissal)
-    score = f"{loose.text(item.r, 5)}({loose.text(item.b, 5)})"
+    place = parsing.integer(item.wn)
+    if counts and item.dismissal is not None and parsing.integer(item.dismissal) not in codes.DISMISSALS:
+        parsing.note_unrecognized("items[].dismissal", item.dismissal)
+    score = f"{parsing.text(item.r, 5)}({parsing.text(item.b, 5)})"
     return Event(
-        id=loose.text(item.id, 120),
+        id=parsing.text(item.id, 120),
         kind="dismissal" if counts else "retired",
         innings=item.inning + 1,
-        over=loose.text(item.o, 10) or None,
+        over=parsing.text(item.o, 10) or None,
         slot=event_keys.wicket(item.inning + 1, place) if counts and place else "",
         is_critical=counts,
         description=" ".join(filter(None, (player, manner, score.replace("()", "")))),
-        happened_at=loose.moment(item.id, per_second=1000),
+        happened_at=parsing.moment(item.id, per_second=1000),
         detail={"player": player, "text": manner, "wicket": place if counts else None},
     )
 
 
 def _over(item: OverItem) -> Event:
     over = places.over_ended(item)
-    number, team, score = (loose.text(value, 120) for value in (item.o, item.team, item.s))
+    number, team, score = (parsing.text(value, 120) for value in (item.o, item.team, item.s))
     detail: Detail = {"score": score} if score else {}
     return Event(
-        id=loose.text(item.id, 120),
+        id=parsing.text(item.id, 120),
         kind="over_complete",
         innings=item.inning + 1,
         over=number[:10] or None,
         slot=event_keys.over_end(item.inning + 1, over[1]) if over else "",
-        runs=loose.integer(item.runs),
+        runs=parsing.integer(item.runs),
         is_critical=False,
         description=f"End of over {number}: {team} {score}",
-        happened_at=loose.moment(item.id, per_second=1000),
+        happened_at=parsing.moment(item.id, per_second=1000),
         detail=detail,
     )
 
@@ -131,26 +131,28 @@ def _over(item: OverItem) -> Event:
 def _other(item: OtherItem) -> Event:
     kind = _OTHERS.get(item.type or "", "other")
     if kind == "other":
-        schema.note("items[].type", item.type)
+        parsing.note_unrecognized("items[].type", item.type)
     return Event(
-        id=loose.text(item.id, 120),
+        id=parsing.text(item.id, 120),
         kind=kind,
         innings=None if item.inning is None else item.inning + 1,
-        over=loose.text(item.o, 10) or None,
+        over=parsing.text(item.o, 10) or None,
         is_critical=False,
         description=_said(item.c1, item.c2),
-        happened_at=loose.moment(item.id, per_second=1000),
+        happened_at=parsing.moment(item.id, per_second=1000),
     )
 
 
 def _said(*texts: Any) -> str:
-    return loose.text(" ".join(filter(None, map(_plain, texts))))
+    return parsing.text(" ".join(filter(None, map(_plain, texts))))
 
 
 def _plain(value: Any) -> str:
     """Most comments hold no markup at all; a poll has twenty of them."""
     return (
-        value if isinstance(value, str) and value.isascii() and value.replace(" ", "").isalnum() else loose.plain(value)
+        value
+        if isinstance(value, str) and value.isascii() and value.replace(" ", "").isalnum()
+        else parsing.plain(value)
     )
 
 
@@ -180,4 +182,4 @@ def _document_id(item: Item) -> tuple[int, str]:
 
 
 def _order(identity: int | str) -> tuple[int, str]:
-    return loose.integer(identity) or 0, str(identity)
+    return parsing.integer(identity) or 0, str(identity)

@@ -10,7 +10,7 @@ import orjson
 
 from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch
-from scraping.sources import challenge, loose, schema
+from scraping.sources import parsing
 from scraping.sources.base import ListPlan, Reading, Request
 from scraping.sources.crex import addresses, blob, schemas
 from scraping.sources.crex.listing import names_in, of_item
@@ -51,7 +51,7 @@ def matches_of(reading: Reading, base_url: str, day: date) -> list[DiscoveredMat
     built = f"{base_url.rstrip('/')}/cricket-live-score/match-updates-"
     found: dict[str, DiscoveredMatch] = {}
     for row in (row for answer in answers for row in _rows(answer)):
-        item = schema.validated(ListedMatch, row, schema=schemas.LIST, url=base_url)
+        item = parsing.validated(ListedMatch, row, schema=schemas.LIST, url=base_url)
         key = item.mf or ""
         match = of_item(key, item, url=built + key, names=names, captured_at=reading.captured_at)
         if match.start_time is not None and match.start_time.date() == day:
@@ -64,14 +64,14 @@ def _answer(reading: Reading, name: str) -> Any:
     if document is None or document.status >= 400:
         return None
     data = document.json()
-    challenge.raise_if_error_body(data, document.url)
+    parsing.raise_if_error_body(data, document.url)
     return data
 
 
 def _rows(answer: Any) -> Iterator[Mapping[str, Any]]:
     """The matches in an answer, which groups them by day or series: whatever has the key of a match is one."""
     if isinstance(answer, dict):
-        if loose.text(answer.get("mf"), 20):
+        if parsing.text(answer.get("mf"), 20):
             yield answer
         else:
             for value in answer.values():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Innings, Score, Side, SideScore
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.crex import codes
 from scraping.sources.crex.schemas import EarlyAnswer, InningsCard, RecentOver
 
@@ -73,7 +73,7 @@ def flag_key(address: str | None) -> str:
 def known_in_live(answer: EarlyAnswer, keys: tuple[str, str]) -> tuple[dict[int, Known], int]:
     """The innings that a live answer tells, and which one is at hand."""
     known = dict(enumerate(_first_two(answer, keys), start=1))
-    at_hand = max(loose.integer(answer.h) or 0, (answer.inning or 1) - 1, _last_over(answer)) + 1
+    at_hand = max(parsing.integer(answer.h) or 0, (answer.inning or 1) - 1, _last_over(answer)) + 1
     if at_hand > 2 and at_hand > len(known):
         current = _of_recent_overs(answer.rb or (), at_hand, keys) or _of_rendering(answer, at_hand, keys)
         if current is not None:
@@ -91,14 +91,14 @@ def _first_two(answer: EarlyAnswer, keys: tuple[str, str]) -> list[Known]:
     seconds: list[Known] = []
     for side, name, score, later in ((SIDES[0], "j", answer.j, answer.l), (SIDES[1], "k", answer.k, answer.m)):
         totals = [_total(name, part) for part in _SECOND_INNINGS.split(score.strip()) if part]
-        third = loose.text(later, 40)
+        third = parsing.text(later, 40)
         if len(totals) == 1 and "/" in third and (more := parse_total(third)) is not None:
             totals.append(more)  # in this answer `l` and `m` are mostly recent overs
         firsts += [Known(side, total) for total in totals[:1]]
         seconds += [Known(side, total) for total in totals[1:2]]
     if len(seconds) == 2 and _second_side_bats_third(answer.rb or (), keys):
         seconds.reverse()
-    at_hand = loose.integer(answer.h)  # an innings without a ball has begun if it is the one at hand
+    at_hand = parsing.integer(answer.h)  # an innings without a ball has begun if it is the one at hand
     return [one for place, one in enumerate(firsts + seconds) if one.total.has_play or place == at_hand]
 
 

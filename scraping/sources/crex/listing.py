@@ -12,7 +12,7 @@ from parsel import Selector
 
 from scraping.errors import LayoutChanged, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Sport, Status, Team
-from scraping.sources import challenge, loose, schema
+from scraping.sources import parsing
 from scraping.sources.base import Document, Reading
 from scraping.sources.crex import blob, schemas, status
 from scraping.sources.crex.addresses import match_key
@@ -31,7 +31,7 @@ def matches_of(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
     html = page.text() if page else ""
     state = blob.page_state(html) if html else None
     if page is not None and state is None:
-        challenge.raise_if_challenge(html, page.url)
+        parsing.raise_if_challenge(html, page.url)
     cards = _cards(html, page.url if page else base_url)
     listed, broken = _first_list(reading.document("list"), state)
     if listed is not None:
@@ -76,9 +76,9 @@ def _listed(document: Document | None) -> dict[str, ListedMatch] | None:
     try:
         data = document.json()
     except SchemaBreak:
-        challenge.raise_if_challenge(document.text(), document.url)
+        parsing.raise_if_challenge(document.text(), document.url)
         return None
-    challenge.raise_if_error_body(data, document.url)
+    parsing.raise_if_error_body(data, document.url)
     return _as_list(data)
 
 
@@ -93,7 +93,7 @@ def _as_list(data: Any) -> dict[str, ListedMatch] | None:
     }
     if data and not items:
         return None
-    return schema.validated(ListAnswer, {"matches": items}, schema=schemas.LIST).matches
+    return parsing.validated(ListAnswer, {"matches": items}, schema=schemas.LIST).matches
 
 
 def _cards(html: str, page_url: str) -> dict[str, tuple[str, Selector]]:
@@ -118,7 +118,7 @@ def _absolute(page_url: str, href: str) -> str:
 
 
 def of_item(key: str, item: ListedMatch, *, url: str, names: Facts, captured_at: datetime) -> DiscoveredMatch:
-    start_time = loose.moment(item.ti, per_second=1000)
+    start_time = parsing.moment(item.ti, per_second=1000)
     known = [names.teams.get(side) for side in (item.b, item.c)]
     series = (item.q or "").lstrip("^")
     return DiscoveredMatch(
@@ -142,7 +142,7 @@ def _status(item: ListedMatch, start_time: datetime | None, now: datetime) -> St
     totals = [parse_total(score.strip()) for score in (item.j, item.k, item.l, item.m) if score]
     judged, _ = status.judge(
         result=result,
-        sentences=tuple(map(loose.plain, (item.res, item.ac))),
+        sentences=tuple(map(parsing.plain, (item.res, item.ac))),
         has_play=any(total is not None and total.has_play for total in totals),
         start_time=start_time,
         now=now,
@@ -152,7 +152,7 @@ def _status(item: ListedMatch, start_time: datetime | None, now: datetime) -> St
 
 def _of_card(key: str, url: str, card: Selector, now: datetime) -> DiscoveredMatch:
     names = [" ".join(" ".join(name.css("::text").getall()).split()) for name in card.css(".team-name")[:2]]
-    printed = tuple(loose.plain(text) for text in card.css(".comment, .result, .reason, .not-started").getall())
+    printed = tuple(parsing.plain(text) for text in card.css(".comment, .result, .reason, .not-started").getall())
     tag = " ".join(card.css(".liveTag::text").getall())
     scores = " ".join(card.css(".team-score ::text, .total-overs ::text").getall())
     judged, _ = status.judge(
@@ -165,11 +165,11 @@ def _of_card(key: str, url: str, card: Selector, now: datetime) -> DiscoveredMat
     return DiscoveredMatch(
         source_event_id=key,
         url=url,
-        title=loose.text(" v ".join(filter(None, names))),
+        title=parsing.text(" v ".join(filter(None, names))),
         sport=Sport.CRICKET,
         status=judged,
         teams=_both(*([Team(name=name[:120], short_name=name[:24]) for name in names if name] + [None, None])[:2]),
-        series=loose.text(" ".join(card.css(".snameTag::text").getall())),
+        series=parsing.text(" ".join(card.css(".snameTag::text").getall())),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scraping.errors import SchemaBreak
-from scraping.sources import challenge, loose, schema
+from scraping.sources import parsing
 from scraping.sources.base import Document
 from scraping.sources.crex import codes, schemas, status
 from scraping.sources.crex.innings import Known, known_in_live
@@ -57,23 +57,23 @@ def live_data(document: Document) -> Mapping[str, Any]:
     try:
         data = document.json()
     except SchemaBreak:
-        challenge.raise_if_challenge(document.text(), document.url)
+        parsing.raise_if_challenge(document.text(), document.url)
         raise
-    challenge.raise_if_error_body(data, document.url)
-    return loose.mapping(data)
+    parsing.raise_if_error_body(data, document.url)
+    return parsing.mapping(data)
 
 
 def parse_live(data: Mapping[str, Any], *, may_be_bare: bool = False, url: str = "") -> LiveState:
     """SchemaBreak where a field that we live on is gone; `may_be_bare`: before the start the scores may be absent."""
     model: type[EarlyAnswer] = EarlyAnswer if may_be_bare else LiveAnswer
-    answer = schema.validated(model, data, schema=schemas.LIVE, url=url)
+    answer = parsing.validated(model, data, schema=schemas.LIVE, url=url)
     first, _, second = answer.a.partition(".")
-    ball = loose.plain(answer.B)
-    printed = tuple(map(loose.plain, (ball, answer.comment1, answer.res, answer.ac)))
+    ball = parsing.plain(answer.B)
+    printed = tuple(map(parsing.plain, (ball, answer.comment1, answer.res, answer.ac)))
     known, at_hand = known_in_live(answer, (first, second))
-    match_type = loose.text(answer.fo or answer.mt, 40)
+    match_type = parsing.text(answer.fo or answer.mt, 40)
     _note_unknown(ball, match_type)
-    announcement = loose.plain(answer.C)
+    announcement = parsing.plain(answer.C)
     return LiveState(
         team_keys=(first, second),
         innings=known,
@@ -82,11 +82,12 @@ def parse_live(data: Mapping[str, Any], *, may_be_bare: bool = False, url: str =
         sentences=(*filter(None, printed), *filter(status.phase_in, (announcement,))),
         result=status.first_result(answer.comment1, answer.res, answer.result, ball),
         match_type=match_type,
-        document_id=loose.text(answer.dt_id, 60),
+        document_id=parsing.text(answer.dt_id, 60),
         toss_text=printed[1],
         announcement=announcement,
-        target=_target(announcement) or loose.integer(answer.target) or None,
-        is_reduced=bool(loose.integer(answer.over_reduced)) or bool(announcement and "reduced" in announcement.lower()),
+        target=_target(announcement) or parsing.integer(answer.target) or None,
+        is_reduced=bool(parsing.integer(answer.over_reduced))
+        or bool(announcement and "reduced" in announcement.lower()),
     )
 
 
@@ -98,8 +99,8 @@ def _target(announcement: str) -> int | None:
 def _note_unknown(ball: str, match_type: str) -> None:
     """A last ball that is neither a code nor a text that we understand is counted, and so is a new kind of match."""
     if match_type and not is_long(match_type) and not is_limited(match_type):
-        schema.note("fo", match_type)
+        parsing.note_unrecognized("fo", match_type)
     if not ball or ball.lower() in codes.MOMENTS or codes.read(ball).is_known:
         return
     if not status.is_understood(ball):
-        schema.note("B", ball)
+        parsing.note_unrecognized("B", ball)

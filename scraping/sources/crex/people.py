@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from scraping.errors import LayoutChanged, PayloadRejected
 from scraping.payloads import Figures, Integrity, Lineup, Lineups, PlayerFigure
-from scraping.sources import challenge, schema
+from scraping.sources import parsing
 from scraping.sources.base import Reading, RefInfo, Request
 from scraping.sources.crex import addresses, blob, schemas
 from scraping.sources.crex.card import figures_of
@@ -36,7 +36,7 @@ def requests(ref: RefInfo, base_url: str, name: str) -> tuple[Request, ...]:
 def lineups(reading: Reading) -> Lineups:
     facts = facts_of(reading)
     answer = _answer(reading, SQUADS, blob.SQUADS)
-    with schema.noting() as words:
+    with parsing.collecting_unrecognized() as words:
         sides: tuple[Lineup, ...] = ()
         if answer is not None:
             sides = lineups_of(answer, facts.order or _stated(facts), facts.people)
@@ -58,7 +58,7 @@ def figures(reading: Reading) -> Figures:
     facts = facts_of(reading)
     answer = _answer(reading, SCORECARD, blob.SCORECARD)
     card = card_in(answer)
-    with schema.noting() as words:
+    with parsing.collecting_unrecognized() as words:
         told: tuple[PlayerFigure, ...] = ()
         if card:
             _check_card(card, facts)
@@ -87,7 +87,7 @@ def _answer(reading: Reading, name: str, names: tuple[str, ...]) -> Any:
     document, page = reading.document(name), reading.document("page")
     if document is not None and document.status < 400:
         data = document.json()
-        challenge.raise_if_error_body(data, document.url)
+        parsing.raise_if_error_body(data, document.url)
         return data
     state = blob.page_state(page.text()) if page is not None else None
     return blob.answer(state, names) if state is not None else None

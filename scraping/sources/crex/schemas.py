@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from scraping.sources.schema import Answer
+from scraping.sources.parsing import Response
 
 LIVE, FEED, SCORECARD = "crex.live.v1", "crex.feed.v1", "crex.scorecard.v1"
 SQUADS, LIST, PAGE, DOM = "crex.squads.v1", "crex.list.v1", "crex.page.v1", "crex.dom.v1"
@@ -16,12 +16,12 @@ Key = Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,8}$")]
 Maybe = str | int | float | None
 
 
-class RecentBall(Answer):
+class RecentBall(Response):
     u: str | int  # the code, "nb1"
     d: int  # the ball's number, repeated by a wide or no-ball
 
 
-class RecentOver(Answer):
+class RecentOver(Response):
     """An over of `rb`."""
 
     i: int  # innings, from 0
@@ -31,7 +31,7 @@ class RecentOver(Answer):
     b: list[RecentBall]
 
 
-class EarlyAnswer(Answer):
+class EarlyAnswer(Response):
     """getSV3 before the start: only the teams are sure to be there."""
 
     a: Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,8}\.[0-9A-Za-z]{1,8}$")]  # team keys, in batting order
@@ -69,7 +69,7 @@ class LiveAnswer(EarlyAnswer):
     B: str
 
 
-class FeedItem(Answer):
+class FeedItem(Response):
     """What all items of the ball feed have. Texts that are only shown may be of any kind."""
 
     id: Annotated[int | str, Field(union_mode="left_to_right")]
@@ -140,13 +140,13 @@ AnyItem = Annotated[
 ]
 
 
-class FeedAnswer(Answer):
+class FeedAnswer(Response):
     """getBallFeeds: a bare list, here under a name."""
 
     items: list[AnyItem]
 
 
-class InningsCard(Answer):
+class InningsCard(Response):
     """One innings of getSC4."""
 
     c: Key  # the side at the bat
@@ -155,11 +155,11 @@ class InningsCard(Answer):
     a: list[str] = []  # KEY.runs.balls.maidens.wickets
 
 
-class ScorecardAnswer(Answer):
+class ScorecardAnswer(Response):
     innings: list[InningsCard]
 
 
-class SquadsAnswer(Answer):
+class SquadsAnswer(Response):
     """getIV4."""
 
     t: Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,8}-[0-9A-Za-z]{1,8}$")]
@@ -168,7 +168,7 @@ class SquadsAnswer(Answer):
     x: str = ""  # captain/keeper/captain/keeper
 
 
-class ListedMatch(Answer):
+class ListedMatch(Response):
     """One match of getLiveMatches or getFixture."""
 
     b: Key
@@ -186,16 +186,16 @@ class ListedMatch(Answer):
     mf: str | None = None  # the match, in the fixtures
 
 
-class ListAnswer(Answer):
+class ListAnswer(Response):
     matches: dict[str, ListedMatch]
 
 
-class MetaTeam(Answer):
+class MetaTeam(Response):
     name: str
     fkey: Key
 
 
-class MatchMeta(Answer):
+class MatchMeta(Response):
     """A page's `match-KEY`."""
 
     fkey: str
@@ -208,7 +208,7 @@ class MatchMeta(Answer):
     dt: int | str | None = None
 
 
-class PageAnswer(Answer):
+class PageAnswer(Response):
     """The parts of a page's state that nobody may change without our noticing."""
 
     match: MatchMeta | None = None

@@ -7,7 +7,7 @@ from typing import Any
 
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import STARTERS, Lineup, LineupPlayer
-from scraping.sources import loose, schema
+from scraping.sources import parsing
 from scraping.sources.crex import schemas
 from scraping.sources.crex.card import name_of
 from scraping.sources.crex.innings import SIDES
@@ -18,7 +18,7 @@ ROLES = {0: "WK", 1: "BAT", 2: "BOWL", 3: "AR"}
 
 def lineups_of(answer: Any, order: tuple[str, ...], people: Mapping[str, str]) -> tuple[Lineup, ...]:
     """Both sides, in the match's order. PayloadRejected where they are not the match's."""
-    squads = schema.validated(SquadsAnswer, answer, schema=schemas.SQUADS)
+    squads = parsing.validated(SquadsAnswer, answer, schema=schemas.SQUADS)
     teams = tuple(squads.t.split("-"))
     if order and set(order) != set(teams):
         raise PayloadRejected(f"the squads are of another match: {'/'.join(teams)} instead of {'/'.join(order)}")
@@ -54,9 +54,9 @@ def _player(line: str, led: tuple[str, str], people: Mapping[str, str], *, is_st
     key, *numbers = line.split(".")
     if not key or len(numbers) < 2:
         raise SchemaBreak(f"{schemas.SQUADS}: tp (not KEY.matches.role...: {line[:60]!r})")
-    role = loose.integer(numbers[1])
+    role = parsing.integer(numbers[1])
     if role not in ROLES:
-        schema.note("tp.role", numbers[1])
+        parsing.note_unrecognized("tp.role", numbers[1])
     return LineupPlayer(
         player_id=key[:40],
         name=name_of(key, people),

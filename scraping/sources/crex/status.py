@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from scraping.payloads import Phase, Status, Toss
-from scraping.sources import loose
+from scraping.sources import parsing
 
 _ABANDONED = re.compile(r"abandon|no result|called off|cancel|washed out", re.IGNORECASE)
 _RESULT = re.compile(
@@ -55,7 +55,7 @@ def result_in(sentence: str) -> str:
 
 
 def first_result(*values: Any) -> str:
-    return next(filter(None, (result_in(loose.plain(value)) for value in values)), "")
+    return next(filter(None, (result_in(parsing.plain(value)) for value in values)), "")
 
 
 def toss_in(sentence: str) -> Toss | None:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from scraping.errors import Drift, LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import Payload
-from scraping.sources import challenge, loose
+from scraping.sources import parsing
 from scraping.sources.base import Document, Reading, ReadMode
 from scraping.sources.crex import blob, dom, feed, schemas
 from scraping.sources.crex.compose import compose, envelope
 from scraping.sources.crex.facts import Facts, card_in, facts_of_page, with_mapping
 from scraping.sources.crex.live import LiveState, live_data, parse_live
 from scraping.sources.crex.schemas import InningsCard
-from scraping.sources.wanted import missing_in
+from scraping.sources.parsing import missing_cricket_fields
 
 PUBLIC = "public"
 
@@ -22,7 +22,7 @@ def visited(reading: Reading) -> Payload:
     """The three ways in their order; what each lacked is in the message if none works."""
     page = reading.document("page")
     if page is not None and blob.page_state(page.text()) is None:
-        challenge.raise_if_challenge(page.text(), page.url)
+        parsing.raise_if_challenge(page.text(), page.url)
     ways: tuple[Callable[[Reading], Payload], ...] = (from_live, _from_state, _from_dom)
     failures: list[Drift] = []
     for way in ways:
@@ -65,7 +65,7 @@ def _from_state(reading: Reading) -> Payload:
     if state is None:
         raise LayoutChanged("the page has no app-root-state that can be read", url=reading.ref.url)
     facts = facts_of(reading)
-    live = parse_live(loose.mapping(blob.answer(state, blob.LIVE)), may_be_bare=_is_early(reading, facts))
+    live = parse_live(parsing.mapping(blob.answer(state, blob.LIVE)), may_be_bare=_is_early(reading, facts))
     return compose(
         reading.ref,
         reading.captured_at,
@@ -83,7 +83,7 @@ def _from_dom(reading: Reading) -> Payload:
     if page is None:
         raise LayoutChanged("there is no page", url=reading.ref.url)
     state = dom.state_of_page(page, reading)
-    missing = ("live_answer", *missing_in(state, has_events=False))
+    missing = ("live_answer", *missing_cricket_fields(state, has_events=False))
     return envelope(reading.ref, reading.captured_at, state, missing, is_partial=True, payload_schema=schemas.DOM)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from scraping.sources.schema import Answer
+from scraping.sources.parsing import Response
 
 SUMMARY = "espn.summary.v1"
 PLAYS = "espn.plays.v1"
@@ -17,7 +17,7 @@ def is_true(flag: bool | str | None) -> bool:
     return flag is True or (isinstance(flag, str) and flag.strip().lower() == "true")
 
 
-class StatusType(Answer):
+class StatusType(Response):
     state: str  # pre, in, post
     name: str | None = None
     description: str | None = None  # "Result", "Stumps", "Match delayed by rain"
@@ -25,13 +25,13 @@ class StatusType(Answer):
     completed: bool | str | None = None  # this API writes some flags as text: "false"
 
 
-class MatchStatus(Answer):
+class MatchStatus(Response):
     type: StatusType
     summary: str | None = None  # the sentence under the score, and in the end the result
     session: str | None = None
 
 
-class Linescore(Answer):
+class Linescore(Response):
     """Each side has one for EVERY innings of the match; only those with `isBatting` are its own."""
 
     period: int
@@ -44,34 +44,34 @@ class Linescore(Answer):
     target: int | None = None
 
 
-class TeamName(Answer):
+class TeamName(Response):
     id: str
     display_name: str = Field(alias="displayName", min_length=1)
     abbreviation: str | None = None
 
 
-class Competitor(Answer):
+class Competitor(Response):
     home_away: str = Field(alias="homeAway")
     team: TeamName
     score: str | None = None  # "150 & 130 (50.3 ov)"
     linescores: list[Linescore] | None = None
 
 
-class MatchClass(Answer):
+class MatchClass(Response):
     event_type: str | None = Field(default=None, alias="eventType")
     general_class_card: str | None = Field(default=None, alias="generalClassCard")
 
 
-class Venue(Answer):
+class Venue(Response):
     full_name: str | None = Field(default=None, alias="fullName")
 
 
-class Note(Answer):
+class Note(Response):
     type: str | None = None
     text: str | None = None
 
 
-class Competition(Answer):
+class Competition(Response):
     date: str
     status: MatchStatus
     competitors: Annotated[list[Competitor], Field(min_length=2, max_length=2)]
@@ -83,32 +83,32 @@ class Competition(Answer):
     notes: list[Note] = Field(default_factory=list)
 
 
-class League(Answer):
+class League(Response):
     name: str | None = None
 
 
-class Header(Answer):
+class Header(Response):
     id: str
     competitions: Annotated[list[Competition], Field(min_length=1)]
     league: League | None = None
     leagues: list[League] = Field(default_factory=list)
 
 
-class GameInfo(Answer):
+class GameInfo(Response):
     venue: Venue | None = None
 
 
-class Position(Answer):
+class Position(Response):
     abbreviation: str | None = None
     name: str | None = None
 
 
-class Athlete(Answer):
+class Athlete(Response):
     id: str
     display_name: str = Field(alias="displayName", min_length=1)
 
 
-class RosterEntry(Answer):
+class RosterEntry(Response):
     starter: bool | str | None = None
     captain: bool | str | None = None
     athlete: Athlete
@@ -116,34 +116,34 @@ class RosterEntry(Answer):
     jersey: str | None = None
 
 
-class RosterTeam(Answer):
+class RosterTeam(Response):
     id: str
 
 
-class Roster(Answer):
+class Roster(Response):
     team: RosterTeam
     roster: list[RosterEntry] = Field(default_factory=list)
 
 
-class Summary(Answer):
+class Summary(Response):
     header: Header
     game_info: GameInfo | None = Field(default=None, alias="gameInfo")
     notes: list[Note] = Field(default_factory=list)
     leagues: list[League] = Field(default_factory=list)
 
 
-class Rosters(Answer):
+class Rosters(Response):
     """Read apart from the score: a roster that has changed its shape takes no score along."""
 
     header: Header
     rosters: list[Roster] = Field(default_factory=list)
 
 
-class PlayType(Answer):
+class PlayType(Response):
     description: str  # run, no run, four, six, wide, no ball, bye, leg bye, out
 
 
-class Over(Answer):
+class Over(Response):
     number: int = Field(ge=1, le=999)  # from 1
     ball: int
     overs: Overs | None = None  # 0.1; repeats on wides and no-balls
@@ -153,20 +153,20 @@ class Over(Answer):
     no_ball: int = Field(default=0, alias="noBall")
 
 
-class PlayInnings(Answer):
+class PlayInnings(Response):
     runs: int  # of the innings, after the delivery
     wickets: int
 
 
-class SomeBody(Answer):
+class SomeBody(Response):
     display_name: str | None = Field(default=None, alias="displayName")
 
 
-class Person(Answer):
+class Person(Response):
     athlete: SomeBody | None = None
 
 
-class Out(Answer):
+class Out(Response):
     dismissal: bool = False
     type: str | None = None
     text: str | None = None
@@ -174,11 +174,11 @@ class Out(Answer):
     batsman: Person | None = None
 
 
-class PlayTeam(Answer):
+class PlayTeam(Response):
     id: str
 
 
-class Play(Answer):
+class Play(Response):
     id: str = Field(min_length=1)
     period: int = Field(ge=1, le=99)
     sequence: int | None = None  # innings, over and place in it: 100206 is the sixth delivery of over 3
@@ -195,12 +195,12 @@ class Play(Answer):
     bbb_timestamp: int | None = Field(default=None, alias="bbbTimestamp")  # milliseconds; 0: not known
 
 
-class Plays(Answer):
+class Plays(Response):
     count: int = Field(ge=0)
     page_index: int = Field(ge=0, le=9_999, alias="pageIndex")
     page_count: int = Field(ge=0, le=9_999, alias="pageCount")
     items: list[Play]
 
 
-class PlayByPlay(Answer):
+class PlayByPlay(Response):
     commentary: Plays

@@ -10,7 +10,7 @@ import orjson
 
 from scraping.errors import Gone, SchemaBreak
 from scraping.readings import PAGE
-from scraping.sources import challenge, loose
+from scraping.sources import parsing
 from scraping.sources.base import Document, Reading
 
 _SHOWN = re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.DOTALL | re.IGNORECASE)
@@ -32,7 +32,7 @@ def checked(document: Document) -> Any:
     try:
         data = document.json()
     except SchemaBreak:
-        challenge.raise_if_challenge(document.text(), document.url)
+        parsing.raise_if_challenge(document.text(), document.url)
         raise
     _raise_if_refused(data, document.url)
     return data
@@ -41,7 +41,7 @@ def checked(document: Document) -> Any:
 def shown_in(page: Document) -> Any:
     """The JSON that a browser shows when it is sent to an address of the API; None where it shows something else."""
     text = page.text()
-    challenge.raise_if_challenge(text, page.url)
+    parsing.raise_if_challenge(text, page.url)
     found = _SHOWN.search(text)
     try:
         data = orjson.loads(unescape(found[1]) if found else text)
@@ -53,7 +53,7 @@ def shown_in(page: Document) -> Any:
 
 def _raise_if_refused(data: Any, url: str) -> None:
     """{"code": 404, "message": "..."} is how this API says that there is no such match."""
-    challenge.raise_if_error_body(data, url)
-    answer = loose.mapping(data)
-    if answer.keys() <= {"code", "message", "detail"} and loose.integer(answer.get("code")) in (400, 404):
-        raise Gone(f"the source knows no such match: {loose.text(answer.get('message'), 100)}", url=url)
+    parsing.raise_if_error_body(data, url)
+    answer = parsing.mapping(data)
+    if answer.keys() <= {"code", "message", "detail"} and parsing.integer(answer.get("code")) in (400, 404):
+        raise Gone(f"the source knows no such match: {parsing.text(answer.get('message'), 100)}", url=url)

@@ -10,15 +10,14 @@ from typing import Any
 
 from scraping.errors import LayoutChanged, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Integrity, Lineups, Payload, Sport
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.base import Document, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn import addresses, bodies, lineups, listing
 from scraping.sources.espn.answers import SUMMARY
 from scraping.sources.espn.plays import Page, are_all, events_of, page_of, refuse_others
 from scraping.sources.espn.summary import competition_of, state_of, summary_of
 from scraping.sources.layout import Layout
-from scraping.sources.schema import noting
-from scraping.sources.wanted import missing_in
+from scraping.sources.parsing import collecting_unrecognized, missing_cricket_fields
 
 PLAYS = "plays"
 _HEADERS = {"accept": "application/json"}
@@ -71,7 +70,7 @@ class EspnAdapter:
         return ask(page.pages, PLAYS), *before
 
     def parse(self, reading: Reading) -> Payload:
-        with loose.rejecting_absurd_values(reading.ref.url):
+        with parsing.rejecting_invalid_values(reading.ref.url):
             return _payload(reading)
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
@@ -90,7 +89,7 @@ class EspnAdapter:
         return self.requests(ref, base_url)[:1]
 
     def parse_lineups(self, reading: Reading) -> Lineups:
-        with loose.rejecting_absurd_values(reading.ref.url):
+        with parsing.rejecting_invalid_values(reading.ref.url):
             return lineups.lineups_of(reading)
 
     def list_plan(self, base_url: str) -> ListPlan:
@@ -99,7 +98,7 @@ class EspnAdapter:
         )
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        with loose.rejecting_absurd_values(base_url):
+        with parsing.rejecting_invalid_values(base_url):
             return listing.cricket_matches(reading, base_url)
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
@@ -132,7 +131,7 @@ def _before(number: int) -> range:
 
 
 def _payload(reading: Reading) -> Payload:
-    with noting() as unknown:
+    with collecting_unrecognized() as unknown:
         data, url = bodies.body_of(reading, "summary")
         answer = summary_of(data, reading.ref.source_event_id, url)
         pages = _pages(reading)
@@ -140,7 +139,7 @@ def _payload(reading: Reading) -> Payload:
         refuse_others(plays, frozenset(one.team.id for one in competition_of(answer).competitors))
         events = events_of(plays)
         state = state_of(answer, events)
-    missing = missing_in(state, has_events=bool(pages))
+    missing = missing_cricket_fields(state, has_events=bool(pages))
     return Payload(
         source=EspnAdapter.key,
         payload_schema=SUMMARY,

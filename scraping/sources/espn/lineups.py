@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from scraping.errors import PayloadRejected
 from scraping.payloads import STARTERS, Lineup, LineupPlayer, Lineups
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.base import Reading
 from scraping.sources.espn import bodies
 from scraping.sources.espn.answers import Roster, RosterEntry, Rosters, is_true
 from scraping.sources.espn.summary import SIDES
-from scraping.sources.schema import noting, validated
+from scraping.sources.parsing import collecting_unrecognized, validated
 
 SCHEMA = "espn.rosters.v1"
 
@@ -18,7 +18,7 @@ def lineups_of(reading: Reading) -> Lineups:
     """Without sides where the source has no rosters yet. It never says that they are final: eleven starters do."""
     found: tuple[Lineup, ...] = ()
     kickoff = None
-    with noting() as unknown:
+    with collecting_unrecognized() as unknown:
         if reading.document("summary") is not None or reading.document("page") is not None:
             data, url = bodies.body_of(reading, "summary")
             answer = validated(Rosters, data, schema=SCHEMA, url=url)
@@ -26,7 +26,7 @@ def lineups_of(reading: Reading) -> Lineups:
                 wanted = reading.ref.source_event_id
                 raise PayloadRejected(f"the rosters are about another match: {answer.header.id} instead of {wanted}")
             competition = answer.header.competitions[0]
-            kickoff = loose.iso_moment(competition.date)
+            kickoff = parsing.iso_moment(competition.date)
             sides = {one.team.id: SIDES.get(one.home_away, "") for one in competition.competitors}
             found = tuple(_lineup(roster, sides) for roster in answer.rosters if roster.roster)
     return Lineups(
@@ -55,10 +55,10 @@ def _lineup(roster: Roster, sides: dict[str, str]) -> Lineup:
 def _player(entry: RosterEntry) -> LineupPlayer:
     position = entry.position
     return LineupPlayer(
-        player_id=loose.text(entry.athlete.id, 40),
-        name=loose.plain(entry.athlete.display_name, 120),
-        position=loose.plain((position.abbreviation or position.name) if position else "", 20),
-        shirt=loose.text(entry.jersey, 6),
+        player_id=parsing.text(entry.athlete.id, 40),
+        name=parsing.plain(entry.athlete.display_name, 120),
+        position=parsing.plain((position.abbreviation or position.name) if position else "", 20),
+        shirt=parsing.text(entry.jersey, 6),
         is_starter=is_true(entry.starter),
         is_captain=is_true(entry.captain),
     )

@@ -8,13 +8,13 @@ from typing import Any
 
 from scraping.errors import Drift, LayoutChanged, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Sport, Team
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.base import Reading
 from scraping.sources.espn import addresses, bodies, soccer_match, status
 from scraping.sources.espn.answers import SUMMARY, Competition
 from scraping.sources.espn.soccer_answers import SOCCER, Scoreboard, SoccerEvent
 from scraping.sources.espn.summary import SIDES, innings_of
-from scraping.sources.schema import validated
+from scraping.sources.parsing import validated
 
 
 def cricket_matches(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
@@ -40,7 +40,7 @@ def soccer_matches(reading: Reading, base_url: str, day: date | None = None) -> 
     board = validated(Scoreboard, data, schema=SOCCER, url=url)
     league = board.leagues[0] if board.leagues else None
     slug = (league.slug if league else None) or addresses.SERIE_A
-    series = loose.plain(league.name, 200) if league else ""
+    series = parsing.plain(league.name, 200) if league else ""
     found: dict[str, DiscoveredMatch] = {}
     for event in board.events:
         try:
@@ -56,20 +56,20 @@ def soccer_matches(reading: Reading, base_url: str, day: date | None = None) -> 
 
 def _cricket_events(data: Any, url: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """A league with each of its events. All of a day: `scores[]`, a group a series; one series: the group itself."""
-    answer = loose.mapping(data)
+    answer = parsing.mapping(data)
     groups = answer.get("scores") if isinstance(answer.get("scores"), list) else [answer]
-    if not isinstance(groups, list) or not all(isinstance(loose.mapping(g).get("events"), list) for g in groups):
+    if not isinstance(groups, list) or not all(isinstance(parsing.mapping(g).get("events"), list) for g in groups):
         raise LayoutChanged("no list of cricket matches found; tried scores, events", url=url)
-    for group in map(loose.mapping, groups):
-        league = next(iter(loose.rows(group.get("leagues"))), {})
-        for event in loose.rows(group.get("events")):
+    for group in map(parsing.mapping, groups):
+        league = next(iter(parsing.rows(group.get("leagues"))), {})
+        for event in parsing.rows(group.get("events")):
             yield league, event
 
 
 def _cricket_match(league: Mapping[str, Any], event: Mapping[str, Any], base_url: str, url: str) -> DiscoveredMatch:
-    match_id = loose.text(event.get("id"), 20)
-    number = loose.text(league.get("id") or event.get("leagueId"), 20)
-    competitions = loose.rows(event.get("competitions"))
+    match_id = parsing.text(event.get("id"), 20)
+    number = parsing.text(league.get("id") or event.get("leagueId"), 20)
+    competitions = parsing.rows(event.get("competitions"))
     if not match_id.isdecimal() or not number.isdecimal() or not competitions:
         raise SchemaBreak(f"a match of the list has no id, no league or no competition: {match_id!r}", url=url)
     row = validated(Competition, {"date": event.get("date"), **competitions[0]}, schema=SUMMARY, url=url)
@@ -77,7 +77,7 @@ def _cricket_match(league: Mapping[str, Any], event: Mapping[str, Any], base_url
     judged, _ = status.judge(row.status, status.ending_in(row.status, row.note), has_play=has_play)
     by_side = {SIDES.get(one.home_away, ""): one.team for one in row.competitors}
     teams = tuple(
-        Team(name=loose.plain(team.display_name, 120), short_name=loose.plain(team.abbreviation, 24))
+        Team(name=parsing.plain(team.display_name, 120), short_name=parsing.plain(team.abbreviation, 24))
         for side in ("team_a", "team_b")
         if (team := by_side.get(side)) is not None
     )
@@ -87,9 +87,9 @@ def _cricket_match(league: Mapping[str, Any], event: Mapping[str, Any], base_url
         title=" v ".join(team.name for team in teams),
         sport=Sport.CRICKET,
         status=judged,
-        start_time=loose.iso_moment(row.date),
+        start_time=parsing.iso_moment(row.date),
         teams=teams if len(teams) == len(SIDES) else (),
-        series=loose.plain(league.get("name"), 200),
+        series=parsing.plain(league.get("name"), 200),
     )
 
 

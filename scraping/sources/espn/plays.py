@@ -18,10 +18,10 @@ from typing import Any
 from scraping import event_keys
 from scraping.errors import PayloadRejected
 from scraping.payloads import Event
-from scraping.sources import falls, loose
+from scraping.sources import falls, parsing
 from scraping.sources.balls import ball_kind
 from scraping.sources.espn.answers import PLAYS, Out, Person, Play, PlayByPlay
-from scraping.sources.schema import note, validated
+from scraping.sources.parsing import note_unrecognized, validated
 
 _NO_BALL = re.compile(r"no[ -]?ball", re.IGNORECASE)
 _WIDE = re.compile(r"\bwides?\b", re.IGNORECASE)
@@ -47,11 +47,11 @@ class Page:
 
 def page_of(data: Any, url: str) -> Page:
     """What is listed without an over is commentary between the balls: nothing that happened in play."""
-    commentary = loose.mapping(loose.mapping(data).get("commentary"))
+    commentary = parsing.mapping(parsing.mapping(data).get("commentary"))
     items = commentary.get("items")
     listed = items if isinstance(items, list) else None
     balls = [item for item in listed if not _is_talk(item)] if listed is not None else items
-    whole = {**loose.mapping(data), "commentary": {**commentary, "items": balls}} if commentary else data
+    whole = {**parsing.mapping(data), "commentary": {**commentary, "items": balls}} if commentary else data
     answer = validated(PlayByPlay, whole, schema=PLAYS, url=url).commentary
     return Page(answer.page_index, answer.page_count, answer.count, len(listed or ()), tuple(answer.items))
 
@@ -151,7 +151,7 @@ def _ball(play: Play, index: int | None, *, has_own_extras: bool) -> Event:
     }
     detail |= {name: who for name, who in (("batter", _name(play.batsman)), ("bowler", _name(play.bowler))) if who}
     return Event(
-        id=loose.text(play.id, 118),
+        id=parsing.text(play.id, 118),
         kind=ball_kind(code)[0],
         innings=play.period,
         over=_label(play),
@@ -159,7 +159,7 @@ def _ball(play: Play, index: int | None, *, has_own_extras: bool) -> Event:
         slot=event_keys.ball(play.period, over, index) if index else "",
         runs=play.score_value,
         description=_description(play),
-        happened_at=loose.moment(play.bbb_timestamp, per_second=1000),
+        happened_at=parsing.moment(play.bbb_timestamp, per_second=1000),
         detail=detail,
     )
 
@@ -168,15 +168,15 @@ def _dismissal(play: Play) -> Event:
     out = play.dismissal
     assert out is not None
     player = _name(out.batsman) or _name(play.batsman)
-    how = loose.plain(out.text, 200) or loose.plain(out.type, 60)
+    how = parsing.plain(out.text, 200) or parsing.plain(out.type, 60)
     return Event(
-        id=f"{loose.text(play.id, 118)}:w",
+        id=f"{parsing.text(play.id, 118)}:w",
         kind="dismissal",
         innings=play.period,
         over=_label(play),
         slot=event_keys.wicket(play.period, play.innings.wickets),
-        description=loose.text(f"{player} {how}".strip() or "Wicket"),
-        happened_at=loose.moment(play.bbb_timestamp, per_second=1000),
+        description=parsing.text(f"{player} {how}".strip() or "Wicket"),
+        happened_at=parsing.moment(play.bbb_timestamp, per_second=1000),
         detail={"player": player, "text": how, "wicket": play.innings.wickets},
     )
 
@@ -196,7 +196,7 @@ def _code(play: Play, *, has_own_extras: bool) -> str:
     kind, runs = play.play_type.description.strip().lower(), play.score_value
     said = (play.short_text or "").partition(",")[2]
     if kind not in _KNOWN_TYPES:
-        note("commentary.items[].playType.description", kind)
+        note_unrecognized("commentary.items[].playType.description", kind)
     if _NO_BALL.search(kind) or _NO_BALL.search(said) or (has_own_extras and play.over.no_ball > 0):
         return f"{runs}nb"
     if _WIDE.search(kind) or _WIDE.search(said) or (has_own_extras and play.over.wide > 0):
@@ -220,8 +220,8 @@ def _label(play: Play) -> str:
 
 
 def _description(play: Play) -> str:
-    return loose.plain(" ".join(filter(None, (play.short_text, play.text)))) or play.play_type.description[:500]
+    return parsing.plain(" ".join(filter(None, (play.short_text, play.text)))) or play.play_type.description[:500]
 
 
 def _name(person: Person | None) -> str:
-    return loose.plain(person.athlete.display_name, 120) if person and person.athlete else ""
+    return parsing.plain(person.athlete.display_name, 120) if person and person.athlete else ""

@@ -9,15 +9,14 @@ from typing import Any
 
 from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Integrity, Payload, Sport
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn import addresses, bodies, listing
 from scraping.sources.espn.soccer_answers import SOCCER, Scoreboard, SoccerEvent, SoccerSummary, SoccerVenue
 from scraping.sources.espn.soccer_details import GOALS, events_of
 from scraping.sources.espn.soccer_match import goals_of, sides_of, state_of
 from scraping.sources.layout import Layout
-from scraping.sources.schema import noting, validated
-from scraping.sources.wanted import missing_in_football
+from scraping.sources.parsing import collecting_unrecognized, missing_football_fields, validated
 
 _HEADERS = {"accept": "application/json"}
 
@@ -49,16 +48,16 @@ class EspnSoccerAdapter:
         if board is None or board.status >= 400:
             return ()
         try:
-            listed = loose.mapping(bodies.checked(board)).get("events")
+            listed = parsing.mapping(bodies.checked(board)).get("events")
         except SchemaBreak:
             return ()
         wanted = reading.ref.source_event_id
-        if not isinstance(listed, list) or any(row.get("id") == wanted for row in loose.rows(listed)):
+        if not isinstance(listed, list) or any(row.get("id") == wanted for row in parsing.rows(listed)):
             return ()
         return (Request("board", addresses.soccer_summary(reading.ref.url, base_url, wanted), headers=_HEADERS),)
 
     def parse(self, reading: Reading) -> Payload:
-        with loose.rejecting_absurd_values(reading.ref.url):
+        with parsing.rejecting_invalid_values(reading.ref.url):
             return _payload(reading)
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
@@ -71,7 +70,7 @@ class EspnSoccerAdapter:
         )
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        with loose.rejecting_absurd_values(base_url):
+        with parsing.rejecting_invalid_values(base_url):
             return listing.soccer_matches(reading, base_url)
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
@@ -79,7 +78,7 @@ class EspnSoccerAdapter:
         return ListPlan(url="", endpoints=(), requests=(Request("list", url, headers=_HEADERS),))
 
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
-        with loose.rejecting_absurd_values(base_url):
+        with parsing.rejecting_invalid_values(base_url):
             return listing.soccer_matches(reading, base_url, day)
 
     def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
@@ -93,7 +92,7 @@ class EspnSoccerAdapter:
 
 
 def _payload(reading: Reading) -> Payload:
-    with noting() as unknown:
+    with collecting_unrecognized() as unknown:
         data, url = bodies.body_of(reading, "board")
         event, series, venue = _event_in(data, reading.ref.source_event_id, url)
         details = event.competitions[0].details
@@ -101,7 +100,7 @@ def _payload(reading: Reading) -> Payload:
         goals = goals_of(event)
         events = events_of(details or [], sides, goals)
         state = state_of(event, events, series=series, venue=venue)
-    missing = missing_in_football(state, has_events=details is not None)
+    missing = missing_football_fields(state, has_events=details is not None)
     told = [one.detail.get("team") for one in events if one.kind in GOALS]
     return Payload(
         source=EspnSoccerAdapter.key,
@@ -120,7 +119,7 @@ def _event_in(data: Any, wanted: str, url: str) -> tuple[SoccerEvent, str, Socce
     """The match with the name of its series. The others of its days are not looked at: they may be as odd as they
     like.
     """
-    answer = loose.mapping(data)
+    answer = parsing.mapping(data)
     if "header" in answer:
         summary = validated(SoccerSummary, data, schema=SOCCER, url=url)
         league = summary.header.league
@@ -130,11 +129,11 @@ def _event_in(data: Any, wanted: str, url: str) -> tuple[SoccerEvent, str, Socce
         listed = answer.get("events")
         if not isinstance(listed, list):
             raise SchemaBreak(f"{SOCCER}: events (field required)", url=url, evidence=str(data)[:2000])
-        own = [one for one in loose.rows(listed) if one.get("id") == wanted]
+        own = [one for one in parsing.rows(listed) if one.get("id") == wanted]
         if not own:
             raise PayloadRejected(f"the scoreboard of its days does not have the match {wanted}", url=url)
         board = validated(Scoreboard, {**answer, "events": own[:1]}, schema=SOCCER, url=url)
         event, league, venue = board.events[0], board.leagues[0] if board.leagues else None, None
     if event.id != wanted:
         raise PayloadRejected(f"the answer is about another match: {event.id[:40]} instead of {wanted}", url=url)
-    return event, loose.plain(league.name, 200) if league else "", venue
+    return event, parsing.plain(league.name, 200) if league else "", venue

@@ -7,25 +7,25 @@ from typing import Annotated
 from pydantic import Field
 
 from scraping.sources.espn.answers import TeamName
-from scraping.sources.schema import Answer
+from scraping.sources.parsing import Response
 
 SOCCER = "espn.soccer.v1"
 
 
-class SoccerStatusType(Answer):
+class SoccerStatusType(Response):
     name: str  # STATUS_FULL_TIME
     state: str  # pre, in, post
     completed: bool
     detail: str | None = None
 
 
-class SoccerStatus(Answer):
+class SoccerStatus(Response):
     type: SoccerStatusType
     display_clock: str | None = Field(default=None, alias="displayClock")  # "90'+8'"
     period: int | None = None
 
 
-class SoccerCompetitor(Answer):
+class SoccerCompetitor(Response):
     home_away: str = Field(alias="homeAway")
     team: TeamName
     score: str | None = None  # a string; "0" before the start too
@@ -33,26 +33,26 @@ class SoccerCompetitor(Answer):
     winner: bool | str | None = None
 
 
-class DetailType(Answer):
+class DetailType(Response):
     id: str | None = None
     text: str  # "Goal - Header", "Yellow Card", "Penalty - Scored"
 
 
-class DetailClock(Answer):
+class DetailClock(Response):
     value: float | None = None
     display_value: str | None = Field(default=None, alias="displayValue")
 
 
-class DetailTeam(Answer):
+class DetailTeam(Response):
     id: str
 
 
-class Involved(Answer):
+class Involved(Response):
     id: str | None = None
     display_name: str | None = Field(default=None, alias="displayName")
 
 
-class Detail(Answer):
+class Detail(Response):
     """Something that happened. It has no id of its own, and a card for the bench has nobody involved."""
 
     type: DetailType
@@ -67,16 +67,16 @@ class Detail(Answer):
     athletes: list[Involved] = Field(default_factory=list, alias="athletesInvolved")
 
 
-class Address(Answer):
+class Address(Response):
     city: str | None = None
 
 
-class SoccerVenue(Answer):
+class SoccerVenue(Response):
     full_name: str | None = Field(default=None, alias="fullName")
     address: Address | None = None
 
 
-class SoccerCompetition(Answer):
+class SoccerCompetition(Response):
     date: str | None = None
     competitors: Annotated[list[SoccerCompetitor], Field(min_length=2, max_length=2)]
     details: list[Detail] | None = None
@@ -84,11 +84,11 @@ class SoccerCompetition(Answer):
     status: SoccerStatus | None = None
 
 
-class Season(Answer):
+class Season(Response):
     year: int | None = None
 
 
-class SoccerEvent(Answer):
+class SoccerEvent(Response):
     id: str
     date: str | None = None
     status: SoccerStatus | None = None  # a scoreboard repeats here what the competition says
@@ -96,12 +96,12 @@ class SoccerEvent(Answer):
     competitions: Annotated[list[SoccerCompetition], Field(min_length=1)]
 
 
-class SoccerLeague(Answer):
+class SoccerLeague(Response):
     name: str | None = None
     slug: str | None = None
 
 
-class Scoreboard(Answer):
+class Scoreboard(Response):
     leagues: list[SoccerLeague] = Field(default_factory=list)
     events: list[SoccerEvent]
 
@@ -110,10 +110,10 @@ class SoccerHeader(SoccerEvent):
     league: SoccerLeague | None = None
 
 
-class SoccerGameInfo(Answer):
+class SoccerGameInfo(Response):
     venue: SoccerVenue | None = None
 
 
-class SoccerSummary(Answer):
+class SoccerSummary(Response):
     header: SoccerHeader
     game_info: SoccerGameInfo | None = Field(default=None, alias="gameInfo")

@@ -7,10 +7,10 @@ from collections import Counter
 
 from scraping import event_keys
 from scraping.payloads import Event
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.espn.soccer_answers import Detail
 from scraping.sources.espn.soccer_status import minute_of
-from scraping.sources.schema import note
+from scraping.sources.parsing import note_unrecognized
 
 _MISSED = re.compile(r"penalty.*(?:miss|saved|no goal|blocked)", re.IGNORECASE)
 _SUBSTITUTION = re.compile(r"substitut", re.IGNORECASE)
@@ -73,7 +73,7 @@ def kind_of(detail: Detail) -> str:
     for pattern, kind in ((_MISSED, "penalty_missed"), (_SUBSTITUTION, "substitution"), (_VAR, "var")):
         if pattern.search(text):
             return kind
-    note("details[].type.text", text)
+    note_unrecognized("details[].type.text", text)
     return "other"
 
 
@@ -106,7 +106,7 @@ def _id(detail: Detail, kind: str) -> str:
     who = detail.athletes[0].id if detail.athletes else ""
     clock = detail.clock
     when = clock.display_value or ("" if clock.value is None else f"{clock.value:g}")
-    return loose.text(f"{kind}:{team}:{when}:{who or ''}", 110)
+    return parsing.text(f"{kind}:{team}:{when}:{who or ''}", 110)
 
 
 def _event(detail: Detail, kind: str, side: str, slot: str, identity: str) -> Event:
@@ -118,8 +118,8 @@ def _event(detail: Detail, kind: str, side: str, slot: str, identity: str) -> Ev
         found["player"] = who[0]
         if kind in GOALS and len(who) > 1:
             found["assist"] = who[1]
-    found["class"] = loose.plain(detail.type.text, 60)
-    head = f"{_WORDS.get(kind) or loose.plain(detail.type.text, 60)}{f' {minute}' + chr(39) if minute else ''}"
+    found["class"] = parsing.plain(detail.type.text, 60)
+    head = f"{_WORDS.get(kind) or parsing.plain(detail.type.text, 60)}{f' {minute}' + chr(39) if minute else ''}"
     body = " for ".join(who[:2]) if kind == "substitution" else who[0] if who else ""
     return Event(
         id=identity,
@@ -127,10 +127,10 @@ def _event(detail: Detail, kind: str, side: str, slot: str, identity: str) -> Ev
         minute=minute,
         slot=slot,
         is_critical=kind != "other",
-        description=loose.text(f"{head}: {body}" if body else head) or kind,
+        description=parsing.text(f"{head}: {body}" if body else head) or kind,
         detail=found,
     )
 
 
 def _names(detail: Detail) -> list[str]:
-    return [name for one in detail.athletes if (name := loose.plain(one.display_name, 120))]
+    return [name for one in detail.athletes if (name := parsing.plain(one.display_name, 120))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scraping.errors import SchemaBreak
 from scraping.payloads import Event, LastEvent, MatchState, Score, SideScore, Sport, Status, Team, Teams
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.espn import soccer_status
 from scraping.sources.espn.answers import is_true
 from scraping.sources.espn.soccer_answers import SOCCER, SoccerCompetitor, SoccerEvent, SoccerStatus, SoccerVenue
@@ -22,7 +22,7 @@ def sides_of(event: SoccerEvent) -> dict[str, SoccerCompetitor]:
 def goals_of(event: SoccerEvent) -> tuple[int, int]:
     """The score; a match that has not begun may have none."""
     sides = sides_of(event)
-    home, away = (loose.integer(sides[side].score) or 0 for side in ("team_a", "team_b"))
+    home, away = (parsing.integer(sides[side].score) or 0 for side in ("team_a", "team_b"))
     return home, away
 
 
@@ -45,7 +45,7 @@ def state_of(
         score=score,
         clock=soccer_status.clock(stated, judged, phase),
         venue=_venue(competition.venue or venue),
-        start_time=loose.iso_moment(competition.date or event.date),
+        start_time=parsing.iso_moment(competition.date or event.date),
         last_event=LastEvent(type=events[0].kind, description=events[0].description) if events else None,
         result=_result(stated, judged, sides, teams, score),
         metadata=_metadata(event, series),
@@ -61,11 +61,11 @@ def status_of(event: SoccerEvent) -> SoccerStatus:
 
 def _team(competitor: SoccerCompetitor) -> Team:
     team = competitor.team
-    return Team(name=loose.plain(team.display_name, 120), short_name=loose.plain(team.abbreviation, 24))
+    return Team(name=parsing.plain(team.display_name, 120), short_name=parsing.plain(team.abbreviation, 24))
 
 
 def _goals(competitor: SoccerCompetitor) -> int:
-    goals = loose.integer(competitor.score)
+    goals = parsing.integer(competitor.score)
     if goals is None:
         raise SchemaBreak(f"{SOCCER}: competitors[].score is no number: {str(competitor.score)[:40]!r}")
     return goals
@@ -73,21 +73,21 @@ def _goals(competitor: SoccerCompetitor) -> int:
 
 def _side_score(competitor: SoccerCompetitor) -> SideScore:
     """The shoot-out stands apart from the goals here already."""
-    return SideScore(goals=_goals(competitor), penalties=loose.integer(competitor.shootout_score))
+    return SideScore(goals=_goals(competitor), penalties=parsing.integer(competitor.shootout_score))
 
 
 def _venue(venue: SoccerVenue | None) -> str:
     if venue is None:
         return ""
     city = venue.address.city if venue.address else ""
-    return ", ".join(filter(None, (loose.plain(venue.full_name, 200), loose.plain(city, 100))))
+    return ", ".join(filter(None, (parsing.plain(venue.full_name, 200), parsing.plain(city, 100))))
 
 
 def _result(
     stated: SoccerStatus, judged: Status, sides: dict[str, SoccerCompetitor], teams: Teams, score: Score
 ) -> str:
     if judged is Status.ABANDONED:
-        return loose.plain(stated.type.detail, 60) or "Abandoned"
+        return parsing.plain(stated.type.detail, 60) or "Abandoned"
     if judged is not Status.COMPLETED:
         return ""
     pairs = [(score.team_a.goals, score.team_b.goals), (score.team_a.penalties, score.team_b.penalties)]

@@ -7,7 +7,7 @@ import re
 from scraping.errors import PayloadRejected
 from scraping.payloads import Phase, Status
 from scraping.sources.espn.soccer_answers import SoccerStatus
-from scraping.sources.schema import note
+from scraping.sources.parsing import note_unrecognized
 
 _UPCOMING, _LIVE, _DONE = Status.UPCOMING, Status.LIVE, Status.COMPLETED
 _BY_NAME = {
@@ -49,7 +49,7 @@ def judge(status: SoccerStatus) -> tuple[Status, Phase]:
     if name in _BY_NAME:
         judged, phase = _BY_NAME[name]
         return (_UPCOMING, Phase.SCHEDULED) if phase is Phase.INTERRUPTED and state == "pre" else (judged, phase)
-    note("status.type.name", status.type.name)
+    note_unrecognized("status.type.name", status.type.name)
     if state == "pre":
         return _UPCOMING, Phase.SCHEDULED
     if state == "in":

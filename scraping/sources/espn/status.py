@@ -6,9 +6,9 @@ import re
 
 from scraping.errors import PayloadRejected
 from scraping.payloads import Innings, Phase, Status
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.espn.answers import MatchStatus, Note, is_true
-from scraping.sources.schema import note
+from scraping.sources.parsing import note_unrecognized
 
 _CALLED_OFF = re.compile(r"abandon|no result|called off|cancel+ed|washed out", re.IGNORECASE)
 _DECIDED = re.compile(r"\bwon\b|\btied\b|\bdrawn\b|match draw|walkover|forfeit|awarded", re.IGNORECASE)
@@ -41,16 +41,16 @@ _BY_STATE = {
 
 def ending_in(status: MatchStatus, said: str | None) -> str:
     """The sentence that tells how the match ended. It may come while the state still says that there is play."""
-    sentences = (loose.plain(text) for text in (status.summary, status.type.detail, said, status.type.description))
+    sentences = (parsing.plain(text) for text in (status.summary, status.type.detail, said, status.type.description))
     return next((sentence for sentence in sentences if _is_ending(sentence)), "")
 
 
 def judge(status: MatchStatus, ending: str, *, has_play: bool) -> tuple[Status, Phase]:
     """A match that is put off has state "post" and is not completed: it is still to come."""
-    words = [loose.plain(word) for word in (status.type.description, status.type.detail, status.type.name)]
+    words = [parsing.plain(word) for word in (status.type.description, status.type.detail, status.type.name)]
     state = status.type.state
     if state not in _BY_STATE:
-        note("header.competitions[0].status.type.state", state)
+        note_unrecognized("header.competitions[0].status.type.state", state)
         raise PayloadRejected(f"unknown state {state[:40]!r} of a match")
     if not has_play and not is_true(status.type.completed) and any(map(_POSTPONED.search, words)):
         return Status.UPCOMING, Phase.POSTPONED
@@ -59,13 +59,13 @@ def judge(status: MatchStatus, ending: str, *, has_play: bool) -> tuple[Status, 
     judged, phase = _BY_STATE[state]
     if judged is not Status.LIVE:
         return judged, phase
-    sentences = (*words[:2], loose.plain(status.summary))
+    sentences = (*words[:2], parsing.plain(status.summary))
     return judged, next(filter(None, map(_phase_in, sentences)), None) or _ordinary(words[0])
 
 
 def has_closed(notes: list[Note], innings: tuple[Innings, ...]) -> bool:
     """Whether the last close of play still stands: not a ball has been bowled since the score that it tells."""
-    told = [loose.plain(one.text) for one in notes if one.type == "closeofplay"]
+    told = [parsing.plain(one.text) for one in notes if one.type == "closeofplay"]
     if not told or not innings:
         return False
     found = _CLOSE.search(told[-1])
@@ -93,7 +93,7 @@ def _phase_in(sentence: str) -> Phase | None:
 
 def _ordinary(description: str) -> Phase:
     if description and not _ORDINARY.fullmatch(description):
-        note("header.competitions[0].status.type.description", description)
+        note_unrecognized("header.competitions[0].status.type.description", description)
     return Phase.PLAY
 
 

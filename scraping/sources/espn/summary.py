@@ -8,10 +8,10 @@ from typing import Any
 
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Event, Innings, LastEvent, MatchState, Phase, Score, SideScore, Sport, Team, Teams, Toss
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.espn import status
 from scraping.sources.espn.answers import SUMMARY, Competition, Competitor, Linescore, Note, Summary, is_true
-from scraping.sources.schema import validated
+from scraping.sources.parsing import validated
 
 SIDES = {"home": "team_a", "away": "team_b"}
 _TOSS = re.compile(
@@ -67,7 +67,7 @@ def state_of(answer: Summary, events: tuple[Event, ...]) -> MatchState:
         venue=_venue(answer),
         start_time=_start(competition),
         last_event=LastEvent(type=newest.kind, description=newest.description) if newest else None,
-        result=loose.text(ending, 500) if phase is Phase.FINISHED else "",
+        result=parsing.text(ending, 500) if phase is Phase.FINISHED else "",
         metadata=_metadata(answer),
     )
 
@@ -97,7 +97,7 @@ def overs_text(overs: float) -> str:
 def toss_in(notes: list[Note], teams: Teams) -> Toss | None:
     """ "West Indies , elected to bat first", with the blank before the comma."""
     for one in notes:
-        found = _TOSS.match(loose.plain(one.text)) if one.type == "toss" else None
+        found = _TOSS.match(parsing.plain(one.text)) if one.type == "toss" else None
         if found is not None:
             names = {team.short_name: team.name for team in (teams.team_a, teams.team_b)}
             winner = found["winner"].strip(" ,")
@@ -111,14 +111,14 @@ def _innings(line: Linescore, side: str, *, is_long: bool) -> Innings:
     if line.runs is None or line.wickets is None or line.overs is None:
         lacking = next(name for name in ("runs", "wickets", "overs") if getattr(line, name) is None)
         raise SchemaBreak(f"{SUMMARY}: linescores of innings {line.period} that was batted: {lacking} (missing)")
-    score = loose.plain(line.score)
+    score = parsing.plain(line.score)
     return Innings(
         number=line.period,
         team="team_a" if side == "team_a" else "team_b",
         runs=line.runs,
         wickets=line.wickets,
         overs=overs_text(line.overs),
-        is_declared="declared" in loose.plain(line.description).lower() or bool(re.search(r"\d/\d+d\b", score)),
+        is_declared="declared" in parsing.plain(line.description).lower() or bool(re.search(r"\d/\d+d\b", score)),
         is_super_over=not is_long and line.period > 2,
         target=line.target or None,
     )
@@ -127,7 +127,7 @@ def _innings(line: Linescore, side: str, *, is_long: bool) -> Innings:
 def _declared(competitor: Competitor) -> list[int]:
     """The side's innings that its score "421/5d & 130 (50.3 ov)" marks with a d."""
     own = [line.period for line in competitor.linescores or () if line.is_batting]
-    parts = loose.plain(competitor.score).partition("(")[0].split("&")
+    parts = parsing.plain(competitor.score).partition("(")[0].split("&")
     if len(parts) != len(own):
         return []
     return [number for number, part in zip(sorted(own), parts, strict=True) if part.strip().endswith("d")]
@@ -147,16 +147,16 @@ def _latest(innings: tuple[Innings, ...], side: str) -> SideScore:
 
 def _team(competitor: Competitor) -> Team:
     team = competitor.team
-    return Team(name=loose.plain(team.display_name, 120), short_name=loose.plain(team.abbreviation, 24))
+    return Team(name=parsing.plain(team.display_name, 120), short_name=parsing.plain(team.abbreviation, 24))
 
 
 def _venue(answer: Summary) -> str:
     venues = (answer.game_info.venue if answer.game_info else None, competition_of(answer).venue)
-    return next((loose.plain(venue.full_name, 300) for venue in venues if venue and venue.full_name), "")
+    return next((parsing.plain(venue.full_name, 300) for venue in venues if venue and venue.full_name), "")
 
 
 def _start(competition: Competition) -> datetime:
-    start = loose.iso_moment(competition.date)
+    start = parsing.iso_moment(competition.date)
     if start is None:
         raise SchemaBreak(f"{SUMMARY}: header.competitions[0].date is no time: {competition.date[:60]!r}")
     return start
@@ -164,16 +164,16 @@ def _start(competition: Competition) -> datetime:
 
 def _match_type(competition: Competition) -> str:
     kind = competition.match_class
-    return loose.plain((kind.event_type or kind.general_class_card) if kind else "", 60)
+    return parsing.plain((kind.event_type or kind.general_class_card) if kind else "", 60)
 
 
 def _metadata(answer: Summary) -> dict[str, str | int | float | None]:
     leagues = [answer.header.league, *answer.header.leagues, *answer.leagues]
-    names = [loose.plain(league.name, 200) for league in leagues if league is not None]
+    names = [parsing.plain(league.name, 200) for league in leagues if league is not None]
     competition = competition_of(answer)
     found: dict[str, str | int | float | None] = {
         "series": next(filter(None, names), ""),
         "match_type": _match_type(competition),
-        "round": loose.plain(competition.description, 60),
+        "round": parsing.plain(competition.description, 60),
     }
     return {name: value for name, value in found.items() if value}

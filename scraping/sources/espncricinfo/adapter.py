@@ -12,13 +12,12 @@ from datetime import date
 
 from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, Payload, Sport
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espncricinfo import addresses, compose, listing, players, schemas
 from scraping.sources.espncricinfo.page import data_of, match_of
 from scraping.sources.layout import Layout
-from scraping.sources.schema import noting
-from scraping.sources.wanted import missing_in
+from scraping.sources.parsing import collecting_unrecognized, missing_cricket_fields
 
 _WANTED = 9
 _ASKED = re.compile(r"[?&]innings=(\d{1,2})(?:&|$)", re.ASCII)
@@ -46,7 +45,7 @@ class EspncricinfoAdapter:
         return (listing.page_request(addresses.tab(ref.url, addresses.LIVE)),)
 
     def parse(self, reading: Reading) -> Payload:
-        with loose.rejecting_absurd_values(reading.ref.url):
+        with parsing.rejecting_invalid_values(reading.ref.url):
             return _payload(reading)
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
@@ -61,21 +60,21 @@ class EspncricinfoAdapter:
         return (listing.page_request(addresses.tab(ref.url, addresses.SCORECARD), players.DOCUMENT),)
 
     def parse_lineups(self, reading: Reading) -> Lineups:
-        with loose.rejecting_absurd_values(reading.ref.url):
+        with parsing.rejecting_invalid_values(reading.ref.url):
             return players.lineups_of(reading)
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return self.lineup_requests(ref, base_url)
 
     def parse_figures(self, reading: Reading) -> Figures:
-        with loose.rejecting_absurd_values(reading.ref.url):
+        with parsing.rejecting_invalid_values(reading.ref.url):
             return players.figures_of(reading)
 
     def list_plan(self, base_url: str) -> ListPlan:
         return listing.plan(base_url)
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        with loose.rejecting_absurd_values(base_url):
+        with parsing.rejecting_invalid_values(base_url):
             return listing.matches_of(reading, base_url)
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
@@ -98,14 +97,14 @@ class EspncricinfoAdapter:
 
 def _payload(reading: Reading) -> Payload:
     url = reading.ref.url
-    with noting() as words:
+    with collecting_unrecognized() as words:
         data = data_of(reading.document("page"), url)
         match = match_of(data, reading)
         numbers = compose.innings_of(data, schema=schemas.MATCH, url=url)
         names = compose.names_in(data, numbers, url=url)
         events, has_events = compose.events_in(data, numbers, names, url=url)
         state, is_partial = compose.state_of(match, numbers, events)
-    missing = missing_in(state, has_events=has_events)
+    missing = missing_cricket_fields(state, has_events=has_events)
     return Payload(
         source=EspncricinfoAdapter.key,
         payload_schema=EspncricinfoAdapter.payload_schema,

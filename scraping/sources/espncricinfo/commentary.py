@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from scraping import event_keys
 from scraping.payloads import Event, LastEvent
-from scraping.sources import falls, loose
+from scraping.sources import falls, parsing
 from scraping.sources.balls import ball_kind
 from scraping.sources.espncricinfo.balls import Delivery
 from scraping.sources.espncricinfo.schemas import Ball, Inning
@@ -41,7 +41,7 @@ def last_event_of(events: Sequence[Event]) -> LastEvent | None:
 def is_out(one: Delivery, before: Delivery | None) -> bool:
     """Whether the ball brought a wicket that counts. Who retires hurt may come back."""
     ball = one.ball
-    said = loose.plain(ball.dismissal.short or ball.dismissal.long).lower() if ball.dismissal else ""
+    said = parsing.plain(ball.dismissal.short or ball.dismissal.long).lower() if ball.dismissal else ""
     if not ball.is_wicket or said.startswith(_NOT_OUT):
         return False
     fallen = before.ball.inning_wickets if before is not None and before.innings == one.innings else None
@@ -71,7 +71,7 @@ def _ball(one: Delivery, names: Names, *, is_wicket: bool) -> Event:
         runs=ball.total,
         is_critical=kind != "other",
         description=_said(ball, names),
-        happened_at=loose.iso_moment(ball.timestamp),
+        happened_at=parsing.iso_moment(ball.timestamp),
         detail=_detail(ball, code),
     )
 
@@ -83,11 +83,11 @@ def _detail(ball: Ball, code: str) -> dict[str, str | int | float | bool | None]
 
 
 def _said(ball: Ball, names: Names) -> str:
-    title = loose.plain(ball.title) or " to ".join(
+    title = parsing.plain(ball.title) or " to ".join(
         filter(None, (names.get(ball.bowler_id or 0, ""), names.get(ball.batsman_id or 0, "")))
     )
-    words = " ".join(loose.plain(item.html) for item in ball.words or ())
-    return loose.text(", ".join(filter(None, (title, words.strip()))))
+    words = " ".join(parsing.plain(item.html) for item in ball.words or ())
+    return parsing.text(", ".join(filter(None, (title, words.strip()))))
 
 
 def _dismissal(one: Delivery, names: Names, inning: Inning | None) -> Event:
@@ -99,8 +99,8 @@ def _dismissal(one: Delivery, names: Names, inning: Inning | None) -> Event:
         innings=one.innings,
         over=one.label or None,
         slot=event_keys.wicket(one.innings, number) if number else "",
-        description=loose.text(f"{player} {text}"),
-        happened_at=loose.iso_moment(ball.timestamp),
+        description=parsing.text(f"{player} {text}"),
+        happened_at=parsing.iso_moment(ball.timestamp),
         detail={"player": player, "text": text, "wicket": number},
     )
 
@@ -109,7 +109,7 @@ def _out(ball: Ball, names: Names, inning: Inning | None) -> tuple[str, str]:
     """Who is out, and how: the commentary says it, else the scorecard of the innings."""
     card = next((one for one in (inning.batsmen if inning else None) or () if one.player.id == ball.out_id), None)
     said = ball.dismissal or (card.dismissal if card else None)
-    return names.get(ball.out_id or 0, ""), loose.plain(said.long or said.short, 200) if said else ""
+    return names.get(ball.out_id or 0, ""), parsing.plain(said.long or said.short, 200) if said else ""
 
 
 def _over_end(one: Delivery) -> Event:
@@ -125,6 +125,6 @@ def _over_end(one: Delivery) -> Event:
         runs=end.runs,
         is_critical=False,
         description=f"End of over {one.over + 1}: {score}".rstrip(": "),
-        happened_at=loose.iso_moment(one.ball.timestamp),
+        happened_at=parsing.iso_moment(one.ball.timestamp),
         detail={"score": score} if score else {},
     )

@@ -8,12 +8,12 @@ from typing import Any
 
 from scraping.errors import SchemaBreak
 from scraping.payloads import Event, Innings, MatchState, Score, Side, SideScore, Sport, Status, Team, Teams, Toss
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.espncricinfo import schemas
 from scraping.sources.espncricinfo.balls import Numbering, deliveries, numbering
 from scraping.sources.espncricinfo.commentary import Names, events_of, last_event_of
 from scraping.sources.espncricinfo.status import judge
-from scraping.sources.schema import note, validated
+from scraping.sources.parsing import note_unrecognized, validated
 
 SIDES: tuple[Side, Side] = ("team_a", "team_b")
 _TOTAL = re.compile(r"(?P<runs>\d{1,4})(?:/(?P<wickets>\d{1,2}))?(?P<declared>d?)", re.ASCII)
@@ -46,7 +46,7 @@ def names_in(data: Mapping[str, Any], numbers: Numbering, *, url: str) -> dict[i
     for _, inning in numbers.numbered:
         cards = (*(inning.batsmen or ()), *(inning.bowlers or ()))
         found |= {card.player.id: card.player.long_name for card in cards}
-    return {number: loose.text(name, 120) for number, name in found.items()}
+    return {number: parsing.text(name, 120) for number, name in found.items()}
 
 
 def state_of(match: schemas.Match, numbers: Numbering, events: Sequence[Event]) -> tuple[MatchState, bool]:
@@ -58,10 +58,10 @@ def state_of(match: schemas.Match, numbers: Numbering, events: Sequence[Event]) 
     innings = () if status is Status.UPCOMING else scored
     is_partial = not innings and bool(totals) and status is not Status.UPCOMING
     team_a, team_b = (team_of(side.team) for side in match.teams)
-    round_name = loose.text(match.title, 120)
+    round_name = parsing.text(match.title, 120)
     state = MatchState(
         sport=Sport.CRICKET,
-        title=loose.text(", ".join(filter(None, (f"{team_a.name} v {team_b.name}", round_name)))),
+        title=parsing.text(", ".join(filter(None, (f"{team_a.name} v {team_b.name}", round_name)))),
         status=status,
         phase=phase,
         teams=Teams(team_a=team_a, team_b=team_b),
@@ -70,7 +70,7 @@ def state_of(match: schemas.Match, numbers: Numbering, events: Sequence[Event]) 
         current_innings=_current(match, numbers) if innings else None,
         toss=_toss(match),
         venue=_venue(match.ground),
-        start_time=loose.iso_moment(match.start_time),
+        start_time=parsing.iso_moment(match.start_time),
         last_event=last_event_of(events),
         result=result,
         metadata=_metadata(match, round_name),
@@ -79,7 +79,7 @@ def state_of(match: schemas.Match, numbers: Numbering, events: Sequence[Event]) 
 
 
 def team_of(team: schemas.Team) -> Team:
-    return Team(name=loose.text(team.long_name, 120), short_name=loose.text(team.abbreviation, 24))
+    return Team(name=parsing.text(team.long_name, 120), short_name=parsing.text(team.abbreviation, 24))
 
 
 def side_of(match: schemas.Match, team: schemas.Team) -> Side:
@@ -122,7 +122,7 @@ def _declared(match: schemas.Match) -> set[tuple[Side, int]]:
     return {
         (name, turn)
         for name, side in zip(SIDES, match.teams, strict=True)
-        for turn, part in enumerate(loose.text(side.score, 60).split("&"))
+        for turn, part in enumerate(parsing.text(side.score, 60).split("&"))
         if (found := _TOTAL.match(part.strip())) and found["declared"]
     }
 
@@ -131,10 +131,10 @@ def _totals(match: schemas.Match) -> dict[str, SideScore]:
     """Each side's latest innings as the header has it."""
     found: dict[str, SideScore] = {}
     for name, side in zip(SIDES, match.teams, strict=True):
-        total = _TOTAL.match(loose.text(side.score, 60).rpartition("&")[2].strip())
+        total = _TOTAL.match(parsing.text(side.score, 60).rpartition("&")[2].strip())
         if total is None:
             continue
-        overs = _OVERS.search(loose.text(side.score_info, 60))
+        overs = _OVERS.search(parsing.text(side.score_info, 60))
         found[name] = SideScore(
             runs=int(total["runs"]),
             wickets=int(total["wickets"] or _ALL_OUT),
@@ -163,21 +163,21 @@ def _toss(match: schemas.Match) -> Toss | None:
     if match.toss_winner_id is None:
         return None
     if winner is None:
-        note("match.tossWinnerTeamId", match.toss_winner_id)
+        note_unrecognized("match.tossWinnerTeamId", match.toss_winner_id)
         return None
     if match.toss_choice is not None and match.toss_choice not in _CHOICES:
-        note("match.tossWinnerChoice", match.toss_choice)
-    return Toss(winner=loose.text(winner.long_name, 120), decision=_CHOICES.get(match.toss_choice or 0, ""))
+        note_unrecognized("match.tossWinnerChoice", match.toss_choice)
+    return Toss(winner=parsing.text(winner.long_name, 120), decision=_CHOICES.get(match.toss_choice or 0, ""))
 
 
 def _venue(ground: schemas.Ground | None) -> str:
     if ground is None:
         return ""
     town = ground.town.name if ground.town else ""
-    return loose.text(", ".join(filter(None, (loose.text(ground.name, 200), loose.text(town, 100)))))
+    return parsing.text(", ".join(filter(None, (parsing.text(ground.name, 200), parsing.text(town, 100)))))
 
 
 def _metadata(match: schemas.Match, round_name: str) -> dict[str, str | int | float | None]:
-    series = loose.text(match.series.long_name or match.series.name, 200)
-    found = {"series": series, "match_type": loose.text(match.format, 40), "round": round_name}
+    series = parsing.text(match.series.long_name or match.series.name, 200)
+    found = {"series": series, "match_type": parsing.text(match.format, 40), "round": round_name}
     return {name: value for name, value in found.items() if value}

@@ -10,13 +10,13 @@ from pydantic import ValidationError
 
 from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Sport
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.base import ListPlan, Reading, Request
 from scraping.sources.espncricinfo import addresses, schemas
 from scraping.sources.espncricinfo.compose import team_of
 from scraping.sources.espncricinfo.page import data_of
 from scraping.sources.espncricinfo.status import judge
-from scraping.sources.schema import note, path_of
+from scraping.sources.parsing import note_unrecognized, path_of
 
 PAGE_TYPES = "text/html,application/xhtml+xml"
 _DAY = "live-cricket-match-schedule-fixtures"
@@ -39,10 +39,10 @@ def page_request(url: str, name: str = "page") -> Request:
 def matches_of(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
     """The matches, each once. One that cannot be read is left out, and noted; LayoutChanged where there is no list."""
     data = data_of(reading.document("page"), base_url)
-    listed = loose.mapping(data.get("content")).get("matches")
+    listed = parsing.mapping(data.get("content")).get("matches")
     if not isinstance(listed, list):
         raise LayoutChanged(f"{schemas.LIST}: content.matches (missing)", url=base_url, evidence=str(data)[:2000])
-    found = [one for row in loose.rows(listed) if (one := _match(row, base_url)) is not None]
+    found = [one for row in parsing.rows(listed) if (one := _match(row, base_url)) is not None]
     if listed and not found:
         raise LayoutChanged(f"{schemas.LIST}: none of {len(listed)} matches can be read", url=base_url)
     return list({one.source_event_id: one for one in found}.values())
@@ -52,11 +52,11 @@ def _match(row: Mapping[str, Any], base_url: str) -> DiscoveredMatch | None:
     try:
         match = schemas.Brief.model_validate(row)
     except ValidationError as broken:
-        note(schemas.LIST, path_of(broken.errors()[0]["loc"]))
+        note_unrecognized(schemas.LIST, path_of(broken.errors()[0]["loc"]))
         return None
     has_play = any(side.score for side in match.teams)
     status, _, _ = judge(match, has_play=has_play)
-    teams = tuple(team_of(side.team) for side in match.teams if loose.text(side.team.long_name))
+    teams = tuple(team_of(side.team) for side in match.teams if parsing.text(side.team.long_name))
     names = " v ".join(team.name for team in teams)
     return DiscoveredMatch(
         source_event_id=str(match.object_id),
@@ -67,10 +67,10 @@ def _match(row: Mapping[str, Any], base_url: str) -> DiscoveredMatch | None:
             slug=match.slug,
             match_id=match.object_id,
         ),
-        title=loose.text(", ".join(filter(None, (names, loose.text(match.title, 120))))),
+        title=parsing.text(", ".join(filter(None, (names, parsing.text(match.title, 120))))),
         sport=Sport.CRICKET,
         status=status,
-        start_time=loose.iso_moment(match.start_time),
+        start_time=parsing.iso_moment(match.start_time),
         teams=teams if len(teams) == 2 else (),
-        series=loose.text(match.series.long_name or match.series.name),
+        series=parsing.text(match.series.long_name or match.series.name),
     )

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 
 from scraping.errors import LayoutChanged, PayloadRejected
-from scraping.sources import challenge, loose
+from scraping.sources import parsing
 from scraping.sources.base import Document, Reading
 from scraping.sources.espncricinfo import schemas
-from scraping.sources.schema import validated
+from scraping.sources.parsing import validated
 
 _SCRIPT = re.compile(r"""<script[^>]*\bid=["']__NEXT_DATA__["'][^>]*>(.*?)</script>""", re.DOTALL)
 _EVIDENCE_CHARACTERS = 20_000
@@ -25,7 +25,7 @@ def data_of(document: Document | None, url: str) -> Mapping[str, Any]:
     html = document.text()
     found = _SCRIPT.search(html)
     if found is None:
-        challenge.raise_if_challenge(html, url)
+        parsing.raise_if_challenge(html, url)
         raise LayoutChanged("the page has no __NEXT_DATA__", url=url, evidence=html[:_EVIDENCE_CHARACTERS])
     try:
         value = orjson.loads(found[1])
@@ -33,7 +33,7 @@ def data_of(document: Document | None, url: str) -> Mapping[str, Any]:
         evidence = found[1][:_EVIDENCE_CHARACTERS]
         raise LayoutChanged(f"__NEXT_DATA__ is not JSON: {error}", url=url, evidence=evidence) from error
     for name in ("props", "appPageProps", "data"):
-        value = loose.mapping(value).get(name)
+        value = parsing.mapping(value).get(name)
     if not isinstance(value, dict):
         raise LayoutChanged(
             "__NEXT_DATA__ has no props.appPageProps.data", url=url, evidence=found[1][:_EVIDENCE_CHARACTERS]
@@ -44,7 +44,7 @@ def data_of(document: Document | None, url: str) -> Mapping[str, Any]:
 def match_of(data: Mapping[str, Any], reading: Reading, *, schema: str = schemas.MATCH) -> schemas.Match:
     """The match that a page is about. PayloadRejected where it is not the one that was asked for."""
     url, wanted = reading.ref.url, reading.ref.source_event_id
-    stated = loose.text(loose.mapping(data.get("match")).get("objectId"), 40)
+    stated = parsing.text(parsing.mapping(data.get("match")).get("objectId"), 40)
     if stated and stated != wanted:
         raise PayloadRejected(f"the page is about another match: {stated} instead of {wanted}", url=url)
     match = validated(schemas.MatchPage, data, schema=schema, url=url).match

@@ -7,12 +7,12 @@ from typing import Any
 
 from scraping.errors import SchemaBreak
 from scraping.payloads import Figures, Integrity, Lineup, LineupPlayer, Lineups, PlayerFigure, Side
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.base import Reading
 from scraping.sources.espncricinfo import schemas
 from scraping.sources.espncricinfo.compose import innings_of, overs_text, side_of
 from scraping.sources.espncricinfo.page import data_of, match_of
-from scraping.sources.schema import note, noting, validated
+from scraping.sources.parsing import collecting_unrecognized, note_unrecognized, validated
 
 SOURCE = "espncricinfo"
 DOCUMENT = "scorecard"
@@ -23,7 +23,7 @@ _ROLES = frozenset({"", "P", "C", "WK", "CWK", "VC"})
 def lineups_of(reading: Reading) -> Lineups:
     if reading.document(DOCUMENT) is None:
         return _lineups(reading)
-    with noting() as words:
+    with collecting_unrecognized() as words:
         data = data_of(reading.document(DOCUMENT), reading.ref.url)
         match = match_of(data, reading, schema=schemas.SCORECARD)
         found = tuple(_lineup(match, squad) for squad in _squads(data, reading.ref.url))
@@ -32,7 +32,7 @@ def lineups_of(reading: Reading) -> Lineups:
     integrity = Integrity(missing_fields=missing, null_field_rate=round(len(missing) / 2, 4))
     return _lineups(reading).model_copy(
         update={
-            "kickoff": loose.iso_moment(match.start_time),
+            "kickoff": parsing.iso_moment(match.start_time),
             "lineups": found,
             "integrity": integrity,
             "unknown": tuple(words),
@@ -41,7 +41,7 @@ def lineups_of(reading: Reading) -> Lineups:
 
 
 def figures_of(reading: Reading) -> Figures:
-    with noting() as words:
+    with collecting_unrecognized() as words:
         data = data_of(reading.document(DOCUMENT), reading.ref.url)
         match = match_of(data, reading, schema=schemas.SCORECARD)
         numbers = innings_of(data, schema=schemas.SCORECARD, url=reading.ref.url)
@@ -78,7 +78,7 @@ def _squads(data: Mapping[str, Any], url: str) -> list[schemas.Squad]:
 def _lineup(match: schemas.Match, squad: schemas.Squad) -> Lineup:
     is_confirmed = squad.type == _PLAYING
     if not is_confirmed:
-        note("content.matchPlayers.teamPlayers.type", squad.type)
+        note_unrecognized("content.matchPlayers.teamPlayers.type", squad.type)
     unique = {one.player.object_id: one for one in squad.players}
     return Lineup(
         side=side_of(match, squad.team),
@@ -88,14 +88,14 @@ def _lineup(match: schemas.Match, squad: schemas.Squad) -> Lineup:
 
 
 def _player(one: schemas.SquadPlayer, *, is_playing: bool) -> LineupPlayer:
-    role = loose.text(one.role, 10).upper()
+    role = parsing.text(one.role, 10).upper()
     if role not in _ROLES:
-        note("playerRoleType", role)
+        note_unrecognized("playerRoleType", role)
     kind = next(iter(one.player.playing_roles or ()), "")
     return LineupPlayer(
         player_id=str(one.player.object_id),
-        name=loose.text(one.player.long_name, 120),
-        position="WK" if role.endswith("WK") else loose.text(kind, 20),
+        name=parsing.text(one.player.long_name, 120),
+        position="WK" if role.endswith("WK") else parsing.text(kind, 20),
         is_starter=is_playing and not one.is_withdrawn,
         is_captain=role.startswith("C"),
     )
@@ -118,7 +118,7 @@ def _figure(player: schemas.Person, side: Side, role: Any, number: int, values: 
         role=role,
         innings=number,
         player_id=str(player.object_id),
-        name=loose.text(player.long_name, 120),
+        name=parsing.text(player.long_name, 120),
         values={name: value for name, value in values.items() if value is not None},
     )
 
@@ -127,7 +127,7 @@ def _batted(one: schemas.Batsman) -> dict[str, Any]:
     said = one.dismissal
     return {
         "runs": one.runs, "balls": one.balls, "fours": one.fours, "sixes": one.sixes, "minutes": one.minutes,
-        "is_out": one.is_out, "how_out": loose.plain(said.long or said.short, 200) if said else None,
+        "is_out": one.is_out, "how_out": parsing.plain(said.long or said.short, 200) if said else None,
     }  # fmt: skip
 
 

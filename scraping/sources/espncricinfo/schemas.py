@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from scraping.sources.schema import Answer
+from scraping.sources.parsing import Response
 
 MATCH, SCORECARD, COMMENTARY = "espncricinfo.match.v1", "espncricinfo.scorecard.v1", "espncricinfo.commentary.v1"
 LIST = "espncricinfo.list.v1"
@@ -20,7 +20,7 @@ Count = Annotated[int, Field(ge=0, le=100_000)]
 Number = Annotated[int, Field(ge=0, le=10**15)]
 
 
-class Team(Answer):
+class Team(Response):
     id: Number
     object_id: Number = Field(alias="objectId")
     long_name: str = Field(alias="longName")
@@ -28,29 +28,29 @@ class Team(Answer):
     abbreviation: str | None = None
 
 
-class Side(Answer):
+class Side(Response):
     team: Team
     score: str | None  # "176/6"; "150" is all out; "421/5d & 130"
     score_info: str | None = Field(alias="scoreInfo")  # "20 ov, T:177", "14.4/20 ov"
 
 
-class Series(Answer):
+class Series(Response):
     object_id: Number = Field(alias="objectId")
     slug: str
     name: str | None = None
     long_name: str | None = Field(alias="longName")
 
 
-class Town(Answer):
+class Town(Response):
     name: str | None = None
 
 
-class Ground(Answer):
+class Ground(Response):
     name: str | None
     town: Town | None = None
 
 
-class Brief(Answer):
+class Brief(Response):
     """A match as every list has it."""
 
     object_id: Number = Field(alias="objectId")
@@ -77,35 +77,35 @@ class Match(Brief):
     ground: Ground | None
 
 
-class Person(Answer):
+class Person(Response):
     id: Number
     object_id: Number = Field(alias="objectId")
     long_name: str = Field(alias="longName")
     playing_roles: list[str] | None = Field(default=None, alias="playingRoles")
 
 
-class SquadPlayer(Answer):
+class SquadPlayer(Response):
     player: Person
     role: str | None = Field(default=None, alias="playerRoleType")  # P, C, WK
     is_withdrawn: bool | None = Field(default=None, alias="isWithdrawn")
 
 
-class Squad(Answer):
+class Squad(Response):
     type: str | None  # PLAYING
     team: Team
     players: list[SquadPlayer]
 
 
-class MatchPlayers(Answer):
+class MatchPlayers(Response):
     squads: list[Squad] | None = Field(alias="teamPlayers")
 
 
-class DismissalText(Answer):
+class DismissalText(Response):
     short: str | None = None  # "caught", "retired hurt"
     long: str | None = None  # "c Gardner b Sutherland"
 
 
-class Batsman(Answer):
+class Batsman(Response):
     player: Person
     batted: str | None = Field(alias="battedType")  # yes, DNB
     runs: Count | None
@@ -117,7 +117,7 @@ class Batsman(Answer):
     dismissal: DismissalText | None = Field(default=None, alias="dismissalText")
 
 
-class Bowler(Answer):
+class Bowler(Response):
     player: Person
     overs: Overs | None
     balls: Count | None = None
@@ -129,11 +129,11 @@ class Bowler(Answer):
     dots: Count | None = None
 
 
-class Words(Answer):
+class Words(Response):
     html: str | None = None
 
 
-class OverEnd(Answer):
+class OverEnd(Response):
     number: Count = Field(alias="overNumber")
     is_complete: bool | None = Field(default=None, alias="isComplete")
     runs: Count | None = Field(default=None, alias="overRuns")
@@ -141,7 +141,7 @@ class OverEnd(Answer):
     total_wickets: Count | None = Field(default=None, alias="totalWickets")
 
 
-class Ball(Answer):
+class Ball(Response):
     """A delivery, in an over of an innings or in the commentary. `oversActual` repeats on wides, `id` never does."""
 
     id: Number
@@ -169,12 +169,12 @@ class Ball(Answer):
     over_end: OverEnd | None = Field(default=None, alias="over")
 
 
-class Over(Answer):
+class Over(Response):
     number: Count = Field(alias="overNumber")
     balls: list[Ball] | None = None  # most overs of a page come without
 
 
-class Inning(Answer):
+class Inning(Response):
     number: Count = Field(alias="inningNumber")
     team: Team
     is_batted: bool | None = Field(default=None, alias="isBatted")
@@ -189,47 +189,47 @@ class Inning(Answer):
     over_list: list[Over] | None = Field(default=None, alias="inningOvers")
 
 
-class Innings(Answer):
+class Innings(Response):
     """The innings of a page, played or not. None of them before the start."""
 
     innings: list[Inning] | None = None
     super_overs: list[Inning] | None = Field(default=None, alias="superOverInnings")
 
 
-class Squads(Answer):
+class Squads(Response):
     match_players: MatchPlayers | None = Field(default=None, alias="matchPlayers")
 
 
-class RecentBalls(Answer):
+class RecentBalls(Response):
     balls: list[Ball] | None = Field(alias="ballComments")
 
 
-class Commentary(Answer):
+class Commentary(Response):
     """What is said of the balls, newest first: the last ones on the live page, an innings on its commentary page."""
 
     recent: RecentBalls | None = Field(default=None, alias="recentBallCommentary")
     comments: list[Ball] | None = None
 
 
-class MatchList(Answer):
+class MatchList(Response):
     matches: list[Brief]
 
 
-class MatchPage(Answer):
+class MatchPage(Response):
     match: Match
 
 
-class InningsPage(Answer):
+class InningsPage(Response):
     content: Innings | None
 
 
-class SquadsPage(Answer):
+class SquadsPage(Response):
     content: Squads | None
 
 
-class CommentaryPage(Answer):
+class CommentaryPage(Response):
     content: Commentary | None
 
 
-class ListPage(Answer):
+class ListPage(Response):
     content: MatchList

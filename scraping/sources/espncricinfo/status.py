@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from scraping.payloads import Phase, Status
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.espncricinfo.schemas import Brief
-from scraping.sources.schema import note
+from scraping.sources.parsing import note_unrecognized
 
 _STATES = {"PRE": Status.UPCOMING, "LIVE": Status.LIVE, "POST": Status.COMPLETED}
 _PHASES = (
@@ -32,7 +32,7 @@ _IN_PLAY = frozenset({"", "live"})
 def judge(match: Brief, *, has_play: bool) -> tuple[Status, Phase, str]:
     """Status, phase, and the sentence that says how it ended."""
     status = _status_of(match, has_play=has_play)
-    said, sentence = _word(match), loose.plain(match.status_text)
+    said, sentence = _word(match), parsing.plain(match.status_text)
     if match.is_cancelled:
         return Status.ABANDONED, Phase.FINISHED, _final(sentence) or "Match cancelled"
     if not has_play and status is not Status.LIVE and _POSTPONED.search(f"{said} {sentence}"):
@@ -59,13 +59,13 @@ def _status_of(match: Brief, *, has_play: bool) -> Status:
     known = _STATES.get(match.state.upper())
     if known is not None:
         return known
-    note("match.state", match.state)
+    note_unrecognized("match.state", match.state)
     return Status.LIVE if has_play else Status.UPCOMING
 
 
 def _word(match: Brief) -> str:
     """The status as the site has it in English, whatever language the page is in."""
-    text = loose.plain(match.status_english or match.status)
+    text = parsing.plain(match.status_english or match.status)
     return "" if _PLACEHOLDER in text else text
 
 
@@ -83,7 +83,7 @@ def _phase(said: str) -> Phase:
         return Phase.PLAY
     phase = _phase_in(said)
     if phase is None:
-        note("match.status", said)
+        note_unrecognized("match.status", said)
     return phase or Phase.PLAY
 
 

@@ -7,9 +7,9 @@ from datetime import date
 from typing import Any
 
 from scraping.payloads import DiscoveredMatch, Figures, Integrity, Payload, Sport
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.base import ListPlan, Reading, RefInfo, Request
-from scraping.sources.schema import noting
+from scraping.sources.parsing import collecting_unrecognized, missing_football_fields
 from scraping.sources.sofascore import (
     addresses,
     answers,
@@ -24,7 +24,6 @@ from scraping.sources.sofascore import (
 from scraping.sources.sofascore.event import check_shape, goals_of, state_of
 from scraping.sources.sofascore.incidents import Incident, checked, events_of, happened
 from scraping.sources.sofascore.site import SofascoreSite
-from scraping.sources.wanted import missing_in_football
 
 
 class SofascoreAdapter(SofascoreSite):
@@ -37,7 +36,7 @@ class SofascoreAdapter(SofascoreSite):
     address_example = addresses.EXAMPLE
 
     def parse(self, reading: Reading) -> Payload:
-        with loose.rejecting_absurd_values(reading.ref.url), noting() as unknown:
+        with parsing.rejecting_invalid_values(reading.ref.url), collecting_unrecognized() as unknown:
             return _payload(reading).model_copy(update={"unknown": tuple(unknown)})
 
     def list_plan(self, base_url: str) -> ListPlan:
@@ -47,21 +46,21 @@ class SofascoreAdapter(SofascoreSite):
         return rounds.plan(base_url, asked)
 
     def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
-        with loose.rejecting_absurd_values(base_url):
+        with parsing.rejecting_invalid_values(base_url):
             return rounds.matches_of(reading, base_url, asked)
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
         return fixtures.plan(base_url, day)
 
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
-        with loose.rejecting_absurd_values(base_url):
+        with parsing.rejecting_invalid_values(base_url):
             return fixtures.matches_of(reading, base_url)
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return lineups.requests(ref, base_url)
 
     def parse_figures(self, reading: Reading) -> Figures:
-        with loose.rejecting_absurd_values(reading.ref.url):
+        with parsing.rejecting_invalid_values(reading.ref.url):
             return ratings.parse(reading, self.key)
 
 
@@ -71,7 +70,7 @@ def _payload(reading: Reading) -> Payload:
     rows = _incidents(reading, event, goals)
     events = events_of(happened(rows or []))
     state = state_of(event, events, reading.captured_at)
-    missing = went_without + missing_in_football(state, has_events=rows is not None)
+    missing = went_without + missing_football_fields(state, has_events=rows is not None)
     return Payload(
         source=SofascoreAdapter.key,
         payload_schema=schemas.EVENT,

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scraping.payloads import DiscoveredMatch, Sport, Status
-from scraping.sources import loose
+from scraping.sources import parsing
 
 EXAMPLE = ".../football/match/flamengo-santos/GOsuO#id:15052834, with the part after #"
 CRICKET_EXAMPLE = ".../cricket/match/india-west-indies/kfAbspfAb#id:15884177, with the part after #"
@@ -35,5 +35,5 @@ def match_at(url: str, base_url: str, sport: Sport) -> DiscoveredMatch | None:
 
 
 def url_of(event: Mapping[str, Any], base_url: str, sport: Sport) -> str:
-    slug, custom = loose.text(event.get("slug"), 200), loose.text(event.get("customId"), 40)
-    return f"{base_url.rstrip('/')}/en/{sport.value}/match/{slug}/{custom}#id:{loose.text(event.get('id'), 40)}"
+    slug, custom = parsing.text(event.get("slug"), 200), parsing.text(event.get("customId"), 40)
+    return f"{base_url.rstrip('/')}/en/{sport.value}/match/{slug}/{custom}#id:{parsing.text(event.get('id'), 40)}"

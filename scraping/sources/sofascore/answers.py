@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
-from scraping.sources import challenge, loose
+from scraping.sources import parsing
 from scraping.sources.base import Document, Reading
-from scraping.sources.schema import note
+from scraping.sources.parsing import note_unrecognized
 from scraping.sources.sofascore.event import sport_of
 from scraping.sources.sofascore.page import event_in_page
 
@@ -24,10 +24,10 @@ def body_of(document: Document) -> Mapping[str, Any]:
     try:
         data = document.json()
     except SchemaBreak:
-        challenge.raise_if_challenge(document.text(), document.url)
+        parsing.raise_if_challenge(document.text(), document.url)
         raise
-    challenge.raise_if_error_body(data, document.url)
-    return loose.mapping(data)
+    parsing.raise_if_error_body(data, document.url)
+    return parsing.mapping(data)
 
 
 def event_in(reading: Reading, sport: str, check: Check) -> tuple[Event, tuple[str, ...]]:
@@ -41,7 +41,7 @@ def event_in(reading: Reading, sport: str, check: Check) -> tuple[Event, tuple[s
         rendered = event_in_page(page.text())
         if rendered is not None:
             return _checked(rendered, reading, sport, check), ("event_answer",)
-        challenge.raise_if_challenge(page.text(), page.url)
+        parsing.raise_if_challenge(page.text(), page.url)
         message = f"{broken}; the page has no event in __NEXT_DATA__"
         raise LayoutChanged(message, url=page.url, evidence=page.text()[:_EVIDENCE_CHARACTERS]) from broken
 
@@ -56,19 +56,19 @@ def optional(document: Document | None, check: Callable[[Any, str], T]) -> T | N
     try:
         return check(document.json(), document.url)
     except SchemaBreak as broken:
-        note(document.name, broken)
+        note_unrecognized(document.name, broken)
         return None
 
 
 def note_foreign(name: str) -> None:
     """An answer that cannot be about the match that was asked for. It is not used; that it came is not hushed up."""
-    note(name, FOREIGN)
+    note_unrecognized(name, FOREIGN)
 
 
 def _answered(document: Document | None) -> Event:
     if document is None or document.status >= 400:
         raise SchemaBreak("the event endpoint gave no answer")
-    return loose.mapping(body_of(document).get("event"))
+    return parsing.mapping(body_of(document).get("event"))
 
 
 def _checked(event: Event, reading: Reading, sport: str, check: Check) -> Event:

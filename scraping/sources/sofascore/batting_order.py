@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from scraping.payloads import Innings, Side
-from scraping.sources.schema import note
+from scraping.sources.parsing import note_unrecognized
 from scraping.sources.sofascore.schemas import CricketEvent, CricketScore, Delivery, Inning, InningsRow
 
 _OTHER: Mapping[Side, Side] = {"team_a": "team_b", "team_b": "team_a"}
@@ -51,7 +51,7 @@ def decision_of(event: CricketEvent) -> Literal["bat", "field", ""]:
     """What the winner of the toss chose."""
     said = (event.tossDecision or "").strip().lower()
     if said and said not in _DECISIONS:
-        note("event.tossDecision", event.tossDecision)
+        note_unrecognized("event.tossDecision", event.tossDecision)
     return _DECISIONS.get(said, "")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scraping.sources import loose
+from scraping.sources import parsing
 
 Incident = Mapping[str, Any]
 Pair = tuple[int, int]
@@ -34,18 +34,18 @@ def is_foreign(incidents: list[Incident], event: Mapping[str, Any], goals: Pair)
         pair = _pair(incident) if incident.get("incidentType") == "goal" else None
         if pair and any(told > scored + 1 for told, scored in zip(pair, goals, strict=True)):
             return True
-    status = loose.mapping(event.get("status"))
+    status = parsing.mapping(event.get("status"))
     if status.get("type") in _NOT_BEGUN:
         return any(incident.get("incidentType") in _PLAYED for incident in incidents)
-    return loose.integer(status.get("code")) == _FIRST_HALF and bool(_ended(incidents).keys() & {"FT", "ET", "PEN"})
+    return parsing.integer(status.get("code")) == _FIRST_HALF and bool(_ended(incidents).keys() & {"FT", "ET", "PEN"})
 
 
 def are_all(rows: list[Incident], event: Mapping[str, Any], goals: Pair) -> bool:
     """Whether nothing is missing, as far as the event can tell: every goal is there, and the breaks' scores agree."""
     if goals_in(rows) != goals:
         return False
-    status = loose.mapping(event.get("status"))
-    if not rows and loose.integer(status.get("code")) in _AFTER_THE_BREAK:
+    status = parsing.mapping(event.get("status"))
+    if not rows and parsing.integer(status.get("code")) in _AFTER_THE_BREAK:
         return False  # half-time at least would be on it
     ended = _ended(rows)
     stated = {"HT": _both(event, "period1"), "FT": _both(event, "normaltime")}
@@ -55,14 +55,14 @@ def are_all(rows: list[Incident], event: Mapping[str, Any], goals: Pair) -> bool
 def _ended(incidents: list[Incident]) -> dict[str, Pair | None]:
     """The periods that are over, with the score then."""
     periods = (row for row in incidents if row.get("incidentType") == "period" and row.get("isLive") is not True)
-    return {loose.text(row.get("text"), 20): _pair(row) for row in periods}
+    return {parsing.text(row.get("text"), 20): _pair(row) for row in periods}
 
 
 def _pair(incident: Incident) -> Pair | None:
-    home, away = loose.integer(incident.get("homeScore")), loose.integer(incident.get("awayScore"))
+    home, away = parsing.integer(incident.get("homeScore")), parsing.integer(incident.get("awayScore"))
     return None if home is None or away is None else (home, away)
 
 
 def _both(event: Mapping[str, Any], field: str) -> Pair | None:
-    home, away = (loose.integer(loose.mapping(event.get(side)).get(field)) for side in ("homeScore", "awayScore"))
+    home, away = (parsing.integer(parsing.mapping(event.get(side)).get(field)) for side in ("homeScore", "awayScore"))
     return None if home is None or away is None else (home, away)

@@ -8,9 +8,9 @@ from datetime import date
 
 from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Figures, Integrity, Payload, Sport
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.schema import noting
+from scraping.sources.parsing import collecting_unrecognized, missing_cricket_fields
 from scraping.sources.sofascore import (
     addresses,
     answers,
@@ -24,7 +24,6 @@ from scraping.sources.sofascore import (
 from scraping.sources.sofascore.batting_order import innings_of, side_of
 from scraping.sources.sofascore.schemas import CricketEvent, Delivery, InningsRow
 from scraping.sources.sofascore.site import SofascoreSite
-from scraping.sources.wanted import missing_in
 
 _WANTED = 10  # fields: those of every cricket match, and the order of its innings
 
@@ -43,7 +42,7 @@ class SofascoreCricketAdapter(SofascoreSite):
         return (*super().endpoints(ref), Endpoint("innings", re.compile(innings), is_required=False))
 
     def parse(self, reading: Reading) -> Payload:
-        with loose.rejecting_absurd_values(reading.ref.url), noting() as unknown:
+        with parsing.rejecting_invalid_values(reading.ref.url), collecting_unrecognized() as unknown:
             return _payload(reading).model_copy(update={"unknown": tuple(unknown)})
 
     def list_plan(self, base_url: str) -> ListPlan:
@@ -62,14 +61,14 @@ class SofascoreCricketAdapter(SofascoreSite):
         return tournament_days.more(readings, base_url, day, self.sport)
 
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
-        with loose.rejecting_absurd_values(base_url):
+        with parsing.rejecting_invalid_values(base_url):
             return tournament_days.matches_of(reading, base_url, self.sport)
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return scorecards.requests(ref, base_url)
 
     def parse_figures(self, reading: Reading) -> Figures:
-        with loose.rejecting_absurd_values(reading.ref.url):
+        with parsing.rejecting_invalid_values(reading.ref.url):
             return scorecards.parse(reading, self.key)
 
 
@@ -81,7 +80,7 @@ def _payload(reading: Reading) -> Payload:
     balls = deliveries.balls_of(rows or [])
     events = deliveries.events_of(balls)
     state = cricket_state.state_of(raw, event, innings, events)
-    missing = went_without + missing_in(state, has_events=rows is not None)
+    missing = went_without + missing_cricket_fields(state, has_events=rows is not None)
     missing += () if knows_order else ("innings_order",)
     return Payload(
         source=SofascoreCricketAdapter.key,

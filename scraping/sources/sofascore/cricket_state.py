@@ -20,8 +20,8 @@ from scraping.payloads import (
     Teams,
     Toss,
 )
-from scraping.sources import loose
-from scraping.sources.schema import validated
+from scraping.sources import parsing
+from scraping.sources.parsing import validated
 from scraping.sources.sofascore import schemas, status
 from scraping.sources.sofascore.batting_order import decision_of
 from scraping.sources.sofascore.event import metadata_of, series_of, team_of, title_of, venue_of
@@ -52,7 +52,7 @@ def check_shape(event: Mapping[str, Any], url: str = "") -> None:
 def judge(event: Mapping[str, Any]) -> tuple[Status, Phase]:
     """The result's sentence comes before the status does, so it is believed first."""
     judged, phase = status.by_type(event["status"])
-    note = loose.text(event.get("note"))
+    note = parsing.text(event.get("note"))
     if judged is Status.LIVE and result_in(note):
         return (Status.ABANDONED if _CALLED_OFF.search(note) else Status.COMPLETED), Phase.FINISHED
     if judged is Status.COMPLETED and _CALLED_OFF.search(note):
@@ -61,7 +61,7 @@ def judge(event: Mapping[str, Any]) -> tuple[Status, Phase]:
         return judged, phase
     if event["status"]["type"] == _WILL_CONTINUE:
         return judged, Phase.STUMPS
-    said = (loose.text(event["status"].get("description"), 100), note)
+    said = (parsing.text(event["status"].get("description"), 100), note)
     found = (phase for text in said for pattern, phase in _PHASES if pattern.search(text))
     return judged, next(found, phase)
 
@@ -91,8 +91,8 @@ def state_of(
         innings=tuple(innings),
         current_innings=_current(innings, last) if has_begun else None,
         toss=_toss(event),
-        venue=venue_of(loose.mapping(raw.get("venue"))),
-        start_time=loose.moment(event.startTimestamp),
+        venue=venue_of(parsing.mapping(raw.get("venue"))),
+        start_time=parsing.moment(event.startTimestamp),
         last_event=LastEvent(type=last.kind, description=last.description) if last else None,
         result=_result(raw, event, judged, teams),
         metadata=_metadata(raw),
@@ -120,15 +120,15 @@ def _result(raw: Mapping[str, Any], event: CricketEvent, judged: Status, teams: 
         return ""
     note = (event.note or "").strip()
     if note:
-        return loose.text(note)
+        return parsing.text(note)
     if judged is Status.ABANDONED:
-        return loose.text(raw["status"].get("description"), 60) or "Abandoned"
+        return parsing.text(raw["status"].get("description"), 60) or "Abandoned"
     winner = {1: teams.team_a.name, 2: teams.team_b.name}.get(event.winnerCode or 0)
     return f"{winner} won" if winner else ""
 
 
 def _metadata(raw: Mapping[str, Any]) -> dict[str, str | int | float | None]:
     found = metadata_of(raw)
-    unique = loose.mapping(loose.mapping(raw.get("tournament")).get("uniqueTournament"))
-    found |= {"series": series_of(raw, Sport.CRICKET), "match_type": loose.text(unique.get("name"), 60)}
+    unique = parsing.mapping(parsing.mapping(raw.get("tournament")).get("uniqueTournament"))
+    found |= {"series": series_of(raw, Sport.CRICKET), "match_type": parsing.text(unique.get("name"), 60)}
     return {name: value for name, value in found.items() if value not in (None, "")}

@@ -11,9 +11,9 @@ from typing import Any
 
 from scraping import event_keys
 from scraping.payloads import Event, Innings
-from scraping.sources import falls, loose
+from scraping.sources import falls, parsing
 from scraping.sources.balls import ball_kind
-from scraping.sources.schema import note, validated
+from scraping.sources.parsing import note_unrecognized, validated
 from scraping.sources.sofascore import schemas
 from scraping.sources.sofascore.schemas import DeliveriesAnswer, Delivery, Person
 
@@ -48,7 +48,7 @@ def checked(answer: Any, url: str = "") -> list[Delivery]:
     rows = validated(DeliveriesAnswer, answer, schema=schemas.INCIDENTS, url=url).incidents
     for row in rows:
         if row.incidentType != "ball":
-            note("incidents[].incidentType", row.incidentType)
+            note_unrecognized("incidents[].incidentType", row.incidentType)
     return [row for row in rows if row.incidentType == "ball"]
 
 
@@ -57,7 +57,7 @@ def balls_of(rows: Sequence[Delivery]) -> list[Ball]:
     found: dict[int, Ball] = {}
     for row in reversed(rows):
         if row.id is None or not row.inningNumber or not row.over:
-            note("incidents[]", f"a ball without id, innings or over: {row.id}")
+            note_unrecognized("incidents[]", f"a ball without id, innings or over: {row.id}")
             continue
         found[row.id] = _ball(row, row.inningNumber, row.over - 1)
     ordered = list(found.values())
@@ -105,7 +105,7 @@ def _ball(row: Delivery, innings: int, over: int) -> Ball:
     said = f"{row.commentary or ''} {row.bowlDetail or ''}"
     is_legal = labelled not in _ILLEGAL and not (row.wicket is True and _SAID_ILLEGAL.search(said))
     if labelled == "other":
-        note("incidents[].incidentClassLabel", label)
+        note_unrecognized("incidents[].incidentClassLabel", label)
     kind = "wicket" if is_wicket else labelled
     if kind == "other" or (labelled == "wicket" and not is_wicket):
         kind = {0: "dot", 4: "four", 6: "six"}.get(runs or 0, "runs")
@@ -162,7 +162,7 @@ def _event(ball: Ball) -> Event:
         ordinal=event_keys.position(ball.innings, ball.over, ball.index) if ball.index is not None else None,
         slot=event_keys.ball(ball.innings, ball.over, ball.index) if ball.index is not None else "",
         runs=ball.runs,
-        description=loose.text(f"{ball.label or ''} {_who(ball)}{loose.plain(ball.row.commentary, 300)}"),
+        description=parsing.text(f"{ball.label or ''} {_who(ball)}{parsing.plain(ball.row.commentary, 300)}"),
         detail=_detail(ball),
     )
 
@@ -170,7 +170,7 @@ def _event(ball: Ball) -> Event:
 def _dismissal(ball: Ball) -> Event:
     score = _score(ball.row)
     out = _name(ball.row.dismissedBatsman) or _name(ball.row.batsman)
-    text = loose.text(f"{out} {(ball.row.bowlDetail or 'out').lower()}".strip(), 200)
+    text = parsing.text(f"{out} {(ball.row.bowlDetail or 'out').lower()}".strip(), 200)
     detail: dict[str, str | int | float | bool | None] = {"player": out, "text": text}
     if score:
         detail["wicket"] = score[1]
@@ -217,4 +217,4 @@ def _name(person: Person | None) -> str:
 
 @lru_cache(maxsize=2048)
 def _cleaned(name: str) -> str:
-    return loose.text(name, 120)
+    return parsing.text(name, 120)

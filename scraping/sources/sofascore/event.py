@@ -8,8 +8,8 @@ from typing import Any
 
 from scraping.errors import SchemaBreak
 from scraping.payloads import Event, LastEvent, MatchState, Score, SideScore, Sport, Status, Team, Teams
-from scraping.sources import loose
-from scraping.sources.schema import validated
+from scraping.sources import parsing
+from scraping.sources.parsing import validated
 from scraping.sources.sofascore import schemas, status
 
 _PERIODS = ("period1", "period2", "extra1", "extra2")
@@ -34,8 +34,8 @@ def state_of(event: Mapping[str, Any], events: tuple[Event, ...], now: datetime)
         teams=teams,
         score=score,
         clock=status.clock(event, judged, phase, now),
-        venue=venue_of(loose.mapping(event.get("venue"))),
-        start_time=loose.moment(event.get("startTimestamp")),
+        venue=venue_of(parsing.mapping(event.get("venue"))),
+        start_time=parsing.moment(event.get("startTimestamp")),
         last_event=LastEvent(type=events[0].kind, description=events[0].description) if events else None,
         result=_result(event, judged, teams, score),
         metadata=metadata_of(event),
@@ -48,32 +48,32 @@ def goals_of(event: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def team_of(event: Mapping[str, Any], side: str) -> Team:
-    team = loose.mapping(event.get(side))
-    name = loose.text(team.get("name"), 120)
+    team = parsing.mapping(event.get(side))
+    name = parsing.text(team.get("name"), 120)
     if not name:
         raise SchemaBreak(f"{schemas.EVENT}: event.{side}.name (empty)")
-    return Team(name=name, short_name=loose.text(team.get("nameCode") or team.get("shortName"), 24))
+    return Team(name=name, short_name=parsing.text(team.get("nameCode") or team.get("shortName"), 24))
 
 
 def series_of(event: Mapping[str, Any], sport: Sport = Sport.FOOTBALL) -> str:
     """In football the league or cup; in cricket the tour, since all its internationals share one "tournament"."""
-    tournament = loose.mapping(event.get("tournament"))
-    names = [loose.mapping(tournament.get("uniqueTournament")).get("name"), tournament.get("name")]
+    tournament = parsing.mapping(event.get("tournament"))
+    names = [parsing.mapping(tournament.get("uniqueTournament")).get("name"), tournament.get("name")]
     first, second = names if sport is Sport.FOOTBALL else names[::-1]
-    return loose.text(first or second, 200)
+    return parsing.text(first or second, 200)
 
 
 def title_of(event: Mapping[str, Any]) -> str:
-    names = (loose.text(loose.mapping(event.get(side)).get("name"), 120) for side in ("homeTeam", "awayTeam"))
-    return loose.text(" v ".join(names))
+    names = (parsing.text(parsing.mapping(event.get(side)).get("name"), 120) for side in ("homeTeam", "awayTeam"))
+    return parsing.text(" v ".join(names))
 
 
 def sport_of(event: Mapping[str, Any]) -> str:
     """The sport's slug; empty where the event does not say."""
-    category = loose.mapping(loose.mapping(event.get("tournament")).get("category"))
-    team = loose.mapping(event.get("homeTeam"))
-    stated = (loose.mapping(holder.get("sport")).get("slug") for holder in (category, team))
-    return next(filter(None, (loose.text(slug, 40) for slug in stated)), "")
+    category = parsing.mapping(parsing.mapping(event.get("tournament")).get("category"))
+    team = parsing.mapping(event.get("homeTeam"))
+    stated = (parsing.mapping(holder.get("sport")).get("slug") for holder in (category, team))
+    return next(filter(None, (parsing.text(slug, 40) for slug in stated)), "")
 
 
 def _side_score(event: Mapping[str, Any], side: str) -> SideScore:
@@ -81,10 +81,10 @@ def _side_score(event: Mapping[str, Any], side: str) -> SideScore:
 
     Where neither is given, the periods are added up: a live match may have `period1` and nothing else.
     """
-    score = loose.mapping(event.get(side))
-    goals, penalties = loose.integer(score.get("display")), loose.integer(score.get("penalties"))
-    current = loose.integer(score.get("current"))
-    periods = [number for number in map(loose.integer, map(score.get, _PERIODS)) if number is not None]
+    score = parsing.mapping(event.get(side))
+    goals, penalties = parsing.integer(score.get("display")), parsing.integer(score.get("penalties"))
+    current = parsing.integer(score.get("current"))
+    periods = [number for number in map(parsing.integer, map(score.get, _PERIODS)) if number is not None]
     if goals is None and current is not None:
         goals = current - (penalties or 0)
     if goals is None and periods:
@@ -96,23 +96,23 @@ def _side_score(event: Mapping[str, Any], side: str) -> SideScore:
 
 
 def venue_of(venue: Mapping[str, Any]) -> str:
-    name = loose.text(venue.get("name") or loose.mapping(venue.get("stadium")).get("name"), 200)
-    city = loose.text(loose.mapping(venue.get("city")).get("name"), 100)
+    name = parsing.text(venue.get("name") or parsing.mapping(venue.get("stadium")).get("name"), 200)
+    city = parsing.text(parsing.mapping(venue.get("city")).get("name"), 100)
     return ", ".join(filter(None, (name, city)))
 
 
 def _result(event: Mapping[str, Any], judged: Status, teams: Teams, score: Score) -> str:
     if judged is Status.ABANDONED:
-        return loose.text(loose.mapping(event.get("status")).get("description"), 60) or "Abandoned"
+        return parsing.text(parsing.mapping(event.get("status")).get("description"), 60) or "Abandoned"
     if judged is not Status.COMPLETED:
         return ""
-    winner = {1: teams.team_a.name, 2: teams.team_b.name}.get(loose.integer(event.get("winnerCode")) or 0)
+    winner = {1: teams.team_a.name, 2: teams.team_b.name}.get(parsing.integer(event.get("winnerCode")) or 0)
     pairs = [(score.team_a.goals, score.team_b.goals), (score.team_a.penalties, score.team_b.penalties)]
     goals, shootout = (sorted((a, b), reverse=True) if a is not None and b is not None else [] for a, b in pairs)
     printed = "-".join(map(str, goals))
-    unplayed = _WON_WITHOUT_PLAY.get(loose.integer(loose.mapping(event.get("status")).get("code")) or 0)
+    unplayed = _WON_WITHOUT_PLAY.get(parsing.integer(parsing.mapping(event.get("status")).get("code")) or 0)
     if unplayed:
-        return f"{winner} won {unplayed}" if winner else loose.text(event["status"].get("description"), 60)
+        return f"{winner} won {unplayed}" if winner else parsing.text(event["status"].get("description"), 60)
     if winner is None:
         return f"Draw {printed}".strip()
     if shootout:
@@ -121,13 +121,13 @@ def _result(event: Mapping[str, Any], judged: Status, teams: Teams, score: Score
 
 
 def metadata_of(event: Mapping[str, Any]) -> dict[str, str | int | float | None]:
-    season = loose.mapping(event.get("season"))
-    round_info = loose.mapping(event.get("roundInfo"))
+    season = parsing.mapping(event.get("season"))
+    round_info = parsing.mapping(event.get("roundInfo"))
     found: dict[str, str | int | float | None] = {
         "series": series_of(event),
-        "season": loose.text(season.get("year") or season.get("name"), 60),
-        "round": loose.integer(round_info.get("round")),
-        "round_name": loose.text(round_info.get("name"), 60),
-        "referee": loose.text(loose.mapping(event.get("referee")).get("name"), 120),
+        "season": parsing.text(season.get("year") or season.get("name"), 60),
+        "round": parsing.integer(round_info.get("round")),
+        "round_name": parsing.text(round_info.get("name"), 60),
+        "referee": parsing.text(parsing.mapping(event.get("referee")).get("name"), 120),
     }
     return {name: value for name, value in found.items() if value not in (None, "")}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from scraping.payloads import Event
-from scraping.sources import loose
-from scraping.sources.schema import note, validated
+from scraping.sources import parsing
+from scraping.sources.parsing import note_unrecognized, validated
 from scraping.sources.sofascore import schemas
 from scraping.sources.sofascore.places import Places
 
@@ -79,7 +79,7 @@ def events_of(incidents: list[Incident]) -> tuple[Event, ...]:
     taken: set[str] = set()
     for incident in incidents:
         event = event_of(incident, places.slot(incident))
-        key = (loose.text(incident.get("incidentType"), 40), event.id)
+        key = (parsing.text(incident.get("incidentType"), 40), event.id)
         if key not in unique:
             is_free = event.id not in taken
             unique[key] = event if is_free else event.model_copy(update={"id": f"{key[0]}:{event.id}"})
@@ -102,17 +102,17 @@ def event_of(incident: Incident, slot: str = "") -> Event:
 
 def _id(incident: Incident) -> str:
     """The source's id; periods and added time have none, so theirs is made of what they say."""
-    own = loose.text(incident.get("id"), 120)
+    own = parsing.text(incident.get("id"), 120)
     if own:
         return own
-    said = loose.text(incident.get("text"), 40) or loose.text(incident.get("length"), 10)
-    return f"{loose.text(incident.get('incidentType'), 40)}:{loose.text(incident.get('time'), 10)}:{said}"
+    said = parsing.text(incident.get("text"), 40) or parsing.text(incident.get("length"), 10)
+    return f"{parsing.text(incident.get('incidentType'), 40)}:{parsing.text(incident.get('time'), 10)}:{said}"
 
 
 def _kind(incident: Incident) -> str:
-    kind, variant = loose.text(incident.get("incidentType"), 40), loose.text(incident.get("incidentClass"), 40)
+    kind, variant = parsing.text(incident.get("incidentType"), 40), parsing.text(incident.get("incidentClass"), 40)
     if kind in _CLASSES and variant and variant not in _CLASSES[kind]:
-        note(f"incidents[].incidentClass of {kind}", variant)
+        note_unrecognized(f"incidents[].incidentClass of {kind}", variant)
     if kind == "goal":
         return _GOALS.get(variant, "goal")
     if kind == "card":
@@ -120,15 +120,15 @@ def _kind(incident: Incident) -> str:
     if kind == "penaltyShootout":
         return _KICKS.get(variant, "shootout_miss")
     if kind not in _PLAIN:
-        note("incidents[].incidentType", kind)
+        note_unrecognized("incidents[].incidentType", kind)
     if kind == "period" and incident.get("text") not in _PERIODS:
-        note("incidents[].text of period", incident.get("text"))
+        note_unrecognized("incidents[].text of period", incident.get("text"))
     return _PLAIN.get(kind, "other")
 
 
 def _minute(incident: Incident) -> str | None:
     """Cards to the bench have a negative time, shoot-outs none or 999."""
-    time, added = loose.integer(incident.get("time")), loose.integer(incident.get("addedTime"))
+    time, added = parsing.integer(incident.get("time")), parsing.integer(incident.get("addedTime"))
     if time is None or not 0 <= time < _NO_TIME:
         return None
     return f"{time}+{added}" if added is not None and 0 < added < _NO_TIME else str(time)
@@ -136,34 +136,34 @@ def _minute(incident: Incident) -> str | None:
 
 def _description(incident: Incident, kind: str, minute: str | None) -> str:
     if kind == "period":
-        said = loose.text(incident.get("text"), 40)
+        said = parsing.text(incident.get("text"), 40)
         return f"{_PERIODS.get(said, said)}{_score(incident)}".strip()
-    what = _WORDS.get(kind) or loose.text(incident.get("incidentType"), 40) or "Incident"
+    what = _WORDS.get(kind) or parsing.text(incident.get("incidentType"), 40) or "Incident"
     head = f"{what} {minute}'" if minute else what
-    return loose.text(f"{head}: {body}" if (body := _body(incident, kind)) else head)
+    return parsing.text(f"{head}: {body}" if (body := _body(incident, kind)) else head)
 
 
 def _body(incident: Incident, kind: str) -> str:
     if kind == "injury_time":
-        return f"{loose.text(incident.get('length'), 5)} min"
+        return f"{parsing.text(incident.get('length'), 5)} min"
     if kind == "substitution":
         return f"{_player(incident, 'playerIn')} for {_player(incident, 'playerOut')}"
-    name = _player(incident, "player") or loose.text(incident.get("playerName"), 120)
+    name = _player(incident, "player") or parsing.text(incident.get("playerName"), 120)
     if kind == "var":
-        decision = loose.text(incident.get("incidentClass"), 40)
+        decision = parsing.text(incident.get("incidentClass"), 40)
         return " ".join(filter(None, (decision, "confirmed" if incident.get("confirmed") is True else "", name)))
     rescinded = " (rescinded)" if incident.get("rescinded") is True else ""
     return f"{name}{_score(incident)}{rescinded}".strip()
 
 
 def _score(incident: Incident) -> str:
-    home, away = loose.integer(incident.get("homeScore")), loose.integer(incident.get("awayScore"))
+    home, away = parsing.integer(incident.get("homeScore")), parsing.integer(incident.get("awayScore"))
     return "" if home is None or away is None else f" ({home}-{away})"
 
 
 def _player(incident: Incident, role: str) -> str:
-    player = loose.mapping(incident.get(role))
-    return loose.text(player.get("shortName") or player.get("name"), 120)
+    player = parsing.mapping(incident.get(role))
+    return parsing.text(player.get("shortName") or player.get("name"), 120)
 
 
 def _detail(incident: Incident) -> dict[str, str | int | float | bool | None]:
@@ -172,12 +172,12 @@ def _detail(incident: Incident) -> dict[str, str | int | float | bool | None]:
     if isinstance(incident.get("isHome"), bool):
         detail["team"] = "team_a" if incident["isHome"] else "team_b"
     for ours, theirs in (("class", "incidentClass"), ("reason", "reason")):
-        if said := loose.text(incident.get(theirs), 60):
+        if said := parsing.text(incident.get(theirs), 60):
             detail[ours] = said
     for role in ("player", "assist1", "playerIn", "playerOut"):
-        if name := loose.text(loose.mapping(incident.get(role)).get("name"), 120):
+        if name := parsing.text(parsing.mapping(incident.get(role)).get("name"), 120):
             detail[{"assist1": "assist", "playerIn": "player_in", "playerOut": "player_out"}.get(role, role)] = name
-    home, away = loose.integer(incident.get("homeScore")), loose.integer(incident.get("awayScore"))
+    home, away = parsing.integer(incident.get("homeScore")), parsing.integer(incident.get("awayScore"))
     if home is not None and away is not None:
         detail["score"] = f"{home}-{away}"
     if incident.get("rescinded") is True:

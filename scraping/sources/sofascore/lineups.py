@@ -7,9 +7,9 @@ from typing import Any
 
 from scraping.errors import PayloadRejected
 from scraping.payloads import Integrity, Lineup, LineupPlayer, Lineups, Side
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.base import Reading, RefInfo, Request
-from scraping.sources.schema import note, noting, validated
+from scraping.sources.parsing import collecting_unrecognized, note_unrecognized, validated
 from scraping.sources.sofascore import schemas
 from scraping.sources.sofascore.answers import body_of
 from scraping.sources.sofascore.schemas import LineupRow, LineupsAnswer, LineupSide
@@ -27,7 +27,7 @@ def requests(ref: RefInfo, base_url: str) -> tuple[Request, ...]:
 
 def parse(reading: Reading, source: str) -> Lineups:
     """Both sides; none of them where the source has none yet, which it says by 404."""
-    with noting() as unknown:
+    with collecting_unrecognized() as unknown:
         answer, event = answer_in(reading), event_in(reading)
         lineups = [] if answer is None else [_lineup(side, getattr(answer, at), answer) for side, at, _ in SIDES]
         return Lineups(
@@ -35,7 +35,7 @@ def parse(reading: Reading, source: str) -> Lineups:
             payload_schema=schemas.LINEUPS,
             captured_at=reading.captured_at,
             source_event_id=reading.ref.source_event_id,
-            kickoff=loose.moment(event.get("startTimestamp")),
+            kickoff=parsing.moment(event.get("startTimestamp")),
             lineups=tuple(lineups),
             integrity=_integrity(lineups),
             unknown=tuple(unknown),
@@ -56,8 +56,8 @@ def event_in(reading: Reading) -> Mapping[str, Any]:
     document = reading.document("event")
     if document is None or document.status >= 400:
         return {}
-    event = loose.mapping(body_of(document).get("event"))
-    stated, wanted = loose.text(event.get("id"), 40), reading.ref.source_event_id
+    event = parsing.mapping(body_of(document).get("event"))
+    stated, wanted = parsing.text(event.get("id"), 40), reading.ref.source_event_id
     if stated and stated != wanted:
         raise PayloadRejected(f"the event is about another match: {stated} instead of {wanted}", url=reading.ref.url)
     return event
@@ -70,8 +70,8 @@ def _refuse_another_match(answer: LineupsAnswer, event: Mapping[str, Any], readi
     """
     for _, at, team in SIDES:
         side: LineupSide = getattr(answer, at)
-        stated = loose.mapping(event.get(team))
-        found, wanted = {row.teamId for row in side.players if row.teamId}, loose.integer(stated.get("id"))
+        stated = parsing.mapping(event.get(team))
+        found, wanted = {row.teamId for row in side.players if row.teamId}, parsing.integer(stated.get("id"))
         if wanted is not None and len(found) == 1 and wanted not in found and stated.get("national") is not True:
             raise PayloadRejected(f"the {at} line-up is of team {found.pop()} and not of {wanted}", url=reading.ref.url)
 
@@ -89,14 +89,14 @@ def _lineup(name: Side, side: LineupSide, answer: LineupsAnswer) -> Lineup:
 
 def _player(row: LineupRow) -> LineupPlayer:
     if row.position and row.position not in POSITIONS:
-        note("lineups.players[].position", row.position)
+        note_unrecognized("lineups.players[].position", row.position)
     statistics = row.statistics
     shirt = row.jerseyNumber if row.jerseyNumber not in (None, "") else row.shirtNumber
     return LineupPlayer(
         player_id=str(row.player.id),
         name=row.player.name[:120],
         position=(row.position or "")[:20],
-        shirt=loose.text(shirt, 6),
+        shirt=parsing.text(shirt, 6),
         is_starter=not row.substitute,
         is_captain=row.captain is True,
         rating=statistics.rating if statistics else None,

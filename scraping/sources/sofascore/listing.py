@@ -8,7 +8,7 @@ from typing import Any
 
 from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Sport, Team
-from scraping.sources import challenge, loose
+from scraping.sources import parsing
 from scraping.sources.base import Document, Endpoint, Reading
 from scraping.sources.sofascore import schemas, status
 from scraping.sources.sofascore.addresses import url_of
@@ -34,7 +34,7 @@ def matches_of(reading: Reading, base_url: str, sport: Sport) -> list[Discovered
     if not lists:
         page = reading.document("page")
         html = page.text() if page else ""
-        challenge.raise_if_challenge(html, base_url)
+        parsing.raise_if_challenge(html, base_url)
         raise LayoutChanged(
             "no list of matches found; tried live_list, scheduled", url=base_url, evidence=html[:20_000]
         )
@@ -50,11 +50,11 @@ def _events(document: Document | None) -> list[Mapping[str, Any]] | None:
 
 def match_of(event: Mapping[str, Any], base_url: str, sport: Sport) -> DiscoveredMatch | None:
     """A row of the list; None for another sport and for one that cannot be watched."""
-    match_id = loose.integer(event.get("id"))
+    match_id = parsing.integer(event.get("id"))
     if match_id is None or sport_of(event) not in (sport.value, ""):
         return None
     try:
-        judged, _ = status.by_type(loose.mapping(event.get("status")))
+        judged, _ = status.by_type(parsing.mapping(event.get("status")))
     except (PayloadRejected, SchemaBreak):
         return None  # one odd row must not hide the others
     return DiscoveredMatch(
@@ -63,7 +63,7 @@ def match_of(event: Mapping[str, Any], base_url: str, sport: Sport) -> Discovere
         title=title_of(event),
         sport=sport,
         status=judged,
-        start_time=loose.moment(event.get("startTimestamp")),
+        start_time=parsing.moment(event.get("startTimestamp")),
         teams=_teams(event),
         series=series_of(event, sport),
     )

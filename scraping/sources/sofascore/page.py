@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from scraping.sources import loose
+from scraping.sources import parsing
 
 _SCRIPT = re.compile(r"""<script\b[^>]*\bid=["']__NEXT_DATA__["'][^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE)
 
@@ -22,8 +22,8 @@ def event_in_page(html: str) -> Mapping[str, Any] | None:
         data = orjson.loads(found.group(1))
     except orjson.JSONDecodeError:
         return None
-    props = loose.mapping(loose.mapping(loose.mapping(data).get("props")).get("pageProps"))
-    for holder in (props, loose.mapping(props.get("initialProps"))):
-        if event := loose.mapping(holder.get("event")):
+    props = parsing.mapping(parsing.mapping(parsing.mapping(data).get("props")).get("pageProps"))
+    for holder in (props, parsing.mapping(props.get("initialProps"))):
+        if event := parsing.mapping(holder.get("event")):
             return event
     return None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scraping import event_keys
-from scraping.sources import loose
+from scraping.sources import parsing
 
 Incident = Mapping[str, Any]
 _COLOURS = {"yellow": "yellow", "red": "red", "yellowRed": "red"}
@@ -29,9 +29,9 @@ class Places:
 
     def slot(self, incident: Incident) -> str:
         """Empty where the happening has no name: a video review, added time."""
-        kind, variant = incident.get("incidentType"), loose.text(incident.get("incidentClass"), 40)
+        kind, variant = incident.get("incidentType"), parsing.text(incident.get("incidentClass"), 40)
         if kind == "period":
-            text = loose.text(incident.get("text"), 40)
+            text = parsing.text(incident.get("text"), 40)
             return event_keys.period(text) if text in _PERIODS else ""
         is_home = incident.get("isHome")
         if not isinstance(is_home, bool):
@@ -39,13 +39,13 @@ class Places:
         side = "team_a" if is_home else "team_b"
         if kind == "goal":
             return event_keys.goal(
-                side, loose.integer(incident.get("homeScore" if is_home else "awayScore")) or self._nth(incident)
+                side, parsing.integer(incident.get("homeScore" if is_home else "awayScore")) or self._nth(incident)
             )
         if kind == "penaltyShootout":
-            sequence = loose.integer(incident.get("sequence"))
+            sequence = parsing.integer(incident.get("sequence"))
             return event_keys.shootout_kick(side, (sequence + 1) // 2 if sequence else self._nth(incident))
         if kind == "card" and variant in _COLOURS:
-            name = _name(incident, "player") or loose.text(incident.get("playerName"), 120)
+            name = _name(incident, "player") or parsing.text(incident.get("playerName"), 120)
             return event_keys.card(side, _COLOURS[variant], name) if name else ""
         if kind == "substitution":
             name = _name(incident, "playerOut")
@@ -57,4 +57,4 @@ class Places:
 
 
 def _name(incident: Incident, role: str) -> str:
-    return loose.text(loose.mapping(incident.get(role)).get("name"), 120)
+    return parsing.text(parsing.mapping(incident.get(role)).get("name"), 120)

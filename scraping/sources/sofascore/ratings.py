@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scraping.payloads import Figures, PlayerFigure
 from scraping.sources.base import Reading
-from scraping.sources.schema import noting
+from scraping.sources.parsing import collecting_unrecognized
 from scraping.sources.sofascore import lineups, schemas
 from scraping.sources.sofascore.schemas import LineupRow
 
@@ -12,7 +12,7 @@ _VALUES = (("rating", "rating"), ("minutes", "minutesPlayed"), ("goals", "goals"
 
 
 def parse(reading: Reading, source: str) -> Figures:
-    with noting() as unknown:
+    with collecting_unrecognized() as unknown:
         answer = lineups.answer_in(reading)
         rows = [] if answer is None else [(s, row) for s, at, _ in lineups.SIDES for row in getattr(answer, at).players]
         figures = [

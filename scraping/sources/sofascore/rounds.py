@@ -7,9 +7,9 @@ from typing import Any
 
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Sport
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.base import ListPlan, Reading, Request
-from scraping.sources.schema import validated
+from scraping.sources.parsing import validated
 from scraping.sources.sofascore import listing, schemas
 from scraping.sources.sofascore.answers import body_of
 
@@ -32,11 +32,11 @@ def matches_of(reading: Reading, base_url: str, asked: Mapping[str, int]) -> lis
     except SchemaBreak as broken:
         raise SchemaBreak(f"the answer has no list of the round's matches: {broken}", url=reading.ref.url) from broken
     found: dict[str, DiscoveredMatch] = {}
-    for row in map(loose.mapping, answer.events):
+    for row in map(parsing.mapping, answer.events):
         _refuse_another_round(row, asked)
         match = listing.match_of(row, base_url, Sport.FOOTBALL)
         if match is None:
-            named = loose.text(row.get("id"), 40) or "one without an id"
+            named = parsing.text(row.get("id"), 40) or "one without an id"
             raise SchemaBreak(f"a match of the round cannot be read: {named}", url=reading.ref.url)
         found.setdefault(match.source_event_id, match)
     return list(found.values())
@@ -44,11 +44,11 @@ def matches_of(reading: Reading, base_url: str, asked: Mapping[str, int]) -> lis
 
 def _refuse_another_round(row: Mapping[str, Any], asked: Mapping[str, int]) -> None:
     """What a row says about itself must be what was asked for; what it does not say is not held against it."""
-    tournament = loose.mapping(loose.mapping(row.get("tournament")).get("uniqueTournament"))
+    tournament = parsing.mapping(parsing.mapping(row.get("tournament")).get("uniqueTournament"))
     stated = {
-        "tournament": loose.integer(tournament.get("id")),
-        "season": loose.integer(loose.mapping(row.get("season")).get("id")),
-        "round": loose.integer(loose.mapping(row.get("roundInfo")).get("round")),
+        "tournament": parsing.integer(tournament.get("id")),
+        "season": parsing.integer(parsing.mapping(row.get("season")).get("id")),
+        "round": parsing.integer(parsing.mapping(row.get("roundInfo")).get("round")),
     }
     for name, value in stated.items():
         if value is not None and value != asked[name]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from scraping.sources.schema import Answer, validated
+from scraping.sources.parsing import Response, validated
 
 EVENT = "sofascore.event.v1"
 INCIDENTS = "sofascore.incidents.v1"
@@ -21,20 +21,20 @@ LIST = "sofascore.list.v1"
 Named = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class Status(Answer):
+class Status(Response):
     type: Named
     code: int
     description: str | None = None
 
 
-class Team(Answer):
+class Team(Response):
     name: Named
     id: int | None = None
     nameCode: str | None = None
     shortName: str | None = None
 
 
-class FootballScore(Answer):
+class FootballScore(Response):
     """Empty before kick-off, and again when a match is put off or called off."""
 
     current: int | None = None
@@ -48,14 +48,14 @@ class FootballScore(Answer):
     penalties: int | None = None
 
 
-class Inning(Answer):
+class Inning(Response):
     score: int
     wickets: int
     overs: float
     targetRunRate: float | None = None
 
 
-class CricketScore(Answer):
+class CricketScore(Response):
     """`current` is the sum of the side's innings; without any there is no `innings`."""
 
     current: int | None = None
@@ -63,7 +63,7 @@ class CricketScore(Answer):
     innings: dict[Named, Inning] = Field(default_factory=dict)
 
 
-class _Event(Answer):
+class _Event(Response):
     id: int
     status: Status
     homeTeam: Team
@@ -85,21 +85,21 @@ class CricketEvent(_Event):
     note: str | None = None
 
 
-class FootballEventAnswer(Answer):
+class FootballEventAnswer(Response):
     event: FootballEvent
 
 
-class CricketEventAnswer(Answer):
+class CricketEventAnswer(Response):
     event: CricketEvent
 
 
-class Person(Answer):
+class Person(Response):
     name: str | None = None
     shortName: str | None = None
     id: int | None = None
 
 
-class Incident(Answer):
+class Incident(Response):
     """Football. Periods and added time have no id; a substitution has no `player`."""
 
     incidentType: Named
@@ -122,11 +122,11 @@ class Incident(Answer):
     playerName: str | None = None
 
 
-class IncidentsAnswer(Answer):
+class IncidentsAnswer(Response):
     incidents: list[Incident]
 
 
-class Delivery(Answer):
+class Delivery(Response):
     """Cricket. `over` counts from 1, so over 39 ball 5 is 38.5; `number` counts the deliveries of an innings."""
 
     incidentType: Named
@@ -149,11 +149,11 @@ class Delivery(Answer):
     dismissedBatsman: Person | None = None
 
 
-class DeliveriesAnswer(Answer):
+class DeliveriesAnswer(Response):
     incidents: list[Delivery]
 
 
-class BattingLine(Answer):
+class BattingLine(Response):
     player: Person | None = None
     playerName: str | None = None
     score: int | None = None
@@ -165,7 +165,7 @@ class BattingLine(Answer):
     wicketCatchName: str | None = None
 
 
-class BowlingLine(Answer):
+class BowlingLine(Response):
     player: Person | None = None
     playerName: str | None = None
     over: float | None = None
@@ -174,7 +174,7 @@ class BowlingLine(Answer):
     wicket: int | None = None
 
 
-class InningsRow(Answer):
+class InningsRow(Response):
     number: int
     battingTeam: Team
     score: int
@@ -184,23 +184,23 @@ class InningsRow(Answer):
     bowlingLine: list[BowlingLine] = Field(default_factory=list)
 
 
-class InningsAnswer(Answer):
+class InningsAnswer(Response):
     innings: list[InningsRow]
 
 
-class PlayerStatistics(Answer):
+class PlayerStatistics(Response):
     rating: float | None = None
     minutesPlayed: int | None = None
     goals: int | None = None
     goalAssist: int | None = None
 
 
-class LineupPerson(Answer):
+class LineupPerson(Response):
     id: int
     name: Named
 
 
-class LineupRow(Answer):
+class LineupRow(Response):
     player: LineupPerson
     substitute: bool
     teamId: int | None = None
@@ -211,58 +211,58 @@ class LineupRow(Answer):
     statistics: PlayerStatistics | None = None
 
 
-class MissingRow(Answer):
+class MissingRow(Response):
     player: LineupPerson
     type: str | None = None
 
 
-class LineupSide(Answer):
+class LineupSide(Response):
     players: list[LineupRow]
     formation: str | None = None
     missingPlayers: list[MissingRow] = Field(default_factory=list)
 
 
-class LineupsAnswer(Answer):
+class LineupsAnswer(Response):
     confirmed: bool
     home: LineupSide
     away: LineupSide
 
 
-class StatisticsItem(Answer):
+class StatisticsItem(Response):
     name: Named
     key: str | None = None
     homeValue: float | None = None
     awayValue: float | None = None
 
 
-class StatisticsGroup(Answer):
+class StatisticsGroup(Response):
     groupName: str
     statisticsItems: list[StatisticsItem]
 
 
-class StatisticsPeriod(Answer):
+class StatisticsPeriod(Response):
     period: Named
     groups: list[StatisticsGroup]
 
 
-class StatisticsAnswer(Answer):
+class StatisticsAnswer(Response):
     statistics: list[StatisticsPeriod]
 
 
-class ListAnswer(Answer):
+class ListAnswer(Response):
     """The rows of a list are looked at one by one: an odd one must not hide the others."""
 
     events: list[Any]
 
 
-class TournamentsAnswer(Answer):
+class TournamentsAnswer(Response):
     """Which tournaments play on a day, one page of it."""
 
     scheduled: list[Any]
     hasNextPage: bool = False
 
 
-FAMILIES: Mapping[str, tuple[type[Answer], ...]] = {
+FAMILIES: Mapping[str, tuple[type[Response], ...]] = {
     EVENT: (FootballEventAnswer, CricketEventAnswer),
     INCIDENTS: (IncidentsAnswer, DeliveriesAnswer),
     LINEUPS: (LineupsAnswer,),

@@ -8,7 +8,7 @@ from typing import Any
 from scraping.errors import SchemaBreak
 from scraping.payloads import Figures, PlayerFigure, Side
 from scraping.sources.base import Reading, RefInfo, Request
-from scraping.sources.schema import noting, validated
+from scraping.sources.parsing import collecting_unrecognized, validated
 from scraping.sources.sofascore import schemas
 from scraping.sources.sofascore.answers import body_of, event_in
 from scraping.sources.sofascore.batting_order import overs_text, side_of
@@ -31,7 +31,7 @@ def rows_of(answer: Any, url: str = "") -> list[InningsRow]:
 
 def parse(reading: Reading, source: str) -> Figures:
     """Nothing where the source has no list of innings; sides come from the event, which names the teams."""
-    with noting() as unknown:
+    with collecting_unrecognized() as unknown:
         document = reading.document("innings")
         rows = [] if document is None or document.status >= 400 else rows_of(body_of(document), document.url)
         figures = [figure for row in rows for figure in _figures(row, _side(reading, row))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from scraping.payloads import DiscoveredMatch, Lineups, Sport
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.base import Endpoint, Reading, RefInfo, Request
 from scraping.sources.layout import Layout
 from scraping.sources.sofascore import addresses, lineups, listing, schemas
@@ -32,14 +32,14 @@ class SofascoreSite:
         return None  # the incidents answer always has all of them
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        with loose.rejecting_absurd_values(base_url):
+        with parsing.rejecting_invalid_values(base_url):
             return listing.matches_of(reading, base_url, self.sport)
 
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return lineups.requests(ref, base_url)
 
     def parse_lineups(self, reading: Reading) -> Lineups:
-        with loose.rejecting_absurd_values(reading.ref.url):
+        with parsing.rejecting_invalid_values(reading.ref.url):
             return lineups.parse(reading, self.key)
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:

@@ -12,8 +12,8 @@ from typing import Any
 
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Phase, Status
-from scraping.sources import loose
-from scraping.sources.schema import note
+from scraping.sources import parsing
+from scraping.sources.parsing import note_unrecognized
 
 _BY_TYPE = {
     "notstarted": (Status.UPCOMING, Phase.SCHEDULED),
@@ -59,32 +59,32 @@ def judge(status: Mapping[str, Any]) -> tuple[Status, Phase]:
 
 def by_type(status: Mapping[str, Any]) -> tuple[Status, Phase]:
     """What every sport's status says by its type alone."""
-    kind, code = loose.text(status.get("type"), 40), loose.integer(status.get("code"))
+    kind, code = parsing.text(status.get("type"), 40), parsing.integer(status.get("code"))
     if not kind:
         raise SchemaBreak(f"the event's status has no type; it has {', '.join(sorted(status)[:10]) or 'nothing'}")
     if kind not in _BY_TYPE:
-        note("event.status.type", kind)
+        note_unrecognized("event.status.type", kind)
         raise PayloadRejected(f"unknown status type {kind!r}, code {code}")
     if code not in _SEEN[kind]:
-        note("event.status.code", f"{kind} {code}")
+        note_unrecognized("event.status.code", f"{kind} {code}")
     return _BY_TYPE[kind]
 
 
 def _live_phase(status: Mapping[str, Any]) -> Phase:
-    code = loose.integer(status.get("code"))
+    code = parsing.integer(status.get("code"))
     if code == HALFTIME:
         return Phase.HALFTIME
     if code in EXTRA_TIME:
         return Phase.EXTRA_TIME
     if code == PENALTIES:
         return Phase.PENALTIES
-    described = loose.text(status.get("description"), 60).lower()
+    described = parsing.text(status.get("description"), 60).lower()
     return next((phase for words, phase in _LIVE_PHASES if any(word in described for word in words)), Phase.PLAY)
 
 
 def clock(event: Mapping[str, Any], judged: Status, phase: Phase, now: datetime) -> str:
     """The minute being played ("37", "45+2"), HT, PEN, FT, AET or AP; empty where the source does not say."""
-    code = loose.integer(loose.mapping(event.get("status")).get("code"))
+    code = parsing.integer(parsing.mapping(event.get("status")).get("code"))
     if judged is Status.COMPLETED:
         return _ENDINGS.get(code or 0, "FT")
     if judged is not Status.LIVE or phase is Phase.INTERRUPTED:
@@ -93,12 +93,12 @@ def clock(event: Mapping[str, Any], judged: Status, phase: Phase, now: datetime)
         return "HT"
     if phase is Phase.PENALTIES:
         return "PEN"
-    return _minute(loose.mapping(event.get("time")), code, now)
+    return _minute(parsing.mapping(event.get("time")), code, now)
 
 
 def _minute(time: Mapping[str, Any], code: int | None, now: datetime) -> str:
-    began = loose.moment(time.get("currentPeriodStartTimestamp"))
-    initial, end = loose.integer(time.get("initial")), loose.integer(time.get("max"))
+    began = parsing.moment(time.get("currentPeriodStartTimestamp"))
+    initial, end = parsing.integer(time.get("initial")), parsing.integer(time.get("max"))
     if code in _PERIODS:
         initial = _PERIODS[code][0] if initial is None else initial
         end = _PERIODS[code][1] if end is None else end

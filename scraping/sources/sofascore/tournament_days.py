@@ -11,9 +11,9 @@ from datetime import date
 from typing import Any
 
 from scraping.payloads import DiscoveredMatch, Sport
-from scraping.sources import loose
+from scraping.sources import parsing
 from scraping.sources.base import Document, ListPlan, Reading, Request
-from scraping.sources.schema import note, validated
+from scraping.sources.parsing import note_unrecognized, validated
 from scraping.sources.sofascore import listing, schemas
 from scraping.sources.sofascore.answers import body_of
 
@@ -69,13 +69,13 @@ def _answer(document: Document) -> schemas.TournamentsAnswer:
 
 def _tournaments(document: Document) -> Iterator[int]:
     for row in _answer(document).scheduled:
-        number = loose.integer(_unique(row).get("id"))
+        number = parsing.integer(_unique(row).get("id"))
         if number is None:
-            note("scheduled[].tournament.uniqueTournament.id", row)
+            note_unrecognized("scheduled[].tournament.uniqueTournament.id", row)
         else:
             yield number
 
 
 def _unique(row: Any) -> Mapping[str, Any]:
     """A tournament that is part of no other has no lists of its own."""
-    return loose.mapping(loose.mapping(loose.mapping(row).get("tournament")).get("uniqueTournament"))
+    return parsing.mapping(parsing.mapping(parsing.mapping(row).get("tournament")).get("uniqueTournament"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scraping.errors import AuthExpired, Blocked, Gone, ScrapingError, Transient
-from scraping.sources.challenge import is_challenge, raise_if_error_body
+from scraping.sources.parsing import is_challenge, raise_if_error_body
 
 
 @pytest.mark.requirement("BX-17")

@@ -15,7 +15,7 @@ from scraping.errors import Blocked, Gone, LayoutChanged, PayloadRejected, Schem
 from scraping.payloads import DiscoveredMatch, Payload, Phase, Status
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, ReadMode, RefInfo, Request
-from scraping.sources.schema import validated
+from scraping.sources.parsing import validated
 from scraping.sources.sofascore import SofascoreAdapter
 from scraping.sources.sofascore.incidents import event_of
 from scraping.sources.sofascore.schemas import STATISTICS, StatisticsAnswer

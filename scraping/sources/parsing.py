@@ -1,0 +1,212 @@
+"""Parsing helpers that all adapters share.
+
+Getters for JSON of unknown quality: each returns a value of the expected type or nothing, and never raises.
+Strict response schemas: a missing field or a field of another type is a SchemaBreak that names its path; unknown fields
+are ignored; an unknown *value* in a field that we rely on is counted with `note_unrecognized`.
+Bot challenges and errors that arrive with status 200. Fields that a payload should have and lacks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from html import unescape
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from scraping.errors import Blocked, PayloadRejected, SchemaBreak, error_for_status
+from scraping.payloads import MatchState, Phase, Status, UnrecognizedValue
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_TAG = re.compile(r"<[^>]*>")
+_SPACE = re.compile(r"\s+")
+_EARLIEST, _LATEST = 0, 253_402_300_799  # 1970 to 9999, in seconds
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def rows(value: Any) -> list[Mapping[str, Any]]:
+    """Returns the objects of a list, without its other items."""
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def text(value: Any, limit: int = 500) -> str:
+    """Returns a string or number as trimmed text, without NUL characters, which PostgreSQL refuses."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    return str(value).replace("\x00", "").strip()[:limit].strip()
+
+
+def plain(value: Any, limit: int = 500) -> str:
+    """Returns HTML as one line of text."""
+    if not isinstance(value, str):
+        return text(value, limit)
+    return text(_SPACE.sub(" ", unescape(_TAG.sub(" ", value))), limit)
+
+
+def integer(value: Any) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
+        return int(value)
+    return None
+
+
+def moment(value: Any, *, per_second: int = 1) -> datetime | None:
+    """Returns the time of a number of seconds since 1970 (`per_second=1000`: milliseconds)."""
+    count = integer(value)
+    if count is None or not _EARLIEST < count / per_second < _LATEST:
+        return None
+    return datetime.fromtimestamp(count / per_second, tz=UTC)
+
+
+def iso_moment(value: Any) -> datetime | None:
+    """Returns the time of an ISO 8601 text, which is UTC where it has no offset."""
+    if not isinstance(value, str):
+        return None
+    try:
+        parsed = datetime.fromisoformat(value.strip())
+        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+@contextmanager
+def rejecting_invalid_values(url: str) -> Iterator[None]:
+    """Raises PayloadRejected, with the field named, for values that no match can have, such as eleven wickets."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or error.title
+        shown = repr(first.get("input"))[:80]
+        raise PayloadRejected(f"{error.title}: {where} is {shown}: {first['msg']}", url=url) from error
+
+
+MAX_UNRECOGNIZED = 40  # of one reading
+_unrecognized: ContextVar[list[UnrecognizedValue] | None] = ContextVar("unrecognized", default=None)
+
+
+class Response(BaseModel):
+    """A source's response, or a part of one: the fields that we rely on and nothing else."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, populate_by_name=True)
+
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+
+def validated(model: type[ResponseT], data: Any, *, schema: str, url: str = "") -> ResponseT:
+    """Returns the validated response, or raises SchemaBreak that names each invalid field.
+
+    Example: `sofascore.event.v1: event.status.type (missing)`.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        broken = [f"{path_of(one['loc'])} ({one['msg'].lower()})" for one in error.errors()[:5]]
+        raise SchemaBreak(f"{schema}: {'; '.join(broken)}", url=url, evidence=str(data)[:2000]) from error
+
+
+def path_of(location: tuple[int | str, ...]) -> str:
+    """Returns a location as a path: ("event", "players", 3, "id") is event.players[3].id."""
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return path.removeprefix(".") or "the whole answer"
+
+
+@contextmanager
+def collecting_unrecognized() -> Iterator[list[UnrecognizedValue]]:
+    """Collects the values that `note_unrecognized` is called with inside the block."""
+    found: list[UnrecognizedValue] = []
+    token = _unrecognized.set(found)
+    try:
+        yield found
+    finally:
+        _unrecognized.reset(token)
+
+
+def note_unrecognized(path: str, value: object) -> None:
+    """Records a value that is not in our tables, once per reading."""
+    found = _unrecognized.get()
+    unrecognized = UnrecognizedValue(path=path[:120], value=str(value)[:120])
+    if found is not None and len(found) < MAX_UNRECOGNIZED and unrecognized not in found:
+        found.append(unrecognized)
+
+
+_CHALLENGE_TITLE = re.compile(
+    r"<title[^>]*>[^<]*(?:just a moment|attention required|access denied|are you (?:a )?(?:human|robot)|"
+    r"verify you are human|security check|captcha|request blocked)",
+    re.IGNORECASE,
+)
+# Whole class names and ids only: ordinary pages carry the badge of a captcha service ("grecaptcha-badge") too.
+_CHALLENGE_FORM = re.compile(
+    r"""(?:id|class|name|action)=["'](?:[^"']*[\s/])?"""
+    r"""(?:challenge-form|challenge-stage|cf-turnstile|g-recaptcha|h-captcha|captcha[\w-]*)(?=[\s"'/?])""",
+    re.IGNORECASE,
+)
+
+
+def is_challenge(html: str) -> bool:
+    return bool(_CHALLENGE_TITLE.search(html) or _CHALLENGE_FORM.search(html))
+
+
+def raise_if_challenge(html: str, url: str) -> None:
+    """Raises Blocked if the page is a bot challenge."""
+    if is_challenge(html):
+        raise Blocked("the page is a bot challenge", url=url, evidence=html[:2000])
+
+
+def raise_if_error_body(data: Any, url: str) -> None:
+    """Raises the error that a body like {"error": {"code": 403, "reason": "challenge"}} reports."""
+    if not isinstance(data, dict) or not isinstance(data.get("error"), dict):
+        return
+    error: Mapping[str, Any] = data["error"]
+    code = integer(error.get("code")) or 0
+    reason = text(error.get("reason") or error.get("message"), 100)
+    is_refusal = any(name in reason.lower() for name in ("challenge", "captcha"))
+    kind = Blocked if is_refusal else error_for_status(code)
+    if kind is not None:
+        raise kind(f"the body is an error: {code} {reason}".strip(), http_status=code or None, url=url)
+
+
+def missing_cricket_fields(state: MatchState, *, has_events: bool) -> tuple[str, ...]:
+    """Returns the expected fields that are missing; before the first ball neither score nor last event is expected."""
+    has_begun = state.phase is Phase.PLAY or state.status is Status.COMPLETED
+    has_play = any(one.runs or one.wickets or one.overs != "0.0" for one in state.innings)
+    is_present = {
+        "teams.team_a.short_name": bool(state.teams.team_a.short_name),
+        "teams.team_b.short_name": bool(state.teams.team_b.short_name),
+        "start_time": state.start_time is not None,
+        "venue": bool(state.venue),
+        "metadata.series": bool(state.metadata.get("series")),
+        "metadata.match_type": bool(state.metadata.get("match_type")),
+        "score": bool(state.innings) or not has_begun,
+        "last_event": state.last_event is not None or not has_play,
+        "events": has_events or not has_play,
+    }
+    return tuple(name for name, present in is_present.items() if not present)
+
+
+def missing_football_fields(state: MatchState, *, has_events: bool) -> tuple[str, ...]:
+    """Returns the expected fields that are missing; before the start neither score nor events are expected."""
+    has_begun = state.status in (Status.LIVE, Status.COMPLETED)
+    is_present = {
+        "teams.team_a.short_name": bool(state.teams.team_a.short_name),
+        "teams.team_b.short_name": bool(state.teams.team_b.short_name),
+        "start_time": state.start_time is not None,
+        "venue": bool(state.venue),
+        "metadata.series": bool(state.metadata.get("series")),
+        "score": state.score.team_a.goals is not None or not has_begun,
+        "events": has_events or not has_begun,
+    }
+    return tuple(name for name, present in is_present.items() if not present)
