@@ -7,7 +7,7 @@ when it was read. A change that an older reader would misunderstand gets a new S
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -314,3 +314,13 @@ class DiscoveredMatch(Frozen):
     start_time: AwareDatetime | None = None
     teams: tuple[Team, ...] = ()  # both or none
     series: Text = ""
+
+
+def score_of(innings: Sequence[Innings]) -> Score:
+    """Each side's latest innings, super overs apart."""
+    latest = {
+        one.team: SideScore(runs=one.runs, wickets=one.wickets, overs=one.overs)
+        for one in innings
+        if not one.is_super_over
+    }
+    return Score(team_a=latest.get("team_a", SideScore()), team_b=latest.get("team_b", SideScore()))

@@ -30,8 +30,8 @@ from scraping.payloads import (
     Teams,
     Text,
     Toss,
+    score_of,
 )
-from scraping.sources.crex.innings import score_of
 
 SCHEMA = "pushed.match.v1"
 MOST_MATCHES = 50

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date
 from urllib.parse import quote
 
 import orjson
 
-from scraping.errors import LayoutChanged
+from scraping.errors import Drift, LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.readings import JSON_TYPES
 from scraping.sources import parsing
-from scraping.sources.base import Endpoint, ListPlan, Reading, ReadMode, RefInfo, Request
-from scraping.sources.crex import addresses, feed, fixtures, listing, people, schemas, ways
-from scraping.sources.crex.compose import SOURCE
+from scraping.sources.base import Document, Endpoint, ListPlan, Reading, ReadMode, RefInfo, Request
+from scraping.sources.crex import ball_feed, listing, players, rendered_page, schemas, site
+from scraping.sources.crex.live import LiveState, live_data, parse_live
+from scraping.sources.crex.payload import (
+    SOURCE,
+    MatchDetails,
+    assemble_payload,
+    details_in_page,
+    payload_of_state,
+    with_mapping,
+)
+from scraping.sources.crex.schemas import ScorecardInnings, scorecard_innings
 from scraping.sources.layout import Layout
+from scraping.sources.parsing import missing_cricket_fields
 
 # The old PHP endpoints call their JSON HTML, or plain text; a challenge in its place is told apart when it is read.
 _TYPES = (*sorted(JSON_TYPES), "text/html", "text/plain")
@@ -34,7 +44,7 @@ class CrexAdapter:
     figure_schema = schemas.SCORECARD
     events_endpoint = "feed"
     round_fields: tuple[str, ...] = ()  # a series here is a list of matches without rounds
-    address_example = addresses.EXAMPLE
+    address_example = site.EXAMPLE
     layout: Layout | None = None
     list_layout: Layout | None = None
     prefers_attached = False
@@ -56,15 +66,15 @@ class CrexAdapter:
     def public_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         """Score and standing; its members' site asks a token for the rest."""
         key = quote(ref.source_event_id, safe="")
-        return (Request(ways.PUBLIC, f"{base_url.rstrip('/')}/api/v3/public/getSV3?key={key}"),)
+        return (Request(PUBLIC, f"{base_url.rstrip('/')}/api/v3/public/getSV3?key={key}"),)
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
-        items = ways.items_of(reading)
-        if not items or feed.reaches_the_first_ball(items):
+        items = ball_feed.items_of(reading)
+        if not items or ball_feed.reaches_the_first_ball(items):
             return None
         asked = _asked(request)
         body = {"matchKey": reading.ref.source_event_id, "filters": [], "lang": "en", **asked}
-        body["lastDocId"] = feed.oldest_id(items)
+        body["lastDocId"] = ball_feed.oldest_id(items)
         if asked.get("lastDocId") == body["lastDocId"]:
             return None  # the source answers with the same page again
         return replace(request, body=orjson.dumps(body))
@@ -77,25 +87,25 @@ class CrexAdapter:
             return listing.matches_of(reading, base_url)
 
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        return people.requests(ref, base_url, people.SQUADS)
+        return players.requests(ref, base_url, players.SQUADS)
 
     def parse_lineups(self, reading: Reading) -> Lineups:
         with parsing.rejecting_invalid_values(reading.ref.url):
-            return people.lineups(reading)
+            return players.lineups(reading, _details_of(reading))
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        return people.requests(ref, base_url, people.SCORECARD)
+        return players.requests(ref, base_url, players.SCORECARD)
 
     def parse_figures(self, reading: Reading) -> Figures:
         with parsing.rejecting_invalid_values(reading.ref.url):
-            return people.figures(reading)
+            return players.figures(reading, _details_of(reading))
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
-        return fixtures.plan(base_url)
+        return listing.fixture_plan(base_url)
 
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
         with parsing.rejecting_invalid_values(base_url):
-            return fixtures.matches_of(reading, base_url, day)
+            return listing.fixtures_on(reading, base_url, day)
 
     def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
         raise LayoutChanged("Crex has no rounds")
@@ -104,13 +114,13 @@ class CrexAdapter:
         raise LayoutChanged("Crex has no rounds")
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        return addresses.match_at(url, base_url)
+        return site.match_at(url, base_url)
 
 
 def _parsed(reading: Reading) -> Payload:
     if reading.mode is not ReadMode.DIRECT:
-        return ways.visited(reading)
-    return ways.from_public(reading) if reading.document(ways.PUBLIC) else ways.from_live(reading)
+        return _from_visit(reading)
+    return _from_public(reading) if reading.document(PUBLIC) else _from_live(reading)
 
 
 def _asked(request: Request) -> dict[str, object]:
@@ -119,3 +129,121 @@ def _asked(request: Request) -> dict[str, object]:
     except orjson.JSONDecodeError:
         return {}
     return body if isinstance(body, dict) else {}
+
+
+PUBLIC = "public"
+
+
+def _from_visit(reading: Reading) -> Payload:
+    """The three ways in their order; what each lacked is in the message if none works."""
+    page = reading.document("page")
+    if page is not None and site.page_state(page.text()) is None:
+        parsing.raise_if_challenge(page.text(), page.url)
+    ways: tuple[Callable[[Reading], Payload], ...] = (_from_live, _from_page_state, _from_rendered_page)
+    failures: list[Drift] = []
+    for way in ways:
+        try:
+            return way(reading)
+        except PayloadRejected:
+            raise  # read well and unfit: another reading of the same page would only hide that
+        except Drift as failure:
+            failures.append(failure)
+    kind = SchemaBreak if page is None else LayoutChanged
+    evidence = "" if page is None else page.text()[: rendered_page.EVIDENCE_CHARACTERS]
+    raise kind("; ".join(map(str, failures)), url=reading.ref.url, evidence=evidence)
+
+
+def _from_live(reading: Reading) -> Payload:
+    document = reading.document("live")
+    if document is None or document.status >= 400:
+        raise SchemaBreak("the live endpoint gave no answer", url=reading.ref.url)
+    details = _details_of(reading)
+    live = parse_live(live_data(document), may_be_bare=_is_early(reading, details), url=document.url)
+    card = _scorecard_of(reading)
+    _require_scorecard(reading, live, details, card)
+    return assemble_payload(reading.ref, reading.captured_at, live, details, ball_feed.items_of(reading), card=card)
+
+
+def _from_public(reading: Reading) -> Payload:
+    """What is told without a token: good for the score, and it denies nothing of what is known besides."""
+    document = reading.document(PUBLIC)
+    if document is None or document.status >= 400:
+        raise SchemaBreak("the public endpoint gave no answer", url=reading.ref.url)
+    details = _details_of(reading)
+    live = parse_live(live_data(document), may_be_bare=_is_early(reading, details), url=document.url)
+    payload = assemble_payload(reading.ref, reading.captured_at, live, details, None, went_without=("live_answer",))
+    return payload.model_copy(update={"is_partial_state": True})
+
+
+def _from_page_state(reading: Reading) -> Payload:
+    page = reading.document("page")
+    state = site.page_state(page.text()) if page else None
+    if state is None:
+        raise LayoutChanged("the page has no app-root-state that can be read", url=reading.ref.url)
+    details = _details_of(reading)
+    live = parse_live(
+        parsing.mapping(site.embedded_response(state, site.LIVE)), may_be_bare=_is_early(reading, details)
+    )
+    return assemble_payload(
+        reading.ref,
+        reading.captured_at,
+        live,
+        details,
+        ball_feed.items_of(reading),
+        card=_scorecard_of(reading),
+        went_without=("live_answer",),
+        payload_schema=schemas.PAGE,
+    )
+
+
+def _from_rendered_page(reading: Reading) -> Payload:
+    page = reading.document("page")
+    if page is None:
+        raise LayoutChanged("there is no page", url=reading.ref.url)
+    state = rendered_page.state_of_page(page, reading)
+    missing = ("live_answer", *missing_cricket_fields(state, has_events=False))
+    return payload_of_state(
+        reading.ref, reading.captured_at, state, missing, is_partial=True, payload_schema=schemas.DOM
+    )
+
+
+def _is_early(reading: Reading, details: MatchDetails) -> bool:
+    return details.start_time is not None and reading.captured_at < details.start_time
+
+
+def _require_scorecard(
+    reading: Reading, live: LiveState, details: MatchDetails, card: tuple[ScorecardInnings, ...]
+) -> None:
+    """The live answer has no room for a third innings and those after it: the scorecard has them, and the page asks for
+    it then. A direct read that does without is broken off once an innings, so that a visit may teach it.
+    """
+    told = set(live.innings) | set(range(1, len(card or details.card) + 1))
+    lacks = live.at_hand > 2 and not told >= set(range(1, live.at_hand + 1))
+    if lacks and reading.mode is ReadMode.DIRECT and details.innings_seen < live.at_hand:
+        raise SchemaBreak(f"innings {live.at_hand} is at hand, and only the scorecard tells all of them")
+
+
+def _details_of(reading: Reading) -> MatchDetails:
+    """Names and dates: of this visit's page, else of the last good visit's, which the reader carries along."""
+    details = MatchDetails()
+    for page in filter(None, map(reading.document, ("page", "static_page"))):
+        details = details_in_page(page.body, reading.ref.source_event_id)
+        if details.teams:
+            break
+    return _with_names(details, reading.document("mapping"))
+
+
+def _with_names(details: MatchDetails, mapping: Document | None) -> MatchDetails:
+    if mapping is None or mapping.status >= 400:
+        return details
+    try:
+        return with_mapping(details, mapping.json())
+    except SchemaBreak:
+        return details
+
+
+def _scorecard_of(reading: Reading) -> tuple[ScorecardInnings, ...]:
+    document = reading.document("scorecard")
+    if document is None or document.status >= 400:
+        return ()
+    return scorecard_innings(document.json()) or ()

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime
 from typing import Any
 from urllib.parse import urljoin
 
+import orjson
 from parsel import Selector
 
 from scraping.errors import LayoutChanged, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Sport, Status, Team
 from scraping.sources import parsing
-from scraping.sources.base import Document, Reading
-from scraping.sources.crex import blob, schemas, status
-from scraping.sources.crex.addresses import match_key
-from scraping.sources.crex.dom import EVIDENCE_CHARACTERS
-from scraping.sources.crex.facts import Facts, with_mapping
-from scraping.sources.crex.innings import parse_total
-from scraping.sources.crex.schemas import ListAnswer, ListedMatch
+from scraping.sources.base import Document, ListPlan, Reading, Request
+from scraping.sources.crex import schemas, site, texts
+from scraping.sources.crex.payload import MatchDetails, with_mapping
+from scraping.sources.crex.rendered_page import EVIDENCE_CHARACTERS
+from scraping.sources.crex.schemas import ListedMatch, ListResponse
+from scraping.sources.crex.site import match_key
+from scraping.sources.crex.texts import parse_total
 
 CARDS = (".live-card", ".match-card-container", ".match-card", "[class*='match-card']")
 _KEY_SHAPE = re.compile(r"[0-9A-Za-z]{1,8}", re.ASCII)
@@ -29,7 +30,7 @@ def matches_of(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
     """The matches, by the first way that shows any. LayoutChanged where no list can be found."""
     page = reading.document("page")
     html = page.text() if page else ""
-    state = blob.page_state(html) if html else None
+    state = site.page_state(html) if html else None
     if page is not None and state is None:
         parsing.raise_if_challenge(html, page.url)
     cards = _cards(html, page.url if page else base_url)
@@ -59,18 +60,18 @@ def _first_list(
     """The list answer, else the copy of it in the page; and what broke on the way."""
     broken: SchemaBreak | None = None
     try:
-        listed = _listed(document)
+        listed = _list_response(document)
     except SchemaBreak as failure:
         listed, broken = None, failure
     if listed is None and state is not None:
         try:
-            listed = _as_list(blob.answer(state, blob.MATCH_LIST))
+            listed = _as_list(site.embedded_response(state, site.MATCH_LIST))
         except SchemaBreak as failure:
             broken = broken or failure
     return listed, broken
 
 
-def _listed(document: Document | None) -> dict[str, ListedMatch] | None:
+def _list_response(document: Document | None) -> dict[str, ListedMatch] | None:
     if document is None or document.status >= 400:
         return None
     try:
@@ -93,7 +94,7 @@ def _as_list(data: Any) -> dict[str, ListedMatch] | None:
     }
     if data and not items:
         return None
-    return parsing.validated(ListAnswer, {"matches": items}, schema=schemas.LIST).matches
+    return parsing.validated(ListResponse, {"matches": items}, schema=schemas.LIST).matches
 
 
 def _cards(html: str, page_url: str) -> dict[str, tuple[str, Selector]]:
@@ -117,7 +118,7 @@ def _absolute(page_url: str, href: str) -> str:
         return href
 
 
-def of_item(key: str, item: ListedMatch, *, url: str, names: Facts, captured_at: datetime) -> DiscoveredMatch:
+def of_item(key: str, item: ListedMatch, *, url: str, names: MatchDetails, captured_at: datetime) -> DiscoveredMatch:
     start_time = parsing.moment(item.ti, per_second=1000)
     known = [names.teams.get(side) for side in (item.b, item.c)]
     series = (item.q or "").lstrip("^")
@@ -138,9 +139,9 @@ def _both(first: Team | None, second: Team | None) -> tuple[Team, ...]:
 
 
 def _status(item: ListedMatch, start_time: datetime | None, now: datetime) -> Status:
-    result = status.first_result(item.res, item.result)
+    result = texts.first_result(item.res, item.result)
     totals = [parse_total(score.strip()) for score in (item.j, item.k, item.l, item.m) if score]
-    judged, _ = status.judge(
+    judged, _ = texts.status_and_phase(
         result=result,
         sentences=tuple(map(parsing.plain, (item.res, item.ac))),
         has_play=any(total is not None and total.has_play for total in totals),
@@ -155,8 +156,8 @@ def _of_card(key: str, url: str, card: Selector, now: datetime) -> DiscoveredMat
     printed = tuple(parsing.plain(text) for text in card.css(".comment, .result, .reason, .not-started").getall())
     tag = " ".join(card.css(".liveTag::text").getall())
     scores = " ".join(card.css(".team-score ::text, .total-overs ::text").getall())
-    judged, _ = status.judge(
-        result=status.first_result(*printed),
+    judged, _ = texts.status_and_phase(
+        result=texts.first_result(*printed),
         sentences=printed,
         has_play=bool(re.search(r"\d[-/]\d", scores)) or "live" in tag.lower(),
         start_time=None,
@@ -173,9 +174,76 @@ def _of_card(key: str, url: str, card: Selector, now: datetime) -> DiscoveredMat
     )
 
 
-def names_in(state: Mapping[str, Any]) -> Facts:
+def names_in(state: Mapping[str, Any]) -> MatchDetails:
     """What a page's mapping has names for."""
-    facts = Facts()
-    for answer in blob.answers(state, blob.MAPPING):
-        facts = with_mapping(facts, answer)
-    return facts
+    details = MatchDetails()
+    for answer in site.embedded_responses(state, site.MAPPING):
+        details = with_mapping(details, answer)
+    return details
+
+
+_FIXTURE_PAGES = (-1, 0, 1)
+_FIXTURES = "fixtures"
+
+
+def fixture_plan(base_url: str) -> ListPlan:
+    """The page of the schedule brings the names; a day's matches are on the pages around the present."""
+    base, headers = base_url.rstrip("/"), site.headers_of(base_url)
+    body = {"tl": [], "type": "all", "wise": "1", "lang": "en", "formatType": ""}
+    asked = (
+        Request(
+            f"{_FIXTURES}{page}",
+            site.hosts_of(base_url).fixtures,
+            "POST",
+            orjson.dumps({**body, "page": page}),
+            {**headers, "Content-Type": "application/json"},
+        )
+        for page in _FIXTURE_PAGES
+    )
+    url = f"{base}/schedule"
+    return ListPlan(url=url, endpoints=(), requests=(Request("page", url), *asked))
+
+
+def fixtures_on(reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
+    """The matches that start on this day (UTC). LayoutChanged where there is no list at all."""
+    page = reading.document("page")
+    state = (site.page_state(page.text()) if page else None) or {}
+    names = names_in(state)
+    answers = [
+        answer for name in _FIXTURE_PAGES if (answer := _fixture_response(reading, f"{_FIXTURES}{name}")) is not None
+    ]
+    if not answers:
+        answers = list(site.embedded_responses(state, site.FIXTURES))
+    if not answers:
+        raise LayoutChanged("no fixtures found; tried getFixture and the page's state", url=base_url)
+    built = f"{base_url.rstrip('/')}/cricket-live-score/match-updates-"
+    found: dict[str, DiscoveredMatch] = {}
+    for row in (row for answer in answers for row in _fixture_rows(answer)):
+        item = parsing.validated(ListedMatch, row, schema=schemas.LIST, url=base_url)
+        key = item.mf or ""
+        match = of_item(key, item, url=built + key, names=names, captured_at=reading.captured_at)
+        if match.start_time is not None and match.start_time.date() == day:
+            found.setdefault(key, match)
+    return list(found.values())
+
+
+def _fixture_response(reading: Reading, name: str) -> Any:
+    document = reading.document(name)
+    if document is None or document.status >= 400:
+        return None
+    data = document.json()
+    parsing.raise_if_error_body(data, document.url)
+    return data
+
+
+def _fixture_rows(answer: Any) -> Iterator[Mapping[str, Any]]:
+    """The matches in an answer, which groups them by day or series: whatever has the key of a match is one."""
+    if isinstance(answer, dict):
+        if parsing.text(answer.get("mf"), 20):
+            yield answer
+        else:
+            for value in answer.values():
+                yield from _fixture_rows(value)
+    elif isinstance(answer, list):
+        for value in answer:
+            yield from _fixture_rows(value)

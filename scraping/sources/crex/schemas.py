@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
+from scraping.sources import parsing
 from scraping.sources.parsing import Response
 
 LIVE, FEED, SCORECARD = "crex.live.v1", "crex.feed.v1", "crex.scorecard.v1"
@@ -31,7 +32,7 @@ class RecentOver(Response):
     b: list[RecentBall]
 
 
-class EarlyAnswer(Response):
+class EarlyResponse(Response):
     """getSV3 before the start: only the teams are sure to be there."""
 
     a: Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,8}\.[0-9A-Za-z]{1,8}$")]  # team keys, in batting order
@@ -61,7 +62,7 @@ class EarlyAnswer(Response):
     over1: str | None = None
 
 
-class LiveAnswer(EarlyAnswer):
+class LiveResponse(EarlyResponse):
     """getSV3 once there is something to tell."""
 
     j: str
@@ -140,13 +141,13 @@ AnyItem = Annotated[
 ]
 
 
-class FeedAnswer(Response):
+class FeedResponse(Response):
     """getBallFeeds: a bare list, here under a name."""
 
     items: list[AnyItem]
 
 
-class InningsCard(Response):
+class ScorecardInnings(Response):
     """One innings of getSC4."""
 
     c: Key  # the side at the bat
@@ -155,11 +156,11 @@ class InningsCard(Response):
     a: list[str] = []  # KEY.runs.balls.maidens.wickets
 
 
-class ScorecardAnswer(Response):
-    innings: list[InningsCard]
+class ScorecardResponse(Response):
+    innings: list[ScorecardInnings]
 
 
-class SquadsAnswer(Response):
+class SquadsResponse(Response):
     """getIV4."""
 
     t: Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,8}-[0-9A-Za-z]{1,8}$")]
@@ -186,7 +187,7 @@ class ListedMatch(Response):
     mf: str | None = None  # the match, in the fixtures
 
 
-class ListAnswer(Response):
+class ListResponse(Response):
     matches: dict[str, ListedMatch]
 
 
@@ -208,7 +209,16 @@ class MatchMeta(Response):
     dt: int | str | None = None
 
 
-class PageAnswer(Response):
+class PageResponse(Response):
     """The parts of a page's state that nobody may change without our noticing."""
 
     match: MatchMeta | None = None
+
+
+def scorecard_innings(answer: Any) -> tuple[ScorecardInnings, ...] | None:
+    """The innings of a getSC4 answer; None where there is none. SchemaBreak where it is of another shape."""
+    if answer is None:
+        return None
+    innings = answer.get("innings") if isinstance(answer, dict) else answer
+    card = parsing.validated(ScorecardResponse, {"innings": innings}, schema=SCORECARD)
+    return tuple(card.innings)

@@ -42,7 +42,7 @@ _WILL_CONTINUE = "willcontinue"
 
 
 def checked(event: Mapping[str, Any], url: str = "") -> CricketEvent:
-    return validated(schemas.CricketEventAnswer, {"event": event}, schema=schemas.EVENT, url=url).event
+    return validated(schemas.CricketEventResponse, {"event": event}, schema=schemas.EVENT, url=url).event
 
 
 def check_shape(event: Mapping[str, Any], url: str = "") -> None:

@@ -15,7 +15,7 @@ from scraping.sources import falls, parsing
 from scraping.sources.balls import ball_kind
 from scraping.sources.parsing import note_unrecognized, validated
 from scraping.sources.sofascore import schemas
-from scraping.sources.sofascore.schemas import DeliveriesAnswer, Delivery, Person
+from scraping.sources.sofascore.schemas import DeliveriesResponse, Delivery, Person
 
 _SCORE = re.compile(r"(\d{1,4})/(\d{1,2})", re.ASCII)
 _NOT_OUT = re.compile(r"retired(?!\s+out)", re.IGNORECASE)  # hurt or not out: the score does not count it
@@ -45,7 +45,7 @@ class Ball:
 
 def checked(answer: Any, url: str = "") -> list[Delivery]:
     """The deliveries of an incidents answer, newest first. Another sort of incident is noted and left out."""
-    rows = validated(DeliveriesAnswer, answer, schema=schemas.INCIDENTS, url=url).incidents
+    rows = validated(DeliveriesResponse, answer, schema=schemas.INCIDENTS, url=url).incidents
     for row in rows:
         if row.incidentType != "ball":
             note_unrecognized("incidents[].incidentType", row.incidentType)

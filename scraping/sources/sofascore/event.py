@@ -18,7 +18,7 @@ _WON_WITHOUT_PLAY = {91: "by walkover", 92: "as the other side retired"}
 
 def check_shape(event: Mapping[str, Any], url: str = "") -> None:
     """SchemaBreak where a field that we live on is gone or of another type."""
-    validated(schemas.FootballEventAnswer, {"event": event}, schema=schemas.EVENT, url=url)
+    validated(schemas.FootballEventResponse, {"event": event}, schema=schemas.EVENT, url=url)
 
 
 def state_of(event: Mapping[str, Any], events: tuple[Event, ...], now: datetime) -> MatchState:

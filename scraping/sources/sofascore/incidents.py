@@ -60,7 +60,7 @@ _NOT_CRITICAL = frozenset({"injury_time", "other"})
 
 def checked(answer: Any, url: str = "") -> list[Incident]:
     """The rows of an incidents answer, newest first, checked to be of the known shape."""
-    validated(schemas.IncidentsAnswer, answer, schema=schemas.INCIDENTS, url=url)
+    validated(schemas.IncidentsResponse, answer, schema=schemas.INCIDENTS, url=url)
     return list(answer["incidents"])
 
 

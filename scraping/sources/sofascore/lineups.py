@@ -12,7 +12,7 @@ from scraping.sources.base import Reading, RefInfo, Request
 from scraping.sources.parsing import collecting_unrecognized, note_unrecognized, validated
 from scraping.sources.sofascore import schemas
 from scraping.sources.sofascore.answers import body_of
-from scraping.sources.sofascore.schemas import LineupRow, LineupsAnswer, LineupSide
+from scraping.sources.sofascore.schemas import LineupRow, LineupSide, LineupsResponse
 
 POSITIONS = frozenset({"G", "D", "M", "F", "B", "BM", "AR", "WK"})  # football, then cricket; WK is presumed
 SIDES: tuple[tuple[Side, str, str], ...] = (("team_a", "home", "homeTeam"), ("team_b", "away", "awayTeam"))
@@ -42,12 +42,12 @@ def parse(reading: Reading, source: str) -> Lineups:
         )
 
 
-def answer_in(reading: Reading) -> LineupsAnswer | None:
+def answer_in(reading: Reading) -> LineupsResponse | None:
     """The line-ups of a reading, checked to be this match's as far as that can be told."""
     document = reading.document("lineups")
     if document is None or document.status >= 400:
         return None
-    answer = validated(LineupsAnswer, body_of(document), schema=schemas.LINEUPS, url=document.url)
+    answer = validated(LineupsResponse, body_of(document), schema=schemas.LINEUPS, url=document.url)
     _refuse_another_match(answer, event_in(reading), reading)
     return answer
 
@@ -63,7 +63,7 @@ def event_in(reading: Reading) -> Mapping[str, Any]:
     return event
 
 
-def _refuse_another_match(answer: LineupsAnswer, event: Mapping[str, Any], reading: Reading) -> None:
+def _refuse_another_match(answer: LineupsResponse, event: Mapping[str, Any], reading: Reading) -> None:
     """A side whose players all are of one other team is another match's.
 
     In a national side everybody is of his club, so several teams in one side prove nothing.
@@ -76,7 +76,7 @@ def _refuse_another_match(answer: LineupsAnswer, event: Mapping[str, Any], readi
             raise PayloadRejected(f"the {at} line-up is of team {found.pop()} and not of {wanted}", url=reading.ref.url)
 
 
-def _lineup(name: Side, side: LineupSide, answer: LineupsAnswer) -> Lineup:
+def _lineup(name: Side, side: LineupSide, answer: LineupsResponse) -> Lineup:
     """The side is where the answer has it: `teamId` may be a player's club."""
     players = {row.player.id: _player(row) for row in reversed(side.players)}
     return Lineup(

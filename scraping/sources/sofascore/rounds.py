@@ -28,7 +28,7 @@ def matches_of(reading: Reading, base_url: str, asked: Mapping[str, int]) -> lis
     """Every match of the round, each once."""
     document = reading.document("round")
     try:
-        answer = validated(schemas.ListAnswer, body_of(document) if document else None, schema=schemas.LIST)
+        answer = validated(schemas.ListResponse, body_of(document) if document else None, schema=schemas.LIST)
     except SchemaBreak as broken:
         raise SchemaBreak(f"the answer has no list of the round's matches: {broken}", url=reading.ref.url) from broken
     found: dict[str, DiscoveredMatch] = {}

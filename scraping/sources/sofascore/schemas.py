@@ -85,11 +85,11 @@ class CricketEvent(_Event):
     note: str | None = None
 
 
-class FootballEventAnswer(Response):
+class FootballEventResponse(Response):
     event: FootballEvent
 
 
-class CricketEventAnswer(Response):
+class CricketEventResponse(Response):
     event: CricketEvent
 
 
@@ -122,7 +122,7 @@ class Incident(Response):
     playerName: str | None = None
 
 
-class IncidentsAnswer(Response):
+class IncidentsResponse(Response):
     incidents: list[Incident]
 
 
@@ -149,7 +149,7 @@ class Delivery(Response):
     dismissedBatsman: Person | None = None
 
 
-class DeliveriesAnswer(Response):
+class DeliveriesResponse(Response):
     incidents: list[Delivery]
 
 
@@ -184,7 +184,7 @@ class InningsRow(Response):
     bowlingLine: list[BowlingLine] = Field(default_factory=list)
 
 
-class InningsAnswer(Response):
+class InningsResponse(Response):
     innings: list[InningsRow]
 
 
@@ -222,7 +222,7 @@ class LineupSide(Response):
     missingPlayers: list[MissingRow] = Field(default_factory=list)
 
 
-class LineupsAnswer(Response):
+class LineupsResponse(Response):
     confirmed: bool
     home: LineupSide
     away: LineupSide
@@ -245,17 +245,17 @@ class StatisticsPeriod(Response):
     groups: list[StatisticsGroup]
 
 
-class StatisticsAnswer(Response):
+class StatisticsResponse(Response):
     statistics: list[StatisticsPeriod]
 
 
-class ListAnswer(Response):
+class ListResponse(Response):
     """The rows of a list are looked at one by one: an odd one must not hide the others."""
 
     events: list[Any]
 
 
-class TournamentsAnswer(Response):
+class TournamentsResponse(Response):
     """Which tournaments play on a day, one page of it."""
 
     scheduled: list[Any]
@@ -263,16 +263,16 @@ class TournamentsAnswer(Response):
 
 
 FAMILIES: Mapping[str, tuple[type[Response], ...]] = {
-    EVENT: (FootballEventAnswer, CricketEventAnswer),
-    INCIDENTS: (IncidentsAnswer, DeliveriesAnswer),
-    LINEUPS: (LineupsAnswer,),
-    STATISTICS: (StatisticsAnswer,),
-    INNINGS: (InningsAnswer,),
-    LIST: (ListAnswer, TournamentsAnswer),
+    EVENT: (FootballEventResponse, CricketEventResponse),
+    INCIDENTS: (IncidentsResponse, DeliveriesResponse),
+    LINEUPS: (LineupsResponse,),
+    STATISTICS: (StatisticsResponse,),
+    INNINGS: (InningsResponse,),
+    LIST: (ListResponse, TournamentsResponse),
 }
 
 
 def listed(data: Any, *, url: str = "") -> list[Mapping[str, Any]]:
     """The rows of a list of events."""
-    answer = validated(ListAnswer, data, schema=LIST, url=url)
+    answer = validated(ListResponse, data, schema=LIST, url=url)
     return [row for row in answer.events if isinstance(row, dict)]

@@ -13,7 +13,7 @@ from scraping.sources.sofascore import schemas
 from scraping.sources.sofascore.answers import body_of, event_in
 from scraping.sources.sofascore.batting_order import overs_text, side_of
 from scraping.sources.sofascore.cricket_state import check_shape, checked
-from scraping.sources.sofascore.schemas import BattingLine, BowlingLine, InningsAnswer, InningsRow
+from scraping.sources.sofascore.schemas import BattingLine, BowlingLine, InningsResponse, InningsRow
 
 Values = dict[str, str | int | float | bool | None]
 _NOT_OUT = "not out"
@@ -26,7 +26,7 @@ def requests(ref: RefInfo, base_url: str) -> tuple[Request, ...]:
 
 
 def rows_of(answer: Any, url: str = "") -> list[InningsRow]:
-    return validated(InningsAnswer, answer, schema=schemas.INNINGS, url=url).innings
+    return validated(InningsResponse, answer, schema=schemas.INNINGS, url=url).innings
 
 
 def parse(reading: Reading, source: str) -> Figures:

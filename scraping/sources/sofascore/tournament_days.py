@@ -63,8 +63,8 @@ def _request(base_url: str, sport: Sport, name: str, path: str) -> Request:
     return Request(name, f"{home}/api/v1/{path}", headers={"accept": "*/*", "referer": f"{home}/{sport.value}"})
 
 
-def _answer(document: Document) -> schemas.TournamentsAnswer:
-    return validated(schemas.TournamentsAnswer, body_of(document), schema=schemas.LIST, url=document.url)
+def _answer(document: Document) -> schemas.TournamentsResponse:
+    return validated(schemas.TournamentsResponse, body_of(document), schema=schemas.LIST, url=document.url)
 
 
 def _tournaments(document: Document) -> Iterator[int]:

@@ -12,7 +12,7 @@ from scraping.policies.interval import ENDING_POLLS, Activity, PollHistory, acti
 from scraping.policies.milestones import ScoreProgress, is_unannounced_milestone, score_progress
 from scraping.sources import ADAPTERS
 from scraping.sources.board import compose as board
-from scraping.sources.crex import status as crex
+from scraping.sources.crex import texts as crex
 from scraping.sources.espn import soccer_status
 from scraping.sources.espn import status as espn
 from scraping.sources.espn.answers import MatchStatus
@@ -182,7 +182,7 @@ def crex_says(words: str) -> Phase:
 
 
 def sofascore(words: str) -> Phase:
-    return status.judge({"type": "inprogress", "code": 6, "description": words})[1]
+    return status.status_and_phase({"type": "inprogress", "code": 6, "description": words})[1]
 
 
 def sofascore_cricket(words: str) -> Phase:

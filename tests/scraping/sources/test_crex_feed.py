@@ -13,8 +13,8 @@ from scraping.errors import SchemaBreak
 from scraping.payloads import Event
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, Request
-from scraping.sources.crex import codes
-from scraping.sources.crex.feed import events_of, items_in
+from scraping.sources.crex import texts
+from scraping.sources.crex.ball_feed import events_of, items_in
 from tests.scraping.sources import builders as build
 
 ADAPTER = adapter_for("crex")
@@ -97,7 +97,7 @@ class TestEvents:
         ],
     )  # fmt: skip
     def test_a_ball_code_tells_kind_and_runs(self, code: str, expected: tuple[str, int | None]) -> None:
-        assert codes.read(code)[:2] == expected
+        assert texts.read_code(code)[:2] == expected
 
     def test_a_ball_is_critical_whatever_its_code(self) -> None:
         assert event(build.ball(1, "5pen")).is_critical

@@ -10,7 +10,7 @@ import pytest
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Payload, Phase, Status
 from scraping.sources.base import Document
-from scraping.sources.crex.innings import parse_total
+from scraping.sources.crex.texts import parse_total
 from tests.scraping.sources import builders as build
 from tests.scraping.sources.test_crex_parse import direct, visit
 

@@ -11,7 +11,7 @@ from scraping.errors import Blocked, LayoutChanged, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Status
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, RefInfo
-from scraping.sources.crex import addresses
+from scraping.sources.crex import site
 from tests.scraping.sources import builders as build
 
 ADAPTER = adapter_for("crex")
@@ -155,15 +155,15 @@ class TestAddresses:
         ],
     )
     def test_of_tabs_are_built_from_either(self, path: str, tab: str, expected: str) -> None:
-        assert addresses.tab_of(f"https://crex.com{path}", tab).endswith(expected)
+        assert site.tab_of(f"https://crex.com{path}", tab).endswith(expected)
 
     def test_of_the_real_site_are_spread_over_its_hosts(self) -> None:
-        hosts = addresses.hosts_of("https://crex.com/")
+        hosts = site.hosts_of("https://crex.com/")
         assert (hosts.live, hosts.fixtures) == (
             "https://api.goscorer.com/api/v3",
             "https://stats.crickapi.com/fixture/getFixture",
         )
-        assert addresses.hosts_of("http://site.test/crex").live == "http://site.test/crex/api/v3"
+        assert site.hosts_of("http://site.test/crex").live == "http://site.test/crex/api/v3"
 
 
 class TestNoList:

@@ -13,7 +13,7 @@ from scraping.errors import Blocked, LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import Payload, Phase, Status
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, ReadMode
-from scraping.sources.crex import facts
+from scraping.sources.crex import payload
 from tests.scraping.sources import builders as build
 
 ADAPTER = adapter_for("crex")
@@ -126,10 +126,10 @@ class TestWhichDocumentIsBelieved:
 
     def test_the_page_of_the_last_visit_is_decoded_once(self) -> None:
         page = build.page(build.state(extra="once"), name="static_page")
-        before = facts.facts_of_page.cache_info()
+        before = payload.details_in_page.cache_info()
         for _ in range(5):
             direct(build.live(), page)
-        after = facts.facts_of_page.cache_info()
+        after = payload.details_in_page.cache_info()
         assert (after.misses - before.misses, after.hits - before.hits) == (1, 4)
 
 

@@ -13,7 +13,7 @@ import pytest
 from scraping.payloads import Payload, Phase, Status
 from scraping.sources import adapter_for
 from scraping.sources.base import ReadMode, RefInfo
-from scraping.sources.crex import codes
+from scraping.sources.crex.texts import read_code
 from tests.scraping.sources import builders as build
 
 FOLDER = Path(os.environ.get("VICTORYLINE_RECORDINGS", "")) / "crex"
@@ -103,7 +103,7 @@ class TestPageState:
         summaries = [item for item in answer(json.loads(file.read_text()), "getBallFeeds") if item["type"] == "o"]
         assert summaries
         for item in summaries:
-            assert sum(codes.read(code).runs or 0 for code in item["rb"].split(".")) == item["runs"]
+            assert sum(read_code(code).runs or 0 for code in item["rb"].split(".")) == item["runs"]
 
     def test_places_fit_the_codes_of_the_over(self, file: Path) -> None:
         state, key = json.loads(file.read_text()), key_of(file)

@@ -18,7 +18,7 @@ from scraping.sources.base import Document, ReadMode, RefInfo, Request
 from scraping.sources.parsing import validated
 from scraping.sources.sofascore import SofascoreAdapter
 from scraping.sources.sofascore.incidents import event_of
-from scraping.sources.sofascore.schemas import STATISTICS, StatisticsAnswer
+from scraping.sources.sofascore.schemas import STATISTICS, StatisticsResponse
 from stadium.football.script import Postponement, ShootoutKick, Stoppage, VarDecision
 from stadium.matches.programme import Match
 from tests.scraping.sources import builders as build
@@ -589,7 +589,7 @@ class TestRecordings:
             assert payload.unknown == ()
 
     def test_statistics_have_the_shape_that_we_know(self) -> None:
-        answer = validated(StatisticsAnswer, self.recorded("eirikeg1_statistics"), schema=STATISTICS)
+        answer = validated(StatisticsResponse, self.recorded("eirikeg1_statistics"), schema=STATISTICS)
         assert answer.statistics[0].period == "ALL"
         assert answer.statistics[0].groups[0].statisticsItems[0].homeValue == 44
 

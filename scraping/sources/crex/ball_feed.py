@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from scraping import event_keys
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Event, LastEvent
 from scraping.sources import parsing
-from scraping.sources.base import Document
-from scraping.sources.crex import codes, places, schemas, status
-from scraping.sources.crex.schemas import BallItem, FeedAnswer, FeedItem, OtherItem, OverItem, WicketItem
+from scraping.sources.base import Document, Reading
+from scraping.sources.crex import schemas, site, texts
+from scraping.sources.crex.schemas import BallItem, FeedItem, FeedResponse, OtherItem, OverItem, WicketItem
 
 Item = FeedItem
 Detail = dict[str, str | int | float | bool | None]
@@ -43,7 +44,7 @@ def items_in(data: Any, match_key: str, *, url: str = "") -> list[Item] | None:
         if stated and stated != match_key:
             raise PayloadRejected(f"the ball feed is about another match: {stated} instead of {match_key}", url=url)
     unique: dict[object, Item] = {}
-    for one in parsing.validated(FeedAnswer, {"items": data}, schema=schemas.FEED, url=url).items:
+    for one in parsing.validated(FeedResponse, {"items": data}, schema=schemas.FEED, url=url).items:
         unique.setdefault(parsing.text(one.id, 120), one)  # an id that comes twice counts once
     if "" in unique:
         raise SchemaBreak(f"{schemas.FEED}: items[].id (empty)", url=url)
@@ -53,7 +54,7 @@ def items_in(data: Any, match_key: str, *, url: str = "") -> list[Item] | None:
 def events_of(items: Sequence[Item]) -> tuple[Event, ...]:
     """One event an item, in the feed's order."""
     balls = sorted((one for one in items if isinstance(one, BallItem)), key=_document_id)
-    known = places.places_of(balls, [one for one in items if isinstance(one, OverItem)])
+    known = positions_in_overs(balls, [one for one in items if isinstance(one, OverItem)])
     return tuple(event_of(item, known) for item in items)
 
 
@@ -64,15 +65,15 @@ def event_of(item: Item, known: Mapping[str, int] | None = None) -> Event:
     if isinstance(item, WicketItem):
         return _wicket(item)
     if isinstance(item, OverItem):
-        return _over(item)
+        return _over_summary(item)
     assert isinstance(item, OtherItem)
     return _other(item)
 
 
 def _ball(item: BallItem, place: int | None) -> Event:
     code = parsing.text(item.b, 12)
-    kind, runs, _ = codes.kind_of(code, "items[].b")
-    over = places.over_of(item)
+    kind, runs, _ = texts.recognized_code(code, "items[].b")
+    over = over_of_ball(item)
     said = {"score": item.s, "ball": code, "batter_key": item.pf, "bowler_key": item.bf}
     return Event(
         id=parsing.text(item.id, 120),
@@ -82,7 +83,7 @@ def _ball(item: BallItem, place: int | None) -> Event:
         ordinal=item.delivery if item.delivery and item.delivery >= 1 else None,
         slot=event_keys.ball(item.inning + 1, over[1], place) if over and place else "",
         runs=runs,
-        description=_said(item.c1, item.c2),
+        description=_joined_texts(item.c1, item.c2),
         happened_at=parsing.moment(item.id, per_second=1000),
         detail={name: short for name, value in said.items() if (short := parsing.text(value, 40))},
     )
@@ -94,7 +95,7 @@ def _wicket(item: WicketItem) -> Event:
     manner = parsing.plain(item.manner, 200)
     counts = not _RETIRED.search(manner)
     place = parsing.integer(item.wn)
-    if counts and item.dismissal is not None and parsing.integer(item.dismissal) not in codes.DISMISSALS:
+    if counts and item.dismissal is not None and parsing.integer(item.dismissal) not in texts.DISMISSALS:
         parsing.note_unrecognized("items[].dismissal", item.dismissal)
     score = f"{parsing.text(item.r, 5)}({parsing.text(item.b, 5)})"
     return Event(
@@ -110,8 +111,8 @@ def _wicket(item: WicketItem) -> Event:
     )
 
 
-def _over(item: OverItem) -> Event:
-    over = places.over_ended(item)
+def _over_summary(item: OverItem) -> Event:
+    over = over_ended(item)
     number, team, score = (parsing.text(value, 120) for value in (item.o, item.team, item.s))
     detail: Detail = {"score": score} if score else {}
     return Event(
@@ -138,16 +139,16 @@ def _other(item: OtherItem) -> Event:
         innings=None if item.inning is None else item.inning + 1,
         over=parsing.text(item.o, 10) or None,
         is_critical=False,
-        description=_said(item.c1, item.c2),
+        description=_joined_texts(item.c1, item.c2),
         happened_at=parsing.moment(item.id, per_second=1000),
     )
 
 
-def _said(*texts: Any) -> str:
-    return parsing.text(" ".join(filter(None, map(_plain, texts))))
+def _joined_texts(*texts: Any) -> str:
+    return parsing.text(" ".join(filter(None, map(_plain_text, texts))))
 
 
-def _plain(value: Any) -> str:
+def _plain_text(value: Any) -> str:
     """Most comments hold no markup at all; a poll has twenty of them."""
     return (
         value
@@ -163,8 +164,8 @@ def last_event_of(events: Sequence[Event], ball: str) -> LastEvent | None:
         return LastEvent(type=newest.kind, description=newest.description, timestamp=newest.happened_at)
     if not ball:
         return None
-    phase = status.phase_in(ball)
-    kind = phase.value if phase else codes.read(ball).kind
+    phase = texts.phase_in(ball)
+    kind = phase.value if phase else texts.read_code(ball).kind
     return LastEvent(type=kind, description=_NAMES.get(kind, ball) if kind != "runs" else f"{ball} runs")
 
 
@@ -183,3 +184,105 @@ def _document_id(item: Item) -> tuple[int, str]:
 
 def _order(identity: int | str) -> tuple[int, str]:
     return parsing.integer(identity) or 0, str(identity)
+
+
+Over = tuple[int, int]  # innings and completed overs, both from 0
+
+
+def over_of_ball(ball: BallItem) -> Over | None:
+    done, dot, _ = ball.o.partition(".")
+    return (ball.inning, int(done)) if dot and done.isascii() and done.isdigit() else None
+
+
+def over_ended(item: OverItem) -> Over | None:
+    """A summary's own over; it counts from 1."""
+    number = str(item.o)
+    return (item.inning, int(number) - 1) if number.isascii() and number.isdigit() and int(number) else None
+
+
+def positions_in_overs(balls: Sequence[BallItem], summaries: Sequence[OverItem]) -> dict[str, int]:
+    """The index of each delivery by item id, oldest first in `balls`; what cannot be told is left out."""
+    told = {over: item.rb.split(".") for item in summaries if item.rb and (over := over_ended(item)) is not None}
+    by_over: dict[Over, list[BallItem]] = defaultdict(list)
+    for ball in balls:
+        over = over_of_ball(ball)
+        if over is not None:
+            by_over[over].append(ball)
+    numbers = {ball.delivery: over_of_ball(ball) for ball in balls if ball.delivery}
+    ended = set(told) | {over for item in summaries if (over := over_ended(item)) is not None}
+    places: dict[str, int] = {}
+    for over, own in by_over.items():
+        first = _first_number(own, told.get(over, ()), numbers)
+        if first is not None:
+            places |= {str(ball.id): ball.delivery - first + 1 for ball in own if ball.delivery}
+        elif not any(ball.delivery for ball in own):
+            places |= _counted_positions(over, own, told.get(over, ()), is_whole=_has_over_start(over, by_over, ended))
+    return places
+
+
+def _first_number(own: Sequence[BallItem], told: Sequence[str], numbers: Mapping[int, Over | None]) -> int | None:
+    """The running number of the over's first delivery."""
+    lowest = min((ball.delivery for ball in own if ball.delivery), default=0)
+    if not lowest:
+        return None
+    if lowest == 1 or numbers.get(lowest - 1, over_of_ball(own[0])) != over_of_ball(own[0]):
+        return lowest  # the delivery before it belongs to another over
+    starts = list(_matching_starts(own, told))
+    return starts[0] if len(starts) == 1 else None
+
+
+def _matching_starts(own: Sequence[BallItem], told: Sequence[str]) -> Iterator[int]:
+    """The numbers at which the over may have begun, so that each delivery has its code at its place."""
+    labels = _labels(told)
+    numbered = [(ball.delivery, ball.o.partition(".")[2], _lower_code(ball.b)) for ball in own if ball.delivery]
+    highest, lowest = max(one[0] for one in numbered), min(one[0] for one in numbered)
+    for start in range(max(highest - len(told) + 1, 1), lowest + 1):
+        at = [(labels[number - start], _lower_code(told[number - start])) for number, _, _ in numbered]
+        if all(place == (label, code) for place, (_, label, code) in zip(at, numbered, strict=True)):
+            yield start
+
+
+def _counted_positions(over: Over, own: Sequence[BallItem], told: Sequence[str], *, is_whole: bool) -> dict[str, int]:
+    """Places without running numbers: the list's order, if it has the over from its beginning."""
+    if told and len(own) != len(told):
+        return {}
+    if not told and not is_whole:
+        return {}
+    return {str(ball.id): place for place, ball in enumerate(own, start=1)}
+
+
+def _has_over_start(over: Over, by_over: Mapping[Over, object], ended: set[Over]) -> bool:
+    """Whether the list goes back beyond the over's first delivery."""
+    innings, done = over
+    if done == 0:
+        return innings == 0 or any(earlier < innings for earlier, _ in (*by_over, *ended))
+    return (innings, done - 1) in by_over or (innings, done - 1) in ended
+
+
+def _labels(told: Sequence[str]) -> list[str]:
+    """The ball numbers that deliveries with these codes bear."""
+    labels, bowled = [], 0
+    for code in told:
+        labels.append(str(bowled + 1))
+        bowled += texts.is_legal_ball(code)
+    return labels
+
+
+def _lower_code(code: str | int) -> str:
+    return str(code).strip().lower()
+
+
+def items_of(reading: Reading) -> list[Item] | None:
+    """The feed's answer, else the copy in a page that is as fresh as the reading."""
+    key, page = reading.ref.source_event_id, reading.document("page")
+    broken: SchemaBreak | None = None
+    try:
+        items = feed_items(reading.document("feed"), key)
+    except SchemaBreak as failure:
+        items, broken = None, failure
+    if items is None and page is not None:
+        state = site.page_state(page.text())
+        items = items_in(site.embedded_response(state, site.FEED), key) if state is not None else None
+    if items is None and broken is not None:
+        raise broken
+    return items

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from parsel import Selector
 
 from scraping.errors import LayoutChanged
-from scraping.payloads import Innings, LastEvent, MatchState, Sport, Team, Teams
+from scraping.payloads import Innings, LastEvent, MatchState, Sport, Team, Teams, score_of
 from scraping.sources import parsing
 from scraping.sources.base import Document, Reading
-from scraping.sources.crex import codes, status
-from scraping.sources.crex.compose import title_of
-from scraping.sources.crex.innings import SIDES, Total, parse_total, score_of
+from scraping.sources.crex import texts
+from scraping.sources.crex.live import SIDES
+from scraping.sources.crex.payload import title_of
+from scraping.sources.crex.texts import Total, parse_total
 
 HEADERS = (".team-inning", ".team-innings", ".team-content", ".live-c-w .team-score", ".team-info")
 NAMES = (".team-name", ".team-content .name", "[class*='team-name']")
@@ -54,10 +55,10 @@ def state_of_page(page: Document, reading: Reading) -> MatchState:
             evidence=page.text()[:EVIDENCE_CHARACTERS],
         )
     printed = tuple(filter(None, (_texts(root, selector) for selector in RESULTS)))
-    result = status.first_result(*printed)
+    result = texts.first_result(*printed)
     innings = _innings(sides)
     start_time = parsing.iso_moment(_first(root, DATES))
-    state_of_play, phase = status.judge(
+    state_of_play, phase = texts.status_and_phase(
         result=result, sentences=printed, has_play=bool(innings), start_time=start_time, now=reading.captured_at
     )
     series = _first(root, SERIES)
@@ -70,7 +71,7 @@ def state_of_page(page: Document, reading: Reading) -> MatchState:
         score=score_of(innings),
         innings=innings,
         current_innings=len(innings) or None,
-        toss=status.toss_in(_first(root, TOSS)),
+        toss=texts.toss_in(_first(root, TOSS)),
         venue=_first(root, VENUES),
         start_time=start_time,
         last_event=_last_event(root),
@@ -125,7 +126,7 @@ def _last_event(root: Selector) -> LastEvent | None:
         for card in root.css(selector)[:1]:
             code, said = _texts(card, ".cm-b-ballupdate"), _texts(card, ".cm-b-comment-c1")
             if code:
-                kind = codes.kind_of(code, ".cm-b-ballupdate").kind
+                kind = texts.recognized_code(code, ".cm-b-ballupdate").kind
                 return LastEvent(type=kind, description=f"{_texts(card, '.cm-b-over')} {said}".strip())
     return _last_on_strip(root)
 
@@ -135,7 +136,7 @@ def _last_on_strip(root: Selector) -> LastEvent | None:
     for slide in root.css(STRIP)[-1:]:
         balls = [text for ball in slide.css(".over-ball") if (text := " ".join(ball.css("::text").getall()).strip())]
         if balls:
-            kind = codes.kind_of(balls[-1], ".over-ball").kind
+            kind = texts.recognized_code(balls[-1], ".over-ball").kind
             return LastEvent(type=kind, description=f"{_texts(slide, 'span')}: {balls[-1]}")
     return None
 

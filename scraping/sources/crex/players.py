@@ -1,0 +1,205 @@
+"""What is asked besides the score: who plays, and what every player did. The tab of the page brings the names along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
+from scraping.payloads import STARTERS, Figures, Integrity, Lineup, LineupPlayer, Lineups, PlayerFigure, Side
+from scraping.sources import parsing
+from scraping.sources.base import Reading, RefInfo, Request
+from scraping.sources.crex import schemas, site
+from scraping.sources.crex.live import SIDES, totals_on_scorecard
+from scraping.sources.crex.payload import SOURCE, MatchDetails
+from scraping.sources.crex.schemas import ScorecardInnings, SquadsResponse, scorecard_innings
+from scraping.sources.crex.texts import BALLS_PER_OVER, parse_total
+
+SQUADS, SCORECARD = "squads", "scorecard"
+_PATH_BY_DOCUMENT = {SQUADS: "getIV4", SCORECARD: "getSC4"}
+_TAB_BY_DOCUMENT = {SQUADS: "match-details", SCORECARD: "match-scorecard"}
+
+
+def requests(ref: RefInfo, base_url: str, name: str) -> tuple[Request, ...]:
+    """The answer, and the tab that shows it: only a page says whose the keys are."""
+    address = f"{site.hosts_of(base_url).live}/{_PATH_BY_DOCUMENT[name]}?key={quote(ref.source_event_id, safe='')}"
+    return (
+        Request(name, address, headers=site.headers_of(base_url)),
+        Request("page", site.tab_of(ref.url, _TAB_BY_DOCUMENT[name])),
+    )
+
+
+def lineups(reading: Reading, details: MatchDetails) -> Lineups:
+    answer = _response(reading, SQUADS, site.SQUADS)
+    with parsing.collecting_unrecognized() as words:
+        sides: tuple[Lineup, ...] = ()
+        if answer is not None:
+            sides = lineups_of(answer, details.order or _stated_teams(details), details.people)
+        missing = () if any(side.is_confirmed for side in sides) else ("lineups",)
+        return Lineups(
+            source=SOURCE,
+            payload_schema=schemas.SQUADS,
+            captured_at=reading.captured_at,
+            source_event_id=reading.ref.source_event_id,
+            kickoff=details.start_time,
+            lineups=sides,
+            integrity=Integrity(missing_fields=missing),
+            unknown=tuple(words),
+        )
+
+
+def figures(reading: Reading, details: MatchDetails) -> Figures:
+    """LayoutChanged where nothing says which teams the match has."""
+    answer = _response(reading, SCORECARD, site.SCORECARD)
+    card = scorecard_innings(answer)
+    with parsing.collecting_unrecognized() as words:
+        told: tuple[PlayerFigure, ...] = ()
+        if card:
+            _check_card(card, details)
+            told = figures_of(card, _teams(details, reading), details.people)
+        return Figures(
+            source=SOURCE,
+            payload_schema=schemas.SCORECARD,
+            captured_at=reading.captured_at,
+            source_event_id=reading.ref.source_event_id,
+            figures=told,
+            unknown=tuple(words),
+        )
+
+
+def _check_card(card: Sequence[ScorecardInnings], details: MatchDetails) -> None:
+    """The same teams meet again: a first innings that is over must have the score that the page has of it."""
+    stated, printed = parse_total(card[0].d), parse_total(details.first_innings)
+    is_over = len(card) > 1 and details.innings_seen > 1
+    if is_over and stated and printed and (stated.runs, stated.wickets) != (printed.runs, printed.wickets):
+        shown = f"{card[0].d!r} instead of {details.first_innings!r}"
+        raise PayloadRejected(f"the scorecard is of another match between these teams: {shown}")
+
+
+def _response(reading: Reading, name: str, names: tuple[str, ...]) -> Any:
+    """The answer itself, else the copy of it in the page; None where the source has none."""
+    document, page = reading.document(name), reading.document("page")
+    if document is not None and document.status < 400:
+        data = document.json()
+        parsing.raise_if_error_body(data, document.url)
+        return data
+    state = site.page_state(page.text()) if page is not None else None
+    return site.embedded_response(state, names) if state is not None else None
+
+
+def _teams(details: MatchDetails, reading: Reading) -> tuple[str, str]:
+    order = details.order or _stated_teams(details)
+    if len(order) != 2:
+        raise LayoutChanged("no page says which teams the match has", url=reading.ref.url)
+    return order[0], order[1]
+
+
+def _stated_teams(details: MatchDetails) -> tuple[str, ...]:
+    return tuple(details.teams)[:2] if len(details.team_keys) == 2 else ()
+
+
+_BATTING = ("runs", "balls", "fours", "sixes")
+_BOWLING = ("runs", "balls", "maidens", "wickets")
+Values = dict[str, str | int | float | bool | None]
+
+
+def figures_of(
+    card: Sequence[ScorecardInnings], keys: tuple[str, str], people: Mapping[str, str]
+) -> tuple[PlayerFigure, ...]:
+    """What every player did, innings by innings. PayloadRejected where it is another match's card."""
+    known = totals_on_scorecard(card, keys)
+    return tuple(
+        figure
+        for number, innings in enumerate(card, start=1)
+        for figure in _innings_figures(innings, number, known[number].side, people)
+    )
+
+
+def _innings_figures(
+    innings: ScorecardInnings, number: int, batting: Side, people: Mapping[str, str]
+) -> Iterator[PlayerFigure]:
+    bowling = SIDES[1 - SIDES.index(batting)]
+    for place, line in enumerate(innings.b):
+        key, values = _line(line, _BATTING, f"[{number - 1}].b[{place}]")
+        rate = round(values["runs"] * 100 / values["balls"], 2) if values["balls"] else 0.0
+        told: Values = {**values, "strike_rate": rate}
+        yield PlayerFigure(
+            side=batting, role="batting", innings=number, player_id=key, name=name_of(key, people), values=told
+        )
+    for place, line in enumerate(innings.a):
+        key, values = _line(line, _BOWLING, f"[{number - 1}].a[{place}]")
+        told = {**values, "overs": f"{values['balls'] // BALLS_PER_OVER}.{values['balls'] % BALLS_PER_OVER}"}
+        yield PlayerFigure(
+            side=bowling, role="bowling", innings=number, player_id=key, name=name_of(key, people), values=told
+        )
+
+
+def _line(line: str, names: tuple[str, ...], path: str) -> tuple[str, dict[str, int]]:
+    """ "KEY.runs.balls.4s.6s" and more that we do not read."""
+    key, *numbers = line.partition("/")[0].split(".")
+    values = [value for number in numbers[: len(names)] if (value := parsing.integer(number)) is not None]
+    if not key or len(key) > 40 or len(values) < len(names):
+        raise SchemaBreak(f"{schemas.SCORECARD}: {path} (not {'.'.join(('KEY', *names))}: {line[:60]!r})")
+    return key, dict(zip(names, values, strict=True))
+
+
+def name_of(key: str, people: Mapping[str, str]) -> str:
+    """The player's name; where the mapping has none the key stands in, and that is counted."""
+    name = people.get(key, "")
+    if not name:
+        parsing.note_unrecognized("p[].f_key", key)
+    return name or key
+
+
+ROLES = {0: "WK", 1: "BAT", 2: "BOWL", 3: "AR"}
+
+
+def lineups_of(answer: Any, order: tuple[str, ...], people: Mapping[str, str]) -> tuple[Lineup, ...]:
+    """Both sides, in the match's order. PayloadRejected where they are not the match's."""
+    squads = parsing.validated(SquadsResponse, answer, schema=schemas.SQUADS)
+    teams = tuple(squads.t.split("-"))
+    if order and set(order) != set(teams):
+        raise PayloadRejected(f"the squads are of another match: {'/'.join(teams)} instead of {'/'.join(order)}")
+    leaders = _leaders(squads.x)
+    found = {}
+    for place, team in enumerate(teams):
+        playing = _players(squads.tp, place)
+        led = leaders[2 * place], leaders[2 * place + 1]
+        chosen = [_player(line, led, people, is_starter=True) for line in playing]
+        named = {player.player_id for player in chosen}
+        others = [_player(line, led, people, is_starter=False) for line in _players(squads.tb, place)]
+        players = (*chosen, *(player for player in others if player.player_id not in named))
+        found[team] = players, len(chosen) >= STARTERS
+    return tuple(
+        Lineup(side=side, is_confirmed=found[team][1], players=found[team][0])
+        for side, team in zip(SIDES, order or teams, strict=True)
+        if found[team][0]
+    )
+
+
+def _players(text: str, place: int) -> list[str]:
+    sides = text.split("/")
+    return [line for line in sides[place].split("-") if line] if place < len(sides) else []
+
+
+def _leaders(text: str) -> list[str]:
+    """Captain and keeper of the first team, then of the second."""
+    return [*text.split("/"), "", "", "", ""][:4]
+
+
+def _player(line: str, led: tuple[str, str], people: Mapping[str, str], *, is_starter: bool) -> LineupPlayer:
+    captain, keeper = led
+    key, *numbers = line.split(".")
+    if not key or len(numbers) < 2:
+        raise SchemaBreak(f"{schemas.SQUADS}: tp (not KEY.matches.role...: {line[:60]!r})")
+    role = parsing.integer(numbers[1])
+    if role not in ROLES:
+        parsing.note_unrecognized("tp.role", numbers[1])
+    return LineupPlayer(
+        player_id=key[:40],
+        name=name_of(key, people),
+        position="WK" if key == keeper else ROLES.get(role, "") if role is not None else "",
+        is_starter=is_starter,
+        is_captain=key == captain,
+    )

@@ -1,0 +1,212 @@
+"""Reads the short texts that Crex prints: ball codes, results, breaks of play, the toss.
+
+Its own status numbers (`ms`, `st`, `status`) contradict each other in recordings and are not used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from scraping.payloads import Phase, Status, Team, Toss
+from scraping.sources import parsing
+
+_SCORE = re.compile(
+    r"\s*(?P<runs>-?\d{1,6})(?:[/-](?P<wickets>-?\d{1,3}))?\s*(?P<declared>d?)(?:ec)?\s*"
+    r"(?:\(\s*(?P<overs>\d{1,4})(?:\.(?P<balls>\d{1,2}))?\s*(?:ov)?\)?)?\s*(?P<late>d?)(?:ec)?\s*",
+    re.ASCII | re.IGNORECASE,
+)
+_FLAG_KEY = re.compile(r"/([0-9A-Za-z]{1,8})\.(?:png|svg|webp|jpg)(?:\?|$)")
+BALLS_PER_OVER = 6
+
+_CODE_TOKEN = re.compile(r"(\d{1,2})?(wd|nb|lb|pen|b|w|\^\d)(\d{1,2})?|(\d{1,2})", re.ASCII)
+_CODE_KINDS = (("w", "wicket"), ("^", "wicket"), ("wd", "wide"), ("nb", "no_ball"), ("lb", "leg_bye"), ("b", "bye"))
+_KIND_BY_RUNS = {0: "dot", 4: "four", 6: "six"}
+# The last-ball field also says what is about to happen: the ball starts, is in the air, is a free hit; the over ends.
+BALL_MOMENTS = frozenset({"b", "o", "bc", "ba", "fh", "e", "wd", "nb", "w"})
+DISMISSALS = frozenset(range(1, 8))  # bowled, caught, caught and bowled, run out, stumped, hit wicket, lbw
+
+
+class BallCode(NamedTuple):
+    kind: str
+    runs: int | None
+    is_known: bool
+
+
+@lru_cache(maxsize=512)
+def read_code(code: str) -> BallCode:
+    """Kind and everything that the delivery added to the score."""
+    text = code.strip().lower().replace(" ", "")
+    found = _CODE_TOKEN.findall(text.replace("+", "|"))
+    spelled = "".join("".join(groups) for groups in found)
+    if not found or spelled != text.replace("+", "") or text == "b":  # "B" alone: the bowler starts his run
+        return BallCode("other", None, is_known=False)
+    marks = {mark[:1] if mark.startswith("^") else mark for _, mark, _, _ in found}
+    runs = sum(_runs_of_mark(mark, int(before or after or plain or -1)) for before, mark, after, plain in found)
+    kind = next((kind for mark, kind in _CODE_KINDS if mark in marks), "")
+    return BallCode(kind or ("other" if marks - {""} else _KIND_BY_RUNS.get(runs, "runs")), runs, is_known=True)
+
+
+def recognized_code(code: str, path: str) -> BallCode:
+    """The same, and a code that is in no table is counted."""
+    known = read_code(code)
+    if not known.is_known:
+        parsing.note_unrecognized(path, code)
+    return known
+
+
+def is_legal_ball(code: str) -> bool:
+    """Whether the delivery counts for the over."""
+    text = code.lower()
+    return "wd" not in text and "nb" not in text
+
+
+def _runs_of_mark(mark: str, number: int) -> int:
+    """`number` is -1 where there is none.
+
+    A no-ball's number is what came off the bat, its own run is on top: in a recorded over "1nb" made two (its total,
+    the partnership and the batter's figures all say so, only the item's own score lags behind). Five and seven can't
+    come off one stroke: there the number is a total. A wide's number is its total.
+    """
+    if mark == "nb":
+        return number if number in (5, 7) else max(number, 0) + 1
+    if mark in ("wd", "lb"):
+        return number if number > 0 else 1
+    return max(number, 0)
+
+
+_ABANDONED = re.compile(r"abandon|no result|called off|cancel|washed out", re.IGNORECASE)
+_RESULT = re.compile(
+    r"\bwon\b|\btied\b|\bmatch tie\b|\bdrawn?\b|walkover|forfeit|\bawarded\b|\bconceded\b", re.IGNORECASE
+)
+_TOSS_WORD = re.compile(r"\btoss\b", re.IGNORECASE)
+_DAY_ONLY = re.compile(r"\bday \d|for the day|day's play|\bsession\b", re.IGNORECASE)
+_SUPER_OVER = re.compile(r"super over", re.IGNORECASE)
+_TIED = re.compile(r"\bti(?:ed|e)\b", re.IGNORECASE)
+_WON = re.compile(r"\bwon\b", re.IGNORECASE)
+_TOSS = re.compile(
+    r"\W*(?P<winner>.{1,120}?) (?:(?:have |has )?won the toss(?:.{0,20}?\b(?P<chose>bat|bowl|field))?"
+    r"|(?:opt|opted|chose|elected|elect) to (?P<opted>bat|bowl|field))",
+    re.IGNORECASE,
+)
+_PHASES = (
+    (re.compile(r"inn(?:ing)?s? break|end of innings", re.IGNORECASE), Phase.INNINGS_BREAK),
+    (re.compile(r"\blunch\b|\bdinner\b", re.IGNORECASE), Phase.LUNCH),
+    (re.compile(r"\btea\b", re.IGNORECASE), Phase.TEA),
+    (re.compile(r"\bstumps\b|end of day|close of play|day \d+ ends?\b", re.IGNORECASE), Phase.STUMPS),
+    (re.compile(r"\bdrinks\b|time-?\s?out", re.IGNORECASE), Phase.DRINKS),
+    (re.compile(r"\brain(?:s|ed|ing|y)?\b|\bwet\b|bad light|delay|\bweather\b|abandon", re.IGNORECASE), Phase.RAIN),
+    (re.compile(r"interrupt|suspend|play stopped|play halted", re.IGNORECASE), Phase.INTERRUPTED),
+)
+# Texts that say nothing about status or break, and are no news either.
+_OTHER_TEXTS = re.compile(
+    r"\bneeds?\b|\btrail|\blead|\btarget\b|\breduced\b|\bday \d|\bsession\b|\bsuper over\b|\breview|free hit|"
+    r"\bstarts?\b|\bbegins?\b|\btoss\b|power ?play|in the air|injur|\bopt(?:ed)? to\b",
+    re.IGNORECASE,
+)
+_POSTPONED = re.compile(r"postpone|reschedul", re.IGNORECASE)
+
+
+def result_in(sentence: str) -> str:
+    """The sentence, if it says how the match ended."""
+    sentence = sentence.strip(" \t\r\n🏆")
+    if _ABANDONED.search(sentence):
+        return "" if _DAY_ONLY.search(sentence) else sentence  # a day of a long match washed out is not its end
+    if _TOSS_WORD.search(sentence) or not _RESULT.search(sentence):
+        return ""
+    is_tie = bool(_SUPER_OVER.search(sentence)) and not _WON.search(sentence)
+    return "" if is_tie else sentence  # a tie that a super over follows is not the end
+
+
+def first_result(*values: Any) -> str:
+    return next(filter(None, (result_in(parsing.plain(value)) for value in values)), "")
+
+
+def toss_in(sentence: str) -> Toss | None:
+    found = _TOSS.match(sentence)
+    if found is None:
+        return None
+    decision = (found["chose"] or found["opted"] or "").lower()
+    return Toss(winner=found["winner"], decision="" if not decision else "bat" if decision == "bat" else "field")
+
+
+def phase_in(sentence: str) -> Phase | None:
+    """The break that a sentence speaks of; ball codes like "4", "w" or "^2" are too short to speak of one."""
+    if len(sentence) <= 2:
+        return None
+    return next((phase for pattern, phase in _PHASES if pattern.search(sentence)), None)
+
+
+def is_known_text(sentence: str) -> bool:
+    """Whether this text is one that we know what to make of."""
+    patterns = (_ABANDONED, _RESULT, _POSTPONED, _OTHER_TEXTS)
+    return phase_in(sentence) is not None or any(pattern.search(sentence) for pattern in patterns)
+
+
+def is_tie(result: str) -> bool:
+    """A tie that nobody has won since: where a super over is played, that is not the end."""
+    return bool(_TIED.search(result)) and not _WON.search(result)
+
+
+def status_and_phase(
+    *, result: str, sentences: tuple[str, ...], has_play: bool, start_time: datetime | None, now: datetime
+) -> tuple[Status, Phase]:
+    """Result text first: a finished match was seen with an ordinary ball still in its last-ball field."""
+    if result:
+        return (Status.ABANDONED if _ABANDONED.search(result) else Status.COMPLETED), Phase.FINISHED
+    if not has_play and any(_POSTPONED.search(sentence) for sentence in sentences):
+        return Status.UPCOMING, Phase.POSTPONED
+    has_begun = has_play or (start_time is not None and start_time <= now)
+    if not has_begun:
+        return Status.UPCOMING, Phase.SCHEDULED
+    phase = next(filter(None, (phase_in(sentence) for sentence in sentences)), Phase.PLAY)
+    return Status.LIVE, phase
+
+
+@dataclass(frozen=True)
+class Total:
+    """One innings' score as printed."""
+
+    runs: int
+    wickets: int
+    overs: str
+    is_declared: bool = False
+
+    @property
+    def has_play(self) -> bool:
+        return bool(self.runs or self.wickets or self.is_declared or self.overs not in ("0.0", "0.00"))
+
+    @property
+    def progress(self) -> tuple[int, int, int]:
+        overs, _, balls = self.overs.partition(".")
+        return int(overs), int(balls), self.runs
+
+
+def parse_total(score: str) -> Total | None:
+    found = _SCORE.fullmatch(score)
+    if found is None:
+        return None
+    overs, balls = found["overs"], found["balls"]
+    if overs is not None and balls is None:
+        overs, balls = divmod(int(overs), BALLS_PER_OVER)
+    is_declared = bool(found["declared"] or found["late"])
+    return Total(int(found["runs"]), int(found["wickets"] or 0), f"{int(overs or 0)}.{int(balls or 0)}", is_declared)
+
+
+def flag_key(address: str | None) -> str:
+    """The team key in a flag's address."""
+    found = _FLAG_KEY.search(address) if address else None
+    return found.group(1) if found else ""
+
+
+def toss_of(sentence: str, teams: Mapping[str, Team]) -> Toss | None:
+    """The toss that a sentence speaks of, its winner by full name."""
+    toss = toss_in(sentence)
+    if toss is None:
+        return None
+    full = {team.short_name: team.name for team in teams.values()}
+    return toss.model_copy(update={"winner": full.get(toss.winner, toss.winner)})
