@@ -1,4 +1,4 @@
-"""Crex: cricket. Keys instead of names, scores as strings, a page that carries its own copy of the API's answers."""
+"""Crex: cricket. Its API has keys for names and strings for scores; its pages embed copies of the API responses."""
 
 from __future__ import annotations
 

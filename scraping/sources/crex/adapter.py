@@ -1,4 +1,4 @@
-"""How a Crex match is read: the live answer first, then the copy of it in the page, then the page as it is drawn."""
+"""The Crex adapter: reads a match from the live response, its copy in the page, or the rendered page, in this order."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ from scraping.sources.crex.schemas import ScorecardInnings, scorecard_innings
 from scraping.sources.layout import Layout
 from scraping.sources.parsing import missing_cricket_fields
 
-# The old PHP endpoints call their JSON HTML, or plain text; a challenge in its place is told apart when it is read.
+# The old PHP endpoints label their JSON as HTML or plain text; parsing detects a challenge in its place.
 _TYPES = (*sorted(JSON_TYPES), "text/html", "text/plain")
 _LIST = Endpoint("list", re.compile(r"/(?:getLiveMatches|liveMatches2(?:\.php)?)(?:\?|$)"), content_types=_TYPES)
+PUBLIC = "public"
 
 
 class CrexAdapter:
@@ -59,12 +60,12 @@ class CrexAdapter:
         )
 
     def parse(self, reading: Reading) -> Payload:
-        with parsing.rejecting_invalid_values(reading.ref.url), parsing.collecting_unrecognized() as words:
+        with parsing.rejecting_invalid_values(reading.ref.url), parsing.collecting_unrecognized() as unrecognized:
             payload = _parsed(reading)
-            return payload.model_copy(update={"unknown": tuple(words)}) if words else payload
+            return payload.model_copy(update={"unknown": tuple(unrecognized)}) if unrecognized else payload
 
     def public_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        """Score and standing; its members' site asks a token for the rest."""
+        """Returns the request for the score; the site requires a token for the rest."""
         key = quote(ref.source_event_id, safe="")
         return (Request(PUBLIC, f"{base_url.rstrip('/')}/api/v3/public/getSV3?key={key}"),)
 
@@ -72,11 +73,11 @@ class CrexAdapter:
         items = ball_feed.items_of(reading)
         if not items or ball_feed.reaches_the_first_ball(items):
             return None
-        asked = _asked(request)
-        body = {"matchKey": reading.ref.source_event_id, "filters": [], "lang": "en", **asked}
+        sent = _sent_body(request)
+        body = {"matchKey": reading.ref.source_event_id, "filters": [], "lang": "en", **sent}
         body["lastDocId"] = ball_feed.oldest_id(items)
-        if asked.get("lastDocId") == body["lastDocId"]:
-            return None  # the source answers with the same page again
+        if sent.get("lastDocId") == body["lastDocId"]:
+            return None  # the source returned the same page again
         return replace(request, body=orjson.dumps(body))
 
     def list_plan(self, base_url: str) -> ListPlan:
@@ -123,7 +124,7 @@ def _parsed(reading: Reading) -> Payload:
     return _from_public(reading) if reading.document(PUBLIC) else _from_live(reading)
 
 
-def _asked(request: Request) -> dict[str, object]:
+def _sent_body(request: Request) -> dict[str, object]:
     try:
         body = orjson.loads(request.body or b"")
     except orjson.JSONDecodeError:
@@ -131,21 +132,18 @@ def _asked(request: Request) -> dict[str, object]:
     return body if isinstance(body, dict) else {}
 
 
-PUBLIC = "public"
-
-
 def _from_visit(reading: Reading) -> Payload:
-    """The three ways in their order; what each lacked is in the message if none works."""
+    """Tries the three readers in order; if none succeeds, the error has the messages of all."""
     page = reading.document("page")
     if page is not None and site.page_state(page.text()) is None:
         parsing.raise_if_challenge(page.text(), page.url)
-    ways: tuple[Callable[[Reading], Payload], ...] = (_from_live, _from_page_state, _from_rendered_page)
+    readers: tuple[Callable[[Reading], Payload], ...] = (_from_live, _from_page_state, _from_rendered_page)
     failures: list[Drift] = []
-    for way in ways:
+    for reader in readers:
         try:
-            return way(reading)
+            return reader(reading)
         except PayloadRejected:
-            raise  # read well and unfit: another reading of the same page would only hide that
+            raise  # the data was read and is invalid: another reader would only hide that
         except Drift as failure:
             failures.append(failure)
     kind = SchemaBreak if page is None else LayoutChanged
@@ -156,22 +154,22 @@ def _from_visit(reading: Reading) -> Payload:
 def _from_live(reading: Reading) -> Payload:
     document = reading.document("live")
     if document is None or document.status >= 400:
-        raise SchemaBreak("the live endpoint gave no answer", url=reading.ref.url)
+        raise SchemaBreak("the live endpoint gave no response", url=reading.ref.url)
     details = _details_of(reading)
-    live = parse_live(live_data(document), may_be_bare=_is_early(reading, details), url=document.url)
+    live = parse_live(live_data(document), is_before_start=_is_early(reading, details), url=document.url)
     card = _scorecard_of(reading)
     _require_scorecard(reading, live, details, card)
     return assemble_payload(reading.ref, reading.captured_at, live, details, ball_feed.items_of(reading), card=card)
 
 
 def _from_public(reading: Reading) -> Payload:
-    """What is told without a token: good for the score, and it denies nothing of what is known besides."""
+    """Returns a partial state from the public response: it has the score, and other known fields stay as they are."""
     document = reading.document(PUBLIC)
     if document is None or document.status >= 400:
-        raise SchemaBreak("the public endpoint gave no answer", url=reading.ref.url)
+        raise SchemaBreak("the public endpoint gave no response", url=reading.ref.url)
     details = _details_of(reading)
-    live = parse_live(live_data(document), may_be_bare=_is_early(reading, details), url=document.url)
-    payload = assemble_payload(reading.ref, reading.captured_at, live, details, None, went_without=("live_answer",))
+    live = parse_live(live_data(document), is_before_start=_is_early(reading, details), url=document.url)
+    payload = assemble_payload(reading.ref, reading.captured_at, live, details, None, missing_before=("live_answer",))
     return payload.model_copy(update={"is_partial_state": True})
 
 
@@ -182,7 +180,7 @@ def _from_page_state(reading: Reading) -> Payload:
         raise LayoutChanged("the page has no app-root-state that can be read", url=reading.ref.url)
     details = _details_of(reading)
     live = parse_live(
-        parsing.mapping(site.embedded_response(state, site.LIVE)), may_be_bare=_is_early(reading, details)
+        parsing.mapping(site.embedded_response(state, site.LIVE)), is_before_start=_is_early(reading, details)
     )
     return assemble_payload(
         reading.ref,
@@ -191,7 +189,7 @@ def _from_page_state(reading: Reading) -> Payload:
         details,
         ball_feed.items_of(reading),
         card=_scorecard_of(reading),
-        went_without=("live_answer",),
+        missing_before=("live_answer",),
         payload_schema=schemas.PAGE,
     )
 
@@ -214,17 +212,19 @@ def _is_early(reading: Reading, details: MatchDetails) -> bool:
 def _require_scorecard(
     reading: Reading, live: LiveState, details: MatchDetails, card: tuple[ScorecardInnings, ...]
 ) -> None:
-    """The live answer has no room for a third innings and those after it: the scorecard has them, and the page asks for
-    it then. A direct read that does without is broken off once an innings, so that a visit may teach it.
+    """Raises SchemaBreak once per innings where a direct read needs the scorecard and does not request it.
+
+    The live response has no fields for a third or later innings. The page requests the scorecard then, so the visit
+    that follows adds it to the direct reads.
     """
-    told = set(live.innings) | set(range(1, len(card or details.card) + 1))
-    lacks = live.at_hand > 2 and not told >= set(range(1, live.at_hand + 1))
-    if lacks and reading.mode is ReadMode.DIRECT and details.innings_seen < live.at_hand:
-        raise SchemaBreak(f"innings {live.at_hand} is at hand, and only the scorecard tells all of them")
+    known = set(live.innings) | set(range(1, len(card or details.card) + 1))
+    lacks = live.current_innings > 2 and not known >= set(range(1, live.current_innings + 1))
+    if lacks and reading.mode is ReadMode.DIRECT and details.innings_seen < live.current_innings:
+        raise SchemaBreak(f"innings {live.current_innings} is being played, and only the scorecard has all innings")
 
 
 def _details_of(reading: Reading) -> MatchDetails:
-    """Names and dates: of this visit's page, else of the last good visit's, which the reader carries along."""
+    """Returns the details of this visit's page, else of the last successful visit's, which the reader carries along."""
     details = MatchDetails()
     for page in filter(None, map(reading.document, ("page", "static_page"))):
         details = details_in_page(page.body, reading.ref.source_event_id)

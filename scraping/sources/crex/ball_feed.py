@@ -1,4 +1,9 @@
-"""The ball feed (getBallFeeds): balls, dismissals, over summaries and reviews, newest first."""
+"""The ball feed (getBallFeeds): balls, dismissals, over summaries and reviews, newest first.
+
+The position of a delivery within its over, extras counted, is not its position in the list: a wide or no-ball repeats
+the label of the next ball, a page of the feed ends within an over, and items may be missing. Positions follow from the
+over's summary, which has the codes of all its deliveries, and from the running number of each delivery.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +25,11 @@ Detail = dict[str, str | int | float | bool | None]
 _NAMES = {"dot": "No run", "four": "Four", "six": "Six", "wicket": "Wicket", "wide": "Wide"}
 _OTHERS = {"ac": "review"}
 _RETIRED = re.compile(r"\bret(?:ired|d)\b\.?\s*(?:-\s*)?(?:hurt|ill|not)|\babsent\b", re.IGNORECASE)
+Over = tuple[int, int]  # innings and completed overs, both from 0
 
 
 def feed_items(document: Document | None, match_key: str) -> list[Item] | None:
-    """The items of a feed answer; None where there is no usable answer. PayloadRejected if it is another match's."""
+    """Returns the items of a feed response, or None without a usable one; PayloadRejected if it is another match's."""
     if document is None or document.status >= 400:
         return None
     try:
@@ -34,7 +40,7 @@ def feed_items(document: Document | None, match_key: str) -> list[Item] | None:
 
 
 def items_in(data: Any, match_key: str, *, url: str = "") -> list[Item] | None:
-    """None where this is no list at all; SchemaBreak where its items are not what we know."""
+    """Returns None where the data has no list; raises SchemaBreak where its items do not match the schema."""
     if isinstance(data, dict):
         data = next((value for value in data.values() if isinstance(value, list)), None)
     if not isinstance(data, list):
@@ -52,14 +58,14 @@ def items_in(data: Any, match_key: str, *, url: str = "") -> list[Item] | None:
 
 
 def events_of(items: Sequence[Item]) -> tuple[Event, ...]:
-    """One event an item, in the feed's order."""
+    """Returns one event for each item, in the feed's order."""
     balls = sorted((one for one in items if isinstance(one, BallItem)), key=_document_id)
     known = positions_in_overs(balls, [one for one in items if isinstance(one, OverItem)])
     return tuple(event_of(item, known) for item in items)
 
 
 def event_of(item: Item, known: Mapping[str, int] | None = None) -> Event:
-    """`known`: places of deliveries within their overs, by item id."""
+    """`known`: positions of deliveries within their overs, by item id."""
     if isinstance(item, BallItem):
         return _ball(item, (known or {}).get(str(item.id)))
     if isinstance(item, WicketItem):
@@ -90,7 +96,7 @@ def _ball(item: BallItem, place: int | None) -> Event:
 
 
 def _wicket(item: WicketItem) -> Event:
-    """A batter who only goes off hurt may come back: that is no dismissal."""
+    """A batter who retires hurt may come back: that is no dismissal."""
     player = parsing.text(item.player_fullname or item.player, 120)
     manner = parsing.plain(item.manner, 200)
     counts = not _RETIRED.search(manner)
@@ -149,7 +155,7 @@ def _joined_texts(*texts: Any) -> str:
 
 
 def _plain_text(value: Any) -> str:
-    """Most comments hold no markup at all; a poll has twenty of them."""
+    """Skips the removal of markup for most comments, which have none; a poll has twenty of them."""
     return (
         value
         if isinstance(value, str) and value.isascii() and value.replace(" ", "").isalnum()
@@ -158,7 +164,7 @@ def _plain_text(value: Any) -> str:
 
 
 def last_event_of(events: Sequence[Event], ball: str) -> LastEvent | None:
-    """The newest event of the feed; without a feed the last ball as the live answer has it."""
+    """Returns the newest event of the feed; without a feed the last ball of the live response."""
     newest = max(events, key=lambda event: _order(event.id), default=None)
     if newest is not None:
         return LastEvent(type=newest.kind, description=newest.description, timestamp=newest.happened_at)
@@ -170,7 +176,7 @@ def last_event_of(events: Sequence[Event], ball: str) -> LastEvent | None:
 
 
 def oldest_id(items: Sequence[Item]) -> Any:
-    """The feed's own spelling of its oldest document id."""
+    """Returns the oldest document id as the feed has it, number or text."""
     return min(items, key=_document_id).id
 
 
@@ -186,83 +192,84 @@ def _order(identity: int | str) -> tuple[int, str]:
     return parsing.integer(identity) or 0, str(identity)
 
 
-Over = tuple[int, int]  # innings and completed overs, both from 0
-
-
 def over_of_ball(ball: BallItem) -> Over | None:
     done, dot, _ = ball.o.partition(".")
     return (ball.inning, int(done)) if dot and done.isascii() and done.isdigit() else None
 
 
 def over_ended(item: OverItem) -> Over | None:
-    """A summary's own over; it counts from 1."""
+    """Returns the over of a summary, which counts from 1."""
     number = str(item.o)
     return (item.inning, int(number) - 1) if number.isascii() and number.isdigit() and int(number) else None
 
 
 def positions_in_overs(balls: Sequence[BallItem], summaries: Sequence[OverItem]) -> dict[str, int]:
-    """The index of each delivery by item id, oldest first in `balls`; what cannot be told is left out."""
-    told = {over: item.rb.split(".") for item in summaries if item.rb and (over := over_ended(item)) is not None}
+    """Returns the known positions of deliveries by item id; `balls` are oldest first."""
+    over_codes = {over: item.rb.split(".") for item in summaries if item.rb and (over := over_ended(item)) is not None}
     by_over: dict[Over, list[BallItem]] = defaultdict(list)
     for ball in balls:
         over = over_of_ball(ball)
         if over is not None:
             by_over[over].append(ball)
     numbers = {ball.delivery: over_of_ball(ball) for ball in balls if ball.delivery}
-    ended = set(told) | {over for item in summaries if (over := over_ended(item)) is not None}
+    ended = set(over_codes) | {over for item in summaries if (over := over_ended(item)) is not None}
     places: dict[str, int] = {}
     for over, own in by_over.items():
-        first = _first_number(own, told.get(over, ()), numbers)
+        first = _first_number(own, over_codes.get(over, ()), numbers)
         if first is not None:
             places |= {str(ball.id): ball.delivery - first + 1 for ball in own if ball.delivery}
         elif not any(ball.delivery for ball in own):
-            places |= _counted_positions(over, own, told.get(over, ()), is_whole=_has_over_start(over, by_over, ended))
+            places |= _counted_positions(
+                over, own, over_codes.get(over, ()), is_whole=_has_over_start(over, by_over, ended)
+            )
     return places
 
 
-def _first_number(own: Sequence[BallItem], told: Sequence[str], numbers: Mapping[int, Over | None]) -> int | None:
-    """The running number of the over's first delivery."""
+def _first_number(own: Sequence[BallItem], over_codes: Sequence[str], numbers: Mapping[int, Over | None]) -> int | None:
+    """Returns the running number of the over's first delivery."""
     lowest = min((ball.delivery for ball in own if ball.delivery), default=0)
     if not lowest:
         return None
     if lowest == 1 or numbers.get(lowest - 1, over_of_ball(own[0])) != over_of_ball(own[0]):
         return lowest  # the delivery before it belongs to another over
-    starts = list(_matching_starts(own, told))
+    starts = list(_matching_starts(own, over_codes))
     return starts[0] if len(starts) == 1 else None
 
 
-def _matching_starts(own: Sequence[BallItem], told: Sequence[str]) -> Iterator[int]:
-    """The numbers at which the over may have begun, so that each delivery has its code at its place."""
-    labels = _labels(told)
+def _matching_starts(own: Sequence[BallItem], over_codes: Sequence[str]) -> Iterator[int]:
+    """Yields the running numbers with which the over may have begun, so that label and code of each delivery agree."""
+    labels = _labels(over_codes)
     numbered = [(ball.delivery, ball.o.partition(".")[2], _lower_code(ball.b)) for ball in own if ball.delivery]
     highest, lowest = max(one[0] for one in numbered), min(one[0] for one in numbered)
-    for start in range(max(highest - len(told) + 1, 1), lowest + 1):
-        at = [(labels[number - start], _lower_code(told[number - start])) for number, _, _ in numbered]
+    for start in range(max(highest - len(over_codes) + 1, 1), lowest + 1):
+        at = [(labels[number - start], _lower_code(over_codes[number - start])) for number, _, _ in numbered]
         if all(place == (label, code) for place, (_, label, code) in zip(at, numbered, strict=True)):
             yield start
 
 
-def _counted_positions(over: Over, own: Sequence[BallItem], told: Sequence[str], *, is_whole: bool) -> dict[str, int]:
-    """Places without running numbers: the list's order, if it has the over from its beginning."""
-    if told and len(own) != len(told):
+def _counted_positions(
+    over: Over, own: Sequence[BallItem], over_codes: Sequence[str], *, is_whole: bool
+) -> dict[str, int]:
+    """Returns positions without running numbers: the list's order, if it has the over from its beginning."""
+    if over_codes and len(own) != len(over_codes):
         return {}
-    if not told and not is_whole:
+    if not over_codes and not is_whole:
         return {}
     return {str(ball.id): place for place, ball in enumerate(own, start=1)}
 
 
 def _has_over_start(over: Over, by_over: Mapping[Over, object], ended: set[Over]) -> bool:
-    """Whether the list goes back beyond the over's first delivery."""
+    """Returns whether the list goes back beyond the over's first delivery."""
     innings, done = over
     if done == 0:
         return innings == 0 or any(earlier < innings for earlier, _ in (*by_over, *ended))
     return (innings, done - 1) in by_over or (innings, done - 1) in ended
 
 
-def _labels(told: Sequence[str]) -> list[str]:
-    """The ball numbers that deliveries with these codes bear."""
+def _labels(over_codes: Sequence[str]) -> list[str]:
+    """Returns the ball numbers of deliveries with these codes."""
     labels, bowled = [], 0
-    for code in told:
+    for code in over_codes:
         labels.append(str(bowled + 1))
         bowled += texts.is_legal_ball(code)
     return labels
@@ -273,7 +280,7 @@ def _lower_code(code: str | int) -> str:
 
 
 def items_of(reading: Reading) -> list[Item] | None:
-    """The feed's answer, else the copy in a page that is as fresh as the reading."""
+    """Returns the items of the feed response, else of the copy in the page of the same visit."""
     key, page = reading.ref.source_event_id, reading.document("page")
     broken: SchemaBreak | None = None
     try:

@@ -1,4 +1,7 @@
-"""The list of matches: the list answer, the page's blob, or the cards on the page."""
+"""The list of live matches (list response, its copy in the page, or the page's match cards) and the fixtures.
+
+The fixtures (getFixture) are twenty matches a page; pages below zero are past.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,12 @@ from scraping.sources.crex.texts import parse_total
 
 CARDS = (".live-card", ".match-card-container", ".match-card", "[class*='match-card']")
 _KEY_SHAPE = re.compile(r"[0-9A-Za-z]{1,8}", re.ASCII)
+_FIXTURE_PAGES = (-1, 0, 1)
+_FIXTURES = "fixtures"
 
 
 def matches_of(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-    """The matches, by the first way that shows any. LayoutChanged where no list can be found."""
+    """Returns the matches of the first place that lists any; raises LayoutChanged without a list."""
     page = reading.document("page")
     html = page.text() if page else ""
     state = site.page_state(html) if html else None
@@ -48,7 +53,7 @@ def matches_of(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
     if broken is not None:
         raise broken
     raise LayoutChanged(
-        f"no list of matches found; tried the list answer, the page's state and {', '.join(CARDS)}",
+        f"no list of matches found; tried the list response, the page's state and {', '.join(CARDS)}",
         url=page.url if page else base_url,
         evidence=html[:EVIDENCE_CHARACTERS],
     )
@@ -57,7 +62,7 @@ def matches_of(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
 def _first_list(
     document: Document | None, state: Mapping[str, Any] | None
 ) -> tuple[dict[str, ListedMatch] | None, SchemaBreak | None]:
-    """The list answer, else the copy of it in the page; and what broke on the way."""
+    """Returns the list response, else its copy in the page; and the first schema error."""
     broken: SchemaBreak | None = None
     try:
         listed = _list_response(document)
@@ -84,7 +89,7 @@ def _list_response(document: Document | None) -> dict[str, ListedMatch] | None:
 
 
 def _as_list(data: Any) -> dict[str, ListedMatch] | None:
-    """The items by match key; None if this is not a list (an empty one is). SchemaBreak where an item is not one."""
+    """Returns the items by match key, or None where this is no list; raises SchemaBreak for an invalid item."""
     if not isinstance(data, dict):
         return None
     items = {
@@ -98,7 +103,7 @@ def _as_list(data: Any) -> dict[str, ListedMatch] | None:
 
 
 def _cards(html: str, page_url: str) -> dict[str, tuple[str, Selector]]:
-    """Address and card by match key."""
+    """Returns address and card by match key."""
     cards: dict[str, tuple[str, Selector]] = {}
     root = Selector(text=html or "<html></html>", type="html")
     for selector in (*CARDS, "body"):
@@ -175,22 +180,18 @@ def _of_card(key: str, url: str, card: Selector, now: datetime) -> DiscoveredMat
 
 
 def names_in(state: Mapping[str, Any]) -> MatchDetails:
-    """What a page's mapping has names for."""
+    """Returns the names in a page's mapping responses."""
     details = MatchDetails()
-    for answer in site.embedded_responses(state, site.MAPPING):
-        details = with_mapping(details, answer)
+    for response in site.embedded_responses(state, site.MAPPING):
+        details = with_mapping(details, response)
     return details
 
 
-_FIXTURE_PAGES = (-1, 0, 1)
-_FIXTURES = "fixtures"
-
-
 def fixture_plan(base_url: str) -> ListPlan:
-    """The page of the schedule brings the names; a day's matches are on the pages around the present."""
+    """Requests the schedule page, which has the names, and the pages of fixtures around the present."""
     base, headers = base_url.rstrip("/"), site.headers_of(base_url)
     body = {"tl": [], "type": "all", "wise": "1", "lang": "en", "formatType": ""}
-    asked = (
+    requests = (
         Request(
             f"{_FIXTURES}{page}",
             site.hosts_of(base_url).fixtures,
@@ -201,24 +202,26 @@ def fixture_plan(base_url: str) -> ListPlan:
         for page in _FIXTURE_PAGES
     )
     url = f"{base}/schedule"
-    return ListPlan(url=url, endpoints=(), requests=(Request("page", url), *asked))
+    return ListPlan(url=url, endpoints=(), requests=(Request("page", url), *requests))
 
 
 def fixtures_on(reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
-    """The matches that start on this day (UTC). LayoutChanged where there is no list at all."""
+    """Returns the matches that start on this day (UTC); raises LayoutChanged without a list."""
     page = reading.document("page")
     state = (site.page_state(page.text()) if page else None) or {}
     names = names_in(state)
-    answers = [
-        answer for name in _FIXTURE_PAGES if (answer := _fixture_response(reading, f"{_FIXTURES}{name}")) is not None
+    responses = [
+        response
+        for name in _FIXTURE_PAGES
+        if (response := _fixture_response(reading, f"{_FIXTURES}{name}")) is not None
     ]
-    if not answers:
-        answers = list(site.embedded_responses(state, site.FIXTURES))
-    if not answers:
+    if not responses:
+        responses = list(site.embedded_responses(state, site.FIXTURES))
+    if not responses:
         raise LayoutChanged("no fixtures found; tried getFixture and the page's state", url=base_url)
     built = f"{base_url.rstrip('/')}/cricket-live-score/match-updates-"
     found: dict[str, DiscoveredMatch] = {}
-    for row in (row for answer in answers for row in _fixture_rows(answer)):
+    for row in (row for response in responses for row in _fixture_rows(response)):
         item = parsing.validated(ListedMatch, row, schema=schemas.LIST, url=base_url)
         key = item.mf or ""
         match = of_item(key, item, url=built + key, names=names, captured_at=reading.captured_at)
@@ -236,14 +239,14 @@ def _fixture_response(reading: Reading, name: str) -> Any:
     return data
 
 
-def _fixture_rows(answer: Any) -> Iterator[Mapping[str, Any]]:
-    """The matches in an answer, which groups them by day or series: whatever has the key of a match is one."""
-    if isinstance(answer, dict):
-        if parsing.text(answer.get("mf"), 20):
-            yield answer
+def _fixture_rows(response: Any) -> Iterator[Mapping[str, Any]]:
+    """Yields the matches in a response, which groups them by day or series: objects with a match key."""
+    if isinstance(response, dict):
+        if parsing.text(response.get("mf"), 20):
+            yield response
         else:
-            for value in answer.values():
+            for value in response.values():
                 yield from _fixture_rows(value)
-    elif isinstance(answer, list):
-        for value in answer:
+    elif isinstance(response, list):
+        for value in response:
             yield from _fixture_rows(value)

@@ -1,5 +1,7 @@
-"""What does not change while a match is played: names, venue, series, start. Only the page has it, the live answer has
-team keys alone. A direct read carries the HTML of the last visit along for this.
+"""Match details from the page, and the payload that is assembled from details, live state and ball feed.
+
+Names, venue, series and start time are on the page only; the live response has team keys. A direct read therefore
+carries the HTML of the last visit.
 """
 
 from __future__ import annotations
@@ -37,11 +39,12 @@ from scraping.sources.crex.texts import flag_key, toss_of
 from scraping.sources.parsing import missing_cricket_fields
 
 _MATCH = "match-"
+SOURCE = "crex"
 
 
 @dataclass(frozen=True)
 class MatchDetails:
-    """The static part of a match."""
+    """The facts of a match that do not change while it is played."""
 
     team_keys: frozenset[str] = frozenset()
     teams: Mapping[str, Team] = field(default_factory=dict)  # by key
@@ -53,19 +56,19 @@ class MatchDetails:
     round: str = ""
     toss: Toss | None = None
     document_id: str = ""
-    result: str = ""  # a result once printed stays true, however old the page
+    result: str = ""  # valid however old the page
     series_names: Mapping[str, str] = field(default_factory=dict)  # by key
     people: Mapping[str, str] = field(default_factory=dict)  # names of players by key
     order: tuple[str, ...] = ()  # team keys in batting order
     first_innings: str = ""  # its score, as printed
     innings_seen: int = 0  # how many innings had begun when the page was made
-    target: int | None = None  # of the innings then at hand
+    target: int | None = None  # of the innings that was current then
     card: tuple[ScorecardInnings, ...] = ()  # the scorecard, where the page carries one
 
 
 @lru_cache(maxsize=512)  # a page is some 100 kB and the same one is parsed at every direct poll of its match
 def details_in_page(body: bytes, match_key: str) -> MatchDetails:
-    """The details in a page's blob; empty where it has none. PayloadRejected where it is another match's page."""
+    """Returns the details in a page's embedded state, if any; raises PayloadRejected for another match's page."""
     html = body.decode("utf-8", errors="replace")
     state = site.page_state(html)
     if state is None:
@@ -75,7 +78,7 @@ def details_in_page(body: bytes, match_key: str) -> MatchDetails:
 
 
 def details_in_state(state: Mapping[str, Any], match_key: str) -> MatchDetails:
-    """SchemaBreak where the page's own entry of the match is not what we know."""
+    """Raises SchemaBreak where the page's entry of the match does not match the schema."""
     meta = _meta(state, match_key)
     live = parsing.mapping(site.embedded_response(state, site.LIVE))
     details = MatchDetails(
@@ -95,14 +98,14 @@ def details_in_state(state: Mapping[str, Any], match_key: str) -> MatchDetails:
         card=scorecard_innings(site.embedded_response(state, site.SCORECARD)) or (),
     )
     details = replace(details, teams=_rendered_teams(live, details.teams))
-    for answer in site.embedded_responses(state, site.MAPPING):
-        details = with_mapping(details, answer)
+    for response in site.embedded_responses(state, site.MAPPING):
+        details = with_mapping(details, response)
     return replace(details, toss=_embedded_toss(state, live, details.teams))
 
 
-def with_mapping(details: MatchDetails, answer: Any) -> MatchDetails:
-    """The details with names from a getHomeMapData answer added."""
-    names = parsing.mapping(answer)
+def with_mapping(details: MatchDetails, response: Any) -> MatchDetails:
+    """Returns the details with the names of a getHomeMapData response added."""
+    names = parsing.mapping(response)
     teams = dict(details.teams)
     for row in parsing.rows(names.get("t")):
         key, name = parsing.text(row.get("f_key"), 20), parsing.text(row.get("n"), 120)
@@ -122,7 +125,7 @@ def with_mapping(details: MatchDetails, answer: Any) -> MatchDetails:
 
 
 def _meta(state: Mapping[str, Any], match_key: str) -> Mapping[str, Any]:
-    """The `match-{key}` entry, completed from getMatchMetaData."""
+    """Returns the `match-{key}` entry, completed from getMatchMetaData."""
     others = [name for name in state if name.startswith(_MATCH) and name != _MATCH + match_key]
     own = parsing.mapping(state.get(_MATCH + match_key))
     stated = parsing.text(own.get("fkey"), 20)
@@ -149,7 +152,7 @@ def _meta_teams(meta: Mapping[str, Any]) -> dict[str, Team]:
 
 
 def _rendered_teams(live: Mapping[str, Any], known: Mapping[str, Team]) -> dict[str, Team]:
-    """Short names out of the rendered copy. Its team1 is the side now batting: told by flag or name, not by place."""
+    """Adds short names of the display fields. Their team1 is the batting side: flag or name identify the team."""
     teams = dict(known)
     by_name = {team.name: key for key, team in known.items()}
     for side in ("team1", "team2"):
@@ -172,21 +175,20 @@ def _embedded_toss(state: Mapping[str, Any], live: Mapping[str, Any], teams: Map
 
 
 def _rendered_toss(html: str, teams: Mapping[str, Team]) -> Toss | None:
-    """The toss as the info tab prints it: the blob speaks of it only until the chase begins."""
-    drawn = Selector(text=html, type="html").css(".toss-wrap p")
-    return toss_of(parsing.plain(drawn[0].get()), teams) if drawn else None
-
-
-SOURCE = "crex"
+    """Returns the toss that the info tab shows: the embedded state has it only until the second innings."""
+    shown = Selector(text=html, type="html").css(".toss-wrap p")
+    return toss_of(parsing.plain(shown[0].get()), teams) if shown else None
 
 
 def check_identity(live: LiveState, details: MatchDetails, match_key: str) -> None:
-    """The live answer does not name its match: its teams and its document id must be those of the page."""
+    """Raises PayloadRejected for another match: teams and document id must be those of the page."""
     if details.team_keys and details.team_keys != frozenset(live.team_keys):
         played, expected = "/".join(live.team_keys), "/".join(sorted(details.team_keys))
-        raise PayloadRejected(f"the live answer is about another match: teams {played}, {match_key} has {expected}")
+        raise PayloadRejected(f"the live response is about another match: teams {played}, {match_key} has {expected}")
     if live.document_id and details.document_id and live.document_id != details.document_id:
-        raise PayloadRejected(f"the live answer is about another match: {live.document_id}, not {details.document_id}")
+        raise PayloadRejected(
+            f"the live response is about another match: {live.document_id}, not {details.document_id}"
+        )
 
 
 def assemble_payload(
@@ -197,10 +199,10 @@ def assemble_payload(
     items: Sequence[Item] | None,
     *,
     card: Sequence[ScorecardInnings] = (),
-    went_without: tuple[str, ...] = (),
+    missing_before: tuple[str, ...] = (),
     payload_schema: str = schemas.LIVE,
 ) -> Payload:
-    """SchemaBreak where no name is known for a team: a direct read then gives way to a visit."""
+    """Raises SchemaBreak where the name of a team is unknown: the next read is then a visit."""
     check_identity(live, details, ref.source_event_id)
     team_a, team_b = (_team(key, details) for key in live.team_keys)
     played = _innings(live, details, card)
@@ -224,7 +226,7 @@ def assemble_payload(
         result=result,
         metadata=_metadata(details, live),
     )
-    missing = went_without + missing_cricket_fields(state, has_events=items is not None) + _missing_innings(played)
+    missing = missing_before + missing_cricket_fields(state, has_events=items is not None) + _missing_innings(played)
     return payload_of_state(ref, captured_at, state, missing, events=events, payload_schema=payload_schema)
 
 
@@ -246,17 +248,17 @@ def _innings(live: LiveState, details: MatchDetails, card: Sequence[ScorecardInn
         is_long=is_long(match_type),
         has_super_overs=is_limited(match_type),
         target=(live.target or remembered) if last % 2 == 0 else None,
-        may_work_out=not live.is_reduced,
+        may_compute_target=not live.is_reduced,
     )
 
 
 def _missing_innings(played: Sequence[Innings]) -> tuple[str, ...]:
-    """An innings that nobody told, before one that somebody did."""
+    """Returns the field name "innings" where an innings before the last one is missing."""
     return ("innings",) if played and len(played) != played[-1].number else ()
 
 
 def _final_result(result: str, played: Sequence[Innings]) -> str:
-    """A tie is not the end while its super over is played."""
+    """Returns the result, except a tie while its super over is played."""
     return "" if played and played[-1].is_super_over and texts.is_tie(result) else result
 
 

@@ -1,4 +1,8 @@
-"""What is asked besides the score: who plays, and what every player did. The tab of the page brings the names along."""
+"""Line-ups (getIV4) and player figures (getSC4). Both have player keys; the tab of the page has the names.
+
+Line-ups are squads before the toss and the eleven after it, with a number for each player's role. Figures are strings
+with dots, by innings.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,14 @@ from scraping.sources.crex.texts import BALLS_PER_OVER, parse_total
 SQUADS, SCORECARD = "squads", "scorecard"
 _PATH_BY_DOCUMENT = {SQUADS: "getIV4", SCORECARD: "getSC4"}
 _TAB_BY_DOCUMENT = {SQUADS: "match-details", SCORECARD: "match-scorecard"}
+_BATTING = ("runs", "balls", "fours", "sixes")
+_BOWLING = ("runs", "balls", "maidens", "wickets")
+Values = dict[str, str | int | float | bool | None]
+ROLES = {0: "WK", 1: "BAT", 2: "BOWL", 3: "AR"}
 
 
 def requests(ref: RefInfo, base_url: str, name: str) -> tuple[Request, ...]:
-    """The answer, and the tab that shows it: only a page says whose the keys are."""
+    """Returns the requests for the response and for the page tab that shows it, which has the names of the keys."""
     address = f"{site.hosts_of(base_url).live}/{_PATH_BY_DOCUMENT[name]}?key={quote(ref.source_event_id, safe='')}"
     return (
         Request(name, address, headers=site.headers_of(base_url)),
@@ -31,11 +39,11 @@ def requests(ref: RefInfo, base_url: str, name: str) -> tuple[Request, ...]:
 
 
 def lineups(reading: Reading, details: MatchDetails) -> Lineups:
-    answer = _response(reading, SQUADS, site.SQUADS)
-    with parsing.collecting_unrecognized() as words:
+    response = _response(reading, SQUADS, site.SQUADS)
+    with parsing.collecting_unrecognized() as unrecognized:
         sides: tuple[Lineup, ...] = ()
-        if answer is not None:
-            sides = lineups_of(answer, details.order or _stated_teams(details), details.people)
+        if response is not None:
+            sides = lineups_of(response, details.order or _stated_teams(details), details.people)
         missing = () if any(side.is_confirmed for side in sides) else ("lineups",)
         return Lineups(
             source=SOURCE,
@@ -45,31 +53,31 @@ def lineups(reading: Reading, details: MatchDetails) -> Lineups:
             kickoff=details.start_time,
             lineups=sides,
             integrity=Integrity(missing_fields=missing),
-            unknown=tuple(words),
+            unknown=tuple(unrecognized),
         )
 
 
 def figures(reading: Reading, details: MatchDetails) -> Figures:
-    """LayoutChanged where nothing says which teams the match has."""
-    answer = _response(reading, SCORECARD, site.SCORECARD)
-    card = scorecard_innings(answer)
-    with parsing.collecting_unrecognized() as words:
-        told: tuple[PlayerFigure, ...] = ()
+    """Raises LayoutChanged where the teams of the match are unknown."""
+    response = _response(reading, SCORECARD, site.SCORECARD)
+    card = scorecard_innings(response)
+    with parsing.collecting_unrecognized() as unrecognized:
+        figures_found: tuple[PlayerFigure, ...] = ()
         if card:
             _check_card(card, details)
-            told = figures_of(card, _teams(details, reading), details.people)
+            figures_found = figures_of(card, _teams(details, reading), details.people)
         return Figures(
             source=SOURCE,
             payload_schema=schemas.SCORECARD,
             captured_at=reading.captured_at,
             source_event_id=reading.ref.source_event_id,
-            figures=told,
-            unknown=tuple(words),
+            figures=figures_found,
+            unknown=tuple(unrecognized),
         )
 
 
 def _check_card(card: Sequence[ScorecardInnings], details: MatchDetails) -> None:
-    """The same teams meet again: a first innings that is over must have the score that the page has of it."""
+    """Raises PayloadRejected where a completed first innings differs from the page: the same teams may meet again."""
     stated, printed = parse_total(card[0].d), parse_total(details.first_innings)
     is_over = len(card) > 1 and details.innings_seen > 1
     if is_over and stated and printed and (stated.runs, stated.wickets) != (printed.runs, printed.wickets):
@@ -78,7 +86,7 @@ def _check_card(card: Sequence[ScorecardInnings], details: MatchDetails) -> None
 
 
 def _response(reading: Reading, name: str, names: tuple[str, ...]) -> Any:
-    """The answer itself, else the copy of it in the page; None where the source has none."""
+    """Returns the response, else its copy in the page, else None."""
     document, page = reading.document(name), reading.document("page")
     if document is not None and document.status < 400:
         data = document.json()
@@ -99,15 +107,10 @@ def _stated_teams(details: MatchDetails) -> tuple[str, ...]:
     return tuple(details.teams)[:2] if len(details.team_keys) == 2 else ()
 
 
-_BATTING = ("runs", "balls", "fours", "sixes")
-_BOWLING = ("runs", "balls", "maidens", "wickets")
-Values = dict[str, str | int | float | bool | None]
-
-
 def figures_of(
     card: Sequence[ScorecardInnings], keys: tuple[str, str], people: Mapping[str, str]
 ) -> tuple[PlayerFigure, ...]:
-    """What every player did, innings by innings. PayloadRejected where it is another match's card."""
+    """Returns each player's figures by innings; raises PayloadRejected for the scorecard of another match."""
     known = totals_on_scorecard(card, keys)
     return tuple(
         figure
@@ -123,20 +126,20 @@ def _innings_figures(
     for place, line in enumerate(innings.b):
         key, values = _line(line, _BATTING, f"[{number - 1}].b[{place}]")
         rate = round(values["runs"] * 100 / values["balls"], 2) if values["balls"] else 0.0
-        told: Values = {**values, "strike_rate": rate}
+        figures_found: Values = {**values, "strike_rate": rate}
         yield PlayerFigure(
-            side=batting, role="batting", innings=number, player_id=key, name=name_of(key, people), values=told
+            side=batting, role="batting", innings=number, player_id=key, name=name_of(key, people), values=figures_found
         )
     for place, line in enumerate(innings.a):
         key, values = _line(line, _BOWLING, f"[{number - 1}].a[{place}]")
-        told = {**values, "overs": f"{values['balls'] // BALLS_PER_OVER}.{values['balls'] % BALLS_PER_OVER}"}
+        figures_found = {**values, "overs": f"{values['balls'] // BALLS_PER_OVER}.{values['balls'] % BALLS_PER_OVER}"}
         yield PlayerFigure(
-            side=bowling, role="bowling", innings=number, player_id=key, name=name_of(key, people), values=told
+            side=bowling, role="bowling", innings=number, player_id=key, name=name_of(key, people), values=figures_found
         )
 
 
 def _line(line: str, names: tuple[str, ...], path: str) -> tuple[str, dict[str, int]]:
-    """ "KEY.runs.balls.4s.6s" and more that we do not read."""
+    """Splits "KEY.runs.balls.4s.6s"; further parts are ignored."""
     key, *numbers = line.partition("/")[0].split(".")
     values = [value for number in numbers[: len(names)] if (value := parsing.integer(number)) is not None]
     if not key or len(key) > 40 or len(values) < len(names):
@@ -145,19 +148,16 @@ def _line(line: str, names: tuple[str, ...], path: str) -> tuple[str, dict[str, 
 
 
 def name_of(key: str, people: Mapping[str, str]) -> str:
-    """The player's name; where the mapping has none the key stands in, and that is counted."""
+    """Returns the player's name; without one the key, which is then counted as unrecognized."""
     name = people.get(key, "")
     if not name:
         parsing.note_unrecognized("p[].f_key", key)
     return name or key
 
 
-ROLES = {0: "WK", 1: "BAT", 2: "BOWL", 3: "AR"}
-
-
-def lineups_of(answer: Any, order: tuple[str, ...], people: Mapping[str, str]) -> tuple[Lineup, ...]:
-    """Both sides, in the match's order. PayloadRejected where they are not the match's."""
-    squads = parsing.validated(SquadsResponse, answer, schema=schemas.SQUADS)
+def lineups_of(response: Any, order: tuple[str, ...], people: Mapping[str, str]) -> tuple[Lineup, ...]:
+    """Returns both line-ups in the match's order; raises PayloadRejected for those of another match."""
+    squads = parsing.validated(SquadsResponse, response, schema=schemas.SQUADS)
     teams = tuple(squads.t.split("-"))
     if order and set(order) != set(teams):
         raise PayloadRejected(f"the squads are of another match: {'/'.join(teams)} instead of {'/'.join(order)}")
@@ -184,7 +184,7 @@ def _players(text: str, place: int) -> list[str]:
 
 
 def _leaders(text: str) -> list[str]:
-    """Captain and keeper of the first team, then of the second."""
+    """Returns captain and keeper of the first team, then of the second."""
     return [*text.split("/"), "", "", "", ""][:4]
 
 

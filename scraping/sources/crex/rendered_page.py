@@ -1,7 +1,6 @@
-"""The rendered page itself: the last way to a score, when neither the live answer nor the page's blob can be read.
+"""The rendered page: the last resort when neither the live response nor the page's embedded state can be read.
 
-Every fact has several selectors, the newest first. What is found here has short names and no event ids: a partial
-state.
+Every field has several selectors, the newest first. The result is a partial state: short names and no event ids.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Header:
 
 
 def state_of_page(page: Document, reading: Reading) -> MatchState:
-    """What can be seen; LayoutChanged, with the page as evidence, where not even two teams can."""
+    """Returns the state that the page shows; raises LayoutChanged, with the page as evidence, without two teams."""
     root = Selector(text=page.text() or "<html></html>", type="html")
     sides = headers(root)
     if len(sides) < 2:
@@ -81,7 +80,7 @@ def state_of_page(page: Document, reading: Reading) -> MatchState:
 
 
 def headers(root: Selector) -> list[Header]:
-    """The sides, by the first selector that shows two of them with names."""
+    """Returns the sides by the first selector that finds two of them with names."""
     for selector in HEADERS:
         sides = [side for side in map(_header, root.css(selector)) if side.name]
         if len(sides) >= 2:
@@ -90,7 +89,7 @@ def headers(root: Selector) -> list[Header]:
 
 
 def _header(node: Selector) -> Header:
-    """Score and overs are told apart by the bracket: the second side prints them the other way round."""
+    """Distinguishes score and overs by the bracket: the second side has them in reverse order."""
     for selector in SCORES:
         printed = " ".join(node.css(f"{selector} ::text, {selector}::text").getall())
         scores, overs = _SCORE.findall(printed), _OVERS.findall(printed)
@@ -101,7 +100,7 @@ def _header(node: Selector) -> Header:
 
 
 def _innings(sides: list[Header]) -> tuple[Innings, ...]:
-    """The page does not say who batted first: with both scores there, the first side shown is the one now batting."""
+    """Assumes that the first side shown is batting: the page does not say which side batted first."""
     begun = [(side, header.total) for side, header in zip(SIDES, sides, strict=True) if header.total is not None]
     return tuple(
         Innings(
@@ -132,7 +131,7 @@ def _last_event(root: Selector) -> LastEvent | None:
 
 
 def _last_on_strip(root: Selector) -> LastEvent | None:
-    """The newest ball of the overs strip, whose last over stands last."""
+    """Returns the newest ball of the overs strip, whose last over comes last."""
     for slide in root.css(STRIP)[-1:]:
         balls = [text for ball in slide.css(".over-ball") if (text := " ".join(ball.css("::text").getall()).strip())]
         if balls:

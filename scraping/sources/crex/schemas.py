@@ -1,4 +1,4 @@
-"""The fields of Crex's answers that we rely on, and nothing else of them: a versioned schema for each answer."""
+"""Versioned schemas of Crex's responses: the fields that we rely on."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RecentOver(Response):
 
 
 class EarlyResponse(Response):
-    """getSV3 before the start: only the teams are sure to be there."""
+    """getSV3 before the start: only the teams are required."""
 
     a: Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,8}\.[0-9A-Za-z]{1,8}$")]  # team keys, in batting order
     j: str = ""  # the first team's first innings
@@ -63,7 +63,7 @@ class EarlyResponse(Response):
 
 
 class LiveResponse(EarlyResponse):
-    """getSV3 once there is something to tell."""
+    """getSV3 after the start."""
 
     j: str
     k: str
@@ -71,7 +71,7 @@ class LiveResponse(EarlyResponse):
 
 
 class FeedItem(Response):
-    """What all items of the ball feed have. Texts that are only shown may be of any kind."""
+    """The fields of all items of the ball feed. Texts that are only shown may be of any type."""
 
     id: Annotated[int | str, Field(union_mode="left_to_right")]
     mfkey: str | None = None
@@ -123,7 +123,7 @@ _BY_LETTER = {"w": "wicket", "o": "over", "b": "ball"}
 
 
 def item_kind(item: Any) -> str:
-    """The item's `type` letter decides; its `fv` number stands in where the letter is missing."""
+    """Returns the kind by the item's `type` letter, or by its `fv` number where the letter is missing."""
     if not isinstance(item, Mapping):
         return "other" if not isinstance(item, FeedItem) else item.__class__.__name__
     letter, flag = item.get("type"), item.get("fv")
@@ -142,7 +142,7 @@ AnyItem = Annotated[
 
 
 class FeedResponse(Response):
-    """getBallFeeds: a bare list, here under a name."""
+    """getBallFeeds, which is a bare list, under a name."""
 
     items: list[AnyItem]
 
@@ -210,15 +210,15 @@ class MatchMeta(Response):
 
 
 class PageResponse(Response):
-    """The parts of a page's state that nobody may change without our noticing."""
+    """The parts of a page's state that have a schema."""
 
     match: MatchMeta | None = None
 
 
-def scorecard_innings(answer: Any) -> tuple[ScorecardInnings, ...] | None:
-    """The innings of a getSC4 answer; None where there is none. SchemaBreak where it is of another shape."""
-    if answer is None:
+def scorecard_innings(response: Any) -> tuple[ScorecardInnings, ...] | None:
+    """Returns the innings of a getSC4 response, or None without one; raises SchemaBreak for another shape."""
+    if response is None:
         return None
-    innings = answer.get("innings") if isinstance(answer, dict) else answer
+    innings = response.get("innings") if isinstance(response, dict) else response
     card = parsing.validated(ScorecardResponse, {"innings": innings}, schema=SCORECARD)
     return tuple(card.innings)

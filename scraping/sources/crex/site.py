@@ -21,7 +21,7 @@ _REAL_HOSTS = frozenset({"crex.com", "www.crex.com", "crex.live", "www.crex.live
 
 @dataclass(frozen=True)
 class Hosts:
-    """Who answers what. The site itself spreads its answers over several hosts; others keep them all at one."""
+    """The API hosts. The real site has several; a simulated one has a single host."""
 
     live: str
     stats: str
@@ -39,14 +39,14 @@ def hosts_of(base_url: str) -> Hosts:
 
 
 def headers_of(base_url: str) -> dict[str, str]:
-    """Its hosts want to see that the site's own pages are asking."""
+    """Returns the headers of the site's own pages, which its hosts require."""
     parts = urlsplit(base_url)
     origin = f"{parts.scheme}://{parts.netloc}"
     return {"Origin": origin, "Referer": f"{origin}/"}
 
 
 def match_key(url: str) -> str:
-    """The match key in a page's address, old or new form; empty if there is none."""
+    """Returns the match key in a page's address, old or new form; empty if there is none."""
     found = _MATCH_KEY.search(url)
     return (found.group(1) or found.group(2)) if found else ""
 
@@ -62,7 +62,7 @@ def match_at(url: str, base_url: str) -> DiscoveredMatch | None:
 
 
 def tab_of(url: str, tab: str) -> str:
-    """Another tab of a match's page: "match-details", "match-scorecard"."""
+    """Returns the address of another tab of a match's page: "match-details", "match-scorecard"."""
     parts = urlsplit(url)
     path = _TABS.sub(r"\1", parts.path).rstrip("/")
     is_old = "/scoreboard/" in path
@@ -86,7 +86,7 @@ MATCH_LIST = ("getLiveMatches", "liveMatches2")
 
 
 def page_state(html: str) -> Mapping[str, Any] | None:
-    """The decoded blob, or None where the page has none that can be read."""
+    """Returns the page's `app-root-state`: API responses by URL; None where it is missing or no JSON."""
     found = _SCRIPT.search(html)
     if found is None:
         return None
@@ -104,7 +104,7 @@ def unescaped(escaped: str) -> str:
 
 
 def embedded_responses(state: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[Any]:
-    """Every embedded_response whose URL's last path segment begins with one of `names`, whatever the host."""
+    """Yields every response whose URL's last path segment begins with one of `names`, whatever the host."""
     for url, embedded_response in state.items():
         segment = url.partition("?")[0].rstrip("/").rpartition("/")[2]
         if segment.startswith(names):

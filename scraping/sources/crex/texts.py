@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from scraping.payloads import Phase, Status, Team, Toss
 from scraping.sources import parsing
 
+# "92/10(14.4" has no closing bracket; "92-10" is the DOM's spelling; "(48" without a dot counts balls. Negative numbers
+# match, so that validation refuses them with the value named.
 _SCORE = re.compile(
     r"\s*(?P<runs>-?\d{1,6})(?:[/-](?P<wickets>-?\d{1,3}))?\s*(?P<declared>d?)(?:ec)?\s*"
     r"(?:\(\s*(?P<overs>\d{1,4})(?:\.(?P<balls>\d{1,2}))?\s*(?:ov)?\)?)?\s*(?P<late>d?)(?:ec)?\s*",
@@ -29,56 +31,6 @@ _KIND_BY_RUNS = {0: "dot", 4: "four", 6: "six"}
 # The last-ball field also says what is about to happen: the ball starts, is in the air, is a free hit; the over ends.
 BALL_MOMENTS = frozenset({"b", "o", "bc", "ba", "fh", "e", "wd", "nb", "w"})
 DISMISSALS = frozenset(range(1, 8))  # bowled, caught, caught and bowled, run out, stumped, hit wicket, lbw
-
-
-class BallCode(NamedTuple):
-    kind: str
-    runs: int | None
-    is_known: bool
-
-
-@lru_cache(maxsize=512)
-def read_code(code: str) -> BallCode:
-    """Kind and everything that the delivery added to the score."""
-    text = code.strip().lower().replace(" ", "")
-    found = _CODE_TOKEN.findall(text.replace("+", "|"))
-    spelled = "".join("".join(groups) for groups in found)
-    if not found or spelled != text.replace("+", "") or text == "b":  # "B" alone: the bowler starts his run
-        return BallCode("other", None, is_known=False)
-    marks = {mark[:1] if mark.startswith("^") else mark for _, mark, _, _ in found}
-    runs = sum(_runs_of_mark(mark, int(before or after or plain or -1)) for before, mark, after, plain in found)
-    kind = next((kind for mark, kind in _CODE_KINDS if mark in marks), "")
-    return BallCode(kind or ("other" if marks - {""} else _KIND_BY_RUNS.get(runs, "runs")), runs, is_known=True)
-
-
-def recognized_code(code: str, path: str) -> BallCode:
-    """The same, and a code that is in no table is counted."""
-    known = read_code(code)
-    if not known.is_known:
-        parsing.note_unrecognized(path, code)
-    return known
-
-
-def is_legal_ball(code: str) -> bool:
-    """Whether the delivery counts for the over."""
-    text = code.lower()
-    return "wd" not in text and "nb" not in text
-
-
-def _runs_of_mark(mark: str, number: int) -> int:
-    """`number` is -1 where there is none.
-
-    A no-ball's number is what came off the bat, its own run is on top: in a recorded over "1nb" made two (its total,
-    the partnership and the batter's figures all say so, only the item's own score lags behind). Five and seven can't
-    come off one stroke: there the number is a total. A wide's number is its total.
-    """
-    if mark == "nb":
-        return number if number in (5, 7) else max(number, 0) + 1
-    if mark in ("wd", "lb"):
-        return number if number > 0 else 1
-    return max(number, 0)
-
-
 _ABANDONED = re.compile(r"abandon|no result|called off|cancel|washed out", re.IGNORECASE)
 _RESULT = re.compile(
     r"\bwon\b|\btied\b|\bmatch tie\b|\bdrawn?\b|walkover|forfeit|\bawarded\b|\bconceded\b", re.IGNORECASE
@@ -102,7 +54,7 @@ _PHASES = (
     (re.compile(r"\brain(?:s|ed|ing|y)?\b|\bwet\b|bad light|delay|\bweather\b|abandon", re.IGNORECASE), Phase.RAIN),
     (re.compile(r"interrupt|suspend|play stopped|play halted", re.IGNORECASE), Phase.INTERRUPTED),
 )
-# Texts that say nothing about status or break, and are no news either.
+# Known texts that say nothing about status or break.
 _OTHER_TEXTS = re.compile(
     r"\bneeds?\b|\btrail|\blead|\btarget\b|\breduced\b|\bday \d|\bsession\b|\bsuper over\b|\breview|free hit|"
     r"\bstarts?\b|\bbegins?\b|\btoss\b|power ?play|in the air|injur|\bopt(?:ed)? to\b",
@@ -111,8 +63,59 @@ _OTHER_TEXTS = re.compile(
 _POSTPONED = re.compile(r"postpone|reschedul", re.IGNORECASE)
 
 
+class BallCode(NamedTuple):
+    kind: str
+    runs: int | None
+    is_known: bool
+
+
+@lru_cache(maxsize=512)
+def read_code(code: str) -> BallCode:
+    """Returns the kind of a delivery and all runs that it added.
+
+    Codes: "4", "1nb", "5wd", "2lb", "W", "1wd+W"; "nb1" in the recent overs, "^2" (caught) as the last ball.
+    """
+    text = code.strip().lower().replace(" ", "")
+    found = _CODE_TOKEN.findall(text.replace("+", "|"))
+    spelled = "".join("".join(groups) for groups in found)
+    if not found or spelled != text.replace("+", "") or text == "b":  # "B" alone: the bowler starts his run
+        return BallCode("other", None, is_known=False)
+    marks = {mark[:1] if mark.startswith("^") else mark for _, mark, _, _ in found}
+    runs = sum(_runs_of_mark(mark, int(before or after or plain or -1)) for before, mark, after, plain in found)
+    kind = next((kind for mark, kind in _CODE_KINDS if mark in marks), "")
+    return BallCode(kind or ("other" if marks - {""} else _KIND_BY_RUNS.get(runs, "runs")), runs, is_known=True)
+
+
+def recognized_code(code: str, path: str) -> BallCode:
+    """Reads a code like `read_code` and counts it where it is unknown."""
+    known = read_code(code)
+    if not known.is_known:
+        parsing.note_unrecognized(path, code)
+    return known
+
+
+def is_legal_ball(code: str) -> bool:
+    """Returns whether the delivery counts for the over."""
+    text = code.lower()
+    return "wd" not in text and "nb" not in text
+
+
+def _runs_of_mark(mark: str, number: int) -> int:
+    """Returns the runs of one part of a code; `number` is -1 where there is none.
+
+    The number of a no-ball is the runs off the bat, to which its own run is added: in a recorded over "1nb" made two
+    (its total, the partnership and the batter's figures agree; only the item's own score lags behind). Five and seven
+    cannot be scored with one stroke: there the number is the total. The number of a wide is its total.
+    """
+    if mark == "nb":
+        return number if number in (5, 7) else max(number, 0) + 1
+    if mark in ("wd", "lb"):
+        return number if number > 0 else 1
+    return max(number, 0)
+
+
 def result_in(sentence: str) -> str:
-    """The sentence, if it says how the match ended."""
+    """Returns the sentence if it states the end of the match, else an empty text."""
     sentence = sentence.strip(" \t\r\n🏆")
     if _ABANDONED.search(sentence):
         return "" if _DAY_ONLY.search(sentence) else sentence  # a day of a long match washed out is not its end
@@ -135,27 +138,27 @@ def toss_in(sentence: str) -> Toss | None:
 
 
 def phase_in(sentence: str) -> Phase | None:
-    """The break that a sentence speaks of; ball codes like "4", "w" or "^2" are too short to speak of one."""
+    """Returns the break that a sentence names; ball codes like "4", "w" or "^2" are too short to name one."""
     if len(sentence) <= 2:
         return None
     return next((phase for pattern, phase in _PHASES if pattern.search(sentence)), None)
 
 
 def is_known_text(sentence: str) -> bool:
-    """Whether this text is one that we know what to make of."""
+    """Returns whether the text is in one of our tables."""
     patterns = (_ABANDONED, _RESULT, _POSTPONED, _OTHER_TEXTS)
     return phase_in(sentence) is not None or any(pattern.search(sentence) for pattern in patterns)
 
 
 def is_tie(result: str) -> bool:
-    """A tie that nobody has won since: where a super over is played, that is not the end."""
+    """Returns whether the result is a tie without a winner: where a super over is played, that is not the end."""
     return bool(_TIED.search(result)) and not _WON.search(result)
 
 
 def status_and_phase(
     *, result: str, sentences: tuple[str, ...], has_play: bool, start_time: datetime | None, now: datetime
 ) -> tuple[Status, Phase]:
-    """Result text first: a finished match was seen with an ordinary ball still in its last-ball field."""
+    """Checks the result text first: a finished match may still have an ordinary ball in its last-ball field."""
     if result:
         return (Status.ABANDONED if _ABANDONED.search(result) else Status.COMPLETED), Phase.FINISHED
     if not has_play and any(_POSTPONED.search(sentence) for sentence in sentences):
@@ -169,7 +172,7 @@ def status_and_phase(
 
 @dataclass(frozen=True)
 class Total:
-    """One innings' score as printed."""
+    """The printed score of one innings."""
 
     runs: int
     wickets: int
@@ -198,13 +201,13 @@ def parse_total(score: str) -> Total | None:
 
 
 def flag_key(address: str | None) -> str:
-    """The team key in a flag's address."""
+    """Returns the team key in the address of a flag image."""
     found = _FLAG_KEY.search(address) if address else None
     return found.group(1) if found else ""
 
 
 def toss_of(sentence: str, teams: Mapping[str, Team]) -> Toss | None:
-    """The toss that a sentence speaks of, its winner by full name."""
+    """Returns the toss that a sentence reports, with the full name of its winner."""
     toss = toss_in(sentence)
     if toss is None:
         return None
