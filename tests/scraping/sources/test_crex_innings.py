@@ -155,7 +155,7 @@ class TestInningsAfterTheSecond:
 
     def test_a_direct_read_without_them_gives_way_to_a_visit_once_an_innings(self) -> None:
         data = self.TEST | {"h": "3", "rb": [recent(3, "PE", 2, "9/0", "4")]}
-        with pytest.raises(SchemaBreak, match="innings 4 is at hand"):
+        with pytest.raises(SchemaBreak, match="innings 4 is being played"):
             direct(data, self.page())
         assert direct(data, self.page(h="3", inning=4)).state.current_innings == 4
 
