@@ -178,7 +178,7 @@ def cricinfo(words: str) -> Phase:
 
 
 def crex_says(words: str) -> Phase:
-    return crex.judge(result="", sentences=(words,), has_play=True, start_time=None, now=NOW)[1]
+    return crex.status_and_phase(result="", sentences=(words,), has_play=True, start_time=None, now=NOW)[1]
 
 
 def sofascore(words: str) -> Phase:
