@@ -182,7 +182,7 @@ def crex_says(words: str) -> Phase:
 
 
 def sofascore(words: str) -> Phase:
-    return status.status_and_phase({"type": "inprogress", "code": 6, "description": words})[1]
+    return status.judge({"type": "inprogress", "code": 6, "description": words})[1]
 
 
 def sofascore_cricket(words: str) -> Phase:
