@@ -1,6 +1,6 @@
-"""`python -m benchmarks NAME [options]`: run one bench. Progress on stderr; the last line of stdout is the result.
+"""`python -m benchmarks NAME [options]` runs one bench. Progress on stderr; the last line of stdout is the result.
 
-Without a name: which benches there are.
+Without a name it lists the benches.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from benchmarks.registry import BENCHES, load
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: measured and right. 1: something was wrong, said on stderr and in the result. 2: not understood."""
-    words = sys.argv[1:] if arguments is None else arguments
-    if not words:
+    """Returns 0 for a good result, 1 with problems (on stderr and in the result), 2 for wrong arguments."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if not given:
         print(_list())
         return 0
-    options = _parser(words).parse_args(words)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through the exit stacks, which stop what was started
+    options = _parser(given).parse_args(given)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds the exit stacks, which stop all processes
     began, load_before = time.monotonic(), os.getloadavg()[0]
     try:
         measured = options.run(options)
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     result = results.complete(options.bench, measured, took_seconds=time.monotonic() - began, load_before=load_before)
     if result["problems"]:
-        say("not saved, for something was wrong:\n  " + "\n  ".join(result["problems"]))
+        say("not saved because of problems:\n  " + "\n  ".join(result["problems"]))
     else:
         saved = results.save(result, variant=getattr(options, "variant", ""))
         say(f"saved in {saved}")
@@ -51,12 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _list() -> str:
     rows = "\n".join(f"  {name:10}{load(name).SUMMARY}" for name in sorted(BENCHES))
-    return f'make bench BENCH=name, with ARGS="--help" for its options:\n{rows}\ndocs/benchmarks.md explains them.'
+    return f'make bench BENCH=name, with ARGS="--help" for its options:\n{rows}\nSee docs/benchmarks.md.'
 
 
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    chosen = next((word for word in words if word[:1] != "-"), None)
+    chosen = next((part for part in given if part[:1] != "-"), None)
     if chosen is not None and chosen not in BENCHES:
         parser.error(f"there is no bench {chosen!r}; there are: {', '.join(sorted(BENCHES))}")
     benches = parser.add_subparsers(dest="bench", required=True, metavar="NAME")

@@ -1,4 +1,4 @@
-"""Consumers of the API for a bench: rows, keys, and tokens fetched as anybody fetches them. Needs a ready Django."""
+"""Consumers of the API for a bench: rows, keys, and tokens from the token endpoint. Needs Django set up."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PREFIX = "bench-"
 
 
 def make(number: int, *, prefix: str = PREFIX) -> list[str]:
-    """Their API keys."""
+    """Creates consumers and returns their API keys."""
     now = timezone.now()
-    names = [f"{prefix}{place}" for place in range(number)]
+    names = [f"{prefix}{index}" for index in range(number)]
     return [keys.issue(consumer_name=name, tier=Tier.PREMIUM, scopes=("read",), now=now).text for name in names]
 
 
 def fetch_tokens(address: tuple[str, int], api_keys: list[str]) -> list[str]:
-    """Of each key the token that the web process gives for it."""
+    """Returns a token of the web process for each key."""
     connection = http.client.HTTPConnection(*address, timeout=10)
     try:
         return [_token(connection, each) for each in api_keys]
@@ -33,19 +33,19 @@ def fetch_tokens(address: tuple[str, int], api_keys: list[str]) -> list[str]:
 def _token(connection: http.client.HTTPConnection, api_key: str) -> str:
     body = json.dumps({"api_key": api_key})
     connection.request("POST", "/token/generate-token", body, {"Content-Type": "application/json"})
-    answer = connection.getresponse()
-    said = answer.read()
-    if answer.status != 200:
-        raise BenchError(f"no token: {answer.status} {said[:300].decode(errors='replace')}")
-    return str(json.loads(said)["token"])
+    response = connection.getresponse()
+    content = response.read()
+    if response.status != 200:
+        raise BenchError(f"no token: {response.status} {content[:300].decode(errors='replace')}")
+    return str(json.loads(content)["token"])
 
 
 def logged(*, prefix: str = PREFIX) -> int:
-    """How many of their requests for data are in the access log."""
+    """Returns the number of their data requests in the access log."""
     return AccessLog.objects.filter(consumer__name__startswith=prefix, method="GET").count()
 
 
 def summed(*, prefix: str = PREFIX) -> int:
-    """How many of their requests for data are in the sums by the hour."""
+    """Returns the number of their data requests in the hourly sums."""
     rows = UsageHour.objects.filter(consumer__name__startswith=prefix).exclude(route="generate-token")
     return sum(rows.values_list("requests", flat=True))

@@ -1,4 +1,4 @@
-"""What each part costs: CPU seconds between two moments. Unlike rates it says the same on a busy machine."""
+"""CPU seconds of each part between two times. Unlike rates they are also valid on a busy machine."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import psutil
 
 
 @dataclass(frozen=True)
-class CpuMark:
-    """CPU seconds of every part's processes at a moment, those of their ended children included."""
+class CpuTimes:
+    """CPU seconds of the processes of every part at one time, including ended children."""
 
     at: float
     seconds: dict[str, dict[int, float]]
 
     @classmethod
-    def of(cls, parts: Mapping[str, Iterable[psutil.Process]]) -> CpuMark:
+    def of(cls, parts: Mapping[str, Iterable[psutil.Process]]) -> CpuTimes:
         seconds: dict[str, dict[int, float]] = {}
         for part, processes in parts.items():
             for process in processes:
@@ -28,7 +28,7 @@ class CpuMark:
                     seconds.setdefault(part, {})[process.pid] = own + ended
         return cls(time.monotonic(), seconds)
 
-    def until(self, later: CpuMark) -> Cpu:
+    def until(self, later: CpuTimes) -> Cpu:
         used = {
             part: sum(value - self.seconds.get(part, {}).get(pid, 0.0) for pid, value in processes.items())
             for part, processes in later.seconds.items()
@@ -38,7 +38,7 @@ class CpuMark:
 
 @dataclass(frozen=True)
 class Cpu:
-    """CPU seconds that each part has used within so many seconds."""
+    """CPU seconds that each part has used in a time span."""
 
     elapsed: float
     used: dict[str, float]
@@ -49,7 +49,7 @@ class Cpu:
 
 
 def milliseconds_each(turns: Iterable[Cpu], count: int) -> dict[str, float]:
-    """What one of `count` units of work has cost over all turns, by part and together."""
+    """Returns the CPU milliseconds of one of `count` units of work over all turns, by part and in total."""
     sums: dict[str, float] = {}
     for turn in turns:
         for part, value in turn.used.items():
@@ -59,7 +59,7 @@ def milliseconds_each(turns: Iterable[Cpu], count: int) -> dict[str, float]:
 
 
 def tree(pid: int) -> list[psutil.Process]:
-    """A process and all its descendants; nothing if it is gone."""
+    """Returns a process and all its descendants; an empty list if it has ended."""
     with contextlib.suppress(psutil.Error):
         top = psutil.Process(pid)
         return [top, *top.children(recursive=True)]

@@ -1,6 +1,6 @@
 """Draws one saved result: age of the data above, memory below, over the same time. `draw.py RESULT.json OUT...`
 
-Runs in an environment of its own (draw.txt) and imports nothing of VictoryLine.
+Runs in its own virtual environment (draw.txt) and imports nothing of VictoryLine.
 """
 
 import json
@@ -34,7 +34,7 @@ STYLE = {
     "text.color": INK,
     "xtick.color": INK,
     "ytick.color": INK,
-    "svg.fonttype": "none",  # words stay words: smaller, and they can be searched
+    "svg.fonttype": "none",  # text stays text: smaller, and searchable
     "svg.hashsalt": "victoryline",  # the same result, the same file
 }
 
@@ -95,7 +95,7 @@ def draw_limit(axes: Axes, value: float, text: str) -> None:
 
 
 def draw_marks(axes: Axes, marks: list[dict[str, Any]]) -> list[Line2D]:
-    """Thin lines where something was done to the system; one entry of the legend for each kind."""
+    """Draws thin lines for events of the bench; one legend entry for each kind."""
     seen: dict[str, Line2D] = {}
     for mark in marks:
         colour, label = MARKS.get(mark["kind"], (INK, mark["kind"]))

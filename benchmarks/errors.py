@@ -1,4 +1,4 @@
-"""BenchError: the bench could not be run at all; the message says why and, where there is one, shows the log's end."""
+"""BenchError: the bench could not be run. The message has the cause and, if there is one, the end of the log."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Pictures of results that hold a `series` and a `picture`: PNG and SVG beside the JSON.
+"""Draws results with `series` and `picture` as PNG and SVG beside the JSON.
 
-Matplotlib is no part of the system: the pictures are drawn by a program in an environment of its own.
-`python -m benchmarks.pictures NAME...` draws those of saved results again.
+Matplotlib is not a dependency of the system: draw.py runs in its own virtual environment.
+`python -m benchmarks.pictures NAME...` draws saved results again.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from typing import Any
 
 from benchmarks import results
 from benchmarks.errors import BenchError
-from benchmarks.peers import environment
+from benchmarks.peers import virtualenvs
 from benchmarks.progress import say
 from scripts import steps
 
 PROGRAM = Path(__file__).with_name("draw.py")
 PINS = Path(__file__).with_name("draw.txt")
-VENV = environment.FOLDER / "draw-venv"
+VENV = virtualenvs.FOLDER / "draw-venv"
 
 
 def picture(title: str, *, age_s: float, memory_mb: float) -> dict[str, Any]:
-    """What a bench says about its picture: the limits are drawn as lines."""
+    """Returns the title of a picture and its limits, which are drawn as lines."""
     return {"title": title, "age_limit_s": age_s, "memory_limit_mb": memory_mb}
 
 
 def draw(file: Path) -> list[Path]:
-    """Draw the picture of a saved result; nothing if it has none. A bench is not lost for want of its picture."""
+    """Draws the picture of a saved result, if it has one. A failure does not fail the bench."""
     if not file.exists() or "series" not in json.loads(file.read_text(encoding="utf-8")):
         return []
     try:
-        environment.ensure_installed("matplotlib", PINS, VENV)
+        virtualenvs.ensure_installed("matplotlib", PINS, VENV)
     except BenchError as error:
         say(f"no picture of {file.name}: {error}")
         return []
     drawn = [file.with_suffix(end) for end in (".png", ".svg")]
     if not steps.run([VENV / "bin" / "python", PROGRAM, file, *drawn]):
-        say(f"no picture of {file.name}; what was said last is above")
+        say(f"no picture of {file.name}; see the output above")
         return []
     return drawn
 

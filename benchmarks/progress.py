@@ -1,4 +1,4 @@
-"""What a bench is doing and how far it is, on stderr."""
+"""Progress of a bench on stderr."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ def wait_until(
     *,
     seconds: float,
     what: str,
-    how_far: Callable[[], str] = lambda: "",
+    progress: Callable[[], str] = lambda: "",
     every_seconds: float = 0.1,
 ) -> None:
-    """Wait, saying now and then how far it is; BenchError when it takes too long."""
-    started = spoke = time.monotonic()
+    """Waits and reports the progress every five seconds; raises BenchError after `seconds`."""
+    started = reported = time.monotonic()
     while not is_done():
         now = time.monotonic()
         if now - started > seconds:
-            raise BenchError(f"not within {seconds:g} s: {what} {how_far()}".rstrip())
-        if now - spoke >= 5:
-            spoke = now
-            say(f"  {what} {how_far()}".rstrip())
+            raise BenchError(f"not within {seconds:g} s: {what} {progress()}".rstrip())
+        if now - reported >= 5:
+            reported = now
+            say(f"  {what} {progress()}".rstrip())
         time.sleep(every_seconds)
 
 
-def let_run(seconds: float, *, what: str, how_far: Callable[[], str], do: Callable[[], None] = lambda: None) -> None:
-    """Let time pass while something is measured. `do` is called about twice a second."""
+def let_run(seconds: float, *, what: str, progress: Callable[[], str], do: Callable[[], None] = lambda: None) -> None:
+    """Waits while something is measured. `do` is called about twice a second."""
     until = time.monotonic() + seconds
-    spoke = time.monotonic()
+    reported = time.monotonic()
     while (left := until - time.monotonic()) > 0:
         do()
-        if time.monotonic() - spoke >= 5:
-            spoke = time.monotonic()
-            say(f"  {what}: {left:.0f} s left, {how_far()}")
+        if time.monotonic() - reported >= 5:
+            reported = time.monotonic()
+            say(f"  {what}: {left:.0f} s left, {progress()}")
         time.sleep(max(0.0, min(0.5, until - time.monotonic())))

@@ -1,8 +1,8 @@
-"""Which benches there are. One module each, with SUMMARY, `add_arguments(parser)` and `run(options) -> dict`.
+"""The registry of benches. One module each, with SUMMARY, `add_arguments(parser)` and `run(options) -> dict`.
 
-What `run` returns is the bench's own keys; `series` and `picture` where there is something to draw; and `problems`: a
-list of sentences, empty when all was right. A bench with problems is not saved and ends with an error. Modules load
-Django only inside `run`: settings read the environment once, and the environment is made there.
+`run` returns the bench's own keys, `series` and `picture` for a picture, and `problems`: a list of sentences, empty for
+a good result. A result with problems is not saved, and the exit code is 1. Modules import Django only inside `run`,
+because settings read the environment variables once, and `run` sets them.
 """
 
 from __future__ import annotations

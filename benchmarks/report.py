@@ -1,6 +1,6 @@
-"""Writes the figures of the saved results into docs/benchmarks.md, each between the two marks of its bench.
+"""Writes the figures of the saved results into docs/benchmarks.md, between the two comments of its bench.
 
-Done by itself whenever a result is saved; `python -m benchmarks.report` does it by hand.
+Runs when a result is saved; `python -m benchmarks.report` runs it by hand.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ MARKED = re.compile(r"(<!-- figures of (\w+) -->\n).*?(<!-- end -->)", re.DOTALL
 
 @dataclass(frozen=True)
 class Figure:
-    """A row of a table: what it is, where it stands in the result, and what was to be reached."""
+    """A row of a table: label, path in the result, unit, and target."""
 
     what: str
     path: Sequence[str]
     unit: str
-    wanted: str = ""
+    target: str = ""
 
 
-def _ages(wanted: str, memory: str) -> tuple[Figure, ...]:
+def _ages(target: str, memory: str) -> tuple[Figure, ...]:
     return (
         Figure("live matches", ("matches",), ""),
         Figure("age of the data, p50", ("age_p50_s",), "s"),
         Figure("age of the data, p95", ("age_p95_s",), "s"),
-        Figure("age of the data, p99", ("age_p99_s",), "s", wanted),
+        Figure("age of the data, p99", ("age_p99_s",), "s", target),
         Figure("memory, highest", ("memory_mb",), "MB", memory),
         Figure("memory, mean", ("memory_mean_mb",), "MB"),
     )
@@ -47,7 +47,7 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
         Figure("crawlee", ("peers", "crawlee"), "a second"),
         Figure("against scrapy-playwright", ("ratio",), "x", "30 x"),
         Figure("against scrapy-playwright, pages reused", ("ratio_tuned",), "x"),
-        Figure("CPU of a poll, theirs against ours", ("cpu_ratio",), "x"),
+        Figure("CPU of a poll, scrapy-playwright against ours", ("cpu_ratio",), "x"),
     ),
     "live": (
         *_ages("< 5 s", "< 1536 MB"),
@@ -59,12 +59,12 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
     ),
     "health": (
         Figure("live matches", ("live", "matches"), ""),
-        Figure("answer, p50", ("p50_ms",), "ms"),
-        Figure("answer, p95", ("p95_ms",), "ms", "< 20 ms"),
-        Figure("answer, p99", ("p99_ms",), "ms"),
-        Figure("answer to a probe, p50", ("probe_p50_ms",), "ms"),
-        Figure("answer to a probe, slowest", ("probe_max_ms",), "ms"),
-        Figure("the very first answer, with nothing prepared", ("first_ms",), "ms"),
+        Figure("response, p50", ("p50_ms",), "ms"),
+        Figure("response, p95", ("p95_ms",), "ms", "< 20 ms"),
+        Figure("response, p99", ("p99_ms",), "ms"),
+        Figure("response to a health check, p50", ("probe_p50_ms",), "ms"),
+        Figure("response to a health check, slowest", ("probe_max_ms",), "ms"),
+        Figure("the very first response, not prepared", ("first_ms",), "ms"),
         Figure("age of its figures, highest", ("max_age_s",), "s", "< 5 s"),
         Figure("age of the data meanwhile, p99", ("live", "age_p99_s"), "s"),
         Figure("polls meanwhile", ("live", "polls_a_second"), "a second"),
@@ -81,21 +81,21 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
         Figure("a list of 50", ("list",), "a second"),
         Figure("plain DRF, a list of 50", ("baseline_list",), "a second"),
         Figure("a list, against plain DRF", ("list_ratio",), "x"),
-        Figure("a Django view with nothing in it", ("bare",), "a second"),
-        Figure("CPU of a match read, theirs against ours", ("cpu_ratio",), "x"),
+        Figure("an empty Django view", ("bare",), "a second"),
+        Figure("CPU of a match read, plain DRF against ours", ("cpu_ratio",), "x"),
     ),
     "load": (
         Figure("live matches", ("matches",), ""),
         Figure("requests", ("requests",), ""),
         Figure("errors", ("errors",), "", "0"),
-        Figure("answer, p50", ("p50_ms",), "ms"),
-        Figure("answer, p95", ("p95_ms",), "ms", "< 50 ms"),
-        Figure("answer, p99", ("p99_ms",), "ms"),
-        Figure("from a commit to the first answer that has it, p50", ("lag_p50_ms",), "ms"),
-        Figure("from a commit to the first answer that has it, p95", ("lag_p95_ms",), "ms", "< 100 ms"),
-        Figure("from a commit to the first answer that has it, longest", ("lag_max_ms",), "ms"),
+        Figure("response, p50", ("p50_ms",), "ms"),
+        Figure("response, p95", ("p95_ms",), "ms", "< 50 ms"),
+        Figure("response, p99", ("p99_ms",), "ms"),
+        Figure("from a commit to the first response that has it, p50", ("lag_p50_ms",), "ms"),
+        Figure("from a commit to the first response that has it, p95", ("lag_p95_ms",), "ms", "< 100 ms"),
+        Figure("from a commit to the first response that has it, longest", ("lag_max_ms",), "ms"),
         Figure("/health meanwhile, p95", ("health_p95_ms",), "ms", "< 100 ms"),
-        Figure("age that answers told, p95", ("served_age_s", "p95"), "s"),
+        Figure("age in responses, p95", ("served_age_s", "p95"), "s"),
         Figure("polls meanwhile", ("live", "polls_a_second"), "a second"),
     ),
     "attached": (
@@ -123,7 +123,12 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
         Figure("calm nights: uptime of scrapers", ("nights", "calm", "uptime_share"), "", "at least 0.995"),
         Figure("usual nights: time in play younger than 10 s", ("nights", "usual", "fresh_share"), ""),
         Figure("usual nights: uptime of scrapers", ("nights", "usual", "uptime_share"), ""),
-        Figure("usual nights: silence seen, next reading, p95", ("nights", "usual", "recovery_p95_s"), "s", "< 60 s"),
+        Figure(
+            "usual nights: from detected silence to the next reading, p95",
+            ("nights", "usual", "recovery_p95_s"),
+            "s",
+            "< 60 s",
+        ),
         Figure("nights of hell: time in play younger than 10 s", ("nights", "hell", "fresh_share"), ""),
         Figure("nights through the database that differ", ("differences",), "", "0"),
         Figure("nights of hell: most messages in an hour", ("nights", "hell", "messages_an_hour_peak"), ""),
@@ -136,7 +141,7 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
         Figure("doubled", ("doubled",), "", "0"),
         Figure("wrong", ("wrong",), "", "0"),
         Figure("scores after an over, checked", ("overs",), ""),
-        Figure("times life", ("speed",), "x"),
+        Figure("speed against real time", ("speed",), "x"),
         Figure("outage in the middle", ("outage_seconds",), "s"),
     ),
     "soak": (
@@ -163,7 +168,7 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
 
 
 def write() -> None:
-    """Put the figures of every saved result into the page."""
+    """Writes the figures of every saved result into the page."""
     text = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(filled(text), encoding="utf-8")
 
@@ -173,13 +178,13 @@ def filled(text: str) -> str:
 
 
 def figures_of(bench: str) -> str:
-    """A table of a bench's figures, when and where they were measured, and its picture where there is one."""
+    """Returns a table of the figures, time and machine of the measurement, and the picture if there is one."""
     file = results.FOLDER / f"{bench}.json"
     if not file.exists():
         return f"\nNot measured yet: `make bench BENCH={bench}`.\n\n"
     result = json.loads(file.read_text(encoding="utf-8"))
     rows = [(one, _value(result, one.path)) for one in FIGURES[bench]]
-    table = [f"| {one.what} | {_number(value)} {one.unit} | {one.wanted} |" for one, value in rows if value is not None]
+    table = [f"| {one.what} | {_number(value)} {one.unit} | {one.target} |" for one, value in rows if value is not None]
     picture = f"\n![{bench}](../benchmarks/results/{bench}.png)\n" if file.with_suffix(".png").exists() else ""
     return "\n| what | measured | to reach |\n|---|---|---|\n" + "\n".join(table) + f"\n\n{_where(result)}\n{picture}\n"
 

@@ -1,4 +1,4 @@
-"""The shape of a result and where it is kept."""
+"""The common keys of a result, and its file."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ FOLDER = PROJECT_ROOT / "benchmarks" / "results"
 
 
 def complete(bench: str, measured: dict[str, Any], *, took_seconds: float, load_before: float) -> dict[str, Any]:
-    """The bench's own keys first, then where and when it was."""
+    """Returns the keys of the bench, followed by machine and time."""
     return {
         "bench": bench,
         **measured,
         "problems": measured.get("problems", []),
-        "machine": machine() | {"load_before": round(load_before, 1)},  # others' work shows in the rates
+        "machine": machine() | {"load_before": round(load_before, 1)},  # other load affects the rates
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "took_seconds": round(took_seconds),
     }
 
 
 def save(result: dict[str, Any], *, variant: str = "") -> Path:
-    """benchmarks/results/NAME.json; a variant (another database than the usual one) has a file of its own."""
+    """Writes benchmarks/results/NAME.json; a variant (another database) has its own file."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"{result['bench']}{f'-{variant}' if variant else ''}.json"
     path.write_text(_readable(result) + "\n", encoding="utf-8")
@@ -43,7 +43,7 @@ def save(result: dict[str, Any], *, variant: str = "") -> Path:
 
 
 def _readable(result: dict[str, Any]) -> str:
-    """Indented, with each list of numbers on one line: a series has hundreds."""
+    """Returns indented JSON with each list of numbers on one line: a series has hundreds."""
     text = json.dumps(result, indent=2)
     return re.sub(r"\[([-\d.,\s]+)\]", lambda found: f"[{' '.join(found[1].split())}]", text)
 
@@ -66,7 +66,7 @@ def versions(program: Path, *packages: str, server: Path | None = None) -> dict[
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that at least so many percent are not above; 0 of nothing."""
+    """Returns the smallest value that at least `percent` of the values do not exceed; 0 without values."""
     if not values:
         return 0.0
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]

@@ -1,10 +1,10 @@
-"""How many match reads a second the API answers, and how quickly, against a plain Django REST framework API.
+"""Match reads per second and their latency, compared with a plain Django REST framework API.
 
-Ours with everything: token, limit, access log, freshness, ETag. The baseline (benchmarks/sides/plain_drf) is a
-ModelViewSet with simplejwt and DRF's throttle over Redis. Both on the same PostgreSQL and Redis, under the same server
-software with the same number of processes and threads, asked by the same caller over the same number of connections,
-in turns; who has no turn is frozen. Meanwhile matches change, through journal and ingest. `ratio` is that of the rates;
-`cpu_ratio` compares the CPU time of one request, the servers' behind it included, and holds on a busy machine as well.
+Ours has token, limit, access log, freshness and ETag. The baseline (benchmarks/programs/plain_drf) is a ModelViewSet
+with simplejwt and DRF's throttle over Redis. Both use the same PostgreSQL and Redis, the same server software with the
+same number of processes and threads, and the same client with the same number of connections, in turns; the other
+servers are stopped. Meanwhile matches change, through journal and ingest. `ratio` compares the rates; `cpu_ratio`
+compares the CPU time of one request, the servers included, and is also valid on a busy machine.
 """
 
 from __future__ import annotations
@@ -19,32 +19,39 @@ from importlib.metadata import version
 from typing import Any
 
 from benchmarks import results
-from benchmarks.arena import Ground, ground
 from benchmarks.cpu import Cpu, milliseconds_each
+from benchmarks.environment import BenchServers, bench_servers
 from benchmarks.errors import BenchError
+from benchmarks.programs.bench_process import BenchProcess
+from benchmarks.programs.closed_loop_client import RequestPlan
+from benchmarks.programs.web_server import OURS, WebServer
 from benchmarks.progress import say, wait_until
-from benchmarks.sides.caller import Orders
-from benchmarks.sides.process import Side
-from benchmarks.sides.web import OURS, Web
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
 
 SUMMARY = "match reads a second with token, limit, log and freshness, against plain DRF"
-# Nobody is to be turned away: how many requests fit is what is measured.
+# No request is refused: the highest rate is measured.
 UNLIMITED = {"RATE_LIMIT_PREMIUM_PER_MINUTE": "1000000", "RATE_LIMIT_TOKENS_PER_MINUTE": "10000"}
-PLAIN = "benchmarks.sides.plain_drf"
+PLAIN = "benchmarks.programs.plain_drf"
 LOG_SECONDS = 60.0
-BUSY_PERCENT = 85.0  # a caller that needs more of a core than this may be what was measured
-USUAL_SHARE = 0.9  # matches change meanwhile, so a few of those that were asked for changes have some
-PROMISED = ("etag", "x-data-age-seconds", "x-data-freshness", "x-data-state", "x-ratelimit-remaining", "x-request-id")
+BUSY_PERCENT = 85.0  # above this share of a core the client may limit the rate
+USUAL_SHARE = 0.9  # matches change meanwhile, so a few conditional requests return 200
+EXPECTED_HEADERS = (
+    "etag",
+    "x-data-age-seconds",
+    "x-data-freshness",
+    "x-data-state",
+    "x-ratelimit-remaining",
+    "x-request-id",
+)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What is asked in a turn: of whom, which addresses, and with the ETag that was had last or without."""
+    """The requests of a turn: server, addresses, and whether the last ETag is sent."""
 
     name: str
-    side: str
+    server: str
     paths: tuple[str, ...]
     is_conditional: bool = False
     usual: int = 200
@@ -62,8 +69,8 @@ class Turns:
     rates: list[float] = field(default_factory=list)
     cpu: list[Cpu] = field(default_factory=list)
     samples: list[dict[str, Any]] = field(default_factory=list)
-    caller_percent: float = 0.0
-    late_rows: int = 0  # of the access log, not yet written when the turn was over
+    client_percent: float = 0.0
+    late_rows: int = 0  # access-log rows not yet written at the end of the turn
 
     @property
     def rate(self) -> float:
@@ -76,7 +83,7 @@ class Turns:
             "round_rates": [round(each, 1) for each in self.rates],
             "answers": self.measured,
             "cpu_ms_each": milliseconds_each(self.cpu, self.asked),
-            "caller_cpu_percent": round(self.caller_percent, 1),
+            "caller_cpu_percent": round(self.client_percent, 1),
         }
 
 
@@ -84,36 +91,36 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="a turn (%(default)s)")
     parser.add_argument("--rounds", type=int, default=4, help="turns of each kind (%(default)s)")
     parser.add_argument("--matches", type=int, default=100, help="live matches (%(default)s)")
-    parser.add_argument("--consumers", type=int, default=100, help="who ask by turns (%(default)s)")
-    parser.add_argument("--connections", type=int, default=8, help="kept by the caller (%(default)s)")
+    parser.add_argument("--consumers", type=int, default=100, help="consumers, used in rotation (%(default)s)")
+    parser.add_argument("--connections", type=int, default=8, help="connections of the client (%(default)s)")
     parser.add_argument("--changes", type=float, default=5.0, help="readings committed a second (%(default)s)")
     parser.add_argument("--only", nargs="*", default=[], metavar="KIND", help="only these kinds; nothing is saved")
 
 
 def run(options: Namespace) -> dict[str, Any]:
     say("starting PostgreSQL (durable) and Redis")
-    with ground(database="postgresql", settings=UNLIMITED) as stand, ExitStack() as stack:
-        return _measured(stand, options, stack)
+    with bench_servers(database="postgresql", settings=UNLIMITED) as servers, ExitStack() as stack:
+        return _measured(servers, options, stack)
 
 
-def _measured(stand: Ground, options: Namespace, stack: ExitStack) -> dict[str, Any]:
+def _measured(servers: BenchServers, options: Namespace, stack: ExitStack) -> dict[str, Any]:
     from benchmarks import consumers
     from scraping.models import Match
 
     say(f"{options.matches} live matches, {options.changes:g} readings of them a second")
     scores = python(
-        *("-m", "benchmarks.sides.scores", "--matches", str(options.matches), "--rate", str(options.changes))
+        *("-m", "benchmarks.programs.score_writer", "--matches", str(options.matches), "--rate", str(options.changes))
     )
-    writer = stack.enter_context(Side("scores", scores, env=stand.env, folder=stand.folder))
+    writer = stack.enter_context(BenchProcess("scores", scores, env=servers.env, folder=servers.folder))
     kinds = [
         each
         for each in kinds_of(list(Match.objects.values_list("pk", flat=True)))
         if not options.only or each.name in options.only
     ]
-    webs = _start(stand, stack)
+    webs = _start(servers, stack)
     tokens = {
         "ours": consumers.fetch_tokens(webs["ours"].address, consumers.make(options.consumers)),
-        "baseline": _plain_tokens(stand, options.consumers),
+        "baseline": _plain_tokens(servers, options.consumers),
         "bare": [],
     }
     for web in webs.values():
@@ -122,21 +129,23 @@ def _measured(stand: Ground, options: Namespace, stack: ExitStack) -> dict[str, 
     for number in range(1, options.rounds + 1):
         say(f"round {number} of {options.rounds}, {options.seconds:g} s each")
         for kind in kinds:
-            told = _take_turn(webs[kind.side], kind, found[kind.name], options=options, tokens=tokens, stand=stand)
-            if kind.side == "ours":
+            output = _take_turn(
+                webs[kind.server], kind, found[kind.name], options=options, tokens=tokens, servers=servers
+            )
+            if kind.server == "ours":
                 found[kind.name].late_rows = max(found[kind.name].late_rows, _wait_for_log(kinds, found))
-            webs[kind.side].freeze()
-            say(f"  {told}")
-    changes = writer.ask("how far?")
-    webs["ours"].close()  # in good order: the last rows of the access log are written
-    problems = [*_wrong(kinds, found), *_unlogged(kinds, found)]
-    problems += [] if changes["is_alive"] else ["whoever commits readings has stopped"]
+            webs[kind.server].freeze()
+            say(f"  {output}")
+    changes = writer.request("count")
+    webs["ours"].close()  # gracefully: the last rows of the access log are written
+    problems = [*_unexpected(kinds, found), *_unlogged(kinds, found)]
+    problems += [] if changes["is_alive"] else ["the process that commits readings has stopped"]
     problems += ["not all kinds were measured"] if options.only else []
     return _result(options, found, changes["readings"], problems)
 
 
 def kinds_of(ids: list[int]) -> list[Kind]:
-    """In the order of their turns."""
+    """Returns the kinds in the order of their turns."""
     ours = tuple(f"/api/v1/matches/{each}" for each in ids)
     plain = tuple(f"/matches/{each}/" for each in ids)
     return [
@@ -149,22 +158,24 @@ def kinds_of(ids: list[int]) -> list[Kind]:
     ]
 
 
-def _start(stand: Ground, stack: ExitStack) -> dict[str, Web]:
+def _start(servers: BenchServers, stack: ExitStack) -> dict[str, WebServer]:
     say("starting our web process, the baseline's and a bare one")
-    plain = {**stand.env, "DJANGO_SETTINGS_MODULE": f"{PLAIN}.settings"}
+    plain = {**servers.env, "DJANGO_SETTINGS_MODULE": f"{PLAIN}.settings"}
     webs = {
-        "ours": Web("ours", OURS, env=stand.env, folder=stand.folder, ready="/health/live"),
-        "baseline": Web("baseline", f"{PLAIN}.wsgi:application", env=plain, folder=stand.folder, ready="/matches/"),
-        "bare": Web("bare", f"{PLAIN}.bare:application", env=plain, folder=stand.folder, ready="/bare"),
+        "ours": WebServer("ours", OURS, env=servers.env, folder=servers.folder, ready="/health/live"),
+        "baseline": WebServer(
+            "baseline", f"{PLAIN}.wsgi:application", env=plain, folder=servers.folder, ready="/matches/"
+        ),
+        "bare": WebServer("bare", f"{PLAIN}.bare:application", env=plain, folder=servers.folder, ready="/bare"),
     }
     for web in webs.values():
         stack.enter_context(web)
     return webs
 
 
-def _plain_tokens(stand: Ground, number: int) -> list[str]:
-    env = {**stand.env, "DJANGO_SETTINGS_MODULE": f"{PLAIN}.settings"}
-    command = python("-m", f"{PLAIN}.people", str(number))
+def _plain_tokens(servers: BenchServers, number: int) -> list[str]:
+    env = {**servers.env, "DJANGO_SETTINGS_MODULE": f"{PLAIN}.settings"}
+    command = python("-m", f"{PLAIN}.users", str(number))
     done = subprocess.run(command, cwd=PROJECT_ROOT, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BenchError(f"the baseline has no users:\n{done.stderr[-3000:]}")
@@ -173,91 +184,91 @@ def _plain_tokens(stand: Ground, number: int) -> list[str]:
 
 
 def _take_turn(
-    web: Web, kind: Kind, turns: Turns, *, options: Namespace, tokens: dict[str, list[str]], stand: Ground
+    web: WebServer, kind: Kind, turns: Turns, *, options: Namespace, tokens: dict[str, list[str]], servers: BenchServers
 ) -> str:
-    """What to say of it."""
-    orders = Orders(
+    """Runs one turn and returns its summary for the progress output."""
+    plan = RequestPlan(
         *web.address,
         paths=list(kind.paths),
-        tokens=tokens[kind.side],
+        tokens=tokens[kind.server],
         seconds=options.seconds,
         connections=options.connections,
         is_conditional=kind.is_conditional,
     )
     web.thaw()
-    before = web.mark(stand.servers)
-    told = _call(orders)
-    turns.cpu.append(before.until(web.mark(stand.servers)))
-    turns.asked += told["asked"]
-    turns.statuses.update(told["statuses"])
-    turns.measured.update(told["measured"])
-    turns.milliseconds += told["milliseconds"]
+    before = web.cpu_times(servers.pids)
+    output = _call(plan)
+    turns.cpu.append(before.until(web.cpu_times(servers.pids)))
+    turns.asked += output["asked"]
+    turns.statuses.update(output["statuses"])
+    turns.measured.update(output["measured"])
+    turns.milliseconds += output["milliseconds"]
     turns.seconds += options.seconds
-    turns.rates.append(len(told["milliseconds"]) / options.seconds)
-    turns.samples += told["samples"]
-    percent = 100 * told["cpu_seconds"] / (options.seconds + orders.warm_seconds)
-    turns.caller_percent = max(turns.caller_percent, percent)
-    return f"{kind.name}: {turns.rates[-1]:.0f} a second, caller at {percent:.0f} % of a core"
+    turns.rates.append(len(output["milliseconds"]) / options.seconds)
+    turns.samples += output["samples"]
+    percent = 100 * output["cpu_seconds"] / (options.seconds + plan.warm_seconds)
+    turns.client_percent = max(turns.client_percent, percent)
+    return f"{kind.name}: {turns.rates[-1]:.0f} a second, client at {percent:.0f} % of a core"
 
 
-def _call(orders: Orders) -> dict[str, Any]:
-    command = python("-m", "benchmarks.sides.caller")
-    said = json.dumps(asdict(orders))
-    done = subprocess.run(command, cwd=PROJECT_ROOT, input=said, capture_output=True, text=True, check=False)
+def _call(plan: RequestPlan) -> dict[str, Any]:
+    command = python("-m", "benchmarks.programs.closed_loop_client")
+    text = json.dumps(asdict(plan))
+    done = subprocess.run(command, cwd=PROJECT_ROOT, input=text, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise BenchError(f"the caller ended with {done.returncode}:\n{done.stderr[-3000:]}")
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+        raise BenchError(f"the client ended with {done.returncode}:\n{done.stderr[-3000:]}")
+    output: dict[str, Any] = json.loads(done.stdout)
+    return output
 
 
 def _wait_for_log(kinds: list[Kind], found: dict[str, Turns]) -> int:
-    """Until every request so far is in the access log, off the measured time; how many were not when it began."""
+    """Waits until every request is in the access log; returns the number of rows that were late."""
     from benchmarks import consumers
 
-    asked = _asked_of_us(kinds, found)
+    asked = _requests_to_ours(kinds, found)
     late = asked - consumers.logged()
     wait_until(
         lambda: consumers.logged() >= asked,
         seconds=LOG_SECONDS,
-        what="the access log is written:",
-        how_far=lambda: f"{consumers.logged()} of {asked}",
+        what="waiting for the access log:",
+        progress=lambda: f"{consumers.logged()} of {asked}",
     )
     return late
 
 
-def _asked_of_us(kinds: list[Kind], found: dict[str, Turns]) -> int:
-    return sum(found[kind.name].asked for kind in kinds if kind.side == "ours")
+def _requests_to_ours(kinds: list[Kind], found: dict[str, Turns]) -> int:
+    return sum(found[kind.name].asked for kind in kinds if kind.server == "ours")
 
 
-def _wrong(kinds: list[Kind], found: dict[str, Turns]) -> list[str]:
-    """Answers that are not what the kind is about: then its figures are of something else."""
+def _unexpected(kinds: list[Kind], found: dict[str, Turns]) -> list[str]:
+    """Returns unexpected responses, which would make the figures meaningless."""
     problems = []
     for kind in kinds:
         turns = found[kind.name]
         good = turns.statuses[str(kind.usual)] + (turns.statuses["200"] if kind.is_conditional else 0)
         if good < turns.asked:
             others = dict(turns.statuses)
-            problems.append(f"{kind.name}: {turns.asked - good} of {turns.asked} answers were others: {others}")
+            problems.append(f"{kind.name}: {turns.asked - good} of {turns.asked} responses were unexpected: {others}")
         if turns.measured[str(kind.usual)] < turns.measured.total() * USUAL_SHARE:
-            problems.append(f"{kind.name}: too few answers were {kind.usual}: {dict(turns.measured)}")
-        if kind.side == "ours":
-            problems += _unpromised(kind.name, turns.samples)
-        if turns.caller_percent > BUSY_PERCENT:
-            problems.append(f"{kind.name}: the caller needed {turns.caller_percent:.0f} % of a core")
+            problems.append(f"{kind.name}: too few responses were {kind.usual}: {dict(turns.measured)}")
+        if kind.server == "ours":
+            problems += _missing_headers(kind.name, turns.samples)
+        if turns.client_percent > BUSY_PERCENT:
+            problems.append(f"{kind.name}: the client needed {turns.client_percent:.0f} % of a core")
     return problems
 
 
-def _unpromised(name: str, samples: list[dict[str, Any]]) -> list[str]:
-    lacking = {header for each in samples for header in PROMISED if header not in each["headers"]}
-    return [f"{name}: answers without {', '.join(sorted(lacking))}"] if lacking else []
+def _missing_headers(name: str, samples: list[dict[str, Any]]) -> list[str]:
+    lacking = {header for each in samples for header in EXPECTED_HEADERS if header not in each["headers"]}
+    return [f"{name}: responses without {', '.join(sorted(lacking))}"] if lacking else []
 
 
 def _unlogged(kinds: list[Kind], found: dict[str, Turns]) -> list[str]:
     from benchmarks import consumers
 
-    asked = _asked_of_us(kinds, found)
-    counts = {"the access log": consumers.logged(), "the sums by the hour": consumers.summed()}
-    return [f"{where} knows {number} of {asked} requests" for where, number in counts.items() if number != asked]
+    asked = _requests_to_ours(kinds, found)
+    counts = {"the access log": consumers.logged(), "the hourly sums": consumers.summed()}
+    return [f"{where} has {number} of {asked} requests" for where, number in counts.items() if number != asked]
 
 
 def _result(options: Namespace, found: dict[str, Turns], changes: int, problems: list[str]) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from typing import Any
 
 from benchmarks.benches.journal import make_environment, second_database
 from benchmarks.errors import BenchError
+from benchmarks.programs.bench_process import BenchProcess
 from benchmarks.progress import say
 from benchmarks.results import percentile
-from benchmarks.sides.process import Side
 from tests.servers import PostgresServer, ServerFailedError
 from victoryline.lib.processes import python, remove_tree
 
@@ -27,7 +27,7 @@ STEPS = ("all", "rescue", "open", "hint")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, default=30.0, help="ticks of both sides together (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=30.0, help="ticks of both journals together (%(default)s)")
     parser.add_argument("--matches", type=int, default=300, help="live matches, all of them due (%(default)s)")
     parser.add_argument("--small", type=int, default=10_000, help="task rows of the small journal (%(default)s)")
     parser.add_argument("--large", type=int, default=1_000_000, help="task rows of the large journal (%(default)s)")
@@ -42,26 +42,28 @@ def run(options: Namespace) -> dict[str, Any]:
         except ServerFailedError as error:
             raise BenchError(str(error)) from error
         urls = {"small": server.url, "large": second_database(server.url)}
-        sides = {}
+        processes = {}
         for name, url in urls.items():
             rows = getattr(options, name)
             say(f"filling the {name} journal: {rows:,} rows")
-            command = python("-m", "benchmarks.sides.dispatch", "--rows", str(rows), "--matches", str(options.matches))
+            command = python(
+                "-m", "benchmarks.programs.dispatch", "--rows", str(rows), "--matches", str(options.matches)
+            )
             env = {**make_environment(folder / name, url), "DB_ANSWER_SECONDS": "600"}  # for the filling
-            side = Side(name, command, env=env, folder=folder, tells=True)
-            sides[name] = stack.enter_context(side)
-        return _result(options, _measure(sides, options.seconds))
+            process = BenchProcess(name, command, env=env, folder=folder, shares_stderr=True)
+            processes[name] = stack.enter_context(process)
+        return _result(options, _measure(processes, options.seconds))
 
 
-def _measure(sides: dict[str, Side], seconds: float) -> dict[str, dict[str, list[float]]]:
-    took: dict[str, dict[str, list[float]]] = {name: {step: [] for step in STEPS} for name in sides}
+def _measure(processes: dict[str, BenchProcess], seconds: float) -> dict[str, dict[str, list[float]]]:
+    took: dict[str, dict[str, list[float]]] = {name: {step: [] for step in STEPS} for name in processes}
     say("warming up")
-    for side in sides.values():
-        side.ask(f"go {TICKS_A_TURN}")
+    for process in processes.values():
+        process.request(f"go {TICKS_A_TURN}")
     spent, reported = 0.0, 0.0
     while spent < seconds:
-        for name, side in sides.items():
-            took_ms = side.ask(f"go {TICKS_A_TURN}")["milliseconds"]
+        for name, process in processes.items():
+            took_ms = process.request(f"go {TICKS_A_TURN}")["milliseconds"]
             for step in STEPS:
                 took[name][step] += took_ms[step]
             spent += sum(took_ms["all"]) / 1000
@@ -73,8 +75,8 @@ def _measure(sides: dict[str, Side], seconds: float) -> dict[str, dict[str, list
 
 
 def _result(options: Namespace, took: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
-    def median(side: str, step: str) -> float:
-        return percentile(took[side][step], 50)
+    def median(process: str, step: str) -> float:
+        return percentile(took[process][step], 50)
 
     ratio = median("large", "all") / median("small", "all")
     return {
@@ -83,11 +85,13 @@ def _result(options: Namespace, took: dict[str, dict[str, list[float]]]) -> dict
         "large_ms": round(median("large", "all"), 2),
         "unit": "milliseconds a tick",
         "p95_ratio": round(percentile(took["large"]["all"], 95) / percentile(took["small"]["all"], 95), 2),
-        "steps": {step: {side: round(median(side, step), 2) for side in took} for step in STEPS if step != "all"},
+        "steps": {
+            step: {process: round(median(process, step), 2) for process in took} for step in STEPS if step != "all"
+        },
         "ticks": len(took["large"]["all"]),
         "small": options.small,
         "large": options.large,
         "matches": options.matches,
         "seconds": options.seconds,
-        "problems": [] if ratio <= 1.5 else [f"dispatch has become {ratio:.2f} times as slow, more than 1.5"],
+        "problems": [] if ratio <= 1.5 else [f"dispatch takes {ratio:.2f} times as long, more than 1.5"],
     }

@@ -1,10 +1,10 @@
-"""How many tasks a second go through the journal: opened, told, claimed and finished, with nothing to do in between.
+"""Tasks per second through the journal: opened, hinted, claimed and finished, without work in between.
 
-Against procrastinate, a job journal on PostgreSQL, on the same durable server in the same run: its tasks are coroutines
-that do nothing, deferred in batches and worked off by its own workers. Both keep what is done. Each side opens all
-tasks of a round and then works them off; both are timed. Turns alternate, because machines have moods. `cpu_ratio`
-compares the CPU time of one task, the server's included; it holds on a busy machine as well. SQLite has no peer:
-`sqlite` is the embedded system's rate, with one process.
+Compared with procrastinate, a job queue on PostgreSQL, on the same durable server in the same run: its tasks are empty
+coroutines, deferred in batches and run by its own workers. Both keep finished tasks. Each program opens all tasks of a
+round and then runs them; both parts are timed. Turns alternate, because the speed of a machine varies. `cpu_ratio`
+compares the CPU time of one task, the server included; it is also valid on a busy machine. SQLite has no peer: `sqlite`
+is the rate of the embedded system, with one process.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import psycopg2
 
 from benchmarks.cpu import milliseconds_each
 from benchmarks.errors import BenchError
-from benchmarks.peers import environment
+from benchmarks.peers import virtualenvs
+from benchmarks.programs.bench_process import BenchProcess, Turn
 from benchmarks.progress import say
-from benchmarks.sides.process import Side, Turn
 from scripts.test import clean_environment
 from tests.servers import PostgresServer, ServerFailedError
 from victoryline.configuration import PROJECT_ROOT
@@ -32,41 +32,41 @@ from victoryline.lib.processes import python, remove_tree
 
 SUMMARY = "tasks a second through the journal, against procrastinate"
 PEER = "procrastinate"
-PINS = Path(environment.__file__).with_name("procrastinate.txt")
-VENV = environment.FOLDER / "procrastinate-venv"
-PEER_SIDE = Path(environment.__file__).with_name("procrastinate_side.py")
+PINS = Path(virtualenvs.__file__).with_name("procrastinate.txt")
+VENV = virtualenvs.FOLDER / "procrastinate-venv"
+PEER_PROGRAM = Path(virtualenvs.__file__).with_name("procrastinate_program.py")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, default=10.0, help="a turn of each side, about (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="turns of each side (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="a turn of each program, about (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each program (%(default)s)")
     parser.add_argument("--matches", type=int, default=2000, help="tasks opened at once (%(default)s)")
-    parser.add_argument("--processes", type=int, default=2, help="worker processes of each side (%(default)s)")
-    parser.add_argument("--threads", type=int, default=4, help="threads of a process of ours (%(default)s)")
+    parser.add_argument("--processes", type=int, default=2, help="worker processes of each program (%(default)s)")
+    parser.add_argument("--threads", type=int, default=4, help="threads per process of ours (%(default)s)")
     parser.add_argument(
         "--concurrency", type=int, default=10, help="jobs at once in a process of the peer (%(default)s)"
     )
 
 
 def run(options: Namespace) -> dict[str, Any]:
-    environment.ensure_installed(PEER, PINS, VENV)
+    virtualenvs.ensure_installed(PEER, PINS, VENV)
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="vl-bench-"))
         stack.callback(remove_tree, folder)
-        sides = _start(stack, options, folder)
+        processes = _start(stack, options, folder)
         say("warming up")
-        for side in sides.values():
-            side.take_turn(seconds=0.1, tasks=min(300, options.matches))
-        turns: dict[str, list[Turn]] = {name: [] for name in sides}
+        for process in processes.values():
+            process.take_turn(seconds=0.1, tasks=min(300, options.matches))
+        turns: dict[str, list[Turn]] = {name: [] for name in processes}
         for number in range(1, options.rounds + 1):
             say(f"round {number} of {options.rounds}, about {options.seconds:g} s each")
-            for name, side in sides.items():
-                turns[name].append(side.take_turn(seconds=options.seconds, tasks=options.matches))
+            for name, process in processes.items():
+                turns[name].append(process.take_turn(seconds=options.seconds, tasks=options.matches))
         return _result(options, turns)
 
 
-def _start(stack: ExitStack, options: Namespace, folder: Path) -> dict[str, Side]:
-    say("starting PostgreSQL (durable), both sides on it, and ours on SQLite")
+def _start(stack: ExitStack, options: Namespace, folder: Path) -> dict[str, BenchProcess]:
+    say("starting PostgreSQL (durable), both programs on it, and ours on SQLite")
     try:
         server = stack.enter_context(PostgresServer(durable=True))
     except ServerFailedError as error:
@@ -74,25 +74,25 @@ def _start(stack: ExitStack, options: Namespace, folder: Path) -> dict[str, Side
     assert server.process is not None
     peer_url = second_database(server.url)
     ours, sqlite = make_environment(folder / "postgresql", server.url), make_environment(folder / "sqlite", "")
-    command = python("-m", "benchmarks.sides.journal", "--tasks", str(options.matches))
+    command = python("-m", "benchmarks.programs.journal", "--tasks", str(options.matches))
     sizes = ("--processes", str(options.processes), "--threads", str(options.threads))
     embedded = ("--processes", "1", "--threads", str(options.threads * options.processes))
-    peer = [VENV / "bin" / "python", "-P", PEER_SIDE, "--url", peer_url, "--processes", options.processes]
+    peer = [VENV / "bin" / "python", "-P", PEER_PROGRAM, "--url", peer_url, "--processes", options.processes]
     pid = server.process.pid
-    sides = {
-        "ours": Side("VictoryLine", [*command, *sizes], env=ours, folder=folder, server_pid=pid),
-        "peer": Side(
+    processes = {
+        "ours": BenchProcess("VictoryLine", [*command, *sizes], env=ours, folder=folder, server_pid=pid),
+        "peer": BenchProcess(
             PEER,
             [*peer, "--concurrency", options.concurrency],
             env=clean_environment(),
             folder=folder,
             server_pid=pid,
         ),
-        "sqlite": Side("VictoryLine on SQLite", [*command, *embedded], env=sqlite, folder=folder),
+        "sqlite": BenchProcess("VictoryLine on SQLite", [*command, *embedded], env=sqlite, folder=folder),
     }
-    for side in sides.values():
-        stack.enter_context(side)
-    return sides
+    for process in processes.values():
+        stack.enter_context(process)
+    return processes
 
 
 def second_database(url: str) -> str:
@@ -105,19 +105,19 @@ def second_database(url: str) -> str:
 
 
 def make_environment(folder: Path, database_url: str) -> dict[str, str]:
-    """Of a side of ours, with its tables made."""
+    """Migrates a database and returns the environment variables of a program of ours on it."""
     env = {
         **clean_environment(),
         "DATABASE_URL": database_url,
         "VAR_DIR": str(folder),
-        "SECRET_KEY": "for one benchmark only, and long enough for everyone who counts",
-        "JWT_SIGNING_KEY": "for one benchmark only too, and just as long as the other one is",
+        "SECRET_KEY": "a secret key for one benchmark run, 50 characters or more",
+        "JWT_SIGNING_KEY": "a signing key for one benchmark run, 50 characters or more",
         "DJANGO_SETTINGS_MODULE": "victoryline.settings",
         "LOG_LEVEL": "WARNING",
     }
     migrate = python("manage.py", "migrate", "--verbosity", "0")
     if subprocess.run(migrate, cwd=PROJECT_ROOT, env=env, stdout=sys.stderr, check=False).returncode:
-        raise BenchError("the tables could not be made; what was said last is above")
+        raise BenchError("the database could not be migrated; see the output above")
     return env
 
 
@@ -142,7 +142,7 @@ def _result(options: Namespace, turns: dict[str, list[Turn]]) -> dict[str, Any]:
         "processes": options.processes,
         "threads": options.threads,
         "peer_concurrency": options.concurrency,
-        "versions": {"django": version("django"), **environment.pins(PINS)},
+        "versions": {"django": version("django"), **virtualenvs.pins(PINS)},
         "problems": [],
     }
 

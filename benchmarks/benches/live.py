@@ -1,9 +1,9 @@
-"""How old the data is: many live matches, each polled every 2.5 seconds, for a time; and what that costs.
+"""Age of the data of many live matches, each polled every 2.5 seconds, and the cost of it.
 
-The age is what a consumer would see: asked twice a second, for every match, the time since the reading that is served.
-Memory is that of workers, scheduler, browsers and drivers together. The same system is first measured with fewer
-matches (--before): `cost_ratio` is the CPU time of one poll with all matches against that with the fewest, of
-everything on the machine that takes part; `cost_ratio_ours` without servers and stadium.
+The age is sampled twice a second for every match: the time since the reading that is served. Memory is that of workers,
+scheduler, browsers and drivers. The same system is first measured with fewer matches (--before): `cost_ratio` is the
+CPU time of one poll with all matches divided by that with the fewest, including servers and stadium; `cost_ratio_ours`
+without them.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.arena import DATABASES, Arena, arena
+from benchmarks.environment import DATABASES, BenchEnvironment, bench_environment
 from benchmarks.progress import let_run, say
 
 if TYPE_CHECKING:
-    from benchmarks.stretch import Stretch
+    from benchmarks.measurement import Measurement
 
 SUMMARY = "age of the data of many live matches, with memory and CPU"
 WARM_UP_SECONDS_A_MATCH = 2.0
@@ -29,25 +29,25 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--interval", type=float, default=2.5, help="seconds between two polls (%(default)s)")
     parser.add_argument("--database", choices=DATABASES, default=DATABASES[0], help="(%(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="worker processes (%(default)s)")
-    parser.add_argument("--pace", type=float, default=1.0, help="how fast the matches move; 1 is life (%(default)s)")
+    parser.add_argument("--pace", type=float, default=1.0, help="speed of the matches; 1 is real time (%(default)s)")
 
 
 def run(options: Namespace) -> dict[str, Any]:
     options.variant = "" if options.database == DATABASES[0] else options.database
-    with arena(
+    with bench_environment(
         database=options.database,
         programme=f"load:{options.matches}",
         pace=options.pace,
         settings=steady(options.interval),
-    ) as place:
-        stretches = _stretches(place, options)
-        return _result(options, stretches)
+    ) as environment:
+        measurements = _measurements(environment, options)
+        return _result(options, measurements)
 
 
 def steady(interval_seconds: float) -> dict[str, str]:
-    """Not adaptive: every match at the same interval, or the figures would say how quiet the matches were.
+    """Returns settings with one interval for all matches, so that quiet matches do not change the figures.
 
-    The list of matches is not read: the bench says which there are, and when.
+    The match list of the source is not read: the bench adds the matches.
     """
     return {
         "POLLING_INTERVAL_SECONDS": f"{interval_seconds:g}",
@@ -56,33 +56,33 @@ def steady(interval_seconds: float) -> dict[str, str]:
     }
 
 
-def _stretches(place: Arena, options: Namespace) -> list[Stretch]:
-    from benchmarks import stretch, watch
+def _measurements(environment: BenchEnvironment, options: Namespace) -> list[Measurement]:
+    from benchmarks import measurement, polling
 
-    watch.set_up_source(max_open_tasks=options.matches)
+    polling.set_up_source(max_open_tasks=options.matches)
     steps = [*sorted(number for number in options.before if number < options.matches), options.matches]
-    found: list[Stretch] = []
+    found: list[Measurement] = []
     for number in steps:
         say(f"{number} matches: first visits")
-        watch.add_matches(place, up_to=number)
+        polling.add_matches(environment, up_to=number)
         if not found:
-            place.start_engine(workers=options.workers)
-        watch.wait_for_first_readings(place, matches=number, seconds=60 + WARM_UP_SECONDS_A_MATCH * number)
-        let_run(2 * options.interval, what="settling", how_far=lambda: "", do=place.check)
+            environment.start_engine(workers=options.workers)
+        polling.wait_for_first_readings(environment, matches=number, seconds=60 + WARM_UP_SECONDS_A_MATCH * number)
+        let_run(2 * options.interval, what="settling", progress=lambda: "", do=environment.check)
         seconds = options.seconds if number == options.matches else options.before_seconds
-        found.append(stretch.measure(place, matches=number, seconds=seconds))
+        found.append(measurement.measure(environment, matches=number, seconds=seconds))
     return found
 
 
-def _result(options: Namespace, stretches: list[Stretch]) -> dict[str, Any]:
+def _result(options: Namespace, measurements: list[Measurement]) -> dict[str, Any]:
     from benchmarks.pictures import picture
 
-    first, last = stretches[0], stretches[-1]
+    first, last = measurements[0], measurements[-1]
     return {
         **last.figures(),
         "cost_ratio": _ratio(last.cost["all"], first.cost["all"]),
         "cost_ratio_ours": _ratio(last.cost["ours"], first.cost["ours"]),
-        "fewer": [one.figures() for one in stretches[:-1]],
+        "fewer": [one.figures() for one in measurements[:-1]],
         "database": options.database,
         "interval_seconds": options.interval,
         "pace": options.pace,
@@ -90,8 +90,8 @@ def _result(options: Namespace, stretches: list[Stretch]) -> dict[str, Any]:
         "picture": picture(
             f"{last.matches} live matches, polled every {options.interval:g} s", age_s=5, memory_mb=1536
         ),
-        "series": last.gauge.series(),
-        "problems": [problem for one in stretches for problem in one.problems()],
+        "series": last.sampler.series(),
+        "problems": [problem for one in measurements for problem in one.problems()],
     }
 
 

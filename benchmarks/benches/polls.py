@@ -1,20 +1,20 @@
-"""How many polls a second: VictoryLine's whole way of a poll against other crawlers, on the same pages.
+"""Polls per second: complete polls of VictoryLine compared with other crawlers on the same pages.
 
 Ours is the real system: scheduler, worker and browser as processes, every poll claimed from the journal, read, parsed,
-checked, ingested and committed. All matches are due at all times. A poll counts when its transaction is committed.
+validated, ingested and committed. All matches are always due. A poll counts when its transaction is committed.
 
-The peers visit the same pages with the same Chromium and only take the state out of them; nothing is stored:
+The peers visit the same pages with the same Chromium and only extract the state; nothing is stored:
 
-- `scrapy-playwright` the plain way, as its documentation shows it: a page is opened and closed for every request.
-  This is what `ratio` compares with.
-- `scrapy-playwright, pages reused`: tuned by us, pages stay open from one visit to the next (`ratio_tuned`).
-- `crawlee`: its PlaywrightCrawler, which has only the way of a page for every request.
+- `scrapy-playwright` as its documentation shows it: a page is opened and closed for every request. `ratio` compares
+  with it.
+- `scrapy-playwright, pages reused`: tuned by us, pages stay open between visits (`ratio_tuned`).
+- `crawlee`: its PlaywrightCrawler, which always opens a page for every request.
 
-All of them have as many pages at once (--pages), block the same resources and wait for nothing that is not needed; see
-the head of each program in benchmarks/peers. What anybody brought back is compared with what was true.
+All have the same number of pages (--pages), block the same resources and wait only for the document; see the programs
+in benchmarks/peers. All results are compared with the ground truth.
 
-All get the machine for themselves, in turns, because machines have moods: ours is frozen while a peer runs. `ratio`
-compares the rates, `cpu_ratio` the CPU time of one poll, everything included; the latter holds on a busy machine too.
+Turns alternate, because the speed of a machine varies; our processes are stopped while a peer runs. `ratio` compares
+the rates, `cpu_ratio` the CPU time of one poll, everything included; the latter is also valid on a busy machine.
 """
 
 from __future__ import annotations
@@ -25,23 +25,22 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import results
-from benchmarks.arena import DATABASES, Arena, arena
-from benchmarks.cpu import Cpu, CpuMark, milliseconds_each
-from benchmarks.peers.visitor import Visits
-from benchmarks.peers.visitors import PLAIN, TUNED, VISITORS
+from benchmarks.cpu import Cpu, CpuTimes, milliseconds_each
+from benchmarks.environment import DATABASES, BenchEnvironment, bench_environment
+from benchmarks.ground_truth import ObservedScore, scores_of, wrong_scores
+from benchmarks.peers.crawlers import PEER_CRAWLERS, PLAIN, TUNED, CrawlResult
 from benchmarks.progress import let_run, say
-from benchmarks.truth import Seen, scores_of, wrong_ones
 
 if TYPE_CHECKING:
-    from benchmarks.watch import Window
+    from benchmarks.polling import PollWindow
 
 SUMMARY = "polls a second, against scrapy-playwright and crawlee"
 WARM_UP_SECONDS_A_MATCH = 2.0
 SAMPLE = 60
 OPEN_TASKS = 200  # enough for the worker never to wait, few enough to be finished soon after the turn
-OURS_SLACK_SECONDS = 2.0  # a reading's own time to the moment it is noted
-# Always due: the shortest interval there is, for busy and quiet matches alike, and a scheduler that looks all the time.
-SATURATED = {
+OURS_SLACK_SECONDS = 2.0  # from the reading to its timestamp
+# Always due: the shortest interval there is, for busy and quiet matches alike, and a scheduler with a short tick.
+ALWAYS_DUE = {
     "POLLING_INTERVAL_SECONDS": "0.5",
     "BREAK_INTERVAL_SECONDS": "0.5",
     "SCHEDULER_TICK_SECONDS": "0.05",
@@ -49,14 +48,14 @@ SATURATED = {
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, default=15.0, help="a turn of each side (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=2, help="turns of each side (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=15.0, help="a turn of each program (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=2, help="turns of each program (%(default)s)")
     parser.add_argument("--matches", type=int, default=200, help="live matches, at most 400 (%(default)s)")
     parser.add_argument("--database", choices=DATABASES, default=DATABASES[0], help="ours (%(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="worker processes of ours (%(default)s)")
     parser.add_argument("--threads", type=int, default=8, help="tasks a worker runs at once (%(default)s)")
     parser.add_argument("--pages", type=int, default=8, help="pages a peer has open at once (%(default)s)")
-    parser.add_argument("--pace", type=float, default=1.0, help="how fast the matches move; 1 is life (%(default)s)")
+    parser.add_argument("--pace", type=float, default=1.0, help="speed of the matches; 1 is real time (%(default)s)")
 
 
 @dataclass(frozen=True)
@@ -64,72 +63,72 @@ class Turn:
     """One turn of ours."""
 
     seconds: float
-    window: Window
+    window: PollWindow
     cpu: Cpu
     requests: dict[str, int]
-    seen: list[Seen]
+    seen: list[ObservedScore]
 
 
 def run(options: Namespace) -> dict[str, Any]:
     options.variant = "" if options.database == DATABASES[0] else options.database
-    for peer in VISITORS:
+    for peer in PEER_CRAWLERS:
         peer.ensure_installed()
-    settings = {**SATURATED, "WORKER_THREADS": str(options.threads)}
-    with arena(
+    settings = {**ALWAYS_DUE, "WORKER_THREADS": str(options.threads)}
+    with bench_environment(
         database=options.database, programme=f"load:{options.matches}", pace=options.pace, settings=settings
-    ) as place:
-        ours, theirs = _turns(place, options)
-        return _result(place, options, ours, theirs)
+    ) as environment:
+        ours, theirs = _turns(environment, options)
+        return _result(environment, options, ours, theirs)
 
 
-def _turns(place: Arena, options: Namespace) -> tuple[list[Turn], dict[str, list[Visits]]]:
-    from benchmarks import watch
+def _turns(environment: BenchEnvironment, options: Namespace) -> tuple[list[Turn], dict[str, list[CrawlResult]]]:
+    from benchmarks import polling
 
-    watch.set_up_source(max_open_tasks=min(options.matches, OPEN_TASKS))
-    place.start_engine(workers=options.workers)
-    watch.wait_for_first_readings(
-        place, matches=options.matches, seconds=60 + WARM_UP_SECONDS_A_MATCH * options.matches
+    polling.set_up_source(max_open_tasks=min(options.matches, OPEN_TASKS))
+    environment.start_engine(workers=options.workers)
+    polling.wait_for_first_readings(
+        environment, matches=options.matches, seconds=60 + WARM_UP_SECONDS_A_MATCH * options.matches
     )
-    matches = [{"key": one["key"], "url": one["url"]} for one in place.stadium.matches()]
+    matches = [{"key": one["key"], "url": one["url"]} for one in environment.stadium.matches()]
     ours: list[Turn] = []
-    theirs: dict[str, list[Visits]] = {peer.name: [] for peer in VISITORS}
+    theirs: dict[str, list[CrawlResult]] = {peer.name: [] for peer in PEER_CRAWLERS}
     for number in range(1, options.rounds + 1):
         say(f"round {number} of {options.rounds}: VictoryLine, {options.seconds:g} s")
-        ours.append(_our_turn(place, options.seconds))
+        ours.append(_our_turn(environment, options.seconds))
         say(f"  VictoryLine: {_rate(ours[-1]):.1f} a second")
-        for peer in VISITORS:
+        for peer in PEER_CRAWLERS:
             say(f"round {number} of {options.rounds}: {peer.name}, {options.seconds:g} s")
             theirs[peer.name].append(
                 peer.visit(
                     matches,
                     seconds=options.seconds,
                     pages=options.pages,
-                    chromium=place.chromium,
-                    stadium=place.stadium,
+                    chromium=environment.chromium,
+                    stadium=environment.stadium,
                 )
             )
             say(f"  {peer.name}: {_rate(theirs[peer.name][-1]):.1f} a second")
         if number < options.rounds:
-            watch.go_on(place)
+            polling.resume(environment)
     return ours, theirs
 
 
-def _our_turn(place: Arena, seconds: float) -> Turn:
+def _our_turn(environment: BenchEnvironment, seconds: float) -> Turn:
     from django.utils import timezone
 
-    from benchmarks import watch
+    from benchmarks import polling
 
-    place.stadium.clear()
-    start, before = timezone.now(), CpuMark.of(place.trees())
-    let_run(seconds, what="VictoryLine", how_far=lambda: f"{watch.polls_since(start)} polls", do=place.check)
-    end, after = timezone.now(), CpuMark.of(place.trees())
-    requests = place.stadium.requests()["sites"].get(watch.SITE, {}).get("targets", {})
-    watch.pause(place)
-    return Turn((end - start).total_seconds(), watch.between(start, end), before.until(after), requests, _seen(start))
+    environment.stadium.clear()
+    start, before = timezone.now(), CpuTimes.of(environment.trees())
+    let_run(seconds, what="VictoryLine", progress=lambda: f"{polling.polls_since(start)} polls", do=environment.check)
+    end, after = timezone.now(), CpuTimes.of(environment.trees())
+    requests = environment.stadium.requests()["sites"].get(polling.SITE, {}).get("targets", {})
+    polling.pause(environment)
+    return Turn((end - start).total_seconds(), polling.between(start, end), before.until(after), requests, _seen(start))
 
 
-def _seen(start: datetime) -> list[Seen]:
-    """Every snapshot of the turn, and what each match says at its end."""
+def _seen(start: datetime) -> list[ObservedScore]:
+    """Returns the scores of every snapshot of the turn, and of each match at its end."""
     from scraping.models import MatchRef, Snapshot
 
     snapshots = Snapshot.objects.filter(created_at__gte=start).values_list(
@@ -137,21 +136,23 @@ def _seen(start: datetime) -> list[Seen]:
     )
     latest = MatchRef.objects.filter(captured_at__gte=start).values_list("source_event_id", "captured_at", "payload")
     return [
-        Seen(key, at.timestamp() - OURS_SLACK_SECONDS, at.timestamp(), scores_of(payload["score"]))
+        ObservedScore(key, at.timestamp() - OURS_SLACK_SECONDS, at.timestamp(), scores_of(payload["score"]))
         for key, at, payload in (*snapshots, *latest)
     ]
 
 
-def _rate(turn: Turn | Visits) -> float:
+def _rate(turn: Turn | CrawlResult) -> float:
     done = turn.window.polls if isinstance(turn, Turn) else len(turn.seen)
     return done / turn.seconds if turn.seconds else 0.0
 
 
-def _result(place: Arena, options: Namespace, ours: list[Turn], theirs: dict[str, list[Visits]]) -> dict[str, Any]:
-    say("comparing what was read with the truth")
-    our_rate, details = _overall(ours), _our_details(place, options, ours)
+def _result(
+    environment: BenchEnvironment, options: Namespace, ours: list[Turn], theirs: dict[str, list[CrawlResult]]
+) -> dict[str, Any]:
+    say("comparing the scores with the ground truth")
+    our_rate, details = _overall(ours), _our_details(environment, options, ours)
     rates = {name: _overall(turns) for name, turns in theirs.items()}
-    peers = {name: _peer_details(place, options, turns) for name, turns in theirs.items()}
+    peers = {name: _peer_details(environment, options, turns) for name, turns in theirs.items()}
     our_cost, their_cost = details["cpu_ms_a_poll"]["all"], peers[PLAIN.name]["cpu_ms_a_poll"]["all"]
     return {
         "ours": round(our_rate, 1),
@@ -170,14 +171,14 @@ def _result(place: Arena, options: Namespace, ours: list[Turn], theirs: dict[str
         "peer_details": {
             peer: {name: value for name, value in one.items() if name != "problems"} for peer, one in peers.items()
         },
-        "versions": results.versions(place.chromium, "django", "dramatiq", "playwright") | _peer_versions(),
+        "versions": results.versions(environment.chromium, "django", "dramatiq", "playwright") | _peer_versions(),
         "problems": _problems("VictoryLine", our_rate, details)
         + [problem for name, one in peers.items() for problem in _problems(name, rates[name], one)],
     }
 
 
-def _our_details(place: Arena, options: Namespace, turns: list[Turn]) -> dict[str, Any]:
-    checked, wrong = wrong_ones([one for turn in turns for one in turn.seen], place.stadium, sample=SAMPLE)
+def _our_details(environment: BenchEnvironment, options: Namespace, turns: list[Turn]) -> dict[str, Any]:
+    checked, wrong = wrong_scores([one for turn in turns for one in turn.seen], environment.stadium, sample=SAMPLE)
     errors = [error for turn in turns for error in turn.window.errors]
     polls = sum(turn.window.polls for turn in turns)
     return {
@@ -196,8 +197,8 @@ def _our_details(place: Arena, options: Namespace, turns: list[Turn]) -> dict[st
     }
 
 
-def _peer_details(place: Arena, options: Namespace, turns: list[Visits]) -> dict[str, Any]:
-    checked, wrong = wrong_ones([one for turn in turns for one in turn.seen], place.stadium, sample=SAMPLE)
+def _peer_details(environment: BenchEnvironment, options: Namespace, turns: list[CrawlResult]) -> dict[str, Any]:
+    checked, wrong = wrong_scores([one for turn in turns for one in turn.seen], environment.stadium, sample=SAMPLE)
     errors = [error for turn in turns for error in turn.errors]
     polls = sum(len(turn.seen) for turn in turns)
     return {
@@ -214,14 +215,16 @@ def _peer_details(place: Arena, options: Namespace, turns: list[Visits]) -> dict
 
 
 def _peer_versions() -> dict[str, str]:
-    return {name: text for peer in VISITORS for name, text in peer.pins().items() if name in {"scrapy", peer.package}}
+    return {
+        name: text for peer in PEER_CRAWLERS for name, text in peer.pins().items() if name in {"scrapy", peer.package}
+    }
 
 
 def _ratio(one: float, other: float) -> float:
     return round(one / other, 1) if other else 0.0
 
 
-def _overall(turns: list[Turn] | list[Visits]) -> float:
+def _overall(turns: list[Turn] | list[CrawlResult]) -> float:
     return sum(_rate(turn) for turn in turns) / len(turns)
 
 
@@ -229,8 +232,8 @@ def _times(milliseconds: list[float]) -> dict[str, float]:
     return {f"p{percent}_ms": round(results.percentile(milliseconds, percent), 1) for percent in (50, 95)}
 
 
-def _problems(who: str, rate: float, details: dict[str, Any]) -> list[str]:
+def _problems(name: str, rate: float, details: dict[str, Any]) -> list[str]:
     errors, wrong = details["problems"]
-    found = [] if rate else [f"{who} has done nothing"]
-    found += [f"{who}: {len(errors)} errors, the first: {errors[0]}"] if errors else []
-    return found + ([f"{who}: {len(wrong)} wrong results, the first: {wrong[0]}"] if wrong else [])
+    found = [] if rate else [f"{name} has done no poll"]
+    found += [f"{name}: {len(errors)} errors, the first: {errors[0]}"] if errors else []
+    return found + ([f"{name}: {len(wrong)} wrong results, the first: {wrong[0]}"] if wrong else [])

@@ -1,13 +1,13 @@
-"""How long a system takes to be itself again: a part of it gets SIGKILL while live matches are polled every 2.5 s.
+"""Time from a kill (SIGKILL) of a process to the next update of live matches, which are polled every 2.5 s.
 
-Killed in turns, --times each: Chromium, one of its renderers, Playwright's driver, and the worker itself, which our own
-supervisor starts again. Most matches are asked directly; those do not need the browser while they are. A few of another
-source are always visited (--visited), so that the browser's own recovery shows: their next update is a good visit.
+Killed in turns, --times each: Chromium, one of its renderers, Playwright's driver, and the worker, which our supervisor
+starts again. Most matches are read directly and do not need the browser. A few of another source are always visited
+(--visited), so that the recovery of the browser is measured too.
 
-The clock runs from the kill until the next reading of a match, captured after the kill, is committed; the wait until
-its next poll is part of it. `next_update_s` takes every match after every kill, `next_visit_s` the matches that are
-always visited, `all_matches_s` the slowest match of each kill. `browser_p95_s` is the worst 95th percentile of the
-first two, over the three ways of losing a browser; `worker_p95_s` that of all matches after the worker's death.
+Measured is the time from the kill to the commit of a reading captured after it, including the wait for the next poll.
+`next_update_s` has every match after every kill, `next_visit_s` the always visited matches, `all_matches_s` the slowest
+match of each kill. `browser_p95_s` is the highest 95th percentile of the first two over the three ways to lose a
+browser; `worker_p95_s` that of all matches after a kill of the worker.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import results, victims
-from benchmarks.arena import DATABASES, Arena, arena
+from benchmarks import process_kills, results
 from benchmarks.benches.live import WARM_UP_SECONDS_A_MATCH, steady
+from benchmarks.environment import DATABASES, BenchEnvironment, bench_environment
 from benchmarks.progress import say, wait_until
 
 SUMMARY = "time from a kill of browser, renderer, driver or worker to the next good update"
 VISITED_SITE = "sofascore"
-LONGEST_SECONDS = 60.0  # what takes longer counts as not recovered
-LOOK_SECONDS = 0.04
+LONGEST_SECONDS = 60.0  # longer counts as not recovered
+POLL_SECONDS = 0.04
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -36,22 +36,24 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--visited", type=int, default=3, help="those that are always visited, among them (%(default)s)"
     )
-    parser.add_argument("--kinds", nargs="+", choices=victims.KINDS, default=victims.KINDS, help="who is killed")
+    parser.add_argument(
+        "--kinds", nargs="+", choices=process_kills.KINDS, default=process_kills.KINDS, help="the processes to kill"
+    )
     parser.add_argument("--interval", type=float, default=2.5, help="seconds between two polls (%(default)s)")
     parser.add_argument("--database", choices=DATABASES, default=DATABASES[0], help="(%(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="worker processes (%(default)s)")
-    parser.add_argument("--pace", type=float, default=1.0, help="how fast the matches move; 1 is life (%(default)s)")
+    parser.add_argument("--pace", type=float, default=1.0, help="speed of the matches; 1 is real time (%(default)s)")
     parser.add_argument("--seed", type=int, default=7, help="of the moments of the kills (%(default)s)")
 
 
 @dataclass(frozen=True)
 class Recovery:
-    """After one kill: the seconds until each match's next update, those that were always visited apart."""
+    """The seconds from one kill to the next update of each match, always visited ones separately."""
 
     kind: str
     direct: list[float]
     visited: list[float]
-    missing: int  # matches that had none in time
+    missing: int  # matches without an update in time
 
     @property
     def slowest(self) -> float:
@@ -61,72 +63,77 @@ class Recovery:
 def run(options: Namespace) -> dict[str, Any]:
     options.variant = "" if options.database == DATABASES[0] else options.database
     cricket = options.matches - options.visited
-    with arena(
+    with bench_environment(
         database=options.database,
         programme=f"mixed:{cricket}:{options.visited}",
         pace=options.pace,
         settings=steady(options.interval),
-    ) as place:
-        start_watch(place, direct=cricket, visited=options.visited, workers=options.workers)
-        recoveries = _kills(place, options)
+    ) as environment:
+        start_system(environment, direct=cricket, visited=options.visited, workers=options.workers)
+        recoveries = _kills(environment, options)
         return _result(options, recoveries)
 
 
-def start_watch(place: Arena, *, direct: int, visited: int, workers: int) -> None:
-    """A supervised system, at work; its first visits are done."""
-    from benchmarks import watch
+def start_system(environment: BenchEnvironment, *, direct: int, visited: int, workers: int) -> None:
+    """Starts a supervised system and waits for its first visits."""
+    from benchmarks import polling
     from scraping.models import ReadWay, Source
 
-    watch.set_up_source(max_open_tasks=direct)
-    watch.add_matches(place, up_to=direct)
+    polling.set_up_source(max_open_tasks=direct)
+    polling.add_matches(environment, up_to=direct)
     if visited:
         Source.objects.filter(key=VISITED_SITE).update(is_enabled=True, read_way=ReadWay.VISIT)
-        watch.add_matches(place, site=VISITED_SITE, up_to=visited)
-    place.start_engine(workers=workers, is_supervised=True)
+        polling.add_matches(environment, site=VISITED_SITE, up_to=visited)
+    environment.start_engine(workers=workers, is_supervised=True)
     matches = direct + visited
-    watch.wait_for_first_readings(place, matches=matches, seconds=60 + WARM_UP_SECONDS_A_MATCH * matches)
+    polling.wait_for_first_readings(environment, matches=matches, seconds=60 + WARM_UP_SECONDS_A_MATCH * matches)
 
 
-def _kills(place: Arena, options: Namespace) -> list[Recovery]:
+def _kills(environment: BenchEnvironment, options: Namespace) -> list[Recovery]:
     moments, found = random.Random(options.seed), []
     order = [kind for _ in range(options.times) for kind in options.kinds]
     for number, kind in enumerate(order, 1):
-        _wait_until_well(options.interval)
-        time.sleep(moments.uniform(0, 1))  # a kill may meet anything
-        found.append(_kill(place, kind))
+        _wait_until_fresh(options.interval)
+        time.sleep(moments.uniform(0, 1))  # kill at a random moment
+        found.append(_kill(environment, kind))
         say(f"kill {number} of {len(order)}, {kind}: all matches updated after {found[-1].slowest:.1f} s")
     return found
 
 
-def _wait_until_well(interval: float) -> None:
+def _wait_until_fresh(interval: float) -> None:
     from datetime import timedelta
 
     from django.utils import timezone
 
     from scraping.models import MatchRef
 
-    def is_well() -> bool:
+    def is_fresh() -> bool:
         oldest = timezone.now() - timedelta(seconds=2 * interval)
         return not MatchRef.objects.filter(captured_at__lt=oldest).exists()
 
-    wait_until(is_well, seconds=LONGEST_SECONDS, what="every match up to date")
+    wait_until(is_fresh, seconds=LONGEST_SECONDS, what="every match up to date")
 
 
-def _kill(place: Arena, kind: str) -> Recovery:
+def _kill(environment: BenchEnvironment, kind: str) -> Recovery:
     from django.utils import timezone
 
     from scraping.models import MatchRef
 
     refs = dict(MatchRef.objects.values_list("pk", "source__key"))
-    wait_until(lambda: victims.kill(place, kind) is not None, seconds=30, what=f"a {kind} to kill", every_seconds=0.02)
+    wait_until(
+        lambda: process_kills.kill(environment, kind) is not None,
+        seconds=30,
+        what=f"a {kind} to kill",
+        every_seconds=0.02,
+    )
     killed_at, began = timezone.now(), time.monotonic()
     seconds: dict[int, float] = {}
     while len(seconds) < len(refs) and time.monotonic() - began < LONGEST_SECONDS:
         updated = MatchRef.objects.filter(captured_at__gt=killed_at).values_list("pk", flat=True)
         passed = time.monotonic() - began
         seconds |= {pk: passed for pk in updated if pk not in seconds}
-        time.sleep(LOOK_SECONDS)
-    place.check()
+        time.sleep(POLL_SECONDS)
+    environment.check()
     return Recovery(
         kind,
         direct=[value for pk, value in seconds.items() if refs[pk] != VISITED_SITE],
@@ -137,7 +144,7 @@ def _kill(place: Arena, kind: str) -> Recovery:
 
 def _result(options: Namespace, recoveries: list[Recovery]) -> dict[str, Any]:
     kinds = {kind: _of_kind([one for one in recoveries if one.kind == kind]) for kind in options.kinds}
-    of_browsers = [kinds[kind] for kind in victims.BROWSER_KINDS if kind in kinds]
+    of_browsers = [kinds[kind] for kind in process_kills.BROWSER_KINDS if kind in kinds]
     waits = [one[name]["p95"] for one in of_browsers for name in ("next_update_s", "next_visit_s")]
     return {
         "browser_p95_s": max(waits, default=0.0),
@@ -179,7 +186,7 @@ def _unrecovered(recoveries: list[Recovery]) -> list[str]:
 
 
 def dead_tasks() -> list[str]:
-    """Nothing that we do to our own processes may cost a match anything."""
+    """Returns dead tasks: kills of our own processes must not cause any."""
     from scraping.models import ScrapeTask, TaskState
 
     dead = ScrapeTask.objects.filter(state=TaskState.DEAD)

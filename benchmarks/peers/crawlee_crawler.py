@@ -1,11 +1,11 @@
-"""The peer: crawlee's PlaywrightCrawler visiting the same match pages, again and again, for a time.
+"""The peer: crawlee's PlaywrightCrawler visiting the same match pages, for a time.
 
-Runs in an environment of its own (crawlee.txt) and imports nothing of VictoryLine. As well configured as we know how:
-one browser with one shared context that is never retired, exactly as many pages at once as are asked for (its
+Runs in its own virtual environment (crawlee.txt) and imports nothing of VictoryLine. Tuned for speed:
+one browser with one shared context that is never retired, exactly the given number of pages at once (its
 autoscaling would start with one), stylesheets, images and fonts blocked in its own way (inside Chromium, which is
-cheaper than routing), everything kept in memory, no made-up fingerprints, no session pool, no retries, no robots.txt,
+cheaper than routing), everything kept in memory, no generated fingerprints, no session pool, no retries, no robots.txt,
 and the state taken from the page's own data blob as soon as the document is there. A page is opened and closed for
-every request: it has no other way.
+every request: it has no other mode.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""What the peers take out of a match page, and how they tell. Runs in their environments: nothing of ours, no packages.
+"""Extraction of a match page by the peers, and their output. Runs in their environments: only the standard library.
 
-The same that VictoryLine takes from a match: teams, scores, last ball, and the newest page of balls.
+The same data that VictoryLine reads: teams, scores, last ball, and the newest page of balls.
 """
 
 import json
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 BLOCKED_TYPES = {"image", "media", "font", "stylesheet"}
-CODES = (("&g;", ">"), ("&l;", "<"), ("&s;", "'"), ("&q;", '"'), ("&a;", "&"))  # as the page's own script undoes them
+CODES = (("&g;", ">"), ("&l;", "<"), ("&s;", "'"), ("&q;", '"'), ("&a;", "&"))  # as decoded by the script of the page
 ARGUMENTS = ["--disable-gpu", "--disable-extensions", "--disable-dev-shm-usage", "--mute-audio"]
 
 
 def state_of(blob: str) -> dict[str, Any]:
-    """From the text of the page's data blob (`script#app-root-state`)."""
+    """Parses the text of the page's data blob (`script#app-root-state`)."""
     for code, character in CODES:
         blob = blob.replace(code, character)
     state = json.loads(blob)
@@ -24,9 +24,9 @@ def state_of(blob: str) -> dict[str, Any]:
 
 
 class Window:
-    """The time that counts: begins when each of `pages` visits has been done twice, so that browser and pages are warm.
+    """The measured time: begins after two visits per page, so that browser and pages are warm.
 
-    One JSON line a visit, and one with the window's two moments.
+    Writes one JSON line per visit, and one with start and end of the window.
     """
 
     def __init__(self, output: Path, *, seconds: float, pages: int) -> None:

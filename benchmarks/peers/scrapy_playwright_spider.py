@@ -1,14 +1,14 @@
-"""The peer: scrapy-playwright visiting the same match pages, again and again, for a time.
+"""The peer scrapy-playwright: visits the same match pages for a time.
 
-Runs in an environment of its own (scrapy-playwright.txt) and imports nothing of VictoryLine. Two manners:
+Runs in its own virtual environment (scrapy-playwright.txt) and imports nothing of VictoryLine. Two modes:
 
-- plain, as its documentation shows it: `meta={"playwright": True}`, a page opened for every request and closed after;
-- `--reuse-pages`: pages that stay open from one visit to the next, and the browser's own headers (the default rewrites
-  those of every request). Its documentation offers both and advises neither; about a third less CPU.
+- plain, as its documentation shows it: `meta={"playwright": True}`, a page is opened and closed for every request;
+- `--reuse-pages`: pages stay open between visits, with the browser's own headers (by default those of every request are
+  rewritten). Its documentation offers both; about a third less CPU.
 
-In both manners as well configured as we know how: one browser, one shared context, as many pages at once as are asked
-for, the resources blocked that VictoryLine blocks, no throttle, no retries, no robots.txt, and the state taken from the
-page's own data blob as soon as the document is there, so that nothing is waited for that is not needed.
+Both modes are tuned for speed: one browser, one shared context, the given number of pages at once, the resources
+blocked that VictoryLine blocks, no throttle, no retries, no robots.txt, and the state taken from the page's data blob
+as soon as the document is loaded.
 """
 
 import argparse

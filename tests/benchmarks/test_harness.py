@@ -1,4 +1,4 @@
-"""The benchmark harness itself: what it understands, what it prints, what it keeps. No bench is run here."""
+"""The benchmark harness: arguments, output, saved results. No bench is run here."""
 
 import argparse
 import contextlib
@@ -12,13 +12,13 @@ import pytest
 from benchmarks import __main__ as harness
 from benchmarks import report, results
 from benchmarks.benches.journal import make_environment
-from benchmarks.cpu import Cpu, CpuMark, milliseconds_each
+from benchmarks.cpu import Cpu, CpuTimes, milliseconds_each
 from benchmarks.errors import BenchError
-from benchmarks.peers import crex_page, visitor
-from benchmarks.peers.visitors import PLAIN, VISITORS
+from benchmarks.ground_truth import ObservedScore, printed_score, scores_of, wrong_scores
+from benchmarks.peers import crawlers, crex_page
+from benchmarks.peers.crawlers import PEER_CRAWLERS, PLAIN
+from benchmarks.programs.bench_process import BenchProcess
 from benchmarks.registry import BENCHES, load
-from benchmarks.sides.process import Side
-from benchmarks.truth import Seen, printed_score, scores_of, wrong_ones
 from tests import migrated
 from victoryline.lib.processes import python
 
@@ -46,44 +46,44 @@ def bench(monkeypatch, tmp_path):
 
 
 class TestArguments:
-    def test_an_unknown_bench_is_refused_with_the_list_of_those_there_are(self, capsys):
+    def test_refuse_an_unknown_bench_with_the_list_of_benches(self, capsys):
         with pytest.raises(SystemExit) as ended:
             harness.main(["nope"])
         assert ended.value.code == 2
-        said = capsys.readouterr().err
-        assert "'nope'" in said
-        assert ", ".join(sorted(BENCHES)) in said
+        output = capsys.readouterr().err
+        assert "'nope'" in output
+        assert ", ".join(sorted(BENCHES)) in output
 
-    def test_without_a_name_all_of_them_are_listed(self, capsys):
+    def test_without_a_name_list_all_benches(self, capsys):
         assert harness.main([]) == 0
-        said = capsys.readouterr().out
-        assert all(f"  {name:10}{load(name).SUMMARY}" in said for name in BENCHES)
+        output = capsys.readouterr().out
+        assert all(f"  {name:10}{load(name).SUMMARY}" in output for name in BENCHES)
 
-    def test_options_without_a_name_are_refused(self, capsys):
+    def test_refuse_options_without_a_name(self, capsys):
         with pytest.raises(SystemExit) as ended:
             harness.main(["--seconds", "3"])
         assert ended.value.code == 2
         assert capsys.readouterr().err
 
-    def test_a_database_we_do_not_run_on_is_refused(self, capsys):
+    def test_refuse_an_unknown_database(self, capsys):
         with pytest.raises(SystemExit):
             harness.main(["polls", "--database", "oracle"])
         assert "postgresql" in capsys.readouterr().err
 
     @pytest.mark.parametrize("name", sorted(BENCHES))
-    def test_every_bench_has_a_summary_and_takes_its_length(self, name):
+    def test_every_bench_has_a_summary_and_a_length(self, name):
         parser = argparse.ArgumentParser()
         load(name).add_arguments(parser)
         assert load(name).SUMMARY
         length = {"recovery": "times", "soak": "minutes", "load": "minutes", "accuracy": "speed", "night": "seeds"}.get(
             name, "seconds"
         )
-        others = [] if name == "accuracy" else ["--matches", "5"]  # it plays what was recorded
+        others = [] if name == "accuracy" else ["--matches", "5"]  # it plays recordings
         assert getattr(parser.parse_args([f"--{length}", "3", *others]), length) == 3
 
 
 class TestResult:
-    def test_is_the_last_line_of_stdout_and_is_saved(self, bench, capsys, tmp_path):
+    def test_is_printed_as_the_last_line_and_saved(self, bench, capsys, tmp_path):
         bench(MEASURED)
         assert harness.main(["polls"]) == 0
         printed = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -93,41 +93,41 @@ class TestResult:
         assert printed["machine"]["cores"] >= 1
         assert printed["problems"] == []
 
-    def test_is_written_into_the_page_about_the_benches(self, bench, tmp_path):
+    def test_is_written_into_the_documentation(self, bench, tmp_path):
         bench(MEASURED)
         harness.main(["polls"])
         page = (tmp_path / "benchmarks.md").read_text()
         assert "| VictoryLine, journaled polls | 150 a second |  |\n" in page
         assert "| against scrapy-playwright | 30 x | 30 x |\n" in page
-        assert "crawlee" not in page  # what was not measured has no row
+        assert "crawlee" not in page  # no row without a figure
         assert page.startswith("# Page\n")
         assert page.endswith("The end.\n")
         assert "old" not in page
 
-    def test_the_page_has_a_place_for_every_bench_and_the_figures_that_were_saved(self):
+    def test_documentation_has_the_saved_figures_of_every_bench(self):
         text = report.PAGE.read_text()
         assert {name for _, name, _ in report.MARKED.findall(text)} == report.FIGURES.keys() >= BENCHES.keys()
         assert text == report.filled(text), "run: python -m benchmarks.report"
 
-    def test_with_problems_ends_in_an_error_and_overwrites_nothing_good(self, bench, capsys, tmp_path):
+    def test_with_problems_is_an_error_and_is_not_saved(self, bench, capsys, tmp_path):
         bench(MEASURED)
         harness.main(["polls"])
-        bench({**MEASURED, "ours": 0.0, "problems": ["VictoryLine has done nothing"]})
+        bench({**MEASURED, "ours": 0.0, "problems": ["VictoryLine has done no poll"]})
         assert harness.main(["polls"]) == 1
-        said = capsys.readouterr()
-        assert json.loads(said.out.splitlines()[-1])["problems"] == ["VictoryLine has done nothing"]
-        assert "VictoryLine has done nothing" in said.err
+        output = capsys.readouterr()
+        assert json.loads(output.out.splitlines()[-1])["problems"] == ["VictoryLine has done no poll"]
+        assert "VictoryLine has done no poll" in output.err
         assert json.loads((tmp_path / "polls.json").read_text())["ours"] == 150.0
 
-    def test_a_bench_that_could_not_be_run_says_why_and_prints_no_result(self, bench, capsys):
+    def test_is_not_printed_when_the_bench_could_not_run(self, bench, capsys):
         bench(BenchError("no Chromium was found"))
         assert harness.main(["polls"]) == 1
-        said = capsys.readouterr()
-        assert "no Chromium was found" in said.err
-        assert said.out == ""
+        output = capsys.readouterr()
+        assert "no Chromium was found" in output.err
+        assert output.out == ""
 
     @pytest.mark.usefixtures("bench")
-    def test_of_another_database_has_a_file_of_its_own(self, tmp_path):
+    def test_of_another_database_has_its_own_file(self, tmp_path):
         results.save(results.complete("polls", MEASURED, took_seconds=1, load_before=0.0), variant="sqlite")
         assert [path.name for path in tmp_path.glob("*.json")] == ["polls-sqlite.json"]
 
@@ -135,19 +135,19 @@ class TestResult:
         ("values", "percent", "expected"),
         [([], 50, 0.0), ([7.0], 99, 7.0), ([3.0, 1.0, 2.0], 50, 2.0), (list(range(1, 101)), 95, 95)],
     )
-    def test_percentiles_are_values_that_were_measured(self, values, percent, expected):
+    def test_percentiles_are_measured_values(self, values, percent, expected):
         assert results.percentile(values, percent) == expected
 
 
 class TestCpu:
-    def test_counts_what_was_used_between_two_moments_new_processes_included(self):
-        before = CpuMark(100.0, {"worker": {1: 5.0}})
-        after = CpuMark(110.0, {"worker": {1: 7.0}, "browser": {2: 0.5}})
+    def test_counts_time_between_two_samples_with_new_processes(self):
+        before = CpuTimes(100.0, {"worker": {1: 5.0}})
+        after = CpuTimes(110.0, {"worker": {1: 7.0}, "browser": {2: 0.5}})
         cpu = before.until(after)
         assert cpu.percent() == {"browser": 5.0, "worker": 20.0}
         assert milliseconds_each([cpu, cpu], 100) == {"browser": 10.0, "worker": 40.0, "all": 50.0}
 
-    def test_of_no_work_is_nothing(self):
+    def test_is_zero_without_work(self):
         assert milliseconds_each([Cpu(10.0, {"worker": 3.0})], 0) == {"all": 0}
 
 
@@ -159,72 +159,72 @@ class Stadium:
         return {"score": {"team_a": side, "team_b": None}}
 
 
-class TestTruth:
+class TestGroundTruth:
     @pytest.mark.parametrize(
         ("runs", "asked_at", "read_at", "is_right"),
         [
             (10, 97.0, 99.0, True),
-            (10, 99.0, 101.0, True),  # it changed while the answer was on its way
+            (10, 99.0, 101.0, True),  # it changed during the request
             (14, 99.0, 101.0, True),
             (10, 101.0, 103.0, False),
             (14, 95.0, 97.0, False),
         ],
     )
-    def test_a_score_is_right_if_it_was_true_between_asking_and_answer(self, runs, asked_at, read_at, is_right):
-        seen = Seen("138Z", asked_at, read_at, ((runs, 1, "2.3"), None))
-        looked_at, wrong = wrong_ones([seen], Stadium(), sample=5)
-        assert looked_at == 1
+    def test_accepts_a_score_that_was_true_between_request_and_response(self, runs, asked_at, read_at, is_right):
+        seen = ObservedScore("138Z", asked_at, read_at, ((runs, 1, "2.3"), None))
+        checked, wrong = wrong_scores([seen], Stadium(), sample=5)
+        assert checked == 1
         assert bool(wrong) is not is_right
 
-    def test_reads_scores_as_the_site_prints_them_and_as_we_store_them(self):
+    def test_parses_printed_and_stored_scores(self):
         assert printed_score("92/10(14.4") == (92, 10, "14.4")
         assert printed_score("") is None
         stored = {"team_a": {"runs": 92, "wickets": 10, "overs": "14.4", "goals": None}, "team_b": {"overs": None}}
         assert scores_of(stored) == ((92, 10, "14.4"), None)
 
 
-class TestSides:
-    """The sides of the journal bench do what they say they do; how fast is for the bench."""
+class TestBenchProcess:
+    """The programs of the journal bench, without their speed."""
 
-    def test_the_journals_side_opens_claims_and_finishes(self, tmp_path):
+    def test_journal_program_opens_claims_and_finishes(self, tmp_path):
         migrated.place(tmp_path / "var" / "victoryline.sqlite3")
         env = make_environment(tmp_path / "var", "")
-        command = python("-m", "benchmarks.sides.journal", "--tasks", "60", "--threads", "2")
-        with Side("ours", command, env=env, folder=tmp_path) as side:
-            turn = side.take_turn(seconds=0.01, tasks=60)
-            again = side.take_turn(seconds=0.01, tasks=45)
-        assert (turn.tasks, again.tasks, side.stored) == (60, 45, 105)
+        command = python("-m", "benchmarks.programs.journal", "--tasks", "60", "--threads", "2")
+        with BenchProcess("ours", command, env=env, folder=tmp_path) as process:
+            turn = process.take_turn(seconds=0.01, tasks=60)
+            again = process.take_turn(seconds=0.01, tasks=45)
+        assert (turn.tasks, again.tasks, process.stored) == (60, 45, 105)
         assert 0 < turn.open_seconds < turn.seconds
         with contextlib.closing(sqlite3.connect(tmp_path / "var" / "victoryline.sqlite3")) as database:
             rows = database.execute("SELECT state, attempt, fence, count(*) FROM scraping_scrapetask GROUP BY 1, 2, 3")
             assert rows.fetchall() == [("SUCCESS", 1, 1, 105)]
 
-    def test_one_that_fails_says_why(self, tmp_path):
+    def test_shows_the_log_of_a_failed_program(self, tmp_path):
         with (
             pytest.raises(BenchError, match="out of order"),
-            Side("broken", [sys.executable, "-c", "raise SystemExit('out of order')"], env={}, folder=tmp_path),
+            BenchProcess("broken", [sys.executable, "-c", "raise SystemExit('out of order')"], env={}, folder=tmp_path),
         ):
             pass
 
-    def test_a_turn_that_did_less_than_it_was_told_is_no_turn(self, tmp_path):
-        lies = "print('{}', flush=True); input(); print('{\"tasks\": 9, \"stored\": 8}', flush=True); input()"
+    def test_refuses_a_turn_with_missing_tasks(self, tmp_path):
+        program = "print('{}', flush=True); input(); print('{\"tasks\": 9, \"stored\": 8}', flush=True); input()"
         with (
             pytest.raises(BenchError, match="8 of 9"),
-            Side("liar", [sys.executable, "-c", lies], env={}, folder=tmp_path) as side,
+            BenchProcess("incomplete", [sys.executable, "-c", program], env={}, folder=tmp_path) as process,
         ):
-            side.take_turn(seconds=1, tasks=9)
+            process.take_turn(seconds=1, tasks=9)
 
 
 class TestPeers:
-    @pytest.mark.parametrize("peer", VISITORS, ids=lambda peer: peer.name)
-    def test_have_the_playwright_that_we_have(self, peer):
+    @pytest.mark.parametrize("peer", PEER_CRAWLERS, ids=lambda peer: peer.name)
+    def test_have_our_version_of_playwright(self, peer):
         assert peer.pins()["playwright"] == version("playwright")
         assert peer.program.exists()
 
-    def test_the_plain_way_of_scrapy_playwright_is_the_one_that_we_compare_with(self):
-        assert (PLAIN.name, PLAIN.manner) == ("scrapy-playwright", ())
+    def test_ratio_compares_with_plain_scrapy_playwright(self):
+        assert (PLAIN.name, PLAIN.arguments) == ("scrapy-playwright", ())
 
-    def test_only_visits_within_the_window_count(self):
+    def test_count_only_visits_within_the_window(self):
         lines = [
             {"at": 9.0, "key": "A", "asked_at": 8.9, "scores": ["1/0(0.1", ""]},
             {"at": 10.0, "window": [10.0, 20.0]},
@@ -232,15 +232,15 @@ class TestPeers:
             {"at": 13.0, "key": "C", "error": "Timeout"},
             {"at": 21.0, "key": "D", "asked_at": 20.9, "scores": ["1/0(0.1", ""]},
         ]
-        visits = visitor.read("\n".join(map(json.dumps, lines)), Cpu(0.0, {}))
+        visits = crawlers.read("\n".join(map(json.dumps, lines)), Cpu(0.0, {}))
         assert [(one.key, one.scores) for one in visits.seen] == [("B", ((92, 10, "14.4"), (3, 0, "0.2")))]
         assert visits.errors == ["C: Timeout"]
         assert (visits.seconds, visits.milliseconds) == (10.0, [250.0])
 
-    def test_one_that_never_got_warm_has_done_nothing(self):
-        assert visitor.read("", Cpu(0.0, {})).seen == []
+    def test_without_a_window_have_no_result(self):
+        assert crawlers.read("", Cpu(0.0, {})).seen == []
 
-    def test_the_window_opens_when_every_page_was_used_twice(self, tmp_path):
+    def test_window_opens_after_two_visits_per_page(self, tmp_path):
         blob = json.dumps({"x/getSV3": {"a": "A^B", "j": "92/10(14.4", "k": "", "B": "4"}, "x/getBallFeeds": [1, 2]})
         window = crex_page.Window(tmp_path / "out", seconds=60, pages=2)
         for number in range(5):

@@ -1,4 +1,4 @@
-"""The scheduler's dispatch over a journal of a given size. `-m benchmarks.sides.dispatch --rows 1000000`.
+"""The scheduler's dispatch over a journal of a given size. `-m benchmarks.programs.dispatch --rows 1000000`.
 
 Every tick has all matches due: it rescues expired tasks, opens due ones, and sends hints to a broker that drops them.
 Between two ticks the opened tasks are finished, outside the measured time.
@@ -74,12 +74,12 @@ def prepare(rows: int, matches: int) -> None:
         MatchRef(
             source=source,
             match=match,
-            source_event_id=str(place),
+            source_event_id=str(index),
             url="https://bench.example/",
-            next_poll_at=now if place < matches else now + timedelta(days=1),
+            next_poll_at=now if index < matches else now + timedelta(days=1),
             created_at=now,
         )
-        for place, match in enumerate(made)
+        for index, match in enumerate(made)
     )
     values: dict[str, Any] = {"source": source.pk, "first_ref": refs[0].pk, "refs": len(refs), "rows": rows}
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""A yardstick: Django with nothing in it. One view, no middleware, the same text for everybody."""
+"""The maximum of the server: one Django view without middleware and with a constant body."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from django.urls import path
 TEXT = b'{"id": 1, "filler": "' + b"x" * 1000 + b'"}'  # about as long as a match
 
 
-def answer(request: HttpRequest) -> HttpResponse:
+def respond(request: HttpRequest) -> HttpResponse:
     return HttpResponse(TEXT, content_type="application/json")
 
 
-urlpatterns = [path("bare", answer)]
+urlpatterns = [path("bare", respond)]
 settings.configure(DEBUG=False, ALLOWED_HOSTS=["127.0.0.1"], ROOT_URLCONF=__name__, SECRET_KEY="nothing is signed")  # noqa: S106
 application = get_wsgi_application()

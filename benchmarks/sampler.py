@@ -1,7 +1,7 @@
-"""What can be seen of a running system from outside, look after look: ages, memory, processes, files. Ready Django.
+"""Samples a running system from outside: ages of the data, memory, processes, files. Needs Django set up.
 
-The age is what a consumer would see: asked twice a second, for every live match, the time since the reading that is
-served. Memory is looked at less often, because looking at it costs the browser something too.
+The age is sampled twice a second for every live match: the time since the reading that is served. Memory is sampled
+less often, because reading it costs the browser time too.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import psutil
 from django.utils import timezone
 
 from benchmarks import results
-from benchmarks.arena import Arena
+from benchmarks.environment import BenchEnvironment
 from scraping.models import Match
 
-OURS = ("worker", "scheduler", "engine", "browser", "driver")  # what memory and CPU are counted of
-HOLDING_EVERY_SECONDS = 3.0
+OURS = ("worker", "scheduler", "engine", "browser", "driver")  # parts whose memory and CPU are counted
+RESOURCES_EVERY_SECONDS = 3.0
 POINTS = 240  # of a series that is kept
 
 
@@ -30,13 +30,13 @@ def is_ours(part: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Holding:
-    """What our processes hold at a moment."""
+class ResourceSample:
+    """Resources of our processes at one moment."""
 
     at: float
     memory_bytes: dict[str, int]  # by part; pages that processes share are divided among them (PSS)
     processes: int
-    files: int  # open in our own Python processes; a browser opens and closes its own as it likes
+    files: int  # open in our Python processes; those of a browser vary
     folders: int  # in the temporary folders of our processes
 
     @property
@@ -44,29 +44,29 @@ class Holding:
         return sum(self.memory_bytes.values())
 
 
-def hold(place: Arena, *, at: float = 0.0) -> Holding:
+def sample_resources(environment: BenchEnvironment, *, at: float = 0.0) -> ResourceSample:
     memory: dict[str, int] = {}
     processes = files = 0
-    for part, members in place.trees().items():
+    for part, members in environment.trees().items():
         name = part.partition("-")[0]
         for process in members if is_ours(part) else ():
             with contextlib.suppress(psutil.Error):
                 memory[name] = memory.get(name, 0) + process.memory_full_info().pss
                 processes += 1
                 files += process.num_fds() if name not in {"browser", "driver"} else 0
-    return Holding(at, memory, processes, files, _folders(place.folder))
+    return ResourceSample(at, memory, processes, files, _folders(environment.folder))
 
 
 def _folders(folder: Path) -> int:
-    """Entries of the temporary folders: the arena's own, and those that a supervisor gave to each process."""
-    with contextlib.suppress(FileNotFoundError):  # something went away while we looked
-        return sum(1 for place in (folder / "tmp", *(folder / "var" / "tmp").glob("*")) for _ in place.iterdir())
+    """Returns the number of entries in the temporary folders of the bench and of the supervised processes."""
+    with contextlib.suppress(FileNotFoundError):  # a folder was removed meanwhile
+        return sum(1 for parent in (folder / "tmp", *(folder / "var" / "tmp").glob("*")) for _ in parent.iterdir())
     return 0
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Something that was done to the system."""
+    """An event of the bench, such as a kill."""
 
     at: float
     kind: str
@@ -74,29 +74,29 @@ class Mark:
 
 
 @dataclass
-class Gauge:
-    place: Arena
+class Sampler:
+    environment: BenchEnvironment
     began: float = field(default_factory=time.monotonic)
     ages: list[tuple[float, list[float]]] = field(default_factory=list)
-    holdings: list[Holding] = field(default_factory=list)
+    resource_samples: list[ResourceSample] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
 
     @property
     def now(self) -> float:
-        """Seconds since it began."""
+        """Seconds since the start."""
         return time.monotonic() - self.began
 
-    def look(self) -> None:
-        self.place.check()
+    def sample(self) -> None:
+        self.environment.check()
         moment = timezone.now()
         seen = Match.objects.live().exclude(last_scraper_update=None).values_list("last_scraper_update", flat=True)
         self.ages.append((self.now, [(moment - at).total_seconds() for at in seen if at is not None]))
-        if not self.holdings or self.now - self.holdings[-1].at >= HOLDING_EVERY_SECONDS:
-            self.hold()
+        if not self.resource_samples or self.now - self.resource_samples[-1].at >= RESOURCES_EVERY_SECONDS:
+            self.sample_resources()
 
-    def hold(self) -> None:
-        """Call it at the very end too, or memory is not known up to there."""
-        self.holdings.append(hold(self.place, at=self.now))
+    def sample_resources(self) -> None:
+        """Must also be called at the end, so that the memory series is complete."""
+        self.resource_samples.append(sample_resources(self.environment, at=self.now))
 
     def mark(self, kind: str, what: str) -> None:
         self.mark_at(self.now, kind, what)
@@ -107,16 +107,16 @@ class Gauge:
     def all_ages(self) -> list[float]:
         return [age for _, ages in self.ages for age in ages]
 
-    def how_far(self) -> str:
+    def progress(self) -> str:
         latest = self.ages[-1][1] if self.ages else []
-        memory = self.holdings[-1].memory / 2**20 if self.holdings else 0.0
+        memory = self.resource_samples[-1].memory / 2**20 if self.resource_samples else 0.0
         middle, high = (results.percentile(latest, percent) for percent in (50, 99))
         return f"age p50 {middle:.1f} s, p99 {high:.1f} s, {memory:.0f} MB"
 
     def figures(self) -> dict[str, Any]:
-        """The keys of a result about ages and memory."""
-        ages, memory = self.all_ages(), [one.memory / 2**20 for one in self.holdings]
-        peak = max(self.holdings, key=lambda one: one.memory, default=Holding(0.0, {}, 0, 0, 0))
+        """Returns the keys of a result about ages and memory."""
+        ages, memory = self.all_ages(), [one.memory / 2**20 for one in self.resource_samples]
+        peak = max(self.resource_samples, key=lambda one: one.memory, default=ResourceSample(0.0, {}, 0, 0, 0))
         return {
             **{f"age_p{percent}_s": round(results.percentile(ages, percent), 2) for percent in (50, 95, 99)},
             "age_max_s": round(max(ages, default=0.0), 2),
@@ -129,16 +129,16 @@ class Gauge:
         """Ages and memory over time, in as many points as a picture can show; `benchmarks.pictures` draws it."""
         step = max(1.0, self.now / POINTS)
         ages = _in_steps([(at, age) for at, seen in self.ages for age in seen], step)
-        parts = sorted({part for one in self.holdings for part in one.memory_bytes})
+        parts = sorted({part for one in self.resource_samples for part in one.memory_bytes})
         return {
             "age": {
                 "at_s": [at for at, _ in ages],
                 **{f"p{n}_s": [round(results.percentile(seen, n), 2) for _, seen in ages] for n in (50, 99)},
             },
             "memory": {
-                "at_s": [round(one.at, 1) for one in self.holdings],
+                "at_s": [round(one.at, 1) for one in self.resource_samples],
                 **{
-                    f"{part}_mb": [round(one.memory_bytes.get(part, 0) / 2**20, 1) for one in self.holdings]
+                    f"{part}_mb": [round(one.memory_bytes.get(part, 0) / 2**20, 1) for one in self.resource_samples]
                     for part in parts
                 },
             },
@@ -147,7 +147,7 @@ class Gauge:
 
 
 def _in_steps(points: Sequence[tuple[float, float]], step: float) -> list[tuple[float, list[float]]]:
-    """Values by the stretch of time they fall into, each with the middle of it."""
+    """Groups values by time step; each group has the middle of its step."""
     by_step: dict[int, list[float]] = {}
     for at, value in points:
         by_step.setdefault(int(at // step), []).append(value)
@@ -155,7 +155,7 @@ def _in_steps(points: Sequence[tuple[float, float]], step: float) -> list[tuple[
 
 
 def slope_an_hour(points: Sequence[tuple[float, float]]) -> float:
-    """Of the straight line with the least squares through (seconds, value): how much it rises in an hour."""
+    """Returns the slope per hour of the least-squares line through (seconds, value)."""
     if len(points) < 2:
         return 0.0
     mean_at = sum(at for at, _ in points) / len(points)

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class PlainMatch(models.Model):
-    """Our own table, seen by somebody else's program: the columns that an answer of ours is made from."""
+    """Our match table, with the columns that our response uses."""
 
     sport = models.CharField(max_length=20)
     title = models.CharField(max_length=500)

@@ -1,7 +1,7 @@
-"""Our journal, with no work in its tasks: opened in batches, found due, claimed, finished.
+"""Our journal with empty tasks: opened in batches, hinted, claimed, finished.
 
-Workers are processes with threads, as in production; the scheduler's part (opening, finding what is due, telling the
-workers) is this process. What it finds due it tells them directly: the broker is no part of this.
+Workers are processes with threads, as in production. This process does the work of the scheduler (open, find due
+tasks, hint) and sends task ids directly to the workers, without a broker.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from multiprocessing.queues import Queue
 from typing import Any
 
 BATCH = 500
-HANDED_OUT = 20  # task ids in one message to a worker process
+HINT_SIZE = 20  # task ids in one message to a worker process
 LEASE_SECONDS = 300.0
 
 
@@ -24,7 +24,7 @@ def main() -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--threads", type=int, default=8)
-    parser.add_argument("--tasks", type=int, default=2000, help="the most that a round will ask for")
+    parser.add_argument("--tasks", type=int, default=2000, help="the highest number of tasks in a round")
     options = parser.parse_args()
     import django
 
@@ -40,7 +40,7 @@ def main() -> None:
         worker.start()
     refs = prepare(options.tasks)
     for _ in workers:
-        done.get(timeout=60)  # each says once that it is ready
+        done.get(timeout=60)  # each reports once that it is ready
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         print(json.dumps(run(int(line.split()[1]), refs, due, done)), flush=True)
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def prepare(number: int) -> list[tuple[int, int]]:
-    """Matches to have tasks for: (source, ref)."""
+    """Creates matches for the tasks and returns (source, ref) of each."""
     from django.utils import timezone
 
     from scraping.models import Match, MatchRef, Source
@@ -60,14 +60,14 @@ def prepare(number: int) -> list[tuple[int, int]]:
     source = Source.objects.create(key="bench", name="Bench", sport="cricket", base_url="https://bench.example")
     matches = Match.objects.bulk_create(Match(sport="cricket", created_at=now) for _ in range(number))
     MatchRef.objects.bulk_create(
-        MatchRef(source=source, match=match, source_event_id=str(place), url="https://bench.example/", created_at=now)
-        for place, match in enumerate(matches)
+        MatchRef(source=source, match=match, source_event_id=str(index), url="https://bench.example/", created_at=now)
+        for index, match in enumerate(matches)
     )
     return list(MatchRef.objects.filter(source=source).values_list("source_id", "pk"))
 
 
 def run(number: int, refs: list[tuple[int, int]], due: Queue[list[int] | None], done: Queue[int]) -> dict[str, Any]:
-    """One round: every task opened, then every task done."""
+    """Runs one round: opens every task, then waits until all are done."""
     from django.utils import timezone
 
     from scraping import journal
@@ -85,10 +85,10 @@ def run(number: int, refs: list[tuple[int, int]], due: Queue[list[int] | None], 
             now=now,
         )
     opened = time.perf_counter()
-    told = finished = 0
+    hinted = finished = 0
     while finished < number:
-        if told < number and told - finished <= BATCH:  # the next batch is made ready while the workers are at this one
-            told += _tell(due)
+        if hinted < number and hinted - finished <= BATCH:  # prepare the next batch while the workers run this one
+            hinted += _hint(due)
         else:
             finished += done.get(timeout=120)
     seconds = time.perf_counter() - began
@@ -96,8 +96,8 @@ def run(number: int, refs: list[tuple[int, int]], due: Queue[list[int] | None], 
     return {"tasks": number, "seconds": seconds, "open_seconds": opened - began, "stored": good}
 
 
-def _tell(due: Queue[list[int] | None]) -> int:
-    """What the scheduler's hint step does: find what is due, tell it, note that it was told."""
+def _hint(due: Queue[list[int] | None]) -> int:
+    """Finds due tasks, marks them as hinted and sends their ids, like the hint step of the scheduler."""
     from django.utils import timezone
 
     from scraping.models import ScrapeTask, TaskState
@@ -106,8 +106,8 @@ def _tell(due: Queue[list[int] | None]) -> int:
     waiting = ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lte=now, hinted_at__isnull=True)
     ids = list(waiting.order_by("priority", "run_at").values_list("pk", flat=True)[:BATCH])
     ScrapeTask.objects.filter(pk__in=ids, state=TaskState.PENDING).update(hinted_at=now)
-    for start in range(0, len(ids), HANDED_OUT):
-        due.put(ids[start : start + HANDED_OUT])
+    for start in range(0, len(ids), HINT_SIZE):
+        due.put(ids[start : start + HINT_SIZE])
     return len(ids)
 
 
@@ -139,11 +139,11 @@ def work(due: Queue[list[int] | None], done: Queue[int], threads: int, number: i
             done.put(len(ids))
         connection.close()
 
-    crew = [threading.Thread(target=one, daemon=True) for _ in range(threads)]
-    for each in crew:
+    worker_threads = [threading.Thread(target=one, daemon=True) for _ in range(threads)]
+    for each in worker_threads:
         each.start()
     done.put(0)
-    for each in crew:
+    for each in worker_threads:
         each.join()
 
 

@@ -1,4 +1,4 @@
-"""Makes users for the baseline and prints a token of each, as simplejwt makes them, as one JSON list."""
+"""Creates users for the baseline and prints a simplejwt token of each as one JSON list."""
 
 from __future__ import annotations
 

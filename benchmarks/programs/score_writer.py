@@ -1,7 +1,7 @@
-"""Live matches that go on: makes them, then commits so many readings a second, each from the claim to the commit.
+"""Creates live matches and commits a number of readings per second, each through journal and ingest, as a worker does.
 
-Through the journal and ingest, as a worker does, which also puts them into the shared cache; only nobody reads a page.
-Says which matches there are, then answers every line on stdin with how many readings it has committed so far.
+Committed matches are also published to the shared cache; only the reading of a page is left out. Prints the match ids,
+then the number of committed readings for every line on stdin.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ def main() -> None:
     from scraping.documents.publisher import publisher
 
     publisher.start()
-    play = Play(options.matches)
-    print(json.dumps({"ids": play.ids}), flush=True)
-    ending = threading.Event()
-    thread = threading.Thread(target=go_on, args=(play, options.rate, ending), daemon=True)
+    writer = ScoreWriter(options.matches)
+    print(json.dumps({"ids": writer.ids}), flush=True)
+    stopping = threading.Event()
+    thread = threading.Thread(target=write_scores, args=(writer, options.rate, stopping), daemon=True)
     thread.start()
     for _ in sys.stdin:
-        print(json.dumps({"readings": play.readings, "is_alive": thread.is_alive()}), flush=True)
-    ending.set()
+        print(json.dumps({"readings": writer.readings, "is_alive": thread.is_alive()}), flush=True)
+    stopping.set()
     thread.join(timeout=10)
     publisher.stop()
 
 
-def go_on(play: Play, rate: float, ending: threading.Event) -> None:
+def write_scores(writer: ScoreWriter, rate: float, stopping: threading.Event) -> None:
     began = time.monotonic()
-    while not ending.wait(max(0.0, began + play.readings / rate - time.monotonic())):
-        play.read_next()
+    while not stopping.wait(max(0.0, began + writer.readings / rate - time.monotonic())):
+        writer.read_next()
 
 
-class Play:
+class ScoreWriter:
     def __init__(self, number: int) -> None:
         from django.utils import timezone
 
         from tests.factories import make_ref, make_source, make_unread_match
 
         now, source = timezone.now(), make_source("crex")
-        matches = [make_unread_match(now=now, title=f"Bench {place}") for place in range(number)]
+        matches = [make_unread_match(now=now, title=f"Bench {index}") for index in range(number)]
         self._refs = [make_ref(match, source=source, now=now, captured_at=None) for match in matches]
         self.ids = [match.pk for match in matches]
         self._runs = dict.fromkeys(self.ids, 0)
@@ -65,7 +65,7 @@ class Play:
         self.readings += 1
 
     def _read(self, ref: Any) -> None:
-        """A reading that brings news: one more run than before."""
+        """Commits a changed reading: one more run than before."""
         from django.utils import timezone
 
         from tests.scraping.builders import ball, chasing, payload_of, read

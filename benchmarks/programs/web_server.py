@@ -1,4 +1,4 @@
-"""A web server as a bench sees it: the server software, processes and threads that ours has, with any application."""
+"""A web server for any application, with the server software, processes and threads of ours."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Self
 
 import psutil
 
-from benchmarks.cpu import CpuMark, tree
+from benchmarks.cpu import CpuTimes, tree
 from benchmarks.errors import BenchError
+from benchmarks.programs import http_connections
 from benchmarks.progress import wait_until
-from benchmarks.sides import wire
 from tests.servers import free_port
 from victoryline.configuration import PROJECT_ROOT, load
 from victoryline.lib.processes import end_group, spawn
@@ -24,9 +24,9 @@ START_SECONDS = 60.0
 STOP_SECONDS = 15.0
 
 
-class Web:
+class WebServer:
     def __init__(self, name: str, application: str, *, env: Mapping[str, str], folder: Path, ready: str) -> None:
-        """`ready` is an address that it answers with 200 once it is up."""
+        """`ready` is an address that returns 200 when the server is up."""
         self.name, self.port = name, free_port()
         self._application, self._env, self._folder, self._ready = application, dict(env), folder, ready
         self.process: subprocess.Popen[bytes] | None = None
@@ -36,19 +36,19 @@ class Web:
         return "127.0.0.1", self.port
 
     def command(self) -> list[str]:
-        """As `manage.py run` starts ours, to the last option; only the application may be another."""
+        """Returns the command of `manage.py run` for the web process, with this application."""
         from victoryline.embedded import web_command
 
-        words = web_command(load({"PORT": str(self.port), "HOST": "127.0.0.1"}))
-        if OURS not in words:
-            raise BenchError(f"{OURS} is no longer what the web process serves: {' '.join(words)}")
-        return [self._application if word == OURS else word for word in words]
+        arguments = web_command(load({"PORT": str(self.port), "HOST": "127.0.0.1"}))
+        if OURS not in arguments:
+            raise BenchError(f"{OURS} is not in the command of the web process: {' '.join(arguments)}")
+        return [self._application if part == OURS else part for part in arguments]
 
     def __enter__(self) -> Self:
         with self.log.open("ab") as log:
             self.process = spawn(self.command(), env=self._env, cwd=PROJECT_ROOT, stdout=log, stderr=log)
         try:
-            wait_until(self._is_up, seconds=START_SECONDS, what=f"{self.name} answers")
+            wait_until(self._is_up, seconds=START_SECONDS, what=f"waiting for {self.name}")
         except BenchError as error:
             self.close()
             raise BenchError(f"{error}\n{self.log.read_text(errors='replace')[-3000:]}") from error
@@ -62,7 +62,7 @@ class Web:
         return self._folder / f"{self.name}.log"
 
     def close(self) -> None:
-        """In good order: what it has not written yet, it writes now."""
+        """Stops it gracefully, so that it writes its queued rows."""
         process, self.process = self.process, None
         if process is not None:
             self._signal(process, signal.SIGCONT)
@@ -70,7 +70,7 @@ class Web:
             end_group(process, grace_seconds=STOP_SECONDS)
 
     def freeze(self) -> None:
-        """Stop it where it stands: while others take their turn it costs them nothing."""
+        """Stops it (SIGSTOP) while other servers take their turn."""
         if self.process is not None:
             self._signal(self.process, signal.SIGSTOP)
 
@@ -78,17 +78,20 @@ class Web:
         if self.process is not None:
             self._signal(self.process, signal.SIGCONT)
 
-    def pids(self) -> list[psutil.Process]:
+    def processes(self) -> list[psutil.Process]:
         return tree(self.process.pid) if self.process is not None else []
 
-    def mark(self, others: Mapping[str, int]) -> CpuMark:
-        return CpuMark.of({"server": self.pids(), **{name: tree(pid) for name, pid in others.items()}})
+    def cpu_times(self, others: Mapping[str, int]) -> CpuTimes:
+        return CpuTimes.of({"server": self.processes(), **{name: tree(pid) for name, pid in others.items()}})
 
     def _is_up(self) -> bool:
         if self.process is not None and self.process.poll() is not None:
             raise BenchError(f"{self.name} ended with {self.process.returncode}")
         with contextlib.suppress(OSError):
-            return wire.ask_once(self.address, wire.request("127.0.0.1", self._ready)).status < 500
+            return (
+                http_connections.request_once(self.address, http_connections.request("127.0.0.1", self._ready)).status
+                < 500
+            )
         return False
 
     def _signal(self, process: subprocess.Popen[bytes], number: int) -> None:

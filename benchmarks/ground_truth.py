@@ -1,4 +1,4 @@
-"""Were the scores right? Compared with what the stadium says was true between asking and answer."""
+"""Compares scores with the ground truth of the stadium between request and response."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from tests.stadium_process import StadiumProcess
 
 Score = tuple[int, int, str] | None  # runs, wickets, overs; None for a side that has not batted
-PRINTED = re.compile(r"(\d+)/(\d+)\((\d+\.\d+)")
+PRINTED_SCORE = re.compile(r"(\d+)/(\d+)\((\d+\.\d+)")
 STEPS = 8
 
 
 @dataclass(frozen=True)
-class Seen:
-    """The scores of one match as somebody read them between two moments (unix seconds)."""
+class ObservedScore:
+    """The scores of one match, read between two times (unix seconds)."""
 
     key: str
     asked_at: float
@@ -25,28 +25,30 @@ class Seen:
     scores: tuple[Score, Score]
 
 
-def wrong_ones(seen: Sequence[Seen], stadium: StadiumProcess, *, sample: int, seed: int = 7) -> tuple[int, list[str]]:
-    """How many were looked at, and a sentence for each that was never true in its time."""
+def wrong_scores(
+    seen: Sequence[ObservedScore], stadium: StadiumProcess, *, sample: int, seed: int = 7
+) -> tuple[int, list[str]]:
+    """Checks a sample; returns its size, and a message for each score that was never true in its time span."""
     chosen = random.Random(seed).sample(list(seen), min(sample, len(seen)))
     return len(chosen), [problem for one in chosen if (problem := _problem(one, stadium))]
 
 
-def _problem(one: Seen, stadium: StadiumProcess) -> str:
+def _problem(one: ObservedScore, stadium: StadiumProcess) -> str:
     span = one.read_at - one.asked_at
     truths = []
     for step in range(STEPS + 1):  # from the newest moment back to the oldest
         try:
-            answer = stadium.truth("crex", one.key, at=f"{one.read_at - span * step / STEPS:.3f}")
+            response = stadium.truth("crex", one.key, at=f"{one.read_at - span * step / STEPS:.3f}")
         except urllib.error.HTTPError as error:
-            return f"{one.key}: the stadium's truth answered {error.code}"
-        truths.append(scores_of(answer["score"]))
+            return f"{one.key}: the stadium returned {error.code} for the ground truth"
+        truths.append(scores_of(response["score"]))
         if truths[-1] == one.scores:
             return ""
-    return f"{one.key}: read {one.scores}, true was {truths[0]}"
+    return f"{one.key}: read {one.scores}, expected {truths[0]}"
 
 
 def scores_of(score: dict[str, dict[str, int | str | None] | None]) -> tuple[Score, Score]:
-    """Of a payload or of the truth, which name the sides in the same order."""
+    """Returns the scores of a payload or of the ground truth; both have the same order of teams."""
     first, second = (_side(score.get(name)) for name in ("team_a", "team_b"))
     return first, second
 
@@ -59,5 +61,5 @@ def _side(side: dict[str, int | str | None] | None) -> Score:
 
 def printed_score(text: str) -> Score:
     """As the site prints it: `92/10(14.4`, without the closing bracket; empty for a side that has not batted."""
-    found = PRINTED.match(text)
+    found = PRINTED_SCORE.match(text)
     return (int(found[1]), int(found[2]), found[3]) if found else None

@@ -1,4 +1,4 @@
-"""A stretch of time in which a system is watched: how old its data was, what it held, what it used. Ready Django."""
+"""Measures a running system for a time: age of its data, memory, CPU. Needs Django set up."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any
 from django.db.models import Sum
 from django.utils import timezone
 
-from benchmarks import results, watch
-from benchmarks.arena import Arena
-from benchmarks.cpu import Cpu, CpuMark, milliseconds_each
-from benchmarks.gauge import Gauge, is_ours
+from benchmarks import polling, results
+from benchmarks.cpu import Cpu, CpuTimes, milliseconds_each
+from benchmarks.environment import BenchEnvironment
 from benchmarks.progress import let_run, say
+from benchmarks.sampler import Sampler, is_ours
 from scraping.models import Scraper
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Measurement:
     seconds: float
     matches: int
-    gauge: Gauge
-    window: watch.Window
+    sampler: Sampler
+    window: polling.PollWindow
     commit_ms: float
     cpu: Cpu
 
     @property
     def cost(self) -> dict[str, float]:
-        """CPU milliseconds a poll: by part, of all, and of what is ours (without servers and stadium)."""
+        """CPU milliseconds per poll: by part, of all, and of ours (without servers and stadium)."""
         each = milliseconds_each([self.cpu], self.window.polls)
         return each | {"ours": round(sum(value for part, value in each.items() if is_ours(part)), 2)}
 
@@ -36,7 +36,7 @@ class Stretch:
         return {
             "matches": self.matches,
             "seconds": round(self.seconds),
-            **self.gauge.figures(),
+            **self.sampler.figures(),
             "commit_ms": self.commit_ms,
             "cpu_percent": round(sum(value for part, value in percent.items() if is_ours(part)), 1),
             "cpu_percent_by_part": percent,
@@ -54,18 +54,18 @@ class Stretch:
         return found
 
 
-def measure(place: Arena, *, matches: int, seconds: float) -> Stretch:
-    """Watch a system that is at work."""
+def measure(environment: BenchEnvironment, *, matches: int, seconds: float) -> Measurement:
+    """Measures a running system."""
     say(f"measuring {matches} matches for {seconds:g} s")
-    gauge, updates, start, cpu = Gauge(place), _updates(), timezone.now(), CpuMark.of(place.trees())
-    let_run(seconds, what=f"{matches} matches", how_far=gauge.how_far, do=gauge.look)
-    used, end = cpu.until(CpuMark.of(place.trees())), timezone.now()
-    gauge.hold()
-    return Stretch(
+    sampler, updates, start, cpu = Sampler(environment), _updates(), timezone.now(), CpuTimes.of(environment.trees())
+    let_run(seconds, what=f"{matches} matches", progress=sampler.progress, do=sampler.sample)
+    used, end = cpu.until(CpuTimes.of(environment.trees())), timezone.now()
+    sampler.sample_resources()
+    return Measurement(
         seconds=(end - start).total_seconds(),
         matches=matches,
-        gauge=gauge,
-        window=watch.between(start, end),
+        sampler=sampler,
+        window=polling.between(start, end),
         commit_ms=_commit_ms(updates),
         cpu=used,
     )
@@ -77,6 +77,6 @@ def _updates() -> tuple[int, int]:
 
 
 def _commit_ms(before: tuple[int, int]) -> float:
-    """From the reading to the end of its transaction, on average."""
+    """Returns the mean time from a reading to the end of its transaction."""
     updates, milliseconds = (after - earlier for after, earlier in zip(_updates(), before, strict=True))
     return round(milliseconds / updates, 1) if updates else 0.0

@@ -1,7 +1,7 @@
-"""Procrastinate's side of the journal bench; runs in an environment of its own, with nothing of ours.
+"""Procrastinate's program of the journal bench; runs in its own virtual environment and imports nothing of VictoryLine.
 
-The same protocol as benchmarks/sides/journal.py. Its tasks are coroutines that do nothing, deferred in batches and
-worked off by its own worker. Nothing is deleted, as in ours.
+The same protocol as benchmarks/programs/journal.py. Its tasks are empty coroutines, deferred in batches and run by its
+own worker. Finished jobs are kept, as in ours.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ async def serve(url: str, go: Any, done: Any) -> None:
 
 
 async def run(app: procrastinate.App, number: int, go: Any, done: Any) -> dict[str, Any]:
-    """One round: every job deferred, then every job done."""
+    """Runs one round: defers every job, then waits until all are done."""
     began = time.perf_counter()
     for start in range(0, number, BATCH):
         await app.tasks["nothing"].batch_defer_async(*[{}] * min(BATCH, number - start))
@@ -86,10 +86,10 @@ async def run(app: procrastinate.App, number: int, go: Any, done: Any) -> dict[s
 
 
 def work(url: str, concurrency: int, go: Any, done: Any) -> None:
-    asyncio.run(work_off(url, concurrency, go, done))
+    asyncio.run(run_jobs(url, concurrency, go, done))
 
 
-async def work_off(url: str, concurrency: int, go: Any, done: Any) -> None:
+async def run_jobs(url: str, concurrency: int, go: Any, done: Any) -> None:
     app = make_app(url, concurrency + 2)
     async with app.open_async():
         done.put(True)

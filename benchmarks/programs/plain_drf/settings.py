@@ -1,4 +1,4 @@
-"""As `startproject` writes them, with what a careful person adds for speed: kept connections, JSON only, no debug."""
+"""The settings of `startproject`, tuned for speed: persistent connections, JSON only, no debug."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _database = urlsplit(os.environ["DATABASE_URL"])
 SECRET_KEY = os.environ["SECRET_KEY"]
 DEBUG = False
 ALLOWED_HOSTS = ["127.0.0.1"]
-ROOT_URLCONF = "benchmarks.sides.plain_drf.urls"
+ROOT_URLCONF = "benchmarks.programs.plain_drf.urls"
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -20,7 +20,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "rest_framework",
-    "benchmarks.sides.plain_drf",
+    "benchmarks.programs.plain_drf",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

@@ -1,7 +1,7 @@
-"""The engine under our own supervisor: what is killed is started again. Runs until it is told to stop.
+"""Runs the engine under our supervisor, which starts killed processes again, until it is stopped.
 
-A bench kills its processes again and again within a minute, which the supervisor takes for a process that can't run and
-answers with ever longer pauses. Here each death counts as the first, as it is for a system that was well until then.
+A bench kills processes several times a minute. The supervisor would take this for a crash loop and wait longer each
+time. Here each death counts as the first one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> None:
     with Supervisor(var_dir=load(os.environ).var_dir, cwd=PROJECT_ROOT, say=say, grace_seconds=10) as supervisor:
         for name, command in commands(options.workers, is_embedded=options.embedded).items():
             supervisor.start(Child(name, python("manage.py", *command), stops_first=name != "scheduler"))
-        supervisor.watch(until=lambda: each_death_is_the_first(supervisor))
+        supervisor.watch(until=lambda: reset_restart_delays(supervisor))
 
 
 def commands(workers: int, *, is_embedded: bool) -> dict[str, tuple[str, ...]]:
@@ -32,8 +32,8 @@ def commands(workers: int, *, is_embedded: bool) -> dict[str, tuple[str, ...]]:
     return {f"worker-{number + 1}": ("run_worker",) for number in range(workers)} | {"scheduler": ("run_scheduler",)}
 
 
-def each_death_is_the_first(supervisor: Supervisor) -> bool:
-    """Never True: the watch goes on."""
+def reset_restart_delays(supervisor: Supervisor) -> bool:
+    """Resets the restart delays. Never returns True, so that the supervisor continues."""
     for child in supervisor.children.values():
         child.delay_seconds = FIRST_DELAY_SECONDS
     return False

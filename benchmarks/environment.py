@@ -1,4 +1,4 @@
-"""Where benches take place: private servers, a stadium, and our own processes beside them, as in production.
+"""Where benches take environment: private servers, a stadium, and our own processes beside them, as in production.
 
 Settings read the environment once, so a process enters one arena in its life; Django is ready inside it.
 """
@@ -35,23 +35,23 @@ COMMANDS = {"engine": "--with-scheduler", "worker": "run_worker", "scheduler": "
 
 
 @dataclass
-class Arena:
+class BenchEnvironment:
     database: str
     stadium: StadiumProcess
     chromium: Path
     env: dict[str, str]
     folder: Path
-    servers: dict[str, int]  # name -> pid, of what is not ours to tune but costs CPU all the same
+    servers: dict[str, int]  # name -> process id; their CPU time counts too
     ours: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start_engine(self, *, workers: int = 1, is_supervised: bool = False) -> None:
         """On PostgreSQL a scheduler and workers that meet in Redis; on SQLite the embedded engine.
 
-        `is_supervised`: whoever of them dies is started again, as by `manage.py run`.
+        `is_supervised`: a process that dies is started again, as by `manage.py run`.
         """
         if is_supervised:
-            what = ["--embedded"] if self.database == "sqlite" else ["--workers", str(workers)]
-            self._spawn(SUPERVISOR, python("-m", "benchmarks.sides.supervised", *what))
+            arguments = ["--embedded"] if self.database == "sqlite" else ["--workers", str(workers)]
+            self._spawn(SUPERVISOR, python("-m", "benchmarks.programs.supervised", *arguments))
         elif self.database == "sqlite":
             self._start("engine", "run_worker", "--with-scheduler")
         else:
@@ -60,7 +60,7 @@ class Arena:
             self._start("scheduler", "run_scheduler")
 
     def start_web(self) -> str:
-        """The web process, as `manage.py run` starts it; where it answers."""
+        """Starts the web process as `manage.py run` does, and returns its URL."""
         from django.conf import settings
 
         from victoryline.embedded import web_command
@@ -69,28 +69,30 @@ class Arena:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self._spawn("web", web_command(settings.CONFIG.model_copy(update={"host": "127.0.0.1", "port": port})))
-        wait_until(lambda: _answers(port), seconds=60, what="the web answers")
+        wait_until(lambda: _answers(port), seconds=60, what="waiting for the web process")
         return f"http://127.0.0.1:{port}"
 
     def freeze(self) -> None:
-        """Stop our processes and their browsers where they stand, so that they cost a peer nothing."""
+        """Stop our processes and their browsers where they servers, so that they cost a peer nothing."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)
 
     def check(self) -> None:
-        """BenchError if a process of ours has ended."""
+        """Raises BenchError if one of our processes has ended."""
         for name, process in self.ours.items():
             if process.poll() is not None:
-                raise BenchError(f"the {name} ended by itself (code {process.returncode}):\n{self.log(name)[-3000:]}")
+                raise BenchError(
+                    f"the {name} ended unexpectedly (code {process.returncode}):\n{self.log(name)[-3000:]}"
+                )
 
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def close(self) -> None:
         self.thaw()
-        for process in self.ours.values():  # all at once, then each in its turn
+        for process in self.ours.values():  # signal all of them first, then wait for each
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()
         for process in self.ours.values():
@@ -98,7 +100,7 @@ class Arena:
         self.ours.clear()
 
     def trees(self) -> dict[str, list[psutil.Process]]:
-        """Every process that takes part, by its part: worker and scheduler, browser, driver, servers, stadium."""
+        """Returns all processes by role: worker, scheduler, browser, driver, servers, stadium."""
         parts: dict[str, list[psutil.Process]] = {}
         for name, pid in self._parts().items():
             for process in tree(pid):
@@ -137,51 +139,53 @@ def _part_of(process: psutil.Process, name: str) -> str:
             return "browser"
         if program.startswith("node"):
             return "driver"
-        if name == SUPERVISOR:  # its children are known by what they were told to do
-            words = process.cmdline()
-            return next((part for part, command in COMMANDS.items() if command in words), name)
+        if name == SUPERVISOR:  # its children are recognised by their command line
+            arguments = process.cmdline()
+            return next((part for part, command in COMMANDS.items() if command in arguments), name)
     return name
 
 
 @dataclass(frozen=True)
-class Ground:
-    """What every part stands on: the servers, and an environment in which their addresses are."""
+class BenchServers:
+    """The servers of a bench, and the environment variables with their addresses."""
 
     env: dict[str, str]
     folder: Path
-    servers: dict[str, int]  # name -> pid
+    pids: dict[str, int]  # by name
 
 
 class PostgresWithCommitTimes(PostgresServer):
-    """Knows of every row when it was committed: `pg_xact_commit_timestamp(xmin)`."""
+    """Stores the commit time of every row: `pg_xact_commit_timestamp(xmin)`."""
 
     def command(self) -> list[str]:
         return [*super().command(), "-c", "track_commit_timestamp=on"]
 
 
 @contextmanager
-def arena(
+def bench_environment(
     *, database: str, programme: str, pace: float, settings: Mapping[str, str], has_commit_times: bool = False
-) -> Iterator[Arena]:
-    """Servers and stadium run, the tables are there, Django is ready. `settings` are configuration variables."""
+) -> Iterator[BenchEnvironment]:
+    """Starts servers and stadium, migrates the database and sets up Django. `settings` are configuration variables."""
     program = chromium.find(chosen=None, var_dir=PROJECT_ROOT / "var", environ=os.environ)
     if chosen := os.environ.get("CHROMIUM_PATH"):
         program = Path(chosen)
     if program is None:
-        raise BenchError("no Chromium was found; `make doctor` says what to do")
+        raise BenchError("no Chromium was found; run `make doctor`")
     with ExitStack() as stack:
         say(f"starting {database} and the stadium ({programme}, pace {pace:g})")
         stadium = stack.enter_context(StadiumProcess(programme=programme, pace=pace))
         env = {"CHROMIUM_PATH": str(program), "STADIUM_URL": stadium.url, **settings}
-        stand = stack.enter_context(ground(database=database, settings=env, has_commit_times=has_commit_times))
-        place = Arena(database, stadium, program, stand.env, stand.folder, stand.servers)
-        stack.callback(place.close)
-        yield place
+        servers = stack.enter_context(bench_servers(database=database, settings=env, has_commit_times=has_commit_times))
+        environment = BenchEnvironment(database, stadium, program, servers.env, servers.folder, servers.pids)
+        stack.callback(environment.close)
+        yield environment
 
 
 @contextmanager
-def ground(*, database: str, settings: Mapping[str, str], has_commit_times: bool = False) -> Iterator[Ground]:
-    """Servers run, the tables are there, Django is ready: for benches that need no source to read from."""
+def bench_servers(
+    *, database: str, settings: Mapping[str, str], has_commit_times: bool = False
+) -> Iterator[BenchServers]:
+    """Starts servers, migrates the database and sets up Django; for benches without a source."""
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="vl-bench-"))
         stack.callback(remove_tree, folder)
@@ -192,20 +196,20 @@ def ground(*, database: str, settings: Mapping[str, str], has_commit_times: bool
             "VAR_DIR": str(folder / "var"),
             "TMPDIR": str(folder / "tmp"),
             "ENABLE_PROMETHEUS_METRICS": "false",
-            "SECRET_KEY": "for one benchmark only, and long enough for everyone who counts",
-            "JWT_SIGNING_KEY": "for one benchmark only too, and just as long as the other one is",
+            "SECRET_KEY": "a secret key for one benchmark run, 50 characters or more",
+            "JWT_SIGNING_KEY": "a signing key for one benchmark run, 50 characters or more",
             "DJANGO_SETTINGS_MODULE": "victoryline.settings",
             **settings,
         }
         (folder / "tmp").mkdir()
         _prepare_django(env)
-        yield Ground(env, folder, servers)
+        yield BenchServers(env, folder, servers)
 
 
 def _servers(
     stack: ExitStack, database: str, postgresql: type[PostgresServer]
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """PostgreSQL writes durably, as in production. SQLite needs no server."""
+    """Starts PostgreSQL (durable, as in production) and Redis. SQLite needs no server."""
     if database == "sqlite":
         return {}, {}
     try:

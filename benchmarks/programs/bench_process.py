@@ -1,4 +1,4 @@
-"""A side of a comparison as seen by the bench: start it, let it take a turn, end it."""
+"""A child process of a bench that takes commands on stdin and returns JSON lines: start it, take turns, end it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from benchmarks.cpu import Cpu, CpuMark, tree
+from benchmarks.cpu import Cpu, CpuTimes, tree
 from benchmarks.errors import BenchError
 from benchmarks.progress import say
 from victoryline.configuration import PROJECT_ROOT
@@ -34,7 +34,7 @@ class Turn:
         return self.tasks / self.seconds if self.seconds else 0.0
 
 
-class Side:
+class BenchProcess:
     def __init__(
         self,
         name: str,
@@ -43,15 +43,15 @@ class Side:
         env: Mapping[str, str],
         folder: Path,
         server_pid: int = 0,
-        tells: bool = False,
+        shares_stderr: bool = False,
     ) -> None:
-        """`tells`: what it says on stderr is the bench's own progress."""
-        self.name, self.stored, self._tells = name, 0, tells
-        self._command, self._env, self._server_pid = [str(word) for word in command], env, server_pid
+        """`shares_stderr`: its stderr is shown as the progress of the bench."""
+        self.name, self.stored, self._shares_stderr = name, 0, shares_stderr
+        self._command, self._env, self._server_pid = [str(part) for part in command], env, server_pid
         self._log = folder / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None
-        self._said: queue.Queue[bytes] = queue.Queue()
-        self._listener = threading.Thread()
+        self._output: queue.Queue[bytes] = queue.Queue()
+        self._reader = threading.Thread()
 
     def __enter__(self) -> Self:
         with self._log.open("wb") as log:
@@ -59,15 +59,15 @@ class Side:
                 self._command,
                 cwd=PROJECT_ROOT,
                 env=dict(self._env),
-                stdin=subprocess.PIPE,  # it ends when this does, so it can't outlive us
+                stdin=subprocess.PIPE,  # it ends at end of file, so it cannot outlive the bench
                 stdout=subprocess.PIPE,
-                stderr=None if self._tells else log,
+                stderr=None if self._shares_stderr else log,
                 start_new_session=True,
             )
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
+        self._reader = threading.Thread(target=self._read_output, daemon=True)
+        self._reader.start()
         try:
-            self._next(START_SECONDS)
+            self._next_response(START_SECONDS)
         except BaseException:
             self.close()
             raise
@@ -85,56 +85,56 @@ class Side:
         with contextlib.suppress(BrokenPipeError):
             process.stdin.close()
         end_group(process, grace_seconds=5)
-        self._listener.join()
+        self._reader.join()
         process.stdout.close()
 
     def take_turn(self, *, seconds: float, tasks: int) -> Turn:
-        """As many rounds of so many tasks as fit; at least one."""
+        """Runs rounds of `tasks` tasks until `seconds` have passed; at least one."""
         turn = Turn()
         while turn.seconds < seconds:
-            before = self._mark()
-            told = self._go(tasks)
-            turn.cpu.append(before.until(self._mark()))
-            turn.tasks += told["tasks"]
-            turn.seconds += told["seconds"]
-            turn.open_seconds += told["open_seconds"]
+            before = self._cpu_times()
+            response = self._run_round(tasks)
+            turn.cpu.append(before.until(self._cpu_times()))
+            turn.tasks += response["tasks"]
+            turn.seconds += response["seconds"]
+            turn.open_seconds += response["open_seconds"]
         say(f"  {self.name}: {turn.rate:.0f} tasks a second ({turn.tasks} in {turn.seconds:.1f} s)")
         return turn
 
-    def ask(self, text: str) -> dict[str, Any]:
-        """Say a line; what it answers."""
+    def request(self, text: str) -> dict[str, Any]:
+        """Sends a line and returns the response."""
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.write(f"{text}\n".encode())
         self._process.stdin.flush()
-        return self._next(ROUND_SECONDS)
+        return self._next_response(ROUND_SECONDS)
 
-    def _go(self, tasks: int) -> dict[str, Any]:
-        told = self.ask(f"go {tasks}")
-        if told["stored"] != self.stored + tasks:
-            raise BenchError(f"{self.name} did {told['stored'] - self.stored} of {tasks} tasks")
-        self.stored = told["stored"]
-        return told
+    def _run_round(self, tasks: int) -> dict[str, Any]:
+        response = self.request(f"go {tasks}")
+        if response["stored"] != self.stored + tasks:
+            raise BenchError(f"{self.name} did {response['stored'] - self.stored} of {tasks} tasks")
+        self.stored = response["stored"]
+        return response
 
-    def _mark(self) -> CpuMark:
+    def _cpu_times(self) -> CpuTimes:
         assert self._process is not None
         parts = {"program": tree(self._process.pid)}
-        return CpuMark.of(parts | ({"postgresql": tree(self._server_pid)} if self._server_pid else {}))
+        return CpuTimes.of(parts | ({"postgresql": tree(self._server_pid)} if self._server_pid else {}))
 
-    def _listen(self) -> None:
+    def _read_output(self) -> None:
         process = self._process
         assert process is not None
         assert process.stdout is not None
         for line in process.stdout:
-            self._said.put(line)
-        self._said.put(b"")
+            self._output.put(line)
+        self._output.put(b"")
 
-    def _next(self, seconds: float) -> dict[str, Any]:
+    def _next_response(self, seconds: float) -> dict[str, Any]:
         try:
-            line = self._said.get(timeout=seconds)
+            line = self._output.get(timeout=seconds)
         except queue.Empty:
             line = b""
         if not line:
-            raise BenchError(f"{self.name} said nothing more:\n{self._log.read_text(errors='replace')[-3000:]}")
-        told: dict[str, Any] = json.loads(line)
-        return told
+            raise BenchError(f"{self.name} sent no response:\n{self._log.read_text(errors='replace')[-3000:]}")
+        response: dict[str, Any] = json.loads(line)
+        return response

@@ -1,4 +1,4 @@
-"""What the benches see of a system from outside, on real processes; and what they make of it."""
+"""Sampling of real processes, kills, and the figures of recovery and soak."""
 
 import json
 import os
@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from benchmarks import gauge, pictures, results, victims
-from benchmarks.arena import Arena
+from benchmarks import pictures, process_kills, results, sampler
 from benchmarks.benches import recovery, soak
-from benchmarks.sides import supervised
+from benchmarks.environment import BenchEnvironment
+from benchmarks.programs import supervised
 from tests.system import wait_for
 from victoryline.supervisor import FIRST_DELAY_SECONDS, Child
 
@@ -22,12 +22,12 @@ def sleeper():
     """Start a process that does nothing, under a command line of our choice."""
     started = []
 
-    def start(*words):
-        process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", *words])
+    def start(*arguments):
+        process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", *arguments])
         started.append(process)
-        # A process that has just begun shows no words for a moment.
+        # A new process has no command line for a moment.
         wait_for(
-            lambda: psutil.Process(process.pid).cmdline()[-len(words) or -1 :], seconds=10, what="its command line"
+            lambda: psutil.Process(process.pid).cmdline()[-len(arguments) or -1 :], seconds=10, what="its command line"
         )
         return process
 
@@ -37,41 +37,41 @@ def sleeper():
         process.wait()
 
 
-def place_of(tmp_path, **parts):
-    """An arena whose processes are these."""
+def environment_of(tmp_path, **parts):
+    """An environment whose processes are these."""
     trees = {name: [psutil.Process(one.pid) for one in processes] for name, processes in parts.items()}
     (tmp_path / "tmp").mkdir(exist_ok=True)
     return SimpleNamespace(trees=lambda: trees, folder=tmp_path)
 
 
-class TestHolding:
+class TestSampleResources:
     def test_counts_memory_processes_and_files_of_ours_only(self, tmp_path, sleeper):
         worker, browser, server = sleeper(), sleeper(), sleeper()
         (tmp_path / "tmp" / "profile").mkdir(parents=True)
         (tmp_path / "var" / "tmp" / "worker-1" / "left").mkdir(parents=True)
-        place = place_of(tmp_path, **{"worker-1": [worker], "browser": [browser], "postgresql": [server]})
-        held = gauge.hold(place)
-        assert set(held.memory_bytes) == {"worker", "browser"}
-        assert held.memory > 1_000_000
-        assert held.processes == 2
-        assert held.files == psutil.Process(worker.pid).num_fds()
-        assert held.folders == 2
+        environment = environment_of(tmp_path, **{"worker-1": [worker], "browser": [browser], "postgresql": [server]})
+        resources = sampler.sample_resources(environment)
+        assert set(resources.memory_bytes) == {"worker", "browser"}
+        assert resources.memory > 1_000_000
+        assert resources.processes == 2
+        assert resources.files == psutil.Process(worker.pid).num_fds()
+        assert resources.folders == 2
 
-    def test_a_process_that_has_just_ended_is_no_error(self, tmp_path, sleeper):
+    def test_ignores_a_process_that_has_just_ended(self, tmp_path, sleeper):
         gone = sleeper()
-        place = place_of(tmp_path, worker=[gone])
+        environment = environment_of(tmp_path, worker=[gone])
         gone.kill()
         gone.wait()
-        assert gauge.hold(place).processes == 0
+        assert sampler.sample_resources(environment).processes == 0
 
 
 class TestSeries:
-    def test_has_the_percentiles_of_each_stretch_of_time_and_memory_by_part(self):
-        seen = gauge.Gauge(place=None)
+    def test_has_percentiles_per_time_step_and_memory_by_part(self):
+        seen = sampler.Sampler(environment=None)
         seen.ages = [(0.2, [1.0, 2.0]), (0.7, [3.0]), (1.4, [9.0])]
-        seen.holdings = [
-            gauge.Holding(0.0, {"worker": 2**20}, 1, 1, 0),
-            gauge.Holding(3.0, {"browser": 2**21}, 1, 1, 0),
+        seen.resource_samples = [
+            sampler.ResourceSample(0.0, {"worker": 2**20}, 1, 1, 0),
+            sampler.ResourceSample(3.0, {"browser": 2**21}, 1, 1, 0),
         ]
         seen.mark_at(1.0, "crash", "driver")
         series = seen.series()
@@ -89,51 +89,60 @@ class TestSeries:
             ([(0.0, 110.0), (3600.0, 100.0)], -10.0),
         ],
     )
-    def test_the_slope_is_that_of_the_line_of_least_squares(self, points, expected):
-        assert gauge.slope_an_hour(points) == pytest.approx(expected)
+    def test_slope_is_a_least_squares_fit(self, points, expected):
+        assert sampler.slope_an_hour(points) == pytest.approx(expected)
 
 
-class TestVictims:
-    def test_only_the_one_that_is_meant_is_killed(self, tmp_path, sleeper):
+class TestKill:
+    def test_kills_only_the_given_kind(self, tmp_path, sleeper):
         main, renderer, driver = sleeper("chromium"), sleeper("--type=renderer --no-sandbox"), sleeper("driver")
         worker, scheduler = sleeper("manage.py", "run_worker"), sleeper("manage.py", "run_scheduler")
-        place = place_of(tmp_path, browser=[main, renderer], driver=[driver], worker=[worker], scheduler=[scheduler])
+        environment = environment_of(
+            tmp_path, browser=[main, renderer], driver=[driver], worker=[worker], scheduler=[scheduler]
+        )
         for kind, victim in (("renderer", renderer), ("browser", main), ("driver", driver), ("worker", worker)):
-            assert victims.kill(place, kind) == victim.pid
+            assert process_kills.kill(environment, kind) == victim.pid
             assert victim.wait(timeout=5) == -9
         assert scheduler.poll() is None
 
-    def test_where_there_is_nobody_nobody_is_killed(self, tmp_path):
-        assert [victims.kill(place_of(tmp_path), kind) for kind in victims.KINDS] == [None] * 4
+    def test_returns_none_without_such_a_process(self, tmp_path):
+        assert [process_kills.kill(environment_of(tmp_path), kind) for kind in process_kills.KINDS] == [None] * 4
 
 
-class TestArena:
-    def test_knows_the_children_of_a_supervisor_by_what_they_were_told(self, sleeper):
-        words = [
+class TestBenchEnvironment:
+    def test_recognises_children_of_a_supervisor_by_their_command_line(self, sleeper):
+        arguments = [
             ("manage.py", "run_worker"),
             ("manage.py", "run_scheduler"),
             ("manage.py", "run_worker", "--with-scheduler"),
         ]
-        processes = [psutil.Process(sleeper(*one).pid) for one in words]
-        arena = Arena("postgresql", SimpleNamespace(process=None), None, {}, None, {})
-        arena.ours = {"supervisor": SimpleNamespace(pid=os.getpid())}
-        parts = {one.pid: part for part, members in arena.trees().items() for one in members}
+        processes = [psutil.Process(sleeper(*one).pid) for one in arguments]
+        environment = BenchEnvironment("postgresql", SimpleNamespace(process=None), None, {}, None, {})
+        environment.ours = {"supervisor": SimpleNamespace(pid=os.getpid())}
+        parts = {one.pid: part for part, members in environment.trees().items() for one in members}
         assert [parts[one.pid] for one in processes] == ["worker", "scheduler", "engine"]
         assert parts[os.getpid()] == "supervisor"
 
-    def test_under_the_bench_every_death_is_the_first(self):
+    def test_supervised_engine_restarts_without_growing_delays(self):
         assert supervised.commands(2, is_embedded=False).keys() == {"worker-1", "worker-2", "scheduler"}
         child = Child("worker-1", [], delay_seconds=8.0)
-        assert not supervised.each_death_is_the_first(SimpleNamespace(children={"worker-1": child}))
+        assert not supervised.reset_restart_delays(SimpleNamespace(children={"worker-1": child}))
         assert child.delay_seconds == FIRST_DELAY_SECONDS
 
 
 class TestRecovery:
-    def test_the_worst_of_the_browsers_counts_and_visits_count_on_their_own(self, monkeypatch):
+    def test_reports_the_slowest_browser_kind_with_separate_visits(self, monkeypatch):
         monkeypatch.setattr(recovery, "dead_tasks", list)
         found = recovery._result(
             SimpleNamespace(
-                kinds=victims.KINDS, matches=3, visited=1, times=1, interval=2.5, database="sqlite", workers=1, pace=1
+                kinds=process_kills.KINDS,
+                matches=3,
+                visited=1,
+                times=1,
+                interval=2.5,
+                database="sqlite",
+                workers=1,
+                pace=1,
             ),
             [
                 recovery.Recovery("browser", direct=[1.0, 2.0], visited=[3.0], missing=0),
@@ -148,20 +157,20 @@ class TestRecovery:
 
 
 class TestSoak:
-    def test_what_grew_is_a_problem(self):
-        before = soak.Rest(processes=12, files=40, folders=3)
-        assert soak._leftovers(before, soak.Rest(processes=13, files=50, folders=3)) == []
-        assert soak._leftovers(before, soak.Rest(processes=12, files=40, folders=13)) == [
+    def test_reports_leftovers(self):
+        before = soak.IdleResources(processes=12, files=40, folders=3)
+        assert soak._leftovers(before, soak.IdleResources(processes=13, files=50, folders=3)) == []
+        assert soak._leftovers(before, soak.IdleResources(processes=12, files=40, folders=13)) == [
             "folders: 3 at the beginning, 13 at the end"
         ]
 
 
 class TestPictures:
-    def test_a_result_without_a_series_has_none(self, tmp_path):
+    def test_draws_nothing_without_a_series(self, tmp_path):
         (tmp_path / "polls.json").write_text("{}")
         assert pictures.draw(tmp_path / "polls.json") == []
 
-    def test_numbers_of_a_series_stay_on_one_line(self):
+    def test_writes_numbers_of_a_series_on_one_line(self):
         text = results._readable({"series": {"at_s": [0.5, 1.5, -2], "empty": []}, "names": ["a", "b"]})
         assert '"at_s": [0.5, 1.5, -2]' in text
         assert json.loads(text) == {"series": {"at_s": [0.5, 1.5, -2], "empty": []}, "names": ["a", "b"]}

@@ -1,4 +1,4 @@
-"""Peers are installed where they disturb nobody: each in an environment of its own below var/bench."""
+"""Virtual environments of the peers and of the drawing program, below var/bench."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def pins(file: Path) -> dict[str, str]:
 
 
 def ensure_installed(name: str, file: Path, venv: Path) -> None:
-    """Make the environment; nothing is done when it is there already."""
-    stamp, mark = venv / ".complete", hashlib.sha256(file.read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == mark:
+    """Creates the virtual environment unless it is up to date."""
+    stamp, digest = venv / ".complete", hashlib.sha256(file.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == digest:
         return
     remove_tree(venv)
     say(f"installing {name} in {venv.relative_to(PROJECT_ROOT)}")
     with contextlib.redirect_stdout(sys.stderr), steps.step("  pip install"):
         install = [venv / "bin" / "pip", "install", "--no-input", "--disable-pip-version-check", "-r", file]
         if not steps.run([sys.executable, "-m", "venv", venv]) or not steps.run(install):
-            raise BenchError(f"{name} could not be installed; what was said last is above")
-    stamp.write_text(mark)
+            raise BenchError(f"{name} could not be installed; see the output above")
+    stamp.write_text(digest)

@@ -1,4 +1,4 @@
-"""The journal as a bench sees it: warm-up, what was done in a stretch of time, and how well. Needs a ready Django."""
+"""Polling under a bench: source and matches, warm-up, pauses, and the polls of a time span. Needs Django set up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Count
 from django.utils import timezone
 
-from benchmarks.arena import Arena
+from benchmarks.environment import BenchEnvironment
 from benchmarks.progress import wait_until
 from scraping.matches import discovery
 from scraping.models import OPEN_STATES, MatchRef, ScrapeError, ScrapeTask, Source, TaskState
@@ -20,34 +20,34 @@ SITE = "crex"
 
 
 def set_up_source(*, max_open_tasks: int) -> None:
-    """Only the site that the programme fills, and no limit on how many of its matches may be read at once."""
+    """Enables only the site of the programme, without a limit on concurrent reads."""
     Source.objects.exclude(key=SITE).update(is_enabled=False)
     Source.objects.filter(key=SITE).update(max_concurrency=max_open_tasks, burst_allowance=max_open_tasks)
 
 
-def add_matches(place: Arena, *, site: str = SITE, up_to: int) -> None:
-    """Let the site have so many live matches, as if its list had named no more. For arenas where nobody reads it."""
+def add_matches(environment: BenchEnvironment, *, site: str = SITE, up_to: int) -> None:
+    """Registers live matches of a site, as if its match list had only these; used where discovery is off."""
     source = Source.objects.get(key=site)
-    shown = [one for one in place.stadium.matches() if one["site"] == site and one["status"] == Status.LIVE]
+    listed = [one for one in environment.stadium.matches() if one["site"] == site and one["status"] == Status.LIVE]
     found = [
         DiscoveredMatch(source_event_id=one["key"], url=one["url"], sport=Sport(source.sport), status=Status.LIVE)
-        for one in shown[:up_to]
+        for one in listed[:up_to]
     ]
     discovery.register(source, found, now=timezone.now())
 
 
-def wait_for_first_readings(place: Arena, *, matches: int, seconds: float) -> None:
-    """Every match has been found, visited once, and the holes in its events filled."""
+def wait_for_first_readings(environment: BenchEnvironment, *, matches: int, seconds: float) -> None:
+    """Waits until every match was read once and the gaps in its events are filled."""
 
     def is_done() -> bool:
-        place.check()
+        environment.check()
         return _read_once() >= matches and not _open().filter(resource=Resource.COMMENTARY).exists()
 
     wait_until(
         is_done,
         seconds=seconds,
         what="first visits:",
-        how_far=lambda: f"{_read_once()} of {matches} matches",
+        progress=lambda: f"{_read_once()} of {matches} matches",
         every_seconds=0.5,
     )
 
@@ -60,15 +60,15 @@ def _open() -> Any:
     return ScrapeTask.objects.filter(state__in=OPEN_STATES)
 
 
-def pause(place: Arena) -> None:
-    """No new work; what is under way is finished. Tasks that nobody has taken wait in the journal."""
+def pause(environment: BenchEnvironment) -> None:
+    """Stops new work, waits for running tasks, and stops the processes. Pending tasks stay in the journal."""
     Source.objects.filter(key=SITE).update(is_enabled=False)
-    wait_until(_is_idle_for_a_second, seconds=30, what="finishing what is under way")
-    place.freeze()
+    wait_until(_is_idle_for_a_second, seconds=30, what="waiting for running tasks")
+    environment.freeze()
 
 
 def _is_idle_for_a_second() -> bool:
-    """Hints that were sent before may still be taken, so one look is not enough."""
+    """Checks for a second, because hints that were sent before may still be taken."""
     executing = ScrapeTask.objects.filter(state=TaskState.EXECUTING)
     for _ in range(5):
         if executing.exists():
@@ -77,8 +77,8 @@ def _is_idle_for_a_second() -> bool:
     return True
 
 
-def go_on(place: Arena) -> None:
-    place.thaw()
+def resume(environment: BenchEnvironment) -> None:
+    environment.thaw()
     Source.objects.filter(key=SITE).update(is_enabled=True)
 
 
@@ -89,8 +89,8 @@ def polls_since(moment: datetime) -> int:
 
 
 @dataclass(frozen=True)
-class Window:
-    """What the journal says of a stretch of time."""
+class PollWindow:
+    """The polls of a time span, from the journal."""
 
     polls: int
     milliseconds: list[float]  # of each poll, from its claim to its commit
@@ -98,14 +98,14 @@ class Window:
     matches: int  # that were read at least once
 
 
-def between(start: datetime, end: datetime) -> Window:
+def between(start: datetime, end: datetime) -> PollWindow:
     """Counts commits by the time they were made; errors up to the present."""
     done = ScrapeTask.objects.filter(
         resource=Resource.SCORECARD, state=TaskState.SUCCESS, finished_at__gte=start, finished_at__lt=end
     )
     rows = list(done.values_list("started_at", "finished_at"))
     taken = [(finished - started).total_seconds() * 1000 for started, finished in rows if started and finished]
-    return Window(len(rows), taken, _errors(start), done.aggregate(matches=Count("ref", distinct=True))["matches"])
+    return PollWindow(len(rows), taken, _errors(start), done.aggregate(matches=Count("ref", distinct=True))["matches"])
 
 
 def _errors(start: datetime) -> list[str]:

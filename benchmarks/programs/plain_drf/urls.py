@@ -5,7 +5,7 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.routers import DefaultRouter
 from rest_framework.viewsets import ModelViewSet
 
-from benchmarks.sides.plain_drf.models import PlainMatch
+from benchmarks.programs.plain_drf.models import PlainMatch
 
 
 class PlainMatchSerializer(serializers.ModelSerializer):
