@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from scraping.errors import SchemaBreak
 
 PAGE = "page"  # the name of the document that holds the page's HTML
 FIELDS = "fields"  # the name of the document with the values that the selectors found on an open page
+MAX_RETRY_AFTER_SECONDS = 900.0
 JSON_TYPES = frozenset({"application/json", "text/json", "application/x-json"})
 STATIC_PAGE = "static_page"  # the page of an earlier visit: good for names and places, too old for scores
 
@@ -94,6 +96,19 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+def retry_after_seconds(value: str | None, *, now: datetime) -> float | None:
+    """Returns the seconds of a Retry-After header (a number or a date), bounded by the maximum; None without one."""
+    if not value:
+        return None
+    if value.isascii() and value.isdigit():
+        return float(min(int(value[:9]), MAX_RETRY_AFTER_SECONDS))
+    try:
+        seconds = (parsedate_to_datetime(value) - now).total_seconds()
+    except (TypeError, ValueError):
+        return None
+    return min(max(seconds, 0.0), MAX_RETRY_AFTER_SECONDS)
+
+
 @dataclass(frozen=True)
 class Document:
     """One response: the page's HTML (name "page") or an endpoint's body."""
@@ -105,6 +120,14 @@ class Document:
     body: bytes
     retry_after_seconds: float | None = None
     wire_bytes: int = 0  # on the network, headers and redirects included; 0: unknown
+
+    @classmethod
+    def from_response(
+        cls, name: str, url: str, status: int, headers: Mapping[str, str], body: bytes, *, wire_bytes: int = 0
+    ) -> Document:
+        """Builds the document of an HTTP response; the names of `headers` are in lower case."""
+        wait = retry_after_seconds(headers.get("retry-after"), now=datetime.now(UTC))
+        return cls(name, url, status, headers.get("content-type", ""), body, wait, wire_bytes)
 
     def json(self) -> Any:
         """Returns the body as JSON; raises SchemaBreak if it is not."""

@@ -1,4 +1,4 @@
-"""The browser: one Playwright and one Chromium a worker, on the loop thread.
+"""The browser of a worker: one Playwright and one Chromium, driven from the loop thread.
 
-No Django here, and no await without an end.
+Imports no Django. Every await has a timeout.
 """

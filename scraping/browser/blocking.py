@@ -1,7 +1,7 @@
-"""What a page may load: nothing that only people look at, and nothing from those who watch them.
+"""Request blocking: pages load no images, fonts, styles, media, trackers, maps or videos.
 
-Saves the bytes that a source's budget is for. It guards little: a redirect is never asked about here. What a page may
-reach at all is decided below it, where its traffic leaves the worker.
+Saves bytes of a source's budget. It is no protection, because Playwright does not route redirects; the forward proxy
+enforces which hosts a page can reach.
 """
 
 from __future__ import annotations
@@ -15,23 +15,49 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import Page, Request, Response, Route
 
-from scraping.browser import trackers
 from scraping.readings import Site
 
 BLOCKED_TYPES = frozenset({"image", "media", "font", "stylesheet"})
-# What a script fetches instead of the page: it looks like data and is none. Documents and scripts go by their type.
+# Media that a script fetches, which Chromium reports as data. Documents and scripts are judged by their type.
 BLOCKED_PATHS = re.compile(
     r"\.(?:png|jpe?g|gif|webp|avif|ico|woff2?|ttf|otf|eot|mp4|webm|m4s|m3u8|mpd|ts|mp3|aac|pbf|mvt)$"
     r"|/tiles?/(?:\w+/)?\d+/\d+/\d+",
     re.IGNORECASE,
 )
 SIZE_SECONDS = 0.5
+# Blocked hosts, with all of their subdomains. A source that needs one lists it among its own hosts.
+TRACKERS = """
+    2mdn.net 33across.com 3lift.com adcolony.com addthis.com adform.net adjust.com adnxs.com adobedtm.com adroll.com
+    ads-twitter.com adsafeprotected.com adservice.google.com adsrvr.org agkn.com amazon-adsystem.com amplitude.com
+    analytics.google.com analytics.tiktok.com app-measurement.com appcenter.ms appsflyer.com bat.bing.com
+    bidswitch.net bluekai.com branch.io bugsnag.com c.bing.com casalemedia.com chartbeat.com chartbeat.net
+    clarity.ms clevertap-prod.com clicktale.net confiant-integrations.net connect.facebook.net cookiebot.com
+    cookielaw.org criteo.com criteo.net crwdcntrl.net demdex.net disqus.com doubleclick.net doubleverify.com
+    everesttech.net exelator.com flashtalking.com fullstory.com fundingchoicesmessages.google.com
+    google-analytics.com googleadservices.com googlesyndication.com googletagmanager.com googletagservices.com
+    gumgum.com heapanalytics.com hotjar.com hotjar.io hs-analytics.net id5-sync.com imrworldwide.com intercom.io
+    ipredictive.com kissmetrics.com krxd.net liadm.com licdn.com logrocket.com lr-ingest.io luckyorange.com
+    media.net mgid.com mixpanel.com moatads.com moengage.com mouseflow.com newrelic.com nr-data.net omtrdc.net
+    onesignal.com onetrust.com openx.net optimizely.com outbrain.com parsely.com permutive.com pinimg.com
+    plausible.io pubmatic.com quantcast.com quantserve.com revcontent.com rlcdn.com rubiconproject.com sc-static.net
+    scorecardresearch.com segment.com segment.io sentry-cdn.com sentry.io serving-sys.com sharethis.com
+    sharethrough.com smartadserver.com smartlook.com snapchat.com spotxchange.com stackadapt.com taboola.com
+    tapad.com teads.tv tealiumiq.com tiqcdn.com tremorhub.com turn.com unrulymedia.com usabilla.com vwo.com
+    yieldmo.com zemanta.com zeotap.com
+"""
+MAPS_AND_VIDEOS = """
+    basemaps.cartocdn.com brightcove.com brightcove.net cdn.jwplayer.com cloudflarestream.com dailymotion.com
+    dmcdn.net googlevideo.com jwpcdn.com jwplatform.com jwpltx.com khms.googleapis.com mapbox.com maps.google.com
+    maps.googleapis.com maps.gstatic.com openstreetmap.org player.vimeo.com tile.openstreetmap.org tiles.mapbox.com
+    twitch.tv vimeo.com vimeocdn.com virtualearth.net youtube-nocookie.com youtube.com ytimg.com
+"""
+BLOCKED_HOSTS = frozenset((TRACKERS + MAPS_AND_VIDEOS).split())
 
 
 def is_blocked(resource_type: str, url: str, site: Site, *, own_hosts_only: bool = False) -> bool:
-    """Is this request left out, by what it is for and where it goes?
+    """Whether a request is blocked by its type or host.
 
-    `own_hosts_only` where nothing below the page looks at that; else what a page may reach is decided there.
+    `own_hosts_only`: blocks every host but the site's own; for a browser that cannot use the forward proxy.
     """
     if resource_type in BLOCKED_TYPES:
         return True
@@ -39,11 +65,16 @@ def is_blocked(resource_type: str, url: str, site: Site, *, own_hosts_only: bool
     if resource_type not in ("document", "script") and BLOCKED_PATHS.search(parts.path):
         return True
     host = (parts.hostname or "").lower()
-    return host not in site.hosts and (own_hosts_only or trackers.is_known(host))
+    return host not in site.hosts and (own_hosts_only or is_blocked_host(host))
 
 
-class PageTally:
-    """What one page asked for, what of it was let through, and about how many bytes came back."""
+def is_blocked_host(host: str) -> bool:
+    labels = host.lower().rstrip(".").split(".")
+    return any(".".join(labels[start:]) in BLOCKED_HOSTS for start in range(len(labels) - 1))
+
+
+class PageTraffic:
+    """Requests of one page by type, made and blocked, and the estimated bytes received."""
 
     def __init__(self) -> None:
         self.made: Counter[str] = Counter()
@@ -51,8 +82,8 @@ class PageTally:
         self._bytes = 0
         self._sizes: set[asyncio.Task[None]] = set()
 
-    def see(self, response: Response) -> None:
-        """As long as it says it is; one that does not say is measured once it is there."""
+    def on_response(self, response: Response) -> None:
+        """Adds the Content-Length; a response without one is measured when it is complete."""
         length = response.headers.get("content-length", "")
         if length.isascii() and length.isdigit():
             self._bytes += int(length[:12])
@@ -62,11 +93,11 @@ class PageTally:
         task.add_done_callback(self._sizes.discard)
 
     async def _measure(self, request: Request) -> None:
-        with contextlib.suppress(Exception):  # the page may be gone first; the figure is an estimate
+        with contextlib.suppress(Exception):  # the page may be closed before; the figure is an estimate
             self._bytes += (await request.sizes())["responseBodySize"]
 
     async def bytes_in(self) -> int:
-        """An estimate; what still comes in after half a second is left out of it."""
+        """Returns the estimate; responses that take longer than half a second more are left out."""
         if self._sizes:
             _, late = await asyncio.wait(tuple(self._sizes), timeout=SIZE_SECONDS)
             for task in late:
@@ -74,30 +105,30 @@ class PageTally:
         return self._bytes
 
 
-class Blocker:
-    """Routes the requests of one context, and counts them page by page: visits in one session overlap."""
+class RequestBlocker:
+    """Routes the requests of one context and counts them by page, because visits in one session overlap."""
 
     def __init__(self, site: Site, *, own_hosts_only: bool = False) -> None:
         self._site = site
         self._own_hosts_only = own_hosts_only
-        self._tallies: weakref.WeakKeyDictionary[Page, PageTally] = weakref.WeakKeyDictionary()
+        self._traffic: weakref.WeakKeyDictionary[Page, PageTraffic] = weakref.WeakKeyDictionary()
 
-    def watch(self, page: Page) -> PageTally:
-        tally = self._tallies[page] = PageTally()
-        page.on("response", tally.see)
-        return tally
+    def watch(self, page: Page) -> PageTraffic:
+        traffic = self._traffic[page] = PageTraffic()
+        page.on("response", traffic.on_response)
+        return traffic
 
     async def route(self, route: Route) -> None:
         request = route.request
         blocked = is_blocked(request.resource_type, request.url, self._site, own_hosts_only=self._own_hosts_only)
-        tally = self._tally_of(request)
-        if tally is not None:
-            (tally.blocked if blocked else tally.made)[request.resource_type] += 1
-        with contextlib.suppress(Exception):  # the page may be gone before its last request is answered
+        traffic = self._traffic_of(request)
+        if traffic is not None:
+            (traffic.blocked if blocked else traffic.made)[request.resource_type] += 1
+        with contextlib.suppress(Exception):  # the page may be closed before its last request is routed
             await (route.abort() if blocked else route.continue_())
 
-    def _tally_of(self, request: Request) -> PageTally | None:
-        """None for what no watched page asked for, such as a window that a page opened."""
+    def _traffic_of(self, request: Request) -> PageTraffic | None:
+        """Returns None for a request of no watched page, such as a popup."""
         with contextlib.suppress(Exception):
-            return self._tallies.get(request.frame.page)
+            return self._traffic.get(request.frame.page)
         return None

@@ -1,8 +1,8 @@
-"""The memory guard: measures the worker's whole process tree with every heartbeat, and keeps it within its limits.
+"""The memory guard: measures the worker's whole process tree with every heartbeat and keeps it within its limits.
 
-Guards against the machine's own way of dealing with a process that grows, which is to kill something. Past the soft
-limit the browser is replaced when its visits are done; where that did not help, the worker stops in good order and its
-supervisor starts a fresh one. Past the hard limit nobody is waited for.
+Guards against the out-of-memory killer of the operating system. Above the soft limit the browser is replaced when its
+visits are done; where that does not help, the worker stops in an orderly way and its supervisor starts a new one. Above
+the hard limit the browser is killed at once, then the worker.
 """
 
 from __future__ import annotations
@@ -13,30 +13,78 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from typing import NoReturn
 
 from prometheus_client import Counter, Gauge
 
-from scraping.browser.care import MEGABYTE, Cause, MemoryLimits, MemorySeen, Relief, judge_memory
+from scraping.browser.health import LaunchCause
 from scraping.browser.host import BrowserHost
 from scraping.browser.processes import TreeMemory, end_tree, free_memory_bytes
 from victoryline.lib.watchdog import TOO_LARGE_EXIT_CODE, end_children
 
 logger = logging.getLogger(__name__)
 
+MEGABYTE = 1024 * 1024
+WARNING_SHARE = 0.8  # of the soft limit
 COLLECT_EVERY_SECONDS = 60.0
-GIVE_UP_WAITING_SECONDS = 60.0  # beyond draining: by then a new browser is there, or there will be none
+REPLACEMENT_SECONDS = 60.0  # beyond draining: a new browser that has not started by then will not start
 
 _tree = Gauge("victoryline_worker_tree_memory_bytes", "Memory of this worker and all of its processes.")
-_soft = Gauge("victoryline_worker_memory_soft_limit_bytes", "Where this worker's browser is replaced.")
-_reliefs = Counter("victoryline_memory_reliefs", "What was done about memory.", ["relief"])
+_soft = Gauge("victoryline_worker_memory_soft_limit_bytes", "Memory above which this worker's browser is replaced.")
+_actions = Counter("victoryline_memory_reliefs", "Actions of the memory guard.", ["relief"])
 
 OnLoop = Callable[[Callable[[], None]], object]
 
 
+class MemoryAction(StrEnum):
+    NONE = "none"
+    WARN = "warn"
+    REPLACE_BROWSER = "replace_browser"  # when its visits are done
+    STOP_WORKER = "stop_worker"  # in an orderly way; its supervisor starts another
+    KILL_BROWSER = "kill_browser"
+    KILL_WORKER = "kill_worker"
+
+
+@dataclass(frozen=True)
+class MemoryLimits:
+    soft_bytes: int
+    hard_bytes: int
+    settle_seconds: float = 30.0  # the time in which memory falls after a browser or worker was replaced
+    min_worker_seconds: float = 120.0  # a limit that is too low must not restart workers all the time
+
+
+@dataclass(frozen=True)
+class MemoryUsage:
+    """Memory of the worker's process tree, and the time since earlier actions."""
+
+    tree_bytes: int
+    worker_age_seconds: float
+    seconds_since_replaced: float | None  # a browser, above the soft limit; None: not replaced
+    seconds_since_killed: float | None
+
+
+def memory_action(usage: MemoryUsage, limits: MemoryLimits) -> MemoryAction:
+    """Returns the next action: first the browser, and where that did not help, the worker."""
+    if usage.tree_bytes > limits.hard_bytes:
+        if usage.seconds_since_killed is None:
+            return MemoryAction.KILL_BROWSER
+        # The kernel needs a moment to free the memory; the rest afterwards is the worker's own.
+        has_settled = usage.seconds_since_killed >= limits.settle_seconds / 3
+        return MemoryAction.KILL_WORKER if has_settled else MemoryAction.NONE
+    if usage.tree_bytes > limits.soft_bytes:
+        if usage.seconds_since_replaced is None:
+            return MemoryAction.REPLACE_BROWSER
+        has_settled = usage.seconds_since_replaced >= limits.settle_seconds
+        is_old_enough = usage.worker_age_seconds >= limits.min_worker_seconds
+        return MemoryAction.STOP_WORKER if has_settled and is_old_enough else MemoryAction.WARN
+    return MemoryAction.WARN if usage.tree_bytes > WARNING_SHARE * limits.soft_bytes else MemoryAction.NONE
+
+
 class MemoryGuard:
-    """Called by the heartbeat thread, also while the database is away; `on_loop` calls something on the loop thread."""
+    """Called by the heartbeat thread, also while the database is away. `on_loop` calls a function on the loop thread."""
 
     def __init__(
         self,
@@ -56,15 +104,15 @@ class MemoryGuard:
         self._stop_worker, self._kill_worker = stop_worker or _stop_self, kill_worker or _kill_self
         self.tree_bytes = self.process_count = self.free_bytes = self.peak_bytes = 0
         self._started = clock()
-        self._asked: tuple[float, int] | None = None  # for a new browser: when, and which generation was to go
+        self._requested: tuple[float, int] | None = None  # replacement: time of the request, generation to replace
         self._killed_at: float | None = None
         self._is_stopping = False
-        self._last = Relief.NONE
+        self._last = MemoryAction.NONE
         self._collected_at = -COLLECT_EVERY_SECONDS
         _soft.set(limits.soft_bytes)
 
-    def look(self) -> Relief:
-        """Measure, and do what is to be done."""
+    def check(self) -> MemoryAction:
+        """Measures the memory and acts on it."""
         self.tree_bytes, self.process_count = self._measure()
         self.peak_bytes = max(self.peak_bytes, self.tree_bytes)
         self.free_bytes = free_memory_bytes()
@@ -72,70 +120,69 @@ class MemoryGuard:
         if self.free_bytes < self._min_free_bytes:
             self._collect()
         if self.tree_bytes <= self._limits.soft_bytes:
-            self._asked = None
+            self._requested = None
         if self.tree_bytes <= self._limits.hard_bytes:
             self._killed_at = None
-        relief = judge_memory(
-            MemorySeen(self.tree_bytes, self._clock() - self._started, self._since_replaced(), self._since_killed()),
-            self._limits,
-        )
-        self._act(relief)
-        return relief
+        age = self._clock() - self._started
+        usage = MemoryUsage(self.tree_bytes, age, self._since_replaced(), self._since_killed())
+        action = memory_action(usage, self._limits)
+        self._act(action)
+        return action
 
     def _since_replaced(self) -> float | None:
-        if self._asked is None:
+        if self._requested is None:
             return None
-        asked_at, generation = self._asked
-        seconds = self._clock() - asked_at
+        requested_at, generation = self._requested
+        seconds = self._clock() - requested_at
         is_waiting = self._host.generation == generation and self._host.pid is not None
-        if is_waiting and seconds < self._host.care.drain_seconds + GIVE_UP_WAITING_SECONDS:
-            return 0.0  # its visits are not done yet
+        if is_waiting and seconds < self._host.recycle_policy.drain_seconds + REPLACEMENT_SECONDS:
+            return 0.0  # its visits are not done
         return seconds
 
     def _since_killed(self) -> float | None:
         return None if self._killed_at is None else self._clock() - self._killed_at
 
-    def _act(self, relief: Relief) -> None:
-        if relief in (Relief.NONE, Relief.WARN):
-            if relief is Relief.WARN and self._last is not Relief.WARN:
-                self._tell(logging.WARNING, "its browser is replaced at the soft limit", relief)
-            self._last = relief
+    def _act(self, action: MemoryAction) -> None:
+        if action in (MemoryAction.NONE, MemoryAction.WARN):
+            if action is MemoryAction.WARN and self._last is not MemoryAction.WARN:
+                self._log(logging.WARNING, "its browser is replaced at the soft limit", action)
+            self._last = action
             return
-        if relief is Relief.STOP_WORKER and self._is_stopping:
+        if action is MemoryAction.STOP_WORKER and self._is_stopping:
             return
-        self._last = relief
-        _reliefs.labels(relief.value).inc()
-        if relief is Relief.REPLACE_BROWSER:
+        self._last = action
+        _actions.labels(action.value).inc()
+        if action is MemoryAction.REPLACE_BROWSER:
             self._replace_browser()
-        elif relief is Relief.KILL_BROWSER:
+        elif action is MemoryAction.KILL_BROWSER:
             self._kill_browser()
-        elif relief is Relief.STOP_WORKER:
+        elif action is MemoryAction.STOP_WORKER:
             self._is_stopping = True
-            self._tell(
+            self._log(
                 logging.ERROR,
-                "a new browser did not help, so that the worker finishes what it has in hand and is started again",
-                relief,
+                "a new browser did not help, so the worker finishes its tasks and is started again",
+                action,
             )
             self._stop_worker()
         else:
-            self._tell(logging.CRITICAL, "killing the browser did not help: the worker ends at once", relief)
+            self._log(logging.CRITICAL, "killing the browser did not help: the worker ends at once", action)
             self._kill_worker()
 
     def _replace_browser(self) -> None:
-        self._tell(
-            logging.WARNING, "its browser is replaced when the visits under way are done", Relief.REPLACE_BROWSER
+        self._log(
+            logging.WARNING, "its browser is replaced when the visits under way are done", MemoryAction.REPLACE_BROWSER
         )
         self._collect()
-        self._asked = self._clock(), self._host.generation
+        self._requested = self._clock(), self._host.generation
         reason = f"the worker holds {self.tree_bytes // MEGABYTE} MB"
-        self._on_loop(partial(self._host.recycle, Cause.MEMORY, reason))
+        self._on_loop(partial(self._host.recycle, LaunchCause.MEMORY, reason))
 
     def _kill_browser(self) -> None:
-        self._tell(logging.ERROR, "its browser is killed at once", Relief.KILL_BROWSER)
+        self._log(logging.ERROR, "its browser is killed at once", MemoryAction.KILL_BROWSER)
         self._killed_at = self._clock()
         pid = self._host.pid
         if pid is not None:
-            # From this thread: what has eaten the memory may well keep the loop busy too.
+            # From this thread: the loop may be blocked by the same fault.
             end_tree(pid)
 
     def _collect(self) -> None:
@@ -143,23 +190,23 @@ class MemoryGuard:
             self._collected_at = self._clock()
             gc.collect()
 
-    def _tell(self, level: int, what: str, relief: Relief) -> None:
+    def _log(self, level: int, consequence: str, action: MemoryAction) -> None:
         limits = self._limits
         logger.log(
             level,
             "The worker and its %d processes hold %d MB (soft limit %d MB, hard limit %d MB): %s. Its tasks are safe "
-            "in the journal. If this comes again and again, raise MEMORY_SOFT_LIMIT_MB or start more workers",
+            "in the journal. If this happens repeatedly, raise MEMORY_SOFT_LIMIT_MB or start more workers",
             self.process_count,
             self.tree_bytes // MEGABYTE,
             limits.soft_bytes // MEGABYTE,
             limits.hard_bytes // MEGABYTE,
-            what,
-            extra={"action": f"memory_{relief.value}", "memory_bytes": self.tree_bytes},
+            consequence,
+            extra={"action": f"memory_{action.value}", "memory_bytes": self.tree_bytes},
         )
 
 
 def _stop_self() -> None:
-    os.kill(os.getpid(), signal.SIGTERM)  # as if somebody had asked for it: see victoryline/engine_process.py
+    os.kill(os.getpid(), signal.SIGTERM)  # handled as a request to stop: see victoryline/engine_process.py
 
 
 def _kill_self() -> NoReturn:

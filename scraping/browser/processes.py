@@ -1,12 +1,14 @@
-"""Browser processes and whose they are. Only process trees that carry our owner tag are ever touched.
+"""Browser processes: ownership, memory, termination, and the cleanup after a browser has ended.
 
-Guards against browsers that outlive their worker: each Chromium is started with the worker's id among its arguments, so
-a tree whose worker is gone can be told from everybody else's browser, and ended with proof.
+Guards against browsers that outlive their worker: each Chromium is started with the worker's id among its arguments,
+and only process trees with that tag are ended. Guards against leftovers: a hung renderer outlives its browser, a
+killed driver removes no folders, and a killed Chromium leaves one. All of it is gone after ten seconds, or is logged.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import time
 from dataclasses import dataclass
@@ -14,12 +16,27 @@ from pathlib import Path
 
 import psutil
 
-from scraping.browser.options import OWNER_SWITCH
+from prometheus_client import Counter, Histogram
 
+from victoryline.lib.processes import remove_tree
+
+logger = logging.getLogger(__name__)
+
+OWNER_SWITCH = "--victoryline-owner"
 PROFILE_SWITCH = "--user-data-dir="
 CGROUP = Path("/sys/fs/cgroup")
-LOOK_SECONDS = 0.02
+POLL_SECONDS = 0.02
 END_SECONDS = 3.0
+CLEANUP_SECONDS = 10.0
+POLITE_SECONDS = 2.0  # time for processes that are ending by themselves
+LEFTOVERS = ("playwright_", "playwright-artifacts-", "org.chromium.", ".org.chromium.")
+
+_cleanup_seconds = Histogram(
+    "victoryline_browser_cleanup_seconds",
+    "From the end of a browser until its processes and folders were gone.",
+    buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
+_late = Counter("victoryline_browser_cleanup_late", "Browsers with processes or folders left after ten seconds.")
 
 
 @dataclass(frozen=True)
@@ -34,12 +51,12 @@ class TaggedBrowser:
 def _owner_of(process: psutil.Process) -> str:
     prefix = f"{OWNER_SWITCH}="
     with contextlib.suppress(psutil.Error, OSError):
-        return next((word[len(prefix) :] for word in process.cmdline() if word.startswith(prefix)), "")
+        return next((each[len(prefix) :] for each in process.cmdline() if each.startswith(prefix)), "")
     return ""
 
 
 def browser_pid(owner: str) -> int | None:
-    """The main process of the browser that this process started under this tag."""
+    """Returns the main process of the browser that this process started with this tag."""
     for child in psutil.Process().children(recursive=True):
         if _owner_of(child) == owner:
             return child.pid
@@ -47,7 +64,7 @@ def browser_pid(owner: str) -> int | None:
 
 
 def tagged_browsers() -> list[TaggedBrowser]:
-    """Every browser on this machine that carries our tag: the tops of their trees."""
+    """Returns every browser on this machine that carries our tag, by the top process of its tree."""
     owners = {p.pid: (p, owner) for p in psutil.process_iter() if (owner := _owner_of(p))}
     found = []
     for pid, (process, owner) in owners.items():
@@ -60,15 +77,15 @@ def tagged_browsers() -> list[TaggedBrowser]:
 
 
 def profile_of(pid: int) -> str:
-    """The folder of a browser's profile; every process of it names the same one, also when its top has died."""
+    """Returns the profile folder of a browser, which all of its processes name, also when its top process has died."""
     with contextlib.suppress(psutil.Error, OSError):
-        words = psutil.Process(pid).cmdline()
-        return next((word[len(PROFILE_SWITCH) :] for word in words if word.startswith(PROFILE_SWITCH)), "")
+        arguments = psutil.Process(pid).cmdline()
+        return next((each[len(PROFILE_SWITCH) :] for each in arguments if each.startswith(PROFILE_SWITCH)), "")
     return ""
 
 
 def using_profile(profile: str) -> list[psutil.Process]:
-    """Every process of the browser with this profile, whoever its parent is by now."""
+    """Returns every process of the browser with this profile, also those with another parent by now."""
     found = []
     for process in psutil.process_iter() if profile else ():
         with contextlib.suppress(psutil.Error, OSError):
@@ -77,8 +94,8 @@ def using_profile(profile: str) -> list[psutil.Process]:
     return found
 
 
-def runs(process: psutil.Process) -> bool:
-    """A zombie does not: it holds nothing, and may stay for as long as its parent does."""
+def is_alive(process: psutil.Process) -> bool:
+    """False for a zombie, which holds no resources and stays until its parent reads its status."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
@@ -86,15 +103,15 @@ def runs(process: psutil.Process) -> bool:
 
 
 def wait_gone(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """Wait until none of them runs; those that still do when the time is over."""
+    """Waits until all have ended; returns those that are alive after this time."""
     deadline = time.monotonic() + seconds
-    while (left := [process for process in processes if runs(process)]) and time.monotonic() < deadline:
-        time.sleep(LOOK_SECONDS)
+    while (left := [process for process in processes if is_alive(process)]) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
     return left
 
 
 def kill(processes: list[psutil.Process]) -> int:
-    """How many there were to be killed."""
+    """Returns how many were killed."""
     killed = 0
     for process in processes:
         with contextlib.suppress(psutil.Error):
@@ -104,30 +121,30 @@ def kill(processes: list[psutil.Process]) -> int:
 
 
 def free_memory_bytes() -> int:
-    """What this machine can still give, or the container, where that has less."""
+    """Returns the available memory of the machine, or of the container where that is less."""
     free = psutil.virtual_memory().available
-    with contextlib.suppress(OSError, ValueError):  # no limit is the word "max"
+    with contextlib.suppress(OSError, ValueError):  # without a limit the file holds "max"
         limit, used = (int((CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
         stat = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
-        free = min(free, max(0, limit - used + int(stat.get("inactive_file", 0))))  # files are let go when it is short
+        free = min(free, max(0, limit - used + int(stat.get("inactive_file", 0))))  # file caches are evicted on demand
     return free
 
 
 class TreeMemory:
-    """The memory of a process and all its descendants, every page counted once (PSS).
+    """Measures the memory of a process and its descendants, shared pages counted once (PSS).
 
-    The kernel adds that up page by page, some milliseconds a process. So it is asked no more often than costs a
-    hundredth of a core; in between the figure moves with what the processes have to themselves, which is cheap to read.
+    PSS costs the kernel some milliseconds per process. So it is read only as often as takes a hundredth of a core;
+    in between, the figure follows the private memory, which is cheap to read.
     """
 
     def __init__(self, pid: int | None = None, *, share: float = 0.01) -> None:
         self._pid = pid or os.getpid()
         self._share = share
         self._measure_at = 0.0
-        self._shared_bytes = 0  # what PSS had found on top of what each process has to itself
+        self._shared_bytes = 0  # PSS minus private memory, at the last measurement
 
     def read(self) -> tuple[int, int]:
-        """In bytes, and of how many processes; (0, 0) when it is gone."""
+        """Returns bytes and number of processes; (0, 0) when the process has ended."""
         try:
             top = psutil.Process(self._pid)
             tree = [top, *top.children(recursive=True)]
@@ -142,7 +159,7 @@ class TreeMemory:
 
 
 def _pss(process: psutil.Process) -> int:
-    """Its memory, shared pages by halves, thirds and so on. Its own pages where the kernel does not tell."""
+    """Returns the proportional memory of a process; its private memory where the kernel gives no PSS."""
     with contextlib.suppress(OSError, ValueError):
         rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii")
         return next(int(line.split()[1]) * 1024 for line in rollup.splitlines() if line.startswith("Pss:"))
@@ -150,7 +167,7 @@ def _pss(process: psutil.Process) -> int:
 
 
 def own_memory_bytes(tree: list[psutil.Process]) -> int:
-    """What these processes have to themselves. Cheap to read; what they share is left out."""
+    """Returns the private memory of the processes, without shared pages; cheap to read."""
     total = 0
     for process in tree:
         with contextlib.suppress(psutil.Error):
@@ -160,7 +177,7 @@ def own_memory_bytes(tree: list[psutil.Process]) -> int:
 
 
 def end_tree(pid: int) -> int:
-    """End a browser's whole tree at once; how many processes that were. A number that has passed on is let be."""
+    """Ends a browser's process tree at once; returns its size. A process without our tag (a reused pid) is kept."""
     try:
         top = psutil.Process(pid)
         tree = [*top.children(recursive=True), top] if _owner_of(top) else []
@@ -169,3 +186,83 @@ def end_tree(pid: int) -> int:
     kill(tree)
     wait_gone(tree, END_SECONDS)
     return len(tree)
+
+
+@dataclass(frozen=True)
+class LiveProcesses:
+    """The processes of an ended browser that are still alive, and their memory."""
+
+    processes: list[psutil.Process]
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class BrowserResources:
+    """Profile folder and driver of a browser; read while it runs, because they cannot be found afterwards."""
+
+    profile: str
+    driver: psutil.Process | None
+
+    def live_processes(self) -> LiveProcesses:
+        found = [*using_profile(self.profile), *([self.driver] if self.driver else [])]
+        processes = [process for process in found if is_alive(process)]
+        return LiveProcesses(processes, own_memory_bytes(processes))
+
+
+def resources_of(pid: int) -> BrowserResources:
+    driver = None
+    with contextlib.suppress(psutil.Error):
+        parent = psutil.Process(pid).parent()
+        driver = parent if parent is not None and "run-driver" in parent.cmdline() else None
+    return BrowserResources(profile_of(pid), driver)
+
+
+def leftover_folders(own_temp_dir: Path | None, resources: BrowserResources | None) -> list[Path]:
+    """Returns the folders to remove: the browser's profile, and leftovers in the process's own temporary folder."""
+    found: list[Path] = []
+    if own_temp_dir is not None:
+        with contextlib.suppress(OSError):
+            found = [each for each in own_temp_dir.iterdir() if each.name.startswith(LEFTOVERS)]
+    profile = Path(resources.profile) if resources is not None and resources.profile else None
+    # Only a profile that Playwright made: a configured one is not ours to remove.
+    if profile is not None and profile not in found and profile.name.startswith(LEFTOVERS) and profile.exists():
+        found.append(profile)
+    return found
+
+
+def clean_up(alive: LiveProcesses, folders: list[Path], *, polite_seconds: float) -> None:
+    """Waits for ending processes, kills the rest, removes the folders, logs the result. Blocks: not for the loop."""
+    began = time.monotonic()
+    killed = kill(wait_gone(alive.processes, polite_seconds))
+    left = [process.pid for process in wait_gone(alive.processes, max(0.5, CLEANUP_SECONDS - polite_seconds))]
+    for folder in folders:
+        remove_tree(folder)
+    kept = [str(folder) for folder in folders if folder.exists()]
+    seconds = time.monotonic() - began
+    _cleanup_seconds.observe(seconds)
+    details = {
+        "pids": tuple(process.pid for process in alive.processes),
+        "memory_bytes": alive.memory_bytes,
+        "killed": killed,
+        "folders": len(folders) - len(kept),
+    }
+    if left or kept or seconds > CLEANUP_SECONDS:
+        _late.inc()
+        logger.error(
+            "Cleanup after a browser is incomplete after %.1f s: processes %s, folders %s are left. The next search "
+            "for orphans tries again",
+            seconds,
+            left or "none",
+            kept or "none",
+            extra={"action": "browser_cleanup_late", **details},
+        )
+        return
+    logger.info(
+        "Cleanup after a browser done in %.1f s: %d processes (%.0f MB, %d of them killed), %d folders",
+        seconds,
+        len(alive.processes),
+        alive.memory_bytes / 1e6,
+        killed,
+        len(folders),
+        extra={"action": "browser_cleaned_up", **details},
+    )

@@ -1,22 +1,22 @@
-"""Who a session says it is: one coherent profile, the same in the page's script, on its wire, and in direct reads.
+"""The browser profile of a session: the same in page scripts, in request headers and in direct reads.
 
-Nothing is invented that can be asked: the version is the real Chromium's, and so are the client hints, which Chromium
-derives from it. What depends on a place (language, time zone) agrees with the country of the session's proxy.
+Version and client hints are those of the real Chromium, because a page can check them. Language and time zone follow
+the country of the session's proxy. playwright-stealth is optional and sets only what does not contradict the profile.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from playwright.async_api import ViewportSize
+from playwright.async_api import BrowserContext, ViewportSize
+from playwright_stealth import Stealth
 
 
 @dataclass(frozen=True)
 class Country:
-    """What a browser in a country usually says of itself. One time zone each: where most of its people live."""
+    """The usual settings of a browser in a country; the time zone is that of most inhabitants."""
 
     locale: str
     timezone: str
@@ -77,6 +77,9 @@ COUNTRIES: dict[str, Country] = {
     "za": Country("en-ZA", "Africa/Johannesburg"),
 }
 ALIASES = {"uk": "gb"}
+# A common graphics chip under Linux: without one Chromium reports software rendering.
+WEBGL_VENDOR = "Google Inc. (Intel)"
+WEBGL_RENDERER = "ANGLE (Intel, Mesa Intel(R) UHD Graphics 620 (KBL GT2), OpenGL 4.6)"
 VIEWPORTS = ((1366, 768), (1440, 900), (1536, 864), (1600, 900), (1920, 1080))
 
 
@@ -87,13 +90,9 @@ class Profile:
     timezone: str
     viewport: ViewportSize
 
-    def headers(self) -> dict[str, str]:
-        """What every request of this profile says; the rest is as the page itself asked."""
-        return {"User-Agent": self.user_agent, "Accept-Language": self.locale}
-
 
 def user_agent_of(version: str) -> str:
-    """As this Chromium with a window names itself: its major version only, and no word of having no window."""
+    """Returns the user agent of a Chromium with a window: major version only, without "Headless"."""
     return (
         "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
         f"Chrome/{version.partition('.')[0]}.0.0.0 Safari/537.36"
@@ -105,11 +104,36 @@ def is_known_country(code: str) -> bool:
 
 
 def profile_for(session_id: str, *, version: str, country: str, home: Country) -> Profile:
-    """The profile of a session: the same for its whole life, whichever browser it lives in.
+    """Returns the profile of a session, the same for all its browsers.
 
-    `home` is what is said without a proxy, or from a country that is not in the table.
+    `home` is used without a proxy, and for a country that is not in the table.
     """
     code = country.lower()
-    place = COUNTRIES.get(ALIASES.get(code, code), home)
+    settings = COUNTRIES.get(ALIASES.get(code, code), home)
     width, height = VIEWPORTS[hashlib.sha256(session_id.encode()).digest()[0] % len(VIEWPORTS)]
-    return Profile(user_agent_of(version), place.locale, place.timezone, {"width": width, "height": height})
+    return Profile(user_agent_of(version), settings.locale, settings.timezone, {"width": width, "height": height})
+
+
+@functools.cache
+def _stealth() -> Stealth:
+    return Stealth(
+        navigator_hardware_concurrency=False,
+        navigator_languages=False,
+        navigator_languages_override=None,
+        navigator_platform=False,
+        navigator_platform_override=None,
+        navigator_plugins=False,
+        navigator_user_agent=False,
+        navigator_user_agent_data=False,
+        navigator_vendor=False,
+        navigator_webdriver=False,  # a launch argument has removed it
+        sec_ch_ua=False,
+        webgl_vendor_override=WEBGL_VENDOR,
+        webgl_renderer_override=WEBGL_RENDERER,
+        init_scripts_only=True,
+    )
+
+
+async def apply_stealth(context: BrowserContext) -> None:
+    """Hides marks of an automated browser in every page of the context."""
+    await _stealth().apply_stealth_async(context)

@@ -1,4 +1,4 @@
-"""Timeouts by a source's recent latencies: longer for a slow one, shorter for a quick one. Pure.
+"""Timeouts by a source's recent latencies: longer for a slow one, shorter for a quick one.
 
 Guards against both mistakes of a fixed timeout: giving up on a source that is only slow, and waiting half a minute for
 one that usually answers at once and now does not.
@@ -6,8 +6,13 @@ one that usually answers at once and now does not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+
+from scraping.errors import ReadTimeout
 
 SAMPLES = 10
 SLOW_SECONDS, QUICK_SECONDS = 2.0, 0.5
@@ -54,3 +59,33 @@ def adapt(usual: Timeouts, latencies: Sequence[float]) -> Timeouts:
 def _shorter(seconds: float) -> float:
     """Never below the floor; a value that is below it already is kept."""
     return min(seconds, max(LEAST_PAGE_SECONDS, seconds * QUICKER))
+
+
+class AdaptiveTimeouts:
+    """The timeouts of each source, adapted to its last latencies. Lives on the loop thread, in memory only."""
+
+    def __init__(self, usual: Timeouts, *, is_adaptive: bool = True) -> None:
+        self._usual = usual
+        self._is_adaptive = is_adaptive
+        self._latencies: dict[str, deque[float]] = {}
+
+    def record(self, source: str, seconds: float) -> None:
+        """Records the latency of a response; of one that timed out, the time that was waited."""
+        self._latencies.setdefault(source, deque(maxlen=SAMPLES)).append(seconds)
+
+    @contextmanager
+    def measured(self, source: str) -> Iterator[None]:
+        """Records how long the enclosed request takes, also when it times out."""
+        began = time.monotonic()
+        try:
+            yield
+        except ReadTimeout:
+            self.record(source, time.monotonic() - began)
+            raise
+        self.record(source, time.monotonic() - began)
+
+    def of(self, source: str, *, factor: float = 1.0) -> Timeouts:
+        """Returns the timeouts of a source (by its key), multiplied by the factor."""
+        recorded = self._latencies.get(source)
+        usual = self._usual if recorded is None or not self._is_adaptive else adapt(self._usual, tuple(recorded))
+        return usual if factor == 1.0 else usual.times(factor)

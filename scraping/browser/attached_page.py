@@ -1,0 +1,170 @@
+"""One page that stays open: loads it, extracts values from it, and decides when it must be opened again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import orjson
+from playwright.async_api import Page, WebSocket
+
+from scraping.browser.blocking import PageTraffic
+from scraping.browser.launcher import BrowserOptions
+from scraping.browser.playwright_calls import translate_error, with_timeout
+from scraping.browser.session import Session
+from scraping.browser.visit import limited_body
+from scraping.errors import PageCrashed, SchemaBreak
+from scraping.readings import PAGE, Document, Extractor, RefInfo, report_stage
+
+UNCHANGED_SECONDS = 10.0  # a page without a change for this long is loaded again
+MAX_UNCHANGED_FACTOR = 8  # for a page without a pulse whose content was found to be current
+EXTRACT_SECONDS = 10.0  # a page that takes longer hangs
+
+# The extractor is installed in the page once; a call is then a few bytes and returns one string. Sending the script
+# and returning objects each time would cost ten times the CPU in Playwright's driver. A symbol keeps the function out of
+# the page's own names. Without a pulse the mutations of the page are counted.
+_INSTALL = """(argument) => {
+  const counted = { number: 0 };
+  if (!%(has_pulse)s) {
+    new MutationObserver((changes) => { counted.number += changes.length; }).observe(
+      document, { subtree: true, childList: true, characterData: true, attributes: true });
+  }
+  const extract = %(script)s;
+  const plan = JSON.parse(argument);
+  window[Symbol.for("asked")] = () => JSON.stringify(
+    { found: extract(plan), changes: counted.number, address: location.href });
+}"""
+_EXTRACT = '() => { const asked = window[Symbol.for("asked")]; return asked ? asked() : ""; }'
+
+
+@dataclass(frozen=True)
+class Extraction:
+    found: dict[str, Any]
+    pulse: object
+    has_pulse: bool  # the page has a field that changes with time, also while nothing happens
+    address: str
+
+
+class SocketBytes:
+    """Counts the bytes that a page receives through web sockets, which are not among its requests."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def on_websocket(self, socket: WebSocket) -> None:
+        socket.on("framereceived", self._count)
+
+    def _count(self, payload: str | bytes) -> None:
+        self.number += len(payload)
+
+
+@dataclass
+class AttachedPage:
+    page: Page
+    session: Session
+    traffic: PageTraffic
+    sockets: SocketBytes
+    loaded: Document  # the response when it was loaded; with its body only where that was an error
+    clock: Callable[[], float] = time.monotonic
+    read_at: float = 0.0
+    changed_at: float = 0.0  # last change of its pulse, monotonic
+    fresh_at: datetime = field(default_factory=lambda: datetime.now(UTC))  # time up to which the content is known to be current
+    max_unchanged_seconds: float = UNCHANGED_SECONDS
+    is_crashed: bool = False
+    _installed: Extractor | None = None
+    _address: str = ""  # location.href
+    _pulse: object = None
+    _bytes_reported: int = 0
+
+    @classmethod
+    async def load(
+        cls, session: Session, ref: RefInfo, options: BrowserOptions, *, factor: float, clock: Callable[[], float]
+    ) -> Self:
+        page, sockets, seconds = None, SocketBytes(), options.navigation_timeout_seconds * factor
+        try:
+            page, traffic = await session.context.open_page()
+            page.on("websocket", sockets.on_websocket)
+            report_stage("NAVIGATING")
+            response = await session.context.goto(page, ref.url, seconds)
+            loaded = Document(PAGE, ref.url, 200, "text/html", b"")
+            if response is not None:
+                body = await limited_body(response, options.max_body_bytes, seconds) if response.status >= 300 else b""
+                loaded = Document.from_response(PAGE, page.url, response.status, response.headers, body or b"")
+        except Exception as error:
+            if page is not None:
+                await session.context.close_page(page)
+            raise translate_error(error, url=ref.url) from error
+        kept = cls(page, session, traffic, sockets, loaded, clock, read_at=clock(), changed_at=clock())
+        page.on("crash", lambda _: setattr(kept, "is_crashed", True))
+        return kept
+
+    def belongs_to(self, session: Session) -> bool:
+        """Whether it is open in this session and in the current browser."""
+        return self.session is session and session.context.is_open and not self.page.is_closed()
+
+    async def extract(self, extractor: Extractor, *, seconds: float) -> Extraction:
+        report_stage("INTERCEPTING")
+        self.read_at = self.clock()
+        try:
+            if self.is_crashed:
+                raise PageCrashed("an open page crashed", url=self.loaded.url)
+            result = await with_timeout(self._evaluate(extractor), seconds, "extracting from an open page")
+        except Exception as error:
+            if self.is_crashed:
+                raise PageCrashed("an open page crashed during the extraction", url=self.loaded.url) from error
+            raise translate_error(error, url=self.loaded.url) from error
+        pulse = _value_of(result["found"], extractor.pulse)
+        return Extraction(result["found"], pulse or result["changes"], bool(pulse), result["address"])
+
+    async def _evaluate(self, extractor: Extractor) -> dict[str, Any]:
+        text = await self.page.evaluate(_EXTRACT) if self._installed == extractor else ""
+        if not text:  # not installed, or the page has reloaded itself
+            script = _INSTALL % {"script": extractor.script, "has_pulse": "true" if extractor.pulse else "false"}
+            await self.page.evaluate(script, orjson.dumps(extractor.argument).decode())
+            self._installed = extractor
+            text = await self.page.evaluate(_EXTRACT)
+        try:
+            result = orjson.loads(text)
+            return {"found": dict(result["found"]), "changes": result["changes"], "address": str(result["address"])}
+        except (ValueError, TypeError, KeyError) as error:  # its scripts may have changed ours
+            raise SchemaBreak("an open page returned no extraction", url=self.loaded.url) from error
+
+    def reopen_cause(self, extraction: Extraction) -> str:
+        """Returns why the page must be opened again; empty for a page at the same address with current content."""
+        if self._address and self._address != extraction.address:
+            return "it went elsewhere"
+        now, self._address = self.clock(), extraction.address
+        if self._pulse != extraction.pulse:
+            self._pulse, self.changed_at, self.fresh_at = extraction.pulse, now, datetime.now(UTC)
+        elif not extraction.has_pulse:
+            self.fresh_at = datetime.now(UTC)  # without a pulse, unchanged content counts as current
+        return "it stands still" if now - self.changed_at > self.max_unchanged_seconds else ""
+
+    def inherit(
+        self, before: AttachedPage | None, extraction_before: Extraction | None, extraction: Extraction
+    ) -> None:
+        """Takes over the interval of the page it replaces; doubles it where that page was unchanged and current."""
+        if before is None:
+            return
+        self.max_unchanged_seconds = before.max_unchanged_seconds
+        if extraction_before is not None and not extraction.has_pulse and extraction.found == extraction_before.found:
+            self.max_unchanged_seconds = min(self.max_unchanged_seconds * 2, MAX_UNCHANGED_FACTOR * UNCHANGED_SECONDS)
+
+    async def new_traffic(self) -> tuple[int, dict[str, int], dict[str, int]]:
+        """Returns bytes, requests and blocked requests by type since the last call."""
+        bytes_in = await self.traffic.bytes_in() + self.sockets.number
+        fresh, self._bytes_reported = bytes_in - self._bytes_reported, bytes_in
+        made, blocked = dict(self.traffic.made), dict(self.traffic.blocked)
+        self.traffic.made.clear()
+        self.traffic.blocked.clear()
+        return fresh, made, blocked
+
+
+def _value_of(found: dict[str, Any], name: str) -> object:
+    fields = found.get("fields")
+    hit = fields.get(name) if name and isinstance(fields, dict) else None
+    values = hit.get("values") if isinstance(hit, dict) else None
+    return values[0] if isinstance(values, list) and values else None

@@ -1,0 +1,252 @@
+"""The HTTP client for direct reads: requests a source's endpoints with the cookies and headers of a visit.
+
+Playwright's request context would do the same through its driver and ask Chromium for the cookies of every request:
+about seven times the CPU, no limit on the size of a response, and it stops working when the browser dies.
+Every dimension of a response has a limit: time, bytes as sent, bytes decompressed, redirects, headers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urljoin, urlsplit
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from yarl import URL
+
+from scraping.browser.egress.rules import CheckedResolver, EgressRules
+from scraping.errors import EgressRefused, ReadTimeout, SchemaBreak, ScrapingError, Transient
+from scraping.readings import Document, Request, Site
+
+CHUNK_BYTES = 64 * 1024
+HOST_CONNECTIONS = 16  # of a session to one host, at once: more would be impolite and no faster
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+PLAIN_ENCODINGS = frozenset({"", "identity"})
+COMPRESSED_ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
+ACCEPT_ENCODING = "gzip, deflate"  # only encodings that can be decompressed within a limit
+MAX_GZIP_MEMBERS = 32  # of one stream: thousands of empty ones cost time and no bytes
+ZLIB_METHOD = 8
+GZIP_MAGIC = b"\x1f"
+# Not sent after a redirect to another origin. (The cookie jar decides by itself about cookies.)
+ORIGIN_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
+CLIENT_HEADERS = frozenset({"accept-encoding", "host", "connection", "content-length", "transfer-encoding"})
+
+
+@dataclass(frozen=True)
+class ResponseLimits:
+    max_body_bytes: int = 8 * 1024 * 1024  # as sent, and again decompressed
+    max_redirects: int = 3
+    max_head_line_bytes: int = 8190
+    max_head_lines: int = 128
+
+
+class DirectClient:
+    """The HTTP client of one session; lives on the loop thread.
+
+    `upstream`: the proxy for all requests. It resolves the names, so only names are checked here, not addresses.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        *,
+        limits: ResponseLimits,
+        user_agent: str,
+        language: str,
+        upstream: str | None = None,
+        resolver: AbstractResolver | None = None,
+    ) -> None:
+        self.rules = EgressRules.of(site)
+        self.bytes_in = 0
+        self.requests = 0
+        self.jar = aiohttp.CookieJar(unsafe=True, quote_cookie=False)  # also for IP addresses; values are sent unchanged
+        self._limits = limits
+        self._upstream = upstream
+        proxy_host = urlsplit(upstream).hostname if upstream else None
+        checked = CheckedResolver(self.rules, resolver or aiohttp.ThreadedResolver(), trusted=proxy_host)
+        self._client = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(resolver=checked, limit=0, limit_per_host=HOST_CONNECTIONS, ttl_dns_cache=60),
+            cookie_jar=self.jar,
+            headers={
+                "User-Agent": user_agent,
+                "Accept-Language": language,
+                "Accept": "*/*",
+                "Accept-Encoding": ACCEPT_ENCODING,
+            },
+            timeout=aiohttp.ClientTimeout(total=None),  # `fetch` has one for the whole request
+            auto_decompress=False,
+            max_line_size=limits.max_head_line_bytes,
+            max_field_size=limits.max_head_line_bytes,
+            max_headers=limits.max_head_lines,
+            trust_env=False,
+        )
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def fetch(self, request: Request, *, seconds: float, may_be_empty: bool = False) -> Document:
+        """Returns the response, within the limits; every error is a ScrapingError."""
+        path = urlsplit(request.url).path
+        try:
+            async with asyncio.timeout(seconds):
+                document = await self._follow(request)
+        except TimeoutError as error:
+            raise ReadTimeout(f"requesting {path} took longer than {seconds:g} s", url=request.url) from error
+        except ScrapingError as error:
+            error.url = error.url or request.url
+            raise
+        except (aiohttp.ClientError, ssl.SSLError, OSError, ValueError) as error:
+            refused = _refusal(error)
+            if refused is not None:
+                raise refused from error
+            # With a proxy only the type: the text may hold the proxy's address with its password.
+            text = type(error).__name__ if self._upstream else f"{type(error).__name__}: {error}"
+            raise Transient(f"requesting {path} failed: {text}", url=request.url) from error
+        if not document.body and document.status == 200 and not may_be_empty:
+            raise Transient(f"{path} responded with an empty body", http_status=200, url=request.url)
+        return document
+
+    async def _follow(self, request: Request) -> Document:
+        """Follows redirects; each hop is checked like the first request."""
+        url, method, body = self.rules.check_url(request.url), request.method, request.body
+        headers = {key: value for key, value in request.headers.items() if key.lower() not in CLIENT_HEADERS}
+        cost = 0
+        for _ in range(self._limits.max_redirects + 1):
+            self.requests += 1
+            async with self._client.request(
+                method, url, data=body, headers=headers, allow_redirects=False, proxy=self._upstream
+            ) as response:
+                cost += self._count(sum(len(key) + len(value) + 4 for key, value in response.raw_headers))
+                if response.status not in REDIRECTS or "location" not in response.headers:
+                    content, size = await self._body(response)
+                    found = {key.lower(): value for key, value in response.headers.items()}
+                    return Document.from_response(
+                        request.name, request.url, response.status, found, content, wire_bytes=cost + size
+                    )
+                onward = self._redirect_target(url, response.headers["location"])
+            if response.status == 303 or (response.status in (301, 302) and method == "POST"):
+                method, body = "GET", None
+                headers = {key: value for key, value in headers.items() if key.lower() != "content-type"}
+            if onward.origin() != url.origin():
+                headers = {key: value for key, value in headers.items() if key.lower() not in ORIGIN_HEADERS}
+            url = onward
+        raise Transient(f"more than {self._limits.max_redirects} redirects", url=request.url)
+
+    def _redirect_target(self, url: URL, location: str) -> URL:
+        try:
+            target = URL(urljoin(str(url), location))
+        except ValueError as error:
+            raise EgressRefused(f"a redirect has no valid address: {error}; it was not followed") from error
+        self.rules.check_url(target)
+        if url.scheme == "https" and target.scheme != "https":
+            raise EgressRefused(f"{url.raw_host} redirects from https to http; it was not followed")
+        return target
+
+    async def _body(self, response: aiohttp.ClientResponse) -> tuple[bytes, int]:
+        """Returns the decompressed body and its size as sent."""
+        limit = self._limits.max_body_bytes
+        if (response.content_length or 0) > limit:
+            raise self._too_large(response)
+        decompressor = _decompressor(response.headers, limit)
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+                size += self._count(len(chunk))
+                if size > limit:
+                    raise self._too_large(response)
+                parts.append(decompressor.feed(chunk) if decompressor else chunk)
+            if decompressor:
+                decompressor.finish()
+        except TooLargeError as error:
+            raise self._too_large(response) from error
+        except CorruptDataError as error:
+            response.close()
+            raise Transient(f"the body could not be decompressed: {error}", http_status=response.status) from error
+        return b"".join(parts), size
+
+    def _too_large(self, response: aiohttp.ClientResponse) -> Transient:
+        response.close()
+        limit = self._limits.max_body_bytes
+        return Transient(f"the body is larger than {limit} bytes: the rest was not read", http_status=response.status)
+
+    def _count(self, size: int) -> int:
+        self.bytes_in += size
+        return size
+
+
+class TooLargeError(Exception):
+    """The decompressed body exceeds the limit; the rest was not decompressed."""
+
+
+class CorruptDataError(Exception):
+    """The body is not in its declared encoding, or is incomplete."""
+
+
+class Decompressor:
+    """Decompresses one body: `feed` its chunks, then `finish`.
+
+    Guards against compression bombs: zlib is never asked for more than the rest of the limit, so a bomb costs the
+    limit and no more. aiohttp's own decompression has no such bound.
+    """
+
+    def __init__(self, encoding: str, limit: int) -> None:
+        self._is_gzip = encoding in ("gzip", "x-gzip")
+        self._left = limit
+        self._members = 0
+        self._stream: zlib._Decompress | None = None
+
+    def feed(self, data: bytes) -> bytes:
+        parts: list[bytes] = []
+        while data:
+            if self._stream is None and self._members and not (self._is_gzip and data.startswith(GZIP_MAGIC)):
+                break  # trailing bytes after the end of the stream
+            stream = self._stream = self._stream or self._open(data)
+            try:
+                part = stream.decompress(data, self._left + 1)
+            except zlib.error as error:
+                raise CorruptDataError(str(error)) from error
+            self._left -= len(part)
+            if self._left < 0:
+                raise TooLargeError
+            parts.append(part)
+            data = stream.unconsumed_tail
+            if stream.eof:
+                data, self._stream = stream.unused_data, None
+        return b"".join(parts)
+
+    def finish(self) -> None:
+        if self._stream is not None:
+            raise CorruptDataError("it is incomplete")
+
+    def _open(self, data: bytes) -> zlib._Decompress:
+        self._members += 1
+        if self._members > MAX_GZIP_MEMBERS:
+            raise CorruptDataError(f"it has more than {MAX_GZIP_MEMBERS} parts")
+        if self._is_gzip:
+            return zlib.decompressobj(16 + zlib.MAX_WBITS)
+        # Many servers that declare "deflate" send it without the zlib header.
+        has_header = data[0] & 0x0F == ZLIB_METHOD
+        return zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+
+
+def _decompressor(headers: Mapping[str, str], limit: int) -> Decompressor | None:
+    encoding = headers.get("Content-Encoding", "").strip().lower()
+    if encoding in PLAIN_ENCODINGS:
+        return None
+    if encoding not in COMPRESSED_ENCODINGS:  # a browser may support it: the reader falls back to a visit
+        raise SchemaBreak(f"the body is encoded as {encoding[:40]}, which was not requested")
+    return Decompressor(encoding, limit)
+
+
+def _refusal(error: BaseException | None) -> EgressRefused | None:
+    """Returns the refusal of an address that aiohttp has wrapped into an error of its own."""
+    while error is not None:
+        if isinstance(error, EgressRefused):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
