@@ -8,7 +8,7 @@ from typing import Any
 from django.apps import AppConfig
 from django.core.checks import CheckMessage, Error, register
 
-from scraping.browser.proxies import ProxyError
+from scraping.browser.egress.upstream_proxies import ProxyError
 from scraping.configuration import proxy_plan
 from scraping.matches import importance
 

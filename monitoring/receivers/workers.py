@@ -11,7 +11,7 @@ from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import AuditOutcome, Severity
 from monitoring.receivers.base import json_safe, receives
 from scraping import signals
-from scraping.browser.care import Cause
+from scraping.browser.health import LaunchCause
 from scraping.models import OrderKind
 
 
@@ -20,7 +20,7 @@ def record_new_browser(
     *, now: datetime, worker_id: str, reason: str = "", seconds: float = 0.0, cause: str = "", **more: Any
 ) -> None:
     """Skips a commanded replacement: `record_order` records it with the operator."""
-    if cause == Cause.ORDER:
+    if cause == LaunchCause.ORDER:
         return
     audit.record(
         actor="worker",

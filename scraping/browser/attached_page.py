@@ -24,8 +24,8 @@ MAX_UNCHANGED_FACTOR = 8  # for a page without a pulse whose content was found t
 EXTRACT_SECONDS = 10.0  # a page that takes longer hangs
 
 # The extractor is installed in the page once; a call is then a few bytes and returns one string. Sending the script
-# and returning objects each time would cost ten times the CPU in Playwright's driver. A symbol keeps the function out of
-# the page's own names. Without a pulse the mutations of the page are counted.
+# and returning objects each time would cost ten times the CPU in Playwright's driver. A symbol keeps the function
+# out of the page's own names. Without a pulse the mutations of the page are counted.
 _INSTALL = """(argument) => {
   const counted = { number: 0 };
   if (!%(has_pulse)s) {
@@ -71,7 +71,9 @@ class AttachedPage:
     clock: Callable[[], float] = time.monotonic
     read_at: float = 0.0
     changed_at: float = 0.0  # last change of its pulse, monotonic
-    fresh_at: datetime = field(default_factory=lambda: datetime.now(UTC))  # time up to which the content is known to be current
+    fresh_at: datetime = field(
+        default_factory=lambda: datetime.now(UTC)
+    )  # time up to which the content is known to be current
     max_unchanged_seconds: float = UNCHANGED_SECONDS
     is_crashed: bool = False
     _installed: Extractor | None = None
@@ -135,13 +137,13 @@ class AttachedPage:
     def reopen_cause(self, extraction: Extraction) -> str:
         """Returns why the page must be opened again; empty for a page at the same address with current content."""
         if self._address and self._address != extraction.address:
-            return "it went elsewhere"
+            return "it navigated away"
         now, self._address = self.clock(), extraction.address
         if self._pulse != extraction.pulse:
             self._pulse, self.changed_at, self.fresh_at = extraction.pulse, now, datetime.now(UTC)
         elif not extraction.has_pulse:
             self.fresh_at = datetime.now(UTC)  # without a pulse, unchanged content counts as current
-        return "it stands still" if now - self.changed_at > self.max_unchanged_seconds else ""
+        return "it has not changed" if now - self.changed_at > self.max_unchanged_seconds else ""
 
     def inherit(
         self, before: AttachedPage | None, extraction_before: Extraction | None, extraction: Extraction

@@ -105,7 +105,7 @@ class AttachedPages:
             self.host.report_fault(read.session.context.generation, str(error))
             return None, "it crashed"
         except ScrapingError:
-            return None, "it does not answer"
+            return None, "it does not respond"
         return extraction, page.reopen_cause(extraction)
 
     async def _reopen(
@@ -149,7 +149,7 @@ class AttachedPages:
 
     @asynccontextmanager
     async def _opening_turn(self) -> AsyncIterator[None]:
-        """Limits the pages that are opened at once. Reports the stage while waiting, so that the task is not taken for hung."""
+        """Limits the pages that are opened at once; reports the stage meanwhile, so the task does not seem hung."""
         while True:
             try:
                 await asyncio.wait_for(self._openings.acquire(), WAIT_REPORT_SECONDS)
@@ -161,7 +161,9 @@ class AttachedPages:
         finally:
             self._openings.release()
 
-    async def _reading(self, ref: RefInfo, page: AttachedPage, extraction: Extraction | None, started: float) -> Reading:
+    async def _reading(
+        self, ref: RefInfo, page: AttachedPage, extraction: Extraction | None, started: float
+    ) -> Reading:
         documents = {PAGE: page.loaded}
         if extraction is not None:
             body = orjson.dumps(extraction.found)

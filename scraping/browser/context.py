@@ -243,7 +243,7 @@ def replace_cookies(jar: CookieJar, cookies: Cookies) -> None:
 
 
 def merged_cookies(*, visited: Cookies, direct: Cookies, before: Cookies) -> Cookies:
-    """Returns the cookies after a visit: those of the page, and those that only direct responses have changed meanwhile."""
+    """Returns the cookies after a visit: the page's, and those that only direct responses have changed meanwhile."""
     kept = dict(visited)
     for key, one in direct.items():
         value = one.get("value")

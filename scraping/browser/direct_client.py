@@ -63,13 +63,17 @@ class DirectClient:
         self.rules = EgressRules.of(site)
         self.bytes_in = 0
         self.requests = 0
-        self.jar = aiohttp.CookieJar(unsafe=True, quote_cookie=False)  # also for IP addresses; values are sent unchanged
+        self.jar = aiohttp.CookieJar(
+            unsafe=True, quote_cookie=False
+        )  # also for IP addresses; values are sent unchanged
         self._limits = limits
         self._upstream = upstream
         proxy_host = urlsplit(upstream).hostname if upstream else None
         checked = CheckedResolver(self.rules, resolver or aiohttp.ThreadedResolver(), trusted=proxy_host)
         self._client = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(resolver=checked, limit=0, limit_per_host=HOST_CONNECTIONS, ttl_dns_cache=60),
+            connector=aiohttp.TCPConnector(
+                resolver=checked, limit=0, limit_per_host=HOST_CONNECTIONS, ttl_dns_cache=60
+            ),
             cookie_jar=self.jar,
             headers={
                 "User-Agent": user_agent,

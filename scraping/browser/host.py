@@ -226,7 +226,7 @@ class BrowserHost:
             self._may_visit.set()
 
     async def _drained(self) -> None:
-        """Waits until no visit is under way, at most `drain_seconds`. Unfinished visits are lost; the next poll repeats them."""
+        """Waits until no visit is under way, at most `drain_seconds`; the next poll repeats unfinished visits."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.recycle_policy.drain_seconds):
                 while self.visits and not self._is_stopping:

@@ -145,7 +145,7 @@ async def _launch_plain(playwright: Playwright, options: BrowserOptions) -> Laun
 
 
 async def _attach(playwright: Playwright, options: BrowserOptions) -> Launched:
-    """Connects to an external browser. Closing the connection closes the contexts made through it, never the browser."""
+    """Connects to an external browser. Closing the connection closes our contexts, never the browser."""
     try:
         browser = await _connect(playwright, options.cdp_endpoint, options.launch_timeout_seconds)
     except Exception as error:  # noqa: BLE001 - any error is reported, without its text

@@ -84,7 +84,7 @@ def memory_action(usage: MemoryUsage, limits: MemoryLimits) -> MemoryAction:
 
 
 class MemoryGuard:
-    """Called by the heartbeat thread, also while the database is away. `on_loop` calls a function on the loop thread."""
+    """Called by the heartbeat thread, also without a database. `on_loop` calls a function on the loop thread."""
 
     def __init__(
         self,

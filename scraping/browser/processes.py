@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-
 from prometheus_client import Counter, Histogram
 
 from victoryline.lib.processes import remove_tree

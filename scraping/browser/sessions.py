@@ -88,7 +88,7 @@ class Sessions:
         self._closing: set[asyncio.Task[None]] = set()
         if not self._options.has_forward_proxy:
             logger.warning(
-                "The browser at SCRAPER_CDP_ENDPOINT is on another machine: the hosts that a page reaches are checked in "
+                "The browser at SCRAPER_CDP_ENDPOINT is on another machine: the hosts of a page are checked in "
                 "the page only, not by the forward proxy. Restrict that browser with a firewall",
                 extra={"action": "browser_without_gate"},
             )
@@ -130,7 +130,12 @@ class Sessions:
         May be called from any thread.
         """
         session, now = self._by_site.get(key), self._clock()
-        if session is None or not session.is_warm or not self._is_due(session) or self._plan.mode is RotationMode.ROTATING:
+        if (
+            session is None
+            or not session.is_warm
+            or not self._is_due(session)
+            or self._plan.mode is RotationMode.ROTATING
+        ):
             return False
         if now - self._renewal_asked_at.get(key, -RENEWAL_SECONDS) < RENEWAL_SECONDS:
             return False
@@ -298,7 +303,9 @@ class Sessions:
             self._pools[site.key] = pool
         return pool
 
-    def _record(self, session: Session, *, end_reason: str = "", outcome: FailureOutcome | None = None) -> SessionRecord:
+    def _record(
+        self, session: Session, *, end_reason: str = "", outcome: FailureOutcome | None = None
+    ) -> SessionRecord:
         now = datetime.now(UTC)
         until = outcome.quarantined_until if outcome is not None else None
         return SessionRecord(

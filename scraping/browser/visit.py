@@ -184,7 +184,7 @@ class Interception:
                     await self._arrived.wait()
 
     async def documents(self) -> dict[str, Document]:
-        """Returns the documents by endpoint. To be awaited before the page is closed or navigates: bodies vanish then."""
+        """Returns the documents by endpoint; to be awaited before the page closes or navigates, when bodies vanish."""
         documents: dict[str, Document] = {}
         for name, tasks in self._found.items():
             taken = [found for task in tuple(tasks) if (found := await task) is not None]

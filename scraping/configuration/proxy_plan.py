@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from scraping.browser.proxies import Mode, ProxyPlan, gateway, parse
+from scraping.browser.egress.upstream_proxies import ProxyPlan, RotationMode, gateway, parse
 
 
 def current() -> ProxyPlan:
@@ -19,6 +19,6 @@ def current() -> ProxyPlan:
     )
     return ProxyPlan(
         proxies=(*parse(config.scraper_proxies), *([provider] if provider else [])),
-        mode=Mode(config.scraper_proxy_mode),
+        mode=RotationMode(config.scraper_proxy_mode),
         sticky_seconds=config.scraper_sticky_ttl_seconds,
     )

@@ -77,7 +77,7 @@ class SourceAccess:
         `is_last_chance`: the same session timed out before; if it does so again, it is dropped.
         """
         session = await self.sessions.get(site, is_visit=uses_browser)
-        await self._robots.check(session.wire, site, *urls)
+        await self._robots.check(session.client, site, *urls)
         report_stage("BROWSER_READY")
         try:
             reading = await read(session)
@@ -87,10 +87,10 @@ class SourceAccess:
             with evidence_from(reading):
                 return without_failed_documents(reading, required)
         except PageCrashed as error:  # the browser is replaced only if this repeats
-            self.sessions.host.report_fault(session.generation, str(error))
+            self.sessions.host.report_fault(session.context.generation, str(error))
             raise
         except ResourceLost as error:
-            self.sessions.host.report_lost(session.generation, str(error))
+            self.sessions.host.report_lost(session.context.generation, str(error))
             raise
         except ReadTimeout as error:
             if uses_browser and not await self.sessions.host.probe():
@@ -142,10 +142,10 @@ def error_for(document: Document) -> ScrapingError | None:
     )
 
 
-class Asks(Protocol):
+class HttpClient(Protocol):
     """The part of a session's HTTP client that robots.txt needs."""
 
-    async def ask(self, request: Request, *, seconds: float, may_be_empty: bool = False) -> Document: ...
+    async def fetch(self, request: Request, *, seconds: float, may_be_empty: bool = False) -> Document: ...
 
 
 @dataclass
@@ -180,12 +180,12 @@ class Robots:
         self._failures: dict[str, tuple[float, ScrapingError]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def check(self, wire: Asks, site: Site, *urls: str) -> None:
+    async def check(self, client: HttpClient, site: Site, *urls: str) -> None:
         """Raises RobotsRefused for a forbidden address, Transient while robots.txt can't be fetched."""
         if site.robots_policy == "ignore":
             return
         for url in urls:
-            rules = await self._rules_for(wire, site, url)
+            rules = await self._rules_for(client, site, url)
             if rules is None or rules.allows(url):
                 continue
             path = URL(url, encoded=True).raw_path
@@ -203,7 +203,7 @@ class Robots:
         rules = self._rules.get(_origin(url))
         return rules.crawl_delay_seconds if rules else None
 
-    async def _rules_for(self, wire: Asks, site: Site, url: str) -> RobotsRules | None:
+    async def _rules_for(self, client: HttpClient, site: Site, url: str) -> RobotsRules | None:
         """Returns the current rules; None where they can't be fetched and the policy does not require them."""
         origin = _origin(url)
         rules = self._rules.get(origin)
@@ -214,20 +214,20 @@ class Robots:
             if rules is not None and self._clock() < rules.good_until:
                 return rules
             try:
-                rules = await self._fetch(wire, site, origin)
+                rules = await self._fetch(client, site, origin)
             except ScrapingError as error:
                 return self._rules_after_failure(rules, error, site, origin)
             self._rules[origin] = rules
             self._failures.pop(origin, None)
             return rules
 
-    async def _fetch(self, wire: Asks, site: Site, origin: str) -> RobotsRules:
+    async def _fetch(self, client: HttpClient, site: Site, origin: str) -> RobotsRules:
         now = self._clock()
         failed_at, failure = self._failures.get(origin, (float("-inf"), None))
         if failure is not None and now - failed_at < RETRY_SECONDS:
             raise failure.with_traceback(None)
         request = Request("robots", f"{origin}/robots.txt")
-        document = await wire.ask(request, seconds=FETCH_SECONDS, may_be_empty=True)
+        document = await client.fetch(request, seconds=FETCH_SECONDS, may_be_empty=True)
         if document.status >= 500 or document.status == TOO_MANY_REQUESTS:
             raise Transient(
                 f"robots.txt of {site.key} answered {document.status}: nothing is read until it can be fetched",

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from scraping.browser.attached import AttachedPages, NoRoom, Question
+from scraping.browser.attached_pages import AttachedPages, AttachedRead, PageLimitReached
 from scraping.browser.session import Session
 from scraping.errors import AuthExpired, Blocked, OverBudget, SchemaBreak, ScrapingError
 from scraping.reading.access import (
@@ -138,13 +138,13 @@ class ReadModes:
             return await self._access.read(
                 target.site,
                 (),
-                lambda session: session.told_of(
-                    self.open_pages.read(Question(session, target.ref, extractor, opening, factor))
+                lambda session: session.track(
+                    self.open_pages.read(AttachedRead(session, target.ref, extractor, opening, factor))
                 ),
                 urls=(target.ref.url,),
                 is_last_chance=factor > 1,
             )
-        except NoRoom:
+        except PageLimitReached:
             return await self.visit(target, "the limit of open pages is reached")
 
     @asynccontextmanager
@@ -241,7 +241,7 @@ class ReadModes:
                 target.site,
                 (),
                 lambda session: session.visit(
-                    target.ref, endpoints, looks_wrong=wants_screenshot, timeout_factor=target.timeout_factor
+                    target.ref, endpoints, wants_screenshot=wants_screenshot, timeout_factor=target.timeout_factor
                 ),
                 urls=(target.ref.url,),
                 is_last_chance=target.timeout_factor > 1,

@@ -215,7 +215,7 @@ class Reader:
                 site,
                 plan.endpoints,
                 lambda session: session.visit(
-                    ref, plan.endpoints, looks_wrong=wants_screenshot, timeout_factor=timeout_factor
+                    ref, plan.endpoints, wants_screenshot=wants_screenshot, timeout_factor=timeout_factor
                 ),
                 urls=(plan.url,),
                 is_last_chance=timeout_factor > 1,

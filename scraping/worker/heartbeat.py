@@ -86,7 +86,7 @@ class Heartbeat(threading.Thread):
                 if self._engine.disk is not None:
                     self._engine.disk.check()
                 if self._memory is not None and not is_last:
-                    self._memory.look()
+                    self._memory.check()
                 self.beat(now=timezone.now(), is_last=is_last)
             except Exception as error:  # noqa: BLE001 - without heartbeats the worker would lose every task
                 self._report(error)

@@ -17,12 +17,11 @@ from django.utils import timezone
 from dramatiq.asyncio import get_event_loop_thread
 
 from scraping import journal
-from scraping.browser.care import CarePolicy, MemoryLimits
-from scraping.browser.caretaker import Caretaker
+from scraping.browser.egress.upstream_proxies import ProxyPlan
+from scraping.browser.health import HealthMonitor, RecyclePolicy
 from scraping.browser.host import BrowserHost, Replacement
-from scraping.browser.memory_guard import MemoryGuard
-from scraping.browser.options import BrowserOptions
-from scraping.browser.proxies import ProxyPlan
+from scraping.browser.launcher import BrowserOptions
+from scraping.browser.memory_guard import MemoryGuard, MemoryLimits
 from scraping.browser.sessions import Sessions
 from scraping.configuration.policies import Policies
 from scraping.documents.publisher import publisher
@@ -98,7 +97,7 @@ class WorkerOptions:
     spool_limits: SpoolLimits
     min_free_disk_mb: int
     stall_limits: StallLimits
-    care: CarePolicy
+    recycle_policy: RecyclePolicy
     memory: MemoryLimits
     min_free_memory_bytes: int
     own_temp_dir: Path | None = None
@@ -179,11 +178,11 @@ class EngineParts(dramatiq.Middleware):
         host = BrowserHost(
             options.browser,
             self._report_launch,
-            care=options.care,
+            recycle_policy=options.recycle_policy,
             own_temp_dir=options.own_temp_dir,
             has_adaptive_timeouts=options.has_adaptive_timeouts,
         )
-        Caretaker(host).start()
+        HealthMonitor(host).start()
         return Sessions(host, options.proxies)
 
     def _memory_guard(self) -> MemoryGuard | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from scraping.browser.care import Cause
+from scraping.browser.health import LaunchCause
 from scraping.browser.sessions import SessionRecord, Sessions
 from scraping.models import OrderKind, ProxySession, Source, WorkerOrder
 from scraping.reading.tokens import Tokens
@@ -197,11 +197,11 @@ class CommandRunner:
 
     def _recycle(self, order: WorkerOrder, now: datetime) -> None:
         host = self._sessions.host
-        if host.condition is None:
+        if host.usage is None:
             worker_commands.finish(order, outcome="no browser was running: the next read starts one", now=now)
             return
         self._recycling = _Recycling(order, host.generation)
-        self._on_loop(partial(host.recycle, Cause.ORDER, f"{order.reason} (asked for by {order.actor})"))
+        self._on_loop(partial(host.recycle, LaunchCause.ORDER, f"{order.reason} (asked for by {order.actor})"))
 
     def _finish_recycling(self, now: datetime) -> None:
         recycling = self._recycling

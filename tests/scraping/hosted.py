@@ -14,12 +14,10 @@ from typing import Any, TypeVar
 
 import psutil
 
-from scraping.browser.care import CarePolicy
-from scraping.browser.caretaker import Caretaker
-from scraping.browser.cleanup import LEFTOVERS
+from scraping.browser.health import HealthMonitor, RecyclePolicy
 from scraping.browser.host import BrowserHost, Replacement
-from scraping.browser.options import BrowserOptions
-from scraping.browser.processes import using_profile
+from scraping.browser.launcher import BrowserOptions
+from scraping.browser.processes import LEFTOVERS, using_profile
 from scraping.browser.sessions import Sessions
 from scraping.errors import ResourceLost
 from scraping.payloads import Payload
@@ -33,34 +31,34 @@ T = TypeVar("T")
 PHASES = {"in_play": "play", "first_half": "play", "second_half": "play", "toss": "scheduled"}
 HEADLINES = ("period:45:First half", "period:90:Second half")
 HERE = identity.new_name().rsplit("-", 2)[0]  # the part of a name that says which machine
-LOOK_SECONDS = 0.25
+CHECK_SECONDS = 0.25
 
 
 class Hosted:
     def __init__(
-        self, options: BrowserOptions, care: CarePolicy | None = None, *, temp_dir: Path | None = None
+        self, options: BrowserOptions, recycle_policy: RecyclePolicy | None = None, *, temp_dir: Path | None = None
     ) -> None:
-        """`care`: with somebody who looks after the browser; `temp_dir`: the TMPDIR of this test alone."""
+        """`recycle_policy`: starts the health monitor with it; `temp_dir`: the TMPDIR of this test alone."""
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
         self.launches: list[Replacement] = []
         self.temp_dir = temp_dir
-        self.host = BrowserHost(options, self.launches.append, care=care, own_temp_dir=temp_dir)
-        self._caretaker = Caretaker(self.host, every_seconds=LOOK_SECONDS)
-        if care is not None:
-            self.run(self._start_care())
+        self.host = BrowserHost(options, self.launches.append, recycle_policy=recycle_policy, own_temp_dir=temp_dir)
+        self._health_monitor = HealthMonitor(self.host, every_seconds=CHECK_SECONDS)
+        if recycle_policy is not None:
+            self.run(self._start_monitor())
         self.sessions = Sessions(self.host)
         self.reader = Reader(self.sessions, self.run)
 
-    async def _start_care(self) -> None:
-        self._caretaker.start()
+    async def _start_monitor(self) -> None:
+        self._health_monitor.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout=90)
 
     def close(self) -> None:
-        self.run(self._caretaker.stop())
+        self.run(self._health_monitor.stop())
         self.run(self.sessions.stop())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(timeout=10)

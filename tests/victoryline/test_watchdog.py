@@ -18,7 +18,7 @@ from dramatiq.asyncio import EventLoopThread
 from dramatiq.brokers.stub import StubBroker
 
 from scraping.browser.host import BrowserHost
-from scraping.browser.options import BrowserOptions
+from scraping.browser.launcher import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.models import Stage
 from scraping.worker.engine import Engine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scraping.browser.options import BrowserOptions
+from scraping.browser.launcher import BrowserOptions
 from scraping.errors import ErrorClass
 from victoryline.night.faults import EVERYWHERE, Kind
 from victoryline.night.rows import Task

@@ -56,7 +56,9 @@ MINUTE = 60.0
 
 _refused = Counter("victoryline_egress_refused", "Requests of pages that the forward proxy refused.", ["source"])
 _cut = Counter(
-    "victoryline_egress_cut", "Connections of pages that were closed: idle, too long open or too many bytes.", ["source"]
+    "victoryline_egress_cut",
+    "Connections of pages that were closed: idle, too long open or too many bytes.",
+    ["source"],
 )
 
 
@@ -120,7 +122,9 @@ class RegisteredSession:
 
     def cut(self, reason: str) -> ConnectionCut:
         _cut.labels(self.rules.key).inc()
-        self._log_once(reason, "A connection of %s was closed: %s. The page is read again later", self.rules.key, reason)
+        self._log_once(
+            reason, "A connection of %s was closed: %s. The page is read again later", self.rules.key, reason
+        )
         return ConnectionCut(reason)
 
     def _log_once(self, cause: str, message: str, *arguments: str) -> None:

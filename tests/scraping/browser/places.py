@@ -18,9 +18,9 @@ from typing import Any, Self, TypeVar
 
 from aiohttp import web
 
+from scraping.browser.egress.upstream_proxies import Proxy, ProxyPlan
 from scraping.browser.host import BrowserHost
-from scraping.browser.options import BrowserOptions
-from scraping.browser.proxies import Proxy, ProxyPlan
+from scraping.browser.launcher import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.readings import Endpoint, RefInfo, Request, Site
 
@@ -260,7 +260,7 @@ class Worker(OnThread):
         """The sessions of a test go with it; the browser stays."""
         for sessions in self._made:
             self.run(sessions.close_all())
-            self.run(sessions.gate.stop())
+            self.run(sessions.forward_proxy.stop())
         self._made.clear()
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scraping import readings
-from scraping.browser import capture
+from scraping.browser.visit import take_screenshot
 from scraping.errors import Blocked, Drift, Gone, ReadTimeout, Transient
 from scraping.reading.reader import Reader, Target
 from scraping.readings import AttemptEvidence, ReadMode, RefInfo
@@ -208,13 +208,13 @@ class TestWhatWasSeen:
 
         async def photograph() -> tuple[bytes, float]:
             session = await hosted.sessions.get(site_at(arena, "crex"))
-            page = await (await session._open_context()).new_page()
+            page = await (await session.context.open()).new_page()
             await page.goto("data:text/html,<h1>x</h1><input value=hello>")
-            taken = await capture.screenshot_of(page)
+            taken = await take_screenshot(page)
             assert taken.startswith(JPEG)
             await page.evaluate("setTimeout(() => { for (;;); }, 0)")
             began = time.monotonic()
-            none = await capture.screenshot_of(page)
+            none = await take_screenshot(page)
             return none, time.monotonic() - began
 
         none, seconds = hosted.run(photograph())

@@ -15,8 +15,7 @@ import psutil
 import pytest
 from playwright.async_api import Playwright, async_playwright
 
-from scraping.browser.launching import PROFILE_PREFIX, Launched, launch
-from scraping.browser.options import BrowserOptions
+from scraping.browser.launcher import PROFILE_PREFIX, BrowserOptions, Launched, launch
 from scraping.browser.processes import tagged_browsers
 from scraping.errors import ResourceLost
 from scraping.readings import Reading, ReadMode
@@ -188,7 +187,7 @@ class TestReadsThroughIt:
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "has_gate"),
+    ("endpoint", "has_forward_proxy"),
     [
         ("", True),
         ("http://127.0.0.1:9222", True),
@@ -196,5 +195,5 @@ class TestReadsThroughIt:
         ("wss://browsers.example/x", False),
     ],
 )
-def test_a_browser_elsewhere_cannot_reach_our_gate(endpoint: str, has_gate: bool) -> None:
-    assert BrowserOptions(Path("x"), "w", uses_cdp=True, cdp_endpoint=endpoint).has_gate is has_gate
+def test_a_browser_elsewhere_cannot_reach_our_gate(endpoint: str, has_forward_proxy: bool) -> None:
+    assert BrowserOptions(Path("x"), "w", uses_cdp=True, cdp_endpoint=endpoint).has_forward_proxy is has_forward_proxy

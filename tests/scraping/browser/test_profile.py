@@ -9,10 +9,17 @@ from zoneinfo import ZoneInfo
 import pytest
 from aiohttp import web
 
-from scraping.browser.profile import COUNTRIES, VIEWPORTS, Country, is_known_country, profile_for, user_agent_of
-from scraping.browser.proxies import ProxyPlan
+from scraping.browser.egress.upstream_proxies import ProxyPlan
+from scraping.browser.profile import (
+    COUNTRIES,
+    VIEWPORTS,
+    WEBGL_RENDERER,
+    Country,
+    is_known_country,
+    profile_for,
+    user_agent_of,
+)
 from scraping.browser.sessions import Sessions
-from scraping.browser.stealth import WEBGL_RENDERER
 from tests.scraping.browser.places import LIVE, LocalProxy, LocalSite, Worker
 
 HOME = Country("en-GB", "UTC")
@@ -89,11 +96,11 @@ def report_of(worker: Worker, sessions: Sessions, site: LocalSite) -> dict[str, 
 
     async def visit() -> None:
         session = await sessions.get(site.as_source("who"), is_visit=True)
-        page, _ = await session.open_page()
+        page, _ = await session.context.open_page()
         page.on("request", lambda request: bodies.append(request.post_data_buffer or b""))
         async with page.expect_response("**/api/live.json?key=1"):
-            await session.goto(page, site.match.url, 5)
-        await session.close_page(page)
+            await session.context.goto(page, site.match.url, 5)
+        await session.context.close_page(page)
         await session.visit(site.match, (LIVE,))
         await session.direct(site.match, (site.request,))
 

@@ -1,4 +1,4 @@
-"""What robots.txt allows, asked of real servers through the wire."""
+"""What robots.txt allows, asked of real servers through the client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from aiohttp import web
 
-from scraping.browser.wire import Wire, WireLimits
+from scraping.browser.direct_client import DirectClient, ResponseLimits
 from scraping.errors import Blocked, EgressRefused, ErrorClass, RobotsRefused, Transient
 from scraping.policies.retry import Failure, Retry, RetryPolicy, decide
 from scraping.reading.access import KEPT_SECONDS, RETRY_SECONDS, STALE_SECONDS, Robots
@@ -32,14 +32,14 @@ class Clock:
 
 
 @asynccontextmanager
-async def reading(server: Seen, policy: str = "obey") -> AsyncIterator[tuple[Robots, Site, Wire, Clock]]:
+async def reading(server: Seen, policy: str = "obey") -> AsyncIterator[tuple[Robots, Site, DirectClient, Clock]]:
     clock = Clock()
     site = Site("s", server.url, allows_private=True, robots_policy=policy)
-    wire = Wire(site, limits=WireLimits(), user_agent="U", language="en")
+    client = DirectClient(site, limits=ResponseLimits(), user_agent="U", language="en")
     try:
-        yield Robots(clock=clock), site, wire, clock
+        yield Robots(clock=clock), site, client, clock
     finally:
-        await wire.close()
+        await client.close()
 
 
 def changing(*answers: tuple[int, str]) -> Handler:
@@ -56,25 +56,25 @@ def changing(*answers: tuple[int, str]) -> Handler:
 class TestObeying:
     @on_a_loop
     async def test_what_it_forbids_is_not_read(self) -> None:
-        async with web_server({"/robots.txt": text(RULES)}) as server, reading(server) as (robots, site, wire, _):
-            await robots.check(wire, site, f"{server.url}/live", f"{server.url}/private/shown")
+        async with web_server({"/robots.txt": text(RULES)}) as server, reading(server) as (robots, site, client, _):
+            await robots.check(client, site, f"{server.url}/live", f"{server.url}/private/shown")
             with pytest.raises(RobotsRefused, match="forbids /private/x: nothing was sent") as refused:
-                await robots.check(wire, site, f"{server.url}/live", f"{server.url}/private/x?y=1")
+                await robots.check(client, site, f"{server.url}/live", f"{server.url}/private/x?y=1")
             assert refused.value.retry_after_seconds == 3600
             assert server.paths == ["/robots.txt"]
 
     @on_a_loop
     async def test_it_is_asked_for_once_an_hour(self) -> None:
         routes = {"/robots.txt": changing((200, RULES), (200, ""))}
-        async with web_server(routes) as server, reading(server) as (robots, site, wire, clock):
+        async with web_server(routes) as server, reading(server) as (robots, site, client, clock):
             urls = [f"{server.url}/{number}" for number in range(20)]
-            await asyncio.gather(*(robots.check(wire, site, url) for url in urls))
+            await asyncio.gather(*(robots.check(client, site, url) for url in urls))
             clock.now += KEPT_SECONDS - 1
             with pytest.raises(RobotsRefused):
-                await robots.check(wire, site, f"{server.url}/private")
+                await robots.check(client, site, f"{server.url}/private")
             assert len(server.requests) == 1
             clock.now += 2
-            await robots.check(wire, site, f"{server.url}/private")
+            await robots.check(client, site, f"{server.url}/private")
             assert len(server.requests) == 2
 
     @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
@@ -82,30 +82,30 @@ class TestObeying:
         @on_a_loop
         async def check() -> None:
             routes = {"/robots.txt": changing((status, "no"))}
-            async with web_server(routes) as server, reading(server) as (robots, site, wire, _):
-                await robots.check(wire, site, f"{server.url}/private")
-                await robots.check(wire, site, f"{server.url}/private")
+            async with web_server(routes) as server, reading(server) as (robots, site, client, _):
+                await robots.check(client, site, f"{server.url}/private")
+                await robots.check(client, site, f"{server.url}/private")
                 assert len(server.requests) == 1
 
         check()
 
     @on_a_loop
     async def test_an_empty_one_allows_everything(self) -> None:
-        async with web_server({"/robots.txt": text("")}) as server, reading(server) as (robots, site, wire, _):
-            await robots.check(wire, site, f"{server.url}/private")
+        async with web_server({"/robots.txt": text("")}) as server, reading(server) as (robots, site, client, _):
+            await robots.check(client, site, f"{server.url}/private")
 
     @pytest.mark.parametrize("status", [429, 500, 503])
     def test_while_it_cannot_be_had_nothing_is_read(self, status: int) -> None:
         @on_a_loop
         async def check() -> None:
             routes = {"/robots.txt": changing((status, ""), (200, RULES))}
-            async with web_server(routes) as server, reading(server) as (robots, site, wire, clock):
+            async with web_server(routes) as server, reading(server) as (robots, site, client, clock):
                 for _ in range(3):  # and it is not asked for with every poll
                     with pytest.raises(Transient, match=f"answered {status}"):
-                        await robots.check(wire, site, f"{server.url}/live")
+                        await robots.check(client, site, f"{server.url}/live")
                 assert len(server.requests) == 1
                 clock.now += RETRY_SECONDS
-                await robots.check(wire, site, f"{server.url}/live")
+                await robots.check(client, site, f"{server.url}/live")
                 assert len(server.requests) == 2
 
         check()
@@ -113,39 +113,39 @@ class TestObeying:
     @on_a_loop
     async def test_what_it_said_last_counts_while_no_new_one_is_to_be_had(self) -> None:
         routes = {"/robots.txt": changing((200, RULES), (500, ""))}
-        async with web_server(routes) as server, reading(server) as (robots, site, wire, clock):
-            await robots.check(wire, site, f"{server.url}/live")
+        async with web_server(routes) as server, reading(server) as (robots, site, client, clock):
+            await robots.check(client, site, f"{server.url}/live")
             clock.now += KEPT_SECONDS
-            await robots.check(wire, site, f"{server.url}/live")
+            await robots.check(client, site, f"{server.url}/live")
             with pytest.raises(RobotsRefused):
-                await robots.check(wire, site, f"{server.url}/private")
+                await robots.check(client, site, f"{server.url}/private")
             clock.now += STALE_SECONDS
             with pytest.raises(Transient):
-                await robots.check(wire, site, f"{server.url}/live")
+                await robots.check(client, site, f"{server.url}/live")
 
     @on_a_loop
     async def test_a_server_that_is_away_is_a_matter_of_the_network(self) -> None:
         async with raw_server(drip) as gone:
             pass
-        async with reading(gone) as (robots, site, wire, _):
+        async with reading(gone) as (robots, site, client, _):
             with pytest.raises(Transient):
-                await robots.check(wire, site, f"{gone.url}/live")
+                await robots.check(client, site, f"{gone.url}/live")
 
     @on_a_loop
     async def test_it_leads_nowhere_else(self) -> None:
         async with web_server({"/robots.txt": text("")}, host="127.0.0.2") as other:
             routes = {"/robots.txt": redirect(f"{other.url}/robots.txt")}
-            async with web_server(routes) as server, reading(server) as (robots, site, wire, _):
+            async with web_server(routes) as server, reading(server) as (robots, site, client, _):
                 with pytest.raises(EgressRefused):
-                    await robots.check(wire, site, f"{server.url}/live")
+                    await robots.check(client, site, f"{server.url}/live")
             assert other.requests == []
 
     def test_a_delay_that_it_asks_for_is_told(self, caplog: pytest.LogCaptureFixture) -> None:
         @on_a_loop
         async def check() -> None:
-            async with web_server({"/robots.txt": text(RULES)}) as server, reading(server) as (robots, site, wire, _):
+            async with web_server({"/robots.txt": text(RULES)}) as server, reading(server) as (robots, site, client, _):
                 assert robots.crawl_delay_seconds(f"{server.url}/live") is None
-                await robots.check(wire, site, f"{server.url}/live")
+                await robots.check(client, site, f"{server.url}/live")
                 assert robots.crawl_delay_seconds(f"{server.url}/live") == 7
 
         with caplog.at_level(logging.WARNING, logger="scraping.reading.access"):
@@ -158,9 +158,9 @@ class TestOtherPolicies:
         @on_a_loop
         async def check() -> None:
             routes = {"/robots.txt": text("User-agent: *\nDisallow: /")}
-            async with web_server(routes) as server, reading(server, "warn") as (robots, site, wire, _):
+            async with web_server(routes) as server, reading(server, "warn") as (robots, site, client, _):
                 for number in range(3):
-                    await robots.check(wire, site, f"{server.url}/{number}")
+                    await robots.check(client, site, f"{server.url}/{number}")
 
         with caplog.at_level(logging.WARNING, logger="scraping.reading.access"):
             check()
@@ -171,14 +171,14 @@ class TestOtherPolicies:
     @on_a_loop
     async def test_warn_does_not_wait_for_it(self) -> None:
         routes = {"/robots.txt": changing((503, ""))}
-        async with web_server(routes) as server, reading(server, "warn") as (robots, site, wire, _):
-            await robots.check(wire, site, f"{server.url}/live")
+        async with web_server(routes) as server, reading(server, "warn") as (robots, site, client, _):
+            await robots.check(client, site, f"{server.url}/live")
 
     @on_a_loop
     async def test_ignore_does_not_even_ask(self) -> None:
         routes = {"/robots.txt": text("User-agent: *\nDisallow: /")}
-        async with web_server(routes) as server, reading(server, "ignore") as (robots, site, wire, _):
-            await robots.check(wire, site, f"{server.url}/live")
+        async with web_server(routes) as server, reading(server, "ignore") as (robots, site, client, _):
+            await robots.check(client, site, f"{server.url}/live")
             assert server.requests == []
 
 

@@ -10,8 +10,15 @@ import pytest
 from aiohttp import CookieJar, web
 from yarl import URL
 
-from scraping.browser import cookies
-from scraping.browser.proxies import ProxyPlan
+from scraping.browser.context import (
+    Cookies,
+    changed_cookies,
+    cookies_of_context,
+    cookies_of_jar,
+    merged_cookies,
+    replace_cookies,
+)
+from scraping.browser.egress.upstream_proxies import ProxyPlan
 from scraping.browser.session import Session
 from scraping.browser.sessions import SessionRecord, Sessions
 from scraping.errors import Blocked
@@ -31,7 +38,7 @@ NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 
 @pytest.mark.requirement("FS-20")
 class TestCookiesBetweenTheTwo:
-    EARNED = cookies.of_context(
+    EARNED = cookies_of_context(
         [
             {"name": "sid", "value": 'a/b=c,"d"', "domain": "127.0.0.1", "path": "/", "expires": -1, "httpOnly": True},
             {"name": "wide", "value": "x", "domain": ".example.com", "path": "/api", "expires": 4e9, "secure": True},
@@ -41,7 +48,7 @@ class TestCookiesBetweenTheTwo:
     @on_a_loop
     async def test_go_out_as_the_browser_would_send_them(self) -> None:
         jar = CookieJar(unsafe=True, quote_cookie=False)
-        cookies.fill(jar, self.EARNED)
+        replace_cookies(jar, self.EARNED)
         sent = jar.filter_cookies(URL("http://127.0.0.1/x"))
         assert {name: morsel.coded_value for name, morsel in sent.items()} == {"sid": 'a/b=c,"d"'}
         assert set(jar.filter_cookies(URL("https://www.example.com/api/x"))) == {"wide"}
@@ -51,16 +58,16 @@ class TestCookiesBetweenTheTwo:
     @on_a_loop
     async def test_come_back_as_they_went(self) -> None:
         jar = CookieJar(unsafe=True, quote_cookie=False)
-        cookies.fill(jar, self.EARNED)
-        assert cookies.news(cookies.of_jar(jar), self.EARNED) == []
-        assert cookies.of_jar(jar).keys() == self.EARNED.keys()
+        replace_cookies(jar, self.EARNED)
+        assert changed_cookies(cookies_of_jar(jar), self.EARNED) == []
+        assert cookies_of_jar(jar).keys() == self.EARNED.keys()
 
     @on_a_loop
     async def test_what_a_direct_answer_set_is_news_to_the_browser(self) -> None:
         jar = CookieJar(unsafe=True, quote_cookie=False)
-        cookies.fill(jar, self.EARNED)
+        replace_cookies(jar, self.EARNED)
         jar.update_cookies_from_headers(["sid=new; Path=/", "more=1"], URL("http://127.0.0.1/"))
-        found = cookies.news(cookies.of_jar(jar), self.EARNED)
+        found = changed_cookies(cookies_of_jar(jar), self.EARNED)
         assert {(one["name"], one["value"]) for one in found} == {("sid", "new"), ("more", "1")}
 
     @pytest.mark.parametrize(
@@ -76,10 +83,10 @@ class TestCookiesBetweenTheTwo:
     def test_after_a_visit_the_newer_one_is_kept(
         self, before: str | None, direct: str | None, visited: str | None, kept: str | None
     ) -> None:
-        def held(value: str | None) -> cookies.Cookies:
+        def held(value: str | None) -> Cookies:
             return {} if value is None else {("h", "/", "n"): {"name": "n", "value": value}}
 
-        merged = cookies.merged(visited=held(visited), direct=held(direct), before=held(before))
+        merged = merged_cookies(visited=held(visited), direct=held(direct), before=held(before))
         assert merged == held(kept)
 
 
@@ -246,10 +253,10 @@ class TestTime:
         async def stay() -> tuple[Session, Session, Session]:
             session = await sessions.get(source, is_visit=True)
             await session.visit(local_site.match, (LIVE,))
-            page, _ = await session.open_page()
+            page, _ = await session.context.open_page()
             clock[0] = 700
             during = await sessions.get(source, is_visit=True)
-            await session.close_page(page)
+            await session.context.close_page(page)
             return session, during, await sessions.get(source, is_visit=True)
 
         first, during, after = browser_worker.run(stay())

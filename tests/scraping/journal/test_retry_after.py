@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from scraping.browser.answers import MAX_RETRY_AFTER_SECONDS, retry_after_seconds
+from scraping.readings import MAX_RETRY_AFTER_SECONDS, retry_after_seconds
 
 NOW = datetime(2026, 1, 10, 12, 0, tzinfo=UTC)
 

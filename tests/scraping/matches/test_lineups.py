@@ -11,7 +11,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from scraping.browser.host import BrowserHost
-from scraping.browser.options import BrowserOptions
+from scraping.browser.launcher import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.configuration import policies
 from scraping.errors import OverBudget

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scraping.browser.host import BrowserHost
-from scraping.browser.options import BrowserOptions
+from scraping.browser.launcher import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.payloads import Payload
 from scraping.reading.caches import VisitRecord

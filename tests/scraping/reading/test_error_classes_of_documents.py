@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from scraping.browser.faults import translate
+from scraping.browser.playwright_calls import translate_error
 from scraping.errors import (
     AuthExpired,
     Blocked,
@@ -92,8 +92,8 @@ class TestDocuments:
         ],
     )
     def test_browser_errors_are_classified(self, error: Exception, expected: type[ScrapingError]) -> None:
-        assert type(translate(error, url="https://x")) is expected
+        assert type(translate_error(error, url="https://x")) is expected
 
     def test_a_bug_stays_a_bug(self) -> None:
         with pytest.raises(KeyError):
-            translate(KeyError("x"), url="https://x")
+            translate_error(KeyError("x"), url="https://x")

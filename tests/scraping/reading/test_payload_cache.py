@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scraping.browser.host import BrowserHost
-from scraping.browser.options import BrowserOptions
+from scraping.browser.launcher import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.payloads import MatchState, Payload, Status
 from scraping.reading.caches import PayloadCache

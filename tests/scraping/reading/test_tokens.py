@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import pytest
 
 from scraping.browser.host import BrowserHost
-from scraping.browser.options import BrowserOptions
+from scraping.browser.launcher import BrowserOptions
 from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
 from scraping.errors import Blocked, NoToken, SchemaBreak

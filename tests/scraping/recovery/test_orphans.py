@@ -18,7 +18,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from scraping.browser.options import OWNER_SWITCH
+from scraping.browser.launcher import OWNER_SWITCH
 from scraping.browser.processes import end_tree, tagged_browsers
 from scraping.models import Worker
 from scraping.recovery import orphans

@@ -12,7 +12,7 @@ import pytest
 from django.dispatch import Signal
 
 from scraping.browser.host import BrowserHost
-from scraping.browser.options import BrowserOptions
+from scraping.browser.launcher import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.matches.scrapers import ensure_active
 from scraping.models import Match, MatchRef, Scraper

@@ -16,7 +16,7 @@ from monitoring.metrics.exposition import DatabaseCollector
 from monitoring.models import Alert
 from monitoring.watchdogs.sources import watch_traffic
 from scraping.browser.host import BrowserHost
-from scraping.browser.options import BrowserOptions
+from scraping.browser.launcher import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.errors import OverBudget
 from scraping.models import MatchRef, ScrapeTask, Source, SourceDay, TaskState

@@ -10,7 +10,7 @@ from django.db import InterfaceError, OperationalError
 
 from scraping import journal
 from scraping.browser.host import BrowserHost, Replacement
-from scraping.browser.options import BrowserOptions
+from scraping.browser.launcher import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.models import ScrapeTask, TaskState, Worker
 from scraping.signals import browser_replaced

@@ -15,8 +15,9 @@ from django.core.management.base import BaseCommand, CommandError
 from monitoring.alerts.channels import configured
 from monitoring.alerts.delivery import DeliveryThreads
 from monitoring.metrics.exposition import start_worker_metrics
-from scraping.browser.care import MEGABYTE, CarePolicy, MemoryLimits
-from scraping.browser.options import BrowserOptions
+from scraping.browser.health import RecyclePolicy
+from scraping.browser.launcher import BrowserOptions
+from scraping.browser.memory_guard import MEGABYTE, MemoryLimits
 from scraping.configuration import policies, proxy_plan
 from scraping.outage.spool import SpoolLimits
 from scraping.reading.tokens import credentials_of
@@ -108,7 +109,7 @@ def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: P
         spool_limits=SpoolLimits(config.max_queue_size, config.max_queue_size_mb * 1024 * 1024),
         min_free_disk_mb=config.min_free_disk_mb,
         stall_limits=stall_limits(config),
-        care=CarePolicy(
+        recycle_policy=RecyclePolicy(
             max_pages=config.browser_max_pages,
             max_age_seconds=config.scraper_max_lifetime_hours * 3600.0,
             hung_seconds=config.browser_hung_seconds,

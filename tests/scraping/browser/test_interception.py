@@ -9,10 +9,9 @@ from dataclasses import replace
 import pytest
 from aiohttp import web
 
-from scraping.browser import trackers
-from scraping.browser.blocking import is_blocked
-from scraping.browser.capture import fetch_metadata
+from scraping.browser.blocking import is_blocked, is_blocked_host
 from scraping.browser.sessions import Sessions
+from scraping.browser.visit import fetch_metadata
 from scraping.errors import Transient
 from scraping.readings import Endpoint, Reading, Site
 from tests.scraping.browser.places import LIVE, LocalSite, Worker
@@ -39,7 +38,7 @@ class TestBlocked:
             ("document", "https://player.vimeo.com/video/1"),
         ],
     )
-    def test_trackers_maps_and_films(self, kind: str, url: str) -> None:
+    def test_trackers_maps_and_videos(self, kind: str, url: str) -> None:
         assert is_blocked(kind, url, SITE)
 
     @pytest.mark.parametrize(
@@ -65,7 +64,7 @@ class TestBlocked:
         [("doubleclick.net", True), ("AD.doubleclick.NET.", True), ("doubleclick.net.example", False), ("net", False)],
     )
     def test_a_host_is_meant_with_all_below_it(self, host: str, known: bool) -> None:
-        assert trackers.is_known(host) is known
+        assert is_blocked_host(host) is known
 
 
 @pytest.mark.requirement("FS-6")

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from scraping.browser.inflate import MAX_MEMBERS
-from scraping.browser.wire import Wire, WireLimits
+from scraping.browser.direct_client import MAX_GZIP_MEMBERS, DirectClient, ResponseLimits
 from scraping.errors import EgressRefused, ReadTimeout, SchemaBreak, ScrapingError, Transient
 from scraping.readings import Document, Request, Site
 from tests.scraping.browser.hostile import (
@@ -37,21 +36,23 @@ from tests.scraping.browser.hostile import (
 from tests.scraping.browser.loops import on_a_loop
 
 HALF_PACKED = packed(b"x" * 99)[:20]
-SMALL = WireLimits(max_body_bytes=MEGABYTE, max_redirects=3)
+SMALL = ResponseLimits(max_body_bytes=MEGABYTE, max_redirects=3)
 
 
 @asynccontextmanager
-async def wire_to(server: Seen, *hosts: str, names: Names | None = None, **site: Any) -> AsyncIterator[Wire]:
+async def client_to(server: Seen, *hosts: str, names: Names | None = None, **site: Any) -> AsyncIterator[DirectClient]:
     about = {"allows_private": True, "base_url": server.url, **site}
-    made = Wire(Site("s", api_hosts=hosts, **about), limits=SMALL, user_agent="U", language="en", resolver=names)
+    made = DirectClient(
+        Site("s", api_hosts=hosts, **about), limits=SMALL, user_agent="U", language="en", resolver=names
+    )
     try:
         yield made
     finally:
         await made.close()
 
 
-async def ask(wire: Wire, url: str, *, seconds: float = 10, **request: Any) -> Document:
-    return await wire.ask(Request("live", url, **request), seconds=seconds)
+async def fetch(client: DirectClient, url: str, *, seconds: float = 10, **request: Any) -> Document:
+    return await client.fetch(Request("live", url, **request), seconds=seconds)
 
 
 class TestAnswers:
@@ -66,20 +67,23 @@ class TestAnswers:
             "/deflate": text(zlib.compress(body), Content_Encoding="deflate"),
             "/raw-deflate": text(raw.compress(body) + raw.flush(), Content_Encoding="deflate"),
         }
-        async with web_server(routes) as server, wire_to(server) as wire:
+        async with web_server(routes) as server, client_to(server) as client:
             for path in routes:
-                document = await ask(wire, f"{server.url}{path}")
+                document = await fetch(client, f"{server.url}{path}")
                 assert document.body == body, path
             assert server.requests[0].headers["Accept-Encoding"] == "gzip, deflate"
 
     @on_a_loop
     async def test_its_cost_is_counted_as_sent(self) -> None:
         body = b"a" * 500_000
-        async with web_server({"/": text(packed(body), Content_Encoding="gzip")}) as server, wire_to(server) as wire:
-            document = await ask(wire, f"{server.url}/")
+        async with (
+            web_server({"/": text(packed(body), Content_Encoding="gzip")}) as server,
+            client_to(server) as client,
+        ):
+            document = await fetch(client, f"{server.url}/")
             assert len(document.body) == 500_000
             assert len(packed(body)) < document.wire_bytes < len(packed(body)) + 1000
-            assert wire.bytes_in == document.wire_bytes
+            assert client.bytes_in == document.wire_bytes
 
     @pytest.mark.fault_number(19)
     @pytest.mark.parametrize(
@@ -98,22 +102,22 @@ class TestAnswers:
     def test_broken_ones_are_tried_again_later(self, _kind: str, behave: Raw) -> None:
         @on_a_loop
         async def read() -> None:
-            async with raw_server(behave) as server, wire_to(server) as wire:
+            async with raw_server(behave) as server, client_to(server) as client:
                 with pytest.raises(Transient):
-                    await ask(wire, f"{server.url}/")
+                    await fetch(client, f"{server.url}/")
 
         read()
 
     @on_a_loop
     async def test_an_encoding_that_was_not_asked_for_is_left_to_the_browser(self) -> None:
-        async with web_server({"/": text(b"?", Content_Encoding="br")}) as server, wire_to(server) as wire:
+        async with web_server({"/": text(b"?", Content_Encoding="br")}) as server, client_to(server) as client:
             with pytest.raises(SchemaBreak, match="br"):
-                await ask(wire, f"{server.url}/")
+                await fetch(client, f"{server.url}/")
 
     @on_a_loop
     async def test_nothing_is_fine_where_it_is_expected(self) -> None:
-        async with web_server({"/": text(b"")}) as server, wire_to(server) as wire:
-            document = await wire.ask(Request("robots", f"{server.url}/"), seconds=5, may_be_empty=True)
+        async with web_server({"/": text(b"")}) as server, client_to(server) as client:
+            document = await client.fetch(Request("robots", f"{server.url}/"), seconds=5, may_be_empty=True)
             assert (document.status, document.body) == (200, b"")
 
 
@@ -122,19 +126,19 @@ class TestAnswers:
 class TestLimits:
     @on_a_loop
     async def test_a_gigabyte_is_not_read(self) -> None:
-        async with raw_server(endless) as server, wire_to(server) as wire:
+        async with raw_server(endless) as server, client_to(server) as client:
             with pytest.raises(Transient, match="larger than"):
-                await ask(wire, f"{server.url}/")
-            assert wire.bytes_in <= 2 * MEGABYTE
+                await fetch(client, f"{server.url}/")
+            assert client.bytes_in <= 2 * MEGABYTE
             assert server.sent < 64 * MEGABYTE  # what stood in the buffers on the way
 
     @on_a_loop
     async def test_one_that_announces_itself_is_not_even_begun(self) -> None:
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n"
-        async with raw_server(saying(head + b"x" * 1000)) as server, wire_to(server) as wire:
+        async with raw_server(saying(head + b"x" * 1000)) as server, client_to(server) as client:
             with pytest.raises(Transient, match="larger than"):
-                await ask(wire, f"{server.url}/")
-            assert wire.bytes_in < 2000
+                await fetch(client, f"{server.url}/")
+            assert client.bytes_in < 2000
 
     @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
     def test_a_compression_bomb_costs_no_more_than_the_limit(self, encoding: str) -> None:
@@ -144,11 +148,11 @@ class TestLimits:
         @on_a_loop
         async def read() -> None:
             routes = {"/": text(packed_bomb, Content_Encoding=encoding)}
-            async with web_server(routes) as server, wire_to(server) as wire:
+            async with web_server(routes) as server, client_to(server) as client:
                 tracemalloc.start()
                 try:
                     with pytest.raises(Transient, match="larger than"):
-                        await ask(wire, f"{server.url}/")
+                        await fetch(client, f"{server.url}/")
                     _, peak = tracemalloc.get_traced_memory()
                 finally:
                     tracemalloc.stop()
@@ -159,23 +163,23 @@ class TestLimits:
     @on_a_loop
     async def test_thousands_of_empty_parts_end_soon(self) -> None:
         routes = {"/": text(packed(b"") * 1000, Content_Encoding="gzip")}
-        async with web_server(routes) as server, wire_to(server) as wire:
-            with pytest.raises(Transient, match=f"more than {MAX_MEMBERS} parts"):
-                await ask(wire, f"{server.url}/")
+        async with web_server(routes) as server, client_to(server) as client:
+            with pytest.raises(Transient, match=f"more than {MAX_GZIP_MEMBERS} parts"):
+                await fetch(client, f"{server.url}/")
 
     @on_a_loop
     async def test_a_drip_ends_with_its_time(self) -> None:
-        async with raw_server(drip) as server, wire_to(server) as wire:
+        async with raw_server(drip) as server, client_to(server) as client:
             began = time.monotonic()
             with pytest.raises(ReadTimeout, match=r"longer than 0\.4 s"):
-                await ask(wire, f"{server.url}/", seconds=0.4)
+                await fetch(client, f"{server.url}/", seconds=0.4)
             assert time.monotonic() - began < 10
 
     @on_a_loop
     async def test_endless_redirects_end(self) -> None:
-        async with web_server({"/": redirect("/")}) as server, wire_to(server) as wire:
+        async with web_server({"/": redirect("/")}) as server, client_to(server) as client:
             with pytest.raises(Transient, match="more than 3 redirects"):
-                await ask(wire, f"{server.url}/")
+                await fetch(client, f"{server.url}/")
             assert len(server.requests) == 4
 
     @pytest.mark.parametrize(
@@ -189,18 +193,18 @@ class TestLimits:
     def test_heads_have_a_limit(self, head: bytes) -> None:
         @on_a_loop
         async def read() -> None:
-            async with raw_server(saying(head)) as server, wire_to(server) as wire:
+            async with raw_server(saying(head)) as server, client_to(server) as client:
                 with pytest.raises(Transient):
-                    await ask(wire, f"{server.url}/")
+                    await fetch(client, f"{server.url}/")
 
         read()
 
     @on_a_loop
     async def test_nothing_stays_open(self) -> None:
-        async with raw_server(drip) as server, wire_to(server) as wire:
+        async with raw_server(drip) as server, client_to(server) as client:
             with pytest.raises(ReadTimeout):
-                await ask(wire, f"{server.url}/", seconds=0.1)
-            connector = wire._client.connector
+                await fetch(client, f"{server.url}/", seconds=0.1)
+            connector = client._client.connector
             assert connector is not None
             assert not connector._acquired
             assert not connector._conns
@@ -215,9 +219,9 @@ class TestNothingElseIsReached:
         async def read() -> None:
             async with web_server({}, host="127.0.0.2") as forbidden:
                 routes = {"/": redirect(f"{forbidden.url}/secret", status)}
-                async with web_server(routes) as server, wire_to(server) as wire:
+                async with web_server(routes) as server, client_to(server) as client:
                     with pytest.raises(EgressRefused, match=r"127\.0\.0\.2 is not a host"):
-                        await ask(wire, f"{server.url}/")
+                        await fetch(client, f"{server.url}/")
                     assert server.paths == ["/"]
                 assert forbidden.requests == []
 
@@ -240,9 +244,9 @@ class TestNothingElseIsReached:
     def test_nor_anywhere_else(self, to: str) -> None:
         @on_a_loop
         async def read() -> None:
-            async with web_server({"/": redirect(to)}) as server, wire_to(server) as wire:
+            async with web_server({"/": redirect(to)}) as server, client_to(server) as client:
                 with pytest.raises(EgressRefused):
-                    await ask(wire, f"{server.url}/")
+                    await fetch(client, f"{server.url}/")
                 assert len(server.requests) == 1
 
         read()
@@ -263,9 +267,9 @@ class TestNothingElseIsReached:
             names = Names(good_example=[answers])
             async with web_server({}) as inside:
                 base = f"http://good.example:{inside.port}"
-                async with wire_to(inside, names=names, base_url=base, allows_private=False) as wire:
+                async with client_to(inside, names=names, base_url=base, allows_private=False) as client:
                     with pytest.raises(EgressRefused, match="nothing was sent"):
-                        await ask(wire, f"{base}/")
+                        await fetch(client, f"{base}/")
                 assert inside.requests == []
                 assert names.asked == ["good.example"]
 
@@ -277,17 +281,17 @@ class TestNothingElseIsReached:
         names = Names(good_example=[["127.0.0.1"], ["127.0.0.2"]])
         async with web_server({"/": text("{}")}) as good, raw_server(drip, host="127.0.0.2") as other:
             base = f"http://good.example:{good.port}"
-            async with wire_to(good, names=names, base_url=base) as wire:
+            async with client_to(good, names=names, base_url=base) as client:
                 for _ in range(3):
-                    await ask(wire, f"{base}/")
+                    await fetch(client, f"{base}/")
             assert (len(good.requests), other.connections, names.asked) == (3, 0, ["good.example"])
 
     @on_a_loop
     async def test_a_source_at_this_machine_needs_leave(self) -> None:
         async with web_server({"/": text("{}")}) as server:
-            async with wire_to(server, allows_private=False) as wire:
+            async with client_to(server, allows_private=False) as client:
                 with pytest.raises(EgressRefused, match="not a public address"):
-                    await ask(wire, f"{server.url}/")
+                    await fetch(client, f"{server.url}/")
             assert server.requests == []
 
 
@@ -297,10 +301,10 @@ class TestSecretsStayWhereTheyBelong:
         async with web_server({"/": text("{}")}, host="127.0.0.2") as other:
             routes = {"/": redirect(f"{other.url}/"), "/cookie": text("{}", Set_Cookie="sid=s3cret")}
             async with web_server(routes) as server:
-                async with wire_to(server, f"127.0.0.2:{other.port}") as wire:
-                    await ask(wire, f"{server.url}/cookie")
+                async with client_to(server, f"127.0.0.2:{other.port}") as client:
+                    await fetch(client, f"{server.url}/cookie")
                     headers = {"authorization": "Bearer s3cret", "x-requested-with": "fetch"}
-                    await ask(wire, f"{server.url}/", headers=headers)
+                    await fetch(client, f"{server.url}/", headers=headers)
                 first, second = server.requests[-1].headers, other.requests[-1].headers
                 assert (first["Authorization"], first["Cookie"]) == ("Bearer s3cret", "sid=s3cret")
                 assert second["x-requested-with"] == "fetch"
@@ -308,8 +312,8 @@ class TestSecretsStayWhereTheyBelong:
 
     @on_a_loop
     async def test_they_stay_on_the_way_around_their_own_host(self) -> None:
-        async with web_server({"/": redirect("/there"), "/there": text("{}")}) as server, wire_to(server) as wire:
-            await ask(wire, f"{server.url}/", headers={"authorization": "Bearer s3cret"})
+        async with web_server({"/": redirect("/there"), "/there": text("{}")}) as server, client_to(server) as client:
+            await fetch(client, f"{server.url}/", headers={"authorization": "Bearer s3cret"})
             assert server.requests[-1].headers["Authorization"] == "Bearer s3cret"
 
     @on_a_loop
@@ -317,8 +321,8 @@ class TestSecretsStayWhereTheyBelong:
         async def answer(request: web.BaseRequest) -> web.Response:
             return web.json_response({"method": request.method, "body": (await request.read()).decode()})
 
-        async with web_server({"/": redirect("/there", 303), "/there": answer}) as server, wire_to(server) as wire:
-            document = await ask(wire, f"{server.url}/", method="POST", body=b"x=1")
+        async with web_server({"/": redirect("/there", 303), "/there": answer}) as server, client_to(server) as client:
+            document = await fetch(client, f"{server.url}/", method="POST", body=b"x=1")
             assert document.json() == {"method": "GET", "body": ""}
 
     @pytest.mark.requirement("FS-5")
@@ -327,16 +331,16 @@ class TestSecretsStayWhereTheyBelong:
         async with raw_server(saying(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")) as proxy:
             site = Site("s", "https://good.example")
             upstream = f"http://user:s3cret@127.0.0.1:{proxy.port}"
-            wire = Wire(site, limits=SMALL, user_agent="U", language="en", upstream=upstream)
+            client = DirectClient(site, limits=SMALL, user_agent="U", language="en", upstream=upstream)
             try:
                 with pytest.raises(Transient) as told:
-                    await ask(wire, "https://good.example/")
+                    await fetch(client, "https://good.example/")
                 assert "s3cret" not in str(told.value)
                 with pytest.raises(EgressRefused):
-                    await ask(wire, "https://evil.example/")
+                    await fetch(client, "https://evil.example/")
                 assert proxy.connections == 1
             finally:
-                await wire.close()
+                await client.close()
 
 
 @on_a_loop
@@ -347,11 +351,11 @@ async def test_many_at_once_do_not_disturb_each_other() -> None:
         raw_server(drip) as slow,
         raw_server(endless) as big,
         web_server(routes) as server,
-        wire_to(server, f"127.0.0.1:{slow.port}", f"127.0.0.1:{big.port}") as wire,
+        client_to(server, f"127.0.0.1:{slow.port}", f"127.0.0.1:{big.port}") as client,
     ):
         bad = [f"{slow.url}/", f"{big.url}/", f"{server.url}/bomb"] * 3
-        asked = [ask(wire, url, seconds=1) for url in bad]
-        good = [ask(wire, f"{server.url}/", seconds=3) for _ in range(50)]
+        asked = [fetch(client, url, seconds=1) for url in bad]
+        good = [fetch(client, f"{server.url}/", seconds=3) for _ in range(50)]
         found = await asyncio.gather(*asked, *good, return_exceptions=True)
     assert all(isinstance(one, ScrapingError) for one in found[: len(bad)])
     assert [one.body for one in found[len(bad) :] if isinstance(one, Document)] == [b"{}"] * 50

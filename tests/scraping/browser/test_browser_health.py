@@ -21,8 +21,8 @@ from django.utils import timezone
 from prometheus_client import REGISTRY
 
 from scraping.browser import host as host_module
-from scraping.browser.care import CarePolicy, Cause, MemoryLimits, Relief
-from scraping.browser.memory_guard import MemoryGuard
+from scraping.browser.health import LaunchCause, RecyclePolicy
+from scraping.browser.memory_guard import MemoryAction, MemoryGuard, MemoryLimits
 from scraping.browser.processes import TreeMemory, profile_of, tagged_browsers
 from scraping.errors import PageCrashed, ReadTimeout, ResourceLost
 from scraping.models import OrderKind, WorkerOrder
@@ -45,7 +45,7 @@ from tests.stadium_process import StadiumProcess
 
 pytestmark = pytest.mark.slow
 
-CARE = CarePolicy(hung_seconds=2.0, drain_seconds=10.0)
+CARE = RecyclePolicy(hung_seconds=2.0, drain_seconds=10.0)
 CLEAN_SECONDS = 10.0  # FR-007
 
 Start = Callable[..., Hosted]
@@ -71,7 +71,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     monkeypatch.setenv("TMPDIR", str(folder))
     started: list[Hosted] = []
 
-    def begin(care: CarePolicy = CARE, **changes: object) -> Hosted:
+    def begin(care: RecyclePolicy = CARE, **changes: object) -> Hosted:
         # Generous where a test is not about patience: the machine may be busy with other tests.
         usual = {"navigation_timeout_seconds": 15.0, "page_timeout_seconds": 15.0, "request_timeout_seconds": 10.0}
         options = replace(impatient(find_program()), **{**usual, **changes})
@@ -96,7 +96,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield threads
 
 
-def await_launch(hosted: Hosted, number: int) -> Cause:
+def await_launch(hosted: Hosted, number: int) -> LaunchCause:
     wait_for(lambda: len(hosted.launches) >= number and hosted.host.pid is not None, 30, f"launch {number}")
     assert len(hosted.launches) == number
     return hosted.launches[-1].cause
@@ -140,7 +140,7 @@ class TestDeaths:
             reading, payload = hosted.reader.scorecard(target)
             assert reading.mode is ReadMode.DIRECT
             assert_true(payload, arena)
-        assert await_launch(hosted, 2) is Cause.DIED
+        assert await_launch(hosted, 2) is LaunchCause.DIED
         wait_for(lambda: not any(map(is_alive, family)) and nobody_uses(profile), CLEAN_SECONDS)
         for target in targets:
             reading, payload = hosted.visit(target)
@@ -183,7 +183,7 @@ class TestDeaths:
                 assert len(hosted.launches) == 1, "the browser itself is well"
                 time.sleep(host_module.ONE_FAULT_SECONDS)  # what dies together counts once
         arena.clear()
-        assert await_launch(hosted, 2) is Cause.FAULTS
+        assert await_launch(hosted, 2) is LaunchCause.FAULTS
         assert_true(hosted.visit(crex)[1], arena)
 
     @pytest.mark.faults_only
@@ -233,7 +233,7 @@ class TestHangs:
             assert reading.mode is ReadMode.DIRECT
             assert_true(payload, arena)
             time.sleep(0.1)
-        assert await_launch(hosted, 2) is Cause.HUNG
+        assert await_launch(hosted, 2) is LaunchCause.HUNG
         assert not is_alive(frozen)
         wait_for(lambda: nobody_uses(profile) and not Path(profile).exists(), CLEAN_SECONDS)
         assert_true(hosted.visit(target)[1], arena)
@@ -256,7 +256,7 @@ class TestHangs:
 
         async def run_wild() -> None:
             session = await hosted.sessions.get(site_at(arena, "crex"))
-            page = await (await session._open_context()).new_page()
+            page = await (await session.context.open()).new_page()
             await page.goto("data:text/html,<h1>x</h1>")
             await page.evaluate("setTimeout(() => { for (;;); }, 0)")
 
@@ -291,13 +291,13 @@ class TestDraining:
             hosted.reader.scorecard(target)
         arena.fault(site="crex", target="page", kind="latency", value=2)
         under_way = visit_in(pool, hosted, crex)
-        hosted.loop.call_soon_threadsafe(hosted.host.recycle, Cause.AGE, "it has run for long")
+        hosted.loop.call_soon_threadsafe(hosted.host.recycle, LaunchCause.AGE, "it has run for long")
         wait_for(lambda: not hosted.host._may_visit.is_set())
         new = pool.submit(lambda: (hosted.visit(sofascore)[0].mode, len(hosted.launches)))
         assert len(hosted.launches) == 1
         assert under_way.result(timeout=20) is ReadMode.VISIT, "it was not cut off"
         assert new.result(timeout=20) == (ReadMode.VISIT, 2)
-        assert hosted.launches[-1].cause is Cause.AGE
+        assert hosted.launches[-1].cause is LaunchCause.AGE
 
     @pytest.mark.faults_only
     def test_nobody_is_waited_for_for_ever(self, start: Start, arena: StadiumProcess, pool: ThreadPoolExecutor) -> None:
@@ -306,7 +306,7 @@ class TestDraining:
         hosted.reader.scorecard(target)
         arena.fault(site="crex", target="page", kind="hang")
         visiting = visit_in(pool, hosted, target)
-        hosted.loop.call_soon_threadsafe(hosted.host.recycle, Cause.AGE, "it has run for long")
+        hosted.loop.call_soon_threadsafe(hosted.host.recycle, LaunchCause.AGE, "it has run for long")
         with pytest.raises(ResourceLost):
             visiting.result(timeout=20)
         await_launch(hosted, 2)
@@ -316,7 +316,7 @@ class TestDraining:
         target = target_of(arena, "crex")
         hosted.reader.scorecard(target)
         slowest = 0.0
-        hosted.loop.call_soon_threadsafe(hosted.host.recycle, Cause.AGE, "it has run for long")
+        hosted.loop.call_soon_threadsafe(hosted.host.recycle, LaunchCause.AGE, "it has run for long")
         while len(hosted.launches) < 2:
             began = time.monotonic()
             assert hosted.reader.scorecard(target)[0].mode is ReadMode.DIRECT
@@ -329,7 +329,7 @@ class TestDraining:
         target = target_of(arena, "crex")
         for _ in range(2):
             hosted.visit(target)
-        assert await_launch(hosted, 2) is Cause.PAGES
+        assert await_launch(hosted, 2) is LaunchCause.PAGES
         assert_true(hosted.visit(target)[1], arena)
 
 
@@ -365,14 +365,14 @@ class TestMemory:
         worker, now = _Stopped(), [1000.0]
         limits = MemoryLimits(soft_bytes=1, hard_bytes=1 << 50, settle_seconds=30, min_worker_seconds=0)
         guard = self.guard(hosted, limits, worker, lambda: now[0])
-        assert guard.look() is Relief.REPLACE_BROWSER
+        assert guard.check() is MemoryAction.REPLACE_BROWSER
         assert guard.tree_bytes > 100_000_000
-        assert await_launch(hosted, 2) is Cause.MEMORY
+        assert await_launch(hosted, 2) is LaunchCause.MEMORY
         now[0] += 10
-        assert guard.look() is Relief.WARN, "the new one is left alone for a while"
+        assert guard.check() is MemoryAction.WARN, "the new one is left alone for a while"
         now[0] += 30
-        assert guard.look() is Relief.STOP_WORKER
-        guard.look()
+        assert guard.check() is MemoryAction.STOP_WORKER
+        guard.check()
         assert (worker.stops, worker.kills) == (1, 0)
 
     @pytest.mark.requirement("FR-006")
@@ -381,11 +381,11 @@ class TestMemory:
         hosted.reader.scorecard(target_of(arena, "crex"))
         worker, now, family = _Stopped(), [1000.0], hosted.family()[1:]
         guard = self.guard(hosted, MemoryLimits(1, 2), worker, lambda: now[0])
-        assert guard.look() is Relief.KILL_BROWSER
+        assert guard.check() is MemoryAction.KILL_BROWSER
         assert not any(map(is_alive, family))
-        assert await_launch(hosted, 2) is Cause.DIED
+        assert await_launch(hosted, 2) is LaunchCause.DIED
         now[0] += 60
-        assert guard.look() is Relief.KILL_WORKER
+        assert guard.check() is MemoryAction.KILL_WORKER
         assert (worker.stops, worker.kills) == (0, 1)
 
     @pytest.mark.requirement("NFR-002", "DM-1")
@@ -405,7 +405,7 @@ class TestPatience:
     def test_a_slow_source_gets_half_as_much_time_again(self, start: Start, arena: StadiumProcess) -> None:
         hosted = start(navigation_timeout_seconds=1)
         for _ in range(10):
-            hosted.host.patience.note("crex", 2.5)
+            hosted.host.timeouts.note("crex", 2.5)
         arena.fault(site="crex", target="page", kind="hang")
         with pytest.raises(ReadTimeout, match="1500ms"):
             hosted.visit(target_of(arena, "crex"))
@@ -415,7 +415,7 @@ class TestPatience:
         target = target_of(arena, "crex")
         for _ in range(12):
             hosted.reader.scorecard(target)
-        usual, now = hosted.host.options.request_timeout_seconds, hosted.host.patience.timeouts("crex")
+        usual, now = hosted.host.options.request_timeout_seconds, hosted.host.timeouts.timeouts("crex")
         assert now.request_seconds == pytest.approx(usual * 0.8)
 
 
@@ -444,7 +444,7 @@ class TestSoak:
             assert_true(payload, arena)
             if number % crash_every == 0:
                 hosted.browser.kill()
-        wait_for(lambda: hosted.host.condition is not None and not hosted.host._tasks, CLEAN_SECONDS)
+        wait_for(lambda: hosted.host.usage is not None and not hosted.host._tasks, CLEAN_SECONDS)
         hosted.visit_again(targets[0])
         wait_for(lambda: not self.more(hosted, before), CLEAN_SECONDS, f"{before} -> {self.holdings(hosted)}")
         late = REGISTRY.get_sample_value("victoryline_browser_cleanup_late_total")
@@ -493,7 +493,7 @@ class TestOrders:
         old = hosted.host.pid
         order = self.obey(hosted, OrderKind.RECYCLE_BROWSER, "a fresh browser")
         assert order.outcome == "browser 2 took its place"
-        assert await_launch(hosted, 2) is Cause.ORDER
+        assert await_launch(hosted, 2) is LaunchCause.ORDER
         assert hosted.host.pid != old
         assert hosted.visit(crex)[0].mode is ReadMode.VISIT
 

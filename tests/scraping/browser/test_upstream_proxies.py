@@ -10,15 +10,15 @@ import pytest
 from django.test import override_settings
 
 from scraping import checks
-from scraping.browser.proxies import (
+from scraping.browser.egress.upstream_proxies import (
     LONGEST_QUARANTINE_SECONDS,
-    Cause,
-    Mode,
+    FailureCause,
+    FailureOutcome,
     Proxy,
     ProxyError,
     ProxyPlan,
     ProxyPool,
-    Verdict,
+    RotationMode,
     cause_of,
     gateway,
     parse,
@@ -60,23 +60,23 @@ class TestWhichOne:
 
     def test_not_one_in_quarantine(self) -> None:
         pool = pool_of(A, B, C)
-        pool.failed(A.hash, Cause.REFUSED, 0.0)
+        pool.failed(A.hash, FailureCause.REFUSED, 0.0)
         assert [taken(pool, now) for now in (1.0, 2.0, 3.0)] == [B, C, B]
 
     def test_one_that_was_released_again(self) -> None:
         pool = pool_of(A, B)
-        pool.failed(A.hash, Cause.REFUSED, 0.0)
+        pool.failed(A.hash, FailureCause.REFUSED, 0.0)
         assert taken(pool, 599.0) == B
         assert taken(pool, 600.0) == A
 
     def test_if_all_are_in_quarantine_the_one_that_is_released_first(self) -> None:
         pool = pool_of(A, B, C)
         for now, proxy in enumerate((B, A, C)):
-            pool.failed(proxy.hash, Cause.REFUSED, float(now))
+            pool.failed(proxy.hash, FailureCause.REFUSED, float(now))
         pick = pool.take(10.0)
         assert pick is not None
         assert (pick.proxy, pick.is_quarantined) == (B, True)
-        pool.failed(B.hash, Cause.REFUSED, 11.0)  # it was used, and refused again: now another one is less bad
+        pool.failed(B.hash, FailureCause.REFUSED, 11.0)  # it was used, and refused again: now another one is less bad
         assert taken(pool, 12.0) == A
 
 
@@ -85,50 +85,54 @@ class TestRotationByCause:
     @pytest.mark.parametrize(
         ("error", "cause"),
         [
-            (Blocked("x", http_status=403), Cause.REFUSED),
-            (Blocked("x", http_status=429), Cause.REFUSED),
-            (Blocked("the page is a bot challenge"), Cause.REFUSED),
-            (AuthExpired("x", http_status=401), Cause.SESSION),
-            (ReadTimeout("x"), Cause.NO_ANSWER),
-            (Transient("connection reset"), Cause.NO_ANSWER),
-            (Transient("x", http_status=503), Cause.OTHER),
-            (Gone("x", http_status=404), Cause.OTHER),
-            (SchemaBreak("x"), Cause.OTHER),
-            (ResourceLost("x"), Cause.OTHER),
-            (ValueError("x"), Cause.OTHER),
+            (Blocked("x", http_status=403), FailureCause.REFUSED),
+            (Blocked("x", http_status=429), FailureCause.REFUSED),
+            (Blocked("the page is a bot challenge"), FailureCause.REFUSED),
+            (AuthExpired("x", http_status=401), FailureCause.SESSION),
+            (ReadTimeout("x"), FailureCause.NO_ANSWER),
+            (Transient("connection reset"), FailureCause.NO_ANSWER),
+            (Transient("x", http_status=503), FailureCause.OTHER),
+            (Gone("x", http_status=404), FailureCause.OTHER),
+            (SchemaBreak("x"), FailureCause.OTHER),
+            (ResourceLost("x"), FailureCause.OTHER),
+            (ValueError("x"), FailureCause.OTHER),
         ],
     )
-    def test_what_an_error_says_about_the_way_it_took(self, error: Exception, cause: Cause) -> None:
+    def test_what_an_error_says_about_the_way_it_took(self, error: Exception, cause: FailureCause) -> None:
         assert cause_of(error) is cause
 
     def test_a_refusal_rotates_at_once(self) -> None:
-        assert pool_of(A).failed(A.hash, Cause.REFUSED, 5.0) == Verdict(rotates=True, quarantined_until=605.0)
+        assert pool_of(A).failed(A.hash, FailureCause.REFUSED, 5.0) == FailureOutcome(
+            rotates=True, quarantined_until=605.0
+        )
 
     def test_silence_only_the_second_time_in_a_row(self) -> None:
         pool = pool_of(A)
-        assert not pool.failed(A.hash, Cause.NO_ANSWER, 1.0).rotates
-        assert pool.failed(A.hash, Cause.NO_ANSWER, 2.0) == Verdict(rotates=True, quarantined_until=602.0)
+        assert not pool.failed(A.hash, FailureCause.NO_ANSWER, 1.0).rotates
+        assert pool.failed(A.hash, FailureCause.NO_ANSWER, 2.0) == FailureOutcome(rotates=True, quarantined_until=602.0)
 
     def test_an_answer_between_makes_it_the_first_again(self) -> None:
         pool = pool_of(A)
-        pool.failed(A.hash, Cause.NO_ANSWER, 1.0)
+        pool.failed(A.hash, FailureCause.NO_ANSWER, 1.0)
         pool.succeeded(A.hash, 2.0)
-        assert not pool.failed(A.hash, Cause.NO_ANSWER, 3.0).rotates
+        assert not pool.failed(A.hash, FailureCause.NO_ANSWER, 3.0).rotates
 
     def test_many_reads_that_fail_together_are_one_silence(self) -> None:
         pool = pool_of(A)
-        assert not any(pool.failed(A.hash, Cause.NO_ANSWER, 10.0 + one / 100, began=0.0).rotates for one in range(24))
-        assert pool.failed(A.hash, Cause.NO_ANSWER, 20.0, began=11.0).rotates
+        assert not any(
+            pool.failed(A.hash, FailureCause.NO_ANSWER, 10.0 + one / 100, began=0.0).rotates for one in range(24)
+        )
+        assert pool.failed(A.hash, FailureCause.NO_ANSWER, 20.0, began=11.0).rotates
 
-    @pytest.mark.parametrize(("cause", "rotates"), [(Cause.SESSION, True), (Cause.OTHER, False)])
-    def test_what_is_not_the_proxys_fault_quarantines_nobody(self, cause: Cause, rotates: bool) -> None:
+    @pytest.mark.parametrize(("cause", "rotates"), [(FailureCause.SESSION, True), (FailureCause.OTHER, False)])
+    def test_what_is_not_the_proxys_fault_quarantines_nobody(self, cause: FailureCause, rotates: bool) -> None:
         pool = pool_of(A)
-        assert pool.failed(A.hash, cause, 1.0) == Verdict(rotates=rotates)
-        assert pool.quarantined(1.0) == 0
+        assert pool.failed(A.hash, cause, 1.0) == FailureOutcome(rotates=rotates)
+        assert pool.quarantined_count(1.0) == 0
 
     def test_without_a_proxy_a_refusal_rotates_and_silence_does_not(self) -> None:
-        assert pool_of().failed("", Cause.REFUSED, 1.0) == Verdict(rotates=True)
-        assert not any(pool_of().failed("", Cause.NO_ANSWER, float(now)).rotates for now in range(5))
+        assert pool_of().failed("", FailureCause.REFUSED, 1.0) == FailureOutcome(rotates=True)
+        assert not any(pool_of().failed("", FailureCause.NO_ANSWER, float(now)).rotates for now in range(5))
 
 
 @pytest.mark.requirement("FS-13")
@@ -137,7 +141,7 @@ class TestQuarantine:
         pool, now, lengths = pool_of(A), 0.0, []
         for _ in range(10):
             pool.take(now)
-            until = pool.failed(A.hash, Cause.REFUSED, now).quarantined_until
+            until = pool.failed(A.hash, FailureCause.REFUSED, now).quarantined_until
             assert until is not None
             lengths.append(until - now)
             now = until + 1
@@ -147,15 +151,15 @@ class TestQuarantine:
 
     def test_is_forgotten_after_as_long_a_time_of_good_conduct(self) -> None:
         pool = pool_of(A)
-        pool.failed(A.hash, Cause.REFUSED, 0.0)
+        pool.failed(A.hash, FailureCause.REFUSED, 0.0)
         pool.succeeded(A.hash, 1200.0)
         pool.take(1300.0)
-        assert pool.failed(A.hash, Cause.REFUSED, 1300.0).quarantined_until == 1900.0
+        assert pool.failed(A.hash, FailureCause.REFUSED, 1300.0).quarantined_until == 1900.0
 
     def test_a_refusal_of_reads_from_before_counts_once(self) -> None:
         pool = pool_of(A, B)
         pool.take(0.0)
-        assert {pool.failed(A.hash, Cause.REFUSED, now).quarantined_until for now in (1.0, 1.1, 1.2)} == {601.0}
+        assert {pool.failed(A.hash, FailureCause.REFUSED, now).quarantined_until for now in (1.0, 1.1, 1.2)} == {601.0}
 
     def test_a_gateway_has_other_addresses_and_is_left_alone_only_when_three_of_them_fail(self) -> None:
         door = gateway(host="gate.example", port=1, username="u", password=SECRET, country="de")
@@ -164,7 +168,7 @@ class TestQuarantine:
         verdicts = []
         for now in range(3):
             pool.take(float(now))
-            verdicts.append(pool.failed(door.hash, Cause.REFUSED, now + 0.5))
+            verdicts.append(pool.failed(door.hash, FailureCause.REFUSED, now + 0.5))
         assert [one.rotates for one in verdicts] == [True, True, True]
         assert [one.quarantined_until for one in verdicts] == [None, None, 602.5]
 
@@ -233,7 +237,7 @@ class TestSettings:
             plan = proxy_plan.current()
             assert checks.proxies_can_be_used() == []
         assert [(one.host, one.is_gateway) for one in plan.proxies] == [("one.example", False), ("geo.example", True)]
-        assert (plan.mode, plan.sticky_seconds, plan.quarantine_seconds) == (Mode.ROTATING, 120, 600)
+        assert (plan.mode, plan.sticky_seconds, plan.quarantine_seconds) == (RotationMode.ROTATING, 120, 600)
         assert SECRET not in repr(plan)
 
     @pytest.mark.parametrize(
@@ -381,7 +385,7 @@ class TestThroughRealProxies:
     def test_a_rotating_proxy_is_another_one_with_every_visit(
         self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy]
     ) -> None:
-        plan = ProxyPlan(tuple(one.proxy for one in local_proxies), mode=Mode.ROTATING)
+        plan = ProxyPlan(tuple(one.proxy for one in local_proxies), mode=RotationMode.ROTATING)
         sessions, source = browser_worker.sessions(plan), local_site.as_source()
 
         async def visit() -> tuple[int, int]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from scraping.browser import attached
-from scraping.browser.attached import AttachedPages
-from scraping.browser.open_page import OpenPage
+from scraping.browser import attached_pages
+from scraping.browser.attached_page import AttachedPage
+from scraping.browser.attached_pages import AttachedPages
 from scraping.errors import Blocked, Gone, LayoutChanged, ResourceLost
 from scraping.payloads import Payload
 from scraping.reading.reader import Reader, Target
@@ -138,14 +138,14 @@ class TestReading:
 
             async def both() -> tuple[Any, Any]:
                 session = await browser.sessions.get(target.site)
-                page, _ = await session.open_page()
+                page, _ = await session.context.open_page()
                 try:
                     await page.goto(target.ref.url)
                     await page.evaluate("document.querySelector('footer').remove()")  # else the clock goes on
                     html = await page.content()
                     return await page.evaluate(SCRIPT, plan_of(BOARD.layout)), from_html(html, BOARD.layout)
                 finally:
-                    await session.close_page(page)
+                    await session.context.close_page(page)
 
             asked, parsed = reader._run(both())
             assert asked == parsed
@@ -220,7 +220,7 @@ class TestWhatGoesWrong:
     def test_a_page_that_hangs_is_given_up(
         self, reader: Reader, arena: StadiumProcess, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(attached, "ASK_SECONDS", 1.0)
+        monkeypatch.setattr(attached_pages, "EXTRACT_SECONDS", 1.0)
         first, second = target_at(arena), target_at(arena, 1)
         reader.scorecard(first)
         reader.scorecard(second)
@@ -314,7 +314,7 @@ class TestHousekeeping:
         pages = pages_of(reader)
         browser.run(pages.sweep())
         assert pages.count == 1
-        pages.clock = lambda: time.monotonic() + attached.IDLE_SECONDS + 1
+        pages.clock = lambda: time.monotonic() + attached_pages.IDLE_SECONDS + 1
         browser.run(pages.sweep())
         assert pages.count == 0
 
@@ -328,7 +328,7 @@ class TestHousekeeping:
         reader.scorecard(second)
         reading, payload = reader.scorecard(third)
         assert (reading.mode, payload.source_event_id) == (ReadMode.VISIT, third.ref.source_event_id)
-        pages._pages["board", first.ref.source_event_id].read_at -= attached.BUSY_SECONDS
+        pages._pages["board", first.ref.source_event_id].read_at -= attached_pages.BUSY_SECONDS
         assert reader.scorecard(third)[0].mode is ReadMode.ATTACHED
         assert {key for _, key in pages._pages} == {second.ref.source_event_id, third.ref.source_event_id}
 
@@ -336,9 +336,9 @@ class TestHousekeeping:
         self, reader: Reader, arena: StadiumProcess, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         targets, under_way, most = [target_at(arena, number) for number in range(4)], 0, 0
-        load = OpenPage.load
+        load = AttachedPage.load
 
-        async def counted(*args: Any, **more: Any) -> OpenPage:
+        async def counted(*args: Any, **more: Any) -> AttachedPage:
             nonlocal under_way, most
             under_way += 1
             most = max(most, under_way)
@@ -347,13 +347,13 @@ class TestHousekeeping:
             finally:
                 under_way -= 1
 
-        monkeypatch.setattr(OpenPage, "load", counted)
+        monkeypatch.setattr(AttachedPage, "load", counted)
 
         async def read_all() -> None:
             await asyncio.gather(*(reader._modes.attached(target) for target in targets))
 
         reader._run(read_all())
-        assert (pages_of(reader).count, most) == (4, attached.OPENED_AT_ONCE)
+        assert (pages_of(reader).count, most) == (4, attached_pages.OPENED_AT_ONCE)
 
 
 def test_the_extractor_is_the_sources_own(arena: StadiumProcess) -> None:

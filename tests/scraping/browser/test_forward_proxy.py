@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from scraping.browser.gate import Gate, GatePass
-from scraping.browser.visitors import GateLimits
+from scraping.browser.egress.connection import TrafficLimits
+from scraping.browser.egress.forward_proxy import ForwardProxy, ProxyCredentials
 from scraping.readings import Site
 from tests.scraping.browser.hostile import (
     MEGABYTE,
@@ -34,8 +34,8 @@ def site_of(server: Seen, *hosts: str, **about: Any) -> Site:
 
 
 @asynccontextmanager
-async def open_gate(names: Names | None = None, **limits: Any) -> AsyncIterator[Gate]:
-    gate = Gate(GateLimits(**limits), resolver=names)
+async def open_gate(names: Names | None = None, **limits: Any) -> AsyncIterator[ForwardProxy]:
+    gate = ForwardProxy(TrafficLimits(**limits), resolver=names)
     await gate.start()
     try:
         yield gate
@@ -43,12 +43,12 @@ async def open_gate(names: Names | None = None, **limits: Any) -> AsyncIterator[
         await gate.stop()
 
 
-def credentials(entry: GatePass) -> str:
+def credentials(entry: ProxyCredentials) -> str:
     told = base64.b64encode(f"{entry.username}:{entry.password}".encode()).decode()
     return f"Proxy-Authorization: Basic {told}\r\n"
 
 
-async def say(gate: Gate, request: str, *, then: bytes = b"", seconds: float = 10) -> bytes:
+async def say(gate: ForwardProxy, request: str, *, then: bytes = b"", seconds: float = 10) -> bytes:
     """One connection to the gate, and everything that it answers."""
     reader, writer = await asyncio.open_connection("127.0.0.1", gate.port)
     try:
@@ -60,11 +60,11 @@ async def say(gate: Gate, request: str, *, then: bytes = b"", seconds: float = 1
         writer.close()
 
 
-async def get(gate: Gate, url: str, entry: GatePass, **more: Any) -> bytes:
+async def get(gate: ForwardProxy, url: str, entry: ProxyCredentials, **more: Any) -> bytes:
     return await say(gate, f"GET {url} HTTP/1.1\r\nHost: wrong.example\r\n{credentials(entry)}\r\n", **more)
 
 
-async def connect(gate: Gate, where: str, entry: GatePass, **more: Any) -> bytes:
+async def connect(gate: ForwardProxy, where: str, entry: ProxyCredentials, **more: Any) -> bytes:
     return await say(gate, f"CONNECT {where} HTTP/1.1\r\nHost: {where}\r\n{credentials(entry)}\r\n", **more)
 
 
@@ -203,8 +203,8 @@ class TestRefusing:
             entry = gate.register("a", site_of(server))
             told = [
                 "",
-                credentials(GatePass("", "a", "wrong")),
-                credentials(GatePass("", "b", entry.password)),
+                credentials(ProxyCredentials("", "a", "wrong")),
+                credentials(ProxyCredentials("", "b", entry.password)),
                 "Proxy-Authorization: Basic !!!\r\n",
                 "Proxy-Authorization: Bearer x\r\n",
             ]
@@ -219,7 +219,7 @@ class TestRefusing:
             entry = gate.register("a", site_of(server))
             running = asyncio.ensure_future(connect(gate, f"127.0.0.1:{server.port}", entry))
             await until(lambda: server.connections == 1)
-            gate.forget("a")
+            gate.unregister("a")
             await running
             assert (await get(gate, f"{server.url}/", entry)).startswith(b"HTTP/1.1 407")
             assert not gate._connections

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import pytest
 from aiohttp import web
 
-from scraping.browser.gate import Gate
+from scraping.browser.egress.connection import TrafficLimits
+from scraping.browser.egress.forward_proxy import ForwardProxy
 from scraping.browser.host import BrowserHost
-from scraping.browser.options import BrowserOptions
+from scraping.browser.launcher import BrowserOptions
 from scraping.browser.sessions import Sessions
-from scraping.browser.visitors import GateLimits
 from scraping.errors import EgressRefused, RobotsRefused, ScrapingError, Transient
 from scraping.reading.reader import Reader
 from scraping.readings import PAGE, Endpoint, Reading, RefInfo, Site
@@ -284,7 +284,7 @@ class TestPassing:
                     session = await browser.sessions.get(site)
                     reading = await session.visit(RefInfo("1", f"{server.url}/"), (Endpoint("done", DONE),))
                     assert "xball</title>" in reading.documents[PAGE].text()
-                    traffic = browser.sessions.gate.traffic(session.session_id)
+                    traffic = browser.sessions.forward_proxy.traffic(session.session_id)
                     assert 50_000 < traffic.bytes_in < 60_000
                     assert 0 < traffic.bytes_out < 10_000
                     assert traffic.refused == 0
@@ -296,18 +296,25 @@ class TestPassing:
     @pytest.mark.fault_number(22)
     def test_a_page_of_a_gigabyte_is_cut(self, browser: Browser) -> None:
         async def go() -> None:
-            gate, browser.sessions.gate = browser.sessions.gate, Gate(GateLimits(connection_bytes=4 * MEGABYTE))
+            gate, browser.sessions.forward_proxy = (
+                browser.sessions.forward_proxy,
+                ForwardProxy(TrafficLimits(connection_bytes=4 * MEGABYTE)),
+            )
             try:
                 async with raw_server(endless) as server:
                     session = await browser.sessions.get(Site("big", server.url, allows_private=True))
                     with pytest.raises(Transient):
                         await session.visit(RefInfo("1", f"{server.url}/"), ())
-                    assert 4 * MEGABYTE < browser.sessions.gate.traffic(session.session_id).bytes_in < 8 * MEGABYTE
+                    assert (
+                        4 * MEGABYTE
+                        < browser.sessions.forward_proxy.traffic(session.session_id).bytes_in
+                        < 8 * MEGABYTE
+                    )
                     assert server.sent < 200 * MEGABYTE
                     browser.sessions.drop(session)
             finally:
-                await browser.sessions.gate.stop()
-                browser.sessions.gate = gate
+                await browser.sessions.forward_proxy.stop()
+                browser.sessions.forward_proxy = gate
 
         browser.run(go())
 
