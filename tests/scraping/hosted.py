@@ -1,4 +1,4 @@
-"""A browser host on a loop thread of its own, and a reader in front of it: what a worker has, for tests."""
+"""A browser host on its own loop thread, with a reader, as in a worker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from victoryline.lib import chromium, identity
 T = TypeVar("T")
 PHASES = {"in_play": "play", "first_half": "play", "second_half": "play", "toss": "scheduled"}
 HEADLINES = ("period:45:First half", "period:90:Second half")
-HERE = identity.new_name().rsplit("-", 2)[0]  # the part of a name that says which machine
+HERE = identity.new_name().rsplit("-", 2)[0]  # the machine part of a worker id
 CHECK_SECONDS = 0.25
 
 
@@ -81,16 +81,16 @@ class Hosted:
         return [each for each in self.browser.children(recursive=True) if "--type=renderer" in cmdline(each)]
 
     def folders(self) -> list[str]:
-        """What browsers have put into the temporary folder of this test."""
+        """Returns the folders of browsers in the temporary folder of this test."""
         assert self.temp_dir is not None
         return sorted(each.name for each in self.temp_dir.iterdir() if each.name.startswith(LEFTOVERS))
 
     def visit(self, target: Target) -> tuple[Reading, Payload]:
-        """By a visit, whatever earlier ones have taught."""
+        """Reads by a visit, even where a direct read is possible."""
         return self.reader.scorecard(replace(target, is_fresh=True))
 
     def visit_again(self, target: Target) -> tuple[Reading, Payload]:
-        """As a task does it: a lost browser is no failure of the source, so it tries again at once."""
+        """Visits again after a lost browser, as a task does."""
         for _ in range(3):
             try:
                 return self.visit(target)
@@ -113,7 +113,7 @@ def find_program() -> Path:
 
 
 def owner_id(pid: int | None = None) -> str:
-    """As a worker names itself."""
+    """Returns an id like that of a worker."""
     return f"{HERE}-{pid or os.getpid()}-{uuid.uuid4().hex[:6]}"
 
 
@@ -138,7 +138,7 @@ def target_of(arena: StadiumProcess, site: str) -> Target:
 
 
 def assert_true(payload: Payload, arena: StadiumProcess) -> None:
-    """The payload says what the stadium knows."""
+    """Asserts that the payload agrees with the stadium's truth."""
     truth = arena.truth(payload.source, payload.source_event_id)
     state = payload.state.model_dump(mode="json")
     assert state["status"] == truth["status"]
@@ -168,5 +168,5 @@ def is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def nobody_uses(profile: str) -> bool:
+def is_profile_unused(profile: str) -> bool:
     return not [process for process in using_profile(profile) if is_alive(process)]

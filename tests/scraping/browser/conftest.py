@@ -1,4 +1,4 @@
-"""The parts that several of these modules share; a browser takes a second to start."""
+"""Fixtures of several test modules, shared because a browser takes a second to start."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def browser_worker(_running_worker: Worker) -> Iterator[Worker]:
 
 @pytest.fixture
 def local_proxies() -> Iterator[list[LocalProxy]]:
-    """Three of them, in Germany, India and nowhere in particular."""
+    """Three proxies: in Germany, in India, and without a country."""
     thread = OnThread()
     made = [
         LocalProxy(thread, username=f"user{one}", country=land).start() for one, land in enumerate(("de", "in", ""))

@@ -1,4 +1,4 @@
-"""Servers that mean no good, on addresses of this machine, and a name server that says what a test tells it to."""
+"""Hostile servers on addresses of this machine, and a resolver with configured responses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass
 class Seen:
-    """A server, and everything that reached it."""
+    """A server, and the requests that reached it."""
 
     host: str
     port: int = 0
@@ -40,7 +40,7 @@ class Seen:
 
 @asynccontextmanager
 async def web_server(routes: Mapping[str, Handler], *, host: str = "127.0.0.1") -> AsyncIterator[Seen]:
-    """Answers what it has a route for, 404 for the rest, and notes all of it."""
+    """Serves the routes, responds 404 to other paths, and records all requests."""
     seen = Seen(host)
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -63,35 +63,35 @@ Raw = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Seen], Awaitable[Non
 
 @asynccontextmanager
 async def raw_server(behave: Raw, *, host: str = "127.0.0.1") -> AsyncIterator[Seen]:
-    """Takes connections and does with them what no web server does."""
+    """Serves raw connections with the given behaviour."""
     seen = Seen(host)
-    open_ones: set[asyncio.Task[Any]] = set()
+    connections: set[asyncio.Task[Any]] = set()
 
-    async def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task
-        open_ones.add(task)
+        connections.add(task)
         seen.connections += 1
         try:
             with contextlib.suppress(OSError, EOFError, asyncio.CancelledError):
                 await behave(reader, writer, seen)
         finally:
-            open_ones.discard(task)
+            connections.discard(task)
             writer.transport.abort()
 
-    server = await asyncio.start_server(welcome, host, 0)
+    server = await asyncio.start_server(accept, host, 0)
     seen.port = server.sockets[0].getsockname()[1]
     try:
         yield seen
     finally:
         server.close()
-        for task in tuple(open_ones):
+        for task in tuple(connections):
             task.cancel()
-        await asyncio.gather(*open_ones, return_exceptions=True)
+        await asyncio.gather(*connections, return_exceptions=True)
 
 
 class Names(AbstractResolver):
-    """A name server. Each name may have several answers: it gives them in turn, the last one for ever."""
+    """A resolver. A name may have several responses: they are given in turn, the last one repeatedly."""
 
     def __init__(self, **answers: list[list[str]]) -> None:
         self._answers = {name.replace("_", "."): list(found) for name, found in answers.items()}
@@ -138,17 +138,17 @@ def text(body: str | bytes, content_type: str = "application/json", **headers: s
 
 
 def bomb(megabytes: int, *, is_gzip: bool = True) -> bytes:
-    """Some kilobytes that unpack to this many megabytes."""
+    """Returns some kilobytes that decompress to this many megabytes."""
     packer = zlib.compressobj(1, zlib.DEFLATED, 31 if is_gzip else 15)
     return b"".join(packer.compress(bytes(MEGABYTE)) for _ in range(megabytes)) + packer.flush()
 
 
-def packed(body: bytes) -> bytes:
+def compressed(body: bytes) -> bytes:
     return gzip.compress(body)
 
 
 async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seen: Seen) -> None:
-    """A gigabyte, as fast as it goes."""
+    """Sends a gigabyte as fast as possible."""
     await reader.readuntil(b"\r\n\r\n")
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n")
     for _ in range(1024):
@@ -158,7 +158,7 @@ async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, se
 
 
 async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: Seen) -> None:
-    """A byte now and then: never silent, never done."""
+    """Sends single bytes without end."""
     await reader.readuntil(b"\r\n\r\n")
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
     while True:
@@ -168,7 +168,7 @@ async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: Se
 
 
 def saying(raw: bytes) -> Raw:
-    """Whatever is asked, these bytes, and then the end."""
+    """Responds to any request with these bytes, then closes."""
 
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: Seen) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -181,7 +181,7 @@ def saying(raw: bytes) -> Raw:
 
 
 async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: Seen) -> None:
-    """Hangs up in the middle of an answer."""
+    """Resets the connection in the middle of a response."""
     await reader.readuntil(b"\r\n\r\n")
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
     await writer.drain()

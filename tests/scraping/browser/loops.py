@@ -1,4 +1,4 @@
-"""Tests that are coroutines, each on an event loop of its own."""
+"""Runs coroutine tests, each on its own event loop."""
 
 from __future__ import annotations
 

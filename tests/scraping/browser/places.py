@@ -1,4 +1,4 @@
-"""What sessions are tried against: a small site, proxies in front of it, and a worker's loop thread with a browser.
+"""The environment of session tests: a small site, proxies, and a worker's loop thread with a browser.
 
 All of them real: servers on this machine, Chromium, and everything between them over TCP.
 """
@@ -36,7 +36,7 @@ fetch('/api/live.json?key=1').then(answer => answer.json())
 
 
 class OnThread:
-    """An event loop on a thread of its own."""
+    """An event loop on its own thread."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -54,7 +54,7 @@ class OnThread:
 
 
 async def _end_others() -> None:
-    """Whoever is still talking is cut off, and hangs up."""
+    """Cancels all other tasks, which closes their connections."""
     others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in others:
         task.cancel()
@@ -64,7 +64,7 @@ async def _end_others() -> None:
 
 @dataclass(frozen=True)
 class Seen:
-    """A request as the site or a proxy got it."""
+    """A request as the site or a proxy received it."""
 
     method: str
     path: str
@@ -77,7 +77,7 @@ Answer = Callable[[web.Request], web.StreamResponse | Awaitable[web.StreamRespon
 
 
 class LocalSite(OnThread):
-    """A match page whose script asks one endpoint. `answers` replaces what stands at a path."""
+    """A match page whose script requests one endpoint. `answers` replaces the response of a path."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ def usual(request: web.Request) -> web.StreamResponse:
 
 @dataclass
 class LocalProxy:
-    """An HTTP proxy with a password. `behaviour`: pass, hang, or a status that it answers for the site."""
+    """An HTTP proxy with a password. `behaviour`: pass, hang, or a status to respond with instead of the site."""
 
     thread: OnThread
     username: str = "anna"
@@ -181,20 +181,20 @@ class LocalProxy:
             writer.close()
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request; False when the connection is done with."""
+        """Serves one request; returns False when the connection is to be closed."""
         raw = await reader.readuntil(b"\r\n\r\n")
         first, *lines = raw.decode("latin-1").rstrip("\r\n").split("\r\n")
         method, target, _ = first.split(" ", 2)
         headers = {key.lower(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
-        told = base64.b64decode(headers.get("proxy-authorization", "").partition(" ")[2] or b"").decode()
-        user, _, password = told.partition(":")
+        credentials = base64.b64decode(headers.get("proxy-authorization", "").partition(" ")[2] or b"").decode()
+        user, _, password = credentials.partition(":")
         self.seen.append(Seen(method, target, headers, user, password))
         if user != self.username or not password.startswith(self.password):
             writer.write(b"HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic realm=x\r\nContent-Length: 0\r\n\r\n")
             await writer.drain()
             return True
         if self.behaviour == "hang":
-            await reader.read()  # until the other side has had enough
+            await reader.read()  # until the other side disconnects
             return False
         if self.behaviour.isdigit():
             writer.write(f"HTTP/1.1 {self.behaviour} No\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno".encode())
@@ -234,7 +234,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 class Worker(OnThread):
-    """A browser on a loop thread; as many `sessions` as a test wants to make of it."""
+    """A browser on a loop thread; `sessions` can be made repeatedly."""
 
     def __init__(self, program: Path, **options: Any) -> None:
         super().__init__()
@@ -257,7 +257,7 @@ class Worker(OnThread):
         return made
 
     def forget(self) -> None:
-        """The sessions of a test go with it; the browser stays."""
+        """Closes the sessions of a test; the browser stays."""
         for sessions in self._made:
             self.run(sessions.close_all())
             self.run(sessions.forward_proxy.stop())

@@ -1,4 +1,4 @@
-"""Attached reads, for real: Chromium, pages that update themselves, and what can go wrong with one that stays open."""
+"""Attached reads in a real Chromium: pages that update themselves, and the faults of open pages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def browser() -> Iterator[Hosted]:
 
 @pytest.fixture
 def reader(browser: Hosted, arena: StadiumProcess) -> Iterator[Reader]:
-    """A stranger to the source, whose pages are closed afterwards."""
+    """A reader without sessions, whose pages are closed afterwards."""
     made = Reader(browser.sessions, browser.run)
     yield made
     browser.run(made._modes.open_pages.close_all())
@@ -73,7 +73,7 @@ def pages_of(reader: Reader) -> AttachedPages:
 
 
 def until(reader: Reader, target: Target, is_done: Callable[[Reading, Payload], bool]) -> tuple[Reading, Payload]:
-    """Read until it is as wanted: what happens in a page takes its time."""
+    """Reads until the condition holds, because a page needs time to change."""
     deadline = time.monotonic() + 10
     while True:
         reading, payload = reader.scorecard(target)
@@ -83,7 +83,7 @@ def until(reader: Reader, target: Target, is_done: Callable[[Reading, Payload], 
 
 
 def again(reader: Reader, target: Target) -> tuple[Reading, Payload]:
-    """As a task does it: a lost browser is no failure of the source, so it tries again at once."""
+    """Reads again after a lost browser, as a task does."""
     deadline = time.monotonic() + 20
     while True:
         try:
@@ -111,7 +111,7 @@ class TestReading:
         assert runs != runs_of(payload)
         later, payload = until(reader, target, lambda _, read: runs_of(read) == runs)
         assert (later.mode, later.requests_made) == (ReadMode.ATTACHED, 0)
-        assert later.bytes_in > 1_000, "what the page was told counts too"
+        assert later.bytes_in > 1_000, "bytes of web sockets count too"
         assert [event.id for event in payload.events[:1]] == [
             arena.truth("board", target.ref.source_event_id)["events"][-1]["id"]
         ]
@@ -167,7 +167,7 @@ class TestReading:
         assert pages_of(reader).count == 0
 
 
-class TestWhatGoesWrong:
+class TestStalePages:
     @pytest.mark.faults_only
     def test_a_page_whose_script_stopped_is_loaded_again(self, reader: Reader, arena: StadiumProcess) -> None:
         target = target_at(arena)
@@ -183,7 +183,7 @@ class TestWhatGoesWrong:
         assert loads(arena) == 2
 
     @pytest.mark.faults_only
-    def test_the_age_of_a_page_that_stands_still_is_told(self, reader: Reader, arena: StadiumProcess) -> None:
+    def test_the_age_of_an_unchanged_page_grows(self, reader: Reader, arena: StadiumProcess) -> None:
         target = target_at(arena)
         reader.scorecard(target)
         arena.fault(site="board", target="live", kind="hang")
@@ -209,7 +209,7 @@ class TestWhatGoesWrong:
         assert browser.host.generation == generation
 
     @pytest.mark.faults_only
-    def test_a_page_that_went_elsewhere_is_opened_again(self, reader: Reader, arena: StadiumProcess) -> None:
+    def test_a_page_that_navigated_away_is_opened_again(self, reader: Reader, arena: StadiumProcess) -> None:
         first, second = target_at(arena), target_at(arena, 1)
         reader.scorecard(first)
         page = pages_of(reader)._pages["board", first.ref.source_event_id].page
@@ -217,7 +217,7 @@ class TestWhatGoesWrong:
         assert reader.scorecard(first)[1].source_event_id == first.ref.source_event_id
 
     @pytest.mark.faults_only
-    def test_a_page_that_hangs_is_given_up(
+    def test_a_hung_page_is_opened_again(
         self, reader: Reader, arena: StadiumProcess, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(attached_pages, "EXTRACT_SECONDS", 1.0)
@@ -230,7 +230,7 @@ class TestWhatGoesWrong:
         assert reader.scorecard(second)[0].requests_made == 0
 
     @pytest.mark.faults_only
-    def test_after_the_browsers_death_it_is_attached_to_the_next(
+    def test_pages_are_opened_again_in_a_new_browser(
         self, reader: Reader, arena: StadiumProcess, browser: Hosted
     ) -> None:
         target = target_at(arena)
@@ -242,7 +242,7 @@ class TestWhatGoesWrong:
         assert browser.host.generation == generation + 1
 
     @pytest.mark.faults_only
-    def test_a_match_that_is_gone_is_gone(self, reader: Reader, arena: StadiumProcess) -> None:
+    def test_a_missing_match_is_gone(self, reader: Reader, arena: StadiumProcess) -> None:
         target = target_at(arena)
         arena.fault(site="board", target="page", kind="status", value=404)
         with pytest.raises(Gone):
@@ -250,7 +250,7 @@ class TestWhatGoesWrong:
         assert pages_of(reader).count == 0
 
     @pytest.mark.faults_only
-    def test_a_challenge_is_told_from_a_redesign(self, reader: Reader, arena: StadiumProcess) -> None:
+    def test_a_challenge_is_not_reported_as_a_redesign(self, reader: Reader, arena: StadiumProcess) -> None:
         arena.fault(site="board", target="page", kind="challenge")
         with pytest.raises(Blocked, match="challenge"):
             reader.scorecard(target_at(arena))
@@ -258,7 +258,7 @@ class TestWhatGoesWrong:
 
 @pytest.mark.requirement("FR-019")
 class TestRedesign:
-    def test_fallbacks_find_what_the_best_selectors_do_not(
+    def test_fallback_selectors_are_tried_in_order(
         self, reader: Reader, arena: StadiumProcess, caplog: pytest.LogCaptureFixture
     ) -> None:
         target = target_at(arena)
@@ -268,14 +268,12 @@ class TestRedesign:
         _, after = until(reader, target, lambda _, read: bool(read.integrity.fallback_selectors))
         assert (after.state, after.events) == (before.state, before.events)
         assert "total_a#2" in after.integrity.fallback_selectors
-        (told,) = [record for record in caplog.records if "of total_a" in record.getMessage()]
-        assert ".sb-total-a" in told.getMessage()
-        assert target.ref.url in told.getMessage()
-        assert loads(arena) == 1, "the open page was dressed anew; nobody loaded it"
+        (record,) = [one for one in caplog.records if "of total_a" in one.getMessage()]
+        assert ".sb-total-a" in record.getMessage()
+        assert target.ref.url in record.getMessage()
+        assert loads(arena) == 1, "the selector applied to the open page without loading it"
 
-    def test_where_none_fits_the_error_names_them_all_with_evidence(
-        self, reader: Reader, arena: StadiumProcess
-    ) -> None:
+    def test_an_error_names_all_selectors_with_evidence(self, reader: Reader, arena: StadiumProcess) -> None:
         target = target_at(arena)
         reader.scorecard(target)
         arena.fault(site="board", kind="layout", value=0)
@@ -297,7 +295,7 @@ class TestRedesign:
         reading, _ = reader.scorecard(target)
         assert reading.mode is ReadMode.ATTACHED, "it goes on as before"
 
-    def test_an_operators_selector_makes_it_good_without_a_restart(self, reader: Reader, arena: StadiumProcess) -> None:
+    def test_an_operators_selector_applies_without_a_restart(self, reader: Reader, arena: StadiumProcess) -> None:
         arena.fault(site="board", kind="layout", value=2)
         own = {"total_a": ("//*[@data-part='side-a']//span", ".sb-total-a")}
         target = target_at(arena, selectors=own)
@@ -308,8 +306,8 @@ class TestRedesign:
 
 
 @pytest.mark.faults_only
-class TestHousekeeping:
-    def test_pages_that_nobody_asks_are_closed(self, reader: Reader, arena: StadiumProcess, browser: Hosted) -> None:
+class TestPageLimit:
+    def test_idle_pages_are_closed(self, reader: Reader, arena: StadiumProcess, browser: Hosted) -> None:
         reader.scorecard(target_at(arena))
         pages = pages_of(reader)
         browser.run(pages.sweep())
@@ -318,9 +316,7 @@ class TestHousekeeping:
         browser.run(pages.sweep())
         assert pages.count == 0
 
-    def test_the_least_recently_read_gives_way_and_one_in_use_does_not(
-        self, reader: Reader, arena: StadiumProcess
-    ) -> None:
+    def test_the_least_recently_read_page_is_closed_unless_in_use(self, reader: Reader, arena: StadiumProcess) -> None:
         first, second, third = (target_at(arena, number) for number in range(3))
         pages = pages_of(reader)
         pages.limit = 2
@@ -332,7 +328,7 @@ class TestHousekeeping:
         assert reader.scorecard(third)[0].mode is ReadMode.ATTACHED
         assert {key for _, key in pages._pages} == {second.ref.source_event_id, third.ref.source_event_id}
 
-    def test_few_are_opened_at_a_time(
+    def test_pages_opened_at_once_are_limited(
         self, reader: Reader, arena: StadiumProcess, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         targets, under_way, most = [target_at(arena, number) for number in range(4)], 0, 0

@@ -1,7 +1,6 @@
-"""The care of the browser, for real: what dies, hangs or wears out is replaced, and leaves nothing behind.
+"""Browser health with real processes: crashed, hung and worn browsers are replaced and leave nothing behind.
 
-Direct reads do not need the browser: they go on through all of it. What these tests break is Chromium, its renderers
-and Playwright's driver; what they look at are processes, folders, and what the reader brings.
+The tests stop and kill Chromium and Playwright's driver, and check processes, folders and readings.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from tests.scraping.hosted import (
     find_program,
     impatient,
     is_alive,
-    nobody_uses,
+    is_profile_unused,
     site_at,
     target_of,
     wait_for,
@@ -45,7 +44,7 @@ from tests.stadium_process import StadiumProcess
 
 pytestmark = pytest.mark.slow
 
-CARE = RecyclePolicy(hung_seconds=2.0, drain_seconds=10.0)
+POLICY = RecyclePolicy(hung_seconds=2.0, drain_seconds=10.0)
 CLEAN_SECONDS = 10.0  # FR-007
 
 Start = Callable[..., Hosted]
@@ -53,7 +52,7 @@ Start = Callable[..., Hosted]
 
 @pytest.fixture(scope="module")
 def arena() -> Iterator[StadiumProcess]:
-    """A stadium whose matches stand still, so that a reading can be held against the truth."""
+    """A stadium with paused matches, so that a reading can be compared with the truth."""
     with StadiumProcess(pace=0) as running:
         yield running
 
@@ -66,16 +65,16 @@ def _no_faults(arena: StadiumProcess) -> Iterator[None]:
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """Starts what a worker has, with a temporary folder of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="vl-care-"))
+    """Starts a browser host and a reader with their own temporary folder."""
+    folder = Path(tempfile.mkdtemp(prefix="vl-health-"))
     monkeypatch.setenv("TMPDIR", str(folder))
     started: list[Hosted] = []
 
-    def begin(care: RecyclePolicy = CARE, **changes: object) -> Hosted:
+    def begin(policy: RecyclePolicy = POLICY, **changes: object) -> Hosted:
         # Generous where a test is not about patience: the machine may be busy with other tests.
         usual = {"navigation_timeout_seconds": 15.0, "page_timeout_seconds": 15.0, "request_timeout_seconds": 10.0}
         options = replace(impatient(find_program()), **{**usual, **changes})
-        started.append(Hosted(options, care, temp_dir=folder))
+        started.append(Hosted(options, policy, temp_dir=folder))
         return started[-1]
 
     yield begin
@@ -107,7 +106,7 @@ def both(arena: StadiumProcess) -> tuple[Target, Target]:
 
 
 def visit_in(pool: ThreadPoolExecutor, hosted: Hosted, target: Target) -> Future[ReadMode]:
-    """A visit in a thread of its own; it is on its way when this returns."""
+    """Starts a visit in a thread; returns when it is under way."""
     before = hosted.host.visits
     visiting = pool.submit(lambda: hosted.visit(target)[0].mode)
     wait_for(lambda: hosted.host.visits > before or visiting.done())
@@ -115,7 +114,7 @@ def visit_in(pool: ThreadPoolExecutor, hosted: Hosted, target: Target) -> Future
 
 
 @pytest.mark.requirement("BX-14")
-def test_every_browser_says_whose_it_is(hosted: Hosted, arena: StadiumProcess) -> None:
+def test_every_browser_carries_its_owner_tag(hosted: Hosted, arena: StadiumProcess) -> None:
     hosted.reader.scorecard(target_of(arena, "crex"))
     (ours,) = [browser for browser in tagged_browsers() if browser.owner == hosted.host.options.owner]
     assert ours.pid == hosted.host.pid
@@ -126,9 +125,9 @@ def test_every_browser_says_whose_it_is(hosted: Hosted, arena: StadiumProcess) -
 @pytest.mark.fault
 @pytest.mark.fault_number(16)
 @pytest.mark.requirement("FR-004", "NFR-005")
-class TestDeaths:
+class TestCrashes:
     @pytest.mark.parametrize("victim", ["browser", pytest.param("driver", marks=pytest.mark.faults_only)])
-    def test_direct_reads_go_on_and_a_new_browser_comes_by_itself(
+    def test_direct_reads_continue_and_a_new_browser_is_started(
         self, hosted: Hosted, arena: StadiumProcess, victim: str
     ) -> None:
         targets = both(arena)
@@ -141,7 +140,7 @@ class TestDeaths:
             assert reading.mode is ReadMode.DIRECT
             assert_true(payload, arena)
         assert await_launch(hosted, 2) is LaunchCause.DIED
-        wait_for(lambda: not any(map(is_alive, family)) and nobody_uses(profile), CLEAN_SECONDS)
+        wait_for(lambda: not any(map(is_alive, family)) and is_profile_unused(profile), CLEAN_SECONDS)
         for target in targets:
             reading, payload = hosted.visit(target)
             assert reading.mode is ReadMode.VISIT
@@ -149,7 +148,7 @@ class TestDeaths:
         assert len(hosted.launches) == 2
 
     @pytest.mark.faults_only
-    def test_a_visit_under_way_fails_for_our_reasons_and_the_next_one_works(
+    def test_a_visit_under_way_fails_as_lost_and_the_next_one_works(
         self, hosted: Hosted, arena: StadiumProcess, pool: ThreadPoolExecutor
     ) -> None:
         target = target_of(arena, "crex")
@@ -163,7 +162,7 @@ class TestDeaths:
         assert_true(hosted.visit_again(target)[1], arena)
 
     @pytest.mark.faults_only
-    def test_a_renderer_takes_only_its_page_with_it_until_it_happens_again(
+    def test_a_crashed_renderer_loses_its_page_and_the_second_one_replaces_the_browser(
         self, hosted: Hosted, arena: StadiumProcess, pool: ThreadPoolExecutor
     ) -> None:
         crex, sofascore = both(arena)
@@ -187,17 +186,15 @@ class TestDeaths:
         assert_true(hosted.visit(crex)[1], arena)
 
     @pytest.mark.faults_only
-    def test_a_program_that_does_not_start_is_our_fault_not_the_sources(
-        self, start: Start, arena: StadiumProcess
-    ) -> None:
+    def test_a_program_that_does_not_start_is_a_lost_resource(self, start: Start, arena: StadiumProcess) -> None:
         hosted = start(executable=Path("/bin/false"), launch_timeout_seconds=5)
         with pytest.raises(ResourceLost, match="could not be started"):
             hosted.reader.scorecard(target_of(arena, "crex"))
 
 
 @pytest.mark.requirement("FR-007", "US4.3")
-class TestStopping:
-    def test_leaves_no_process_and_no_folder_behind(self, hosted: Hosted, arena: StadiumProcess) -> None:
+class TestStop:
+    def test_leaves_no_process_and_no_folder(self, hosted: Hosted, arena: StadiumProcess) -> None:
         hosted.reader.scorecard(target_of(arena, "crex"))
         family = hosted.family()
         assert hosted.folders() != []
@@ -208,7 +205,7 @@ class TestStopping:
         assert hosted.folders() == []
 
     @pytest.mark.faults_only
-    def test_starts_nothing_again(self, hosted: Hosted, arena: StadiumProcess) -> None:
+    def test_starts_no_other_browser(self, hosted: Hosted, arena: StadiumProcess) -> None:
         target = target_of(arena, "crex")
         hosted.reader.scorecard(target)
         hosted.run(hosted.host.stop())
@@ -221,9 +218,7 @@ class TestStopping:
 @pytest.mark.requirement("FR-004")
 class TestHangs:
     @pytest.mark.faults_only
-    def test_a_browser_that_does_not_answer_is_found_though_nobody_visits(
-        self, hosted: Hosted, arena: StadiumProcess
-    ) -> None:
+    def test_a_hung_browser_is_found_without_a_visit(self, hosted: Hosted, arena: StadiumProcess) -> None:
         target = target_of(arena, "crex")
         hosted.reader.scorecard(target)
         frozen, profile = hosted.browser, profile_of(hosted.browser.pid)
@@ -235,11 +230,11 @@ class TestHangs:
             time.sleep(0.1)
         assert await_launch(hosted, 2) is LaunchCause.HUNG
         assert not is_alive(frozen)
-        wait_for(lambda: nobody_uses(profile) and not Path(profile).exists(), CLEAN_SECONDS)
+        wait_for(lambda: is_profile_unused(profile) and not Path(profile).exists(), CLEAN_SECONDS)
         assert_true(hosted.visit(target)[1], arena)
 
     @pytest.mark.faults_only
-    def test_a_visit_that_finds_it_hung_does_not_wait_for_long(self, start: Start, arena: StadiumProcess) -> None:
+    def test_a_visit_in_a_hung_browser_fails_soon(self, start: Start, arena: StadiumProcess) -> None:
         hosted = start(navigation_timeout_seconds=6)
         target = target_of(arena, "crex")
         hosted.reader.scorecard(target)
@@ -250,7 +245,7 @@ class TestHangs:
         assert len(hosted.launches) == 2
 
     @pytest.mark.faults_only
-    def test_a_page_in_a_busy_loop_hurts_nobody_else(self, hosted: Hosted, arena: StadiumProcess) -> None:
+    def test_a_page_in_a_busy_loop_affects_no_other_visit(self, hosted: Hosted, arena: StadiumProcess) -> None:
         crex, sofascore = both(arena)
         hosted.reader.scorecard(crex)
 
@@ -266,7 +261,7 @@ class TestHangs:
         assert len(hosted.launches) == 1
 
     @pytest.mark.faults_only
-    def test_a_page_that_never_loads_costs_only_its_own_visit(
+    def test_a_page_that_never_loads_fails_only_its_own_visit(
         self, start: Start, arena: StadiumProcess, pool: ThreadPoolExecutor
     ) -> None:
         hosted = start(navigation_timeout_seconds=6)
@@ -300,8 +295,10 @@ class TestDraining:
         assert hosted.launches[-1].cause is LaunchCause.AGE
 
     @pytest.mark.faults_only
-    def test_nobody_is_waited_for_for_ever(self, start: Start, arena: StadiumProcess, pool: ThreadPoolExecutor) -> None:
-        hosted = start(replace(CARE, drain_seconds=0.5), navigation_timeout_seconds=30)
+    def test_draining_ends_after_its_time_limit(
+        self, start: Start, arena: StadiumProcess, pool: ThreadPoolExecutor
+    ) -> None:
+        hosted = start(replace(POLICY, drain_seconds=0.5), navigation_timeout_seconds=30)
         target = target_of(arena, "crex")
         hosted.reader.scorecard(target)
         arena.fault(site="crex", target="page", kind="hang")
@@ -312,7 +309,7 @@ class TestDraining:
         await_launch(hosted, 2)
 
     @pytest.mark.faults_only
-    def test_direct_reads_never_notice(self, hosted: Hosted, arena: StadiumProcess) -> None:
+    def test_direct_reads_continue_during_a_replacement(self, hosted: Hosted, arena: StadiumProcess) -> None:
         target = target_of(arena, "crex")
         hosted.reader.scorecard(target)
         slowest = 0.0
@@ -324,8 +321,8 @@ class TestDraining:
         assert slowest < 1.5  # far below what closing and starting a browser take, on a busy machine too
 
     @pytest.mark.faults_only
-    def test_after_so_many_pages(self, start: Start, arena: StadiumProcess) -> None:
-        hosted = start(replace(CARE, max_pages=2))
+    def test_a_browser_is_replaced_after_its_last_page(self, start: Start, arena: StadiumProcess) -> None:
+        hosted = start(replace(POLICY, max_pages=2))
         target = target_of(arena, "crex")
         for _ in range(2):
             hosted.visit(target)
@@ -334,7 +331,7 @@ class TestDraining:
 
 
 class _Stopped:
-    """Stands for the worker: notes that it was to be stopped, or killed."""
+    """A worker double that records requests to stop or kill it."""
 
     def __init__(self) -> None:
         self.stops = self.kills = 0
@@ -358,7 +355,7 @@ class TestMemory:
         )
 
     @pytest.mark.requirement("FR-006", "US2.1")
-    def test_past_the_soft_limit_the_browser_is_replaced_and_then_the_worker(
+    def test_above_the_soft_limit_the_browser_is_replaced_and_then_the_worker(
         self, hosted: Hosted, arena: StadiumProcess
     ) -> None:
         hosted.reader.scorecard(target_of(arena, "crex"))
@@ -377,7 +374,7 @@ class TestMemory:
 
     @pytest.mark.requirement("FR-006")
     @pytest.mark.faults_only
-    def test_past_the_hard_limit_it_is_killed_at_once(self, hosted: Hosted, arena: StadiumProcess) -> None:
+    def test_above_the_hard_limit_the_browser_is_killed_at_once(self, hosted: Hosted, arena: StadiumProcess) -> None:
         hosted.reader.scorecard(target_of(arena, "crex"))
         worker, now, family = _Stopped(), [1000.0], hosted.family()[1:]
         guard = self.guard(hosted, MemoryLimits(1, 2), worker, lambda: now[0])
@@ -389,8 +386,8 @@ class TestMemory:
         assert (worker.stops, worker.kills) == (0, 1)
 
     @pytest.mark.requirement("NFR-002", "DM-1")
-    def test_is_measured_once_for_every_page(self, hosted: Hosted, arena: StadiumProcess) -> None:
-        """More than what the processes have to themselves, less than if each counted all that it shares."""
+    def test_shared_memory_is_counted_once(self, hosted: Hosted, arena: StadiumProcess) -> None:
+        """PSS is more than the private memory and less than the sum of RSS."""
         hosted.reader.scorecard(target_of(arena, "crex"))
         measured, count = TreeMemory(hosted.driver.pid).read()
         tree = hosted.family()
@@ -400,9 +397,9 @@ class TestMemory:
 
 
 @pytest.mark.requirement("FR-021", "FR-023")
-class TestPatience:
+class TestAdaptiveTimeouts:
     @pytest.mark.faults_only
-    def test_a_slow_source_gets_half_as_much_time_again(self, start: Start, arena: StadiumProcess) -> None:
+    def test_a_slow_source_gets_longer_timeouts(self, start: Start, arena: StadiumProcess) -> None:
         hosted = start(navigation_timeout_seconds=1)
         for _ in range(10):
             hosted.host.timeouts.note("crex", 2.5)
@@ -411,7 +408,7 @@ class TestPatience:
             hosted.visit(target_of(arena, "crex"))
 
     @pytest.mark.faults_only
-    def test_what_reads_take_is_noted(self, hosted: Hosted, arena: StadiumProcess) -> None:
+    def test_latencies_are_recorded(self, hosted: Hosted, arena: StadiumProcess) -> None:
         target = target_of(arena, "crex")
         for _ in range(12):
             hosted.reader.scorecard(target)
@@ -423,7 +420,7 @@ class TestPatience:
 @pytest.mark.fault_number(18)
 @pytest.mark.requirement("FR-007", "US4.3")
 class TestSoak:
-    """Page after page with a crash now and then: processes, files, folders and threads are back where they were."""
+    """Many pages with crashes: processes, files, folders and threads return to the baseline."""
 
     @pytest.mark.parametrize(
         ("pages", "crash_every"),
@@ -432,8 +429,10 @@ class TestSoak:
             pytest.param(1000, 50, marks=[pytest.mark.faults_only, pytest.mark.timeout(1200)]),
         ],
     )
-    def test_leaves_nothing_behind(self, start: Start, arena: StadiumProcess, pages: int, crash_every: int) -> None:
-        hosted = start(replace(CARE, max_pages=max(10, pages // 10)))
+    def test_leaves_no_processes_folders_or_memory(
+        self, start: Start, arena: StadiumProcess, pages: int, crash_every: int
+    ) -> None:
+        hosted = start(replace(POLICY, max_pages=max(10, pages // 10)))
         targets = both(arena)
         for target in targets:
             hosted.visit(target)
@@ -471,40 +470,40 @@ async def _task_count() -> int:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.requirement("BX-18")
-class TestOrders:
-    """What the scheduler, or a person, asks of a worker; its heartbeat looks for it."""
+class TestWorkerCommands:
+    """Commands of the scheduler or an operator, which the heartbeat of the worker runs."""
 
     @staticmethod
-    def obey(hosted: Hosted, kind: OrderKind, until: str, source_key: str = "") -> WorkerOrder:
-        ear = CommandRunner(hosted.sessions, worker_id="w1", on_loop=hosted.loop.call_soon_threadsafe)
+    def run_command(hosted: Hosted, kind: OrderKind, until: str, source_key: str = "") -> WorkerOrder:
+        runner = CommandRunner(hosted.sessions, worker_id="w1", on_loop=hosted.loop.call_soon_threadsafe)
         asked = {"worker_id": "w1", "reason": "a match is silent", "actor": "ada", "now": timezone.now()}
         worker_commands.issue(kind, source_key=source_key, **asked)
 
         def is_done() -> bool:
-            ear.run_waiting(now=timezone.now())
+            runner.run_waiting(now=timezone.now())
             return WorkerOrder.objects.get().done_at is not None
 
         wait_for(is_done, 30, until)
         return WorkerOrder.objects.get()
 
-    def test_a_fresh_browser_and_reads_go_on(self, hosted: Hosted, arena: StadiumProcess) -> None:
+    def test_a_recycled_browser_continues_to_read(self, hosted: Hosted, arena: StadiumProcess) -> None:
         crex, _ = both(arena)
         hosted.visit(crex)
         old = hosted.host.pid
-        order = self.obey(hosted, OrderKind.RECYCLE_BROWSER, "a fresh browser")
+        order = self.run_command(hosted, OrderKind.RECYCLE_BROWSER, "a fresh browser")
         assert order.outcome == "browser 2 took its place"
         assert await_launch(hosted, 2) is LaunchCause.ORDER
         assert hosted.host.pid != old
         assert hosted.visit(crex)[0].mode is ReadMode.VISIT
 
-    def test_the_next_read_is_a_strangers_visit_that_renews_it_for_everybody(
+    def test_a_fresh_session_replaces_the_old_one_at_the_next_visit(
         self, hosted: Hosted, arena: StadiumProcess
     ) -> None:
         crex, _ = both(arena)
         hosted.visit(crex)
         before = hosted.run(hosted.sessions.get(crex.site)).session_id
-        self.obey(hosted, OrderKind.FRESH_SESSION, "the order was taken", source_key=crex.site.key)
-        assert hosted.run(hosted.sessions.get(crex.site)).session_id == before, "until another one is there, it serves"
+        self.run_command(hosted, OrderKind.FRESH_SESSION, "the order was taken", source_key=crex.site.key)
+        assert hosted.run(hosted.sessions.get(crex.site)).session_id == before, "it serves until the next visit"
         first, second = (hosted.reader.scorecard(crex)[0] for _ in range(2))
         assert (first.mode, second.mode) == (ReadMode.VISIT, ReadMode.DIRECT)
         assert first.session_id == second.session_id != before

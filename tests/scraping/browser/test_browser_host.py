@@ -1,4 +1,4 @@
-"""Reading through the browser, for real: Chromium, Playwright's driver, the stadium's pages. Nothing hangs."""
+"""Reads through a real Chromium and Playwright's driver against the stadium's pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def program() -> Path:
 
 @pytest.fixture(scope="module")
 def arena() -> Iterator[StadiumProcess]:
-    """A stadium whose matches stand still, so that a reading can be held against the truth."""
+    """A stadium with paused matches, so that a reading can be compared with the truth."""
     with StadiumProcess(pace=0) as running:
         yield running
 
@@ -59,14 +59,14 @@ def shared_browser(program: Path) -> Iterator[Hosted]:
 
 @pytest.fixture
 def reader(shared_browser: Hosted) -> Reader:
-    """One browser for all tests that only read; each is a stranger to the sources."""
+    """One browser for all tests that only read; each test begins without sessions."""
     shared_browser.run(shared_browser.sessions.close_all())
     return Reader(shared_browser.sessions, shared_browser.run)
 
 
 @pytest.mark.parametrize("site", ["crex", "sofascore"])
 class TestReads:
-    def test_a_visit_and_the_direct_reads_after_it_tell_the_truth(
+    def test_a_visit_and_direct_reads_after_it_return_the_truth(
         self, reader: Reader, arena: StadiumProcess, site: str
     ) -> None:
         target = target_of(arena, site)
@@ -86,9 +86,7 @@ class TestReads:
         assert "page" not in reading.documents
         assert not arena.requests()["sites"][site]["targets"].get("page", 0)
 
-    def test_when_the_direct_way_is_refused_one_visit_makes_it_good(
-        self, reader: Reader, arena: StadiumProcess, site: str
-    ) -> None:
+    def test_one_visit_restores_refused_direct_reads(self, reader: Reader, arena: StadiumProcess, site: str) -> None:
         target = target_of(arena, site)
         reader.scorecard(target)
         arena.ask("/control/sessions", {"revoke": True})
@@ -97,7 +95,7 @@ class TestReads:
         assert_true(payload, arena)
         assert reader.scorecard(target)[0].mode is ReadMode.DIRECT
 
-    def test_one_visit_teaches_how_its_other_matches_are_asked(
+    def test_requests_of_other_matches_are_derived_from_one_visit(
         self, reader: Reader, arena: StadiumProcess, site: str
     ) -> None:
         shown = [match for match in arena.matches() if (match["site"], match["status"]) == (site, "live")]
@@ -119,17 +117,17 @@ class TestReads:
 
 
 class TestOlderEvents:
-    def test_bring_the_whole_match(self, reader: Reader, arena: StadiumProcess) -> None:
+    def test_return_the_whole_match(self, reader: Reader, arena: StadiumProcess) -> None:
         target = target_of(arena, "crex")
         pages = reader.older_events(target, is_enough=lambda page: False)
         truth = arena.truth("crex", target.ref.source_event_id)
         assert {event.id for page in pages for event in page.events} == {event["id"] for event in truth["events"]}
 
-    def test_stop_when_it_is_enough(self, reader: Reader, arena: StadiumProcess) -> None:
+    def test_stop_at_the_first_sufficient_page(self, reader: Reader, arena: StadiumProcess) -> None:
         assert len(reader.older_events(target_of(arena, "crex"), is_enough=lambda page: True)) == 1
 
 
-class TestWhatTheSourceAnswers:
+class TestResponses:
     @pytest.mark.parametrize(
         ("status", "kind"), [(500, Transient), (503, Transient), (429, Blocked), (404, Gone), (410, Gone)]
     )
@@ -141,7 +139,7 @@ class TestWhatTheSourceAnswers:
         with pytest.raises(kind):
             reader.scorecard(target)
 
-    def test_a_connection_that_breaks_is_transient(self, reader: Reader, arena: StadiumProcess) -> None:
+    def test_a_broken_connection_is_transient(self, reader: Reader, arena: StadiumProcess) -> None:
         target = target_of(arena, "crex")
         arena.fault(site="crex", target="page", kind="reset")
         with pytest.raises(Transient):
@@ -154,7 +152,7 @@ class TestWhatTheSourceAnswers:
 
 
 @pytest.mark.requirement("FS-10")
-def test_a_reading_tells_its_stages(reader: Reader, arena: StadiumProcess) -> None:
+def test_a_reading_reports_its_stages(reader: Reader, arena: StadiumProcess) -> None:
     target, seen = target_of(arena, "crex"), []
     with readings.stages_reported_to(seen.append):
         reader.scorecard(target)
@@ -165,22 +163,22 @@ def test_a_reading_tells_its_stages(reader: Reader, arena: StadiumProcess) -> No
 
 
 @pytest.mark.requirement("FR-019")
-class TestWhatWasSeen:
-    """An error carries what it is about: the page, the answers, and a picture where a page that looks wrong is open."""
+class TestEvidence:
+    """An error carries evidence: the page, the documents, and a screenshot of a suspicious page."""
 
     def seen(self, reader: Reader, target: Target, kind: type[Exception]) -> AttemptEvidence:
         with pytest.raises(kind) as caught:
             reader.scorecard(target)
         return readings.evidence_of(caught.value)
 
-    def test_a_challenge_is_photographed_at_once(self, reader: Reader, arena: StadiumProcess) -> None:
+    def test_a_challenge_gets_a_screenshot_at_once(self, reader: Reader, arena: StadiumProcess) -> None:
         arena.fault(site="crex", target="*", kind="challenge")
         sight = self.seen(reader, target_of(arena, "crex"), Blocked)
         assert "challenge" in sight.documents[0].text().lower()
         assert sight.screenshot.startswith(JPEG)
 
     @pytest.mark.faults_only
-    def test_a_changed_page_is_photographed_when_it_is_met_again(self, reader: Reader, arena: StadiumProcess) -> None:
+    def test_a_changed_page_gets_a_screenshot_at_the_second_read(self, reader: Reader, arena: StadiumProcess) -> None:
         arena.fault(site="crex", target="*", kind="layout")
         target = target_of(arena, "crex")
         first = self.seen(reader, target, Drift)
@@ -188,10 +186,10 @@ class TestWhatWasSeen:
         assert (first.documents[0].name, first.screenshot) == ("page", b"")
         assert (again.documents[0].name, again.screenshot[:3]) == ("page", JPEG)
 
-    def test_a_good_page_is_not(self, reader: Reader, arena: StadiumProcess) -> None:
+    def test_a_good_page_gets_no_screenshot(self, reader: Reader, arena: StadiumProcess) -> None:
         assert reader.scorecard(target_of(arena, "crex"))[0].screenshot == b""
 
-    def test_a_direct_read_has_none_and_shows_its_answers(self, reader: Reader, arena: StadiumProcess) -> None:
+    def test_a_direct_read_has_documents_and_no_screenshot(self, reader: Reader, arena: StadiumProcess) -> None:
         target = replace(target_of(arena, "crex"), is_suspect=True)
         reader.scorecard(target)
         arena.fault(site="crex", target="*", kind="status", value=429)
@@ -201,10 +199,8 @@ class TestWhatWasSeen:
         assert sight.screenshot == b""
 
     @pytest.mark.faults_only
-    def test_a_page_that_is_too_busy_to_be_photographed_costs_two_seconds(
-        self, hosted: Hosted, arena: StadiumProcess
-    ) -> None:
-        """Its script never yields: no picture, no hang, and the visit itself is as good as without."""
+    def test_a_screenshot_of_a_busy_page_ends_after_two_seconds(self, hosted: Hosted, arena: StadiumProcess) -> None:
+        """The script of the page never yields: no screenshot is taken, and the visit succeeds."""
 
         async def photograph() -> tuple[bytes, float]:
             session = await hosted.sessions.get(site_at(arena, "crex"))
@@ -223,10 +219,10 @@ class TestWhatWasSeen:
 
 
 class TestHangs:
-    """No await without an end."""
+    """Every await has a timeout."""
 
     @pytest.mark.parametrize("target_name", ["page", pytest.param("*", marks=pytest.mark.faults_only)])
-    def test_a_page_that_never_answers_is_given_up_in_time(
+    def test_a_page_that_never_responds_times_out(
         self, hosted: Hosted, arena: StadiumProcess, target_name: str
     ) -> None:
         target = target_of(arena, "crex")
@@ -240,7 +236,7 @@ class TestHangs:
         assert len(hosted.launches) == 1  # the browser was not to blame
 
     @pytest.mark.faults_only
-    def test_an_endpoint_that_never_answers_too(self, hosted: Hosted, arena: StadiumProcess) -> None:
+    def test_an_endpoint_that_never_responds_times_out(self, hosted: Hosted, arena: StadiumProcess) -> None:
         target = target_of(arena, "crex")
         hosted.reader.scorecard(target)
         arena.fault(site="crex", target="*", kind="hang")

@@ -1,4 +1,4 @@
-"""A source whose traffic of today is used up, through a real Chromium: read directly, never visited, and counted."""
+"""A source over its daily traffic budget, in a real Chromium: read directly, never visited, and counted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def browser() -> Iterator[Hosted]:
 
 
 class Worker:
-    """A reader whose clock the test moves, and what it has counted."""
+    """A reader with a clock of the test, and its recorded traffic."""
 
     def __init__(self, browser: Hosted) -> None:
         browser.run(browser.sessions.close_all())
@@ -55,7 +55,7 @@ def spent(target: Target) -> Target:
 
 
 @pytest.mark.faults_only
-def test_direct_reads_go_on_however_old_the_last_visit_is(worker: Worker, arena: StadiumProcess) -> None:
+def test_direct_reads_continue_regardless_of_the_age_of_the_last_visit(worker: Worker, arena: StadiumProcess) -> None:
     target = target_of(arena, "crex")
     worker.reader.scorecard(target)
     worker.seconds = 3 * PAGE_SECONDS
@@ -66,7 +66,7 @@ def test_direct_reads_go_on_however_old_the_last_visit_is(worker: Worker, arena:
     assert "page" not in arena.requests()["sites"]["crex"]["targets"], "not even the page by itself"
 
 
-def test_a_match_that_needs_a_visit_waits_and_nothing_is_asked(worker: Worker, arena: StadiumProcess) -> None:
+def test_a_match_that_needs_a_visit_waits_without_requests(worker: Worker, arena: StadiumProcess) -> None:
     target = target_of(arena, "crex")
     arena.clear()
     with pytest.raises(OverBudget) as refused:
@@ -78,9 +78,7 @@ def test_a_match_that_needs_a_visit_waits_and_nothing_is_asked(worker: Worker, a
 
 
 @pytest.mark.faults_only
-def test_a_session_that_is_refused_is_not_renewed_by_a_visit_and_used_again_when_it_works(
-    worker: Worker, arena: StadiumProcess
-) -> None:
+def test_a_refused_session_is_not_renewed_by_a_visit_over_budget(worker: Worker, arena: StadiumProcess) -> None:
     target = target_of(arena, "crex")
     worker.reader.scorecard(target)
     arena.ask("/control/faults", {"site": "crex", "target": "live", "kind": "malformed", "count": 1})
@@ -92,7 +90,7 @@ def test_a_session_that_is_refused_is_not_renewed_by_a_visit_and_used_again_when
 
 @pytest.mark.django_db
 @pytest.mark.requirement("FS-16")
-def test_every_reading_is_counted_with_what_it_cost(worker: Worker, arena: StadiumProcess) -> None:
+def test_every_reading_is_counted_with_its_cost(worker: Worker, arena: StadiumProcess) -> None:
     source, target = make_source(), target_of(arena, "crex")
     visit, _ = worker.reader.scorecard(target)
     direct, _ = worker.reader.scorecard(target)

@@ -1,4 +1,4 @@
-"""CDP mode, for real: a Chromium with a debugging port, ours or somebody else's."""
+"""CDP mode with a real Chromium and its debugging port: our own, or an external one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def options(chromium_program: Path) -> BrowserOptions:
 def foreign(
     chromium_program: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """A browser that somebody else has started, and its endpoint."""
+    """An external browser and its endpoint."""
     profile = tmp_path_factory.mktemp("foreign")
     command = [
         chromium_program,
@@ -66,14 +66,14 @@ async def started(options: BrowserOptions) -> AsyncIterator[tuple[Playwright, La
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """One that has ended and waits to be buried holds nothing any more."""
+    """A zombie counts as ended: it holds no resources."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False
 
 
 def folders() -> set[str]:
-    """The profile folders that there are."""
+    """Returns the existing profile folders."""
     return {str(found) for found in Path(tempfile.gettempdir()).glob(f"{PROFILE_PREFIX}*")}
 
 
@@ -84,7 +84,7 @@ async def title_in_a_context(launched: Launched) -> str:
     return await page.title()
 
 
-class TestOurOwn:
+class TestOwnBrowser:
     @pytest.mark.faults_only
     @on_a_loop
     async def test_is_started_tagged_used_and_ended_with_its_folder(self, options: BrowserOptions) -> None:
@@ -101,7 +101,7 @@ class TestOurOwn:
 
     @on_a_loop
     @pytest.mark.faults_only
-    async def test_that_dies_at_once_is_a_lost_resource_and_leaves_nothing(self, options: BrowserOptions) -> None:
+    async def test_one_that_dies_at_once_is_a_lost_resource_and_leaves_nothing(self, options: BrowserOptions) -> None:
         broken = BrowserOptions(Path("/bin/false"), options.owner, uses_cdp=True)
         before = folders()
         async with async_playwright() as playwright:
@@ -110,10 +110,10 @@ class TestOurOwn:
         assert folders() <= before
 
 
-class TestSomebodyElses:
+class TestExternalBrowser:
     @on_a_loop
     @pytest.mark.faults_only
-    async def test_is_used_and_survives_us(
+    async def test_is_used_and_never_ended(
         self, options: BrowserOptions, foreign: tuple[subprocess.Popen[bytes], str]
     ) -> None:
         process, endpoint = foreign
@@ -130,7 +130,7 @@ class TestSomebodyElses:
             assert "found" not in {target["title"] for target in targets}
 
     @on_a_loop
-    async def test_that_is_not_there_is_named_without_its_secret(self, options: BrowserOptions) -> None:
+    async def test_an_unreachable_one_is_named_without_its_secret(self, options: BrowserOptions) -> None:
         nowhere = BrowserOptions(
             options.executable,
             options.owner,
@@ -146,8 +146,8 @@ class TestSomebodyElses:
         assert caught.value.__cause__ is None
 
 
-class TestReadsThroughIt:
-    """The whole way: host, session, gate, page, and the direct read after it."""
+class TestReads:
+    """Host, session, forward proxy, page, and the direct read after it."""
 
     def read(self, worker: Worker, site: LocalSite) -> tuple[ReadMode, ...]:
         sessions, source = worker.sessions(), site.as_source()
@@ -163,7 +163,7 @@ class TestReadsThroughIt:
         return tuple(reading.mode for reading in readings)
 
     @pytest.mark.faults_only
-    def test_our_own(self, chromium_program: Path, local_site: LocalSite) -> None:
+    def test_through_an_own_browser(self, chromium_program: Path, local_site: LocalSite) -> None:
         worker = Worker(chromium_program, uses_cdp=True)
         try:
             assert self.read(worker, local_site) == (ReadMode.VISIT, ReadMode.DIRECT)
@@ -173,7 +173,7 @@ class TestReadsThroughIt:
             worker.close()
         assert not is_alive(top)
 
-    def test_somebody_elses(
+    def test_through_an_external_browser(
         self, chromium_program: Path, local_site: LocalSite, foreign: tuple[subprocess.Popen[bytes], str]
     ) -> None:
         process, endpoint = foreign
@@ -195,5 +195,5 @@ class TestReadsThroughIt:
         ("wss://browsers.example/x", False),
     ],
 )
-def test_a_browser_elsewhere_cannot_reach_our_gate(endpoint: str, has_forward_proxy: bool) -> None:
+def test_a_browser_on_another_machine_uses_no_forward_proxy(endpoint: str, has_forward_proxy: bool) -> None:
     assert BrowserOptions(Path("x"), "w", uses_cdp=True, cdp_endpoint=endpoint).has_forward_proxy is has_forward_proxy

@@ -1,4 +1,4 @@
-"""Direct reads against servers that mean no good: each costs at most its limits, and nothing else is reached."""
+"""Direct reads against hostile servers: each stays within its limits and reaches no other host."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tests.scraping.browser.hostile import (
     Raw,
     Seen,
     bomb,
+    compressed,
     drip,
     endless,
-    packed,
     raw_server,
     redirect,
     reset,
@@ -35,7 +35,7 @@ from tests.scraping.browser.hostile import (
 )
 from tests.scraping.browser.loops import on_a_loop
 
-HALF_PACKED = packed(b"x" * 99)[:20]
+HALF_GZIP = compressed(b"x" * 99)[:20]
 SMALL = ResponseLimits(max_body_bytes=MEGABYTE, max_redirects=3)
 
 
@@ -55,15 +55,15 @@ async def fetch(client: DirectClient, url: str, *, seconds: float = 10, **reques
     return await client.fetch(Request("live", url, **request), seconds=seconds)
 
 
-class TestAnswers:
+class TestResponses:
     @on_a_loop
-    async def test_packed_ones_are_unpacked(self) -> None:
+    async def test_compressed_bodies_are_decompressed(self) -> None:
         body = json.dumps({"balls": list(range(5000))}).encode()
         raw = zlib.compressobj(wbits=-15)
         routes = {
             "/plain": text(body),
-            "/gzip": text(packed(body), Content_Encoding="gzip"),
-            "/in-two": text(packed(body[:100]) + packed(body[100:]), Content_Encoding="gzip"),
+            "/gzip": text(compressed(body), Content_Encoding="gzip"),
+            "/in-two": text(compressed(body[:100]) + compressed(body[100:]), Content_Encoding="gzip"),
             "/deflate": text(zlib.compress(body), Content_Encoding="deflate"),
             "/raw-deflate": text(raw.compress(body) + raw.flush(), Content_Encoding="deflate"),
         }
@@ -74,15 +74,15 @@ class TestAnswers:
             assert server.requests[0].headers["Accept-Encoding"] == "gzip, deflate"
 
     @on_a_loop
-    async def test_its_cost_is_counted_as_sent(self) -> None:
+    async def test_bytes_are_counted_as_sent(self) -> None:
         body = b"a" * 500_000
         async with (
-            web_server({"/": text(packed(body), Content_Encoding="gzip")}) as server,
+            web_server({"/": text(compressed(body), Content_Encoding="gzip")}) as server,
             client_to(server) as client,
         ):
             document = await fetch(client, f"{server.url}/")
             assert len(document.body) == 500_000
-            assert len(packed(body)) < document.wire_bytes < len(packed(body)) + 1000
+            assert len(compressed(body)) < document.wire_bytes < len(compressed(body)) + 1000
             assert client.bytes_in == document.wire_bytes
 
     @pytest.mark.fault_number(19)
@@ -94,12 +94,12 @@ class TestAnswers:
             ("a connection that is reset", reset),
             ("no body", saying(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")),
             ("no answer", saying(b"")),
-            ("half of something packed", saying(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + HALF_PACKED)),
-            ("what is not packed at all", saying(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nhello")),
+            ("half a gzip stream", saying(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + HALF_GZIP)),
+            ("not compressed at all", saying(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nhello")),
             ("another protocol", saying(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")),
         ],
     )  # fmt: skip
-    def test_broken_ones_are_tried_again_later(self, _kind: str, behave: Raw) -> None:
+    def test_corrupt_bodies_are_transient(self, _kind: str, behave: Raw) -> None:
         @on_a_loop
         async def read() -> None:
             async with raw_server(behave) as server, client_to(server) as client:
@@ -109,13 +109,13 @@ class TestAnswers:
         read()
 
     @on_a_loop
-    async def test_an_encoding_that_was_not_asked_for_is_left_to_the_browser(self) -> None:
+    async def test_an_encoding_that_was_not_requested_is_a_schema_break(self) -> None:
         async with web_server({"/": text(b"?", Content_Encoding="br")}) as server, client_to(server) as client:
             with pytest.raises(SchemaBreak, match="br"):
                 await fetch(client, f"{server.url}/")
 
     @on_a_loop
-    async def test_nothing_is_fine_where_it_is_expected(self) -> None:
+    async def test_an_empty_body_is_allowed_where_expected(self) -> None:
         async with web_server({"/": text(b"")}) as server, client_to(server) as client:
             document = await client.fetch(Request("robots", f"{server.url}/"), seconds=5, may_be_empty=True)
             assert (document.status, document.body) == (200, b"")
@@ -133,7 +133,7 @@ class TestLimits:
             assert server.sent < 64 * MEGABYTE  # what stood in the buffers on the way
 
     @on_a_loop
-    async def test_one_that_announces_itself_is_not_even_begun(self) -> None:
+    async def test_a_large_content_length_is_not_read(self) -> None:
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n"
         async with raw_server(saying(head + b"x" * 1000)) as server, client_to(server) as client:
             with pytest.raises(Transient, match="larger than"):
@@ -142,12 +142,12 @@ class TestLimits:
 
     @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
     def test_a_compression_bomb_costs_no_more_than_the_limit(self, encoding: str) -> None:
-        packed_bomb = bomb(50, is_gzip=encoding == "gzip")
-        assert len(packed_bomb) < MEGABYTE / 2
+        compressed_bomb = bomb(50, is_gzip=encoding == "gzip")
+        assert len(compressed_bomb) < MEGABYTE / 2
 
         @on_a_loop
         async def read() -> None:
-            routes = {"/": text(packed_bomb, Content_Encoding=encoding)}
+            routes = {"/": text(compressed_bomb, Content_Encoding=encoding)}
             async with web_server(routes) as server, client_to(server) as client:
                 tracemalloc.start()
                 try:
@@ -161,14 +161,14 @@ class TestLimits:
         read()
 
     @on_a_loop
-    async def test_thousands_of_empty_parts_end_soon(self) -> None:
-        routes = {"/": text(packed(b"") * 1000, Content_Encoding="gzip")}
+    async def test_thousands_of_empty_gzip_members_are_refused(self) -> None:
+        routes = {"/": text(compressed(b"") * 1000, Content_Encoding="gzip")}
         async with web_server(routes) as server, client_to(server) as client:
             with pytest.raises(Transient, match=f"more than {MAX_GZIP_MEMBERS} parts"):
                 await fetch(client, f"{server.url}/")
 
     @on_a_loop
-    async def test_a_drip_ends_with_its_time(self) -> None:
+    async def test_a_slow_drip_times_out(self) -> None:
         async with raw_server(drip) as server, client_to(server) as client:
             began = time.monotonic()
             with pytest.raises(ReadTimeout, match=r"longer than 0\.4 s"):
@@ -176,7 +176,7 @@ class TestLimits:
             assert time.monotonic() - began < 10
 
     @on_a_loop
-    async def test_endless_redirects_end(self) -> None:
+    async def test_endless_redirects_are_stopped(self) -> None:
         async with web_server({"/": redirect("/")}) as server, client_to(server) as client:
             with pytest.raises(Transient, match="more than 3 redirects"):
                 await fetch(client, f"{server.url}/")
@@ -190,7 +190,7 @@ class TestLimits:
         ],
         ids=["one long line", "many lines"],
     )
-    def test_heads_have_a_limit(self, head: bytes) -> None:
+    def test_large_heads_are_refused(self, head: bytes) -> None:
         @on_a_loop
         async def read() -> None:
             async with raw_server(saying(head)) as server, client_to(server) as client:
@@ -200,7 +200,7 @@ class TestLimits:
         read()
 
     @on_a_loop
-    async def test_nothing_stays_open(self) -> None:
+    async def test_no_connection_stays_open(self) -> None:
         async with raw_server(drip) as server, client_to(server) as client:
             with pytest.raises(ReadTimeout):
                 await fetch(client, f"{server.url}/", seconds=0.1)
@@ -212,9 +212,9 @@ class TestLimits:
 
 @pytest.mark.fault
 @pytest.mark.fault_number(23)
-class TestNothingElseIsReached:
+class TestEgress:
     @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-    def test_no_redirect_leads_to_another_server(self, status: int) -> None:
+    def test_refuses_redirects_to_other_servers(self, status: int) -> None:
         @on_a_loop
         async def read() -> None:
             async with web_server({}, host="127.0.0.2") as forbidden:
@@ -241,7 +241,7 @@ class TestNothingElseIsReached:
             "http://[::1/",
         ],
     )
-    def test_nor_anywhere_else(self, to: str) -> None:
+    def test_refuses_redirects_to_other_schemes_and_ports(self, to: str) -> None:
         @on_a_loop
         async def read() -> None:
             async with web_server({"/": redirect(to)}) as server, client_to(server) as client:
@@ -261,7 +261,7 @@ class TestNothingElseIsReached:
             ("a private network", ["192.168.1.1"]),
         ],
     )
-    def test_a_name_server_cannot_lead_us_inside(self, _kind: str, answers: list[str]) -> None:
+    def test_refuses_names_that_resolve_to_private_addresses(self, _kind: str, answers: list[str]) -> None:
         @on_a_loop
         async def read() -> None:
             names = Names(good_example=[answers])
@@ -276,8 +276,8 @@ class TestNothingElseIsReached:
         read()
 
     @on_a_loop
-    async def test_what_was_looked_at_is_what_is_used(self) -> None:
-        """A name server that answers well when looked at and badly when used gets no second question."""
+    async def test_connects_to_the_checked_address(self) -> None:
+        """A name is resolved once: a second response, which may differ, is never used."""
         names = Names(good_example=[["127.0.0.1"], ["127.0.0.2"]])
         async with web_server({"/": text("{}")}) as good, raw_server(drip, host="127.0.0.2") as other:
             base = f"http://good.example:{good.port}"
@@ -287,7 +287,7 @@ class TestNothingElseIsReached:
             assert (len(good.requests), other.connections, names.asked) == (3, 0, ["good.example"])
 
     @on_a_loop
-    async def test_a_source_at_this_machine_needs_leave(self) -> None:
+    async def test_a_source_on_this_machine_needs_permission(self) -> None:
         async with web_server({"/": text("{}")}) as server:
             async with client_to(server, allows_private=False) as client:
                 with pytest.raises(EgressRefused, match="not a public address"):
@@ -295,9 +295,9 @@ class TestNothingElseIsReached:
             assert server.requests == []
 
 
-class TestSecretsStayWhereTheyBelong:
+class TestSecrets:
     @on_a_loop
-    async def test_cookies_and_passwords_do_not_follow_to_another_host(self) -> None:
+    async def test_cookies_and_passwords_are_not_sent_to_another_host(self) -> None:
         async with web_server({"/": text("{}")}, host="127.0.0.2") as other:
             routes = {"/": redirect(f"{other.url}/"), "/cookie": text("{}", Set_Cookie="sid=s3cret")}
             async with web_server(routes) as server:
@@ -311,13 +311,13 @@ class TestSecretsStayWhereTheyBelong:
                 assert "s3cret" not in str(second)
 
     @on_a_loop
-    async def test_they_stay_on_the_way_around_their_own_host(self) -> None:
+    async def test_passwords_are_sent_again_to_their_own_host(self) -> None:
         async with web_server({"/": redirect("/there"), "/there": text("{}")}) as server, client_to(server) as client:
             await fetch(client, f"{server.url}/", headers={"authorization": "Bearer s3cret"})
             assert server.requests[-1].headers["Authorization"] == "Bearer s3cret"
 
     @on_a_loop
-    async def test_the_body_of_a_form_does_not_follow_a_redirect_that_is_read(self) -> None:
+    async def test_a_form_body_is_not_sent_after_a_303(self) -> None:
         async def answer(request: web.BaseRequest) -> web.Response:
             return web.json_response({"method": request.method, "body": (await request.read()).decode()})
 
@@ -327,15 +327,15 @@ class TestSecretsStayWhereTheyBelong:
 
     @pytest.mark.requirement("FS-5")
     @on_a_loop
-    async def test_the_password_of_a_proxy_is_not_told(self) -> None:
+    async def test_errors_do_not_contain_the_proxys_password(self) -> None:
         async with raw_server(saying(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")) as proxy:
             site = Site("s", "https://good.example")
             upstream = f"http://user:s3cret@127.0.0.1:{proxy.port}"
             client = DirectClient(site, limits=SMALL, user_agent="U", language="en", upstream=upstream)
             try:
-                with pytest.raises(Transient) as told:
+                with pytest.raises(Transient) as caught:
                     await fetch(client, "https://good.example/")
-                assert "s3cret" not in str(told.value)
+                assert "s3cret" not in str(caught.value)
                 with pytest.raises(EgressRefused):
                     await fetch(client, "https://evil.example/")
                 assert proxy.connections == 1
@@ -344,8 +344,8 @@ class TestSecretsStayWhereTheyBelong:
 
 
 @on_a_loop
-async def test_many_at_once_do_not_disturb_each_other() -> None:
-    """A bomb, a drip and a gigabyte beside good answers: those come, and in time."""
+async def test_concurrent_requests_do_not_affect_each_other() -> None:
+    """Good responses arrive in time beside a bomb, a drip and a gigabyte."""
     routes = {"/": text("{}"), "/bomb": text(bomb(20), Content_Encoding="gzip")}
     async with (
         raw_server(drip) as slow,

@@ -1,4 +1,4 @@
-"""A real Chromium behind the gate: whatever a page does, the servers that it must not reach have heard nothing."""
+"""A real Chromium behind the forward proxy: no request of a page reaches a forbidden server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FAULTS_ONLY = pytest.mark.faults_only
 
 
 class Browser:
-    """What a worker has: a browser host and its sessions, on a loop thread."""
+    """A browser host and its sessions on a loop thread, as in a worker."""
 
     def __init__(self) -> None:
         program = chromium.find(chosen=None, var_dir=Path("var"))
@@ -43,7 +43,7 @@ class Browser:
         self._thread.start()
         options = BrowserOptions(
             executable=program,
-            owner=f"gate-{uuid.uuid4().hex[:8]}",
+            owner=f"proxy-{uuid.uuid4().hex[:8]}",
             navigation_timeout_seconds=5,
             page_timeout_seconds=5,
             capture_timeout_seconds=2,
@@ -71,7 +71,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Listener(asyncio.DatagramProtocol):
-    """Hears UDP."""
+    """Records UDP packets."""
 
     def __init__(self) -> None:
         self.heard = 0
@@ -129,9 +129,9 @@ PAGES = {
 
 
 @pytest.mark.fault_number(23)
-class TestNothingElseIsReached:
+class TestEgress:
     @pytest.mark.parametrize("kind", ["all at once", *(pytest.param(one, marks=FAULTS_ONLY) for one in PAGES)])
-    def test_by_what_a_page_loads(self, browser: Browser, kind: str) -> None:
+    def test_refuses_subresources_of_a_page(self, browser: Browser, kind: str) -> None:
         async def go() -> None:
             page = PAGES.get(kind) or "".join(PAGES.values())
             async with ground(page) as (server, other, neighbour):
@@ -144,7 +144,7 @@ class TestNothingElseIsReached:
     @pytest.mark.parametrize(
         "status", [302, pytest.param(301, marks=FAULTS_ONLY), pytest.param(307, marks=FAULTS_ONLY)]
     )
-    def test_by_a_redirect_of_the_page(self, browser: Browser, status: int) -> None:
+    def test_refuses_redirects_of_a_page(self, browser: Browser, status: int) -> None:
         async def go() -> None:
             async with ground("") as (_, other, neighbour):
                 for there in (other, neighbour):
@@ -156,7 +156,7 @@ class TestNothingElseIsReached:
 
         browser.run(go())
 
-    def test_by_a_redirect_to_a_secure_address(self, browser: Browser) -> None:
+    def test_refuses_redirects_to_https(self, browser: Browser) -> None:
         async def go() -> None:
             async with web_server({}, host="127.0.0.2") as other:
                 async with web_server({"/": redirect(f"https://127.0.0.2:{other.port}/")}) as server:
@@ -166,7 +166,7 @@ class TestNothingElseIsReached:
 
         browser.run(go())
 
-    def test_by_a_redirect_of_what_the_page_asks_for(self, browser: Browser) -> None:
+    def test_refuses_redirects_of_subresources(self, browser: Browser) -> None:
         async def go() -> None:
             page = "<script>fetch('/away').catch(() => 0).then(() => fetch('/done'))</script>"
             async with web_server({}, host="127.0.0.2") as other:
@@ -193,7 +193,7 @@ class TestNothingElseIsReached:
         ],
         ids=["meta refresh", "script", "metadata", "file"],
     )
-    def test_by_a_page_that_goes_elsewhere(self, browser: Browser, page: str) -> None:
+    def test_refuses_navigation_by_a_page(self, browser: Browser, page: str) -> None:
         async def go() -> None:
             async with ground(page) as (server, other, neighbour):
                 try:
@@ -206,8 +206,8 @@ class TestNothingElseIsReached:
 
         browser.run(go())
 
-    def test_by_webrtc(self, browser: Browser) -> None:
-        """It speaks UDP, which no proxy of a page sees; and 127.0.0.1 is the one address that Chromium knows."""
+    def test_refuses_webrtc(self, browser: Browser) -> None:
+        """WebRTC uses UDP, which bypasses proxies; 127.0.0.1 is the only address that Chromium resolves."""
 
         async def go() -> None:
             loop = asyncio.get_running_loop()
@@ -228,7 +228,7 @@ class TestNothingElseIsReached:
 
         browser.run(go())
 
-    def test_by_a_page_that_is_asked_for(self, browser: Browser) -> None:
+    def test_refuses_other_schemes(self, browser: Browser) -> None:
         async def go() -> None:
             async with ground("") as (server, other, _):
                 session = await browser.sessions.get(Site("s", server.url, allows_private=True))
@@ -240,9 +240,7 @@ class TestNothingElseIsReached:
 
         browser.run(go())
 
-    def test_by_the_browser_itself_without_a_proxy(self, browser: Browser) -> None:
-        """A context that somebody forgot to give the gate to finds no host."""
-
+    def test_a_context_without_the_proxy_resolves_no_host(self, browser: Browser) -> None:
         async def go() -> None:
             chrome, _ = await browser.sessions.host.browser()
             async with web_server({}, host="127.0.0.2") as other:
@@ -257,8 +255,8 @@ class TestNothingElseIsReached:
         browser.run(go())
 
 
-class TestPassing:
-    def test_the_sites_own_hosts_are_reached_and_counted(self, browser: Browser) -> None:
+class TestForwarding:
+    def test_allows_and_counts_the_sites_own_hosts(self, browser: Browser) -> None:
         async def socket(request: web.BaseRequest) -> web.StreamResponse:
             answer = web.WebSocketResponse()
             await answer.prepare(request)
@@ -294,9 +292,9 @@ class TestPassing:
 
     @pytest.mark.faults_only
     @pytest.mark.fault_number(22)
-    def test_a_page_of_a_gigabyte_is_cut(self, browser: Browser) -> None:
+    def test_a_page_of_a_gigabyte_is_cut_off(self, browser: Browser) -> None:
         async def go() -> None:
-            gate, browser.sessions.forward_proxy = (
+            original, browser.sessions.forward_proxy = (
                 browser.sessions.forward_proxy,
                 ForwardProxy(TrafficLimits(connection_bytes=4 * MEGABYTE)),
             )
@@ -314,13 +312,13 @@ class TestPassing:
                     browser.sessions.drop(session)
             finally:
                 await browser.sessions.forward_proxy.stop()
-                browser.sessions.forward_proxy = gate
+                browser.sessions.forward_proxy = original
 
         browser.run(go())
 
 
 class TestRobots:
-    def test_a_page_that_it_forbids_is_not_opened(self, browser: Browser) -> None:
+    def test_a_forbidden_page_is_not_opened(self, browser: Browser) -> None:
         async def go() -> list[str]:
             async with web_server({"/robots.txt": text("User-agent: *\nDisallow: /")}) as server:
                 site = Site("closed", server.url, allows_private=True)

@@ -1,4 +1,4 @@
-"""Interception by strict whitelist, blocking, and what a page costs; in Chromium, against a small site."""
+"""Interception, blocking and traffic of pages in Chromium, against a small site."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SITE = Site("s", "https://www.scores.example", api_hosts=("api.scores.example", 
 
 
 @pytest.mark.requirement("FS-3")
-class TestBlocked:
+class TestIsBlocked:
     @pytest.mark.parametrize("kind", ["image", "media", "font", "stylesheet"])
-    def test_what_only_people_look_at(self, kind: str) -> None:
+    def test_blocks_media_and_styles(self, kind: str) -> None:
         assert is_blocked(kind, "https://www.scores.example/x", SITE)
 
     @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ class TestBlocked:
             ("fetch", "https://api.scores.example/v1/live?image=x.png"),
             ("script", "https://www.youtube.com/needed.js"),  # the source names it among its own
             ("script", "https://notdoubleclick.net/x.js"),
-            ("script", "https://cdn.elsewhere.example/react.js"),  # for the gate to decide
+            ("script", "https://cdn.elsewhere.example/react.js"),  # left to the forward proxy
         ],
     )
-    def test_nothing_else(self, kind: str, url: str) -> None:
+    def test_allows_everything_else(self, kind: str, url: str) -> None:
         assert not is_blocked(kind, url, SITE)
 
-    def test_where_nothing_below_the_page_looks_only_own_hosts_pass(self) -> None:
+    def test_own_hosts_only_blocks_all_others(self) -> None:
         assert is_blocked("script", "https://cdn.elsewhere.example/react.js", SITE, own_hosts_only=True)
         assert not is_blocked("script", "https://api.scores.example/a.js", SITE, own_hosts_only=True)
 
@@ -63,7 +63,7 @@ class TestBlocked:
         ("host", "known"),
         [("doubleclick.net", True), ("AD.doubleclick.NET.", True), ("doubleclick.net.example", False), ("net", False)],
     )
-    def test_a_host_is_meant_with_all_below_it(self, host: str, known: bool) -> None:
+    def test_a_blocked_host_includes_its_subdomains(self, host: str, known: bool) -> None:
         assert is_blocked_host(host) is known
 
 
@@ -79,7 +79,7 @@ class TestBlocked:
         ("http://api.a.example/x", "http://www.a.example/", None),
     ],
 )
-def test_a_direct_read_says_where_it_comes_from_as_the_page_would(url: str, page: str, site: str | None) -> None:
+def test_fetch_metadata_is_that_of_the_page(url: str, page: str, site: str | None) -> None:
     assert fetch_metadata(url, page).get("sec-fetch-site") == site
 
 
@@ -89,7 +89,7 @@ def script(text: str) -> web.Response:
 
 @pytest.mark.slow
 @pytest.mark.requirement("FS-7")
-class TestWhitelist:
+class TestInterception:
     @pytest.fixture
     def sessions(self, browser_worker: Worker) -> Sessions:
         return browser_worker.sessions()
@@ -101,7 +101,7 @@ class TestWhitelist:
 
         return worker.run(visit())
 
-    def test_takes_what_the_page_asked_and_how_it_asked(
+    def test_keeps_the_pages_requests_and_responses(
         self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
     ) -> None:
         local_site.answers["/app.js"] = lambda _: script(
@@ -123,7 +123,7 @@ class TestWhitelist:
             pytest.param("application/json", "POST", id="another method"),
         ],
     )
-    def test_takes_nothing_else(
+    def test_keeps_no_other_responses(
         self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite, kind: str, method: str
     ) -> None:
         local_site.answers["/api/live.json"] = lambda _: web.Response(text="{}", content_type=kind)
@@ -133,7 +133,7 @@ class TestWhitelist:
         assert set(reading.documents) == {"page"}
 
     @pytest.mark.faults_only
-    def test_not_another_path_that_holds_the_same_words(
+    def test_ignores_other_paths_that_contain_the_pattern(
         self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
     ) -> None:
         local_site.answers["/elsewhere"] = lambda _: web.json_response({"score": "fake"})
@@ -141,21 +141,21 @@ class TestWhitelist:
         loose = Endpoint("live", re.compile(r"/api/live\.json"), is_required=False)
         assert set(self.read(browser_worker, sessions, local_site, loose).documents) == {"page"}
 
-    def test_another_kind_where_the_endpoint_says_so(
+    def test_keeps_the_content_types_of_the_endpoint(
         self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
     ) -> None:
         local_site.answers["/api/live.json"] = lambda _: web.Response(text="a^b", content_type="text/plain")
         reading = self.read(browser_worker, sessions, local_site, replace(LIVE, content_types=("text/plain",)))
         assert reading.documents["live"].text() == "a^b"
 
-    def test_an_error_whatever_it_looks_like(
+    def test_keeps_errors_of_any_content_type(
         self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
     ) -> None:
         local_site.answers["/api/live.json"] = lambda _: web.Response(status=403, text="no", content_type="text/html")
         assert self.read(browser_worker, sessions, local_site).documents["live"].status == 403
 
     @pytest.mark.faults_only
-    def test_the_last_good_answer_of_several(
+    def test_keeps_the_last_good_response(
         self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
     ) -> None:
         numbers = iter(range(1, 10))
@@ -175,7 +175,7 @@ class TestWhitelist:
         assert reading.documents["live"].json() == {"number": 2}
 
     @pytest.mark.faults_only
-    def test_nothing_larger_than_the_limit(
+    def test_discards_bodies_above_the_limit(
         self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
     ) -> None:
         large = b'"' + b"x" * 250_000 + b'"'
@@ -188,8 +188,8 @@ class TestWhitelist:
 
 @pytest.mark.slow
 @pytest.mark.requirement("FS-3")
-class TestCost:
-    def test_is_counted_page_by_page_though_visits_overlap(self, browser_worker: Worker, local_site: LocalSite) -> None:
+class TestPageTraffic:
+    def test_is_counted_by_page_while_visits_overlap(self, browser_worker: Worker, local_site: LocalSite) -> None:
         sessions, source = browser_worker.sessions(), local_site.as_source()
         other = replace(local_site.match, url=f"{local_site.url}/other")
         page = "<img src=/1.png><img src=/2.png><script src=/app.js></script>" + "x" * 5000
@@ -206,9 +206,7 @@ class TestCost:
             assert size * 0.9 < reading.bytes_in < size * 1.1
         assert not [path for path in local_site.paths() if path.endswith((".png", ".css"))]
 
-    def test_an_answer_that_does_not_say_how_long_it_is_is_measured(
-        self, browser_worker: Worker, local_site: LocalSite
-    ) -> None:
+    def test_a_response_without_a_length_is_measured(self, browser_worker: Worker, local_site: LocalSite) -> None:
         def streamed(request: web.Request) -> web.Response:
             answer = web.Response(text="x" * 20_000, content_type="text/html")
             answer.enable_chunked_encoding()

@@ -1,4 +1,4 @@
-"""One coherent profile a session: what the page's script sees, what stands on the wire, what direct reads say."""
+"""The profile of a session: the same in page scripts, request headers and direct reads."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ REPORT = """<!doctype html><title>who</title><script>
 </script>"""
 
 
-class TestTable:
+class TestCountries:
     @pytest.mark.requirement("FS-14")
     @pytest.mark.parametrize("code", sorted(COUNTRIES))
     def test_every_country_has_a_language_of_its_own_and_a_time_zone_that_exists(self, code: str) -> None:
@@ -54,11 +54,11 @@ class TestTable:
         assert ZoneInfo(place.timezone).key == place.timezone
 
     @pytest.mark.parametrize(("code", "known"), [("de", True), ("DE", True), ("uk", True), ("xx", False), ("", False)])
-    def test_knows_its_countries(self, code: str, known: bool) -> None:
+    def test_is_known_country(self, code: str, known: bool) -> None:
         assert is_known_country(code) is known
 
     @pytest.mark.requirement("FS-6")
-    def test_names_the_browser_as_one_with_a_window_does(self) -> None:
+    def test_the_user_agent_is_that_of_a_browser_with_a_window(self) -> None:
         assert user_agent_of("156.0.8078.79").endswith(" Chrome/156.0.0.0 Safari/537.36")
         assert "Headless" not in user_agent_of("156.0.8078.79")
 
@@ -72,22 +72,22 @@ class TestTable:
             ("xx", "en-GB", "UTC"),
         ],
     )
-    def test_speaks_as_its_proxys_country_does(self, country: str, locale: str, zone: str) -> None:
+    def test_follows_the_proxys_country(self, country: str, locale: str, zone: str) -> None:
         profile = profile_for("s", version="156.0", country=country, home=HOME)
         assert (profile.locale, profile.timezone) == (locale, zone)
 
-    def test_is_the_same_for_the_whole_life_of_a_session_and_not_for_all(self) -> None:
+    def test_is_stable_for_a_session_and_differs_between_sessions(self) -> None:
         made = [profile_for(f"s{number}", version="156.0", country="de", home=HOME) for number in range(40)]
         assert made[0] == profile_for("s0", version="156.0", country="de", home=HOME)
         assert {(one.viewport["width"], one.viewport["height"]) for one in made} == set(VIEWPORTS)
 
 
 def report_of(worker: Worker, sessions: Sessions, site: LocalSite) -> dict[str, Any]:
-    """What a page says of its browser: the visit's own report, and what stood on the wire meanwhile."""
+    """Returns what a page's script sees of its browser, and the headers of its request."""
     said: dict[str, Any] = {}
 
     def keep(request: web.Request) -> web.StreamResponse:
-        said["wire"] = dict(request.headers)
+        said["headers"] = dict(request.headers)
         return web.Response(status=204)
 
     site.answers["/match"] = lambda _: web.Response(text=REPORT, content_type="text/html")
@@ -110,18 +110,18 @@ def report_of(worker: Worker, sessions: Sessions, site: LocalSite) -> dict[str, 
 
 
 def assert_agrees(said: dict[str, Any], site: LocalSite, *, version: str, locale: str, zone: str) -> None:
-    page, wire = said["page"], {key.lower(): value for key, value in said["wire"].items()}
+    page, headers = said["page"], {key.lower(): value for key, value in said["headers"].items()}
     major = version.partition(".")[0]
-    assert page["userAgent"] == wire["user-agent"] == user_agent_of(version)
+    assert page["userAgent"] == headers["user-agent"] == user_agent_of(version)
     assert not page["webdriver"]
     assert page["platform"].startswith("Linux")
     assert (page["hinted"], page["mobile"]) == ("Linux", False)
     assert {"brand": "Chromium", "version": major} in page["brands"]
-    assert f'"Chromium";v="{major}"' in wire["sec-ch-ua"]
+    assert f'"Chromium";v="{major}"' in headers["sec-ch-ua"]
     assert {"brand": "Chromium", "version": version} in page["versions"]
     assert "Headless" not in json.dumps(said)
     assert page["languages"][0] == page["language"] == page["locale"] == locale
-    assert wire["accept-language"].split(",")[0] == locale
+    assert headers["accept-language"].split(",")[0] == locale
     assert page["timeZone"] == zone
     assert tuple(page["viewport"]) in VIEWPORTS
     assert (page["screen"], page["scale"]) == (page["viewport"], 1)
@@ -132,7 +132,7 @@ def assert_agrees(said: dict[str, Any], site: LocalSite, *, version: str, locale
 @pytest.mark.slow
 @pytest.mark.requirement("FS-6", "FS-14")
 class TestInTheBrowser:
-    def test_page_and_wire_agree_with_the_proxys_country(
+    def test_scripts_and_headers_agree_with_the_proxys_country(
         self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy]
     ) -> None:
         sessions = browser_worker.sessions(ProxyPlan((local_proxies[0].proxy,)))
@@ -145,7 +145,7 @@ class TestInTheBrowser:
         for name in ("user-agent", "accept-language"):
             assert direct[name] == page[name]
 
-    def test_without_a_proxy_it_speaks_as_at_home(self, browser_worker: Worker, local_site: LocalSite) -> None:
+    def test_without_a_proxy_it_uses_the_home_settings(self, browser_worker: Worker, local_site: LocalSite) -> None:
         said = report_of(browser_worker, browser_worker.sessions(), local_site)
         version = browser_worker.run(browser_worker.host.browser())[0].version
         assert_agrees(said, local_site, version=version, locale="en-GB", zone="UTC")

@@ -1,4 +1,4 @@
-"""What robots.txt allows, asked of real servers through the client."""
+"""robots.txt, read from real servers by the direct client."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def reading(server: Seen, policy: str = "obey") -> AsyncIterator[tuple[Rob
 
 
 def changing(*answers: tuple[int, str]) -> Handler:
-    """Another answer each time; the last one for ever."""
+    """Gives the responses in turn, the last one repeatedly."""
     left = list(answers)
 
     async def answer(_: web.BaseRequest) -> web.Response:
@@ -53,9 +53,9 @@ def changing(*answers: tuple[int, str]) -> Handler:
     return answer
 
 
-class TestObeying:
+class TestObey:
     @on_a_loop
-    async def test_what_it_forbids_is_not_read(self) -> None:
+    async def test_forbidden_paths_are_not_read(self) -> None:
         async with web_server({"/robots.txt": text(RULES)}) as server, reading(server) as (robots, site, client, _):
             await robots.check(client, site, f"{server.url}/live", f"{server.url}/private/shown")
             with pytest.raises(RobotsRefused, match="forbids /private/x: nothing was sent") as refused:
@@ -64,7 +64,7 @@ class TestObeying:
             assert server.paths == ["/robots.txt"]
 
     @on_a_loop
-    async def test_it_is_asked_for_once_an_hour(self) -> None:
+    async def test_it_is_fetched_once_an_hour(self) -> None:
         routes = {"/robots.txt": changing((200, RULES), (200, ""))}
         async with web_server(routes) as server, reading(server) as (robots, site, client, clock):
             urls = [f"{server.url}/{number}" for number in range(20)]
@@ -78,7 +78,7 @@ class TestObeying:
             assert len(server.requests) == 2
 
     @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
-    def test_where_there_is_none_everything_is_allowed(self, status: int) -> None:
+    def test_a_missing_file_allows_everything(self, status: int) -> None:
         @on_a_loop
         async def check() -> None:
             routes = {"/robots.txt": changing((status, "no"))}
@@ -90,12 +90,12 @@ class TestObeying:
         check()
 
     @on_a_loop
-    async def test_an_empty_one_allows_everything(self) -> None:
+    async def test_an_empty_file_allows_everything(self) -> None:
         async with web_server({"/robots.txt": text("")}) as server, reading(server) as (robots, site, client, _):
             await robots.check(client, site, f"{server.url}/private")
 
     @pytest.mark.parametrize("status", [429, 500, 503])
-    def test_while_it_cannot_be_had_nothing_is_read(self, status: int) -> None:
+    def test_nothing_is_read_while_it_is_unavailable(self, status: int) -> None:
         @on_a_loop
         async def check() -> None:
             routes = {"/robots.txt": changing((status, ""), (200, RULES))}
@@ -111,7 +111,7 @@ class TestObeying:
         check()
 
     @on_a_loop
-    async def test_what_it_said_last_counts_while_no_new_one_is_to_be_had(self) -> None:
+    async def test_the_last_rules_are_used_while_it_is_unavailable(self) -> None:
         routes = {"/robots.txt": changing((200, RULES), (500, ""))}
         async with web_server(routes) as server, reading(server) as (robots, site, client, clock):
             await robots.check(client, site, f"{server.url}/live")
@@ -124,7 +124,7 @@ class TestObeying:
                 await robots.check(client, site, f"{server.url}/live")
 
     @on_a_loop
-    async def test_a_server_that_is_away_is_a_matter_of_the_network(self) -> None:
+    async def test_an_unreachable_server_is_transient(self) -> None:
         async with raw_server(drip) as gone:
             pass
         async with reading(gone) as (robots, site, client, _):
@@ -132,7 +132,7 @@ class TestObeying:
                 await robots.check(client, site, f"{gone.url}/live")
 
     @on_a_loop
-    async def test_it_leads_nowhere_else(self) -> None:
+    async def test_its_redirects_to_other_hosts_are_refused(self) -> None:
         async with web_server({"/robots.txt": text("")}, host="127.0.0.2") as other:
             routes = {"/robots.txt": redirect(f"{other.url}/robots.txt")}
             async with web_server(routes) as server, reading(server) as (robots, site, client, _):
@@ -140,7 +140,7 @@ class TestObeying:
                     await robots.check(client, site, f"{server.url}/live")
             assert other.requests == []
 
-    def test_a_delay_that_it_asks_for_is_told(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_crawl_delay_is_logged(self, caplog: pytest.LogCaptureFixture) -> None:
         @on_a_loop
         async def check() -> None:
             async with web_server({"/robots.txt": text(RULES)}) as server, reading(server) as (robots, site, client, _):
@@ -154,7 +154,7 @@ class TestObeying:
 
 
 class TestOtherPolicies:
-    def test_warn_reads_and_says_so_once(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_warn_reads_and_logs_once(self, caplog: pytest.LogCaptureFixture) -> None:
         @on_a_loop
         async def check() -> None:
             routes = {"/robots.txt": text("User-agent: *\nDisallow: /")}
@@ -175,14 +175,14 @@ class TestOtherPolicies:
             await robots.check(client, site, f"{server.url}/live")
 
     @on_a_loop
-    async def test_ignore_does_not_even_ask(self) -> None:
+    async def test_ignore_does_not_fetch_it(self) -> None:
         routes = {"/robots.txt": text("User-agent: *\nDisallow: /")}
         async with web_server(routes) as server, reading(server, "ignore") as (robots, site, client, _):
             await robots.check(client, site, f"{server.url}/live")
             assert server.requests == []
 
 
-def test_a_refused_read_is_left_alone_for_an_hour() -> None:
+def test_a_refused_read_is_retried_after_an_hour() -> None:
     error = RobotsRefused("no", retry_after_seconds=KEPT_SECONDS)
     assert isinstance(error, Blocked)
     now = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Sessions: kept for a time and then renewed, their cookies in memory only, their story in rows."""
+"""Sessions: their time, their successors, their cookies in memory, their rows."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 
 
 @pytest.mark.requirement("FS-20")
-class TestCookiesBetweenTheTwo:
-    EARNED = cookies_of_context(
+class TestCookieConversion:
+    VISITED = cookies_of_context(
         [
             {"name": "sid", "value": 'a/b=c,"d"', "domain": "127.0.0.1", "path": "/", "expires": -1, "httpOnly": True},
             {"name": "wide", "value": "x", "domain": ".example.com", "path": "/api", "expires": 4e9, "secure": True},
@@ -46,9 +46,9 @@ class TestCookiesBetweenTheTwo:
     )
 
     @on_a_loop
-    async def test_go_out_as_the_browser_would_send_them(self) -> None:
+    async def test_are_sent_as_the_browser_would_send_them(self) -> None:
         jar = CookieJar(unsafe=True, quote_cookie=False)
-        replace_cookies(jar, self.EARNED)
+        replace_cookies(jar, self.VISITED)
         sent = jar.filter_cookies(URL("http://127.0.0.1/x"))
         assert {name: morsel.coded_value for name, morsel in sent.items()} == {"sid": 'a/b=c,"d"'}
         assert set(jar.filter_cookies(URL("https://www.example.com/api/x"))) == {"wide"}
@@ -56,18 +56,18 @@ class TestCookiesBetweenTheTwo:
             assert not jar.filter_cookies(URL(elsewhere))
 
     @on_a_loop
-    async def test_come_back_as_they_went(self) -> None:
+    async def test_convert_back_unchanged(self) -> None:
         jar = CookieJar(unsafe=True, quote_cookie=False)
-        replace_cookies(jar, self.EARNED)
-        assert changed_cookies(cookies_of_jar(jar), self.EARNED) == []
-        assert cookies_of_jar(jar).keys() == self.EARNED.keys()
+        replace_cookies(jar, self.VISITED)
+        assert changed_cookies(cookies_of_jar(jar), self.VISITED) == []
+        assert cookies_of_jar(jar).keys() == self.VISITED.keys()
 
     @on_a_loop
-    async def test_what_a_direct_answer_set_is_news_to_the_browser(self) -> None:
+    async def test_cookies_of_direct_responses_count_as_changed(self) -> None:
         jar = CookieJar(unsafe=True, quote_cookie=False)
-        replace_cookies(jar, self.EARNED)
+        replace_cookies(jar, self.VISITED)
         jar.update_cookies_from_headers(["sid=new; Path=/", "more=1"], URL("http://127.0.0.1/"))
-        found = changed_cookies(cookies_of_jar(jar), self.EARNED)
+        found = changed_cookies(cookies_of_jar(jar), self.VISITED)
         assert {(one["name"], one["value"]) for one in found} == {("sid", "new"), ("more", "1")}
 
     @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ class TestCookiesBetweenTheTwo:
             pytest.param("1", "1", None, None, id="the page lost it"),
         ],
     )
-    def test_after_a_visit_the_newer_one_is_kept(
+    def test_the_newer_cookie_is_kept_after_a_visit(
         self, before: str | None, direct: str | None, visited: str | None, kept: str | None
     ) -> None:
         def held(value: str | None) -> Cookies:
@@ -91,7 +91,7 @@ class TestCookiesBetweenTheTwo:
 
 
 def counting_site(site: LocalSite) -> None:
-    """Every visit gets a session cookie, every direct answer another one beside it."""
+    """Sets a session cookie at every visit and another cookie at every direct response."""
     visits, answers = iter(range(1, 100)), iter(range(1, 100))
 
     def page(request: web.Request) -> web.Response:
@@ -111,9 +111,7 @@ def counting_site(site: LocalSite) -> None:
 @pytest.mark.slow
 @pytest.mark.requirement("FS-20")
 class TestCookiesInTheBrowser:
-    def test_earned_by_a_visit_they_go_with_direct_reads_and_theirs_with_the_next_visit(
-        self, browser_worker: Worker, local_site: LocalSite
-    ) -> None:
+    def test_are_exchanged_between_visits_and_direct_reads(self, browser_worker: Worker, local_site: LocalSite) -> None:
         counting_site(local_site)
         sessions, source = browser_worker.sessions(), local_site.as_source()
 
@@ -125,8 +123,8 @@ class TestCookiesInTheBrowser:
             await session.visit(local_site.match, (LIVE,))
 
         browser_worker.run(read())
-        told = [one.headers.get("cookie", "") for one in local_site.seen if one.path in ("/match", "/api/live.json")]
-        assert [sorted(one.split("; ")) if one else [] for one in told] == [
+        sent = [one.headers.get("cookie", "") for one in local_site.seen if one.path in ("/match", "/api/live.json")]
+        assert [sorted(one.split("; ")) if one else [] for one in sent] == [
             [],
             ["sid=visitor/1"],
             ["roll=1", "sid=visitor/1"],
@@ -136,7 +134,7 @@ class TestCookiesInTheBrowser:
         ]
 
     @pytest.mark.faults_only
-    def test_live_on_when_the_browser_is_another(self, browser_worker: Worker, local_site: LocalSite) -> None:
+    def test_outlive_the_browser(self, browser_worker: Worker, local_site: LocalSite) -> None:
         counting_site(local_site)
         sessions, source, host = browser_worker.sessions(), local_site.as_source(), browser_worker.host
 
@@ -156,7 +154,7 @@ class TestCookiesInTheBrowser:
 
 @pytest.mark.slow
 @pytest.mark.requirement("FS-13", "FS-20")
-class TestTime:
+class TestRotation:
     @pytest.fixture
     def clock(self) -> list[float]:
         return [0.0]
@@ -176,7 +174,7 @@ class TestTime:
     def present(self, worker: Worker, sessions: Sessions, source: Site) -> Session:
         return worker.run(sessions.get(source))
 
-    def test_is_sticky_until_its_time_is_up_and_renewed_by_the_next_visit(
+    def test_is_sticky_until_its_time_is_over_and_then_replaced_by_a_visit(
         self, browser_worker: Worker, local_site: LocalSite, sessions: Sessions, clock: list[float]
     ) -> None:
         counting_site(local_site)
@@ -197,7 +195,7 @@ class TestTime:
         assert [(one.session_id, one.end_reason, one.successes) for one in ended] == [(first, "renewed", 2)]
 
     @pytest.mark.faults_only
-    def test_a_new_one_that_is_refused_costs_the_old_one_nothing(
+    def test_a_refused_successor_leaves_the_session_in_use(
         self, browser_worker: Worker, local_site: LocalSite, sessions: Sessions, clock: list[float]
     ) -> None:
         source = local_site.as_source()
@@ -215,7 +213,7 @@ class TestTime:
         assert self.present(browser_worker, sessions, source).session_id == first
         assert sessions.is_warm(source.key)
 
-    def test_a_dropped_one_lets_those_finish_who_read_through_it(
+    def test_reads_under_way_finish_after_a_drop(
         self, browser_worker: Worker, local_site: LocalSite, sessions: Sessions
     ) -> None:
         source = local_site.as_source()
@@ -237,7 +235,7 @@ class TestTime:
 
         assert browser_worker.run(read()) == ({"score": "late"}, 1)
 
-    def test_is_another_one_when_the_source_is_to_be_read_otherwise(
+    def test_changed_settings_open_another_session(
         self, browser_worker: Worker, local_site: LocalSite, sessions: Sessions
     ) -> None:
         source = local_site.as_source("one")
@@ -245,7 +243,7 @@ class TestTime:
         assert self.present(browser_worker, sessions, source) is first
         assert self.present(browser_worker, sessions, replace(source, uses_proxy=False)) is not first
 
-    def test_pages_that_stay_open_keep_theirs(
+    def test_attached_pages_keep_their_session(
         self, browser_worker: Worker, local_site: LocalSite, sessions: Sessions, clock: list[float]
     ) -> None:
         source = local_site.as_source()
@@ -266,9 +264,7 @@ class TestTime:
 
 @pytest.mark.slow
 @pytest.mark.requirement("FS-11")
-def test_a_challenge_that_comes_with_status_200_ends_the_session(
-    browser_worker: Worker, stadium: StadiumProcess
-) -> None:
+def test_a_challenge_with_status_200_ends_the_session(browser_worker: Worker, stadium: StadiumProcess) -> None:
     sessions = browser_worker.sessions()
     reader = Reader(sessions, browser_worker.run)
     shown = next(match for match in stadium.matches() if (match["site"], match["status"]) == ("crex", "live"))
@@ -308,17 +304,17 @@ def record(session_id: str = "s1", **fields: object) -> SessionRecord:
 
 
 class FewSessions:
-    """Stands for a worker's sessions: what they tell, and what was taken note of."""
+    """A double of a worker's sessions with given records."""
 
     def __init__(self, *records: SessionRecord) -> None:
-        self.told = list(records)
+        self.pending = list(records)
 
     def records(self) -> list[SessionRecord]:
-        return list(self.told)
+        return list(self.pending)
 
     def written(self, records: list[SessionRecord]) -> None:
         done = {one.session_id for one in records if one.ended_at}
-        self.told = [one for one in self.told if one.session_id not in done]
+        self.pending = [one for one in self.pending if one.session_id not in done]
 
 
 @pytest.mark.django_db
@@ -341,14 +337,14 @@ class TestRows:
         assert (row.successes, row.bytes_in, row.end_reason, row.quarantined_until) == (5, 900, "blocked (403)", until)
         assert row.geo == "de", "what a session is does not change"
 
-    def test_are_written_now_and_then_and_at_once_when_one_has_ended(self) -> None:
+    def test_are_written_periodically_and_at_once_after_an_end(self) -> None:
         sessions = FewSessions(record())
         log = upkeep.SessionRows(sessions, worker_id="w-1")  # type: ignore[arg-type]
         assert [log.write(now=NOW + timedelta(seconds=second)) for second in (0, 3, 6, 15)] == [1, 0, 0, 1]
-        sessions.told.append(record("s2", ended_at=NOW, end_reason="renewed"))
+        sessions.pending.append(record("s2", ended_at=NOW, end_reason="renewed"))
         assert [log.write(now=NOW + timedelta(seconds=second)) for second in (18, 21)] == [1, 0]
 
-    def test_the_last_word_of_a_worker_ends_them_all(self) -> None:
+    def test_the_last_write_of_a_worker_ends_them_all(self) -> None:
         log = upkeep.SessionRows(FewSessions(record()), worker_id="w-1")  # type: ignore[arg-type]
         log.write(now=NOW)
         log.write(now=NOW + timedelta(seconds=1), is_last=True)
@@ -364,7 +360,7 @@ class TestRows:
 @pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.requirement("FS-5", "FS-13")
-def test_a_real_session_becomes_a_row_that_holds_no_password(
+def test_the_row_of_a_session_contains_no_password(
     browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy]
 ) -> None:
     make_source("crex")
@@ -379,7 +375,7 @@ def test_a_real_session_becomes_a_row_that_holds_no_password(
     browser_worker.run(read())
     log = upkeep.SessionRows(sessions, worker_id="w-1")
     assert log.write(now=datetime.now(UTC)) == 1
-    assert log.write(now=datetime.now(UTC) + timedelta(minutes=1)) == 0, "what has ended is told once"
+    assert log.write(now=datetime.now(UTC) + timedelta(minutes=1)) == 0, "an ended session is written once"
     row = ProxySession.objects.values().get()
     assert (row["proxy_hash"], row["geo"], row["end_reason"]) == (proxy.hash, "de", "blocked (429)")
     assert (row["successes"], row["failures"]) == (1, 0)

@@ -1,4 +1,4 @@
-"""Proxies: which one, in which order, for how long not; and their passwords nowhere but on the connection."""
+"""Upstream proxies: choice, rotation, quarantine, and passwords that appear on connections only."""
 
 from __future__ import annotations
 
@@ -50,26 +50,26 @@ def taken(pool: ProxyPool, now: float) -> Proxy:
 
 
 @pytest.mark.requirement("FS-13")
-class TestWhichOne:
-    def test_the_one_that_rested_longest(self) -> None:
+class TestTake:
+    def test_takes_the_least_recently_used(self) -> None:
         pool, clock = pool_of(A, B, C), count()
         assert [taken(pool, next(clock)) for _ in range(5)] == [A, B, C, A, B]
 
-    def test_none_where_there_is_none(self) -> None:
+    def test_takes_none_from_an_empty_pool(self) -> None:
         assert pool_of().take(0.0) is None
 
-    def test_not_one_in_quarantine(self) -> None:
+    def test_skips_proxies_in_quarantine(self) -> None:
         pool = pool_of(A, B, C)
         pool.failed(A.hash, FailureCause.REFUSED, 0.0)
         assert [taken(pool, now) for now in (1.0, 2.0, 3.0)] == [B, C, B]
 
-    def test_one_that_was_released_again(self) -> None:
+    def test_takes_released_proxies_again(self) -> None:
         pool = pool_of(A, B)
         pool.failed(A.hash, FailureCause.REFUSED, 0.0)
         assert taken(pool, 599.0) == B
         assert taken(pool, 600.0) == A
 
-    def test_if_all_are_in_quarantine_the_one_that_is_released_first(self) -> None:
+    def test_takes_the_first_to_be_released_if_all_are_in_quarantine(self) -> None:
         pool = pool_of(A, B, C)
         for now, proxy in enumerate((B, A, C)):
             pool.failed(proxy.hash, FailureCause.REFUSED, float(now))
@@ -81,7 +81,7 @@ class TestWhichOne:
 
 
 @pytest.mark.requirement("FS-11", "FS-13")
-class TestRotationByCause:
+class TestFailureCauses:
     @pytest.mark.parametrize(
         ("error", "cause"),
         [
@@ -98,7 +98,7 @@ class TestRotationByCause:
             (ValueError("x"), FailureCause.OTHER),
         ],
     )
-    def test_what_an_error_says_about_the_way_it_took(self, error: Exception, cause: FailureCause) -> None:
+    def test_the_cause_of_an_error(self, error: Exception, cause: FailureCause) -> None:
         assert cause_of(error) is cause
 
     def test_a_refusal_rotates_at_once(self) -> None:
@@ -106,18 +106,18 @@ class TestRotationByCause:
             rotates=True, quarantined_until=605.0
         )
 
-    def test_silence_only_the_second_time_in_a_row(self) -> None:
+    def test_the_second_timeout_in_a_row_rotates(self) -> None:
         pool = pool_of(A)
         assert not pool.failed(A.hash, FailureCause.NO_ANSWER, 1.0).rotates
         assert pool.failed(A.hash, FailureCause.NO_ANSWER, 2.0) == FailureOutcome(rotates=True, quarantined_until=602.0)
 
-    def test_an_answer_between_makes_it_the_first_again(self) -> None:
+    def test_a_success_resets_the_timeouts(self) -> None:
         pool = pool_of(A)
         pool.failed(A.hash, FailureCause.NO_ANSWER, 1.0)
         pool.succeeded(A.hash, 2.0)
         assert not pool.failed(A.hash, FailureCause.NO_ANSWER, 3.0).rotates
 
-    def test_many_reads_that_fail_together_are_one_silence(self) -> None:
+    def test_concurrent_timeouts_count_once(self) -> None:
         pool = pool_of(A)
         assert not any(
             pool.failed(A.hash, FailureCause.NO_ANSWER, 10.0 + one / 100, began=0.0).rotates for one in range(24)
@@ -125,12 +125,12 @@ class TestRotationByCause:
         assert pool.failed(A.hash, FailureCause.NO_ANSWER, 20.0, began=11.0).rotates
 
     @pytest.mark.parametrize(("cause", "rotates"), [(FailureCause.SESSION, True), (FailureCause.OTHER, False)])
-    def test_what_is_not_the_proxys_fault_quarantines_nobody(self, cause: FailureCause, rotates: bool) -> None:
+    def test_other_faults_quarantine_no_proxy(self, cause: FailureCause, rotates: bool) -> None:
         pool = pool_of(A)
         assert pool.failed(A.hash, cause, 1.0) == FailureOutcome(rotates=rotates)
         assert pool.quarantined_count(1.0) == 0
 
-    def test_without_a_proxy_a_refusal_rotates_and_silence_does_not(self) -> None:
+    def test_without_a_proxy_a_refusal_rotates_and_a_timeout_does_not(self) -> None:
         assert pool_of().failed("", FailureCause.REFUSED, 1.0) == FailureOutcome(rotates=True)
         assert not any(pool_of().failed("", FailureCause.NO_ANSWER, float(now)).rotates for now in range(5))
 
@@ -149,19 +149,19 @@ class TestQuarantine:
         assert lengths[:4] == [600.0, 1200.0, 2400.0, 4800.0]
         assert lengths[-1] == LONGEST_QUARANTINE_SECONDS
 
-    def test_is_forgotten_after_as_long_a_time_of_good_conduct(self) -> None:
+    def test_offences_are_cleared_after_as_long_without_one(self) -> None:
         pool = pool_of(A)
         pool.failed(A.hash, FailureCause.REFUSED, 0.0)
         pool.succeeded(A.hash, 1200.0)
         pool.take(1300.0)
         assert pool.failed(A.hash, FailureCause.REFUSED, 1300.0).quarantined_until == 1900.0
 
-    def test_a_refusal_of_reads_from_before_counts_once(self) -> None:
+    def test_refusals_of_earlier_reads_count_once(self) -> None:
         pool = pool_of(A, B)
         pool.take(0.0)
         assert {pool.failed(A.hash, FailureCause.REFUSED, now).quarantined_until for now in (1.0, 1.1, 1.2)} == {601.0}
 
-    def test_a_gateway_has_other_addresses_and_is_left_alone_only_when_three_of_them_fail(self) -> None:
+    def test_a_gateway_is_quarantined_after_three_refused_sessions(self) -> None:
         door = gateway(host="gate.example", port=1, username="u", password=SECRET, country="de")
         assert door is not None
         pool = pool_of(door)
@@ -173,7 +173,7 @@ class TestQuarantine:
         assert [one.quarantined_until for one in verdicts] == [None, None, 602.5]
 
 
-class TestSpelling:
+class TestParse:
     @pytest.mark.requirement("FS-13", "FS-14")
     def test_reads_the_list(self) -> None:
         found = parse("http://u:p%40ss@one.example:8080#de  https://two.example:443")
@@ -186,7 +186,7 @@ class TestSpelling:
 
     @pytest.mark.requirement("FS-5")
     @pytest.mark.parametrize(
-        "word",
+        "url",
         [
             f"socks5://u:{SECRET}@h:1",
             f"http://u:{SECRET}@h",
@@ -195,13 +195,13 @@ class TestSpelling:
             f"http://u:{SECRET}@h:1#nowhere",
         ],
     )
-    def test_says_what_is_wrong_with_one_by_its_place_alone(self, word: str) -> None:
+    def test_errors_name_a_proxy_by_its_position(self, url: str) -> None:
         with pytest.raises(ProxyError, match="proxy 2: ") as caught:
-            parse(f"http://fine.example:80 {word}")
+            parse(f"http://fine.example:80 {url}")
         assert SECRET not in "".join(traceback.format_exception(caught.value))
 
     @pytest.mark.requirement("FS-13")
-    def test_a_gateway_is_told_which_address_to_keep(self) -> None:
+    def test_the_password_of_a_gateway_names_session_and_lifetime(self) -> None:
         door = gateway(host="geo.example", port=12321, username="u", password="p", country="DE")
         assert door is not None
         first, again, other = (door.for_session(name, seconds=600) for name in ("a", "a", "b"))
@@ -215,7 +215,7 @@ class TestSpelling:
         assert A.for_session("a", seconds=600) == A
 
     @pytest.mark.requirement("FS-5")
-    def test_shows_nobody_who_it_logs_in_as(self) -> None:
+    def test_repr_contains_no_credentials(self) -> None:
         assert SECRET not in repr(A)
         assert "user1" not in repr(A)
         assert len(A.hash) == 12
@@ -244,7 +244,7 @@ class TestSettings:
         "environ",
         [{"SCRAPER_PROXIES": f"u:{SECRET}@h:1"}, {"IPROYAL_HOST": "h", "IPROYAL_PORT": "1", "IPROYAL_COUNTRY": "mars"}],
     )
-    def test_that_cannot_be_used_stop_every_command_with_a_hint(self, environ: dict[str, str]) -> None:
+    def test_invalid_settings_stop_every_command_with_a_hint(self, environ: dict[str, str]) -> None:
         with override_settings(CONFIG=load(environ)):
             found = checks.proxies_can_be_used()
         assert [one.id for one in found] == ["scraping.E001"]
@@ -252,7 +252,7 @@ class TestSettings:
 
 
 def used(proxies: list[LocalProxy]) -> list[int]:
-    """How many requests each proxy has had since the last time."""
+    """Returns the requests of each proxy since the last call."""
     numbers = [len(proxy.seen) for proxy in proxies]
     for proxy in proxies:
         proxy.seen.clear()
@@ -276,7 +276,7 @@ class TestThroughRealProxies:
         plan = ProxyPlan(tuple(one.proxy for one in local_proxies), sticky_seconds=600, quarantine_seconds=60)
         return browser_worker.sessions(plan, clock=lambda: clock[0])
 
-    def test_visits_and_direct_reads_go_through_the_sessions_proxy_and_no_other(
+    def test_visits_and_direct_reads_use_the_sessions_proxy_only(
         self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy], sessions: Sessions
     ) -> None:
         async def read() -> None:
@@ -290,7 +290,7 @@ class TestThroughRealProxies:
         assert numbers[1:] == [0, 0]
         assert numbers[0] >= len(local_site.seen) >= 4, "every request that the site got came through the proxy"
 
-    def test_a_source_that_wants_none_gets_none(
+    def test_a_source_without_proxies_uses_none(
         self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy], sessions: Sessions
     ) -> None:
         async def read() -> None:
@@ -303,7 +303,7 @@ class TestThroughRealProxies:
         assert local_site.paths().count("/api/live.json") == 2
 
     @pytest.mark.parametrize("status", [403, 429])
-    def test_a_refusal_moves_on_to_the_next_at_once_and_back_after_the_quarantine(  # noqa: PLR0917 - fixtures
+    def test_a_refusal_rotates_at_once_and_back_after_the_quarantine(  # noqa: PLR0917 - fixtures
         self,
         browser_worker: Worker,
         local_site: LocalSite,
@@ -345,7 +345,7 @@ class TestThroughRealProxies:
         assert browser_worker.run(poll()) == 1, "released, and not used for longest"
 
     @pytest.mark.faults_only
-    def test_the_reader_moves_on_too(
+    def test_the_reader_rotates_after_a_refusal(
         self, browser_worker: Worker, stadium: StadiumProcess, local_proxies: list[LocalProxy], sessions: Sessions
     ) -> None:
         shown = next(match for match in stadium.matches() if (match["site"], match["status"]) == ("crex", "live"))
@@ -363,7 +363,7 @@ class TestThroughRealProxies:
         assert [(one.end_reason, one.proxy_hash) for one in ended] == [("blocked (403)", local_proxies[0].proxy.hash)]
         assert ended[0].quarantined_until is not None
 
-    def test_a_timeout_only_the_second_time(
+    def test_the_second_timeout_rotates(
         self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy], sessions: Sessions
     ) -> None:
         local_proxies[0].behaviour = "hang"
@@ -382,7 +382,7 @@ class TestThroughRealProxies:
         assert browser_worker.run(poll(5.0)) == 1  # the other proxy answers, on a busy machine too
 
     @pytest.mark.faults_only
-    def test_a_rotating_proxy_is_another_one_with_every_visit(
+    def test_rotating_mode_uses_another_proxy_for_every_visit(
         self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy]
     ) -> None:
         plan = ProxyPlan(tuple(one.proxy for one in local_proxies), mode=RotationMode.ROTATING)
@@ -416,19 +416,19 @@ class TestThroughRealProxies:
         passwords = []
         for _ in range(2):
             browser_worker.run(poll())
-            told = {one.password for one in there.seen if one.user}
+            recorded = {one.password for one in there.seen if one.user}
             there.seen.clear()
-            assert len(told) == 1, "one session, one address: the page and the direct read"
-            passwords += told
+            assert len(recorded) == 1, "one session, one address: the page and the direct read"
+            passwords += recorded
         assert passwords[0] != passwords[1]
         assert all(one.startswith(f"{SECRET}_country-de_session-") for one in passwords)
 
 
 @pytest.mark.slow
 @pytest.mark.requirement("FS-5")
-class TestNobodyIsToldThePassword:
+class TestPasswords:
     @pytest.mark.parametrize("behaviour", ["pass", "403", "502", "hang", "wrong password", "gone"])
-    def test_whatever_the_proxy_does(
+    def test_are_in_no_log_row_or_error(
         self,
         browser_worker: Worker,
         local_site: LocalSite,
@@ -445,7 +445,7 @@ class TestNobodyIsToldThePassword:
         if behaviour == "gone":
             proxy = Proxy(proxy.host, 1, "user0", SECRET)
         sessions, source = browser_worker.sessions(ProxyPlan((proxy,))), local_site.as_source()
-        told: list[str] = []
+        recorded: list[str] = []
 
         async def read() -> None:
             for way in ("visit", "direct"):
@@ -456,12 +456,12 @@ class TestNobodyIsToldThePassword:
                     else:
                         await session.direct(local_site.match, (local_site.request,), timeout_factor=0.3)
                 except ScrapingError as error:
-                    told.append("".join(traceback.format_exception(error)))
+                    recorded.append("".join(traceback.format_exception(error)))
                     sessions.drop(session, cause=error)
-                told.append(repr(vars(session)))
+                recorded.append(repr(vars(session)))
 
         browser_worker.run(read())
-        told += [repr(record) for record in sessions.records()]
-        told += [record.getMessage() + repr(vars(record)) for record in caplog.records]
-        assert any(proxy.hash in one for one in told)
-        assert not [one for one in told if SECRET in one]
+        recorded += [repr(record) for record in sessions.records()]
+        recorded += [record.getMessage() + repr(vars(record)) for record in caplog.records]
+        assert any(proxy.hash in one for one in recorded)
+        assert not [one for one in recorded if SECRET in one]
