@@ -174,7 +174,7 @@ class TestStalePages:
         _, before = reader.scorecard(target)
         arena.fault(site="board", target="live", kind="hang")
         page = next(iter(pages_of(reader)._pages.values()))
-        page.patience_seconds = 1.5
+        page.max_unchanged_seconds = 1.5
         arena.skip(900)
         asked_at = datetime.now(UTC)
         reading, payload = until(reader, target, lambda _, read: runs_of(read) == true_runs(arena, target))

@@ -71,7 +71,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     started: list[Hosted] = []
 
     def begin(policy: RecyclePolicy = POLICY, **changes: object) -> Hosted:
-        # Generous where a test is not about patience: the machine may be busy with other tests.
+        # Generous where a test is not about timeouts: the machine may be busy with other tests.
         usual = {"navigation_timeout_seconds": 15.0, "page_timeout_seconds": 15.0, "request_timeout_seconds": 10.0}
         options = replace(impatient(find_program()), **{**usual, **changes})
         started.append(Hosted(options, policy, temp_dir=folder))
@@ -402,7 +402,7 @@ class TestAdaptiveTimeouts:
     def test_a_slow_source_gets_longer_timeouts(self, start: Start, arena: StadiumProcess) -> None:
         hosted = start(navigation_timeout_seconds=1)
         for _ in range(10):
-            hosted.host.timeouts.note("crex", 2.5)
+            hosted.host.timeouts.record("crex", 2.5)
         arena.fault(site="crex", target="page", kind="hang")
         with pytest.raises(ReadTimeout, match="1500ms"):
             hosted.visit(target_of(arena, "crex"))
@@ -412,7 +412,7 @@ class TestAdaptiveTimeouts:
         target = target_of(arena, "crex")
         for _ in range(12):
             hosted.reader.scorecard(target)
-        usual, now = hosted.host.options.request_timeout_seconds, hosted.host.timeouts.timeouts("crex")
+        usual, now = hosted.host.options.request_timeout_seconds, hosted.host.timeouts.of("crex")
         assert now.request_seconds == pytest.approx(usual * 0.8)
 
 
