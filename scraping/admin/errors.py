@@ -18,7 +18,7 @@ from unfold.forms import BaseDialogForm
 from scraping.admin import dead_letters
 from scraping.admin.evidence import links, preview
 from scraping.admin.jobs import retry_and_tell
-from scraping.journal import Which, error_log
+from scraping.journal import TaskSelection, error_log
 from scraping.models import ErrorGroup, ScrapeError
 from victoryline.lib.admin import CAREFUL, GOOD, HistoryAdmin, after_dialog, asks_first, block
 from victoryline.lib.operator_actions import OperationResult, OperatorAction, OperatorActionsMixin, OperatorCall
@@ -64,7 +64,7 @@ class ErrorGroupAdmin(HistoryAdmin):
     @admin.action(description="Retry all of these groups", permissions=["operate"])
     def retry_groups(self, request: HttpRequest, groups: QuerySet[ErrorGroup]) -> None:
         for fingerprint in groups.values_list("fingerprint", flat=True):
-            retry_and_tell(request, Which(fingerprint=fingerprint))
+            retry_and_tell(request, TaskSelection(fingerprint=fingerprint))
 
     @asks_first(
         "Retry all of this group",
@@ -79,7 +79,7 @@ class ErrorGroupAdmin(HistoryAdmin):
     )
     def retry_group(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         fingerprint = ErrorGroup.objects.values_list("fingerprint", flat=True).get(pk=object_id)
-        retry_and_tell(request, Which(fingerprint=fingerprint))
+        retry_and_tell(request, TaskSelection(fingerprint=fingerprint))
         return after_dialog(request, reverse("admin:scraping_errorgroup_change", args=[object_id]))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ErrorGroup]:

@@ -14,7 +14,7 @@ from unfold.forms import BaseDialogForm
 
 from scraping import jobs
 from scraping.admin.job_forms import RoundForm, StartForm, UrlsForm
-from scraping.journal import RetryOutcome, Which
+from scraping.journal import RetryOutcome, TaskSelection
 from scraping.models import JobItem, JobKind, ScrapeJob, Submission, SubmissionState
 from victoryline.lib.admin import (
     BAD,
@@ -154,7 +154,7 @@ class ScrapeJobAdmin(HistoryAdmin):
         button="Retry",
     )
     def retry_failed_of_job(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
-        retry_and_tell(request, Which(job_id=int(object_id)))
+        retry_and_tell(request, TaskSelection(job_id=int(object_id)))
         return after_dialog(request, reverse("admin:scraping_scrapejob_change", args=[object_id]))
 
 
@@ -170,7 +170,7 @@ class JobItemAdmin(HistoryAdmin):
         return rows.select_related("ref__source", "job", "task").defer("ref__payload", "task__error")
 
 
-def retry_and_tell(request: HttpRequest, which: Which) -> None:
+def retry_and_tell(request: HttpRequest, which: TaskSelection) -> None:
     """Retries failed tasks and shows the result as a message."""
     try:
         outcome = jobs.retry_failed(which, actor=username(request), now=timezone.now())

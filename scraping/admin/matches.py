@@ -72,7 +72,7 @@ def _importance_action(name: str, level: Importance | None) -> OperatorAction:
         name=name,
         label=f"Importance: {label}",
         applied=f"Importance set ({label}):",
-        explanation="",
+        explanation="More important matches are read more often, and first under overload.",
         is_on_page=False,
         selection_values={"importance": str(level.value) if level is not None else ""},
         run=for_each(_set_importance),

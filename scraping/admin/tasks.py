@@ -124,12 +124,12 @@ class ScrapeTaskAdmin(OperatorActionsMixin, HistoryAdmin):
     def what_next(self, task: ScrapeTask) -> str:
         return dead_letters.what_next(task)
 
-    @admin.display(description="trouble of this kind")
+    @admin.display(description="error group")
     def shown_group(self, task: ScrapeTask) -> SafeString:
         error = dead_letters.last_error(task)
         return dead_letters.group_line(error.group if error else None)
 
-    @admin.display(description="what was seen")
+    @admin.display(description="evidence")
     def shown_files(self, task: ScrapeTask) -> SafeString:
         rows = dead_letters.evidence_of(task)
         pictures = [preview(row) for row in rows if row.kind == EvidenceKind.SCREENSHOT]

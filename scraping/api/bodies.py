@@ -263,7 +263,7 @@ class MatchDocument(Body):
     metadata_: Annotated[FullMetadata | PastMetadata, ADDED] = Field(alias="_metadata")
 
 
-def joined_text(body: type[Body], match: CachedMatch, /, **added: Any) -> bytes:
+def render_match(body: type[Body], match: CachedMatch, /, **added: Any) -> bytes:
     """Renders a match with the added values; the rest is rendered once for each state of the match."""
     state = match.rendered(body.__name__, lambda: as_json(body.render(match)))
     return state[:-1] + b"," + as_json(added)[1:]

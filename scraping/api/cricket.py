@@ -21,8 +21,8 @@ from scraping.api.bodies import (
     ListMetadata,
     Payload,
     Values,
-    joined_text,
     last_event_of,
+    render_match,
 )
 from scraping.api.endpoints import ID, described
 from scraping.api.fresh_view import Answer, FreshView, match_etag, refuse_stale
@@ -117,4 +117,4 @@ class LiveMatchesView(FreshView):
 
 
 def _info(match: CachedMatch, freshness: Freshness) -> bytes:
-    return joined_text(MatchInfo, match, _metadata=DataMetadata.of(match, freshness))
+    return render_match(MatchInfo, match, _metadata=DataMetadata.of(match, freshness))

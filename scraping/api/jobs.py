@@ -33,7 +33,7 @@ from scraping.api.job_schema import (
 from scraping.api.operations import actor_of
 from scraping.documents.queries import MAX_ID
 from scraping.errors import ErrorClass
-from scraping.journal import Which
+from scraping.journal import TaskSelection
 from scraping.models import JobKind, ScrapeJob
 from victoryline.lib.http.problems import BadParameter, Conflict
 from victoryline.lib.http.views import ApiView
@@ -143,8 +143,8 @@ def _listed(asked: dict[str, Any]) -> QuerySet[ScrapeJob]:
     return rows
 
 
-def _which(asked: dict[str, Any]) -> Which:
-    return Which(
+def _which(asked: dict[str, Any]) -> TaskSelection:
+    return TaskSelection(
         job_id=asked.get("job"),
         source_key=asked.get("source", ""),
         error_class=ErrorClass(asked["error_class"]) if "error_class" in asked else None,

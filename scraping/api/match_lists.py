@@ -14,7 +14,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from scraping.api import params
-from scraping.api.bodies import ItemFreshness, ListMetadata, MatchItem, joined_text, list_text
+from scraping.api.bodies import ItemFreshness, ListMetadata, MatchItem, list_text, render_match
 from scraping.api.endpoints import MATCHES
 from scraping.api.fresh_view import CACHE_SECONDS, Answer, FreshView, address, match_version, refuse_stale
 from scraping.documents.cached_match import CachedMatch
@@ -39,7 +39,7 @@ class MatchListView(FreshView):
         next_page = self.link(first=address(request, cursor=None), next=cursor and address(request, cursor=cursor))
 
         def item(match: CachedMatch, freshness: Freshness) -> bytes:
-            return joined_text(MatchItem, match, freshness=ItemFreshness.render(freshness))
+            return render_match(MatchItem, match, freshness=ItemFreshness.render(freshness))
 
         return list_answer(page.matches, asked.get("max_age"), now, mark=cursor, item=item, next=next_page)
 

@@ -14,7 +14,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from scraping.api import history_problems, history_views, params, reads
-from scraping.api.bodies import FullMetadata, MatchDocument, joined_text
+from scraping.api.bodies import FullMetadata, MatchDocument, render_match
 from scraping.api.endpoints import CONFLICTS, EVENTS, LINEUPS, MATCH
 from scraping.api.fresh_view import Answer, FreshView, match_etag, refuse_stale
 from scraping.api.history_bodies import EventFeed, MatchConflicts, MatchLineups
@@ -45,7 +45,7 @@ class MatchView(FreshView):
             freshness,
             good_for=good_for,
             etag=etag,
-            body=lambda: joined_text(MatchDocument, match, _metadata=FullMetadata.of(match, freshness), **included),
+            body=lambda: render_match(MatchDocument, match, _metadata=FullMetadata.of(match, freshness), **included),
         )
 
 

@@ -10,7 +10,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from scraping import journal
 from scraping.errors import PayloadRejected, Transient
-from scraping.journal import RetryOutcome, Which
+from scraping.journal import RetryOutcome, TaskSelection
 from scraping.matches import discovery
 from scraping.matches.endings import complete_refs
 from scraping.models import (
@@ -141,7 +141,7 @@ def _keep_outcomes() -> int:
     return JobItem.objects.filter(pk__in=ids).update(outcome=Subquery(state)) if ids else 0
 
 
-def retry_failed(which: Which, *, actor: str, now: datetime, is_dry_run: bool = False) -> RetryOutcome:
+def retry_failed(which: TaskSelection, *, actor: str, now: datetime, is_dry_run: bool = False) -> RetryOutcome:
     """Retries failed and dead tasks by job, source, error class or fingerprint, and reopens their jobs.
 
     Raises Refused where the selection names something that does not exist.
@@ -154,7 +154,7 @@ def retry_failed(which: Which, *, actor: str, now: datetime, is_dry_run: bool = 
     return outcome
 
 
-def _refuse_unknown(which: Which) -> None:
+def _refuse_unknown(which: TaskSelection) -> None:
     """A misspelled name must not seem to be a job without failures."""
     if not which:
         raise Refused("body", "say which: give at least one of job, source, error_class, fingerprint")

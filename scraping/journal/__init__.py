@@ -12,18 +12,18 @@ from scraping.journal.claims import (
     claim_many,
     end_leases,
     extend_leases,
-    hasten,
     holders,
+    make_tasks_due,
     release,
-    release_strays,
+    release_unknown_claims,
 )
 from scraping.journal.finish import (
     FailureNote,
-    bury,
     cancel_open,
     finishing,
     finishing_many,
     keep,
+    mark_dead,
     put_off,
     retry_later,
 )
@@ -37,7 +37,7 @@ from scraping.journal.open import (
     record_past_read,
 )
 from scraping.journal.rescues import rescue
-from scraping.journal.retries import RetryOutcome, Which, retry, retry_matching
+from scraping.journal.retries import RetryOutcome, TaskSelection, retry, retry_matching
 
 __all__ = [
     "Claim",
@@ -46,8 +46,7 @@ __all__ = [
     "Opened",
     "PastRead",
     "RetryOutcome",
-    "Which",
-    "bury",
+    "TaskSelection",
     "cancel_open",
     "claim",
     "claim_many",
@@ -55,16 +54,17 @@ __all__ = [
     "extend_leases",
     "finishing",
     "finishing_many",
-    "hasten",
     "holders",
     "keep",
+    "make_tasks_due",
+    "mark_dead",
     "open_new",
     "open_or_share",
     "open_tasks",
     "put_off",
     "record_past_read",
     "release",
-    "release_strays",
+    "release_unknown_claims",
     "rescue",
     "retry",
     "retry_later",

@@ -134,7 +134,7 @@ def release(task_ids: Iterable[int], *, worker_id: str, now: datetime) -> int:
     return held.update(run_at=now, **_GIVEN_BACK)
 
 
-def release_strays(*, worker_id: str, held: Collection[int], taken_before: datetime, now: datetime) -> int:
+def release_unknown_claims(*, worker_id: str, held: Collection[int], taken_before: datetime, now: datetime) -> int:
     """Gives back tasks that are claimed by this worker in the database but unknown to it.
 
     Their outcome, or the result of their claim, was lost while the database was unreachable.
@@ -143,7 +143,7 @@ def release_strays(*, worker_id: str, held: Collection[int], taken_before: datet
     return taken.exclude(pk__in=list(held)).update(run_at=now, **_GIVEN_BACK)
 
 
-def hasten(ref_id: int, *, now: datetime, resource: Resource | None = None) -> int:
+def make_tasks_due(ref_id: int, *, now: datetime, resource: Resource | None = None) -> int:
     """Makes the waiting tasks of a ref due now: all of them, or those of one resource."""
     waiting = ScrapeTask.objects.filter(ref_id=ref_id, state=TaskState.PENDING, run_at__gt=now)
     waiting = waiting.filter(resource=resource) if resource else waiting

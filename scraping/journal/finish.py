@@ -140,7 +140,7 @@ def put_off(claim: Claim, *, until: datetime) -> None:
     )
 
 
-def bury(claim: Claim, note: FailureNote, *, reason: str, now: datetime) -> None:
+def mark_dead(claim: Claim, note: FailureNote, *, reason: str, now: datetime) -> None:
     """EXECUTING -> FAILED -> DEAD: a dead letter, with everything that explains it."""
     with transaction.atomic():
         _leave_executing(

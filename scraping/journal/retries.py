@@ -32,7 +32,7 @@ class RetryOutcome:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Which:
+class TaskSelection:
     """Selects failed tasks: those that match everything given."""
 
     job_id: int | None = None
@@ -41,7 +41,7 @@ class Which:
     fingerprint: str = ""
 
     def __bool__(self) -> bool:
-        return self != Which()
+        return self != TaskSelection()
 
 
 def retry(*, task_ids: Iterable[int], actor: str, now: datetime) -> RetryOutcome:
@@ -57,7 +57,7 @@ def retry(*, task_ids: Iterable[int], actor: str, now: datetime) -> RetryOutcome
     return outcome
 
 
-def retry_matching(which: Which, *, actor: str, now: datetime, is_dry_run: bool = False) -> RetryOutcome:
+def retry_matching(which: TaskSelection, *, actor: str, now: datetime, is_dry_run: bool = False) -> RetryOutcome:
     """Retries all failed and dead tasks of a selection; a second call changes nothing.
 
     Only what is still missing: not where a later task for the same has ended, nor where the match was read since.
@@ -73,7 +73,7 @@ def retry_matching(which: Which, *, actor: str, now: datetime, is_dry_run: bool 
     return RetryOutcome(done.retried, {**refused, **done.refused}, has_more)
 
 
-def failed(which: Which) -> QuerySet[ScrapeTask]:
+def failed(which: TaskSelection) -> QuerySet[ScrapeTask]:
     tasks = ScrapeTask.objects.filter(state__in=RETRIABLE)
     if which.job_id is not None:
         # A task that two jobs share belongs to the one that opened it; both may ask for it again.

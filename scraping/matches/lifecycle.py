@@ -18,13 +18,14 @@ from victoryline.lib.operators import OperationRefused
 
 logger = logging.getLogger(__name__)
 
-L = MatchLifecycle
-LEGAL: dict[str, frozenset[str]] = {
-    L.DISCOVERED: frozenset({L.ACTIVE, L.PAUSED, L.COMPLETED}),
-    L.ACTIVE: frozenset({L.PAUSED, L.COMPLETED}),
-    L.PAUSED: frozenset({L.ACTIVE, L.COMPLETED}),
-    L.COMPLETED: frozenset({L.ACTIVE, L.ARCHIVED}),  # a source may reopen a match
-    L.ARCHIVED: frozenset(),
+ALLOWED_TRANSITIONS: dict[str, frozenset[str]] = {
+    MatchLifecycle.DISCOVERED: frozenset({MatchLifecycle.ACTIVE, MatchLifecycle.PAUSED, MatchLifecycle.COMPLETED}),
+    MatchLifecycle.ACTIVE: frozenset({MatchLifecycle.PAUSED, MatchLifecycle.COMPLETED}),
+    MatchLifecycle.PAUSED: frozenset({MatchLifecycle.ACTIVE, MatchLifecycle.COMPLETED}),
+    MatchLifecycle.COMPLETED: frozenset(
+        {MatchLifecycle.ACTIVE, MatchLifecycle.ARCHIVED}
+    ),  # a source may reopen a match
+    MatchLifecycle.ARCHIVED: frozenset(),
 }
 FAILURE_WINDOW = timedelta(minutes=10)
 IMMINENT = timedelta(hours=1)
@@ -36,7 +37,7 @@ class NotAllowed(OperationRefused):
 
 
 def _move(match: Match, to: MatchLifecycle) -> None:
-    if match.lifecycle != to and to not in LEGAL[match.lifecycle]:
+    if match.lifecycle != to and to not in ALLOWED_TRANSITIONS[match.lifecycle]:
         raise NotAllowed(f"{match} is {match.lifecycle} and cannot become {to}")
     match.lifecycle = to
 
@@ -47,9 +48,9 @@ def pause(*, match_id: int, until: datetime, reason: str, actor: str, now: datet
         raise NotAllowed("a pause must end in the future")
     with transaction.atomic():
         match = Match.objects.select_for_update().get(pk=match_id)
-        if match.lifecycle == L.PAUSED:
+        if match.lifecycle == MatchLifecycle.PAUSED:
             raise NotAllowed(f"{match} is paused already, until {match.pause_until:%H:%M:%S} UTC")
-        _move(match, L.PAUSED)
+        _move(match, MatchLifecycle.PAUSED)
         match.pause_until, match.pause_reason = until, f"{reason} (by {actor})"[:200]
         match.scraper_status = ScraperStatus.STOPPED
         match.save(update_fields=("lifecycle", "pause_until", "pause_reason", "scraper_status"))
@@ -63,9 +64,9 @@ def resume(*, match_id: int, actor: str, now: datetime, reason: str = "resumed")
     """Polls a paused match again, at once, with its failure counters reset."""
     with transaction.atomic():
         match = Match.objects.select_for_update().get(pk=match_id)
-        if match.lifecycle != L.PAUSED:
+        if match.lifecycle != MatchLifecycle.PAUSED:
             raise NotAllowed(f"{match} is not paused but {match.lifecycle}")
-        _move(match, L.ACTIVE)
+        _move(match, MatchLifecycle.ACTIVE)
         match.pause_until, match.pause_reason = None, ""
         match.consecutive_failure_count, match.failing_since = 0, None
         match.save(
@@ -93,18 +94,18 @@ def after_reading(match: Match, *, status: Status, now: datetime, is_read: bool 
     """
     if status in (Status.COMPLETED, Status.ABANDONED):
         _complete(match, now)
-    elif match.lifecycle in (L.DISCOVERED, L.COMPLETED):
-        match.lifecycle, match.completed_at = L.ACTIVE, None
+    elif match.lifecycle in (MatchLifecycle.DISCOVERED, MatchLifecycle.COMPLETED):
+        match.lifecycle, match.completed_at = MatchLifecycle.ACTIVE, None
     match.priority = priority_of(status, match.start_time, now)
-    if not is_read and match.lifecycle == L.ACTIVE:
+    if not is_read and match.lifecycle == MatchLifecycle.ACTIVE:
         return
-    match.scraper_status = ScraperStatus.ACTIVE if match.lifecycle == L.ACTIVE else ScraperStatus.STOPPED
+    match.scraper_status = ScraperStatus.ACTIVE if match.lifecycle == MatchLifecycle.ACTIVE else ScraperStatus.STOPPED
     match.consecutive_failure_count, match.failing_since = 0, None
 
 
 def _complete(match: Match, now: datetime) -> None:
-    if match.lifecycle != L.ARCHIVED:
-        match.lifecycle, match.pause_until, match.pause_reason = L.COMPLETED, None, ""
+    if match.lifecycle != MatchLifecycle.ARCHIVED:
+        match.lifecycle, match.pause_until, match.pause_reason = MatchLifecycle.COMPLETED, None, ""
         match.completed_at = match.completed_at or now
 
 
@@ -137,7 +138,10 @@ def after_failed_task(match_id: int, *, pause_after: int, pause_seconds: float, 
     with transaction.atomic():
         match = Match.objects.select_for_update().get(pk=match_id)
         _count_failed_task(match, now)
-        if match.consecutive_failure_count < pause_after or L.PAUSED not in LEGAL[match.lifecycle]:
+        if (
+            match.consecutive_failure_count < pause_after
+            or MatchLifecycle.PAUSED not in ALLOWED_TRANSITIONS[match.lifecycle]
+        ):
             return False
         reason = f"{match.consecutive_failure_count} failed tasks within ten minutes"
         until = now + timedelta(seconds=pause_seconds)
@@ -168,7 +172,7 @@ def _count_failed_task(match: Match, now: datetime) -> None:
     )
     match.consecutive_failure_count = min(match.consecutive_failure_count + 1, max(1, dead.count()))
     match.total_failures += 1
-    if match.lifecycle in (L.DISCOVERED, L.ACTIVE):
+    if match.lifecycle in (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE):
         match.scraper_status = ScraperStatus.ERROR
     match.save(update_fields=("failing_since", "consecutive_failure_count", "total_failures", "scraper_status"))
 
@@ -189,15 +193,15 @@ def _end_pause(match_id: int, now: datetime) -> bool:
 
 def archive_merged(match: Match, *, into: Match, now: datetime) -> None:
     """Archives a match that was merged into another one, from any state. The caller saves."""
-    match.merged_into, match.lifecycle, match.scraper_status = into, L.ARCHIVED, ScraperStatus.STOPPED
+    match.merged_into, match.lifecycle, match.scraper_status = into, MatchLifecycle.ARCHIVED, ScraperStatus.STOPPED
     match.pause_until, match.pause_reason = None, ""
     match.completed_at, match.last_changed_at = match.completed_at or now, now
 
 
 def archive(*, before: datetime) -> int:
     """Archives matches completed long ago: they are served but no longer polled; returns how many."""
-    old = Match.objects.filter(lifecycle=L.COMPLETED, completed_at__lt=before).order_by("pk")
+    old = Match.objects.filter(lifecycle=MatchLifecycle.COMPLETED, completed_at__lt=before).order_by("pk")
     with transaction.atomic():
         ids = list(old.select_for_update().values_list("pk", flat=True)[:500])
         poll_times.stop_watching(MatchRef.objects.filter(match_id__in=ids))
-        return Match.objects.filter(pk__in=ids).update(lifecycle=L.ARCHIVED)
+        return Match.objects.filter(pk__in=ids).update(lifecycle=MatchLifecycle.ARCHIVED)

@@ -57,7 +57,7 @@ class NextPoll:
         ref.slowed_seconds, ref.slowed_until = slowed.seconds, slowed.until
 
 
-def asks_for_score(unchanged_polls: int) -> bool:
+def plan_needs_score(unchanged_polls: int) -> bool:
     """Returns whether the plan depends on the score after so many unchanged polls."""
     return unchanged_polls >= QUIET_IN_BREAK_POLLS
 
@@ -65,7 +65,7 @@ def asks_for_score(unchanged_polls: int) -> bool:
 def after_reading(
     ref: MatchRef, match: Match, *, is_changed: bool, pace: Pace, now: datetime, state: State | None = None
 ) -> NextPoll:
-    """Plans the poll after a successful one. `state` may be left out where `asks_for_score` is False."""
+    """Plans the poll after a successful one. `state` may be left out where `plan_needs_score` is False."""
     history = _History(
         0 if is_changed else ref.unchanged_polls + 1,
         (ref.recent_changes + ("1" if is_changed else "0"))[-REMEMBERED_POLLS:],
@@ -83,8 +83,8 @@ def after_error(ref: MatchRef, match: Match, *, errors_in_a_row: int, pace: Pace
     return _next(ref, match, history, pace=pace, now=now, state=ref.payload)
 
 
-def as_before(ref: MatchRef, match: Match, *, pace: Pace, now: datetime) -> NextPoll:
-    """Plans the poll after a failure of our own, which says nothing about the match or its source."""
+def after_other_failure(ref: MatchRef, match: Match, *, pace: Pace, now: datetime) -> NextPoll:
+    """Plans the poll after a failure that does not count for the breaker: the interval stays as it was."""
     history = _History(ref.unchanged_polls, ref.recent_changes, Slowdown.of(ref))
     return _next(ref, match, history, pace=pace, now=now, state=ref.payload)
 
@@ -92,7 +92,7 @@ def as_before(ref: MatchRef, match: Match, *, pace: Pace, now: datetime) -> Next
 def _next(
     ref: MatchRef, match: Match, history: _History, *, pace: Pace, now: datetime, state: State | None
 ) -> NextPoll:
-    is_asked = asks_for_score(history.unchanged_polls)
+    is_asked = plan_needs_score(history.unchanged_polls)
     facts = PollHistory(
         status=Status(match.status),
         start_time=match.start_time,
@@ -147,17 +147,17 @@ def stop_watching(refs: QuerySet[MatchRef], *, watch_again_at: datetime | None =
     return refs.update(is_watched=False, next_poll_at=None, called_in_at=None, watch_at=watch_again_at)
 
 
-def call_in(refs: QuerySet[MatchRef], now: datetime) -> int:
+def start_substitute(refs: QuerySet[MatchRef], now: datetime) -> int:
     """Polls refs that are not watched, while the sources that are watched give no data."""
     return refs.filter(is_watched=False).update(is_watched=True, next_poll_at=now, called_in_at=now)
 
 
-def send_away(refs: QuerySet[MatchRef]) -> int:
-    """Ends what `call_in` began."""
+def stop_substitute(refs: QuerySet[MatchRef]) -> int:
+    """Ends what `start_substitute` began."""
     return refs.update(is_watched=False, next_poll_at=None, called_in_at=None)
 
 
-def keep_called_in(refs: QuerySet[MatchRef]) -> int:
+def make_substitute_permanent(refs: QuerySet[MatchRef]) -> int:
     """Makes an ordinary watch of those that were called in: a person asked for the match."""
     return refs.filter(called_in_at__isnull=False).update(called_in_at=None)
 

@@ -74,7 +74,7 @@ def begin(*, match_id: int, actor: str, now: datetime) -> Match:
         match = Match.objects.select_for_update().get(pk=match_id)
         refs = _refs_to_watch(match)
         waiting = [ref.pk for ref in refs if not ref.is_watched]
-        poll_times.keep_called_in(match.refs.all())
+        poll_times.make_substitute_permanent(match.refs.all())
         if not waiting:
             return match
         if room.is_free:

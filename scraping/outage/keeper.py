@@ -293,7 +293,7 @@ class OutageKeeper(threading.Thread):
 
     def _release_strays(self) -> None:
         assert self._lost_at is not None
-        journal.release_strays(
+        journal.release_unknown_claims(
             worker_id=self._worker_id, held=self._running_tasks(), taken_before=self._lost_at, now=timezone.now()
         )
 

@@ -125,7 +125,7 @@ def _release_called_in(now: datetime) -> int:
     called = MatchRef.objects.filter(Exists(others), called_in_at__isnull=False).select_related("source")
     sent = 0
     for ref in called.defer("payload").order_by("pk")[:MAX_MOVES]:
-        if not poll_times.send_away(MatchRef.objects.filter(pk=ref.pk, called_in_at=ref.called_in_at)):
+        if not poll_times.stop_substitute(MatchRef.objects.filter(pk=ref.pk, called_in_at=ref.called_in_at)):
             continue
         sent += 1
         scrapers.stop(ref, reason="the regular source has data again", now=now)

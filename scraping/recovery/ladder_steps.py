@@ -108,7 +108,7 @@ def _order(
 def _call_in_others(match: Match, now: datetime) -> StepResult:
     """Polls the match at its other sources; without any, reads the lists of sources that may have it."""
     others = [ref for ref in match.refs.all() if not ref.is_watched and _can_be_polled(ref)]
-    poll_times.call_in(MatchRef.objects.filter(pk__in=[ref.pk for ref in others]), now)
+    poll_times.start_substitute(MatchRef.objects.filter(pk__in=[ref.pk for ref in others]), now)
     if others:
         names = ", ".join(sorted(ref.source.name for ref in others))
         return StepResult(f"it is polled at {names} instead", {"called_in": [ref.key for ref in others]})

@@ -139,7 +139,7 @@ def _count(
     errors_in_a_row = (scraper.error_count if scraper else failure.charged_attempts) + 1
     pace = engine.policies.pace
     if view is None:
-        poll_times.as_before(ref, ref.match, pace=pace, now=now).write_to(ref)
+        poll_times.after_other_failure(ref, ref.match, pace=pace, now=now).write_to(ref)
         ref.save(update_fields=("next_poll_at",))
         return decision
     planned = poll_times.after_error(ref, ref.match, errors_in_a_row=errors_in_a_row, pace=pace, now=now)
@@ -226,7 +226,7 @@ def _settle(
             if ref is not None and claim.resource not in EXTRA_RESOURCES:
                 late_updates.close_removed(ref.pk, now=now)
         return
-    journal.bury(claim, note, reason=decision.reason, now=now)
+    journal.mark_dead(claim, note, reason=decision.reason, now=now)
     # A match is paused for dead polls only: without its list of events its score is still read.
     if ref is not None and ERROR_RULES[note.error_class].pauses_match and claim.resource is Resource.SCORECARD:
         lifecycle.after_failed_task(

@@ -124,3 +124,21 @@ class TestWatch:
         assert ref.is_watched
         done = AuditEntry.objects.order_by("pk").values_list("actor", "action_type")
         assert list(done) == [("admin", "watch_end"), ("admin", "watch")]
+
+
+def _actions() -> list[Any]:
+    from django.contrib import admin
+
+    from victoryline.lib.operator_actions import OperatorActionsMixin
+
+    tables = [one for one in admin.site._registry.values() if isinstance(one, OperatorActionsMixin)]
+    return [pytest.param(table, one, id=one.name) for table in tables for one in table.operator_actions]
+
+
+@pytest.mark.parametrize(("table", "action"), _actions())
+def test_every_action_is_described_and_needs_a_permission(table: Any, action: Any) -> None:
+    assert action.label
+    assert action.applied
+    assert action.explanation.endswith(".")
+    app, _, codename = table.operate_permission.partition(".")
+    assert Permission.objects.filter(content_type__app_label=app, codename=codename).exists()

@@ -88,7 +88,7 @@ def _dead_letter() -> int:
     task = open_task(other)
     note = FailureNote(ErrorClass.BUG, "bug", "it broke", Stage.CAPTURED, match_id=other.match_id)
     with transaction.atomic():
-        journal.bury(claimed(task), note, reason="bug after 1 attempt: it broke", now=NOW)
+        journal.mark_dead(claimed(task), note, reason="bug after 1 attempt: it broke", now=NOW)
         ScrapeError.objects.create(task_id=task, timestamp=NOW, error_class="bug", error_type="bug")
     return task
 

@@ -16,7 +16,7 @@ from django.db.migrations.state import ProjectState
 
 from monitoring.alerts.advice import ADVICE
 from scraping.admin.dead_letters import RESOURCE_VERBS, what_next
-from scraping.errors import ERROR_RULES, OUR_FAULTS, SOURCE_FAULTS, ErrorClass, ScrapingError
+from scraping.errors import ERROR_RULES, OUR_FAULTS, SOURCE_FAULTS, ErrorClass, ScrapingError, error_for_status
 from scraping.models import ErrorGroup, ScrapeError, ScrapeTask, TaskState
 from scraping.payloads import Resource
 
@@ -87,3 +87,24 @@ def test_alerts_of_an_error_class_give_its_advice() -> None:
 
 def test_every_resource_has_a_verb_on_the_page_of_a_dead_task() -> None:
     assert set(RESOURCE_VERBS) == set(Resource)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (200, None),
+        (400, None),
+        (401, ErrorClass.AUTH),
+        (403, ErrorClass.BLOCKED),
+        (404, ErrorClass.GONE),
+        (408, ErrorClass.TRANSIENT),
+        (410, ErrorClass.GONE),
+        (425, ErrorClass.TRANSIENT),
+        (429, ErrorClass.BLOCKED),
+        (500, ErrorClass.TRANSIENT),
+        (503, ErrorClass.TRANSIENT),
+    ],
+)
+def test_a_status_has_its_class(status: int, expected: ErrorClass | None) -> None:
+    kind = error_for_status(status)
+    assert (kind.error_class if kind else None) == expected

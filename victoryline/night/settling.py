@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from scraping.errors import OUR_FAULTS, SOURCE_FAULTS
 from scraping.matches import lifecycle, poll_times
-from scraping.matches.lifecycle import FAILURE_WINDOW, LEGAL
+from scraping.matches.lifecycle import ALLOWED_TRANSITIONS, FAILURE_WINDOW
 from scraping.models import MatchLifecycle, Scraper
 from scraping.payloads import Status
 from scraping.policies.breaker import OPEN, BreakerView
@@ -93,7 +93,7 @@ def _count(night: Night, watch: Watch, task: Task, decision: Decision, view: Bre
     """When the next task is due; a retry waits for a breaker that has opened."""
     ref, match, pace, now = watch.ref, watch.game.match, night.policies.pace, night.now
     if view is None:
-        poll_times.set_next_poll(ref, poll_times.as_before(ref, match, pace=pace, now=now).at)
+        poll_times.set_next_poll(ref, poll_times.after_other_failure(ref, match, pace=pace, now=now).at)
         return decision
     errors_in_a_row = (watch.scraper.error_count if watch.scraper else task.charged) + 1
     planned = poll_times.after_error(ref, match, errors_in_a_row=errors_in_a_row, pace=pace, now=now)
@@ -152,7 +152,7 @@ def _after_failed_task(night: Night, game: Game) -> None:
     match.failing_since = match.failing_since or night.now
     match.consecutive_failure_count = min(match.consecutive_failure_count + 1, max(1, len(game.deaths)))
     too_many = match.consecutive_failure_count >= night.policies.pause_after_failures
-    if not too_many or MatchLifecycle.PAUSED not in LEGAL[match.lifecycle]:
+    if not too_many or MatchLifecycle.PAUSED not in ALLOWED_TRANSITIONS[match.lifecycle]:
         return
     match.lifecycle = MatchLifecycle.PAUSED
     match.pause_until = night.now + timedelta(seconds=night.policies.pause_seconds)

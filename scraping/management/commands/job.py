@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from scraping import jobs
 from scraping.errors import ErrorClass
-from scraping.journal import Which
+from scraping.journal import TaskSelection
 from scraping.models import JobKind, ScrapeJob
 
 REQUESTED_BY = "command line"
@@ -120,7 +120,7 @@ class Command(BaseCommand):
 
     def _retry(self, **options: Any) -> None:
         error_class = ErrorClass(options["error_class"]) if options["error_class"] else None
-        which = Which(
+        which = TaskSelection(
             job_id=options["job"],
             source_key=options["source"],
             error_class=error_class,

@@ -88,7 +88,7 @@ def _poll_now(row: Breaker, now: datetime) -> None:
     """Polls the match at once; its next poll was postponed to the end of the open state."""
     if row.ref_id is not None:
         poll_times.make_due(MatchRef.objects.filter(pk=row.ref_id, next_poll_at__isnull=False), now)
-        journal.hasten(row.ref_id, now=now)
+        journal.make_tasks_due(row.ref_id, now=now)
 
 
 def _announced(

@@ -185,7 +185,7 @@ class TestDiscovery:
             run_due(engine_of(reader))
             make_due()
         close_finished_jobs(timezone.now())
-        outcome = jobs.retry_failed(journal.Which(job_id=job.pk), actor="Ann", now=timezone.now())
+        outcome = jobs.retry_failed(journal.TaskSelection(job_id=job.pk), actor="Ann", now=timezone.now())
         assert len(outcome.retried) == 1
         assert (look(job).state, look(job).job.finished_at) == (JobState.DISCOVERING, None)
         while run_due(engine_of(RoundReader())):

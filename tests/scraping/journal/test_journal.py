@@ -318,7 +318,7 @@ class TestOldFence:
         self.refuses(lambda: journal.retry_later(old, BROKEN, at=later(30), is_charged=True, now=later(20)))
 
     def test_cannot_bury(self, old: journal.Claim) -> None:
-        self.refuses(lambda: journal.bury(old, BROKEN, reason="gave up", now=later(20)))
+        self.refuses(lambda: journal.mark_dead(old, BROKEN, reason="gave up", now=later(20)))
 
     def test_cannot_put_off(self, old: journal.Claim) -> None:
         self.refuses(lambda: journal.put_off(old, until=later(60)))
@@ -351,7 +351,7 @@ class TestRetry:
 
     def test_bury_makes_a_dead_letter(self, ref: MatchRef) -> None:
         claim = new_claim(ref)
-        journal.bury(claim, BROKEN, reason="transient after 5 attempts: 502", now=later(1))
+        journal.mark_dead(claim, BROKEN, reason="transient after 5 attempts: 502", now=later(1))
         task = row(claim.task_id)
         assert (task.state, task.finished_at) == (TaskState.DEAD, later(1))
         assert task.reason == "transient after 5 attempts: 502"
@@ -366,14 +366,14 @@ class TestRetry:
 
         signals.task_died.connect(listen)
         try:
-            journal.bury(new_claim(ref), BROKEN, reason="gave up", now=NOW)
+            journal.mark_dead(new_claim(ref), BROKEN, reason="gave up", now=NOW)
         finally:
             signals.task_died.disconnect(listen)
         assert heard[0]["error_type"] == "network"
 
     def test_a_long_reason_is_cut_to_its_column(self, ref: MatchRef) -> None:
         claim = new_claim(ref)
-        journal.bury(claim, BROKEN, reason="x" * 2000, now=NOW)
+        journal.mark_dead(claim, BROKEN, reason="x" * 2000, now=NOW)
         assert len(row(claim.task_id).reason) == 500
 
 
@@ -444,7 +444,7 @@ class TestOperatorRetry:
     @pytest.fixture
     def dead(self, ref: MatchRef) -> int:
         claim = new_claim(ref)
-        journal.bury(claim, BROKEN, reason="gave up", now=NOW)
+        journal.mark_dead(claim, BROKEN, reason="gave up", now=NOW)
         return claim.task_id
 
     def test_reopens_a_dead_task_with_all_its_attempts(self, dead: int) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scraping.matches.lifecycle import LEGAL, NotAllowed, _move, priority_of
+from scraping.matches.lifecycle import ALLOWED_TRANSITIONS, NotAllowed, _move, priority_of
 from scraping.models import Match, MatchLifecycle, Priority
 from scraping.payloads import Status
 from tests.factories import NOW
@@ -43,7 +43,7 @@ class TestTransitions:
                 _move(match, to)
 
     def test_every_state_has_a_row(self) -> None:
-        assert set(LEGAL) == set(L)
+        assert set(ALLOWED_TRANSITIONS) == set(L)
 
     @pytest.mark.parametrize(
         ("what", "status", "start", "expected"),

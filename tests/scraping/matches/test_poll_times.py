@@ -64,9 +64,9 @@ class TestWatching:
 
     def test_a_called_in_ref_waits_on_for_its_own_watch(self) -> None:
         make_ref(is_watched=False, next_poll_at=None, watch_at=later(60))
-        assert poll_times.call_in(MatchRef.objects.all(), NOW) == 1
+        assert poll_times.start_substitute(MatchRef.objects.all(), NOW) == 1
         assert the_ref().called_in_at == NOW
-        poll_times.send_away(MatchRef.objects.all())
+        poll_times.stop_substitute(MatchRef.objects.all())
         ref = the_ref()
         assert (ref.is_watched, ref.called_in_at, ref.watch_at) == (False, None, later(60))
 

@@ -385,7 +385,7 @@ class TestDiscovery:
         make_source()
         open_discovery_tasks(NOW)
         note = journal.FailureNote(ErrorClass.BUG, "bug", "broken", "INIT")
-        journal.bury(claimed(ScrapeTask.objects.get().pk), note, reason="broken", now=later(1))
+        journal.mark_dead(claimed(ScrapeTask.objects.get().pk), note, reason="broken", now=later(1))
         assert [open_discovery_tasks(later(2)), open_discovery_tasks(later(31))] == [0, 1]
 
 
