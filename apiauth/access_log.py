@@ -6,8 +6,8 @@ every answer is recorded. A request makes a tuple here; `access_writer` stores i
 Authentication names the caller on Django's request, admitted or not: `api_consumer` (primary key), `api_key_prefix`.
 
 REQUEST_TRACE adds one log line with request and answer, without bodies and secrets, for the requests that it names
-(none, refused, slow, all; REQUEST_SLOW_MS sets the limit of slow ones). `request_id` omits its shorter line when
-`is_traced` is set. A flood of 429s or 503s must not fill bounded log files: a process logs one of each kind per
+(none, refused, slow, all; REQUEST_SLOW_MS sets the limit of slow ones). RequestIdMiddleware omits its shorter line
+when `is_traced` is set. A flood of 429s or 503s must not fill bounded log files: a process logs one of each kind per
 consumer (and for all strangers together) in QUIET_SECONDS, with the number it left out.
 """
 
@@ -30,8 +30,8 @@ from apiauth.access_records import LONGEST_PATH, AccessRecord
 from apiauth.access_writer import writer
 from apiauth.principals import Principal
 from apiauth.tokens import MAX_TOKEN_LENGTH
-from victoryline.lib.http.request_id import is_our_failure, printable, request_id_of
-from victoryline.lib.redaction import redact
+from victoryline.lib.http.middleware import is_our_failure
+from victoryline.lib.redaction import printable, redact
 
 LOGGED_PREFIXES = ("/api/", "/cricket-data", "/token")
 OPEN = ("/api/schema", "/api/docs")
@@ -75,7 +75,7 @@ def record_of(request: HttpRequest, response: HttpResponseBase, seconds: float) 
         headers.get("X-Data-Age-Seconds"),
         headers.get("X-Data-State") or "",
         seconds,
-        request_id_of(request),
+        getattr(request, "request_id", ""),
     )
 
 

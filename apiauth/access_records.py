@@ -15,8 +15,7 @@ from django.db import connection
 
 from apiauth.models import AccessLog, UsageHour
 from victoryline.lib.bulk_sql import add_up
-from victoryline.lib.http.request_id import printable
-from victoryline.lib.redaction import clean
+from victoryline.lib.redaction import clean, printable
 
 COLUMNS = (
     "consumer_id", "key_prefix", "timestamp", "method", "endpoint", "route", "response_status", "data_age_seconds",

@@ -69,17 +69,17 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "victoryline.lib.http.request_id.RequestIdMiddleware",
+    "victoryline.lib.http.middleware.RequestIdMiddleware",
     *(["corsheaders.middleware.CorsMiddleware"] if CONFIG.cors_origins else []),  # it costs each request 6 us
     "apiauth.access_log.AccessLogMiddleware",
-    "victoryline.lib.http.error_pages.ProblemMiddleware",
+    "victoryline.lib.http.middleware.ResponseMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "victoryline.lib.http.middleware.ApiShortcut",  # requests to the API go from here to ApiShortcutEnd
     "django_prometheus.middleware.PrometheusBeforeMiddleware",
     "victoryline.lib.http.open_limits.OpenLimitMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "victoryline.lib.http.middleware.PolicyByPathMiddleware",
-    "victoryline.lib.http.error_pages.DatabaseAwayMiddleware",
+    "victoryline.lib.http.middleware.DatabaseAwayMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

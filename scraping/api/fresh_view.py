@@ -26,9 +26,8 @@ from scraping.documents.filters import MatchFilter
 from scraping.documents.freshness import DataState, Freshness
 from scraping.documents.unlisted import Page
 from scraping.payloads import Status
-from victoryline.lib.http.headers import has_etag
 from victoryline.lib.http.problems import DatabaseAway, TooStale
-from victoryline.lib.http.views import ApiView
+from victoryline.lib.http.views import ApiView, has_etag
 from victoryline.lib.times import as_utc_iso
 
 CACHE_SECONDS = {Status.LIVE: 1, Status.UPCOMING: 10, Status.COMPLETED: 60, Status.ABANDONED: 60}

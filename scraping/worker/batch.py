@@ -16,6 +16,7 @@ from datetime import datetime
 
 from django.db import DatabaseError
 from django.utils import timezone
+from structlog.contextvars import bind_contextvars
 
 from scraping import journal, readings
 from scraping.errors import NotStored, StaleFence
@@ -30,7 +31,6 @@ from scraping.worker.scrape import held_match, ingest_reading, record_failure, r
 from scraping.worker.unchanged import RowsChangedError, UnchangedReading
 from victoryline.lib.crash import crash_point
 from victoryline.lib.database_errors import DATABASE_AWAY
-from victoryline.lib.logs import bind
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ def _prepare(claims: Sequence[Claim], engine: Engine) -> list[Poll]:
 
 
 def _enter_context(claim: Claim, engine: Engine) -> None:
-    bind(task_id=claim.task_id, job_id=claim.job_id, attempt=claim.attempt)
+    bind_contextvars(task_id=claim.task_id, job_id=claim.job_id, attempt=claim.attempt)
     readings.set_stage_listener(lambda stage: engine.progress(claim, Stage(stage)))
 
 

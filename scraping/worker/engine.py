@@ -10,6 +10,7 @@ from datetime import datetime
 
 from cachetools import LRUCache
 from django.utils import timezone
+from structlog.contextvars import bind_contextvars
 
 from scraping.configuration import policies as configured_policies
 from scraping.configuration.policies import Policies
@@ -26,7 +27,6 @@ from scraping.sources import adapter_for
 from scraping.stats.read_stats import ReadStats
 from scraping.stats.traffic import TrafficBudgets
 from scraping.worker.upkeep import DiskGuard
-from victoryline.lib.logs import bind
 
 MAX_LAST_PAYLOADS = 2000
 QUIET_POLLS = 12
@@ -170,7 +170,7 @@ def load_target(claim: Claim, engine: Engine) -> tuple[MatchRef, Target]:
 
 
 def target_of(claim: Claim, ref: MatchRef, engine: Engine) -> Target:
-    bind(match_id=ref.key)
+    bind_contextvars(match_id=ref.key)
     is_fresh = _has_new_scraper(ref)
     if is_fresh:
         engine.reload_policies()

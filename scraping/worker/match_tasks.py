@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from django.utils import timezone
+from structlog.contextvars import bind_contextvars
 
 from scraping import jobs, journal
 from scraping.errors import PayloadRejected, Transient
@@ -25,7 +26,6 @@ from scraping.sources.base import HasFigures, HasLineups
 from scraping.stats import unknown_values
 from scraping.worker.engine import Engine, load_target
 from victoryline.lib.crash import crash_point
-from victoryline.lib.logs import bind
 
 logger = logging.getLogger(__name__)
 
@@ -182,7 +182,7 @@ def write_submissions(claim: Claim, engine: Engine) -> None:
     """Validates and ingests the payloads that were submitted for a match, in their order. Reads nothing."""
     assert claim.ref_id is not None
     ref = MatchRef.objects.select_related("source").get(pk=claim.ref_id)
-    bind(match_id=ref.key)
+    bind_contextvars(match_id=ref.key)
     engine.progress(claim, Stage.CAPTURED)
     now = timezone.now()
     writing = submissions.Writing(

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from django.utils import timezone
+from structlog.contextvars import bound_contextvars
 
 from scraping import journal, readings
 from scraping.errors import BreakerOpen, NotStored, StaleFence
@@ -26,7 +27,6 @@ from scraping.worker import failures, list_tasks, match_tasks
 from scraping.worker.engine import Engine, load_target
 from victoryline.lib.crash import crash_point
 from victoryline.lib.database_errors import DATABASE_AWAY
-from victoryline.lib.logs import bound
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def run(claim: Claim, engine: Engine) -> None:
     names = {"task_id": claim.task_id, "job_id": claim.job_id, "attempt": claim.attempt, "match_id": None}
     with (
         engine.holding(claim),
-        bound(**names),
+        bound_contextvars(**names),
         readings.stages_reported_to(lambda stage: engine.progress(claim, Stage(stage))),
     ):
         try:

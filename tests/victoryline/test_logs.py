@@ -7,6 +7,7 @@ import threading
 
 import pytest
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from victoryline.lib import logs
 from victoryline.lib.redaction import clean, redact
@@ -44,7 +45,7 @@ class TestLine:
     @pytest.mark.requirement("ZT-10")
     def test_carries_what_is_bound_and_only_while_it_is(self, written):
         logger, lines = written
-        with logs.bound(job_id=1, match_id="m", attempt=2):
+        with bound_contextvars(job_id=1, match_id="m", attempt=2):
             logger.info("inside")
         logger.info("outside")
         assert (lines[0]["job_id"], lines[0]["match_id"], lines[0]["attempt"]) == (1, "m", 2)
@@ -52,7 +53,7 @@ class TestLine:
 
     def test_binding_stays_in_its_thread(self, written):
         logger, lines = written
-        with logs.bound(task_id=5):
+        with bound_contextvars(task_id=5):
             thread = threading.Thread(target=lambda: logger.info("elsewhere"))
             thread.start()
             thread.join()

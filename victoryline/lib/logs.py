@@ -1,16 +1,14 @@
 """Structured logging: one line per event, with an action and the job, task, match and attempt it belongs to.
 
 Code logs with the standard library: `logger.info("Task claimed", extra={"action": "task_claimed"})`. Context of
-`bound(...)` is on every line of that thread or coroutine, context of `set_process(...)` on every line of the process.
-Lines are JSON, or text for a terminal. Secrets are removed: see `redaction`.
+`structlog.contextvars` is on every line of that thread or coroutine, context of `set_process(...)` on every line of the
+process. Lines are JSON, or text for a terminal. Secrets are removed: see `redaction`.
 """
 
 import logging
 import logging.config
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import orjson
@@ -38,18 +36,6 @@ def configure(level: str, format: str, service: str) -> None:
 def set_process(**context: Any) -> None:
     """Adds `service`, `worker` etc. to every line of this process, in all threads."""
     _process.update(context)
-
-
-@contextmanager
-def bound(**context: Any) -> Iterator[None]:
-    """Adds job_id, task_id, match_id, attempt, scraper_id, ... to every line written inside."""
-    with structlog.contextvars.bound_contextvars(**context):
-        yield
-
-
-def bind(**context: Any) -> None:
-    """Sets values of names that an enclosing `bound(...)` holds, until that ends."""
-    structlog.contextvars.bind_contextvars(**context)
 
 
 def build(*, level: str, format: str, service: str) -> dict[str, Any]:

@@ -116,3 +116,9 @@ def _replaced(text: str, patterns: tuple[Replacement, ...]) -> str:
     for pattern, replacement in patterns:
         text = pattern.sub(replacement, text)
     return text
+
+
+def printable(text: str, length: int) -> str:
+    """Returns outside text cut and without characters that break a log line or a column (NUL, lone surrogates)."""
+    readable = "".join(char if char.isprintable() else "?" for char in text[:length])
+    return readable.encode(errors="replace").decode()

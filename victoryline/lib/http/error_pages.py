@@ -6,7 +6,6 @@ Paths of the API get problem documents and paths of the admin get pages; elsewhe
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 
 import orjson
 from django.core.exceptions import DisallowedHost, RequestDataTooBig
@@ -22,9 +21,8 @@ from django.views.decorators.http import require_safe
 from victoryline.lib import availability
 from victoryline.lib.database_errors import DATABASE_AWAY
 from victoryline.lib.http import body_limits, problems
-from victoryline.lib.http.headers import API_PREFIXES, RateLimit
+from victoryline.lib.http.headers import API_PREFIXES
 from victoryline.lib.http.problem_kinds import KINDS, of_status
-from victoryline.lib.http.request_id import request_id_of
 
 CONSOLE_PREFIX = "/admin/"
 DETAILS = {
@@ -89,37 +87,6 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     )
 
 
-class DatabaseAwayMiddleware:
-    """Answers admin requests with a 503 at once while the database is known to be unreachable."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if request.path.startswith(CONSOLE_PREFIX) and availability.database.is_away():
-            return answer(request, 503)
-        return self.get_response(request)
-
-
-class ProblemMiddleware:
-    """Adds a problem document to error answers without one, such as Django's own 405."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        response = self.get_response(request)
-        if response.status_code < 400 or response.streaming or not is_for_programs(request):
-            return response
-        if not response.headers.get("Content-Type", "").startswith("text/"):
-            return response
-        problem = answer(request, response.status_code)
-        for name in ("Allow", "Retry-After", "WWW-Authenticate"):
-            if name in response.headers:
-                problem.headers[name] = response.headers[name]
-        return problem
-
-
 @no_append_slash
 @csrf_exempt  # only the API's addresses come here, and tokens aren't sent by a browser on its own
 def without_slash(request: HttpRequest, address: str) -> HttpResponseBase:
@@ -136,9 +103,6 @@ def answer(request: HttpRequest, status: int, detail: str = "") -> HttpResponse:
     headers = {"Cache-Control": "no-store"}
     if status == 503:
         headers["Retry-After"] = str(problems.RETRY_SECONDS)
-    rate_limit: RateLimit | None = getattr(request, "rate_limit", None)
-    if rate_limit is not None:
-        headers |= rate_limit.headers()
     if is_for_programs(request):
         more = {"retry_after": problems.RETRY_SECONDS} if status == 503 else {}
         body = orjson.dumps(problems.document(request, status, detail, extensions=more), default=str)
@@ -149,7 +113,7 @@ def answer(request: HttpRequest, status: int, detail: str = "") -> HttpResponse:
             "code": status,
             "title": PAGE_TITLES.get(status, kind.title),
             "detail": detail,
-            "request_id": request_id_of(request),
+            "request_id": getattr(request, "request_id", ""),
         },
     )
     return HttpResponse(page, status=status, headers=headers)

@@ -1,4 +1,4 @@
-"""Rate-limit headers, conditional requests and the client's address, for the HTTP code of all apps.
+"""Rate-limit state and the client's address, for the HTTP code of all apps.
 
 Must not import rest_framework.views: that module loads the classes named in the settings, which use this one.
 """
@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest
-from django.utils.http import parse_etags
 from rest_framework.request import Request
 
 # Paths for programs: errors are problem documents, and CORS applies.
@@ -23,21 +22,6 @@ class RateLimit(NamedTuple):
     limit: int
     remaining: int
     reset_at: int
-
-    def headers(self) -> dict[str, str]:
-        return {
-            "X-RateLimit-Limit": str(self.limit),
-            "X-RateLimit-Remaining": str(self.remaining),
-            "X-RateLimit-Reset": str(self.reset_at),
-        }
-
-
-def has_etag(request: HttpRequest | Request, etag: str) -> bool:
-    """Returns True if If-None-Match names `etag` (weak comparison, as RFC 9110 requires)."""
-    offered = request.headers.get("If-None-Match", "")
-    if not offered or not etag:
-        return False
-    return "*" in (known := parse_etags(offered)) or etag in {each.removeprefix("W/") for each in known}
 
 
 def client_address(request: HttpRequest | Request, trusted_proxies: int) -> str:

@@ -1,4 +1,7 @@
-"""Middleware selection: API requests skip the middleware that only pages need.
+"""The project's own middleware: request ids, problem documents, and a chain in which API requests skip page middleware.
+
+Each request has one id: in its answer, log lines, problem document and access log row. Every refusal and failure has
+one log line with the id: that of `RequestIdMiddleware` or, where requests are traced, that of the trace.
 
 Sessions, messages, logins, form tokens and static files cost an API request more than its answer did. Two middlewares
 enclose them in settings.MIDDLEWARE: at `ApiShortcut` a request to the API leaves the chain and goes on at
@@ -8,6 +11,9 @@ policy, two metrics) is done here.
 
 from __future__ import annotations
 
+import logging
+import random
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -17,8 +23,22 @@ from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django_prometheus.middleware import Metrics, PrometheusAfterMiddleware
+from structlog.contextvars import bound_contextvars
+
+from victoryline.lib import availability
+from victoryline.lib.http.error_pages import CONSOLE_PREFIX, answer, is_for_programs
+from victoryline.lib.http.headers import RateLimit
+from victoryline.lib.redaction import printable
+
+logger = logging.getLogger("victoryline.requests")
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
+
+REQUEST_ID = "X-Request-Id"
+# A client's own id is accepted if it is harmless in a log line, a header and a column.
+ACCEPTED_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+RATE_LIMIT = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+_random = random.Random()  # noqa: S311  an id must be unique, not secret
 
 API = ("/api/v1/", "/api/scrape", "/cricket-data", "/token/")
 # A JSON answer loads nothing and must not be framed.
@@ -27,6 +47,91 @@ SECURITY_HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _being_built = threading.local()  # Django builds the middleware chain from its end, in one thread
+
+
+class RequestIdMiddleware:
+    """Sets `request.request_id`: the client's own, else a random one."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        offered = request.headers.get(REQUEST_ID, "")
+        request_id = offered if ACCEPTED_ID.fullmatch(offered) else f"{_random.getrandbits(128):032x}"
+        request.request_id = request_id  # type: ignore[attr-defined]
+        with bound_contextvars(request_id=request_id):
+            response = self.get_response(request)
+            if response.status_code >= 400 and not getattr(request, "is_traced", False):
+                _log_refusal(request, response, request_id)
+        response.headers[REQUEST_ID] = request_id
+        return response
+
+
+def is_our_failure(response: HttpResponseBase) -> bool:
+    """Returns True for a 5xx, except a refusal because of the client's own `max_age`."""
+    return response.status_code >= 500 and "X-Data-State" not in response.headers
+
+
+def _log_refusal(request: HttpRequest, response: HttpResponseBase, request_id: str) -> None:
+    status = response.status_code
+    consumer: int | None = getattr(request, "api_consumer", None)
+    method, path = printable(request.method or "", 8), printable(request.path, 200)
+    logger.log(
+        logging.WARNING if is_our_failure(response) else logging.INFO,
+        "%s %s was answered with %d",
+        method,
+        path,
+        status,
+        extra={
+            "action": "request_refused" if status < 500 else "request_failed",
+            "request_id": request_id,
+            "method": method,
+            "path": path,
+            "status": status,
+            **({} if consumer is None else {"consumer_id": consumer}),
+        },
+    )
+
+
+class ResponseMiddleware:
+    """Adds a problem document to error answers without one, such as Django's own 405, and rate-limit headers."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        if response.status_code >= 400:
+            response = _with_problem(request, response)
+        rate_limit: RateLimit | None = getattr(request, "rate_limit", None)
+        if rate_limit is not None:
+            for name, value in zip(RATE_LIMIT, rate_limit, strict=True):
+                response.headers[name] = str(value)
+        return response
+
+
+def _with_problem(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    if response.streaming or not is_for_programs(request):
+        return response
+    if not response.headers.get("Content-Type", "").startswith("text/"):
+        return response
+    problem = answer(request, response.status_code)
+    for name in ("Allow", "Retry-After", "WWW-Authenticate"):
+        if name in response.headers:
+            problem.headers[name] = response.headers[name]
+    return problem
+
+
+class DatabaseAwayMiddleware:
+    """Answers admin requests with a 503 at once while the database is known to be unreachable."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path.startswith(CONSOLE_PREFIX) and availability.database.is_away():
+            return answer(request, 503)
+        return self.get_response(request)
 
 
 class ApiShortcutEnd:

@@ -22,7 +22,7 @@ from rest_framework.response import Response
 from victoryline.lib import availability
 from victoryline.lib.http import body_limits
 from victoryline.lib.http.problem_kinds import KINDS, of_status
-from victoryline.lib.http.request_id import printable, request_id_of
+from victoryline.lib.redaction import printable
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ def document(
         "detail": detail,
         "what_to_do": known.advice,
         "instance": request.path,
-        "request_id": request_id_of(request),
+        "request_id": getattr(request, "request_id", ""),
         **(extensions or {}),
     }
 

@@ -1,4 +1,4 @@
-"""The base class of all API views: JSON only, chunked bodies, rate-limit headers."""
+"""The base class of all API views: JSON only, chunked bodies, one rate limit, conditional requests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django.http import HttpRequest
 from django.utils.cache import patch_vary_headers
+from django.utils.http import parse_etags
 from rest_framework.exceptions import AuthenticationFailed, NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,7 +16,6 @@ from rest_framework.views import APIView
 
 from victoryline.lib import availability
 from victoryline.lib.http.error_pages import DETAILS
-from victoryline.lib.http.headers import RateLimit
 from victoryline.lib.http.problems import DatabaseAway
 from victoryline.lib.http.renderers import JsonOnly, OrjsonRenderer
 
@@ -106,10 +106,6 @@ class ApiView(APIView):
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         finished = super().finalize_response(request, response, *args, **kwargs)
         headers = finished.headers
-        rate_limit: RateLimit | None = getattr(request, "rate_limit", None)
-        if rate_limit is not None:
-            for name, value in rate_limit.headers().items():
-                headers[name] = value
         if finished.status_code == 405 or request.method == "OPTIONS":
             headers["Allow"] = ", ".join(self.allowed_methods)
         if "Vary" in headers:
@@ -117,6 +113,14 @@ class ApiView(APIView):
         else:
             headers["Vary"] = "Authorization"
         return finished
+
+
+def has_etag(request: Request, etag: str) -> bool:
+    """Returns True if If-None-Match names `etag` (weak comparison, as RFC 9110 requires)."""
+    offered = request.headers.get("If-None-Match", "")
+    if not offered or not etag:
+        return False
+    return "*" in (known := parse_etags(offered)) or etag in {each.removeprefix("W/") for each in known}
 
 
 class UnknownPathView(ApiView):
