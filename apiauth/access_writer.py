@@ -22,7 +22,7 @@ from prometheus_client import Counter
 from apiauth import access_records
 from apiauth.access_records import AccessRecord
 from victoryline.lib import availability, pg_wait
-from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.availability import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from apiauth import consumers, revoked
 from apiauth.errors import NotFoundError, RefusedError, UnknownScopeError
 from apiauth.models import ApiKey, Consumer, Tier
 from apiauth.signals import key_issued, key_revoked, key_rotated
-from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.operators import UNNAMED_OPERATOR
 
 SCOPES = ("read", "ingest", "operate")

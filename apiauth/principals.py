@@ -27,7 +27,7 @@ from apiauth import revoked
 from apiauth.models import ApiKey
 from apiauth.signals import consumer_changed, key_revoked, key_rotated
 from victoryline.lib import availability, pg_wait
-from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.http.problems import DatabaseAway
 
 logger = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Warning, register  # noqa: A004 - Django's name for it
 
 from apiauth.signals import signing_key_rotated
-from victoryline.lib.secret_files import rewrite_private
+from victoryline.lib.files import rewrite_private
 from victoryline.lib.times import as_utc_iso
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ import secrets
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from victoryline.lib.secret_files import write_private
+from victoryline.lib.files import write_private
 
 ADMIN_USER = "admin"
 
@@ -24,7 +24,7 @@ class Demo:
 def prepare(*, url: str, var_dir: Path) -> Demo:
     """Checks the login and the key of VAR_DIR/demo.json and replaces those that do not work."""
     path = var_dir / "demo.json"
-    known = _read(path)
+    known = read_known(path)
     demo = Demo(
         url=url,
         admin_user=ADMIN_USER,
@@ -58,7 +58,8 @@ def banner(demo: Demo, *, log_dir: Path) -> str:
 """
 
 
-def _read(path: Path) -> dict[str, str]:
+def read_known(path: Path) -> dict[str, str]:
+    """Returns the content of demo.json, empty if it is missing or damaged."""
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -11,8 +11,8 @@ import django_stubs_ext
 from victoryline import admin_theme, configuration
 from victoryline.databases import databases
 from victoryline.lib import availability, crash
+from victoryline.lib.files import EmptySecretError, read_or_create
 from victoryline.lib.logs import logging_config
-from victoryline.lib.secret_files import EmptySecretError, read_or_create
 
 django_stubs_ext.monkeypatch()
 
@@ -118,12 +118,12 @@ CACHES = {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": CONFIG.redis_url,
         "KEY_PREFIX": "victoryline",
-        "OPTIONS": {"serializer": "victoryline.lib.cache_serializer.BytesSerializer", **availability.BOUNDED},
+        "OPTIONS": {"serializer": "victoryline.lib.caches.BytesSerializer", **availability.BOUNDED},
     }
     if CONFIG.redis_url
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "victoryline"},
     "limits": {
-        "BACKEND": "victoryline.lib.http.open_limits.LimitCache",
+        "BACKEND": "victoryline.lib.caches.LimitCache",
         "LOCATION": CONFIG.redis_url,
         "KEY_PREFIX": "victoryline",
     },

@@ -25,7 +25,7 @@ from apiauth.api.documents import (
 from apiauth.models import ApiKey
 from apiauth.principals import Principal
 from victoryline.lib import availability, pg_wait
-from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.http.headers import RateLimit
 from victoryline.lib.http.problems import BadParameter, problem_responses
 from victoryline.lib.http.views import ApiView

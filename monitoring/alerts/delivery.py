@@ -23,7 +23,7 @@ from monitoring.alerts.channels import DeliveryDeferred, DeliveryError, Delivery
 from monitoring.alerts.message_text import AlertNotice, document
 from monitoring.alerts.notification_policy import Event
 from monitoring.models import Alert, Channel, Severity
-from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.redaction import clean
 
 logger = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from scraping.policies.retry import RetryPolicy
 from scraping.policies.retry_budget import BudgetPolicy
 from scraping.policies.source_breaker import WindowPolicy
 from victoryline.configuration import ConfigError
-from victoryline.lib.watched_file import WatchedFile
+from victoryline.lib.files import WatchedFile
 
 if TYPE_CHECKING:
     from victoryline.configuration import Config

@@ -20,7 +20,7 @@ from scraping.documents.cached_match import CACHE, CachedMatch, NotCachedError, 
 from scraping.documents.filters import MatchFilter
 from scraping.models import MatchLifecycle
 from victoryline.lib import availability, pg_wait
-from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.availability import DATABASE_AWAY
 
 UNLISTED_SECONDS = 5.0  # archived matches and former ids change seldom
 MAX_UNLISTED = 1_000

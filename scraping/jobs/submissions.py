@@ -28,8 +28,8 @@ from scraping.models import MatchLifecycle, MatchRef, Source, Submission, Submis
 from scraping.models.source import PUSHED
 from scraping.payloads import Payload, Sport, Status
 from scraping.policies.interval import Pace
+from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.crash import crash_point
-from victoryline.lib.database_errors import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 

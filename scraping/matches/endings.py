@@ -32,7 +32,7 @@ from scraping.payloads import Resource, Sport, Status
 from scraping.signals import match_incomplete, match_settled
 from scraping.sources import ADAPTERS
 from scraping.sources.base import HasFigures
-from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.times import as_utc_iso
 
 logger = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from scraping import names
 from scraping.models import Importance, Match
 from scraping.payloads import Sport
 from scraping.signals import importance_set
-from victoryline.lib.watched_file import WatchedFile
+from victoryline.lib.files import WatchedFile
 
 logger = logging.getLogger(__name__)
 

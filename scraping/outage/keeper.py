@@ -32,7 +32,7 @@ from scraping.reading.reader import Reader, Target
 from scraping.readings import RefInfo
 from scraping.signals import store_returned
 from scraping.sources import adapter_for
-from victoryline.lib.database_errors import first_line
+from victoryline.lib.availability import first_line
 
 logger = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from scraping.models import MatchRef
 from scraping.outage.spool import Spool, Update
 from scraping.payloads import Payload
 from scraping.policies.interval import Pace
+from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.crash import crash_point
-from victoryline.lib.database_errors import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 Writer = Callable[[Sequence[Update], Pace, datetime], int]

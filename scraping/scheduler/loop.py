@@ -19,7 +19,7 @@ from django.utils.module_loading import import_string
 
 from scraping.scheduler import clock
 from scraping.scheduler.leader import Leadership
-from victoryline.lib.database_errors import DATABASE_AWAY, first_line
+from victoryline.lib.availability import DATABASE_AWAY, first_line
 from victoryline.lib.watchdog import Pulse
 
 logger = logging.getLogger(__name__)

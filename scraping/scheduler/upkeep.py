@@ -16,7 +16,7 @@ from scraping.matches import endings, importance, lifecycle, match_logs
 from scraping.matches.importance import Rules
 from scraping.models import Match
 from victoryline.lib import bulk_sql
-from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.availability import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 

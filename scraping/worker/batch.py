@@ -29,8 +29,8 @@ from scraping.worker import unchanged
 from scraping.worker.engine import Engine, target_of
 from scraping.worker.scrape import held_match, ingest_reading, record_failure, run
 from scraping.worker.unchanged import RowsChangedError, UnchangedReading
+from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.crash import crash_point
-from victoryline.lib.database_errors import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 

@@ -45,8 +45,8 @@ from scraping.readings import evidence_of
 from scraping.recovery import breakers
 from scraping.signals import layout_lost, source_lost
 from scraping.worker.engine import Engine
+from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.crash import crash_point
-from victoryline.lib.database_errors import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 _chance = random.SystemRandom()

@@ -31,7 +31,7 @@ from scraping.models import Worker
 from scraping.signals import browser_replaced
 from scraping.worker.engine import Engine
 from scraping.worker.upkeep import CommandRunner, SessionRows, TokenWatch
-from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.watchdog import Pulse, Sign, StallLimits, Watchdog
 
 logger = logging.getLogger(__name__)

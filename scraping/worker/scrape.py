@@ -25,8 +25,8 @@ from scraping.readings import Reading, evidence_from
 from scraping.recovery import breakers
 from scraping.worker import failures, list_tasks, match_tasks
 from scraping.worker.engine import Engine, load_target
+from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.crash import crash_point
-from victoryline.lib.database_errors import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from apiauth import signing, tokens
 from apiauth.models import ApiKey, Consumer
 from apiauth.signing import check_signing_keys
 from monitoring.models import AuditEntry
-from victoryline.lib.secret_files import EmptySecretError, read_or_create, rewrite_private
+from victoryline.lib.files import EmptySecretError, read_or_create, rewrite_private
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("FR-026")]
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -132,7 +132,7 @@ class TestRotation:
     def test_of_two_at_once_loses_neither(self, file: Path) -> None:
         """Each is a process of its own that adds one line; none may overwrite another's."""
         script = (
-            "import sys; from pathlib import Path; from victoryline.lib.secret_files import rewrite_private\n"
+            "import sys; from pathlib import Path; from victoryline.lib.files import rewrite_private\n"
             "for n in range(20):\n"
             "    rewrite_private(Path(sys.argv[1]), lambda text: f'{text.strip()}\\n{sys.argv[2]}{n}')"
         )

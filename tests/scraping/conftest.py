@@ -13,7 +13,7 @@ from structlog.contextvars import clear_contextvars
 from scraping.documents import redis_store
 from scraping.documents.cache import documents
 from scraping.scheduler import due
-from victoryline import broker as brokers
+from victoryline.lib import hint_broker
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def no_log_context() -> None:
 def broker() -> Iterator[StubBroker]:
     """The in-process broker, for the time of a test."""
     before = dramatiq.broker.global_broker
-    installed = brokers.install("")
+    installed = hint_broker.install_broker("")
     assert isinstance(installed, StubBroker)
     yield installed
     dramatiq.set_broker(before)

@@ -13,8 +13,7 @@ import redis
 
 from tests.servers import RedisServer
 from tests.system import wait_for
-from victoryline.broker import make_broker
-from victoryline.lib.hint_broker import HintBroker
+from victoryline.lib.hint_broker import HintBroker, make_broker
 
 BACK_SECONDS = 10.0
 

@@ -12,8 +12,9 @@ from tests.api_fixtures import forget_open_limits
 from tests.servers import RedisServer, free_port
 from tests.system import wait_for
 from victoryline.lib import availability
+from victoryline.lib.caches import LimitCache
 from victoryline.lib.http import open_limits
-from victoryline.lib.http.open_limits import LimitCache, usage_of
+from victoryline.lib.http.open_limits import usage_of
 
 pytestmark = pytest.mark.django_db
 HTML = {"Accept": "text/html"}

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from django.db import close_old_connections, connection
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -26,6 +26,7 @@ from victoryline.lib import pg_wait
 
 logger = logging.getLogger(__name__)
 
+DATABASE_AWAY = (OperationalError, InterfaceError)  # a pool whose connections are all in use raises the first
 PROBE_EVERY_SECONDS = 1.0
 OVERDUE_SECONDS = 3.0
 # A reachable server answers a read at once; readers that have a fallback wait no longer than this.
@@ -74,11 +75,6 @@ class Availability:
         if self._pid != os.getpid():
             return False
         return self._away_since is not None or self._is_overdue()
-
-    def away_since(self) -> datetime | None:
-        if not self.is_away():
-            return None
-        return self._away_since or datetime.now(UTC)
 
     @property
     def error(self) -> BaseException | None:
@@ -169,6 +165,11 @@ class Availability:
                 seconds,
                 extra={"action": f"{self.name.lower()}_back", "seconds": round(seconds, 1)},
             )
+
+
+def first_line(error: BaseException) -> str:
+    """Returns the first line of a driver's long message, for the log."""
+    return str(error).strip().partition("\n")[0]
 
 
 def _probe_database() -> None:

@@ -15,22 +15,52 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import dramatiq
 import redis
 from dramatiq import Message
 from dramatiq.brokers.redis import RedisBroker, _RedisConsumer
+from dramatiq.brokers.stub import StubBroker
 from dramatiq.common import dq_name
 from dramatiq.errors import ConnectionClosed
+from dramatiq.middleware.asyncio import AsyncIO
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 logger = logging.getLogger(__name__)
 
 QUEUE = "tasks"
-
+ANSWER_SECONDS = 2.0  # a command takes milliseconds; a frozen Redis must not block
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 4.0
 JOURNAL_AFTER_SECONDS = 1.0
 JOURNAL_EVERY_SECONDS = 0.25
 
 OwnHints = Callable[[int], list[Message[Any]]]
 """Returns messages for due tasks without a hint, at most so many."""
+
+
+def install_broker(redis_url: str) -> dramatiq.Broker:
+    """Creates the broker of this process. Call it before an actor is imported: actors bind to the current broker."""
+    broker = make_broker(redis_url)
+    dramatiq.set_broker(broker)
+    return broker
+
+
+def make_broker(redis_url: str) -> dramatiq.Broker:
+    """Returns a broker on Redis, or without a URL the one inside the engine process.
+
+    Without Dramatiq's retries, delays, age limits, time limits and results: the journal does all of that.
+    """
+    middleware: list[dramatiq.Middleware] = [AsyncIO()]
+    if not redis_url:
+        return StubBroker(middleware=middleware)
+    client = redis.Redis.from_url(
+        redis_url,
+        socket_timeout=ANSWER_SECONDS,
+        socket_connect_timeout=ANSWER_SECONDS,
+        socket_keepalive=True,
+        retry=Retry(NoBackoff(), 0),  # HintBroker has its own back-off
+    )
+    return HintBroker(client=client, namespace="victoryline", middleware=middleware)
 
 
 class HintConsumer(_RedisConsumer):

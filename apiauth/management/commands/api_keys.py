@@ -21,7 +21,7 @@ from apiauth import consumers, keys, revoked
 from apiauth.errors import RefusedError
 from apiauth.keys import IssuedKey, KeyState, state_of
 from apiauth.models import ApiKey, Tier
-from victoryline.lib.database_errors import DATABASE_AWAY, first_line
+from victoryline.lib.availability import DATABASE_AWAY, first_line
 from victoryline.lib.operators import name_of
 from victoryline.lib.times import as_utc_iso
 

@@ -22,7 +22,7 @@ from scraping.models import Match, PairingReview, PairingState, Source, TeamAlia
 from scraping.names import Aliases
 from scraping.payloads import DiscoveredMatch, Sport
 from scraping.signals import matches_kept_apart
-from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.availability import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 

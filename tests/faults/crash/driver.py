@@ -31,8 +31,8 @@ from monitoring.invariants import (  # noqa: E402
 )
 from scraping.scheduler.hint import ACTOR, QUEUE  # noqa: E402
 from tests.faults.crash import flows, writing  # noqa: E402
-from victoryline.broker import install  # noqa: E402
 from victoryline.lib import crash  # noqa: E402
+from victoryline.lib.hint_broker import install_broker  # noqa: E402
 
 Tell = Callable[[Any], None]
 
@@ -72,7 +72,7 @@ def rescue(tell: Tell) -> None:
 
 def hint_again(tell: Tell, *, times: int) -> None:
     """Announce every open task of a match so often, all of it at once."""
-    broker = install(settings.CONFIG.redis_url)
+    broker = install_broker(settings.CONFIG.redis_url)
     broker.declare_queue(QUEUE)
     tasks = list(flows.open_tasks())
     for _ in range(times):

@@ -34,7 +34,7 @@ from tests.factories import NOW, make_match, make_ref, make_source
 from tests.scraping import builders
 from tests.scraping.builders import ScriptedReader, claimed, engine_with, later, open_task, payload_of
 from tests.scraping.due_tasks import open_due_tasks
-from victoryline import broker as brokers
+from victoryline.lib import hint_broker
 from victoryline.lib.hint_broker import QUEUE
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
@@ -68,7 +68,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
 @pytest.fixture
 def broker() -> Iterator[StubBroker]:
     before = dramatiq.broker.global_broker
-    installed = brokers.install("")
+    installed = hint_broker.install_broker("")
     assert isinstance(installed, StubBroker)
     yield installed
     dramatiq.set_broker(before)

@@ -18,7 +18,7 @@ from tests.factories import make_ref, make_source
 from tests.scraping.builders import open_task
 from tests.scraping.due_tasks import room_by_source
 from tests.scraping.rounds import url_of
-from victoryline import broker as brokers
+from victoryline.lib import hint_broker
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.both]
 def broker() -> Iterator[None]:
     """The in-process broker, for the time of a test."""
     before = dramatiq.broker.global_broker
-    brokers.install("")
+    hint_broker.install_broker("")
     yield
     dramatiq.set_broker(before)
 

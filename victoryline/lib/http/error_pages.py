@@ -19,7 +19,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
 from victoryline.lib import availability
-from victoryline.lib.database_errors import DATABASE_AWAY
+from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.http import body_limits, problems
 from victoryline.lib.http.headers import API_PREFIXES
 from victoryline.lib.http.problem_kinds import KINDS, of_status

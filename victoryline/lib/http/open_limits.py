@@ -1,7 +1,7 @@
 """Limits requests to open addresses by the caller's address: status page, /status, /metrics, tokens, the admin's login.
 
-django-ratelimit with our own key (it would fail on a list in X-Forwarded-For) and our own cache. Its counters are in
-Redis, shared by all processes; while Redis is away each process counts in its memory, and no request waits or fails.
+django-ratelimit with our own key (it would fail on a list in X-Forwarded-For) and our own cache
+(`victoryline.lib.caches`): no request waits or fails while Redis is away.
 The window is fixed, so up to twice the limit passes at the edge of two windows: enough against a flood or a guesser.
 Consumers' tiers need an exact limit, see `apiauth.limits`.
 """
@@ -10,21 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
-from django.core.cache.backends.base import DEFAULT_TIMEOUT
-from django.core.cache.backends.locmem import LocMemCache
-from django.core.cache.backends.redis import RedisCache
 from django.http import HttpRequest, HttpResponseBase
 from django_ratelimit.core import get_usage
-from redis.exceptions import RedisError
 
-from victoryline.lib import availability
 from victoryline.lib.http.error_pages import answer
 from victoryline.lib.http.headers import RateLimit, client_address
-
-MEMORY_ENTRIES = 50_000
 
 
 class OpenAddress(NamedTuple):
@@ -94,40 +87,3 @@ class OpenLimitMiddleware:
         )
         response.headers["Retry-After"] = str(usage.seconds_left)
         return response
-
-
-class IntegerSerializer:
-    """Counters are integers. Django's default serializer would unpickle whatever else is found in Redis."""
-
-    def dumps(self, value: int) -> int:
-        return int(value)
-
-    def loads(self, data: bytes) -> int:
-        return int(data) if data.isdigit() else 0
-
-
-class LimitCache(LocMemCache):
-    """The cache of django-ratelimit: Redis (LOCATION) while it answers, else this process's memory."""
-
-    def __init__(self, url: str, params: dict[str, Any]) -> None:
-        super().__init__("limits", {**params, "OPTIONS": {"MAX_ENTRIES": MEMORY_ENTRIES}})
-        options = {"serializer": IntegerSerializer(), **availability.BOUNDED}
-        self._redis = RedisCache(url, {**params, "OPTIONS": options}) if url else None
-        self._availability = availability.redis(url) if url else None
-
-    def add(self, key: Any, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
-        return bool(self._call("add", super().add, key, value, timeout, version))
-
-    def get(self, key: Any, default: Any = None, version: int | None = None) -> Any:
-        return self._call("get", super().get, key, default, version)
-
-    def incr(self, key: Any, delta: int = 1, version: int | None = None) -> int:
-        return int(self._call("incr", super().incr, key, delta, version))
-
-    def _call(self, method: str, in_memory: Callable[..., Any], *args: Any) -> Any:
-        if self._redis is not None and self._availability is not None and not self._availability.is_away():
-            try:
-                return getattr(self._redis, method)(*args)
-            except (RedisError, OSError) as error:
-                self._availability.report(error)
-        return in_memory(*args)

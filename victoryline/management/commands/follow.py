@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from argparse import ArgumentParser
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from victoryline import demo
 from victoryline_client import Client
 from victoryline_client.terminal import add_arguments, run
 
@@ -32,10 +31,10 @@ class Command(BaseCommand):
         add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        demo = _read_demo(settings.VAR_DIR / "demo.json")
-        url = options["url"] or demo.get("url") or f"http://127.0.0.1:{settings.CONFIG.port}"
+        known = demo.read_known(settings.VAR_DIR / "demo.json")
+        url = options["url"] or known.get("url") or f"http://127.0.0.1:{settings.CONFIG.port}"
         # The key of this machine's own system is sent to no other server.
-        key = options["key"] or (demo.get("api_key") if url == demo.get("url") else "")
+        key = options["key"] or (known.get("api_key") if url == known.get("url") else "")
         if not key:
             raise CommandError(NO_KEY)
         for name in ("victoryline_client", "httpx"):
@@ -51,12 +50,3 @@ class Command(BaseCommand):
     def _stream(self) -> Any:
         """Returns the stream inside Django's wrapper, which would add an end to every line."""
         return getattr(self.stdout, "_out", sys.stdout)
-
-
-def _read_demo(path: Path) -> dict[str, str]:
-    """Returns address and key that `manage.py run` wrote for its user."""
-    try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}

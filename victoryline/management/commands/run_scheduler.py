@@ -11,9 +11,9 @@ from monitoring.alerts.channels import configured
 from monitoring.alerts.delivery import DeliveryThreads
 from monitoring.metrics.exposition import start_worker_metrics
 from scraping.scheduler.loop import SchedulerLoop
-from victoryline.broker import install
 from victoryline.engine_process import make_loop, on_signals, stall_limits, stop_seconds
 from victoryline.lib import availability, identity
+from victoryline.lib.hint_broker import install_broker
 from victoryline.lib.logs import set_process
 from victoryline.lib.watchdog import Sign, Watchdog
 
@@ -23,7 +23,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         set_process(service="scheduler")
-        install(settings.CONFIG.redis_url)
+        install_broker(settings.CONFIG.redis_url)
         if start_worker_metrics(settings.CONFIG):
             availability.database.watch()  # metrics and health checks must not wait for it
         loop = make_loop(settings.CONFIG, holder=identity.new_name())

@@ -25,7 +25,6 @@ from scraping.scheduler import hint
 from scraping.scheduler.loop import SchedulerLoop
 from scraping.worker.heartbeat import watch_thread
 from scraping.worker.process import WorkerOptions, WorkerProcess
-from victoryline.broker import install
 from victoryline.configuration import Config
 from victoryline.engine_process import (
     CLOSING_SECONDS,
@@ -36,6 +35,7 @@ from victoryline.engine_process import (
     stop_seconds,
 )
 from victoryline.lib import availability, chromium, identity
+from victoryline.lib.hint_broker import install_broker
 from victoryline.lib.logs import set_process
 from victoryline.lib.processes import own_temp_dir
 from victoryline.lib.watchdog import Sign, Watchdog
@@ -84,7 +84,7 @@ class Command(BaseCommand):
 
 
 def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: Path) -> WorkerProcess:
-    broker = install(config.redis_url)
+    broker = install_broker(config.redis_url)
     program = chromium.find(chosen=config.chromium_path, var_dir=config.var_dir, environ=os.environ)
     if program is None:
         raise CommandError("No Chromium was found. `python manage.py doctor` says what to do.")

@@ -1,8 +1,11 @@
-"""Secrets that the embedded system generates and keeps in VAR_DIR, readable by their owner only."""
+"""Files in VAR_DIR that only their owner may read, and files that are read again when they change."""
+
+from __future__ import annotations
 
 import fcntl
 import os
 import secrets
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -49,3 +52,29 @@ def write_private(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
+
+
+class WatchedFile:
+    """Detects changes of a file that is read again at run time.
+
+    Remembers the state of the file at the last change: path, inode, modification time and size.
+
+    `settle_seconds`: a file that was written within this time counts as unchanged. It may be half written, and half a
+    file may well be valid; a later call sees all of it.
+    """
+
+    def __init__(self, *, settle_seconds: float = 0.0) -> None:
+        self._settle_seconds = settle_seconds
+        self._state: tuple[Path, int, int, int] | None = None
+
+    def has_changed(self, path: Path) -> bool:
+        """Returns True once per change; the first call and the loss of the file are changes."""
+        try:
+            found = path.stat()
+            state = (path, found.st_ino, found.st_mtime_ns, found.st_size)
+        except OSError:
+            state = (path, 0, 0, 0)
+        if state == self._state or 0 <= time.time() - state[2] / 1e9 < self._settle_seconds:
+            return False
+        self._state = state
+        return True
