@@ -26,14 +26,14 @@ def _load_config() -> configuration.Config:
     return configuration.load(os.environ)
 
 
-LOAD_CONFIG = _load_config  # for those who take the file anew while they run: scraping.configuration.policies.reload
+LOAD_CONFIG = _load_config  # reads the configuration file again at run time: scraping.configuration.policies.reload
 
 BASE_DIR = configuration.PROJECT_ROOT
 VAR_DIR = CONFIG.var_dir
 VAR_DIR.mkdir(parents=True, exist_ok=True)
 crash.arm(CONFIG.crash_at)
 
-# Tokens are signed with the key of the environment; without one with the first of a file, which rotates while we run.
+# Tokens are signed with the key of the environment, else with the first key of a file, which can rotate at run time.
 JWT_SIGNING_KEY = CONFIG.jwt_signing_key
 JWT_PREVIOUS_KEYS = CONFIG.jwt_previous_keys
 JWT_SIGNING_KEY_FILE = VAR_DIR / "jwt_signing_key"
@@ -111,8 +111,8 @@ TEMPLATES = [
 DATABASES = databases(CONFIG)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# What is known last of each match. Nothing lives only here: losing the cache costs time, not data. It raises when Redis
-# is away, so nobody but scraping/documents/shared.py may use it. `limits` does not raise.
+# `default` holds the match documents. Nothing is stored only here: losing it costs time, not data. It raises when
+# Redis is away, so only scraping/documents/redis_store.py may use it. `limits` does not raise.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
@@ -151,7 +151,7 @@ USE_TZ = True
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Without collectstatic (a fresh clone) files are served from where they lie.
+# Without collectstatic (a fresh clone) files are served from the source folders.
 WHITENOISE_USE_FINDERS = not (BASE_DIR / "staticfiles").exists()
 STATIC_ROOT = None if WHITENOISE_USE_FINDERS and "collectstatic" not in sys.argv else BASE_DIR / "staticfiles"
 MEDIA_ROOT = VAR_DIR / "media"
@@ -162,7 +162,7 @@ CSRF_FAILURE_VIEW = "victoryline.lib.http.error_pages.csrf_failure"
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
 
-# Security. HTTPS is a property of the place we run at, so it is one switch of the configuration.
+# Security. HTTPS depends on the deployment, so it is one switch of the configuration.
 SECURE_SSL_REDIRECT = CONFIG.https
 SECURE_REDIRECT_EXEMPT = [r"^health", r"^metrics$"]
 SESSION_COOKIE_SECURE = CONFIG.https
@@ -193,7 +193,7 @@ CSP_BY_PREFIX = {
 }
 
 # Pages of other sites may call the API where CORS_ORIGINS names them; never the admin, and never with credentials:
-# callers are known by the token in `Authorization`, which no browser sends by itself.
+# callers are authenticated by the token in `Authorization`, which no browser sends by itself.
 CORS_ALLOW_ALL_ORIGINS = "*" in CONFIG.cors_origins
 CORS_ALLOWED_ORIGINS = [origin.lower() for origin in CONFIG.cors_origins if origin != "*"]
 CORS_URLS_REGEX = r"/(api/|cricket-data|token/|health|status|metrics)"
@@ -249,9 +249,9 @@ PROMETHEUS_EXPORT_MIGRATIONS = False
 UNFOLD = admin_theme.UNFOLD
 
 # The steps of the leading scheduler, run in this order: function, and seconds between two runs (0: every tick). A step
-# takes the time and returns how many things it found to do. The only registry: a new step is a function and a line.
+# takes the time and returns the number of items it processed. A new step is a function and a line here.
 SCHEDULER_STEPS: list[tuple[str, float]] = [
-    # Work: take back what dead workers held, open what is due, hint it to the workers.
+    # Work: rescue tasks of dead workers, open due tasks, send hints to the workers.
     ("scraping.scheduler.recover.rescue_expired", 1.0),
     ("scraping.scheduler.other_tasks.open_discovery_tasks", 1.0),
     ("scraping.scheduler.recover.end_pauses", 1.0),
@@ -297,7 +297,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("victoryline.retention.prune", 300.0),
 ]
 
-# How long everything is kept: `prune` and the scheduler's steps of the same name follow these tables.
+# Retention rules of each app, used by `manage.py prune` and the scheduler's steps of the same name.
 RETENTION_TABLES = [
     "scraping.scheduler.retention.rules",
     "monitoring.retention.rules",

@@ -28,7 +28,7 @@ from unfold.widgets import (
 from apiauth import keys
 from apiauth.errors import RefusedError
 from apiauth.models import ApiKey, Consumer
-from victoryline.lib.admin import tell, username
+from victoryline.lib.admin import report_outcome, username
 
 ModelAdmin = admin.ModelAdmin[Any]
 Facts = list[tuple[str, str]]
@@ -193,7 +193,7 @@ def _revoke(request: HttpRequest, chosen: Sequence[ApiKey], *, reason: str) -> N
     now, actor = timezone.now(), username(request)
     ended = sum(keys.revoke(prefix=key.prefix, now=now, reason=reason, actor=actor) for key in chosen)
     before = len(chosen) - ended
-    tell(
+    report_outcome(
         request,
         done=f"Revoked {ended} {'key' if ended == 1 else 'keys'}." if ended else "",
         refused=f"{before} had been revoked already." if before else "",

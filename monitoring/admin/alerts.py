@@ -28,7 +28,7 @@ from victoryline.lib.admin import (
     asks_first,
     json_block,
     span,
-    tell,
+    report_outcome,
     username,
 )
 
@@ -219,7 +219,7 @@ def _unmute(request: HttpRequest, keys: list[int]) -> None:
 def _report(request: HttpRequest, done: int, chosen: int, text: str) -> None:
     many = "1 alert is" if done == 1 else f"{done} alerts are"
     left = f"{chosen - done} of them {'is' if chosen - done == 1 else 'are'} closed: nothing to do."
-    tell(request, done=text.format(many) if done else "", refused=left if chosen > done else "")
+    report_outcome(request, done=text.format(many) if done else "", refused=left if chosen > done else "")
 
 
 def cause_url(alert: Alert) -> str:

@@ -19,7 +19,7 @@ from monitoring import audit
 from monitoring.alerts import message_queue
 from monitoring.alerts.channels import configured
 from monitoring.models import Alert, AlertMessage
-from victoryline.lib.admin import BAD, GOOD, NEWS, HistoryAdmin, json_block, tell, username
+from victoryline.lib.admin import BAD, GOOD, NEWS, HistoryAdmin, json_block, report_outcome, username
 
 MAX_SHOWN = 50
 
@@ -122,7 +122,7 @@ class AlertMessageAdmin(HistoryAdmin):
                 now=now,
             )
         left = len(chosen) - done
-        tell(
+        report_outcome(
             request,
             done=f"{done} {'is' if done == 1 else 'are'} tried again now." if done else "",
             refused=f"{left} had been sent already." if left else "",

@@ -25,7 +25,7 @@ from victoryline.lib.admin import (
     after_dialog,
     asks_first,
     json_block,
-    tell,
+    report_outcome,
     username,
 )
 
@@ -175,9 +175,9 @@ def retry_and_tell(request: HttpRequest, which: TaskSelection) -> None:
     try:
         outcome = jobs.retry_failed(which, actor=username(request), now=timezone.now())
     except jobs.Refused as refusal:
-        tell(request, refused=f"Nothing was retried: {refusal}.")
+        report_outcome(request, refused=f"Nothing was retried: {refusal}.")
         return
-    tell(request, done=_done(outcome), refused=_refused(outcome))
+    report_outcome(request, done=_done(outcome), refused=_refused(outcome))
 
 
 def _done(outcome: RetryOutcome) -> str:
@@ -196,7 +196,7 @@ def _refused(outcome: RetryOutcome) -> str:
 def _started(request: HttpRequest, form: StartForm) -> HttpResponse:
     job = form.started.job
     known = "" if form.started.is_new else " It was open already; nothing new was started."
-    tell(request, done=f"Job {job.pk}: {job.name}.{known}")
+    report_outcome(request, done=f"Job {job.pk}: {job.name}.{known}")
     return after_dialog(request, reverse("admin:scraping_scrapejob_change", args=[job.pk]))
 
 

@@ -24,7 +24,7 @@ from victoryline.lib.admin import (
     HistoryAdmin,
     after_dialog,
     asks_first,
-    tell,
+    report_outcome,
     username,
 )
 
@@ -95,9 +95,9 @@ class PairingReviewAdmin(HistoryAdmin):
         try:
             match = pairing.merge_reviewed(object_id, actor=username(request), now=timezone.now())
         except pairing.MergeRefused as refusal:
-            tell(request, refused=f"Not joined: {refusal}.")
+            report_outcome(request, refused=f"Not joined: {refusal}.")
             return after_dialog(request, reverse("admin:scraping_pairingreview_changelist"))
-        tell(request, done=f"Joined: {match}.")
+        report_outcome(request, done=f"Joined: {match}.")
         return after_dialog(request, reverse("admin:scraping_match_change", args=[match.pk]))
 
     @asks_first(
@@ -111,9 +111,9 @@ class PairingReviewAdmin(HistoryAdmin):
     def keep_apart_one(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
         try:
             pairing.keep_apart(object_id, actor=username(request), now=timezone.now())
-            tell(request, done="Kept apart.")
+            report_outcome(request, done="Kept apart.")
         except pairing.MergeRefused as refusal:
-            tell(request, refused=f"Not done: {refusal}.")
+            report_outcome(request, refused=f"Not done: {refusal}.")
         return after_dialog(request, reverse("admin:scraping_pairingreview_changelist"))
 
 

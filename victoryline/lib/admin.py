@@ -134,7 +134,8 @@ def after_dialog(request: HttpRequest, url: str) -> HttpResponse:
     return redirect(url)
 
 
-def tell(request: HttpRequest, *, done: str = "", refused: str = "") -> None:
+def report_outcome(request: HttpRequest, *, done: str = "", refused: str = "") -> None:
+    """Shows on the next page what was done and what was refused."""
     if done:
         messages.success(request, done)
     if refused:

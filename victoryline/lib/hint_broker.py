@@ -144,7 +144,7 @@ class HintBroker(RedisBroker):
             logger.warning(
                 "Redis carries no hints: %s. Tasks are safe in the journal%s",
                 error,
-                "; this worker looks for them there" if self.own_hints else "",
+                "; this worker reads them there" if self.own_hints else "",
                 extra={"action": "broker_away"},
             )
 

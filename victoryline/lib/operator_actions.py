@@ -19,7 +19,7 @@ from django.urls import reverse
 from django.utils import timezone
 from unfold.forms import BaseDialogForm
 
-from victoryline.lib.admin import after_dialog, asks_first, tell, username
+from victoryline.lib.admin import after_dialog, asks_first, report_outcome, username
 from victoryline.lib.operators import OperationRefused
 
 SHOWN_REFUSALS = 5
@@ -111,7 +111,7 @@ class OperatorActionsMixin:
         result = action.run(ids, OperatorCall(username(request), timezone.now(), values))
         noun = self.operated_noun[result.applied != 1]
         more = f"; and {len(result.refusals) - SHOWN_REFUSALS} more" if len(result.refusals) > SHOWN_REFUSALS else ""
-        tell(
+        report_outcome(
             request,
             done=f"{action.applied} {result.applied} {noun}." if result.applied else "",
             refused=f"{len(result.refusals)} refused: {'; '.join(result.refusals[:SHOWN_REFUSALS])}{more}."

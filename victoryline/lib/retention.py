@@ -33,7 +33,7 @@ class Amount:
 
 
 class Rule(Protocol):
-    """What to delete, and when."""
+    """Selects rows or files for deletion, and deletes them in batches."""
 
     @property
     def table(self) -> str: ...

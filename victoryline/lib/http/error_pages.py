@@ -35,14 +35,14 @@ DETAILS = {
     503: (
         "The database can't be reached, so this page can't be shown. Nothing is lost: matches are still read, and what "
         "is new is kept on disk until the database is back. Nothing that you have just sent was saved. Try again in a "
-        "few seconds; if it stays, look at /health and start the database."
+        "few seconds; if it stays, check /health and start the database."
     ),
 }
 
 PAGE_TITLES = {403: "This is not allowed"}  # a browser has no token
 WRONG_HOST = (
-    "The header `Host` names no site that is served here. Ask under the name that you were given; whoever runs this "
-    "site lists its names in ALLOWED_HOSTS."
+    "The header `Host` names no site that is served here. Use the name that you were given; the operator "
+    "lists the names of the site in ALLOWED_HOSTS."
 )
 
 

@@ -89,7 +89,7 @@ def _is_body_needed(operation: Operation, schemas: dict[str, Any]) -> bool:
     """drf-spectacular checks single fields; it does not know groups of fields of which one is required."""
     for content in operation.get("requestBody", {}).get("content", {}).values():
         name = content["schema"].get("$ref", "").rpartition("/")[2]
-        if any(word in schemas.get(name, {}) for word in ("oneOf", "anyOf", "required")):
+        if any(rule in schemas.get(name, {}) for rule in ("oneOf", "anyOf", "required")):
             return True
     return False
 

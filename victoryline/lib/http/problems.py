@@ -194,11 +194,11 @@ class Problem(BaseModel):
     )
     title: str
     status: int
-    code: str = Field(description="The kind in one word, for programs.", examples=["not-found"])
+    code: str = Field(description="The kind as a short code, for programs.", examples=["not-found"])
     detail: str = Field(description="What happened this time.")
     what_to_do: str = Field(description="What helps with problems of this kind.")
-    instance: str = Field(description="The address that was asked.")
-    request_id: str = Field(description="Tell us this when you ask for help.")
+    instance: str = Field(description="The path of the request.")
+    request_id: str = Field(description="Send this to us when you ask for help.")
 
 
 def problem_responses(*codes: int) -> dict[tuple[int, str], OpenApiResponse]:

@@ -51,7 +51,7 @@ def _complaint(field: Any, value: Any) -> str:
         return next((said for each in value if (said := _complaint(field.child, each))), "")
     if isinstance(field, serializers.DictField) and isinstance(value, dict):
         return next((said for each in value.values() if (said := _complaint(field.child, each))), "")
-    wanted = next((words for kind, words in KINDS if isinstance(field, kind)), "")
+    wanted = next((name for kind, name in KINDS if isinstance(field, kind)), "")
     given = _kind_of(value)
     return OF_ANOTHER_TYPE.format(wanted=wanted, given=given) if wanted and given not in (wanted, "null") else ""
 

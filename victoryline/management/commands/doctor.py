@@ -1,4 +1,4 @@
-"""`manage.py doctor`: is everything there that VictoryLine needs, and if not, what to do."""
+"""`manage.py doctor`: checks the installation and says how to repair it."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from victoryline.doctor import examine
 
 
 class Command(BaseCommand):
-    help = "Check Python, Chromium, database, broker, memory, ports and disk; say how to mend what is broken."
+    help = "Check Python, Chromium, database, broker, memory, ports and disk; say how to repair what is broken."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:

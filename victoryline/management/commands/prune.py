@@ -1,4 +1,4 @@
-"""`manage.py prune`: let go of everything that is past its time, now. The scheduler does the same all day long."""
+"""`manage.py prune`: applies all retention rules now; the scheduler does the same all day long."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.utils import timezone
 from victoryline.lib.retention import Amount, Rule
 from victoryline.retention import all_rules
 
-SAID_EVERY = 20_000  # rows
+REPORT_EVERY = 20_000  # rows
 LINE = "{:24} {:>12} {:>10}   {}"
 
 
@@ -29,20 +29,20 @@ class Command(BaseCommand):
         self.stdout.write(LINE.format("table", "to delete" if is_dry_run else "deleted", "bytes", "keeps"))
         total = Amount()
         for rule in chosen:
-            amount = rule.outstanding(now) if is_dry_run else self._carry_out(rule, now)
+            amount = rule.outstanding(now) if is_dry_run else self._apply(rule, now)
             self.stdout.write(LINE.format(rule.table, f"{amount.rows:,}", _bytes(amount), rule.keeps))
             total += amount
         self.stdout.write(LINE.format("all", f"{total.rows:,}", _bytes(total), "").rstrip())
         if is_dry_run:
             self.stdout.write("Nothing was deleted. Without --dry-run it would be.")
 
-    def _carry_out(self, rule: Rule, now: datetime) -> Amount:
-        total, said = Amount(), 0
+    def _apply(self, rule: Rule, now: datetime) -> Amount:
+        total, reported = Amount(), 0
         while gone := rule.step(now):
             total += gone
-            if total.rows - said >= SAID_EVERY:
-                said = total.rows
-                self.stderr.write(f"{rule.table}: {said:,} deleted so far")
+            if total.rows - reported >= REPORT_EVERY:
+                reported = total.rows
+                self.stderr.write(f"{rule.table}: {reported:,} deleted so far")
         return total
 
 

@@ -1,4 +1,4 @@
-"""The scheduler as a process of its own. Any number may run; one leads, the others stand by."""
+"""The scheduler as a process of its own. Any number may run; one leads, the others are on standby."""
 
 from __future__ import annotations
 
