@@ -1,4 +1,4 @@
-"""What the tests of the API share: a caller with a token, and clean counters."""
+"""Fixtures of the API tests: a caller with a token, and empty counters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from victoryline.lib import availability
 
 
 class Caller:
-    """A consumer of the API with a token in hand."""
+    """A consumer of the API with a token."""
 
     def __init__(self, name: str = "acme", tier: Tier = Tier.STANDARD, scopes: tuple[str, ...] = ("read",)) -> None:
         now = timezone.now()

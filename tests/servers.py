@@ -31,7 +31,7 @@ class ServerFailedError(Exception):
 
 
 class Server:
-    """What both servers share. `url` stays the same over stop and start."""
+    """Base of both servers. `url` stays the same over stop and start."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="vl-"))
@@ -64,7 +64,7 @@ class Server:
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """Freeze: connections stay open and nobody answers."""
+        """Freeze: connections stay open without an answer."""
         self._signal_all(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -96,7 +96,7 @@ class Server:
             signal_group(self.process.pid, signal.SIGKILL)
             self.process.wait()
             self.process = None
-            # A killed PostgreSQL's backends see that a moment later; until then nobody else may have its data.
+            # A killed PostgreSQL's backends see that a moment later; until then no other server may use its data.
             psutil.wait_procs(children, timeout=20)
 
     def _signal_all(self, number: int) -> None:
@@ -123,7 +123,7 @@ class Server:
 
 
 class PostgresServer(Server):
-    """PostgreSQL refuses to run as root, so root becomes somebody else first."""
+    """PostgreSQL refuses to run as root, so root becomes another user first."""
 
     stop_signal = signal.SIGINT  # "fast": it does not wait for clients to leave
 

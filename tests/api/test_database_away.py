@@ -59,10 +59,10 @@ class TestMatch:
             after = caller.get(address.format(match.pk))
         assert (after.status_code, after["X-Data-Source"], after["ETag"]) == (200, "cache", before["ETag"])
         assert "X-Data-Source" not in before.headers
-        told, known = after.json(), before.json()
-        assert told.pop("_metadata").items() >= {"source": "cache"}.items()
+        cached, known = after.json(), before.json()
+        assert cached.pop("_metadata").items() >= {"source": "cache"}.items()
         assert known.pop("_metadata")["source"] == "scraper"
-        assert told == known
+        assert cached == known
 
     @pytest.mark.requirement("BX-1")
     def test_tells_its_age_as_of_now(self, caller: Caller, away: Away, monkeypatch: pytest.MonkeyPatch) -> None:

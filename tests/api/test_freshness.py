@@ -97,7 +97,7 @@ class TestMeasure:
         pytest.param(299, 1, "fresh", id="read every five minutes, as planned"),
         pytest.param(310, -10, "fresh", id="a little late"),
         pytest.param(601, -301, "stale", id="late by more than the threshold"),
-        pytest.param(601, 9999, "stale", id="planned for the far future: nobody reads it"),
+        pytest.param(601, 9999, "stale", id="planned for the far future: it is not polled"),
     ],
 )
 def test_a_match_that_has_not_begun_is_stale_when_it_is_late(age: float, due: float, expected: str) -> None:

@@ -1,4 +1,4 @@
-"""What a match was and what has changed since: as of a time or a number, delta, snapshots."""
+"""Earlier states of a match and the changes since: as of a time or a number, delta, snapshots."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WRITTEN = timedelta(seconds=5)
 
 
 def story() -> list[MatchState]:
-    """A chase, told in nine states: fields come, change and go."""
+    """A chase in nine states: fields are added, changed and removed."""
     toss = Toss(winner="India", decision="bat")
     when = datetime(2026, 1, 10, 10, 0, tzinfo=UTC)
     states = [
@@ -73,7 +73,7 @@ class Past:
 
 
 def told_in(document: dict[str, Any]) -> dict[str, Any]:
-    """Without the start: of a state that did not tell one, the present one is shown."""
+    """Without the start: for a state without one, the present start is shown."""
     return {name: document[name] for name in FIELDS if name != "start_time"}
 
 
@@ -92,7 +92,7 @@ def short(caller: Caller) -> Past:
 
 
 def applied(delta: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
-    """What docs/api.md tells consumers to do."""
+    """Follows a match as docs/api.md advises consumers to do."""
     kept = {name: value for name, value in document.items() if name not in delta["removed"]}
     return kept | delta["changed"]
 
@@ -101,7 +101,7 @@ def applied(delta: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
 class TestDelta:
     @pytest.mark.both
     def test_leads_from_every_state_to_the_present_one_field_for_field(self, caller: Caller) -> None:
-        """After each reading, for whoever has the state before, the first one or nothing; in the end for all others."""
+        """After each reading for clients with the state before, the first one or none; in the end for all others."""
         states = story()
         past = Past(caller, [])
         for number, state in enumerate(states, start=1):
@@ -128,7 +128,7 @@ class TestDelta:
         assert [row["event_id"] for row in delta["events"]] == [f"2-{number}" for number in range(1, 5)]
 
     def test_holds_no_event_that_belongs_to_the_next_one(self, short: Past) -> None:
-        """Committed between our looks at the match and at its events: whoever goes on from here gets it then."""
+        """Committed between the reads of the match and of its events: a client that goes on from here gets it then."""
         Match.objects.filter(pk=short.ref.match_id).update(sequence=3)
         now = short.get("/delta", since=1).json()
         assert ([row["event_id"] for row in now["events"]], now["has_more"]) == (["2-2", "2-3"], False)
@@ -239,7 +239,7 @@ class TestAsOf:
 
     @pytest.mark.both
     def test_a_time_brings_back_what_we_told_at_that_time(self, past: Past) -> None:
-        """What counts is when we wrote it: what a source showed and we had not written yet, nobody could know."""
+        """The time of writing counts: data that a source showed and that was not written yet is not included."""
         for number in (1, 4, 8):
             written = past.read_at(number) + WRITTEN
             for moment in (written, written + STEP - timedelta(milliseconds=1)):
@@ -294,7 +294,7 @@ class TestAsOf:
         assert short.caller.get(address, If_None_Match=first["ETag"]).status_code == 304
 
     def test_has_another_etag_where_it_shows_something_else_all_the_same(self, short: Past) -> None:
-        """Names, and a start that the state did not tell, are the present ones."""
+        """Names, and a start that the state lacks, are the present ones."""
         address = f"/api/v1/matches/{short.ref.match_id}?sequence=1"
         for change in (
             lambda: make_ref(short.ref.match, source="espn"),

@@ -1,4 +1,4 @@
-"""The past while the database is away: what somebody has asked for before, or an honest 503."""
+"""History while the database is away: documents that were requested before, or a 503."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def test_what_was_asked_for_before_is_answered(caller: Caller, match: str, away:
     with away():
         after = caller.get(match + address)
     assert (after.status_code, after["ETag"]) == (200, before["ETag"])
-    told, known = after.json(), before.json()
-    told.pop("_metadata")
+    cached, known = after.json(), before.json()
+    cached.pop("_metadata")
     known.pop("_metadata")
-    assert told == known
+    assert cached == known
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -105,7 +105,7 @@ def test_a_delta_of_nothing_needs_no_database(caller: Caller, match: str, away: 
 
 
 class TestAMatchThatIsKnownBetterThanItsEvents:
-    """It was heard of just before the database went; the rows that came with it nobody has asked for."""
+    """The change was published just before the database went away; its rows were not requested before."""
 
     @pytest.fixture
     def later(self, caller: Caller, match: str, ref: MatchRef) -> str:

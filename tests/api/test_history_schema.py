@@ -1,4 +1,4 @@
-"""What the description promises of reads into the past is what they answer."""
+"""Reads of earlier states answer as the OpenAPI document describes them."""
 
 from __future__ import annotations
 

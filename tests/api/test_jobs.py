@@ -28,7 +28,7 @@ def source() -> Any:
 
 
 def run(outcomes: Any = None, *, rounds: int = 4) -> None:
-    """What workers and scheduler make of it, until nothing is left to do."""
+    """Runs workers and scheduler until no task is left."""
     engine = engine_of(RoundReader(outcomes=outcomes))
     for _ in range(rounds):
         run_due(engine)

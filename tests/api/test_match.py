@@ -212,12 +212,12 @@ def test_every_answer_with_match_data_keeps_the_contract(caller: Caller, place: 
     """Time, age, state, next update; a strong ETag that costs nothing; refused where it is older than is wanted."""
     address = place.format(id=read_ago(30).pk)
     response = caller.get(address)
-    age, told = int(response["X-Data-Age-Seconds"]), response.json()["_metadata"]
+    age, metadata = int(response["X-Data-Age-Seconds"]), response.json()["_metadata"]
     assert 30 <= age < 90
-    assert datetime.fromisoformat(response["X-Data-Freshness"]) == datetime.fromisoformat(told["scraped_at"])
-    assert abs(age - told["data_age_seconds"]) <= 1
-    assert response["X-Data-State"] == told["state"] == "aging"
-    assert int(response["X-Next-Update-In"]) == max(1, math.ceil(told["next_update_in_seconds"]))
+    assert datetime.fromisoformat(response["X-Data-Freshness"]) == datetime.fromisoformat(metadata["scraped_at"])
+    assert abs(age - metadata["data_age_seconds"]) <= 1
+    assert response["X-Data-State"] == metadata["state"] == "aging"
+    assert int(response["X-Next-Update-In"]) == max(1, math.ceil(metadata["next_update_in_seconds"]))
     assert re.fullmatch(r'"[\x21\x23-\x7e]+"', response["ETag"])
     assert response["Cache-Control"] == "private, max-age=1, stale-if-error=60"
     unchanged = caller.get(address, If_None_Match=response["ETag"])
@@ -235,9 +235,9 @@ def test_every_answer_with_match_data_keeps_the_contract(caller: Caller, place: 
 @example(2.03)
 @example(2.0)
 def test_header_and_body_agree_when_the_next_update_is(seconds: float) -> None:
-    told = Freshness(state=DataState.FRESH, scraped_at=None, age_seconds=None, next_update_in=seconds)
-    header = Answer(told, etag="", cache_seconds=1, body=dict).headers()["X-Next-Update-In"]
-    body = ItemFreshness.render(told)["next_update_in"]
+    freshness = Freshness(state=DataState.FRESH, scraped_at=None, age_seconds=None, next_update_in=seconds)
+    header = Answer(freshness, etag="", cache_seconds=1, body=dict).headers()["X-Next-Update-In"]
+    body = ItemFreshness.render(freshness)["next_update_in"]
     assert body >= seconds
     assert int(header) == max(1, math.ceil(body))
 

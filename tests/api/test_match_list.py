@@ -251,12 +251,12 @@ class TestHeaders:
         make_ref(make_match(now=now), now=now)
         long_ago = now - timedelta(hours=1)
         silent = make_ref(make_match(now=long_ago), source=PUSHED, now=long_ago)
-        told = caller.get(address)
-        assert (len(told.json()["matches"]), told.json()["_metadata"]["left_out"]) == (2, 0)
+        listed = caller.get(address)
+        assert (len(listed.json()["matches"]), listed.json()["_metadata"]["left_out"]) == (2, 0)
         young = caller.get(address, {"max_age": 60})
         assert (young.status_code, int(young["X-Data-Age-Seconds"]) < 60) == (200, True)
         assert (len(young.json()["matches"]), young.json()["_metadata"]["left_out"]) == (1, 1)
-        assert young["ETag"] != told["ETag"]
+        assert young["ETag"] != listed["ETag"]
         make_ref(silent.match, now=long_ago)  # one that we read, too, is our own fault
         assert caller.get(address, {"max_age": 60}).status_code == 503
 

@@ -26,7 +26,7 @@ from victoryline.lib.processes import end_group, python, spawn
 
 pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.requirement("EC-2")]
 
-Tell = Callable[[str, float], None]
+Report = Callable[[str, float], None]
 PREPARE = """
 import json, django
 django.setup()
@@ -143,7 +143,7 @@ def _is_live(web: Web) -> bool:
 
 
 @pytest.fixture
-def tell(capsys: pytest.CaptureFixture[str]) -> Tell:
+def report(capsys: pytest.CaptureFixture[str]) -> Report:
     def say(what: str, seconds: float) -> None:
         with capsys.disabled():
             print(f"\n    {what}: {seconds:.2f} s", flush=True)  # noqa: T201 - the figure is the point
@@ -164,7 +164,7 @@ def healed(own_postgres: PostgresServer, own_redis: RedisServer, web: Web) -> It
 
 class TestDatabase:
     def test_frozen_costs_those_who_wait_a_moment_and_then_nobody(
-        self, web: Web, own_postgres: PostgresServer, tell: Tell
+        self, web: Web, own_postgres: PostgresServer, report: Report
     ) -> None:
         assert web.source() == ""
         own_postgres.pause()
@@ -173,7 +173,7 @@ class TestDatabase:
         assert {status for status, *_ in first} == {200}
         assert {headers.get("x-data-source") for _, _, headers, _ in first} <= {"cache", None}
         slowest = max(seconds for *_, seconds in first)
-        tell("PostgreSQL frozen, slowest of the first 16 answers", slowest)
+        report("PostgreSQL frozen, slowest of the first 16 answers", slowest)
         assert slowest < 10
         wait_for(lambda: web.source() == "cache", seconds=10, what="the outage is noticed")
         began = time.monotonic()
@@ -212,12 +212,12 @@ class TestDatabase:
 
     def every_probe_answers(self, web: Web) -> None:
         assert web.get("/health/live")[0] == 200
-        wait_for(lambda: b"the database is away" in web.get("/health")[1], seconds=3, what="/health tells")
+        wait_for(lambda: b"the database is away" in web.get("/health")[1], seconds=3, what="/health reports it")
         status, body, _, seconds = web.get("/health")
         assert (status, json.loads(body)["status"]) == (503, "down")
         assert seconds < READ_SECONDS
         assert web.get("/health/ready")[0] == 503
-        wait_for(lambda: b"the database is away" in web.get("/status")[1], seconds=3, what="/status tells")
+        wait_for(lambda: b"the database is away" in web.get("/status")[1], seconds=3, what="/status reports it")
         status, body, _, seconds = web.get("/metrics")
         assert status == 200
         assert b"victoryline_database_up 0.0" in body
@@ -233,14 +233,14 @@ class TestDatabase:
 class TestRedis:
     @pytest.mark.parametrize("how", ["frozen", "stopped"])
     def test_away_slows_one_answer_by_a_quarter_of_a_second_at_most(
-        self, web: Web, own_redis: RedisServer, how: str, tell: Tell
+        self, web: Web, own_redis: RedisServer, how: str, report: Report
     ) -> None:
         path = f"/api/v1/matches/{web.ids[2]}"
         usual = sorted(web.get(path)[3] for _ in range(11))[5]
         own_redis.pause() if how == "frozen" else own_redis.stop()
         first = web.get(path)
         rest = [web.get(path) for _ in range(20)]
-        tell(f"Redis {how}, first answer", first[3])
+        report(f"Redis {how}, first answer", first[3])
         assert [status for status, *_ in (first, *rest)] == [200] * 21
         assert first[3] < usual + 12 * REDIS_TIMEOUT_SECONDS  # a busy machine has slow moments of its own
         assert sorted(seconds for *_, seconds in rest)[10] < usual + REDIS_TIMEOUT_SECONDS

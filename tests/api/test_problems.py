@@ -156,8 +156,8 @@ class TestKinds:
     def test_are_all_in_the_docs_and_no_others(self) -> None:
         text = Path("docs/api.md").read_text()
         rows = re.findall(r"^\| `/problems/([a-z-]+)` \| (\d+) \|", text, re.MULTILINE)
-        assert sorted((word, int(status)) for word, status in rows) == sorted(
-            (word, kind.status) for word, kind in KINDS.items()
+        assert sorted((code, int(status)) for code, status in rows) == sorted(
+            (code, kind.status) for code, kind in KINDS.items()
         )
 
     def test_hold_every_refusal_in_the_code(self) -> None:
@@ -173,14 +173,14 @@ class TestKinds:
         }
         assert not unsaid
 
-    @pytest.mark.parametrize("word", KINDS)
-    def test_have_a_page_where_their_type_leads(self, anonymous: Client, word: str) -> None:
-        response = anonymous.get(f"/problems/{word}")
+    @pytest.mark.parametrize("code", KINDS)
+    def test_have_a_page_where_their_type_leads(self, anonymous: Client, code: str) -> None:
+        response = anonymous.get(f"/problems/{code}")
         page = response.content.decode()
         assert (response.status_code, response["Content-Type"]) == (200, "text/html; charset=utf-8")
-        assert KINDS[word].title in html.unescape(page)
-        assert f"status {KINDS[word].status}" in page
-        assert f'href="/problems/{word}"' in anonymous.get("/problems").content.decode()
+        assert KINDS[code].title in html.unescape(page)
+        assert f"status {KINDS[code].status}" in page
+        assert f'href="/problems/{code}"' in anonymous.get("/problems").content.decode()
 
     def test_have_pages_without_the_database(self) -> None:
         with connection.execute_wrapper(raising(OperationalError)):

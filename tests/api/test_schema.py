@@ -65,11 +65,11 @@ class TestDescription:
 
     def test_explains_every_operation(self, schema: Schema, operations: dict[str, Schema]) -> None:
         assert len(operations) == len(list(operations_of(schema))) >= 16
-        told = {tag["name"] for tag in schema["tags"]}
+        described = {tag["name"] for tag in schema["tags"]}
         for name, operation in operations.items():
             assert operation["summary"], name
             assert len(operation["description"]) > 20, name
-            assert set(operation["tags"]) <= told, name
+            assert set(operation["tags"]) <= described, name
 
     def test_says_who_may_ask(self, operations: dict[str, Schema]) -> None:
         for name, operation in operations.items():
@@ -120,8 +120,8 @@ class TestDescription:
     def test_names_the_headers_that_tell_the_age(self, operations: dict[str, Schema]) -> None:
         for name in ("list_matches", "read_match", "list_events", "read_match_info", "list_live_matches"):
             headers = operations[name]["responses"]["200"]["headers"]
-            told = {"X-Data-Freshness", "X-Data-Age-Seconds", "X-Data-State", "X-Next-Update-In", "ETag"}
-            assert told | {"Cache-Control", "Last-Modified"} <= headers.keys(), name
+            promised = {"X-Data-Freshness", "X-Data-Age-Seconds", "X-Data-State", "X-Next-Update-In", "ETag"}
+            assert promised | {"Cache-Control", "Last-Modified"} <= headers.keys(), name
 
     def test_its_references_lead_somewhere(self, schema: Schema) -> None:
         for reference in set(references(schema)):

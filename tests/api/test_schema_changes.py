@@ -1,4 +1,4 @@
-"""What is said when the API's description moves: each kind of move, and whether it breaks who uses the API."""
+"""Reported changes of the OpenAPI document: each kind of change, and whether it breaks clients."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class TestChanges:
         assert difference(BEFORE, copy.deepcopy(BEFORE)) == ""
 
     @pytest.mark.parametrize("words", BREAKING)
-    def test_that_break_are_told_as_such(self, words: str) -> None:
+    def test_that_break_clients_are_reported_as_breaking(self, words: str) -> None:
         found = changes(BEFORE, moved(BREAKING[words]))
         assert words in found[0].words
         assert found[0].is_breaking
@@ -123,7 +123,7 @@ class TestChanges:
         assert "new VERSION" in difference(BEFORE, moved(BREAKING[words]))
 
     @pytest.mark.parametrize("words", HARMLESS)
-    def test_that_only_add_break_nobody(self, words: str) -> None:
+    def test_that_only_add_are_reported_as_harmless(self, words: str) -> None:
         found = changes(BEFORE, moved(HARMLESS[words]))
         assert [words in each.words for each in found] == [True]
         assert not found[0].is_breaking

@@ -39,7 +39,7 @@ LISTS = sorted(
 A_LOT = 300_000  # bytes; 256 KB are read
 SCOPES = ("read", "ingest", "operate")
 IDS = {"{job_id}": "1", "{sequence}": "1", "{submission_id}": "6f1c2a34-5b0e-4a55-9f0b-6a8f6a1d2c3e"}
-# Addresses without a description: for people, for probes, and for those who look for the description.
+# Addresses without a description: for people, for probes, and for readers of the description.
 UNDESCRIBED = ("admin/", "api", "api/schema", "api/docs", "problems", "health", "status", "metrics", "", "^", "static")
 
 
@@ -75,7 +75,7 @@ def example_of(name: str) -> Any:
 
 
 class TestObjects:
-    """API1: an object belongs to somebody."""
+    """API1: broken object level authorization."""
 
     def test_what_one_consumer_sent_is_not_there_for_another(self) -> None:
         make_source(PUSHED)
@@ -111,7 +111,7 @@ class TestProperties:
 
 
 class TestConsumption:
-    """API4: nobody can ask for more than we can give."""
+    """API4: unrestricted resource consumption."""
 
     @pytest.mark.parametrize("name", LISTS)
     @pytest.mark.parametrize("limit", ["0", "101", "-1", "1e9", "99999999999999999999"])
@@ -173,7 +173,7 @@ STRANGERS = (
 
 
 class TestAddresses:
-    """API7: we read our sources and nobody else."""
+    """API7: only the configured sources are requested."""
 
     @pytest.mark.parametrize("url", STRANGERS)
     def test_of_strangers_are_refused_before_anything_is_written(self, operator: Caller, url: str) -> None:

@@ -1,4 +1,4 @@
-"""Data that is sent in over HTTP: what is taken, what is refused and how it is told."""
+"""Data that is sent in over HTTP: accepted, refused, and the messages of refusals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sender(db: None) -> Caller:
 
 @pytest.fixture
 def other(db: None) -> Caller:
-    return Caller(name="somebody else", scopes=("read", "ingest"))
+    return Caller(name="another sender", scopes=("read", "ingest"))
 
 
 class TestDoor:
@@ -56,17 +56,18 @@ class TestDoor:
         read_at = earlier(7)
         address = sender.post(ADDRESS, sent(91, at=read_at, events=[ball(1)]))["Location"]
         work()
-        told = sender.get(address).json()
-        assert (told["state"], told["sequence"], told["is_changed"], told["is_taken"]) == ("done", 1, True, True)
-        assert told["events"] == {"added": 1, "updated": 0, "retracted": 0}
-        match = sender.get(f"/api/v1/matches/{told['key']}")
+        submission = sender.get(address).json()
+        assert (submission["state"], submission["sequence"]) == ("done", 1)
+        assert (submission["is_changed"], submission["is_taken"]) == (True, True)
+        assert submission["events"] == {"added": 1, "updated": 0, "retracted": 0}
+        match = sender.get(f"/api/v1/matches/{submission['key']}")
         assert match.json()["score"]["team_a"] == {
             "runs": 91, "wickets": 2, "overs": "11.5", "goals": None, "penalties": None
         }  # fmt: skip
         assert match.json()["_metadata"]["source"] == "manual"
         assert 7 <= int(match["X-Data-Age-Seconds"]) <= 12
         assert "X-Next-Update-In" not in match
-        events = sender.get(f"/api/v1/matches/{told['match']}/events").json()["events"]
+        events = sender.get(f"/api/v1/matches/{submission['match']}/events").json()["events"]
         assert [(one["event_id"], one["action"]) for one in events] == [("1-1", "add")]
 
     def test_a_match_that_is_known_from_elsewhere_is_joined_there(self, sender: Caller) -> None:
@@ -155,15 +156,15 @@ class TestRefusal:
         assert not MatchRef.objects.exists()
 
     @pytest.mark.parametrize(
-        ("body", "path", "words"),
+        ("body", "path", "message"),
         [
             ({"matches": [sent()] * 51}, "matches", "At most 50 are taken at once, and these are 51."),
             ({"matches": []}, "matches", "At least 1 is needed."),
             ({**sent(), "colour": "red"}, "colour", "There is no such field here."),
         ],
     )
-    def test_says_it_in_words_of_the_api(self, sender: Caller, body: Any, path: str, words: str) -> None:
-        assert sender.post(ADDRESS, body).json()["invalid"] == {path: [words]}
+    def test_names_the_invalid_value_as_the_api_does(self, sender: Caller, body: Any, path: str, message: str) -> None:
+        assert sender.post(ADDRESS, body).json()["invalid"] == {path: [message]}
 
     def test_a_clock_that_is_a_little_ahead_is_no_fault(self, sender: Caller) -> None:
         assert sender.post(ADDRESS, sent(at=timezone.now() + timedelta(seconds=30))).status_code == 202
@@ -292,9 +293,9 @@ class TestLookingUp:
         teams = {"team_a": {"name": "Kenya"}, "team_b": {"name": "Nepal"}}
         address = sender.post(ADDRESS, sent(teams=teams))["Location"]
         work()
-        told = sender.get(address).json()
-        assert (told["state"], told["sequence"]) == ("refused", None)
-        assert "India and Australia" in told["reason"]
+        submission = sender.get(address).json()
+        assert (submission["state"], submission["sequence"]) == ("refused", None)
+        assert "India and Australia" in submission["reason"]
 
     def test_needs_the_scope_ingest(self, sender: Caller, caller: Caller) -> None:
         assert caller.get(sender.post(ADDRESS, sent())["Location"]).status_code == 403

@@ -76,7 +76,7 @@ class TestSearch:
         for _ in range(5):
             thing.report(ConnectionError("refused"))
         service.is_up = True
-        wait_for(lambda: len(caplog.records) > 1, seconds=5, what="the end is told")
+        wait_for(lambda: len(caplog.records) > 1, seconds=5, what="the end is logged")
         assert [record.action for record in caplog.records] == ["thing_away", "thing_back"]
         assert "until it is back nothing is done" in caplog.text
 

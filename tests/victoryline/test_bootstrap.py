@@ -102,7 +102,7 @@ class TestInstalling:
 
 class TestCommandLine:
     def test_repeats_nothing_that_is_done(self):
-        """Whoever runs this test has bootstrapped: it must be over at once, and silent."""
+        """The test environment is bootstrapped already: it must end at once, without output."""
         done = subprocess.run(
             [sys.executable, bootstrap.__file__, "--for", "dev"],
             cwd=PROJECT_ROOT,

@@ -1,4 +1,4 @@
-"""What of a child's output reaches the operator's terminal."""
+"""Lines of a child's output that are shown on the operator's terminal."""
 
 import pytest
 

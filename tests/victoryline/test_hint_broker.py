@@ -19,7 +19,7 @@ BACK_SECONDS = 10.0
 
 
 class Arena:
-    """A broker, a worker of two threads, and an actor that notes what it was told and may be held up."""
+    """A broker, a worker of two threads, and an actor that records its messages and can be blocked."""
 
     def __init__(self, server: RedisServer) -> None:
         broker = make_broker(server.url)
@@ -143,7 +143,7 @@ class TestOutages:
     @pytest.mark.parametrize("end", ["kill", "pause"])
     def test_a_stop_meanwhile_is_quick_and_complete(self, arena: Arena, end: str) -> None:
         arena.go_on.clear()
-        for number in range(6):  # two in hand, the others prefetched: they have to be put back
+        for number in range(6):  # two running, the others prefetched: they have to be put back
             arena.hint(number)
         assert arena.begun.wait(10)
         getattr(arena.server, end)()

@@ -22,7 +22,7 @@ HTML = {"Accept": "text/html"}
 
 @pytest.fixture(autouse=True)
 def empty_counters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a clock that stands still, so that no window ends in the middle of a test."""
+    """And a stopped clock, so that no window ends in the middle of a test."""
     forget_open_limits()
     now = time.time()
     monkeypatch.setattr("django_ratelimit.core.time.time", lambda: now)

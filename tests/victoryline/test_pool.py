@@ -237,7 +237,7 @@ class TestServerTrouble:
         pool.give(pool.take())
         postgres.pause()
         clock.ahead = 1
-        with pytest.raises(psycopg2.OperationalError, match="not answered"):  # asked, then opened: both in vain
+        with pytest.raises(psycopg2.OperationalError, match="not answered"):  # by the old and by a new connection
             pool.take()
         with pytest.raises(ServerAway, match="tried again every second"):  # without having been asked
             pool.take()

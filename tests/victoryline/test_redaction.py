@@ -1,4 +1,4 @@
-"""Pages and answers are kept without what would let anybody in, or tell who somebody is."""
+"""Pages and answers are stored without credentials and personal data."""
 
 from __future__ import annotations
 

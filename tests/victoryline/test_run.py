@@ -59,11 +59,11 @@ class TestRunning:
         assert second.process.wait(timeout=30) == 1
         assert f"process {system.process.pid}, {system.url}" in second.said()
 
-    @pytest.mark.parametrize("words", ["granian", "run_worker", "-m stadium"])
-    def test_a_killed_child_comes_back(self, system, words):
-        old = system.child(words)
+    @pytest.mark.parametrize("command", ["granian", "run_worker", "-m stadium"])
+    def test_a_killed_child_comes_back(self, system, command):
+        old = system.child(command)
         old.kill()
-        new = wait_for(lambda: _other_child(system, words, old.pid), seconds=30, what=f"another {words}")
+        new = wait_for(lambda: _other_child(system, command, old.pid), seconds=30, what=f"another {command}")
         system.family()
         assert new.pid != old.pid
         wait_for(lambda: _answers(system), seconds=30, what="the web server")
@@ -132,10 +132,10 @@ class TestMake:
         wait_for(lambda: not own_system.left_behind(), seconds=10, what="nothing left")
 
 
-def _other_child(system: EmbeddedSystem, words: str, old_pid: int):
+def _other_child(system: EmbeddedSystem, command: str, old_pid: int):
     try:
-        found = system.child(words)
-    except (ValueError, psutil.NoSuchProcess):  # none just now, or it ended while we looked
+        found = system.child(command)
+    except (ValueError, psutil.NoSuchProcess):  # none just now, or it ended meanwhile
         return None
     return found if found.pid != old_pid else None
 

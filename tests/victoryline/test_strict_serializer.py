@@ -1,4 +1,4 @@
-"""What the description promises of text is what is taken."""
+"""Text is accepted exactly as the OpenAPI document describes it."""
 
 from __future__ import annotations
 

@@ -131,26 +131,26 @@ class TestRestart:
         os.kill(running.said(0, "pid")[0], signal.SIGKILL)
         wait_for(lambda: len(running.said(0, "pid")) == 2)
         assert len(running.said(1, "pid")) == 1
-        assert len(running.alive()) == 3  # the warden, the second child and its own child
+        assert len(running.alive()) == 3  # the parent watch, the second child and its own child
 
 
-# What they say at the end: when they were told to stop, and when they had.
-TELLS_ITS_END = """
+# They print when they received the signal, and when they ended.
+PRINTS_ITS_END = """
 import time
 def leave(*_):
-    print("told", time.monotonic_ns(), flush=True); time.sleep(0.5)
+    print("signalled", time.monotonic_ns(), flush=True); time.sleep(0.5)
     print("ended", time.monotonic_ns(), flush=True); sys.exit(0)
 """
-LEAVES_SLOWLY = TELLS_ITS_END + LISTENS.replace("lambda *_: sys.exit(0)", "leave")
+LEAVES_SLOWLY = PRINTS_ITS_END + LISTENS.replace("lambda *_: sys.exit(0)", "leave")
 
 
 class TestStop:
-    def test_who_works_finishes_before_the_others_are_told(self, start):
+    def test_a_child_that_stops_first_ends_before_the_others_are_signalled(self, start):
         """A read that is under way needs the source it reads from."""
         running = start(LEAVES_SLOWLY, "# stops first" + LEAVES_SLOWLY)
         running.process.terminate()
         running.process.wait(timeout=10)
-        assert running.said(1, "ended")[0] <= running.said(0, "told")[0]
+        assert running.said(1, "ended")[0] <= running.said(0, "signalled")[0]
         assert running.nothing_is_left()
 
     @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])

@@ -28,14 +28,14 @@ def test_ten_live_matches_stay_fresh_and_small(tmp_path: Path) -> None:
             return [match for match in system.get("/health")[1]["per_match_status"] if match["last_update_iso8601"]]
 
         wait_for(lambda: len(read_matches()) == MATCHES, seconds=60, what="ten matches that were read")
-        ages, looks = [], []
+        ages, reports = [], []
         until = time.monotonic() + SECONDS
         while time.monotonic() < until:
-            looks.append(system.get("/health")[1])
-            ages += [_age(match["last_update_iso8601"]) for match in looks[-1]["per_match_status"]]
+            reports.append(system.get("/health")[1])
+            ages += [_age(match["last_update_iso8601"]) for match in reports[-1]["per_match_status"]]
             time.sleep(0.5)
     assert len(ages) >= MATCHES * 3
     assert max(ages) < 10
-    assert max(look["total_memory_mb"] for look in looks) < 10_000
-    assert max(match["memory_mb"] for look in looks for match in look["per_match_status"]) < 1_000
-    assert 0 < looks[-1]["performance"]["average_latency_ms"] < 500
+    assert max(report["total_memory_mb"] for report in reports) < 10_000
+    assert max(match["memory_mb"] for report in reports for match in report["per_match_status"]) < 1_000
+    assert 0 < reports[-1]["performance"]["average_latency_ms"] < 500

@@ -47,12 +47,12 @@ def clock() -> Clock:
 
 @pytest.fixture
 def watchdog(clock: Clock) -> Watchdog:
-    """Its thread is not running: tests call its looks."""
+    """Its thread is not running: tests call `check`."""
     return Watchdog(clock=clock)
 
 
 def checks(watchdog: Watchdog, clock: Clock, seconds: int) -> list[str]:
-    """A look a second; what they found."""
+    """Checks once a second; returns the findings."""
     found = []
     for _ in range(seconds):
         clock.now += 1
@@ -201,7 +201,7 @@ class TestLastWords:
         assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
     def test_a_process_that_was_stopped_and_continued_lives_on(self) -> None:
-        """Stopped for many times what is allowed, between two looks and two rounds."""
+        """Stopped for many times what is allowed, between two checks and two rounds."""
         process = subprocess.Popen(python("-c", GOES_ROUND), cwd=PROJECT_ROOT, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         try:

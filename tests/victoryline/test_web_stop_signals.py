@@ -1,4 +1,4 @@
-"""Processes that are told to stop at a bad moment: real ones, with real signals, one of them a real web server's."""
+"""Processes that are signalled to stop at a bad moment: real ones, one of them of a real web server."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tests.system import wait_for
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import end_group, python, spawn
 
-# The main thread sleeps as those of granian's processes do; the signal is given to another thread, so nobody wakes it.
+# The main thread sleeps as those of granian's processes do; the signal is given to another thread, so it is not woken.
 SLEEPER = """
 import signal, sys, threading
 from victoryline import web_stop_signals
-told = threading.Event()
-signal.signal(signal.SIGTERM, lambda *_: told.set())
+stopped = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: stopped.set())
 if sys.argv[1] == "awake":
     web_stop_signals.wake_main_thread_at_signals()
 threading.Timer(0.5, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM)).start()
-told.wait()
+stopped.wait()
 print("stopped")
 """
 SLOW_TO_LOAD = """
