@@ -207,7 +207,7 @@ def _alerts(config: Config) -> Iterator[Finding]:
     for doubt in alert_setting_warnings(config):
         yield Finding("alerts", "warn", doubt.msg, doubt.hint or "")
     ways = ", ".join(channel.value for channel in configured(config))
-    yield Finding("alerts", "ok", f"told by {ways} (try: alerts --test)" if ways else "only shown in the admin")
+    yield Finding("alerts", "ok", f"sent by {ways} (try: alerts --test)" if ways else "only shown in the admin")
 
 
 CHECKS: tuple[Check, ...] = (_python, _config, _chromium, _database, _broker, _memory, _ports, _disk, _alerts)

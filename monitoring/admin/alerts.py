@@ -27,8 +27,8 @@ from victoryline.lib.admin import (
     after_dialog,
     asks_first,
     json_block,
-    span,
     report_outcome,
+    span,
     username,
 )
 
