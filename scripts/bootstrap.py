@@ -1,11 +1,11 @@
-"""Makes this folder ready to run, test or lint: environment, pinned packages, Chromium, servers for the tests.
+"""Prepares this folder to run, test or lint: environment, pinned packages, Chromium, servers for the tests.
 
-Runs with the system's Python and the standard library. Repeats nothing that is done already. It never asks questions.
+Runs with the system's Python and the standard library. Skips finished steps and asks no questions.
 """
 
 import sys
 
-if sys.version_info < (3, 11):  # noqa: UP036 - the whole point is to say so on an older one
+if sys.version_info < (3, 11):  # noqa: UP036 - an older one must show this message
     sys.exit("VictoryLine needs Python 3.11 or newer, this one is older. On Debian: apt-get install python3")
 
 import argparse
@@ -77,18 +77,19 @@ def ensure_packages(groups: tuple[str, ...]) -> None:
     stamps: dict[Path, str] = {}
     for group in groups:
         packages = project["dependencies"] if group == "run" else project["optional-dependencies"][group]
-        stamp, mark = VENV / f".victoryline-{group}", hashlib.sha256("\n".join([*packages, pins]).encode()).hexdigest()
-        if not stamp.exists() or stamp.read_text() != mark:
+        stamp = VENV / f".victoryline-{group}"
+        digest = hashlib.sha256("\n".join([*packages, pins]).encode()).hexdigest()
+        if not stamp.exists() or stamp.read_text() != digest:
             wanted += packages
-            stamps[stamp] = mark
+            stamps[stamp] = digest
     if not wanted:
         return
-    with step(f"Installing {len(wanted)} pinned packages and what they need"):
+    with step(f"Installing {len(wanted)} pinned packages and their dependencies"):
         command: list[str | Path] = [VENV_PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
         if not run([*command, "--progress-bar", "off", "-c", ROOT / "constraints.txt", *wanted]):
-            raise StepFailedError("pip could not install the packages: its last words are above. Is the network there?")
-    for stamp, mark in stamps.items():
-        stamp.write_text(mark)
+            raise StepFailedError("pip could not install the packages; see its output above. Is the network available?")
+    for stamp, digest in stamps.items():
+        stamp.write_text(digest)
 
 
 def ensure_chromium(var_dir: Path) -> None:

@@ -1,4 +1,4 @@
-"""`make faults`: breaks whole systems on purpose, row by row of the matrix of faults, and times how they heal.
+"""`make faults`: injects faults into whole systems, row by row of the fault matrix, and measures their recovery.
 
 Each fault runs against real PostgreSQL, Redis and Chromium. FAULT=6 runs one row; the table at the end has them all.
 """
@@ -21,8 +21,8 @@ sys.path.insert(0, str(ROOT))
 from scripts.test import clean_environment, remembered_chromium  # noqa: E402 - needs the path above
 
 NOTHING_COLLECTED = 5
-HEALED_SECONDS = 300.0
-PLACES = [
+RECOVERED_SECONDS = 300.0
+TEST_PATHS = [
     "tests/faults",
     "tests/scraping",
     "tests/api/test_fuzz.py",
@@ -51,8 +51,8 @@ def main() -> int:
 
 
 def _run(fault: int, arguments: list[str], env: dict[str, str]) -> int:
-    what = ["--fault", str(fault), *PLACES] if fault else PLACES
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "fault or faults_only", *what, *arguments]
+    selection = ["--fault", str(fault), *TEST_PATHS] if fault else TEST_PATHS
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "fault or faults_only", *selection, *arguments]
     process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL)
     try:
         return process.wait()
@@ -67,11 +67,11 @@ def _print_table(figures: list[dict[str, Any]]) -> None:
     for figure in sorted(figures, key=lambda each: (each["fault"], each["what"])):
         seconds = "-" if figure["seconds"] is None else f"{figure['seconds']:.1f} s"
         bound = "-" if figure["bound"] is None else f"{figure['bound']:g} s"
-        print(f"{figure['fault'] or '':>3}  {seconds:>9}  {bound:>6}  {_word(figure):6} {figure['what']}")
+        print(f"{figure['fault'] or '':>3}  {seconds:>9}  {bound:>6}  {_status(figure):6} {figure['what']}")
 
 
-def _word(figure: dict[str, Any]) -> str:
-    """Tests fail beyond three times the bound, for machines are noisy; the table says who needed longer than it."""
+def _status(figure: dict[str, Any]) -> str:
+    """Returns the status of a row. Tests fail only beyond three times the bound, because machines are noisy."""
     if figure["seconds"] is None:
         return "FAILED"
     return "late" if figure["bound"] is not None and figure["seconds"] > figure["bound"] else "ok"
@@ -80,8 +80,8 @@ def _word(figure: dict[str, Any]) -> str:
 def _summary(figures: list[dict[str, Any]]) -> str:
     failed = sum(figure["seconds"] is None for figure in figures)
     timed = [figure["seconds"] for figure in figures if figure["seconds"] is not None]
-    healed = sum(seconds <= HEALED_SECONDS for seconds in timed)
-    return f"{healed} of {len(figures)} faults healed by themselves within five minutes, {failed} tests failed"
+    recovered = sum(seconds <= RECOVERED_SECONDS for seconds in timed)
+    return f"{recovered} of {len(figures)} faults recovered within five minutes, {failed} tests failed"
 
 
 def _leave(*_: int | FrameType | None) -> None:

@@ -1,6 +1,6 @@
-"""`make fuzz`: schemathesis against a running API of its own, with all checks, for as long as you like.
+"""`make fuzz`: runs schemathesis with all checks against a private web process.
 
-SEED=7 does the same as last time; ARGS are passed on to schemathesis, such as --include-path /api/v1/matches.
+SEED=7 repeats a run; ARGS are passed on to schemathesis, such as --include-path /api/v1/matches.
 """
 
 import argparse
@@ -20,11 +20,11 @@ EXAMPLES = 100
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 2**31))
-    parser.add_argument("--seconds", type=int, default=0, help="go on until they are over; 0: once through")
+    parser.add_argument("--seconds", type=int, default=0, help="repeat for this time; 0: one run")
     parser.add_argument("--examples", type=int, default=EXAMPLES, help="requests an operation, in each phase")
     parser.add_argument("arguments", nargs="*", help="passed on to schemathesis")
     options = parser.parse_args()
-    print(f"seed {options.seed}: `make fuzz SEED={options.seed}` does the same again", flush=True)
+    print(f"seed {options.seed}: `make fuzz SEED={options.seed}` repeats this run", flush=True)
     with tempfile.TemporaryDirectory(prefix="vl-fuzz-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         with target(folder) as running:

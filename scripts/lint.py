@@ -1,4 +1,4 @@
-"""`make lint`: style, types, layers, migrations, deployment settings. Runs all of it and says what failed."""
+"""`make lint`: style, types, layers, migrations, deployment settings. Runs all checks and lists the failed ones."""
 
 import os
 import subprocess
@@ -11,10 +11,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("victoryline", "victoryline_client", "scraping", "monitoring", "apiauth", "stadium", "scripts")
 PYTHON = sys.executable
 BIN = Path(sys.executable).parent
-# What a production machine would set, so that `check --deploy` judges the settings in force there.
+# Settings of a production machine, for `check --deploy`.
 PRODUCTION = {
-    "SECRET_KEY": "nobody-uses-this-one-it-only-has-to-be-long-and-varied-0123456789",
-    "JWT_SIGNING_KEY": "nor-this-one-which-is-as-long-and-as-varied-as-the-other-98765",
+    "SECRET_KEY": "a-secret-key-that-is-used-for-the-deployment-check-only-0123456789",
+    "JWT_SIGNING_KEY": "a-signing-key-that-is-used-for-the-deployment-check-only-98765",
     "DATABASE_URL": "postgres://victoryline@127.0.0.1:1/victoryline",
     "REDIS_URL": "redis://127.0.0.1:1/0",
     "HTTPS": "true",

@@ -1,4 +1,4 @@
-"""`make requirements`: every requirement, the tests that prove it, their last result. Fails on an id nobody knows."""
+"""`make requirements`: every requirement, the tests that prove it, their last result. Fails on an unknown id."""
 
 import json
 import re
@@ -14,7 +14,7 @@ MARK = re.compile(r"mark\.requirement\(([^)]*)\)")
 
 
 def requirements() -> dict[str, str]:
-    """Sentence by id, in the document's order."""
+    """Returns the sentence of each id, in the order of the document."""
     return {row["id"]: row["text"] for row in ROW.finditer(DOCUMENT.read_text(encoding="utf-8"))}
 
 
@@ -23,7 +23,7 @@ def known_ids() -> set[str]:
 
 
 def ids_in_tests() -> dict[str, set[str]]:
-    """Files by the id they name, read from the sources: also those that have never run are counted."""
+    """Returns the test files of each id, read from the sources, so that tests that never ran are included."""
     named: dict[str, set[str]] = {}
     for file in sorted((ROOT / "tests").rglob("test_*.py")):
         for arguments in MARK.findall(file.read_text(encoding="utf-8")):
@@ -35,11 +35,11 @@ def ids_in_tests() -> dict[str, set[str]]:
 def main() -> int:
     wanted, named = requirements(), ids_in_tests()
     kept: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    results = {name: result for name, result in kept.items() if is_there(name)}
+    results = {name: result for name, result in kept.items() if exists(name)}
     counts = dict.fromkeys(("proved", "failed", "not run", "no test"), 0)
     for each, text in wanted.items():
         tests = summarise({name: result["outcome"] for name, result in results.items() if each in result["ids"]})
-        state = judge(tests, has_test=each in named)
+        state = state_of(tests, has_test=each in named)
         counts[state] += 1
         print(f"{each:8} {state:8} {text}")
         for name, outcome in sorted(tests.items()):
@@ -51,15 +51,15 @@ def main() -> int:
     return 1 if unknown else 0
 
 
-def is_there(name: str) -> bool:
-    """Results are kept until the next whole run. What a test that has another name by now said last counts no more."""
+def exists(name: str) -> bool:
+    """Says whether a test still exists: it may have been renamed since its result was stored."""
     path, *_, test = name.rpartition(" [")[0].partition("[")[0].split("::")
     file = ROOT / path
     return file.is_file() and f"def {test}(" in file.read_text(encoding="utf-8")
 
 
 def summarise(outcomes: dict[str, str]) -> dict[str, str]:
-    """One line a test and database: the cases of a table of cases count together, the worst outcome speaks for all."""
+    """Returns one outcome per test and database: the worst one of all parametrised cases."""
     summary: dict[str, str] = {}
     for full_name, outcome in outcomes.items():
         test, _, database = full_name.rpartition(" ")
@@ -68,7 +68,7 @@ def summarise(outcomes: dict[str, str]) -> dict[str, str]:
     return summary
 
 
-def judge(outcomes: dict[str, str], *, has_test: bool) -> str:
+def state_of(outcomes: dict[str, str], *, has_test: bool) -> str:
     if "failed" in outcomes.values():
         return "failed"
     if "passed" in outcomes.values():

@@ -1,4 +1,4 @@
-"""`make schema`: writes docs/openapi.json, the API's description, and says what moved since it was written last."""
+"""`make schema`: writes docs/openapi.json, the schema of the API, and lists the changes since the last time."""
 
 import json
 import os
@@ -16,7 +16,7 @@ DOCUMENT = ROOT / "docs" / "openapi.json"
 
 
 def described() -> dict[str, Any]:
-    """As /api/schema serves it. Needs Django to be set up."""
+    """Returns the schema that /api/schema serves. Needs Django set up."""
     from victoryline.lib.http.openapi import document
 
     found: dict[str, Any] = json.loads(document())
@@ -24,7 +24,7 @@ def described() -> dict[str, Any]:
 
 
 def text(description: dict[str, Any]) -> str:
-    """The same for the same description, and a line for each thing, so that a diff shows what moved."""
+    """Returns sorted JSON with one line per value, for readable diffs."""
     return json.dumps(description, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
@@ -34,15 +34,15 @@ def written() -> dict[str, Any]:
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """For people; empty when nothing moved."""
+    """Returns a summary of the changes; empty if there are none."""
     found = changes(old, new)
     if not found:
         return ""
     breaking = sum(each.is_breaking for each in found)
-    head = f"The API's description moved ({len(found)} changes, {breaking} of them break who uses it):"
-    todo = "If that is meant: run `make schema`, note it in CHANGELOG.md, and commit docs/openapi.json with the change."
+    head = f"The API schema has changed ({len(found)} changes, {breaking} of them break clients):"
+    todo = "If intended: run `make schema`, add it to CHANGELOG.md, and commit docs/openapi.json with the change."
     if breaking:
-        todo += " Breaking changes need a new VERSION in SPECTACULAR_SETTINGS and a word to every consumer."
+        todo += " Breaking changes need a new VERSION in SPECTACULAR_SETTINGS and a message to every consumer."
     return "\n".join([head, *(f"  {each}" for each in found), todo])
 
 

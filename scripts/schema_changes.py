@@ -1,6 +1,6 @@
-"""What moved between two descriptions of the API (OpenAPI), and whether it breaks who uses it.
+"""Compares two schemas of the API (OpenAPI) and finds breaking changes.
 
-Breaking: what a caller sends today is refused tomorrow, or what a caller reads today is missing tomorrow.
+Breaking: a request that was valid is refused, or a field of a response that clients read is missing.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ METHODS = ("get", "put", "post", "delete", "patch", "head", "options", "trace")
 @dataclass(frozen=True, order=True)
 class Change:
     where: str
-    words: str
+    text: str
     is_breaking: bool = False
 
     def __str__(self) -> str:
-        return f"{'BREAKING' if self.is_breaking else 'moved':<8} {self.where}: {self.words}"
+        return f"{'BREAKING' if self.is_breaking else 'changed':<8} {self.where}: {self.text}"
 
 
 def changes(old: Node, new: Node) -> list[Change]:
-    """Breaking ones first. Empty only where the two are equal."""
+    """Returns the changes, breaking ones first; empty only if the two are equal."""
     found = set(_operations(_Pair(old, new)))
     if not found and old != new:
-        found = {Change(place, "its text, examples or headers") for place in _places(old, new)}
+        found = {Change(place, "its text, examples or headers") for place in _differences(old, new)}
     return sorted(found, key=lambda each: (not each.is_breaking, each))
 
 
@@ -72,15 +72,15 @@ def _operation(pair: _Pair, name: str, old: Node, new: Node) -> Iterator[Change]
     if old.get("operationId") != new.get("operationId"):
         yield Change(name, f"operationId was {old.get('operationId')}, is {new.get('operationId')}", is_breaking=True)
     if old.get("security") != new.get("security"):
-        said = f"security was {old.get('security')}, is {new.get('security')}"
-        yield Change(name, said, is_breaking=not _asks_for_less(old.get("security"), new.get("security")))
+        text = f"security was {old.get('security')}, is {new.get('security')}"
+        yield Change(name, text, is_breaking=not _keeps_access(old.get("security"), new.get("security")))
     yield from _parameters(pair, name, old, new)
     yield from _body(pair, f"{name} body", old.get("requestBody"), new.get("requestBody"))
-    yield from _answers(pair, name, old.get("responses", {}), new.get("responses", {}))
+    yield from _responses(pair, name, old.get("responses", {}), new.get("responses", {}))
 
 
-def _asks_for_less(old: Any, new: Any) -> bool:
-    """Whoever was let in is let in still: by the same scheme, with scopes among those that were needed."""
+def _keeps_access(old: Any, new: Any) -> bool:
+    """Says whether clients keep access: the same scheme, with a subset of the scopes."""
     if not isinstance(old, list) or not isinstance(new, list) or len(old) != len(new):
         return False
     return all(
@@ -117,11 +117,11 @@ def _body(pair: _Pair, where: str, old: Node | None, new: Node | None) -> Iterat
     yield from _contents(pair, where, old, new, is_sent=True)
 
 
-def _answers(pair: _Pair, name: str, old: Node, new: Node) -> Iterator[Change]:
+def _responses(pair: _Pair, name: str, old: Node, new: Node) -> Iterator[Change]:
     for code in old.keys() - new.keys():
-        yield Change(f"{name} {code}", "this answer is described no more", is_breaking=code.startswith("2"))
+        yield Change(f"{name} {code}", "this response is gone", is_breaking=code.startswith("2"))
     for code in new.keys() - old.keys():
-        yield Change(f"{name} {code}", "a new answer")
+        yield Change(f"{name} {code}", "a new response")
     for code in old.keys() & new.keys():
         was, now = pair.resolved(old[code], new[code])
         yield from _contents(pair, f"{name} {code}", was, now, is_sent=False)
@@ -144,47 +144,49 @@ def _contents(pair: _Pair, where: str, old: Node, new: Node, *, is_sent: bool) -
 def _schema(
     pair: _Pair, where: str, old: Any, new: Any, *, is_sent: bool, seen: tuple[str, ...] = ()
 ) -> Iterator[Change]:
-    """`is_sent`: by callers, who must be able to go on as they do; else read by them."""
-    mark = f"{old}|{new}" if isinstance(old, dict) and "$ref" in old else ""
-    if mark and mark in seen:
+    """Compares two schemas. `is_sent`: part of a request; otherwise part of a response."""
+    key = f"{old}|{new}" if isinstance(old, dict) and "$ref" in old else ""
+    if key and key in seen:
         return
-    seen = (*seen, mark)
+    seen = (*seen, key)
     was, now = pair.resolved(old, new)
     yield from _values(where, was, now, is_sent=is_sent)
     yield from _fields(pair, where, was, now, is_sent=is_sent, seen=seen)
     if "items" in was and "items" in now:
         yield from _schema(pair, f"{where}[]", was["items"], now["items"], is_sent=is_sent, seen=seen)
-    for word in ("anyOf", "oneOf", "allOf"):
-        if len(was.get(word, ())) != len(now.get(word, ())):
-            yield Change(where, f"{word} has other members", is_breaking=len(was.get(word, ())) > 0)
-        for one, other in zip(was.get(word, ()), now.get(word, ()), strict=False):
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        if len(was.get(keyword, ())) != len(now.get(keyword, ())):
+            yield Change(where, f"{keyword} has other members", is_breaking=len(was.get(keyword, ())) > 0)
+        for one, other in zip(was.get(keyword, ()), now.get(keyword, ()), strict=False):
             yield from _schema(pair, where, one, other, is_sent=is_sent, seen=seen)
 
 
 def _values(where: str, was: Node, now: Node, *, is_sent: bool) -> Iterator[Change]:
-    for word in ("type", "format", "pattern"):
-        if was.get(word) != now.get(word):
-            is_breaking = word == "type" or (is_sent and word in now)
-            yield Change(where, f"{word} was {was.get(word)}, is {now.get(word)}", is_breaking=is_breaking)
-    gone, more = _words(was) - _words(now), _words(now) - _words(was)
+    for keyword in ("type", "format", "pattern"):
+        if was.get(keyword) != now.get(keyword):
+            is_breaking = keyword == "type" or (is_sent and keyword in now)
+            yield Change(where, f"{keyword} was {was.get(keyword)}, is {now.get(keyword)}", is_breaking=is_breaking)
+    gone, more = _enum_values(was) - _enum_values(now), _enum_values(now) - _enum_values(was)
     if gone:
         yield Change(where, f"no longer among its values: {', '.join(sorted(gone))}", is_breaking=is_sent)
     if more:
-        yield Change(where, f"new among its values: {', '.join(sorted(more))}", is_breaking=is_sent and not _words(was))
+        yield Change(
+            where, f"new among its values: {', '.join(sorted(more))}", is_breaking=is_sent and not _enum_values(was)
+        )
     if is_sent:
         yield from _bounds(where, was, now)
 
 
-def _words(schema: Node) -> set[str]:
+def _enum_values(schema: Node) -> set[str]:
     return {str(each) for each in schema.get("enum", ())}
 
 
 def _bounds(where: str, was: Node, now: Node) -> Iterator[Change]:
-    for word, sign in (("minimum", 1), ("minLength", 1), ("minItems", 1), ("maximum", -1), ("maxLength", -1)):
-        before, after = was.get(word), now.get(word)
+    for keyword, sign in (("minimum", 1), ("minLength", 1), ("minItems", 1), ("maximum", -1), ("maxLength", -1)):
+        before, after = was.get(keyword), now.get(keyword)
         if before != after:
             is_tighter = after is not None and (before is None or sign * after > sign * before)
-            yield Change(where, f"{word} was {before}, is {after}", is_breaking=is_tighter)
+            yield Change(where, f"{keyword} was {before}, is {after}", is_breaking=is_tighter)
 
 
 def _fields(pair: _Pair, where: str, was: Node, now: Node, *, is_sent: bool, seen: tuple[str, ...]) -> Iterator[Change]:
@@ -199,15 +201,15 @@ def _fields(pair: _Pair, where: str, was: Node, now: Node, *, is_sent: bool, see
         if is_sent and name in must_after - must_before:
             yield Change(f"{where}.{name}", "is required now", is_breaking=True)
         if not is_sent and name in must_before - must_after:
-            yield Change(f"{where}.{name}", "is not always there any more", is_breaking=True)
+            yield Change(f"{where}.{name}", "is not always present any more", is_breaking=True)
         yield from _schema(pair, f"{where}.{name}", before[name], after[name], is_sent=is_sent, seen=seen)
 
 
-def _places(old: Any, new: Any, place: str = "") -> Iterator[str]:
-    """Where two documents differ, as JSON pointers."""
+def _differences(old: Any, new: Any, place: str = "") -> Iterator[str]:
+    """Yields the differences of two documents as JSON pointers."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted(old.keys() | new.keys()):
             if old.get(key) != new.get(key):
-                yield from _places(old.get(key), new.get(key), f"{place}/{str(key).replace('/', '~1')}")
+                yield from _differences(old.get(key), new.get(key), f"{place}/{str(key).replace('/', '~1')}")
     else:
         yield place or "/"

@@ -18,7 +18,7 @@ def main() -> int:
     config = configuration.load(os.environ)
     demo = config.var_dir / "demo.json"
     if not demo.is_file():
-        print("There is no running system to take pictures of. Start one: make run")
+        print("No system is running. Start one: make run")
         return 1
     access = json.loads(demo.read_text(encoding="utf-8"))
     program = chromium.find(chosen=config.chromium_path, var_dir=config.var_dir, environ=os.environ)

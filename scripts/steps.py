@@ -1,4 +1,4 @@
-"""Shows what bootstrap is doing: one line a step, with its seconds. Standard library only."""
+"""Progress of bootstrap: one line per step, with its duration. Standard library only."""
 
 import subprocess
 import sys
@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-SPEAK_EVERY_SECONDS = 20
+REPORT_EVERY_SECONDS = 20
 
 
 class StepFailedError(Exception):
-    """A step did not work; the message says what to do."""
+    """A step failed; the message has a remedy."""
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def run(
     silent_seconds: float = 600,
     show_tail: bool = True,
 ) -> bool:
-    """Run quietly, saying now and then that it still goes on. False when it failed or said nothing for too long."""
+    """Runs a command, reports progress now and then, and returns False if it failed or was silent for too long."""
     process = subprocess.Popen(
         [str(part) for part in command],
         env=dict(env) if env is not None else None,
@@ -40,18 +40,18 @@ def run(
         stderr=subprocess.STDOUT,
     )
     tail: deque[str] = deque(maxlen=25)
-    heard = [time.monotonic()]
-    reader = threading.Thread(target=_listen, args=(process, tail, heard), daemon=True)
+    last_output = [time.monotonic()]
+    reader = threading.Thread(target=_read_output, args=(process, tail, last_output), daemon=True)
     reader.start()
-    spoke = time.monotonic()
+    reported = time.monotonic()
     while process.poll() is None:
         now = time.monotonic()
-        if now - heard[0] > silent_seconds:
+        if now - last_output[0] > silent_seconds:
             process.kill()
-            tail.append(f"(ended: nothing heard for {silent_seconds:.0f} s)")
-        if now - spoke > SPEAK_EVERY_SECONDS:
-            spoke = now
-            print(f"    ... {tail[-1][:100] if tail else 'still at it'}", flush=True)
+            tail.append(f"(ended: no output for {silent_seconds:.0f} s)")
+        if now - reported > REPORT_EVERY_SECONDS:
+            reported = now
+            print(f"    ... {tail[-1][:100] if tail else 'still running'}", flush=True)
         time.sleep(0.05)
     reader.join(timeout=2)
     if process.returncode != 0 and show_tail:
@@ -59,11 +59,11 @@ def run(
     return process.returncode == 0
 
 
-def _listen(process: "subprocess.Popen[bytes]", tail: deque[str], heard: list[float]) -> None:
+def _read_output(process: "subprocess.Popen[bytes]", tail: deque[str], last_output: list[float]) -> None:
     assert process.stdout is not None
     with process.stdout as output:
         for line in output:
-            heard[0] = time.monotonic()
+            last_output[0] = time.monotonic()
             text = line.decode(errors="replace").strip()
             if text and not text.startswith("WARNING"):
                 tail.append(text)

@@ -1,4 +1,4 @@
-"""Finds programs and, when that is allowed, installs the Debian packages that hold them. Standard library only."""
+"""Finds programs and, where allowed, installs their Debian packages. Standard library only."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ _updated = False
 
 
 def find_program(name: str) -> Path | None:
-    """A program on PATH, or where Debian hides PostgreSQL's."""
+    """Returns a program on PATH, or in Debian's folders of PostgreSQL."""
     if found := shutil.which(name):
         return Path(found)
     hidden = [path for path in Path("/usr/lib/postgresql").glob(f"*/bin/{name}") if os.access(path, os.X_OK)]
@@ -48,7 +48,7 @@ def _apt(prefix: list[str], environ: Mapping[str, str], packages: tuple[str, ...
 
 
 def _become_root() -> list[str] | None:
-    """The words to put before a command so that it runs as root; None if we can't without asking."""
+    """Returns the prefix for a command to run as root; None if that needs a password."""
     if os.geteuid() == 0:
         return []
     if (
@@ -61,7 +61,7 @@ def _become_root() -> list[str] | None:
 
 @contextmanager
 def _no_database_cluster(prefix: list[str], packages: tuple[str, ...]) -> Iterator[None]:
-    """While it lasts, Debian's PostgreSQL packages make no database cluster of their own."""
+    """Keeps Debian's PostgreSQL packages from creating a database cluster meanwhile."""
     if not any(package.startswith("postgresql") for package in packages) or NO_CLUSTER.exists():
         yield
         return

@@ -1,8 +1,8 @@
-"""`make test`: all tests, on both databases where it matters, with private servers that are gone afterwards.
+"""`make test`: all tests, on both databases where it matters, with private servers that are removed afterwards.
 
-Settings read the environment when they are imported, so each phase is a pytest process of its own:
+Settings read the environment when they are imported, so each phase is its own pytest process:
 fast (SQLite, on all cores), scaled (tests marked `both` or `scaled`, on PostgreSQL and Redis), slow (browsers and whole
-systems, some beside each other), slow-alone (what is measured).
+systems, some in parallel), slow-alone (measured tests).
 """
 
 import argparse
@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 from scripts.requirements import RESULTS  # noqa: E402 - needs the path above
 from tests.servers import PostgresServer, RedisServer  # noqa: E402
 
-LIMIT_SECONDS = 720.0  # what continuous integration gives the whole run
+LIMIT_SECONDS = 720.0  # the limit of continuous integration for the whole run
 COUNT = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed)")
 NOTHING_COLLECTED = 5
 
@@ -39,17 +39,17 @@ class Phase:
     needs_servers: bool = False
 
 
-SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile")
+PARALLEL = ("-n", "2", "--dist", "loadfile")
 # For browsers and processes to start, and for times to run out. In the order of their names, which puts whole systems
-# first: a file of one long test that is begun last, because it has few tests, would keep everybody waiting.
+# first: a file with one long test would otherwise start last, because it has few tests, and prolong the run.
 MOSTLY_WAITING = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
 PHASES = (
-    Phase("fast", "SQLite", "not slow and not scaled", SIDE_BY_SIDE),
+    Phase("fast", "SQLite", "not slow and not scaled", PARALLEL),
     Phase(
         "scaled",
         "PostgreSQL and Redis",
         "(both or scaled) and not faults_only",
-        SIDE_BY_SIDE,
+        PARALLEL,
         files="both,scaled",
         needs_servers=True,
     ),
@@ -62,7 +62,7 @@ PHASES = (
     ),
     Phase(
         "slow-alone",
-        "a system that is measured, with nothing beside it",
+        "a measured system, without other tests",
         "slow and alone and not scaled and not faults_only",
         files="alone",
     ),
@@ -78,10 +78,10 @@ class Totals:
     seconds: dict[str, float] = field(default_factory=dict)  # by phase
 
     def add(self, summary: str, code: int) -> None:
-        for number, word in COUNT.findall(summary):
-            if word in {"passed", "xfailed"}:
+        for number, outcome in COUNT.findall(summary):
+            if outcome in {"passed", "xfailed"}:
                 self.passed += int(number)
-            elif word == "skipped":
+            elif outcome == "skipped":
                 self.skipped += int(number)
             else:
                 self.failed += int(number)
@@ -95,7 +95,7 @@ def main() -> int:
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, _leave)
     if not options.only and not options.arguments:
-        RESULTS.unlink(missing_ok=True)  # a whole run starts from a clean sheet: renamed tests would stay for ever
+        RESULTS.unlink(missing_ok=True)  # a complete run starts empty: renamed tests would stay forever
     totals = Totals()
     with tempfile.TemporaryDirectory(prefix="vl-test-") as shared:
         for phase in PHASES:
@@ -107,7 +107,7 @@ def main() -> int:
 
 
 def run(phase: Phase, arguments: list[str], totals: Totals, shared: Path) -> None:
-    """`shared`: a folder for what one phase makes and a later one can use."""
+    """Runs a phase. `shared` is a folder for files that a later phase can use."""
     print(f"\n== {phase.name}: {phase.title} ==", flush=True)
     began = time.monotonic()
     with ExitStack() as stack:
@@ -118,8 +118,8 @@ def run(phase: Phase, arguments: list[str], totals: Totals, shared: Path) -> Non
             env |= {
                 "DATABASE_URL": stack.enter_context(PostgresServer()).url,
                 "REDIS_URL": stack.enter_context(RedisServer()).url,
-                "SECRET_KEY": "for the tests only, and long enough for everyone who counts",
-                "JWT_SIGNING_KEY": "for the tests only too, and just as long as the other one is",
+                "SECRET_KEY": "a secret key for the tests only, 50 characters or more",
+                "JWT_SIGNING_KEY": "a signing key for the tests only, 50 characters or more",
             }
         code, summary = run_pytest(["-m", phase.marks, "--marked", phase.files, *phase.options, *arguments], env)
     totals.add(summary, code)
@@ -128,7 +128,7 @@ def run(phase: Phase, arguments: list[str], totals: Totals, shared: Path) -> Non
 
 
 def run_pytest(arguments: list[str], env: dict[str, str]) -> tuple[int, str]:
-    """pytest's exit code and its last line, which it also prints."""
+    """Runs pytest, prints its output, and returns exit code and last line."""
     command = [sys.executable, "-m", "pytest", "-q", "--durations=5", "--durations-min=5", *arguments]
     process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -146,21 +146,21 @@ def run_pytest(arguments: list[str], env: dict[str, str]) -> tuple[int, str]:
 
 
 def times(seconds: dict[str, float]) -> str:
-    """One line: every phase and the sum; and another one when that is more than there is time for."""
+    """Returns one line with all phases and the sum, and a warning above the limit."""
     total = sum(seconds.values())
     line = ", ".join(f"{name} {each:.0f} s" for name, each in seconds.items()) + f"; {total:.0f} s in all"
     if total <= LIMIT_SECONDS:
         return line
     return (
         f"{line}\nWARNING: over the limit of {LIMIT_SECONDS / 60:.0f} minutes. The slowest tests are listed under each "
-        "phase: make them faster, or move what another test proves too to make faults (mark faults_only)."
+        "phase: make them faster, or move tests that another one covers to make faults (mark faults_only)."
     )
 
 
 def clean_environment() -> dict[str, str]:
-    """The developer's own variables must not decide whether tests pass, nor how long they take.
+    """Returns the environment without the developer's own settings, which must not affect the tests.
 
-    Without compiled files every process that the tests start compiles the whole project anew, a second each.
+    Python must write compiled files: otherwise every started process compiles the whole project, a second each.
     """
     from victoryline.configuration import Config
 
@@ -169,7 +169,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def remembered_chromium() -> dict[str, str]:
-    """Tests have a VAR_DIR of their own, without bootstrap's note of the browser."""
+    """Returns the path of the browser that bootstrap found: tests have their own VAR_DIR, without it."""
     note = ROOT / "var" / "chromium_path"
     if os.environ.get("CHROMIUM_PATH") or not note.is_file():
         return {}
@@ -177,7 +177,7 @@ def remembered_chromium() -> dict[str, str]:
 
 
 def _leave(*_: int | FrameType | None) -> None:
-    raise SystemExit(143)  # through the exit stack, which stops the servers
+    raise SystemExit(143)  # unwinds the exit stack, which stops the servers
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class TestSteps:
         assert steps.run([sys.executable, "-c", "print('chatter')"])
         assert "chatter" not in "".join(capsys.readouterr())
 
-    def test_a_failure_shows_the_last_words(self, capsys):
+    def test_a_failure_shows_the_end_of_the_output(self, capsys):
         assert not steps.run([sys.executable, "-c", "print('it is broken'); raise SystemExit(3)"])
         assert "it is broken" in capsys.readouterr().err
 

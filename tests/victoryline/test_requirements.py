@@ -30,7 +30,7 @@ class TestVerdict:
         ],
     )
     def test_follows_the_worst_result(self, outcomes, has_test, verdict):
-        assert requirements.judge(outcomes, has_test=has_test) == verdict
+        assert requirements.state_of(outcomes, has_test=has_test) == verdict
 
     @pytest.mark.parametrize(
         ("name", "counts"),
@@ -40,5 +40,5 @@ class TestVerdict:
             ("tests/victoryline/test_that_was_moved.py::test_it [PostgreSQL]", False),
         ],
     )
-    def test_leaves_out_what_tests_said_that_are_no_more(self, name, counts):
-        assert requirements.is_there(name) is counts
+    def test_ignores_results_of_tests_that_no_longer_exist(self, name, counts):
+        assert requirements.exists(name) is counts
