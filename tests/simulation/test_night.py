@@ -1,0 +1,148 @@
+"""Simulated nights on the test database: rules hold, a seed is reproducible, a broken policy is reported."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from monitoring.health import grading
+from scraping import journal
+from scraping.recovery import breakers
+from scraping.scheduler import due
+from victoryline.simulation import plot, report
+from victoryline.simulation.faults import CALM, HELL, Fault, FaultKind, Targets, draw_faults
+from victoryline.simulation.night import EXCLUDED_STEPS, Night, NightResult
+from victoryline.simulation.world import Script, World
+
+ALL_SOURCES = (0, 1, 2)
+# Requests hang, and the workers that wait for them are killed.
+KILLED = (
+    *(Fault(FaultKind.HANGS, 15.0, 21.0, target=number) for number in ALL_SOURCES),
+    *(Fault(FaultKind.WORKER_KILLED, 20.0, 25.0, target=number) for number in (0, 1)),
+)
+
+
+@pytest.fixture(autouse=True)
+def no_memory_of_other_nights(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> None:
+    """Clears the state that the scheduler keeps in memory between two ticks."""
+    monkeypatch.setattr(grading, "_memory", None)
+    due._given.clear()
+
+
+def run(seconds: float, *, given: tuple[Fault, ...] = (), matches: int = 3, seed: int = 1) -> NightResult:
+    faults = HELL if given else CALM
+    return Night(Script(seed=seed, matches=matches, hours=seconds / 3600, faults=faults, given=given)).run()
+
+
+def violated(result: NightResult) -> set[str]:
+    return {violation.rule for violation in result.violations}
+
+
+class TestNight:
+    @pytest.mark.requirement("NFR-007")
+    @pytest.mark.requirement("NFR-011")
+    def test_calm_night_is_fresh_without_errors_and_alerts(self) -> None:
+        result = run(120)
+        assert not result.violations, report.text(result)
+        figures = result.figures
+        assert figures["fresh_share"] >= 0.99
+        assert figures["uptime_share"] >= 0.995
+        assert figures["polls"] > 60
+        assert figures["errors"] == figures["alerts"] == 0
+
+    def test_all_is_well_again_after_faults_of_every_kind_of_process(self) -> None:
+        """Sources are down, workers are killed, hints are lost, the scheduler is away."""
+        given = (
+            *KILLED,
+            Fault(FaultKind.SCHEDULER_LOST, 30.0, 40.0),
+            Fault(FaultKind.HINTS_LOST, 45.0, 55.0),
+            *(Fault(FaultKind.OUTAGE, 60.0, 90.0, target=number) for number in ALL_SOURCES),
+        )
+        result = run(240, given=given)
+        assert not result.violations, report.text(result)
+        figures = result.figures
+        assert figures["rescues"] > 0
+        assert figures["errors"] > 0
+        assert figures["retries"] > 0
+        assert figures["grade"] == "HEALTHY"
+
+    def test_same_seed_is_the_same_night(self) -> None:
+        given = tuple(Fault(FaultKind.ERRORS, 5.0, 30.0, target=number, strength=0.5) for number in ALL_SOURCES)
+        first = run(45, given=given, seed=7)
+        call_command("flush", interactive=False, verbosity=0)
+        due._given.clear()
+        again = run(45, given=given, seed=7)
+        assert first.figures["errors"] > 0
+        assert report.text(first) == report.text(again)
+        assert plot.svg(first) == plot.svg(again)
+
+    def test_every_excluded_step_is_a_step(self) -> None:
+        assert set(EXCLUDED_STEPS) <= {path for path, _ in settings.SCHEDULER_STEPS}
+
+
+class TestRules:
+    """Each test breaks one policy and finds it reported."""
+
+    def test_report_a_source_with_too_many_requests(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(due, "choose", lambda waiting, *_, **__: list(waiting))
+        night = Night(Script(seed=1, matches=8, hours=20 / 3600, faults=CALM))
+        night.world.sources = [replace(source, max_concurrency=1) for source in night.world.sources]
+        night.world.source_by_key = {source.key: source for source in night.world.sources}
+        assert "concurrency" in violated(night.run())
+
+    def test_report_a_request_through_an_open_breaker(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(breakers, "guard", lambda *_, **__: None)
+        monkeypatch.setattr(breakers, "probe_limits", lambda *_, **__: {})
+        given = tuple(Fault(FaultKind.ERRORS, 5.0, 110.0, target=number, strength=0.6) for number in ALL_SOURCES)
+        assert "open breaker" in violated(run(110, given=given, matches=6))
+
+    def test_report_tasks_that_are_not_rescued(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(journal, "rescue", lambda **_: 0)
+        assert "invariant I2" in violated(run(130, given=KILLED, matches=2))
+
+    def test_report_a_wrong_grade_and_a_step_that_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(grading, "DEGRADED_FROM_SECONDS", 0.1)
+        monkeypatch.setattr(breakers, "evaluate_sources", lambda **_: 1 / 0)
+        assert {"grade", "step failed"} <= violated(run(50, matches=4))
+
+
+class TestFaults:
+    def test_are_over_before_the_quiet_time(self) -> None:
+        script = Script(seed=3, hours=0.5, faults=HELL)
+        faults = World(script).faults.all
+        assert {fault.kind for fault in faults} > {FaultKind.OUTAGE}
+        assert all(60.0 <= fault.begin < fault.end <= script.faults_over_at for fault in faults)
+
+    def test_calm_night_has_none(self) -> None:
+        assert not World(Script(faults=CALM)).faults.all
+
+    def test_hit_existing_targets(self) -> None:
+        targets = Targets(sources=2, matches=5, workers=1, over_at=7200.0)
+        faults = draw_faults(HELL, targets, random.Random(1))
+        assert {fault.target for fault in faults if fault.kind is FaultKind.OUTAGE} <= {0, 1}
+        assert {fault.target for fault in faults if fault.kind is FaultKind.WORKER_KILLED} == {0}
+
+
+class TestCommand:
+    def test_prints_json_and_draws_the_night(self, tmp_path: Path) -> None:
+        out, picture = StringIO(), tmp_path / "night.svg"
+        options = ("--matches=2", "--hours=0.01", "--faults=calm", "--json", f"--plot={picture}")
+        call_command("simulate_night", *options, stdout=out)
+        document: dict[str, Any] = json.loads(out.getvalue())
+        assert document["violations"] == []
+        assert document["matches"] == 2
+        assert picture.read_text(encoding="utf-8").startswith("<svg")
+
+    @pytest.mark.parametrize("place", ["", "nowhere/night.svg"], ids=["a folder", "no such folder"])
+    def test_refuses_a_picture_that_cannot_be_written_before_the_night(self, tmp_path: Path, place: str) -> None:
+        with pytest.raises(CommandError, match="cannot be written"):
+            call_command("simulate_night", "--matches=100", "--hours=24", f"--plot={tmp_path / place}")
