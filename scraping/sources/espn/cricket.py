@@ -1,4 +1,4 @@
-"""How a cricket match of ESPN's is read: from its summary and the newest pages of its plays."""
+"""The adapter of ESPN's cricket: reads a match from its summary and the newest pages of its plays."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from scraping.errors import LayoutChanged, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Integrity, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Document, Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.espn import addresses, bodies, lineups, listing
-from scraping.sources.espn.answers import SUMMARY
+from scraping.sources.espn import lineups, listing, site
 from scraping.sources.espn.plays import Page, are_all, events_of, page_of, refuse_others
+from scraping.sources.espn.schemas import SUMMARY
 from scraping.sources.espn.summary import competition_of, state_of, summary_of
 from scraping.sources.layout import Layout
 from scraping.sources.parsing import collecting_unrecognized, missing_cricket_fields
 
 PLAYS = "plays"
 _HEADERS = {"accept": "application/json"}
-_FEW = 12  # so few balls on the last page, and the page before it is asked as well: a poll should see what came between
+_FEW = 12  # with so few balls on the last page, the page before it is requested too, so that a poll misses none
 _STEP = 4  # pages a step backwards: a Test has a hundred
 
 
@@ -34,7 +34,7 @@ class EspnAdapter:
     lineup_schema = lineups.SCHEMA
     events_endpoint = PLAYS
     round_fields: tuple[str, ...] = ()
-    address_example = addresses.CRICKET_EXAMPLE
+    address_example = site.CRICKET_EXAMPLE
     layout: Layout | None = None
     list_layout: Layout | None = None
     prefers_attached = False
@@ -47,22 +47,22 @@ class EspnAdapter:
         )
 
     def requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        league = addresses.league_of(ref.url)
+        league = site.league_of(ref.url)
         return (
-            Request("summary", addresses.summary(base_url, league, ref.source_event_id), headers=_HEADERS),
-            Request(PLAYS, addresses.plays(base_url, league, ref.source_event_id), headers=_HEADERS),
+            Request("summary", site.summary_url(base_url, league, ref.source_event_id), headers=_HEADERS),
+            Request(PLAYS, site.plays_url(base_url, league, ref.source_event_id), headers=_HEADERS),
         )
 
     def follow_up(self, reading: Reading, base_url: str) -> tuple[Request, ...]:
-        """The last pages, once the first has said how many there are; on the way back, some pages at once."""
+        """Requests the last pages, once the first one has the number of pages; when paging back, some pages at once."""
         first = reading.document(PLAYS)
         data = _optional(first) if first is not None else None
         if first is None or data is None:
             return ()
-        page, asked = page_of(data, first.url), addresses.number_in(first.url, "page")
-        ask = partial(_page, reading.ref, base_url, addresses.number_in(first.url, "period"))
-        if asked is not None:
-            return tuple(ask(number) for number in _before(asked))
+        page, number = page_of(data, first.url), site.number_in(first.url, "page")
+        ask = partial(_page, reading.ref, base_url, site.number_in(first.url, "period"))
+        if number is not None:
+            return tuple(ask(earlier) for earlier in _before(number))
         if page.pages <= page.number:
             return ()
         on_last = page.count - (page.pages - 1) * max(page.listed, 1)
@@ -74,7 +74,7 @@ class EspnAdapter:
             return _payload(reading)
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
-        """The page before; where the list begins with a later innings, the list of the innings before that."""
+        """Returns the previous page, or the list of the previous innings where this list begins with a later one."""
         pages = _pages(reading)
         if not pages:
             return None
@@ -94,7 +94,7 @@ class EspnAdapter:
 
     def list_plan(self, base_url: str) -> ListPlan:
         return ListPlan(
-            url="", endpoints=(), requests=(Request("list", addresses.cricket_list(base_url), headers=_HEADERS),)
+            url="", endpoints=(), requests=(Request("list", site.cricket_list_url(base_url), headers=_HEADERS),)
         )
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
@@ -102,11 +102,11 @@ class EspnAdapter:
             return listing.cricket_matches(reading, base_url)
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
-        request = Request("list", addresses.cricket_list(base_url, day), headers=_HEADERS)
+        request = Request("list", site.cricket_list_url(base_url, day), headers=_HEADERS)
         return ListPlan(url="", endpoints=(), requests=(request,))
 
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
-        """Those that begin on the day; the list has long matches that began before it as well."""
+        """Returns the matches that begin on the day; the list also has long matches that began earlier."""
         listed = self.parse_list(reading, base_url)
         return [match for match in listed if match.start_time is not None and match.start_time.date() == day]
 
@@ -117,28 +117,28 @@ class EspnAdapter:
         raise LayoutChanged("ESPN has no rounds")
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        return addresses.cricket_match_at(url, base_url)
+        return site.cricket_match_at(url, base_url)
 
 
 def _page(ref: RefInfo, base_url: str, period: int | None, number: int, name: str = "") -> Request:
-    url = addresses.plays(base_url, addresses.league_of(ref.url), ref.source_event_id, page=number, period=period)
+    url = site.plays_url(base_url, site.league_of(ref.url), ref.source_event_id, page=number, period=period)
     return Request(name or f"{PLAYS}:{number}", url, headers=_HEADERS)
 
 
 def _before(number: int) -> range:
-    """The pages before this one that are asked along with it."""
+    """Returns the pages before this one that are requested along with it."""
     return range(max(1, number - _STEP + 1), number)
 
 
 def _payload(reading: Reading) -> Payload:
     with collecting_unrecognized() as unknown:
-        data, url = bodies.body_of(reading, "summary")
-        answer = summary_of(data, reading.ref.source_event_id, url)
+        data, url = site.body_of(reading, "summary")
+        response = summary_of(data, reading.ref.source_event_id, url)
         pages = _pages(reading)
         plays = [play for page in pages for play in page.plays]
-        refuse_others(plays, frozenset(one.team.id for one in competition_of(answer).competitors))
+        refuse_others(plays, frozenset(one.team.id for one in competition_of(response).competitors))
         events = events_of(plays)
-        state = state_of(answer, events)
+        state = state_of(response, events)
     missing = missing_cricket_fields(state, has_events=bool(pages))
     return Payload(
         source=EspnAdapter.key,
@@ -155,11 +155,11 @@ def _payload(reading: Reading) -> Payload:
 
 def _is_one_innings(reading: Reading) -> bool:
     plays = reading.document(PLAYS)
-    return plays is not None and addresses.number_in(plays.url, "period") is not None
+    return plays is not None and site.number_in(plays.url, "period") is not None
 
 
 def _pages(reading: Reading) -> list[Page]:
-    """The pages of plays in a reading, each once. A match lives without a page that is no JSON."""
+    """Returns the pages of plays in a reading, each once, without those that are no JSON."""
     found: dict[int, Page] = {}
     for name, document in reading.documents.items():
         if name == PLAYS or name.startswith(f"{PLAYS}:"):
@@ -174,6 +174,6 @@ def _optional(document: Document) -> Any:
     if document.status >= 400:
         return None
     try:
-        return bodies.checked(document)
+        return site.checked_json(document)
     except SchemaBreak:
         return None

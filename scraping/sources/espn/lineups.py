@@ -1,4 +1,4 @@
-"""Who plays: the rosters of the summary."""
+"""Line-ups from the rosters of the summary."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from scraping.errors import PayloadRejected
 from scraping.payloads import STARTERS, Lineup, LineupPlayer, Lineups
 from scraping.sources import parsing
 from scraping.sources.base import Reading
-from scraping.sources.espn import bodies
-from scraping.sources.espn.answers import Roster, RosterEntry, Rosters, is_true
+from scraping.sources.espn import site
+from scraping.sources.espn.schemas import Roster, RosterEntry, Rosters, is_true
 from scraping.sources.espn.summary import SIDES
 from scraping.sources.parsing import collecting_unrecognized, validated
 
@@ -15,20 +15,20 @@ SCHEMA = "espn.rosters.v1"
 
 
 def lineups_of(reading: Reading) -> Lineups:
-    """Without sides where the source has no rosters yet. It never says that they are final: eleven starters do."""
+    """Returns the line-ups; a side is confirmed when it has eleven starters, because the source has no such flag."""
     found: tuple[Lineup, ...] = ()
     kickoff = None
     with collecting_unrecognized() as unknown:
         if reading.document("summary") is not None or reading.document("page") is not None:
-            data, url = bodies.body_of(reading, "summary")
-            answer = validated(Rosters, data, schema=SCHEMA, url=url)
-            if answer.header.id != reading.ref.source_event_id:
+            data, url = site.body_of(reading, "summary")
+            response = validated(Rosters, data, schema=SCHEMA, url=url)
+            if response.header.id != reading.ref.source_event_id:
                 wanted = reading.ref.source_event_id
-                raise PayloadRejected(f"the rosters are about another match: {answer.header.id} instead of {wanted}")
-            competition = answer.header.competitions[0]
+                raise PayloadRejected(f"the rosters are about another match: {response.header.id} instead of {wanted}")
+            competition = response.header.competitions[0]
             kickoff = parsing.iso_moment(competition.date)
             sides = {one.team.id: SIDES.get(one.home_away, "") for one in competition.competitors}
-            found = tuple(_lineup(roster, sides) for roster in answer.rosters if roster.roster)
+            found = tuple(_lineup(roster, sides) for roster in response.rosters if roster.roster)
     return Lineups(
         source="espn",
         payload_schema=SCHEMA,

@@ -10,16 +10,16 @@ from scraping.errors import Drift, LayoutChanged, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Sport, Team
 from scraping.sources import parsing
 from scraping.sources.base import Reading
-from scraping.sources.espn import addresses, bodies, soccer_match, status
-from scraping.sources.espn.answers import SUMMARY, Competition
-from scraping.sources.espn.soccer_answers import SOCCER, Scoreboard, SoccerEvent
+from scraping.sources.espn import site, soccer_match, summary
+from scraping.sources.espn.schemas import SUMMARY, Competition
+from scraping.sources.espn.soccer_schemas import SOCCER, Scoreboard, SoccerEvent
 from scraping.sources.espn.summary import SIDES, innings_of
 from scraping.sources.parsing import validated
 
 
 def cricket_matches(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-    """Every match once. One odd row hides no other; a list of which none can be read has changed its shape."""
-    data, url = bodies.body_of(reading, "list")
+    """Returns each match once; skips invalid rows, and raises the last error where all rows are invalid."""
+    data, url = site.body_of(reading, "list")
     found: dict[str, DiscoveredMatch] = {}
     broken: Drift | None = None
     for league, event in _cricket_events(data, url):
@@ -35,11 +35,11 @@ def cricket_matches(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
 
 
 def soccer_matches(reading: Reading, base_url: str, day: date | None = None) -> list[DiscoveredMatch]:
-    """Every match once; with a day only those that begin on it."""
-    data, url = bodies.body_of(reading, "list")
+    """Returns each match once; with a day only those that begin on it."""
+    data, url = site.body_of(reading, "list")
     board = validated(Scoreboard, data, schema=SOCCER, url=url)
     league = board.leagues[0] if board.leagues else None
-    slug = (league.slug if league else None) or addresses.SERIE_A
+    slug = (league.slug if league else None) or site.SERIE_A
     series = parsing.plain(league.name, 200) if league else ""
     found: dict[str, DiscoveredMatch] = {}
     for event in board.events:
@@ -55,9 +55,9 @@ def soccer_matches(reading: Reading, base_url: str, day: date | None = None) -> 
 
 
 def _cricket_events(data: Any, url: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """A league with each of its events. All of a day: `scores[]`, a group a series; one series: the group itself."""
-    answer = parsing.mapping(data)
-    groups = answer.get("scores") if isinstance(answer.get("scores"), list) else [answer]
+    """Yields each event with its league. A day has `scores[]`, one group per series; a series is one group."""
+    response = parsing.mapping(data)
+    groups = response.get("scores") if isinstance(response.get("scores"), list) else [response]
     if not isinstance(groups, list) or not all(isinstance(parsing.mapping(g).get("events"), list) for g in groups):
         raise LayoutChanged("no list of cricket matches found; tried scores, events", url=url)
     for group in map(parsing.mapping, groups):
@@ -74,7 +74,7 @@ def _cricket_match(league: Mapping[str, Any], event: Mapping[str, Any], base_url
         raise SchemaBreak(f"a match of the list has no id, no league or no competition: {match_id!r}", url=url)
     row = validated(Competition, {"date": event.get("date"), **competitions[0]}, schema=SUMMARY, url=url)
     has_play = any(one.runs or one.wickets or one.overs != "0.0" for one in innings_of(row))
-    judged, _ = status.judge(row.status, status.ending_in(row.status, row.note), has_play=has_play)
+    judged, _ = summary.status_and_phase(row.status, summary.ending_in(row.status, row.note), has_play=has_play)
     by_side = {SIDES.get(one.home_away, ""): one.team for one in row.competitors}
     teams = tuple(
         Team(name=parsing.plain(team.display_name, 120), short_name=parsing.plain(team.abbreviation, 24))
@@ -83,7 +83,7 @@ def _cricket_match(league: Mapping[str, Any], event: Mapping[str, Any], base_url
     )
     return DiscoveredMatch(
         source_event_id=match_id,
-        url=addresses.summary(base_url, number, match_id),
+        url=site.summary_url(base_url, number, match_id),
         title=" v ".join(team.name for team in teams),
         sport=Sport.CRICKET,
         status=judged,
@@ -99,7 +99,7 @@ def _soccer_match(event: SoccerEvent, base_url: str, league: str, series: str) -
         raise SchemaBreak(f"{SOCCER}: the match {event.id[:20]!r} has no id or no time")
     return DiscoveredMatch(
         source_event_id=event.id,
-        url=addresses.soccer_match(base_url, league, event.id, state.start_time),
+        url=site.soccer_match_url(base_url, league, event.id, state.start_time),
         title=state.title,
         sport=Sport.FOOTBALL,
         status=state.status,

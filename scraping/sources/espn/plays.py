@@ -1,10 +1,10 @@
-"""The pages of plays: one event a delivery, and one for each wicket that counts.
+"""The pages of plays: one event for each delivery, and one for each wicket.
 
 The list runs from the first ball of the match to the last, 25 to a page, so the newest are on the LAST page, and only
-an answer says how many pages there are. A poll asks for the list as such, which is page 1 with that number, and then
-for the last page (`follow_up`); `older_events` pages backwards from there. Should the list have the present innings
-only, those before it are asked for by their number. Places come from `over.unique`, which counts wides and no-balls, so
-that a page cut off within an over still tells them; `date` is the session's and no ball's time.
+a response has the number of pages. A poll requests the list itself, which is page 1 with that number, and then the last
+page (`follow_up`); `older_events` pages backwards from there. Where the list has the current innings only, those before
+it are requested by number. Positions come from `over.unique`, which counts wides and no-balls, so that a page that
+begins within an over has them too; `date` is the time of the session, not of the ball.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scraping.errors import PayloadRejected
 from scraping.payloads import Event
 from scraping.sources import falls, parsing
 from scraping.sources.balls import ball_kind
-from scraping.sources.espn.answers import PLAYS, Out, Person, Play, PlayByPlay
+from scraping.sources.espn.schemas import PLAYS, Dismissal, Person, Play, PlayByPlay
 from scraping.sources.parsing import note_unrecognized, validated
 
 _NO_BALL = re.compile(r"no[ -]?ball", re.IGNORECASE)
@@ -46,18 +46,18 @@ class Page:
 
 
 def page_of(data: Any, url: str) -> Page:
-    """What is listed without an over is commentary between the balls: nothing that happened in play."""
+    """Returns a page without its items that have no over: these are commentary between the balls."""
     commentary = parsing.mapping(parsing.mapping(data).get("commentary"))
     items = commentary.get("items")
     listed = items if isinstance(items, list) else None
     balls = [item for item in listed if not _is_talk(item)] if listed is not None else items
     whole = {**parsing.mapping(data), "commentary": {**commentary, "items": balls}} if commentary else data
-    answer = validated(PlayByPlay, whole, schema=PLAYS, url=url).commentary
-    return Page(answer.page_index, answer.page_count, answer.count, len(listed or ()), tuple(answer.items))
+    response = validated(PlayByPlay, whole, schema=PLAYS, url=url).commentary
+    return Page(response.page_index, response.page_count, response.count, len(listed or ()), tuple(response.items))
 
 
 def are_all(pages: Sequence[Page]) -> bool:
-    """Whether these pages are the whole list, from the first ball of the match."""
+    """Returns whether these pages are the whole list, from the first ball of the match."""
     if any(play.period > 1 for page in pages[:1] for play in page.plays[:1]):
         return False
     have = {page.number: page.listed for page in pages}
@@ -67,14 +67,14 @@ def are_all(pages: Sequence[Page]) -> bool:
 
 
 def refuse_others(plays: Sequence[Play], team_ids: frozenset[str]) -> None:
-    """Plays do not name their match; the side that bats must be one of its two."""
+    """Raises PayloadRejected where the batting side is none of the match's two: plays do not name their match."""
     strange = next((play.team.id for play in plays if play.team and play.team.id not in team_ids), None)
     if strange is not None:
         raise PayloadRejected(f"the plays are about another match: team {strange[:40]} bats in them")
 
 
 def events_of(plays: Sequence[Play]) -> tuple[Event, ...]:
-    """Newest first; an id that comes twice counts once. `plays` come in any order."""
+    """Returns the events, newest first, each id once; `plays` may be in any order."""
     unique = {play.id: play for play in plays}
     ordered = sorted(unique.values(), key=_order)
     indexes = _indexes(ordered)
@@ -97,7 +97,7 @@ def _order(play: Play) -> tuple[int, int, float, int]:
 
 
 def _indexes(ordered: Sequence[Play]) -> list[int | None]:
-    """The place of each delivery within its over. Stated places that repeat are not believed: they are counted then."""
+    """Returns the position of each delivery within its over, counted where the stated positions repeat."""
     stated = [_stated_index(play) for play in ordered]
     twice = {
         place
@@ -115,7 +115,7 @@ def _indexes(ordered: Sequence[Play]) -> list[int | None]:
 
 
 def _stated_index(play: Play) -> int | None:
-    """From `unique` 11.05 (the tenth is 11.1, for 11.10), else from `sequence` 101105."""
+    """Reads `unique` 11.05 (the tenth is 11.1, for 11.10), else `sequence` 101105."""
     over = play.over.number - 1
     if play.over.unique is not None:
         whole, index = divmod(round(play.over.unique * 100), 100)
@@ -126,10 +126,9 @@ def _stated_index(play: Play) -> int | None:
 
 
 def _own_extras(ordered: Sequence[Play]) -> frozenset[str]:
-    """The deliveries whose `over.wide` and `over.noBall` are about themselves.
+    """Returns the ids of deliveries whose `over.wide` and `over.noBall` are their own figures.
 
-    Beside them stands the total of the over (`over.runs`), which is the same on all its balls: a figure that all of
-    several balls share is taken for such a total.
+    Figures that all balls of an over share are taken for totals of the over, as `over.runs` is.
     """
     by_over: dict[tuple[int, int], list[Play]] = {}
     for play in ordered:
@@ -181,35 +180,35 @@ def _dismissal(play: Play) -> Event:
     )
 
 
-def _counts(out: Out | None) -> bool:
-    """Who retires hurt may come back: that is no wicket, though the source marks it as a dismissal."""
+def _counts(out: Dismissal | None) -> bool:
+    """Returns whether the dismissal is a wicket: the source also marks a batter who retires hurt and may come back."""
     if out is None or not out.dismissal:
         return False
-    said = " ".join(filter(None, (out.type, out.retired_text)))
-    return not _NOT_OUT.search(said)
+    text = " ".join(filter(None, (out.type, out.retired_text)))
+    return not _NOT_OUT.search(text)
 
 
 def _code(play: Play, *, has_own_extras: bool) -> str:
-    """ "4", "1nb", "W": the type of the play first, then its sentence, then the figures of the over."""
+    """Returns a code like "4", "1nb" or "W", from the type of the play, then its sentence, then the over's figures."""
     if _counts(play.dismissal):
         return "W"
     kind, runs = play.play_type.description.strip().lower(), play.score_value
-    said = (play.short_text or "").partition(",")[2]
+    text = (play.short_text or "").partition(",")[2]
     if kind not in _KNOWN_TYPES:
         note_unrecognized("commentary.items[].playType.description", kind)
-    if _NO_BALL.search(kind) or _NO_BALL.search(said) or (has_own_extras and play.over.no_ball > 0):
+    if _NO_BALL.search(kind) or _NO_BALL.search(text) or (has_own_extras and play.over.no_ball > 0):
         return f"{runs}nb"
-    if _WIDE.search(kind) or _WIDE.search(said) or (has_own_extras and play.over.wide > 0):
+    if _WIDE.search(kind) or _WIDE.search(text) or (has_own_extras and play.over.wide > 0):
         return f"{runs}wd"
-    if _LEG_BYE.search(kind) or _LEG_BYE.search(said):
+    if _LEG_BYE.search(kind) or _LEG_BYE.search(text):
         return f"{runs}lb"
-    if _BYE.search(kind) or _BYE.search(said):
+    if _BYE.search(kind) or _BYE.search(text):
         return f"{runs}b"
     return str(runs)
 
 
 def _label(play: Play) -> str:
-    """ "11.5"; `overs` repeats on wides and no-balls, as the label of the ball to come."""
+    """Returns a label like "11.5"; `overs` of a wide or no-ball is the label of the next ball."""
     over = play.over.number - 1
     for stated in (play.over.actual, play.over.overs):
         if stated is not None:

@@ -1,4 +1,4 @@
-"""How a football match of ESPN's is read: from the scoreboard of its days, which has everything."""
+"""The adapter of ESPN's football: reads a match from the scoreboard of its days, which has everything."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Integrity, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.espn import addresses, bodies, listing
-from scraping.sources.espn.soccer_answers import SOCCER, Scoreboard, SoccerEvent, SoccerSummary, SoccerVenue
-from scraping.sources.espn.soccer_details import GOALS, events_of
-from scraping.sources.espn.soccer_match import goals_of, sides_of, state_of
+from scraping.sources.espn import listing, site
+from scraping.sources.espn.soccer_match import GOALS, events_of, goals_of, sides_of, state_of
+from scraping.sources.espn.soccer_schemas import SOCCER, Scoreboard, SoccerEvent, SoccerSummary, SoccerVenue
 from scraping.sources.layout import Layout
 from scraping.sources.parsing import collecting_unrecognized, missing_football_fields, validated
 
@@ -29,7 +28,7 @@ class EspnSoccerAdapter:
     payload_schema = SOCCER
     events_endpoint = "board"
     round_fields: tuple[str, ...] = ()
-    address_example = addresses.SOCCER_EXAMPLE
+    address_example = site.SOCCER_EXAMPLE
     layout: Layout | None = None
     list_layout: Layout | None = None
     prefers_attached = False
@@ -40,21 +39,21 @@ class EspnSoccerAdapter:
         return (Endpoint("board", re.compile(pattern)),)
 
     def requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        return (Request("board", addresses.soccer_request(ref.url, base_url), headers=_HEADERS),)
+        return (Request("board", site.soccer_request_url(ref.url, base_url), headers=_HEADERS),)
 
     def follow_up(self, reading: Reading, base_url: str) -> tuple[Request, ...]:
-        """Its own summary, where its days no longer list it: a match that was put off is listed under its new day."""
+        """Requests the summary where the scoreboard lacks the match: a postponed match is listed under its new day."""
         board = reading.document("board")
         if board is None or board.status >= 400:
             return ()
         try:
-            listed = parsing.mapping(bodies.checked(board)).get("events")
+            listed = parsing.mapping(site.checked_json(board)).get("events")
         except SchemaBreak:
             return ()
         wanted = reading.ref.source_event_id
         if not isinstance(listed, list) or any(row.get("id") == wanted for row in parsing.rows(listed)):
             return ()
-        return (Request("board", addresses.soccer_summary(reading.ref.url, base_url, wanted), headers=_HEADERS),)
+        return (Request("board", site.soccer_summary_url(reading.ref.url, base_url, wanted), headers=_HEADERS),)
 
     def parse(self, reading: Reading) -> Payload:
         with parsing.rejecting_invalid_values(reading.ref.url):
@@ -64,9 +63,9 @@ class EspnSoccerAdapter:
         return None  # the list always has all of them
 
     def list_plan(self, base_url: str) -> ListPlan:
-        """Without dates: the days that the source itself thinks are wanted now."""
+        """Requests the list without dates: the source chooses the current days."""
         return ListPlan(
-            url="", endpoints=(), requests=(Request("list", addresses.soccer_list(base_url), headers=_HEADERS),)
+            url="", endpoints=(), requests=(Request("list", site.soccer_list_url(base_url), headers=_HEADERS),)
         )
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
@@ -74,7 +73,7 @@ class EspnSoccerAdapter:
             return listing.soccer_matches(reading, base_url)
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
-        url = addresses.soccer_list(base_url, dates=addresses.dates_of(day))
+        url = site.soccer_list_url(base_url, dates=site.dates_of(day))
         return ListPlan(url="", endpoints=(), requests=(Request("list", url, headers=_HEADERS),))
 
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
@@ -88,12 +87,12 @@ class EspnSoccerAdapter:
         raise LayoutChanged("ESPN has no rounds")
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        return addresses.soccer_match_at(url, base_url)
+        return site.soccer_match_at(url, base_url)
 
 
 def _payload(reading: Reading) -> Payload:
     with collecting_unrecognized() as unknown:
-        data, url = bodies.body_of(reading, "board")
+        data, url = site.body_of(reading, "board")
         event, series, venue = _event_in(data, reading.ref.source_event_id, url)
         details = event.competitions[0].details
         sides = {one.team.id: side for side, one in sides_of(event).items()}
@@ -101,7 +100,7 @@ def _payload(reading: Reading) -> Payload:
         events = events_of(details or [], sides, goals)
         state = state_of(event, events, series=series, venue=venue)
     missing = missing_football_fields(state, has_events=details is not None)
-    told = [one.detail.get("team") for one in events if one.kind in GOALS]
+    scoring_sides = [one.detail.get("team") for one in events if one.kind in GOALS]
     return Payload(
         source=EspnSoccerAdapter.key,
         payload_schema=SOCCER,
@@ -109,31 +108,30 @@ def _payload(reading: Reading) -> Payload:
         source_event_id=reading.ref.source_event_id,
         state=state,
         events=events,
-        events_are_complete=details is not None and (told.count("team_a"), told.count("team_b")) == goals,
+        events_are_complete=details is not None
+        and (scoring_sides.count("team_a"), scoring_sides.count("team_b")) == goals,
         integrity=Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / 7), 4)),
         unknown=tuple(unknown),
     )
 
 
 def _event_in(data: Any, wanted: str, url: str) -> tuple[SoccerEvent, str, SoccerVenue | None]:
-    """The match with the name of its series. The others of its days are not looked at: they may be as odd as they
-    like.
-    """
-    answer = parsing.mapping(data)
-    if "header" in answer:
+    """Returns the match, the name of its series and the venue; other matches of the scoreboard are not validated."""
+    response = parsing.mapping(data)
+    if "header" in response:
         summary = validated(SoccerSummary, data, schema=SOCCER, url=url)
         league = summary.header.league
         event: SoccerEvent = summary.header
         venue = summary.game_info.venue if summary.game_info else None
     else:
-        listed = answer.get("events")
+        listed = response.get("events")
         if not isinstance(listed, list):
             raise SchemaBreak(f"{SOCCER}: events (field required)", url=url, evidence=str(data)[:2000])
         own = [one for one in parsing.rows(listed) if one.get("id") == wanted]
         if not own:
             raise PayloadRejected(f"the scoreboard of its days does not have the match {wanted}", url=url)
-        board = validated(Scoreboard, {**answer, "events": own[:1]}, schema=SOCCER, url=url)
+        board = validated(Scoreboard, {**response, "events": own[:1]}, schema=SOCCER, url=url)
         event, league, venue = board.events[0], board.leagues[0] if board.leagues else None, None
     if event.id != wanted:
-        raise PayloadRejected(f"the answer is about another match: {event.id[:40]} instead of {wanted}", url=url)
+        raise PayloadRejected(f"the response is about another match: {event.id[:40]} instead of {wanted}", url=url)
     return event, parsing.plain(league.name, 200) if league else "", venue

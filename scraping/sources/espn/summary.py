@@ -1,4 +1,4 @@
-"""The summary answer: teams, innings, status, toss, place and time of a cricket match."""
+"""The summary response: teams, innings, status, toss, venue and time of a cricket match."""
 
 from __future__ import annotations
 
@@ -7,11 +7,32 @@ from datetime import datetime
 from typing import Any
 
 from scraping.errors import PayloadRejected, SchemaBreak
-from scraping.payloads import Event, Innings, LastEvent, MatchState, Phase, Score, SideScore, Sport, Team, Teams, Toss
+from scraping.payloads import (
+    Event,
+    Innings,
+    LastEvent,
+    MatchState,
+    Phase,
+    Score,
+    SideScore,
+    Sport,
+    Status,
+    Team,
+    Teams,
+    Toss,
+)
 from scraping.sources import parsing
-from scraping.sources.espn import status
-from scraping.sources.espn.answers import SUMMARY, Competition, Competitor, Linescore, Note, Summary, is_true
-from scraping.sources.parsing import validated
+from scraping.sources.espn.schemas import (
+    SUMMARY,
+    Competition,
+    Competitor,
+    Linescore,
+    MatchStatus,
+    Note,
+    Summary,
+    is_true,
+)
+from scraping.sources.parsing import note_unrecognized, validated
 
 SIDES = {"home": "team_a", "away": "team_b"}
 _TOSS = re.compile(
@@ -20,38 +41,69 @@ _TOSS = re.compile(
     re.IGNORECASE,
 )
 _LONG = re.compile(r"\btest\b|first.?class|\bfc\b|mdm|multi.?day|\b[34].day\b", re.IGNORECASE)
+_CALLED_OFF = re.compile(r"abandon|no result|called off|cancel+ed|washed out", re.IGNORECASE)
+_DECIDED = re.compile(r"\bwon\b|\btied\b|\bdrawn\b|match draw|walkover|forfeit|awarded", re.IGNORECASE)
+_POSTPONED = re.compile(r"postpone|reschedul", re.IGNORECASE)
+_ONE_DAY = re.compile(r"\bday \d|for the day|day's play|\bsession\b", re.IGNORECASE)
+_TOSS_TEXT = re.compile(r"\btoss\b|elected to|chose to", re.IGNORECASE)
+_SUPER_OVER = re.compile(r"super over", re.IGNORECASE)
+_WON_TEXT = re.compile(r"\bwon\b", re.IGNORECASE)
+_PHASES = (
+    (re.compile(r"inn(?:ing)?s? break|end of innings|between innings", re.IGNORECASE), Phase.INNINGS_BREAK),
+    (re.compile(r"\blunch\b|\bdinner\b|\bsupper\b", re.IGNORECASE), Phase.LUNCH),
+    (re.compile(r"\btea\b", re.IGNORECASE), Phase.TEA),
+    (re.compile(r"\bstumps\b|end of day|close of play|day \d+ ends?\b", re.IGNORECASE), Phase.STUMPS),
+    (re.compile(r"\bdrinks\b|time-?\s?out", re.IGNORECASE), Phase.DRINKS),
+    (re.compile(r"\brain|\bwet\b|bad light|delay|\bweather\b|outfield|dust|fog", re.IGNORECASE), Phase.RAIN),
+    (re.compile(r"interrupt|suspend|play stopped|play halted", re.IGNORECASE), Phase.INTERRUPTED),
+)
+_PLAY_TEXTS = re.compile(
+    r"live|in progress|\d\w\w innings?|scheduled|result|final|complete[d]?|full time|super over|play|toss|"
+    r"match yet to begin|status_\w+",
+    re.IGNORECASE,
+)
+_CLOSE_OF_PLAY = re.compile(
+    r"(?P<runs>\d{1,4})(?:/(?P<wickets>\d{1,2}))?d? \((?:[^()]*, )?(?P<overs>\d{1,3}(?:\.\d)?) ov\)"
+)
+_BY_STATE = {
+    "pre": (Status.UPCOMING, Phase.SCHEDULED),
+    "in": (Status.LIVE, Phase.PLAY),
+    "post": (Status.COMPLETED, Phase.FINISHED),
+}
 
 
 def summary_of(data: Any, wanted_id: str, url: str) -> Summary:
-    """The answer, checked to be about the match that was asked for."""
-    answer = validated(Summary, data, schema=SUMMARY, url=url)
-    if answer.header.id != wanted_id:
-        raise PayloadRejected(f"the summary is about another match: {answer.header.id} instead of {wanted_id}", url=url)
-    if {one.home_away for one in competition_of(answer).competitors} != set(SIDES):
+    """Returns the summary; raises PayloadRejected where it is about another match."""
+    response = validated(Summary, data, schema=SUMMARY, url=url)
+    if response.header.id != wanted_id:
+        raise PayloadRejected(
+            f"the summary is about another match: {response.header.id} instead of {wanted_id}", url=url
+        )
+    if {one.home_away for one in competition_of(response).competitors} != set(SIDES):
         raise SchemaBreak(f"{SUMMARY}: header.competitions[0].competitors are not one home and one away", url=url)
-    return answer
+    return response
 
 
-def competition_of(answer: Summary) -> Competition:
-    return answer.header.competitions[0]
+def competition_of(response: Summary) -> Competition:
+    return response.header.competitions[0]
 
 
 def sides_of(competition: Competition) -> dict[str, Competitor]:
-    """By our own names of the sides."""
+    """Returns the competitors by our names of the sides."""
     return {SIDES[one.home_away]: one for one in competition.competitors}
 
 
-def state_of(answer: Summary, events: tuple[Event, ...]) -> MatchState:
-    """The unified match; `events` are newest first."""
-    competition = competition_of(answer)
+def state_of(response: Summary, events: tuple[Event, ...]) -> MatchState:
+    """Returns the state of the match; `events` are newest first."""
+    competition = competition_of(response)
     sides = sides_of(competition)
     teams = Teams(team_a=_team(sides["team_a"]), team_b=_team(sides["team_b"]))
     innings = innings_of(competition)
-    notes = answer.notes + competition.notes
+    notes = response.notes + competition.notes
     has_play = any(one.runs or one.wickets or one.overs != "0.0" for one in innings)
-    ending = status.ending_in(competition.status, competition.note)
-    judged, phase = status.judge(competition.status, ending, has_play=has_play)
-    if phase is Phase.PLAY and status.has_closed(notes, innings):
+    ending = ending_in(competition.status, competition.note)
+    judged, phase = status_and_phase(competition.status, ending, has_play=has_play)
+    if phase is Phase.PLAY and is_after_close_of_play(notes, innings):
         phase = Phase.STUMPS
     newest = next((event for event in events if event.ordinal is not None), None)
     return MatchState(
@@ -64,16 +116,16 @@ def state_of(answer: Summary, events: tuple[Event, ...]) -> MatchState:
         innings=innings,
         current_innings=innings[-1].number if innings else None,
         toss=toss_in(notes, teams),
-        venue=_venue(answer),
+        venue=_venue(response),
         start_time=_start(competition),
         last_event=LastEvent(type=newest.kind, description=newest.description) if newest else None,
         result=parsing.text(ending, 500) if phase is Phase.FINISHED else "",
-        metadata=_metadata(answer),
+        metadata=_metadata(response),
     )
 
 
 def innings_of(competition: Competition) -> tuple[Innings, ...]:
-    """In match order. A side's own are those with `isBatting`; the others mirror what the other side did."""
+    """Returns the innings in match order, from the linescores with `isBatting`; the others mirror the other side's."""
     is_long = _is_long(competition)
     found: dict[int, Innings] = {}
     for side, competitor in sides_of(competition).items():
@@ -89,13 +141,13 @@ def innings_of(competition: Competition) -> tuple[Innings, ...]:
 
 
 def overs_text(overs: float) -> str:
-    """50.3 as it is; 20 and 19.6 are twenty overs."""
+    """Returns 50.3 as it is; 20 and 19.6 are twenty overs."""
     done, balls = divmod(round(overs * 10), 10)
     return f"{done + balls // 6}.{balls % 6}" if balls >= 6 else f"{done}.{balls}"
 
 
 def toss_in(notes: list[Note], teams: Teams) -> Toss | None:
-    """ "West Indies , elected to bat first", with the blank before the comma."""
+    """Reads the toss from a note like "West Indies , elected to bat first"."""
     for one in notes:
         found = _TOSS.match(parsing.plain(one.text)) if one.type == "toss" else None
         if found is not None:
@@ -125,7 +177,7 @@ def _innings(line: Linescore, side: str, *, is_long: bool) -> Innings:
 
 
 def _declared(competitor: Competitor) -> list[int]:
-    """The side's innings that its score "421/5d & 130 (50.3 ov)" marks with a d."""
+    """Returns the side's innings that its score marks with a d: "421/5d & 130 (50.3 ov)"."""
     own = [line.period for line in competitor.linescores or () if line.is_batting]
     parts = parsing.plain(competitor.score).partition("(")[0].split("&")
     if len(parts) != len(own):
@@ -134,7 +186,7 @@ def _declared(competitor: Competitor) -> list[int]:
 
 
 def _is_long(competition: Competition) -> bool:
-    """Whether a third innings is one of the match's own, and no super over."""
+    """Returns whether a third innings belongs to the match and is no super over."""
     if competition.limited_overs is not None:
         return not is_true(competition.limited_overs)
     return bool(_LONG.search(_match_type(competition)))
@@ -150,8 +202,8 @@ def _team(competitor: Competitor) -> Team:
     return Team(name=parsing.plain(team.display_name, 120), short_name=parsing.plain(team.abbreviation, 24))
 
 
-def _venue(answer: Summary) -> str:
-    venues = (answer.game_info.venue if answer.game_info else None, competition_of(answer).venue)
+def _venue(response: Summary) -> str:
+    venues = (response.game_info.venue if response.game_info else None, competition_of(response).venue)
     return next((parsing.plain(venue.full_name, 300) for venue in venues if venue and venue.full_name), "")
 
 
@@ -167,13 +219,75 @@ def _match_type(competition: Competition) -> str:
     return parsing.plain((kind.event_type or kind.general_class_card) if kind else "", 60)
 
 
-def _metadata(answer: Summary) -> dict[str, str | int | float | None]:
-    leagues = [answer.header.league, *answer.header.leagues, *answer.leagues]
+def _metadata(response: Summary) -> dict[str, str | int | float | None]:
+    leagues = [response.header.league, *response.header.leagues, *response.leagues]
     names = [parsing.plain(league.name, 200) for league in leagues if league is not None]
-    competition = competition_of(answer)
+    competition = competition_of(response)
     found: dict[str, str | int | float | None] = {
         "series": next(filter(None, names), ""),
         "match_type": _match_type(competition),
         "round": parsing.plain(competition.description, 60),
     }
     return {name: value for name, value in found.items() if value}
+
+
+def ending_in(status: MatchStatus, note: str | None) -> str:
+    """Returns the sentence that states the result, which may come before the state changes."""
+    sentences = (parsing.plain(text) for text in (status.summary, status.type.detail, note, status.type.description))
+    return next((sentence for sentence in sentences if _is_ending(sentence)), "")
+
+
+def status_and_phase(status: MatchStatus, ending: str, *, has_play: bool) -> tuple[Status, Phase]:
+    """Returns status and phase; a postponed match has state "post", is not completed and is still upcoming."""
+    texts = [parsing.plain(text) for text in (status.type.description, status.type.detail, status.type.name)]
+    state = status.type.state
+    if state not in _BY_STATE:
+        note_unrecognized("header.competitions[0].status.type.state", state)
+        raise PayloadRejected(f"unknown state {state[:40]!r} of a match")
+    if not has_play and not is_true(status.type.completed) and any(map(_POSTPONED.search, texts)):
+        return Status.UPCOMING, Phase.POSTPONED
+    if ending:
+        return (Status.ABANDONED if _CALLED_OFF.search(ending) else Status.COMPLETED), Phase.FINISHED
+    judged, phase = _BY_STATE[state]
+    if judged is not Status.LIVE:
+        return judged, phase
+    sentences = (*texts[:2], parsing.plain(status.summary))
+    return judged, next(filter(None, map(_phase_in, sentences)), None) or _play_phase(texts[0])
+
+
+def is_after_close_of_play(notes: list[Note], innings: tuple[Innings, ...]) -> bool:
+    """Returns whether the note of the last close of play has the current score: no ball has been bowled since."""
+    closes = [parsing.plain(one.text) for one in notes if one.type == "closeofplay"]
+    if not closes or not innings:
+        return False
+    found = _CLOSE_OF_PLAY.search(closes[-1])
+    if found is None or "end of match" in closes[-1]:
+        return False
+    last = innings[-1]
+    return (found["runs"], int(found["wickets"] or 10), _overs_with_balls(found["overs"])) == (
+        str(last.runs),
+        last.wickets,
+        last.overs,
+    )
+
+
+def _is_ending(sentence: str) -> bool:
+    if _CALLED_OFF.search(sentence):
+        return not _ONE_DAY.search(sentence)  # a day of a long match that is washed out is not its end
+    if _TOSS_TEXT.search(sentence) or not _DECIDED.search(sentence):
+        return False
+    return bool(_WON_TEXT.search(sentence)) or not _SUPER_OVER.search(sentence)  # a tie that a super over follows
+
+
+def _phase_in(sentence: str) -> Phase | None:
+    return next((phase for pattern, phase in _PHASES if pattern.search(sentence)), None)
+
+
+def _play_phase(description: str) -> Phase:
+    if description and not _PLAY_TEXTS.fullmatch(description):
+        note_unrecognized("header.competitions[0].status.type.description", description)
+    return Phase.PLAY
+
+
+def _overs_with_balls(text: str) -> str:
+    return text if "." in text else f"{text}.0"

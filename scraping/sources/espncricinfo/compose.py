@@ -12,7 +12,7 @@ from scraping.sources import parsing
 from scraping.sources.espncricinfo import schemas
 from scraping.sources.espncricinfo.balls import Numbering, deliveries, numbering
 from scraping.sources.espncricinfo.commentary import Names, events_of, last_event_of
-from scraping.sources.espncricinfo.status import judge
+from scraping.sources.espncricinfo.status import status_and_phase
 from scraping.sources.parsing import note_unrecognized, validated
 
 SIDES: tuple[Side, Side] = ("team_a", "team_b")
@@ -54,7 +54,7 @@ def state_of(match: schemas.Match, numbers: Numbering, events: Sequence[Event]) 
     scored = _innings(match, numbers)
     totals = _totals(match)
     has_play = any(one.runs or one.wickets or one.overs != "0.0" for one in scored) or bool(totals)
-    status, phase, result = judge(match, has_play=has_play)
+    status, phase, result = status_and_phase(match, has_play=has_play)
     innings = () if status is Status.UPCOMING else scored
     is_partial = not innings and bool(totals) and status is not Status.UPCOMING
     team_a, team_b = (team_of(side.team) for side in match.teams)

@@ -15,7 +15,7 @@ from scraping.sources.base import ListPlan, Reading, Request
 from scraping.sources.espncricinfo import addresses, schemas
 from scraping.sources.espncricinfo.compose import team_of
 from scraping.sources.espncricinfo.page import data_of
-from scraping.sources.espncricinfo.status import judge
+from scraping.sources.espncricinfo.status import status_and_phase
 from scraping.sources.parsing import note_unrecognized, path_of
 
 PAGE_TYPES = "text/html,application/xhtml+xml"
@@ -55,7 +55,7 @@ def _match(row: Mapping[str, Any], base_url: str) -> DiscoveredMatch | None:
         note_unrecognized(schemas.LIST, path_of(broken.errors()[0]["loc"]))
         return None
     has_play = any(side.score for side in match.teams)
-    status, _, _ = judge(match, has_play=has_play)
+    status, _, _ = status_and_phase(match, has_play=has_play)
     teams = tuple(team_of(side.team) for side in match.teams if parsing.text(side.team.long_name))
     names = " v ".join(team.name for team in teams)
     return DiscoveredMatch(

@@ -29,7 +29,7 @@ _PLACEHOLDER = "{{"  # the page's own script writes how long it is until the sta
 _IN_PLAY = frozenset({"", "live"})
 
 
-def judge(match: Brief, *, has_play: bool) -> tuple[Status, Phase, str]:
+def status_and_phase(match: Brief, *, has_play: bool) -> tuple[Status, Phase, str]:
     """Status, phase, and the sentence that says how it ended."""
     status = _status_of(match, has_play=has_play)
     said, sentence = _word(match), parsing.plain(match.status_text)

@@ -49,7 +49,7 @@ def check_shape(event: Mapping[str, Any], url: str = "") -> None:
     checked(event, url)
 
 
-def judge(event: Mapping[str, Any]) -> tuple[Status, Phase]:
+def status_and_phase(event: Mapping[str, Any]) -> tuple[Status, Phase]:
     """The result's sentence comes before the status does, so it is believed first."""
     judged, phase = status.by_type(event["status"])
     note = parsing.text(event.get("note"))
@@ -77,7 +77,7 @@ def state_of(
     raw: Mapping[str, Any], event: CricketEvent, innings: Sequence[Innings], events: Sequence[Event]
 ) -> MatchState:
     """The unified match; `events` are newest first."""
-    judged, phase = judge(raw)
+    judged, phase = status_and_phase(raw)
     teams = Teams(team_a=team_of(raw, "homeTeam"), team_b=team_of(raw, "awayTeam"))
     last = next((event for event in events if event.kind != "dismissal"), None)
     has_begun = judged is not Status.UPCOMING

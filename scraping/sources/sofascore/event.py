@@ -23,7 +23,7 @@ def check_shape(event: Mapping[str, Any], url: str = "") -> None:
 
 def state_of(event: Mapping[str, Any], events: tuple[Event, ...], now: datetime) -> MatchState:
     """The unified match; `events` are newest first."""
-    judged, phase = status.judge(event["status"])
+    judged, phase = status.status_and_phase(event["status"])
     teams = Teams(team_a=team_of(event, "homeTeam"), team_b=team_of(event, "awayTeam"))
     score = Score(team_a=_side_score(event, "homeScore"), team_b=_side_score(event, "awayScore"))
     return MatchState(

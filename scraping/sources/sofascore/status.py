@@ -51,7 +51,7 @@ _MOST_ADDED = 20  # minutes; a match whose end nobody entered would tick for eve
 _ENDINGS = {110: "AET", 120: "AP"}
 
 
-def judge(status: Mapping[str, Any]) -> tuple[Status, Phase]:
+def status_and_phase(status: Mapping[str, Any]) -> tuple[Status, Phase]:
     """PayloadRejected for an unknown type: the last known state stays until somebody has looked."""
     judged, phase = by_type(status)
     return judged, _live_phase(status) if phase is Phase.PLAY else phase

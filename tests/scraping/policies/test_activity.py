@@ -13,10 +13,10 @@ from scraping.policies.milestones import ScoreProgress, is_unannounced_milestone
 from scraping.sources import ADAPTERS
 from scraping.sources.board import compose as board
 from scraping.sources.crex import texts as crex
-from scraping.sources.espn import soccer_status
-from scraping.sources.espn import status as espn
-from scraping.sources.espn.answers import MatchStatus
-from scraping.sources.espn.soccer_answers import SoccerStatus
+from scraping.sources.espn import soccer_schemas
+from scraping.sources.espn import summary as espn
+from scraping.sources.espn.schemas import MatchStatus
+from scraping.sources.espn.soccer_schemas import SoccerStatus
 from scraping.sources.espncricinfo import status as espncricinfo
 from scraping.sources.espncricinfo.schemas import Brief
 from scraping.sources.sofascore import cricket_state, status
@@ -163,18 +163,18 @@ def test_an_unannounced_milestone(state: Mapping[str, Any], polls: int, expected
 
 def espn_cricket(words: str) -> Phase:
     stated = MatchStatus.model_validate({"type": {"state": "in", "description": words, "detail": "", "name": ""}})
-    return espn.judge(stated, "", has_play=True)[1]
+    return espn.status_and_phase(stated, "", has_play=True)[1]
 
 
 def espn_soccer(words: str) -> Phase:
     stated = SoccerStatus.model_validate({"type": {"name": words, "state": "in", "completed": False}})
-    return soccer_status.judge(stated)[1]
+    return soccer_schemas.status_and_phase(stated)[1]
 
 
 def cricinfo(words: str) -> Phase:
     fields: dict[str, Any] = {"state": "LIVE", "status": words, "status_text": ""}
     match = Brief.model_construct(**fields)
-    return espncricinfo.judge(match, has_play=True)[1]
+    return espncricinfo.status_and_phase(match, has_play=True)[1]
 
 
 def crex_says(words: str) -> Phase:
@@ -186,7 +186,7 @@ def sofascore(words: str) -> Phase:
 
 
 def sofascore_cricket(words: str) -> Phase:
-    return cricket_state.judge({"status": {"type": "inprogress", "code": 6, "description": words}})[1]
+    return cricket_state.status_and_phase({"status": {"type": "inprogress", "code": 6, "description": words}})[1]
 
 
 WORDS: dict[str, tuple[Callable[[str], Phase], str]] = {

@@ -15,8 +15,8 @@ from scraping import event_keys
 from scraping.payloads import Phase, Status, Team, Teams
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo
 from scraping.sources.espn import EspnAdapter, EspnSoccerAdapter
-from scraping.sources.espn.answers import Note
 from scraping.sources.espn.plays import events_of, page_of
+from scraping.sources.espn.schemas import Note
 from scraping.sources.espn.summary import toss_in
 
 FOLDER = os.environ.get("VICTORYLINE_RECORDINGS", "")

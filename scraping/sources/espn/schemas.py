@@ -1,4 +1,4 @@
-"""The parts of ESPN's cricket answers that we rely on: espn.summary.v1 and espn.plays.v1."""
+"""Schemas of ESPN's cricket responses, the fields that we rely on: espn.summary.v1 and espn.plays.v1."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MatchStatus(Response):
 
 
 class Linescore(Response):
-    """Each side has one for EVERY innings of the match; only those with `isBatting` are its own."""
+    """The score of one innings. Each side has one for EVERY innings of the match; only those with `isBatting` are its own."""
 
     period: int
     is_batting: bool = Field(alias="isBatting")
@@ -133,7 +133,7 @@ class Summary(Response):
 
 
 class Rosters(Response):
-    """Read apart from the score: a roster that has changed its shape takes no score along."""
+    """Validated apart from the score, so that a changed roster does not affect the score."""
 
     header: Header
     rosters: list[Roster] = Field(default_factory=list)
@@ -158,15 +158,15 @@ class PlayInnings(Response):
     wickets: int
 
 
-class SomeBody(Response):
+class AthleteName(Response):
     display_name: str | None = Field(default=None, alias="displayName")
 
 
 class Person(Response):
-    athlete: SomeBody | None = None
+    athlete: AthleteName | None = None
 
 
-class Out(Response):
+class Dismissal(Response):
     dismissal: bool = False
     type: str | None = None
     text: str | None = None
@@ -189,7 +189,7 @@ class Play(Response):
     team: PlayTeam | None = None  # the side that bats
     over: Over
     innings: PlayInnings
-    dismissal: Out | None = None
+    dismissal: Dismissal | None = None
     batsman: Person | None = None
     bowler: Person | None = None
     bbb_timestamp: int | None = Field(default=None, alias="bbbTimestamp")  # milliseconds; 0: not known

@@ -1,0 +1,160 @@
+"""ESPN's API: its addresses, and the JSON bodies of its responses.
+
+The address of a match is that of its API response; a browser shows it as plain JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, timedelta
+from html import unescape
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import orjson
+
+from scraping.errors import Gone, SchemaBreak
+from scraping.payloads import DiscoveredMatch, Sport, Status
+from scraping.readings import PAGE
+from scraping.sources import parsing
+from scraping.sources.base import Document, Reading
+
+SPORTS = "/apis/site/v2/sports"
+CRICKET_EXAMPLE = ".../apis/site/v2/sports/cricket/8048/summary?event=1478914"
+SOCCER_EXAMPLE = ".../apis/site/v2/sports/soccer/bra.1/scoreboard?dates=20260502#740898"
+SERIE_A = "bra.1"
+_EVENT_ID = re.compile(r"[1-9]\d{0,14}", re.ASCII)
+_CRICKET = re.compile(rf"{SPORTS}/cricket/(\d{{1,10}})/(?:summary|playbyplay)/?", re.ASCII)
+_SOCCER = re.compile(rf"{SPORTS}/soccer/([a-z][\w.-]{{1,60}})/(scoreboard|summary)/?", re.ASCII)
+_DATE_RANGE = re.compile(r"\d{8}(?:-\d{8})?", re.ASCII)
+_SHOWN_JSON = re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.DOTALL | re.IGNORECASE)
+
+
+def cricket_list_url(base_url: str, day: date | None = None) -> str:
+    """Returns the list of a day's cricket by series, the only list that names all series."""
+    dates = f"?dates={day:%Y%m%d}" if day else ""
+    return f"{base_url.rstrip('/')}{SPORTS}/cricket/scorepanel{dates}"
+
+
+def summary_url(base_url: str, league: str, event: str) -> str:
+    return f"{base_url.rstrip('/')}{SPORTS}/cricket/{league}/summary?event={event}"
+
+
+def plays_url(base_url: str, league: str, event: str, *, page: int | None = None, period: int | None = None) -> str:
+    """Without a page the source returns the first one and the number of pages; `period`: one innings only."""
+    wanted = f"{f'&period={period}' if period else ''}{f'&page={page}' if page else ''}"
+    return f"{base_url.rstrip('/')}{SPORTS}/cricket/{league}/playbyplay?event={event}{wanted}"
+
+
+def league_of(url: str) -> str:
+    """Returns the number of the series in a cricket match's address; the source finds a match only in its series."""
+    found = re.search(rf"{SPORTS}/cricket/(\d{{1,10}})/", url, re.ASCII)
+    return found[1] if found else "0"
+
+
+def number_in(url: str, name: str) -> int | None:
+    """Returns the page or period number of a plays address, if any."""
+    number = parse_qs(urlsplit(url).query).get(name, [""])[0]
+    return int(number) if number.isascii() and number.isdecimal() and len(number) < 6 else None
+
+
+def soccer_list_url(base_url: str, league: str = SERIE_A, dates: str = "") -> str:
+    return f"{base_url.rstrip('/')}{SPORTS}/soccer/{league}/scoreboard{f'?dates={dates}' if dates else ''}"
+
+
+def soccer_match_url(base_url: str, league: str, event: str, start: datetime) -> str:
+    return f"{soccer_list_url(base_url, league, dates_of(start.date()))}#{event}"
+
+
+def soccer_summary_url(url: str, base_url: str, event: str) -> str:
+    """Returns the address of the match's summary, in the league that its own address names."""
+    found = re.search(rf"{SPORTS}/soccer/([a-z][\w.-]{{1,60}})/", url, re.ASCII)
+    return f"{base_url.rstrip('/')}{SPORTS}/soccer/{found[1] if found else SERIE_A}/summary?event={event}"
+
+
+def soccer_request_url(url: str, base_url: str) -> str:
+    """Returns the known address of a match at the source's present host."""
+    parts = urlsplit(url)
+    path = parts.path[parts.path.find(SPORTS) :] if SPORTS in parts.path else parts.path
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{base_url.rstrip('/')}{path}{query}"
+
+
+def dates_of(day: date) -> str:
+    """Returns the dates to request for a day of ours: ESPN uses New York days, which begin later."""
+    return f"{day - timedelta(days=1):%Y%m%d}-{day:%Y%m%d}" if day > date.min else f"{day:%Y%m%d}"
+
+
+def cricket_match_at(url: str, base_url: str) -> DiscoveredMatch | None:
+    base, parts = base_url.rstrip("/"), urlsplit(url)
+    path = _CRICKET.fullmatch(parts.path.removeprefix(urlsplit(base).path))
+    event = parse_qs(parts.query).get("event", [""])[0]
+    if path is None or not _EVENT_ID.fullmatch(event):
+        return None
+    return DiscoveredMatch(
+        source_event_id=event,
+        url=summary_url(base, path[1], event),
+        sport=Sport.CRICKET,
+        status=Status.UPCOMING,  # until it is read
+    )
+
+
+def soccer_match_at(url: str, base_url: str) -> DiscoveredMatch | None:
+    """Reads the match id after # in the address of a day's list, or from the address of a summary."""
+    base, parts = base_url.rstrip("/"), urlsplit(url)
+    path = _SOCCER.fullmatch(parts.path.removeprefix(urlsplit(base).path))
+    if path is None:
+        return None
+    query = parse_qs(parts.query)
+    dates, event = query.get("dates", [""])[0], query.get("event", [""])[0]
+    if path[2] == "summary":
+        known = soccer_summary_url(url, base, event)
+    else:
+        event = parts.fragment
+        known = f"{soccer_list_url(base, path[1], dates)}#{event}" if _DATE_RANGE.fullmatch(dates) else ""
+    if not known or not _EVENT_ID.fullmatch(event):
+        return None
+    return DiscoveredMatch(source_event_id=event, url=known, sport=Sport.FOOTBALL, status=Status.UPCOMING)
+
+
+def body_of(reading: Reading, name: str) -> tuple[Any, str]:
+    """Returns the JSON of a response, else of the page that shows it, and its address."""
+    document = reading.document(name)
+    if document is not None and document.status < 400:
+        return checked_json(document), document.url
+    page = reading.document(PAGE)
+    shown = shown_in(page) if page is not None else None
+    if page is None or shown is None:
+        raise SchemaBreak(f"the {name} endpoint gave no response", url=reading.ref.url)
+    return shown, page.url
+
+
+def checked_json(document: Document) -> Any:
+    try:
+        data = document.json()
+    except SchemaBreak:
+        parsing.raise_if_challenge(document.text(), document.url)
+        raise
+    _raise_if_refused(data, document.url)
+    return data
+
+
+def shown_in(page: Document) -> Any:
+    """Returns the JSON that a browser shows for an address of the API; None where the page shows something else."""
+    text = page.text()
+    parsing.raise_if_challenge(text, page.url)
+    found = _SHOWN_JSON.search(text)
+    try:
+        data = orjson.loads(unescape(found[1]) if found else text)
+    except orjson.JSONDecodeError:
+        return None
+    _raise_if_refused(data, page.url)
+    return data
+
+
+def _raise_if_refused(data: Any, url: str) -> None:
+    """Raises Gone for {"code": 404, "message": "..."}, which is this API's response for an unknown match."""
+    parsing.raise_if_error_body(data, url)
+    response = parsing.mapping(data)
+    if response.keys() <= {"code", "message", "detail"} and parsing.integer(response.get("code")) in (400, 404):
+        raise Gone(f"the source knows no such match: {parsing.text(response.get('message'), 100)}", url=url)
