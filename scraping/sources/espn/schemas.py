@@ -32,7 +32,7 @@ class MatchStatus(Response):
 
 
 class Linescore(Response):
-    """The score of one innings. Each side has one for EVERY innings of the match; only those with `isBatting` are its own."""
+    """The score of one innings. Each side has one for EVERY innings; only those with `isBatting` are its own."""
 
     period: int
     is_batting: bool = Field(alias="isBatting")
