@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from scraping.sources.base import Adapter
-from scraping.sources.board import BoardAdapter
 from scraping.sources.crex import CrexAdapter
 from scraping.sources.espn import EspnAdapter, EspnSoccerAdapter
 from scraping.sources.espncricinfo import EspncricinfoAdapter
 from scraping.sources.layout import BadSelector, check
+from scraping.sources.scoreboard import ScoreboardAdapter
 from scraping.sources.sofascore import SofascoreAdapter, SofascoreCricketAdapter
 
 ADAPTERS: dict[str, Adapter] = {
@@ -16,7 +16,7 @@ ADAPTERS: dict[str, Adapter] = {
         CrexAdapter(),
         SofascoreAdapter(),
         SofascoreCricketAdapter(),
-        BoardAdapter(),
+        ScoreboardAdapter(),
         EspnAdapter(),
         EspnSoccerAdapter(),
         EspncricinfoAdapter(),

@@ -16,8 +16,8 @@ from scraping import event_keys
 from scraping.errors import PayloadRejected, ScrapingError
 from scraping.payloads import Event, Payload, Status
 from scraping.sources import adapter_for
-from scraping.sources.balls import ball_kind
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo, Request
+from scraping.sources.cricket import ball_kind
 from scraping.sources.espn import EspnAdapter, EspnSoccerAdapter
 from stadium.config import StadiumConfig
 from stadium.cricket.script import Ball, CricketScript

@@ -18,8 +18,8 @@ from typing import Any
 from scraping import event_keys
 from scraping.errors import PayloadRejected
 from scraping.payloads import Event
-from scraping.sources import falls, parsing
-from scraping.sources.balls import ball_kind
+from scraping.sources import cricket, parsing
+from scraping.sources.cricket import ball_kind
 from scraping.sources.espn.schemas import PLAYS, Dismissal, Person, Play, PlayByPlay
 from scraping.sources.parsing import note_unrecognized, validated
 
@@ -84,7 +84,7 @@ def events_of(plays: Sequence[Play]) -> tuple[Event, ...]:
         found.append(_ball(play, index, has_own_extras=play.id in fine))
         if _counts(play.dismissal):
             found.append(_dismissal(play))
-    return tuple(reversed(falls.with_unnamed(found)))
+    return tuple(reversed(cricket.with_unnamed_wickets(found)))
 
 
 def _is_talk(item: Any) -> bool:

@@ -14,8 +14,8 @@ from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.espncricinfo import addresses, compose, listing, players, schemas
-from scraping.sources.espncricinfo.page import data_of, match_of
+from scraping.sources.espncricinfo import listing, match_state, players, schemas, site
+from scraping.sources.espncricinfo.site import data_of, match_of
 from scraping.sources.layout import Layout
 from scraping.sources.parsing import collecting_unrecognized, missing_cricket_fields
 
@@ -33,7 +33,7 @@ class EspncricinfoAdapter:
     figure_schema = schemas.SCORECARD
     events_endpoint = ""  # the balls are on the page, older ones on another
     round_fields: tuple[str, ...] = ()
-    address_example = addresses.EXAMPLE
+    address_example = site.EXAMPLE
     layout: Layout | None = None
     list_layout: Layout | None = None
     prefers_attached = False
@@ -42,7 +42,7 @@ class EspncricinfoAdapter:
         return ()  # nothing that its script asks for is wanted
 
     def requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        return (listing.page_request(addresses.tab(ref.url, addresses.LIVE)),)
+        return (listing.page_request(site.tab_url(ref.url, site.LIVE)),)
 
     def parse(self, reading: Reading) -> Payload:
         with parsing.rejecting_invalid_values(reading.ref.url):
@@ -54,10 +54,10 @@ class EspncricinfoAdapter:
         number = int(asked[1]) - 1 if asked else _oldest_innings(self.parse(reading))
         if number < 1:
             return None
-        return listing.page_request(f"{addresses.tab(reading.ref.url, addresses.COMMENTARY)}?innings={number}")
+        return listing.page_request(f"{site.tab_url(reading.ref.url, site.COMMENTARY)}?innings={number}")
 
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        return (listing.page_request(addresses.tab(ref.url, addresses.SCORECARD), players.DOCUMENT),)
+        return (listing.page_request(site.tab_url(ref.url, site.SCORECARD), players.DOCUMENT),)
 
     def parse_lineups(self, reading: Reading) -> Lineups:
         with parsing.rejecting_invalid_values(reading.ref.url):
@@ -92,18 +92,18 @@ class EspncricinfoAdapter:
         raise LayoutChanged("ESPNcricinfo has no rounds")
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        return addresses.match_at(url, base_url)
+        return site.match_at(url, base_url)
 
 
 def _payload(reading: Reading) -> Payload:
     url = reading.ref.url
-    with collecting_unrecognized() as words:
+    with collecting_unrecognized() as unrecognized:
         data = data_of(reading.document("page"), url)
         match = match_of(data, reading)
-        numbers = compose.innings_of(data, schema=schemas.MATCH, url=url)
-        names = compose.names_in(data, numbers, url=url)
-        events, has_events = compose.events_in(data, numbers, names, url=url)
-        state, is_partial = compose.state_of(match, numbers, events)
+        numbers = match_state.innings_of(data, schema=schemas.MATCH, url=url)
+        names = match_state.names_in(data, numbers, url=url)
+        events, has_events = match_state.events_in(data, numbers, names, url=url)
+        state, is_partial = match_state.state_of(match, numbers, events)
     missing = missing_cricket_fields(state, has_events=has_events)
     return Payload(
         source=EspncricinfoAdapter.key,
@@ -114,7 +114,7 @@ def _payload(reading: Reading) -> Payload:
         events=events,
         is_partial_state=is_partial,
         integrity=Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / _WANTED), 4)),
-        unknown=tuple(words),
+        unknown=tuple(unrecognized),
     )
 
 

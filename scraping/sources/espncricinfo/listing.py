@@ -12,10 +12,9 @@ from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Sport
 from scraping.sources import parsing
 from scraping.sources.base import ListPlan, Reading, Request
-from scraping.sources.espncricinfo import addresses, schemas
-from scraping.sources.espncricinfo.compose import team_of
-from scraping.sources.espncricinfo.page import data_of
-from scraping.sources.espncricinfo.status import status_and_phase
+from scraping.sources.espncricinfo import schemas, site
+from scraping.sources.espncricinfo.match_state import status_and_phase, team_of
+from scraping.sources.espncricinfo.site import data_of
 from scraping.sources.parsing import note_unrecognized, path_of
 
 PAGE_TYPES = "text/html,application/xhtml+xml"
@@ -23,7 +22,7 @@ _DAY = "live-cricket-match-schedule-fixtures"
 
 
 def plan(base_url: str) -> ListPlan:
-    return ListPlan(url=f"{base_url.rstrip('/')}/{addresses.LIVE}", endpoints=())
+    return ListPlan(url=f"{base_url.rstrip('/')}/{site.LIVE}", endpoints=())
 
 
 def day_plan(base_url: str, day: date) -> ListPlan:
@@ -60,7 +59,7 @@ def _match(row: Mapping[str, Any], base_url: str) -> DiscoveredMatch | None:
     names = " v ".join(team.name for team in teams)
     return DiscoveredMatch(
         source_event_id=str(match.object_id),
-        url=addresses.built(
+        url=site.match_url(
             base_url,
             series_slug=match.series.slug,
             series_id=match.series.object_id,

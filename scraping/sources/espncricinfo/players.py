@@ -10,8 +10,8 @@ from scraping.payloads import Figures, Integrity, Lineup, LineupPlayer, Lineups,
 from scraping.sources import parsing
 from scraping.sources.base import Reading
 from scraping.sources.espncricinfo import schemas
-from scraping.sources.espncricinfo.compose import innings_of, overs_text, side_of
-from scraping.sources.espncricinfo.page import data_of, match_of
+from scraping.sources.espncricinfo.match_state import innings_of, overs_text, side_of
+from scraping.sources.espncricinfo.site import data_of, match_of
 from scraping.sources.parsing import collecting_unrecognized, note_unrecognized, validated
 
 SOURCE = "espncricinfo"
@@ -23,7 +23,7 @@ _ROLES = frozenset({"", "P", "C", "WK", "CWK", "VC"})
 def lineups_of(reading: Reading) -> Lineups:
     if reading.document(DOCUMENT) is None:
         return _lineups(reading)
-    with collecting_unrecognized() as words:
+    with collecting_unrecognized() as unrecognized:
         data = data_of(reading.document(DOCUMENT), reading.ref.url)
         match = match_of(data, reading, schema=schemas.SCORECARD)
         found = tuple(_lineup(match, squad) for squad in _squads(data, reading.ref.url))
@@ -35,13 +35,13 @@ def lineups_of(reading: Reading) -> Lineups:
             "kickoff": parsing.iso_moment(match.start_time),
             "lineups": found,
             "integrity": integrity,
-            "unknown": tuple(words),
+            "unknown": tuple(unrecognized),
         }
     )
 
 
 def figures_of(reading: Reading) -> Figures:
-    with collecting_unrecognized() as words:
+    with collecting_unrecognized() as unrecognized:
         data = data_of(reading.document(DOCUMENT), reading.ref.url)
         match = match_of(data, reading, schema=schemas.SCORECARD)
         numbers = innings_of(data, schema=schemas.SCORECARD, url=reading.ref.url)
@@ -56,7 +56,7 @@ def figures_of(reading: Reading) -> Figures:
         captured_at=reading.captured_at,
         source_event_id=reading.ref.source_event_id,
         figures=tuple(found),
-        unknown=tuple(words),
+        unknown=tuple(unrecognized),
     )
 
 

@@ -1,29 +1,55 @@
-"""How a Sofascore match is read: from the two answers that its page asks for."""
+"""The adapter of Sofascore's football, and the base of both Sofascore adapters: one site with the same responses."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from scraping.payloads import DiscoveredMatch, Figures, Integrity, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, Payload, Sport
 from scraping.sources import parsing
-from scraping.sources.base import ListPlan, Reading, RefInfo, Request
+from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.layout import Layout
 from scraping.sources.parsing import collecting_unrecognized, missing_football_fields
-from scraping.sources.sofascore import (
-    addresses,
-    answers,
-    belonging,
-    fixtures,
-    lineups,
-    listing,
-    ratings,
-    rounds,
-    schemas,
-)
+from scraping.sources.sofascore import incidents, lineups, listing, schemas, site
 from scraping.sources.sofascore.event import check_shape, goals_of, state_of
 from scraping.sources.sofascore.incidents import Incident, checked, events_of, happened
-from scraping.sources.sofascore.site import SofascoreSite
+
+
+class SofascoreSite:
+    key: str
+    sport: Sport
+    payload_schema = schemas.EVENT
+    lineup_schema = schemas.LINEUPS
+    events_endpoint = "incidents"
+    layout: Layout | None = None
+    list_layout: Layout | None = None
+    prefers_attached = False
+
+    def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
+        event = rf"/api/v1/event/{re.escape(ref.source_event_id)}"
+        return (
+            Endpoint("event", re.compile(rf"{event}(?:\?|$)")),
+            Endpoint("incidents", re.compile(rf"{event}/incidents(?:\?|$)"), is_required=False),
+        )
+
+    def older_events(self, reading: Reading, request: Request) -> Request | None:
+        return None  # the incidents response always has all of them
+
+    def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
+        with parsing.rejecting_invalid_values(base_url):
+            return listing.matches_of(reading, base_url, self.sport)
+
+    def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        return lineups.requests(ref, base_url)
+
+    def parse_lineups(self, reading: Reading) -> Lineups:
+        with parsing.rejecting_invalid_values(reading.ref.url):
+            return lineups.parse_lineups(reading, self.key)
+
+    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
+        return site.match_at(url, base_url, self.sport)
 
 
 class SofascoreAdapter(SofascoreSite):
@@ -32,8 +58,8 @@ class SofascoreAdapter(SofascoreSite):
     key = "sofascore"
     sport = Sport.FOOTBALL
     figure_schema = schemas.LINEUPS
-    round_fields = rounds.FIELDS
-    address_example = addresses.EXAMPLE
+    round_fields = listing.ROUND_FIELDS
+    address_example = site.EXAMPLE
 
     def parse(self, reading: Reading) -> Payload:
         with parsing.rejecting_invalid_values(reading.ref.url), collecting_unrecognized() as unknown:
@@ -43,34 +69,34 @@ class SofascoreAdapter(SofascoreSite):
         return ListPlan(url=f"{base_url.rstrip('/')}/", endpoints=listing.endpoints(self.sport))
 
     def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
-        return rounds.plan(base_url, asked)
+        return listing.round_plan(base_url, asked)
 
     def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
         with parsing.rejecting_invalid_values(base_url):
-            return rounds.matches_of(reading, base_url, asked)
+            return listing.round_matches(reading, base_url, asked)
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
-        return fixtures.plan(base_url, day)
+        return listing.fixture_plan(base_url, day)
 
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
         with parsing.rejecting_invalid_values(base_url):
-            return fixtures.matches_of(reading, base_url)
+            return listing.fixture_matches(reading, base_url)
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return lineups.requests(ref, base_url)
 
     def parse_figures(self, reading: Reading) -> Figures:
         with parsing.rejecting_invalid_values(reading.ref.url):
-            return ratings.parse(reading, self.key)
+            return lineups.parse_ratings(reading, self.key)
 
 
 def _payload(reading: Reading) -> Payload:
-    event, went_without = answers.event_in(reading, "football", check_shape)
+    event, missing_before = site.event_in(reading, "football", check_shape)
     goals = goals_of(event)
     rows = _incidents(reading, event, goals)
     events = events_of(happened(rows or []))
     state = state_of(event, events, reading.captured_at)
-    missing = went_without + missing_football_fields(state, has_events=rows is not None)
+    missing = missing_before + missing_football_fields(state, has_events=rows is not None)
     return Payload(
         source=SofascoreAdapter.key,
         payload_schema=schemas.EVENT,
@@ -78,15 +104,15 @@ def _payload(reading: Reading) -> Payload:
         source_event_id=reading.ref.source_event_id,
         state=state,
         events=events,
-        events_are_complete=rows is not None and belonging.are_all(rows, event, goals),
+        events_are_complete=rows is not None and incidents.are_complete(rows, event, goals),
         integrity=Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / 7), 4)),
     )
 
 
 def _incidents(reading: Reading, event: Mapping[str, Any], goals: tuple[int, int]) -> list[Incident] | None:
     """The rows of the list, or nothing where it is not there, broken, or another match's."""
-    rows = answers.optional(reading.document("incidents"), checked)
-    if rows is None or not belonging.is_foreign(happened(rows), event, goals):
+    rows = site.optional(reading.document("incidents"), checked)
+    if rows is None or not incidents.is_of_another_match(happened(rows), event, goals):
         return rows
-    answers.note_foreign("incidents")
+    site.note_other_match("incidents")
     return None

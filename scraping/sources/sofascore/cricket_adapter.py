@@ -11,19 +11,10 @@ from scraping.payloads import DiscoveredMatch, Figures, Integrity, Payload, Spor
 from scraping.sources import parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.parsing import collecting_unrecognized, missing_cricket_fields
-from scraping.sources.sofascore import (
-    addresses,
-    answers,
-    cricket_state,
-    deliveries,
-    listing,
-    schemas,
-    scorecards,
-    tournament_days,
-)
+from scraping.sources.sofascore import cricket_state, deliveries, listing, schemas, scorecards, site
+from scraping.sources.sofascore.adapter import SofascoreSite
 from scraping.sources.sofascore.batting_order import innings_of, side_of
 from scraping.sources.sofascore.schemas import CricketEvent, Delivery, InningsRow
-from scraping.sources.sofascore.site import SofascoreSite
 
 _WANTED = 10  # fields: those of every cricket match, and the order of its innings
 
@@ -35,7 +26,7 @@ class SofascoreCricketAdapter(SofascoreSite):
     sport = Sport.CRICKET
     figure_schema = schemas.INNINGS
     round_fields: tuple[str, ...] = ()
-    address_example = addresses.CRICKET_EXAMPLE
+    address_example = site.CRICKET_EXAMPLE
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         innings = rf"/api/v1/event/{re.escape(ref.source_event_id)}/innings(?:\?|$)"
@@ -55,14 +46,14 @@ class SofascoreCricketAdapter(SofascoreSite):
         raise LayoutChanged("cricket has no rounds here", url=base_url)
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
-        return tournament_days.plan(base_url, day, self.sport)
+        return listing.tournament_plan(base_url, day, self.sport)
 
     def more_fixtures(self, readings: Sequence[Reading], base_url: str, day: date) -> tuple[Request, ...]:
-        return tournament_days.more(readings, base_url, day, self.sport)
+        return listing.tournament_requests(readings, base_url, day, self.sport)
 
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
         with parsing.rejecting_invalid_values(base_url):
-            return tournament_days.matches_of(reading, base_url, self.sport)
+            return listing.tournament_matches(reading, base_url, self.sport)
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return scorecards.requests(ref, base_url)
@@ -73,14 +64,14 @@ class SofascoreCricketAdapter(SofascoreSite):
 
 
 def _payload(reading: Reading) -> Payload:
-    raw, went_without = answers.event_in(reading, "cricket", cricket_state.check_shape)
+    raw, missing_before = site.event_in(reading, "cricket", cricket_state.check_shape)
     event = cricket_state.checked(raw)
     rows = _deliveries(reading, event)
     innings, knows_order = innings_of(event, _innings(reading, event), rows or [])
     balls = deliveries.balls_of(rows or [])
     events = deliveries.events_of(balls)
     state = cricket_state.state_of(raw, event, innings, events)
-    missing = went_without + missing_cricket_fields(state, has_events=rows is not None)
+    missing = missing_before + missing_cricket_fields(state, has_events=rows is not None)
     missing += () if knows_order else ("innings_order",)
     return Payload(
         source=SofascoreCricketAdapter.key,
@@ -96,16 +87,16 @@ def _payload(reading: Reading) -> Payload:
 
 def _deliveries(reading: Reading, event: CricketEvent) -> list[Delivery] | None:
     """The balls, or nothing where they are not there, broken, or of other teams."""
-    rows = answers.optional(reading.document("incidents"), deliveries.checked)
+    rows = site.optional(reading.document("incidents"), deliveries.checked)
     if rows is None or not any(row.battingTeamId and side_of(event, row.battingTeamId) is None for row in rows):
         return rows
-    answers.note_foreign("incidents")
+    site.note_other_match("incidents")
     return None
 
 
 def _innings(reading: Reading, event: CricketEvent) -> list[InningsRow]:
-    rows = answers.optional(reading.document("innings"), scorecards.rows_of) or []
+    rows = site.optional(reading.document("innings"), scorecards.rows_of) or []
     if any(side_of(event, row.battingTeam.id) is None for row in rows):
-        answers.note_foreign("innings")
+        site.note_other_match("innings")
         return []
     return rows

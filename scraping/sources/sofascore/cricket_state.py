@@ -22,7 +22,7 @@ from scraping.payloads import (
 )
 from scraping.sources import parsing
 from scraping.sources.parsing import validated
-from scraping.sources.sofascore import schemas, status
+from scraping.sources.sofascore import schemas
 from scraping.sources.sofascore.batting_order import decision_of
 from scraping.sources.sofascore.event import metadata_of, series_of, team_of, title_of, venue_of
 from scraping.sources.sofascore.schemas import CricketEvent
@@ -51,7 +51,7 @@ def check_shape(event: Mapping[str, Any], url: str = "") -> None:
 
 def status_and_phase(event: Mapping[str, Any]) -> tuple[Status, Phase]:
     """The result's sentence comes before the status does, so it is believed first."""
-    judged, phase = status.by_type(event["status"])
+    judged, phase = event.status_by_type(event["status"])
     note = parsing.text(event.get("note"))
     if judged is Status.LIVE and result_in(note):
         return (Status.ABANDONED if _CALLED_OFF.search(note) else Status.COMPLETED), Phase.FINISHED

@@ -1,4 +1,4 @@
-"""Ball by ball: the incidents answer of a cricket match as events, newest first."""
+"""Ball by ball: the incidents response of a cricket match as events, newest first."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 from scraping import event_keys
 from scraping.payloads import Event, Innings
-from scraping.sources import falls, parsing
-from scraping.sources.balls import ball_kind
+from scraping.sources import cricket, parsing
+from scraping.sources.cricket import ball_kind
 from scraping.sources.parsing import note_unrecognized, validated
 from scraping.sources.sofascore import schemas
 from scraping.sources.sofascore.schemas import DeliveriesResponse, Delivery, Person
@@ -43,9 +43,9 @@ class Ball:
         return None if self.ball is None else f"{self.over}.{self.ball}"
 
 
-def checked(answer: Any, url: str = "") -> list[Delivery]:
-    """The deliveries of an incidents answer, newest first. Another sort of incident is noted and left out."""
-    rows = validated(DeliveriesResponse, answer, schema=schemas.INCIDENTS, url=url).incidents
+def checked(response: Any, url: str = "") -> list[Delivery]:
+    """The deliveries of an incidents response, newest first. Another sort of incident is noted and left out."""
+    rows = validated(DeliveriesResponse, response, schema=schemas.INCIDENTS, url=url).incidents
     for row in rows:
         if row.incidentType != "ball":
             note_unrecognized("incidents[].incidentType", row.incidentType)
@@ -75,7 +75,7 @@ def events_of(balls: Sequence[Ball]) -> tuple[Event, ...]:
         events.append(_event(ball))
         if ball.is_wicket:
             events.append(_dismissal(ball))
-    return tuple(reversed(falls.with_unnamed(events)))
+    return tuple(reversed(cricket.with_unnamed_wickets(events)))
 
 
 def are_all(balls: Sequence[Ball], innings: Sequence[Innings]) -> bool:

@@ -1,15 +1,15 @@
-"""Goals, cards, substitutions: the incidents answer as events, described in our own words."""
+"""Goals, cards, substitutions: the incidents response as events, described in our own words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from scraping import event_keys
 from scraping.payloads import Event
 from scraping.sources import parsing
 from scraping.sources.parsing import note_unrecognized, validated
 from scraping.sources.sofascore import schemas
-from scraping.sources.sofascore.places import Places
 
 Incident = Mapping[str, Any]
 _NO_TIME = 999  # the source's mark for "no added time", and for the time of a shoot-out
@@ -56,12 +56,19 @@ _WORDS = {
     "shootout_miss": "Shoot-out, missed",
 }
 _NOT_CRITICAL = frozenset({"injury_time", "other"})
+_CARD_COLOURS = {"yellow": "yellow", "red": "red", "yellowRed": "red"}
+_KEYED_PERIODS = ("HT", "FT", "ET", "PEN")
+Pair = tuple[int, int]
+_FIRST_HALF = 6
+_AFTER_THE_BREAK = (7, 31, 41, 42, 50)
+_NOT_BEGUN = ("notstarted", "postponed")
+_PLAYED = ("goal", "penaltyShootout", "period", "substitution")
 
 
-def checked(answer: Any, url: str = "") -> list[Incident]:
-    """The rows of an incidents answer, newest first, checked to be of the known shape."""
-    validated(schemas.IncidentsResponse, answer, schema=schemas.INCIDENTS, url=url)
-    return list(answer["incidents"])
+def checked(response: Any, url: str = "") -> list[Incident]:
+    """The rows of an incidents response, newest first, checked to be of the known shape."""
+    validated(schemas.IncidentsResponse, response, schema=schemas.INCIDENTS, url=url)
+    return list(response["incidents"])
 
 
 def happened(rows: list[Incident]) -> list[Incident]:
@@ -74,7 +81,7 @@ def events_of(incidents: list[Incident]) -> tuple[Event, ...]:
 
     Goals and cards are numbered each on their own, so an id may be another incident's too.
     """
-    places = Places(incidents)
+    places = IncidentKeys(incidents)
     unique: dict[tuple[str, str], Event] = {}
     taken: set[str] = set()
     for incident in incidents:
@@ -183,3 +190,98 @@ def _detail(incident: Incident) -> dict[str, str | int | float | bool | None]:
     if incident.get("rescinded") is True:
         detail["rescinded"] = True
     return detail
+
+
+class IncidentKeys:
+    """Goals and kicks are numbered a side. Each says its number itself, by the score or the sequence that it gives;
+    where one does not, those on the list are counted.
+    """
+
+    def __init__(self, newest_first: list[Incident]) -> None:
+        self._counted: dict[int, int] = {}
+        counts: dict[tuple[str, bool], int] = {}
+        for incident in reversed(newest_first):
+            kind, is_home = incident.get("incidentType"), incident.get("isHome")
+            if kind in ("goal", "penaltyShootout") and isinstance(is_home, bool):
+                counts[kind, is_home] = counts.get((kind, is_home), 0) + 1
+                self._counted[id(incident)] = counts[kind, is_home]
+
+    def slot(self, incident: Incident) -> str:
+        """Empty where the happening has no name: a video review, added time."""
+        kind, variant = incident.get("incidentType"), parsing.text(incident.get("incidentClass"), 40)
+        if kind == "period":
+            text = parsing.text(incident.get("text"), 40)
+            return event_keys.period(text) if text in _KEYED_PERIODS else ""
+        is_home = incident.get("isHome")
+        if not isinstance(is_home, bool):
+            return ""
+        side = "team_a" if is_home else "team_b"
+        if kind == "goal":
+            return event_keys.goal(
+                side, parsing.integer(incident.get("homeScore" if is_home else "awayScore")) or self._nth(incident)
+            )
+        if kind == "penaltyShootout":
+            sequence = parsing.integer(incident.get("sequence"))
+            return event_keys.shootout_kick(side, (sequence + 1) // 2 if sequence else self._nth(incident))
+        if kind == "card" and variant in _CARD_COLOURS:
+            name = _person_name(incident, "player") or parsing.text(incident.get("playerName"), 120)
+            return event_keys.card(side, _CARD_COLOURS[variant], name) if name else ""
+        if kind == "substitution":
+            name = _person_name(incident, "playerOut")
+            return event_keys.substitution(side, name) if name else ""
+        return ""
+
+    def _nth(self, incident: Incident) -> int:
+        return self._counted.get(id(incident), 1)
+
+
+def _person_name(incident: Incident, role: str) -> str:
+    return parsing.text(parsing.mapping(incident.get(role)).get("name"), 120)
+
+
+def goals_in(incidents: list[Incident]) -> Pair:
+    """Home and away goals that the incidents tell of; `isHome` is the side credited, for own goals too."""
+    goals = [incident.get("isHome") for incident in incidents if incident.get("incidentType") == "goal"]
+    return sum(is_home is True for is_home in goals), sum(is_home is False for is_home in goals)
+
+
+def is_of_another_match(incidents: list[Incident], event: Mapping[str, Any], goals: Pair) -> bool:
+    """They tell what cannot have happened in this match: a delay explains one goal, and no whole half."""
+    if any(told > scored + 1 for told, scored in zip(goals_in(incidents), goals, strict=True)):
+        return True
+    for incident in incidents:
+        pair = _pair(incident) if incident.get("incidentType") == "goal" else None
+        if pair and any(told > scored + 1 for told, scored in zip(pair, goals, strict=True)):
+            return True
+    status = parsing.mapping(event.get("status"))
+    if status.get("type") in _NOT_BEGUN:
+        return any(incident.get("incidentType") in _PLAYED for incident in incidents)
+    return parsing.integer(status.get("code")) == _FIRST_HALF and bool(_ended(incidents).keys() & {"FT", "ET", "PEN"})
+
+
+def are_complete(rows: list[Incident], event: Mapping[str, Any], goals: Pair) -> bool:
+    """Whether nothing is missing, as far as the event can tell: every goal is there, and the breaks' scores agree."""
+    if goals_in(rows) != goals:
+        return False
+    status = parsing.mapping(event.get("status"))
+    if not rows and parsing.integer(status.get("code")) in _AFTER_THE_BREAK:
+        return False  # half-time at least would be on it
+    ended = _ended(rows)
+    stated = {"HT": _both(event, "period1"), "FT": _both(event, "normaltime")}
+    return all(pair is None or ended.get(name) in (None, pair) for name, pair in stated.items())
+
+
+def _ended(incidents: list[Incident]) -> dict[str, Pair | None]:
+    """The periods that are over, with the score then."""
+    periods = (row for row in incidents if row.get("incidentType") == "period" and row.get("isLive") is not True)
+    return {parsing.text(row.get("text"), 20): _pair(row) for row in periods}
+
+
+def _pair(incident: Incident) -> Pair | None:
+    home, away = parsing.integer(incident.get("homeScore")), parsing.integer(incident.get("awayScore"))
+    return None if home is None or away is None else (home, away)
+
+
+def _both(event: Mapping[str, Any], field: str) -> Pair | None:
+    home, away = (parsing.integer(parsing.mapping(event.get(side)).get(field)) for side in ("homeScore", "awayScore"))
+    return None if home is None or away is None else (home, away)

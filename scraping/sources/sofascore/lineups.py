@@ -1,4 +1,4 @@
-"""Who plays: the line-ups of both sides, in football with the ratings that come during and after the match."""
+"""Line-ups of both sides and, in football, the ratings that come during and after the match."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from scraping.errors import PayloadRejected
-from scraping.payloads import Integrity, Lineup, LineupPlayer, Lineups, Side
+from scraping.payloads import Figures, Integrity, Lineup, LineupPlayer, Lineups, PlayerFigure, Side
 from scraping.sources import parsing
 from scraping.sources.base import Reading, RefInfo, Request
 from scraping.sources.parsing import collecting_unrecognized, note_unrecognized, validated
 from scraping.sources.sofascore import schemas
-from scraping.sources.sofascore.answers import body_of
 from scraping.sources.sofascore.schemas import LineupRow, LineupSide, LineupsResponse
+from scraping.sources.sofascore.site import body_of
 
 POSITIONS = frozenset({"G", "D", "M", "F", "B", "BM", "AR", "WK"})  # football, then cricket; WK is presumed
 SIDES: tuple[tuple[Side, str, str], ...] = (("team_a", "home", "homeTeam"), ("team_b", "away", "awayTeam"))
+_RATING_VALUES = (("rating", "rating"), ("minutes", "minutesPlayed"), ("goals", "goals"), ("assists", "goalAssist"))
 
 
 def requests(ref: RefInfo, base_url: str) -> tuple[Request, ...]:
@@ -25,11 +26,11 @@ def requests(ref: RefInfo, base_url: str) -> tuple[Request, ...]:
     return Request("lineups", f"{event}/lineups", headers=headers), Request("event", event, headers=headers)
 
 
-def parse(reading: Reading, source: str) -> Lineups:
+def parse_lineups(reading: Reading, source: str) -> Lineups:
     """Both sides; none of them where the source has none yet, which it says by 404."""
     with collecting_unrecognized() as unknown:
-        answer, event = answer_in(reading), event_in(reading)
-        lineups = [] if answer is None else [_lineup(side, getattr(answer, at), answer) for side, at, _ in SIDES]
+        response, event = response_in(reading), event_in(reading)
+        lineups = [] if response is None else [_lineup(side, getattr(response, at), response) for side, at, _ in SIDES]
         return Lineups(
             source=source,
             payload_schema=schemas.LINEUPS,
@@ -42,14 +43,14 @@ def parse(reading: Reading, source: str) -> Lineups:
         )
 
 
-def answer_in(reading: Reading) -> LineupsResponse | None:
+def response_in(reading: Reading) -> LineupsResponse | None:
     """The line-ups of a reading, checked to be this match's as far as that can be told."""
     document = reading.document("lineups")
     if document is None or document.status >= 400:
         return None
-    answer = validated(LineupsResponse, body_of(document), schema=schemas.LINEUPS, url=document.url)
-    _refuse_another_match(answer, event_in(reading), reading)
-    return answer
+    response = validated(LineupsResponse, body_of(document), schema=schemas.LINEUPS, url=document.url)
+    _refuse_another_match(response, event_in(reading), reading)
+    return response
 
 
 def event_in(reading: Reading) -> Mapping[str, Any]:
@@ -63,26 +64,26 @@ def event_in(reading: Reading) -> Mapping[str, Any]:
     return event
 
 
-def _refuse_another_match(answer: LineupsResponse, event: Mapping[str, Any], reading: Reading) -> None:
+def _refuse_another_match(response: LineupsResponse, event: Mapping[str, Any], reading: Reading) -> None:
     """A side whose players all are of one other team is another match's.
 
     In a national side everybody is of his club, so several teams in one side prove nothing.
     """
     for _, at, team in SIDES:
-        side: LineupSide = getattr(answer, at)
+        side: LineupSide = getattr(response, at)
         stated = parsing.mapping(event.get(team))
         found, wanted = {row.teamId for row in side.players if row.teamId}, parsing.integer(stated.get("id"))
         if wanted is not None and len(found) == 1 and wanted not in found and stated.get("national") is not True:
             raise PayloadRejected(f"the {at} line-up is of team {found.pop()} and not of {wanted}", url=reading.ref.url)
 
 
-def _lineup(name: Side, side: LineupSide, answer: LineupsResponse) -> Lineup:
-    """The side is where the answer has it: `teamId` may be a player's club."""
+def _lineup(name: Side, side: LineupSide, response: LineupsResponse) -> Lineup:
+    """The side is where the response has it: `teamId` may be a player's club."""
     players = {row.player.id: _player(row) for row in reversed(side.players)}
     return Lineup(
         side=name,
         formation=(side.formation or "")[:20],
-        is_confirmed=answer.confirmed,
+        is_confirmed=response.confirmed,
         players=tuple(reversed(players.values())),
     )
 
@@ -107,3 +108,29 @@ def _player(row: LineupRow) -> LineupPlayer:
 def _integrity(lineups: list[Lineup]) -> Integrity:
     missing = [f"{lineup.side}.xi" for lineup in lineups if lineup.is_xi_missing]
     return Integrity(missing_fields=tuple(missing), null_field_rate=len(missing) / 2)
+
+
+def parse_ratings(reading: Reading, source: str) -> Figures:
+    with collecting_unrecognized() as unknown:
+        response = response_in(reading)
+        rows = [] if response is None else [(s, row) for s, at, _ in SIDES for row in getattr(response, at).players]
+        figures = [
+            PlayerFigure(side=s, role="rating", player_id=str(row.player.id), name=row.player.name[:120], values=values)
+            for s, row in rows
+            if (values := _rating_values(row))
+        ]
+        return Figures(
+            source=source,
+            payload_schema=schemas.LINEUPS,
+            captured_at=reading.captured_at,
+            source_event_id=reading.ref.source_event_id,
+            figures=tuple(figures),
+            unknown=tuple(unknown),
+        )
+
+
+def _rating_values(row: LineupRow) -> dict[str, str | int | float | bool | None]:
+    stated = row.statistics
+    if stated is None:
+        return {}
+    return {ours: value for ours, theirs in _RATING_VALUES if (value := getattr(stated, theirs)) is not None}

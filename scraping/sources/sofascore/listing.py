@@ -1,19 +1,29 @@
-"""The list of matches: those being played and the day's schedule, as the home page asks for them."""
+"""Lists of matches: live and scheduled ones, the rounds of a season, and the matches of a day.
+
+The list of a sport's whole day no longer exists; each tournament has its own. Cricket has some dozens of tournaments on
+a day at most, which are listed page by page. Football has hundreds: only the one that we follow is requested.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Sport, Team
 from scraping.sources import parsing
-from scraping.sources.base import Document, Endpoint, Reading
-from scraping.sources.sofascore import schemas, status
-from scraping.sources.sofascore.addresses import url_of
-from scraping.sources.sofascore.answers import body_of
+from scraping.sources.base import Document, Endpoint, ListPlan, Reading, Request
+from scraping.sources.parsing import note_unrecognized, validated
+from scraping.sources.sofascore import schemas
 from scraping.sources.sofascore.event import series_of, sport_of, team_of, title_of
+from scraping.sources.sofascore.site import body_of, url_of
+
+ROUND_FIELDS: tuple[str, ...] = ("tournament", "season", "round")
+FOLLOWED_TOURNAMENT = 325  # Brasileirão Série A
+TOURNAMENTS, TOURNAMENT_LIST = "tournaments", "fixtures:"
+AT_ONCE = 8
 
 
 def endpoints(sport: Sport) -> tuple[Endpoint, ...]:
@@ -54,7 +64,7 @@ def match_of(event: Mapping[str, Any], base_url: str, sport: Sport) -> Discovere
     if match_id is None or sport_of(event) not in (sport.value, ""):
         return None
     try:
-        judged, _ = status.by_type(parsing.mapping(event.get("status")))
+        judged, _ = event.status_by_type(parsing.mapping(event.get("status")))
     except (PayloadRejected, SchemaBreak):
         return None  # one odd row must not hide the others
     return DiscoveredMatch(
@@ -75,3 +85,123 @@ def _teams(event: Mapping[str, Any]) -> tuple[Team, ...]:
         return team_of(event, "homeTeam"), team_of(event, "awayTeam")
     except SchemaBreak:
         return ()
+
+
+def round_plan(base_url: str, asked: Mapping[str, int]) -> ListPlan:
+    """The home page earns the session; the round's list is asked for directly, since no page shows it unasked."""
+    home = f"{base_url.rstrip('/')}/"
+    path = "api/v1/unique-tournament/{tournament}/season/{season}/events/round/{round}".format_map(asked)
+    request = Request("round", f"{home}{path}", headers={"accept": "*/*", "referer": home})
+    return ListPlan(url=home, endpoints=endpoints(Sport.FOOTBALL), requests=(request,))
+
+
+def round_matches(reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
+    """Every match of the round, each once."""
+    document = reading.document("round")
+    try:
+        response = validated(schemas.ListResponse, body_of(document) if document else None, schema=schemas.LIST)
+    except SchemaBreak as broken:
+        raise SchemaBreak(f"the response has no list of the round's matches: {broken}", url=reading.ref.url) from broken
+    found: dict[str, DiscoveredMatch] = {}
+    for row in map(parsing.mapping, response.events):
+        _refuse_another_round(row, asked)
+        match = match_of(row, base_url, Sport.FOOTBALL)
+        if match is None:
+            named = parsing.text(row.get("id"), 40) or "one without an id"
+            raise SchemaBreak(f"a match of the round cannot be read: {named}", url=reading.ref.url)
+        found.setdefault(match.source_event_id, match)
+    return list(found.values())
+
+
+def _refuse_another_round(row: Mapping[str, Any], asked: Mapping[str, int]) -> None:
+    """What a row says about itself must be what was asked for; what it does not say is not held against it."""
+    tournament = parsing.mapping(parsing.mapping(row.get("tournament")).get("uniqueTournament"))
+    stated = {
+        "tournament": parsing.integer(tournament.get("id")),
+        "season": parsing.integer(parsing.mapping(row.get("season")).get("id")),
+        "round": parsing.integer(parsing.mapping(row.get("roundInfo")).get("round")),
+    }
+    for name, value in stated.items():
+        if value is not None and value != asked[name]:
+            raise PayloadRejected(f"asked for {name} {asked[name]} and was given a match of {name} {value}")
+
+
+def fixture_plan(base_url: str, day: date) -> ListPlan:
+    """The home page earns the session; the day's list is asked for directly, since the page shows only today's."""
+    home = f"{base_url.rstrip('/')}/"
+    url = f"{home}api/v1/unique-tournament/{FOLLOWED_TOURNAMENT}/scheduled-events/{day.isoformat()}"
+    request = Request("fixtures", url, headers={"accept": "*/*", "referer": home})
+    return ListPlan(url=home, endpoints=endpoints(Sport.FOOTBALL), requests=(request,))
+
+
+def fixture_matches(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
+    """The day's matches, each once. A postponed match stays on the list of its old day, too."""
+    document = reading.document("fixtures")
+    if document is None:
+        raise SchemaBreak(f"{schemas.LIST}: the day's list gave no response", url=reading.ref.url)
+    found: dict[str, DiscoveredMatch] = {}
+    for row in schemas.listed(body_of(document), url=document.url):
+        match = match_of(row, base_url, Sport.FOOTBALL)
+        if match is not None:
+            found.setdefault(match.source_event_id, match)
+    return list(found.values())
+
+
+def tournament_plan(base_url: str, day: date, sport: Sport) -> ListPlan:
+    """The sport's page earns the session."""
+    home = f"{base_url.rstrip('/')}/{sport.value}"
+    return ListPlan(url=home, endpoints=endpoints(sport), requests=(_tournaments_page(base_url, day, sport, 1),))
+
+
+def tournament_requests(readings: Sequence[Reading], base_url: str, day: date, sport: Sport) -> tuple[Request, ...]:
+    """What to ask after these: the day's next page, then the tournaments' own lists, a few at a time."""
+    days = [one for reading in readings if (one := reading.document(TOURNAMENTS)) is not None and one.status < 400]
+    if days and _tournaments_response(days[-1]).hasNextPage:
+        return (_tournaments_page(base_url, day, sport, len(days) + 1),)
+    asked = {name for reading in readings for name in reading.documents}
+    wanted = {f"{TOURNAMENT_LIST}{number}": number for document in days for number in _tournaments(document)}
+    return tuple(
+        _request(base_url, sport, name, f"unique-tournament/{number}/scheduled-events/{day.isoformat()}")
+        for name, number in wanted.items()
+        if name not in asked
+    )[:AT_ONCE]
+
+
+def tournament_matches(reading: Reading, base_url: str, sport: Sport) -> list[DiscoveredMatch]:
+    """Of the tournaments' lists among what was read, each match once."""
+    found: dict[str, DiscoveredMatch] = {}
+    lists = [one for name, one in reading.documents.items() if name.startswith(TOURNAMENT_LIST) and one.status < 400]
+    for document in lists:
+        for row in schemas.listed(body_of(document), url=document.url):
+            match = match_of(row, base_url, sport)
+            if match is not None:
+                found.setdefault(match.source_event_id, match)
+    return list(found.values())
+
+
+def _tournaments_page(base_url: str, day: date, sport: Sport, number: int) -> Request:
+    path = f"sport/{sport.value}/scheduled-tournaments/{day.isoformat()}/page/{number}"
+    return _request(base_url, sport, TOURNAMENTS, path)
+
+
+def _request(base_url: str, sport: Sport, name: str, path: str) -> Request:
+    home = base_url.rstrip("/")
+    return Request(name, f"{home}/api/v1/{path}", headers={"accept": "*/*", "referer": f"{home}/{sport.value}"})
+
+
+def _tournaments_response(document: Document) -> schemas.TournamentsResponse:
+    return validated(schemas.TournamentsResponse, body_of(document), schema=schemas.LIST, url=document.url)
+
+
+def _tournaments(document: Document) -> Iterator[int]:
+    for row in _tournaments_response(document).scheduled:
+        number = parsing.integer(_unique(row).get("id"))
+        if number is None:
+            note_unrecognized("scheduled[].tournament.uniqueTournament.id", row)
+        else:
+            yield number
+
+
+def _unique(row: Any) -> Mapping[str, Any]:
+    """A tournament that is part of no other has no lists of its own."""
+    return parsing.mapping(parsing.mapping(parsing.mapping(row).get("tournament")).get("uniqueTournament"))

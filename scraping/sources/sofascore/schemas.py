@@ -1,4 +1,4 @@
-"""What we rely on in Sofascore's answers, family by family. Whatever else they hold is none of our business."""
+"""What we rely on in Sofascore's responses, family by family. Whatever else they hold is none of our business."""
 
 # ruff: noqa: N815 - fields are named as the source names them
 
@@ -274,5 +274,5 @@ FAMILIES: Mapping[str, tuple[type[Response], ...]] = {
 
 def listed(data: Any, *, url: str = "") -> list[Mapping[str, Any]]:
     """The rows of a list of events."""
-    answer = validated(ListResponse, data, schema=LIST, url=url)
-    return [row for row in answer.events if isinstance(row, dict)]
+    response = validated(ListResponse, data, schema=LIST, url=url)
+    return [row for row in response.events if isinstance(row, dict)]

@@ -10,10 +10,10 @@ from scraping.payloads import Figures, PlayerFigure, Side
 from scraping.sources.base import Reading, RefInfo, Request
 from scraping.sources.parsing import collecting_unrecognized, validated
 from scraping.sources.sofascore import schemas
-from scraping.sources.sofascore.answers import body_of, event_in
 from scraping.sources.sofascore.batting_order import overs_text, side_of
 from scraping.sources.sofascore.cricket_state import check_shape, checked
 from scraping.sources.sofascore.schemas import BattingLine, BowlingLine, InningsResponse, InningsRow
+from scraping.sources.sofascore.site import body_of, event_in
 
 Values = dict[str, str | int | float | bool | None]
 _NOT_OUT = "not out"
@@ -25,8 +25,8 @@ def requests(ref: RefInfo, base_url: str) -> tuple[Request, ...]:
     return Request("innings", f"{event}/innings", headers=headers), Request("event", event, headers=headers)
 
 
-def rows_of(answer: Any, url: str = "") -> list[InningsRow]:
-    return validated(InningsResponse, answer, schema=schemas.INNINGS, url=url).innings
+def rows_of(response: Any, url: str = "") -> list[InningsRow]:
+    return validated(InningsResponse, response, schema=schemas.INNINGS, url=url).innings
 
 
 def parse(reading: Reading, source: str) -> Figures:

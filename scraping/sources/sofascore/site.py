@@ -1,46 +1,130 @@
-"""What Sofascore's football and its cricket have in common: one site, the same envelopes."""
+"""Sofascore's responses: the event of a match, from its endpoint or its page, and the addresses of matches."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
-from scraping.payloads import DiscoveredMatch, Lineups, Sport
+import orjson
+
+from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
+from scraping.payloads import DiscoveredMatch, Sport, Status
 from scraping.sources import parsing
-from scraping.sources.base import Endpoint, Reading, RefInfo, Request
-from scraping.sources.layout import Layout
-from scraping.sources.sofascore import addresses, lineups, listing, schemas
+from scraping.sources.base import Document, Reading
+from scraping.sources.parsing import note_unrecognized
+from scraping.sources.sofascore.event import sport_of
+
+_EVIDENCE_CHARACTERS = 20_000
+OF_ANOTHER_MATCH = "another match's"
+T = TypeVar("T")
+RawEvent = Mapping[str, Any]
+Check = Callable[[RawEvent, str], None]
+_SCRIPT = re.compile(r"""<script\b[^>]*\bid=["']__NEXT_DATA__["'][^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE)
+EXAMPLE = ".../football/match/flamengo-santos/GOsuO#id:15052834, with the part after #"
+CRICKET_EXAMPLE = ".../cricket/match/india-west-indies/kfAbspfAb#id:15884177, with the part after #"
+_PATH = re.compile(
+    r"(?:/[a-z]{2}(?:-[a-z]{2})?)?/(football|cricket)/match/([\w%-]{1,200})/([A-Za-z0-9]{1,40})/?", re.ASCII
+)
+_FRAGMENT = re.compile(r"id:([1-9]\d{0,14})(?:,.*)?", re.ASCII)
 
 
-class SofascoreSite:
-    key: str
-    sport: Sport
-    payload_schema = schemas.EVENT
-    lineup_schema = schemas.LINEUPS
-    events_endpoint = "incidents"
-    layout: Layout | None = None
-    list_layout: Layout | None = None
-    prefers_attached = False
+def body_of(document: Document) -> Mapping[str, Any]:
+    """The body, with challenges and errors told apart from drift."""
+    try:
+        data = document.json()
+    except SchemaBreak:
+        parsing.raise_if_challenge(document.text(), document.url)
+        raise
+    parsing.raise_if_error_body(data, document.url)
+    return parsing.mapping(data)
 
-    def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
-        event = rf"/api/v1/event/{re.escape(ref.source_event_id)}"
-        return (
-            Endpoint("event", re.compile(rf"{event}(?:\?|$)")),
-            Endpoint("incidents", re.compile(rf"{event}/incidents(?:\?|$)"), is_required=False),
-        )
 
-    def older_events(self, reading: Reading, request: Request) -> Request | None:
-        return None  # the incidents answer always has all of them
+def event_in(reading: Reading, sport: str, check: Check) -> tuple[RawEvent, tuple[str, ...]]:
+    """The event, checked to be the one asked for, and which way to it did not work."""
+    document, page = reading.document("event"), reading.document("page")
+    try:
+        return _checked(_answered(document), reading, sport, check), ()
+    except SchemaBreak as broken:
+        if page is None:
+            raise
+        rendered = event_in_page(page.text())
+        if rendered is not None:
+            return _checked(rendered, reading, sport, check), ("event_answer",)
+        parsing.raise_if_challenge(page.text(), page.url)
+        message = f"{broken}; the page has no event in __NEXT_DATA__"
+        raise LayoutChanged(message, url=page.url, evidence=page.text()[:_EVIDENCE_CHARACTERS]) from broken
 
-    def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        with parsing.rejecting_invalid_values(base_url):
-            return listing.matches_of(reading, base_url, self.sport)
 
-    def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        return lineups.requests(ref, base_url)
+def optional(document: Document | None, check: Callable[[Any, str], T]) -> T | None:
+    """The checked response, or nothing where there is none or it is broken: a match lives without it.
 
-    def parse_lineups(self, reading: Reading) -> Lineups:
-        with parsing.rejecting_invalid_values(reading.ref.url):
-            return lineups.parse(reading, self.key)
+    A break is noted, and the payload says that the events are missing: whoever must have them does not get half.
+    """
+    if document is None or document.status >= 400:
+        return None
+    try:
+        return check(document.json(), document.url)
+    except SchemaBreak as broken:
+        note_unrecognized(document.name, broken)
+        return None
 
-    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        return addresses.match_at(url, base_url, self.sport)
+
+def note_other_match(name: str) -> None:
+    """An response that cannot be about the match that was asked for. It is not used; that it came is not hushed up."""
+    note_unrecognized(name, OF_ANOTHER_MATCH)
+
+
+def _answered(document: Document | None) -> RawEvent:
+    if document is None or document.status >= 400:
+        raise SchemaBreak("the event endpoint gave no response")
+    return parsing.mapping(body_of(document).get("event"))
+
+
+def _checked(event: RawEvent, reading: Reading, sport: str, check: Check) -> RawEvent:
+    stated_sport = sport_of(event)
+    if stated_sport not in (sport, ""):
+        raise PayloadRejected(f"the event is about another sport: {stated_sport}", url=reading.ref.url)
+    check(event, reading.ref.url)
+    stated, wanted = str(event["id"]), reading.ref.source_event_id
+    if stated != wanted:
+        raise PayloadRejected(f"the event is about another match: {stated} instead of {wanted}", url=reading.ref.url)
+    return event
+
+
+def event_in_page(html: str) -> Mapping[str, Any] | None:
+    """The event, or None where the page has none that can be read."""
+    found = _SCRIPT.search(html)
+    if found is None:
+        return None
+    try:
+        data = orjson.loads(found.group(1))
+    except orjson.JSONDecodeError:
+        return None
+    props = parsing.mapping(parsing.mapping(parsing.mapping(data).get("props")).get("pageProps"))
+    for holder in (props, parsing.mapping(props.get("initialProps"))):
+        if event := parsing.mapping(holder.get("event")):
+            return event
+    return None
+
+
+def match_at(url: str, base_url: str, sport: Sport) -> DiscoveredMatch | None:
+    """A code such as GOsuO is shared by all meetings of two teams, so without the number there is no match."""
+    base = base_url.rstrip("/")
+    parts = urlsplit(url)
+    path = _PATH.fullmatch(parts.path.removeprefix(urlsplit(base).path))
+    number = _FRAGMENT.fullmatch(parts.fragment)
+    if path is None or number is None or path[1] != sport.value:
+        return None
+    return DiscoveredMatch(
+        source_event_id=number[1],
+        url=f"{base}/en/{sport.value}/match/{path[2]}/{path[3]}#id:{number[1]}",
+        sport=sport,
+        status=Status.UPCOMING,  # until it is read
+    )
+
+
+def url_of(event: Mapping[str, Any], base_url: str, sport: Sport) -> str:
+    slug, custom = parsing.text(event.get("slug"), 200), parsing.text(event.get("customId"), 40)
+    return f"{base_url.rstrip('/')}/en/{sport.value}/match/{slug}/{custom}#id:{parsing.text(event.get('id'), 40)}"

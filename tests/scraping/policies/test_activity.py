@@ -11,15 +11,15 @@ from scraping.payloads import BREAKS, Phase, Status
 from scraping.policies.interval import ENDING_POLLS, Activity, PollHistory, activity_of
 from scraping.policies.milestones import ScoreProgress, is_unannounced_milestone, score_progress
 from scraping.sources import ADAPTERS
-from scraping.sources.board import compose as board
 from scraping.sources.crex import texts as crex
 from scraping.sources.espn import soccer_schemas
 from scraping.sources.espn import summary as espn
 from scraping.sources.espn.schemas import MatchStatus
 from scraping.sources.espn.soccer_schemas import SoccerStatus
-from scraping.sources.espncricinfo import status as espncricinfo
+from scraping.sources.espncricinfo import match_state as espncricinfo
 from scraping.sources.espncricinfo.schemas import Brief
-from scraping.sources.sofascore import cricket_state, status
+from scraping.sources.scoreboard import match_state as board
+from scraping.sources.sofascore import cricket_state, event
 from tests.factories import NOW
 
 IN_PROGRESS, INNINGS_FINISHED, MATCH_FINISHED = ScoreProgress
@@ -182,7 +182,7 @@ def crex_says(words: str) -> Phase:
 
 
 def sofascore(words: str) -> Phase:
-    return status.judge({"type": "inprogress", "code": 6, "description": words})[1]
+    return event.status_and_phase({"type": "inprogress", "code": 6, "description": words})[1]
 
 
 def sofascore_cricket(words: str) -> Phase:

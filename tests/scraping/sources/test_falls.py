@@ -9,9 +9,9 @@ import pytest
 
 from scraping import event_keys
 from scraping.payloads import Event
+from scraping.sources.cricket import with_unnamed_wickets
 from scraping.sources.espn.plays import events_of as espn_events
 from scraping.sources.espn.plays import page_of
-from scraping.sources.falls import with_unnamed
 from scraping.sources.sofascore import deliveries
 from stadium.config import StadiumConfig
 from stadium.cricket.script import CricketScript
@@ -43,7 +43,7 @@ def out(number: int, of: str) -> Event:
 
 
 def wickets(*events: Event) -> list[tuple[str, str]]:
-    return [(event.id, event.slot) for event in with_unnamed(events) if event.kind == "dismissal"]
+    return [(event.id, event.slot) for event in with_unnamed_wickets(events) if event.kind == "dismissal"]
 
 
 class TestUnnamed:

@@ -16,8 +16,8 @@ from scraping.payloads import DiscoveredMatch, Resource, Sport, Status, Team
 from scraping.readings import Document, Reading, ReadMode, RefInfo, Request, Site
 from scraping.sources import ADAPTERS
 from scraping.sources.base import ListPlan
-from scraping.sources.board import BoardAdapter
 from scraping.sources.crex import CrexAdapter
+from scraping.sources.scoreboard import ScoreboardAdapter
 from scraping.worker import scrape
 from scraping.worker.engine import Engine
 from scraping.worker.list_tasks import MAX_FIXTURE_LISTS
@@ -129,7 +129,7 @@ def test_a_blocked_day_stops_the_other_days(source: Source) -> None:
 
 
 def test_skips_sources_without_fixture_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Plain(BoardAdapter):
+    class Plain(ScoreboardAdapter):
         def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
             return [a_match("now")]
 

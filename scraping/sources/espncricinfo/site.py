@@ -1,21 +1,57 @@
-"""The script in which a page has its data: <script id="__NEXT_DATA__">, below props.appPageProps.data."""
+"""ESPNcricinfo's pages: addresses of matches, and the data in <script id="__NEXT_DATA__">.
+
+An address is /series/{slug}-{series id}/{slug}-{match id}/{tab}. The data is below props.appPageProps.data.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
 from scraping.errors import LayoutChanged, PayloadRejected
+from scraping.payloads import DiscoveredMatch, Sport, Status
 from scraping.sources import parsing
 from scraping.sources.base import Document, Reading
 from scraping.sources.espncricinfo import schemas
 from scraping.sources.parsing import validated
 
+EXAMPLE = ".../series/india-women-in-australia-2025-26-1478874/australia-women-vs-india-women-3rd-t20i-1478914"
+LIVE, SCORECARD, COMMENTARY = "live-cricket-score", "full-scorecard", "ball-by-ball-commentary"
+_MATCH_PATH = re.compile(r"(?P<match>/series/[^/]+-[0-9]+/[^/]+-(?P<id>[0-9]{1,12}))(?:/[^/]*)?/?", re.ASCII)
+_SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,150}", re.ASCII)
 _SCRIPT = re.compile(r"""<script[^>]*\bid=["']__NEXT_DATA__["'][^>]*>(.*?)</script>""", re.DOTALL)
 _EVIDENCE_CHARACTERS = 20_000
+
+
+def match_at(url: str, base_url: str) -> DiscoveredMatch | None:
+    """Any tab_url of a match is its address; what is kept is the live one."""
+    path = urlsplit(url).path.removeprefix(urlsplit(base_url.rstrip("/")).path)
+    found = _MATCH_PATH.fullmatch(path)
+    if found is None:
+        return None
+    return DiscoveredMatch(
+        source_event_id=found["id"], url=tab_url(url, LIVE), sport=Sport.CRICKET, status=Status.UPCOMING
+    )
+
+
+def tab_url(url: str, name: str) -> str:
+    """Another tab_url of the match whose address this is; the address itself where it is not one of a match."""
+    parts = urlsplit(url)
+    found = _MATCH_PATH.search(parts.path)
+    if found is None:
+        return url
+    path = f"{parts.path[: found.start()]}{found['match']}/{name}"
+    return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+
+
+def match_url(base_url: str, *, series_slug: str, series_id: int, slug: str, match_id: int) -> str:
+    """The address of a match of a list, which has slugs and ids apart."""
+    series, match = (word if _SLUG.fullmatch(word) else "match" for word in (series_slug, slug))
+    return f"{base_url.rstrip('/')}/series/{series}-{series_id}/{match}-{match_id}/{LIVE}"
 
 
 def data_of(document: Document | None, url: str) -> Mapping[str, Any]:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from scraping.errors import LayoutChanged, PayloadRejected
-from scraping.payloads import DiscoveredMatch, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Payload, Sport, Status
 from scraping.readings import FIELDS
 from scraping.sources import extract, parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.board import listing
-from scraping.sources.board.compose import SOURCE, compose
-from scraping.sources.board.selectors import LIST, MATCH
 from scraping.sources.extract import Extracted
 from scraping.sources.layout import Layout
+from scraping.sources.scoreboard.match_state import SOURCE, STATES, compose
+from scraping.sources.scoreboard.selectors import LIST, MATCH
+
+_ADDRESS = re.compile(r"/match/[^/?#]*-([0-9A-Za-z]{1,8})/?$", re.ASCII)
 
 
-class BoardAdapter:
+class ScoreboardAdapter:
     """A scoreboard without JSON. The page is told what is new and redraws itself."""
 
     key = SOURCE
@@ -55,7 +57,7 @@ class BoardAdapter:
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         with parsing.rejecting_invalid_values(base_url):
-            return listing.matches_of(_extracted(reading, LIST), reading.ref.url or base_url, base_url)
+            return matches_of(_extracted(reading, LIST), reading.ref.url or base_url, base_url)
 
     def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
         raise LayoutChanged("a board has no rounds")
@@ -64,7 +66,7 @@ class BoardAdapter:
         raise LayoutChanged("a board has no rounds")
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        return listing.match_at(url, base_url)
+        return match_at(url, base_url)
 
 
 def _extracted(reading: Reading, standard: Layout) -> Extracted:
@@ -80,3 +82,32 @@ def _extracted(reading: Reading, standard: Layout) -> Extracted:
         parsing.raise_if_challenge(html, reading.ref.url)
         raise
     return extracted
+
+
+def matches_of(found: Extracted, page_url: str, base_url: str) -> list[DiscoveredMatch]:
+    """LayoutChanged where something is listed that is not matches; an empty list is a list."""
+    matches = [match for row in found.rows("cards") if (match := _of_card(row, page_url, base_url))]
+    if matches or not found.text("list"):
+        return matches
+    tried = ", ".join(found.layout.rows[0].selectors)
+    raise LayoutChanged(f"not on the page: cards (tried {tried})", url=page_url)
+
+
+def _of_card(row: dict[str, str], page_url: str, base_url: str) -> DiscoveredMatch | None:
+    match = match_at(urljoin(page_url, row.get("link", "")), base_url)
+    if match is None:
+        return None
+    status = STATES.get(row.get("state", "").lower(), Status.UPCOMING)
+    return match.model_copy(update={"title": parsing.text(row.get("title")), "status": status})
+
+
+def match_at(url: str, base_url: str) -> DiscoveredMatch | None:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    key = _ADDRESS.search(parts.path.removeprefix(urlsplit(base_url.rstrip("/")).path))
+    if key is None:
+        return None
+    page = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+    return DiscoveredMatch(source_event_id=key.group(1), url=page, sport=Sport.CRICKET, status=Status.UPCOMING)

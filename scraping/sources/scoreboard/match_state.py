@@ -25,7 +25,7 @@ from scraping.payloads import (
 )
 from scraping.readings import RefInfo
 from scraping.sources import parsing
-from scraping.sources.balls import ball_kind
+from scraping.sources.cricket import ball_kind
 from scraping.sources.extract import Extracted
 from scraping.sources.parsing import missing_cricket_fields
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from scraping.sources.board.adapter import BoardAdapter
+from scraping.sources.scoreboard.adapter import ScoreboardAdapter
 
-__all__ = ["BoardAdapter"]
+__all__ = ["ScoreboardAdapter"]
