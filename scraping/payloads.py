@@ -316,11 +316,11 @@ class DiscoveredMatch(Frozen):
     series: Text = ""
 
 
-def score_of(innings: Sequence[Innings]) -> Score:
-    """Each side's latest innings, super overs apart."""
+def score_of(innings: Sequence[Innings], *, with_super_overs: bool = False) -> Score:
+    """Returns the score of each side's latest innings."""
     latest = {
         one.team: SideScore(runs=one.runs, wickets=one.wickets, overs=one.overs)
         for one in innings
-        if not one.is_super_over
+        if with_super_overs or not one.is_super_over
     }
     return Score(team_a=latest.get("team_a", SideScore()), team_b=latest.get("team_b", SideScore()))

@@ -1,4 +1,4 @@
-"""The registry of adapters: one folder a site, one row here."""
+"""The registry of adapters: one folder per site, one row here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADAPTERS: dict[str, Adapter] = {
 
 
 def reading_problem(adapter: Adapter, read_way: str, selectors: object) -> str:
-    """Why a source with this adapter cannot be read as an operator wants it; empty if it can."""
+    """Returns why a source with this adapter cannot be read as configured; empty if it can."""
     layouts = [layout for layout in (adapter.layout, adapter.list_layout) if layout is not None]
     if read_way == "attached" and adapter.layout is None:
         return f"{adapter.key} is not read by selectors, so its pages cannot stay open to be asked (read_way)"
@@ -37,7 +37,7 @@ def reading_problem(adapter: Adapter, read_way: str, selectors: object) -> str:
 
 
 def adapter_for(key: str) -> Adapter:
-    """The adapter of a source; KeyError names the ones that exist."""
+    """Returns the adapter of a source; the KeyError names those that exist."""
     try:
         return ADAPTERS[key]
     except KeyError:

@@ -1,8 +1,8 @@
-"""What a source adapter is: it says what to read and makes a payload of what was read. It never touches the network.
+"""The protocols of source adapters. An adapter lists requests and parses readings; it never touches the network.
 
-A poll reads in one of three ways. `visit` opens the page in the browser; the JSON answers that the page's own script
-gets and that match the adapter's endpoints are kept. `direct` asks those same endpoints again through the browser's
-session, without opening the page. `attached` leaves a page that updates itself open, and asks what its selectors find.
+A poll reads in one of three modes. `visit` opens the page in the browser and keeps the JSON responses of the page's own
+script that match the adapter's endpoints. `direct` requests the same endpoints again with the browser's session,
+without opening the page. `attached` leaves a page that updates itself open and evaluates its selectors.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ListPlan:
-    """The page that lists a source's matches, the endpoints that its script calls, and what we ask besides."""
+    """The page that lists a source's matches, the endpoints that its script calls, and further requests."""
 
     url: str  # empty: there is no page, only `requests`
     endpoints: tuple[Endpoint, ...]
@@ -51,17 +51,17 @@ class Adapter(Protocol):
     payload_schema: str  # "crex.match.v1"
     events_endpoint: str  # the name of the endpoint that lists events, newest first; empty: they are on the page
     round_fields: tuple[str, ...]  # the numbers that name a round here; empty: the source has no rounds
-    address_example: str  # how the address of a match looks, told to people
-    layout: Layout | None  # where a match page has its facts; None: it is not read by selectors
+    address_example: str  # the address of a match, shown to operators
+    layout: Layout | None  # the selectors of a match page; None: it is not read by selectors
     list_layout: Layout | None  # the same of the page that lists matches
-    prefers_attached: bool  # its pages update themselves: they stay open and are asked what they show
+    prefers_attached: bool  # its pages update themselves: they stay open and are read again
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
-        """What a match page's script is expected to ask for."""
+        """Returns the endpoints that a match page's script is expected to request."""
         ...
 
     def parse(self, reading: Reading) -> Payload:
-        """Make a payload. Raises LayoutChanged, SchemaBreak, PayloadRejected, Blocked (challenge with status 200)."""
+        """Returns the payload. Raises LayoutChanged, SchemaBreak, PayloadRejected or Blocked (bot challenge)."""
         ...
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
@@ -72,73 +72,72 @@ class Adapter(Protocol):
         ...
 
     def list_plan(self, base_url: str) -> ListPlan:
-        """Where the source lists its matches."""
+        """Returns the page and the requests that list the source's matches."""
         ...
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        """The matches on the list page. Raises LayoutChanged when the list cannot be found at all."""
+        """Returns the matches on the list page. Raises LayoutChanged where there is no list."""
         ...
 
     def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
-        """Where the source lists the matches of one round; `asked` has a number for each of `round_fields`."""
+        """Returns the requests for the matches of one round; `asked` has a number for each of `round_fields`."""
         ...
 
     def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
-        """All matches of the round. A row that cannot be read is a SchemaBreak: a round is never silently short."""
+        """Returns all matches of the round. Raises SchemaBreak for an invalid row: a round is never silently short."""
         ...
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        """The match behind an address of this source; None where it is not the address of a match."""
+        """Returns the match of an address of this source; None where it is not the address of a match."""
         ...
 
 
 @runtime_checkable
 class HasPublicEndpoints(Protocol):
-    """An adapter that knows what can be asked of its site without a token."""
+    """An adapter whose source has endpoints that need no token."""
 
     def public_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        """What anybody may ask about a match. `parse` makes a partial state of what such a reading brings."""
+        """Returns the requests that need no token. `parse` makes a partial state of their responses."""
         ...
 
 
 @runtime_checkable
 class AsksOutright(Protocol):
-    """An adapter that knows without any visit what to ask: an open API, or a page that holds all its data itself.
+    """An adapter that needs no visit to know its requests: an open API, or a page that contains all its data.
 
-    Its polls are direct from the first one. Where the source refuses, the page of the match is visited instead, and
-    `parse` finds there what it needs, or says that it does not.
+    Its polls are direct from the first one. Where the source refuses, the page of the match is visited instead.
     """
 
     def requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        """What one poll asks. A request named "page" is the match's own page."""
+        """Returns the requests of one poll. A request named "page" is the match's own page."""
         ...
 
 
 @runtime_checkable
 class FollowsUp(Protocol):
-    """An adapter whose source says only in an answer what to ask next: how many pages its list of events has."""
+    """An adapter whose next requests depend on a response, for example on its number of pages."""
 
     def follow_up(self, reading: Reading, base_url: str) -> tuple[Request, ...]:
-        """What to ask right after the answers in `reading`; an answer of the same name takes the place of the first."""
+        """Returns the requests that follow `reading`; a response of the same name replaces the first."""
         ...
 
 
 @runtime_checkable
 class HasLineups(Protocol):
-    """An adapter whose source tells who plays."""
+    """An adapter whose source has line-ups."""
 
     lineup_schema: str  # "sofascore.lineups.v1"
 
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]: ...
 
     def parse_lineups(self, reading: Reading) -> Lineups:
-        """Where the source has none yet (it answers 404), a Lineups without sides."""
+        """Returns Lineups without sides where the source has none yet (status 404)."""
         ...
 
 
 @runtime_checkable
 class HasFigures(Protocol):
-    """An adapter whose source tells what every player did."""
+    """An adapter whose source has player figures."""
 
     figure_schema: str  # "crex.scorecard.v1"
 
@@ -161,5 +160,5 @@ class HasMoreFixtures(Protocol):
     """An adapter whose source lists the matches of a day on several lists, of which the first names the others."""
 
     def more_fixtures(self, readings: Sequence[Reading], base_url: str, day: date) -> tuple[Request, ...]:
-        """What to ask after these readings; empty: that was all."""
+        """Returns the requests that follow these readings; empty: the list is complete."""
         ...

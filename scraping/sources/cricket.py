@@ -19,7 +19,7 @@ UNNAMED_WICKET = "another wicket fell with this ball; the source names one"
 
 
 def ball_kind(code: str) -> tuple[str, int | None]:
-    """Kind and runs of a ball's code: "4", "1nb" (feed) or "nb1" (recent overs), "W", "^2" (caught)."""
+    """Returns kind and runs of a ball's code: "4", "1nb" (feed) or "nb1" (recent overs), "W", "^2" (caught)."""
     token = code.strip().lower()
     numbers = [int(number) for number in _NUMBER.findall(token)]
     if token.startswith("^"):
@@ -37,7 +37,7 @@ def ball_kind(code: str) -> tuple[str, int | None]:
 
 
 def with_unnamed_wickets(events: Iterable[Event]) -> list[Event]:
-    """Oldest first, each dismissal after its ball. Added only where the ball before is known to be the one before."""
+    """Adds unnamed wickets where the previous ball is known. `events` are oldest first, a dismissal after its ball."""
     found: list[Event] = []
     ball = before = None
     for event in events:
@@ -67,7 +67,7 @@ def _unnamed_wickets(named: Event, count: int) -> list[Event]:
 
 
 def _wickets_of_ball(ball: Event, before: Event | None) -> int:
-    """How many wickets the ball brought, by the scores; none where that cannot be named."""
+    """Returns the number of wickets of the ball by the scores; 0 where it is unknown."""
     now = _wickets_after(ball)
     if now is None:
         return 0
@@ -78,7 +78,7 @@ def _wickets_of_ball(ball: Event, before: Event | None) -> int:
 
 
 def _follows(ball: Event, before: Event) -> bool:
-    """Is it surely the very next ball? Over the end of an over only where that was its sixth that counts."""
+    """Returns whether `ball` follows `before` directly; across overs only after the sixth legal ball."""
     if ball.ordinal is None or before.ordinal is None or ball.innings != before.innings:
         return False
     if ball.ordinal == before.ordinal + 1:

@@ -1,7 +1,7 @@
-"""Values by selectors: out of the text of a page here, out of an open page by the script below. Both give the same.
+"""Extracts values by selectors, from the text of a page or, with the script below, from an open page.
 
-What is found is a plain JSON value: {"fields": {name: hit}, "rows": {name: hit and the hits of its cells}}, where a hit
-is {"by": which selector, "values": [...]}, or null where no selector found anything.
+Both return the same JSON: {"fields": {name: hit}, "rows": {name: hit and the hits of its cells}}, where a hit is
+{"by": index of the selector, "values": [...]}, or null where no selector found anything.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ SCRIPT = r"""(plan) => {
 
 @lru_cache(maxsize=64)
 def plan_of(layout: Layout) -> dict[str, Any]:
-    """The script's argument."""
+    """Returns the script's argument."""
     return {
         "fields": {one.name: _queries(one.selectors) for one in layout.fields},
         "rows": {
@@ -100,7 +100,7 @@ def _queries(selectors: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def from_html(html: str, layout: Layout) -> dict[str, Any]:
-    """The same values as the script gives, out of a page's text."""
+    """Returns the same values as the script, from a page's text."""
     root = Selector(text=html or "<html></html>", type="html").root
     return {
         "fields": {one.name: _field(root, one) for one in layout.fields},
@@ -127,7 +127,7 @@ def _column(rows: Sequence[Any], query: Query) -> list[str | None]:
 
 
 def _first(found: Iterable[Sequence[str | None]]) -> dict[str, Any] | None:
-    """The first selector that says something; else the first that finds its place, and that empty."""
+    """Returns the first selector with a value, else the first one that finds an empty element."""
     empty = None
     for by, values in enumerate(found):
         said = {"by": by, "values": [value or "" for value in values]}
@@ -162,7 +162,7 @@ def _tidy(text: str) -> str:
 
 @dataclass(frozen=True)
 class Extracted:
-    """What was found, read carefully: an open page's script could have been tampered with."""
+    """The extracted values, validated: an open page's script could have been tampered with."""
 
     found: Mapping[str, Any]
     layout: Layout
@@ -175,7 +175,7 @@ class Extracted:
         return [parsing.text(value) for value in values] if isinstance(values, list) else []
 
     def is_there(self, name: str) -> bool:
-        """Is its place on the page, whatever stands in it?"""
+        """Returns whether the element is on the page, even empty."""
         return bool(self._hit(name))
 
     def rows(self, name: str) -> list[dict[str, str]]:
@@ -190,7 +190,7 @@ class Extracted:
         return [{cell: parsing.text(values[place]) for cell, values in columns.items()} for place in range(count)]
 
     def fallbacks(self) -> tuple[str, ...]:
-        """Fields that the best selector did not find, with the number of the one that did: `score.2`."""
+        """Returns fields that the best selector did not find, with the number of the selector that did: `score#2`."""
         hits = {name: self._hit(name) for name in (one.name for one in self.layout.fields)}
         for rows in self.layout.rows:
             table = parsing.mapping(parsing.mapping(self.found.get("rows")).get(rows.name))
@@ -201,7 +201,7 @@ class Extracted:
         return tuple(f"{name}#{number + 1}" for name, number in numbers.items() if number)
 
     def demand(self, *, url: str, html: str = "") -> None:
-        """LayoutChanged, with every selector that was tried, where a field that we live on is nowhere."""
+        """Raises LayoutChanged, with every selector that was tried, where a required field is missing."""
         lost = [one for one in self.layout.fields if one.is_required and not self.is_there(one.name)]
         if lost:
             tried = "; ".join(f"{one.name} (tried {', '.join(one.selectors)})" for one in lost)

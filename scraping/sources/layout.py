@@ -1,7 +1,7 @@
-"""Where a source that is only drawn has its facts: for each field the selectors to try, best first.
+"""The layout of a page without JSON: for each field the selectors to try, best first.
 
 A selector is CSS, with `::attr(name)` at its end for an attribute, or XPath (it begins with `/`, `./`, `../` or `(`).
-The same ones run inside an open page and over the text of a page, so only what means the same in both is taken.
+The same ones run inside an open page and over the text of a page, so only those that mean the same in both are valid.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _MAX_SELECTORS, _MAX_CHARACTERS = 10, 300
 
 
 class BadSelector(ValueError):  # noqa: N818 - named as people say it
-    """Cannot be used; the message names the field, the selector and what is wrong with it."""
+    """The selector cannot be used; the message names field, selector and problem."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """One fact on a page, or one cell of a row."""
+    """One field of a page, or one cell of a row."""
 
     name: str
     selectors: tuple[str, ...]
@@ -36,7 +36,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Rows:
-    """Something that a page shows many of; the selectors of its cells are looked up inside each row."""
+    """A repeated element of a page; the selectors of its cells apply inside each row."""
 
     name: str
     selectors: tuple[str, ...]
@@ -50,7 +50,7 @@ class Layout:
     pulse: str = ""  # the field that moves as long as the page is kept fresh, even when nothing happens
 
     def named(self) -> dict[str, tuple[str, ...]]:
-        """The selectors of every field, and of every cell as `rows.cell`."""
+        """Returns the selectors of every field, and of every cell as `rows.cell`."""
         found = {one.name: one.selectors for one in self.fields}
         for rows in self.rows:
             found[rows.name] = rows.selectors
@@ -58,7 +58,7 @@ class Layout:
         return found
 
     def using(self, selectors: Mapping[str, Sequence[str]]) -> Layout:
-        """The same layout, with other selectors for the fields that are named."""
+        """Returns the same layout with other selectors for the named fields."""
         known = self.named()
         return _using(self, tuple((name, tuple(ways)) for name, ways in selectors.items() if name in known))
 
@@ -85,7 +85,7 @@ def _using(layout: Layout, selectors: tuple[tuple[str, tuple[str, ...]], ...]) -
 
 @dataclass(frozen=True)
 class Query:
-    """A selector as it is run: XPath, or CSS and the attribute that is wanted."""
+    """A parsed selector: XPath, or CSS and an attribute."""
 
     text: str
     is_xpath: bool
@@ -101,7 +101,7 @@ def query_of(selector: str) -> Query:
 
 
 def check(selectors: object, layouts: Sequence[Layout]) -> None:
-    """BadSelector, if these (of an operator, by field) are not selectors that a source with such layouts can use."""
+    """Raises BadSelector where an operator's selectors, by field, cannot be used with these layouts."""
     if not isinstance(selectors, Mapping):
         raise BadSelector("selectors are given by field: a list of CSS or XPath for each name")
     known = sorted({name for layout in layouts for name in layout.named()})
@@ -123,7 +123,7 @@ def _listed(name: str, ways: object) -> Iterator[str]:
 
 
 def problem_of(selector: str) -> str:
-    """What is wrong with a selector; empty if nothing is."""
+    """Returns the problem of a selector; empty if there is none."""
     query = query_of(selector)
     return _xpath_problem(query.text) if query.is_xpath else _css_problem(query.text)
 

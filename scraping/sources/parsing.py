@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from scraping.errors import Blocked, PayloadRejected, SchemaBreak, error_for_status
-from scraping.payloads import MatchState, Phase, Status, UnrecognizedValue
+from scraping.payloads import Integrity, MatchState, Phase, Status, UnrecognizedValue
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _TAG = re.compile(r"<[^>]*>")
@@ -93,6 +93,7 @@ def rejecting_invalid_values(url: str) -> Iterator[None]:
         raise PayloadRejected(f"{error.title}: {where} is {shown}: {first['msg']}", url=url) from error
 
 
+CRICKET_FIELDS, FOOTBALL_FIELDS = 9, 7  # the numbers of fields that a payload should have
 MAX_UNRECOGNIZED = 40  # of one reading
 _unrecognized: ContextVar[list[UnrecognizedValue] | None] = ContextVar("unrecognized", default=None)
 
@@ -210,3 +211,8 @@ def missing_football_fields(state: MatchState, *, has_events: bool) -> tuple[str
         "events": has_events or not has_begun,
     }
     return tuple(name for name, present in is_present.items() if not present)
+
+
+def integrity_of(missing: tuple[str, ...], expected: int) -> Integrity:
+    """Returns the integrity of a payload with this number of expected fields."""
+    return Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / expected), 4))

@@ -18,7 +18,6 @@ from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import (
     Event,
     Innings,
-    Integrity,
     MatchState,
     Payload,
     Phase,
@@ -280,7 +279,7 @@ def payload_of_state(
         state=state,
         events=events,
         is_partial_state=is_partial,
-        integrity=Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / 9), 4)),
+        integrity=parsing.integrity_of(missing, parsing.CRICKET_FIELDS),
     )
 
 

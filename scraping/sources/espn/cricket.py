@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from scraping.errors import LayoutChanged, SchemaBreak
-from scraping.payloads import DiscoveredMatch, Integrity, Lineups, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Document, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn import lineups, listing, site
@@ -148,7 +148,7 @@ def _payload(reading: Reading) -> Payload:
         state=state,
         events=events,
         events_are_complete=are_all(pages) and not _is_one_innings(reading),
-        integrity=Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / 9), 4)),
+        integrity=parsing.integrity_of(missing, parsing.CRICKET_FIELDS),
         unknown=tuple(unknown),
     )
 

@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
-from scraping.payloads import DiscoveredMatch, Integrity, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn import listing, site
@@ -110,7 +110,7 @@ def _payload(reading: Reading) -> Payload:
         events=events,
         events_are_complete=details is not None
         and (scoring_sides.count("team_a"), scoring_sides.count("team_b")) == goals,
-        integrity=Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / 7), 4)),
+        integrity=parsing.integrity_of(missing, parsing.FOOTBALL_FIELDS),
         unknown=tuple(unknown),
     )
 

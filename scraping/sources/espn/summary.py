@@ -13,13 +13,12 @@ from scraping.payloads import (
     LastEvent,
     MatchState,
     Phase,
-    Score,
-    SideScore,
     Sport,
     Status,
     Team,
     Teams,
     Toss,
+    score_of,
 )
 from scraping.sources import parsing
 from scraping.sources.espn.schemas import (
@@ -112,7 +111,7 @@ def state_of(response: Summary, events: tuple[Event, ...]) -> MatchState:
         status=judged,
         phase=phase,
         teams=teams,
-        score=Score(**{side: _latest(innings, side) for side in sides}),
+        score=score_of(innings, with_super_overs=True),
         innings=innings,
         current_innings=innings[-1].number if innings else None,
         toss=toss_in(notes, teams),
@@ -190,11 +189,6 @@ def _is_long(competition: Competition) -> bool:
     if competition.limited_overs is not None:
         return not is_true(competition.limited_overs)
     return bool(_LONG.search(_match_type(competition)))
-
-
-def _latest(innings: tuple[Innings, ...], side: str) -> SideScore:
-    own = [one for one in innings if one.team == side]
-    return SideScore(runs=own[-1].runs, wickets=own[-1].wickets, overs=own[-1].overs) if own else SideScore()
 
 
 def _team(competitor: Competitor) -> Team:

@@ -1,7 +1,7 @@
-"""How an ESPNcricinfo match is read: its live page holds everything, so that page is what a poll asks for.
+"""The ESPNcricinfo adapter: reads a match from its live page, which contains everything.
 
-The site's own API wants a signed token and is left alone. Where the page is refused without a browser, the reading
-engine opens it in one, and the same script is found in it.
+The site's own API needs a signed token and is not used. Where the page is refused without a browser, the reader opens
+it in one and finds the same script in it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import date
 
 from scraping.errors import LayoutChanged
-from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espncricinfo import listing, match_state, players, schemas, site
@@ -19,7 +19,6 @@ from scraping.sources.espncricinfo.site import data_of, match_of
 from scraping.sources.layout import Layout
 from scraping.sources.parsing import collecting_unrecognized, missing_cricket_fields
 
-_WANTED = 9
 _ASKED = re.compile(r"[?&]innings=(\d{1,2})(?:&|$)", re.ASCII)
 
 
@@ -49,7 +48,7 @@ class EspncricinfoAdapter:
             return _payload(reading)
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
-        """The commentary page of the innings that the page's oldest ball is of, or of the one before that."""
+        """Requests the commentary page of the innings of the page's oldest ball, or of the one before that."""
         asked = _ASKED.search(request.url)
         number = int(asked[1]) - 1 if asked else _oldest_innings(self.parse(reading))
         if number < 1:
@@ -81,7 +80,7 @@ class EspncricinfoAdapter:
         return listing.day_plan(base_url, day)
 
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
-        """Those that start on that day by UTC."""
+        """Returns the matches that start on that day (UTC)."""
         found = self.parse_list(reading, base_url)
         return [match for match in found if match.start_time is not None and match.start_time.date() == day]
 
@@ -113,13 +112,13 @@ def _payload(reading: Reading) -> Payload:
         state=state,
         events=events,
         is_partial_state=is_partial,
-        integrity=Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / _WANTED), 4)),
+        integrity=parsing.integrity_of(missing, parsing.CRICKET_FIELDS),
         unknown=tuple(unrecognized),
     )
 
 
 def _oldest_innings(payload: Payload) -> int:
-    """The innings to ask for next; 0 where the page has everything."""
+    """Returns the innings to request next; 0 where the page has everything."""
     counted = [event for event in payload.events if event.ordinal is not None and event.innings is not None]
     if not counted:
         return len(payload.state.innings)

@@ -1,4 +1,4 @@
-"""The deliveries of a page: which innings, over and place in it each is, and how far the list is without a hole."""
+"""The deliveries of a page: their positions, the gaps in the list, and the events that they make."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_OUT = ("retired hurt", "retired not out", "retired ill", "not out", "absent
 
 @dataclass(frozen=True)
 class Delivery:
-    """A ball, placed."""
+    """A ball with its position in the match."""
 
     ball: Ball
     innings: int  # from 1 over the whole match, super overs too
@@ -34,7 +34,7 @@ class Delivery:
 
     @property
     def label(self) -> str:
-        """ "11.5": the fifth ball after 11 overs. A wide has the label of the ball that replaces it."""
+        """Returns a label like "11.5", the fifth ball after 11 overs; a wide has that of the ball that replaces it."""
         actual = self.ball.actual
         if actual is None:
             return ""
@@ -51,7 +51,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Numbering:
-    """Which number each innings of a page has within the match. The site may number super overs anew."""
+    """The number of each innings within the match. The site may number super overs anew."""
 
     innings: Sequence[Inning]
     super_overs: Sequence[Inning]
@@ -61,7 +61,7 @@ class Numbering:
         return list(enumerate((*self.innings, *self.super_overs), start=1))
 
     def of(self, stated: int) -> int:
-        """The innings that a ball of the commentary belongs to: of two with the same number the later one."""
+        """Returns the innings of a ball of the commentary: of two with the same number the later one."""
         return next((number for number, one in reversed(self.numbered) if one.number == stated), stated)
 
 
@@ -73,12 +73,12 @@ def numbering(innings: Iterable[Inning], super_overs: Iterable[Inning]) -> Numbe
 
 
 def is_played(inning: Inning) -> bool:
-    """Some pages list the innings to come as well."""
+    """Returns whether the innings has begun: some pages also list the innings to come."""
     return inning.is_batted is not False and inning.runs is not None
 
 
 def deliveries(numbers: Numbering, commentary: Commentary) -> list[Delivery]:
-    """Every ball of the page once, oldest first; told ones rather than bare ones."""
+    """Returns every ball of the page once, oldest first, preferably with its commentary."""
     found: dict[int, Delivery] = {}
     for number, inning in numbers.numbered:
         for over in inning.over_list or ():
@@ -100,7 +100,7 @@ def _placed(ball: Ball, innings: int, *, is_told: bool) -> Delivery:
 
 
 def _in_order(balls: list[Delivery]) -> list[Delivery]:
-    """The balls of an over. Where two claim the same place, the order of their ids decides."""
+    """Returns the balls of an over. Where two have the same position, the order of their ids decides."""
     indexes = [one.index for one in balls]
     if None in indexes:
         return balls
@@ -114,9 +114,9 @@ def _in_order(balls: list[Delivery]) -> list[Delivery]:
 
 
 def _counted(ordered: list[Delivery], innings: Mapping[int, Inning]) -> list[Delivery]:
-    """Bare balls beyond a hole do not count: a page has the first over of an innings, and says nothing of the rest.
+    """Marks balls before a gap as not counted: a page has the first over of an innings, and nothing of the rest.
 
-    Where the page has commentary, that is its list, and such balls are left out altogether.
+    Where the page has commentary, such balls are left out.
     """
     has_words = any(one.is_told for one in ordered)
     found: list[Delivery] = []
@@ -129,7 +129,7 @@ def _counted(ordered: list[Delivery], innings: Mapping[int, Inning]) -> list[Del
 
 
 def follows(one: Delivery, other: Delivery, innings: Mapping[int, Inning]) -> bool:
-    """Is `other` the very next ball after `one`?"""
+    """Returns whether `other` is the next ball after `one`."""
     if one.innings != other.innings:
         return is_newest(one, innings) and other.place == (one.innings + 1, 0, 1)
     if one.over == other.over:
@@ -138,7 +138,7 @@ def follows(one: Delivery, other: Delivery, innings: Mapping[int, Inning]) -> bo
 
 
 def is_newest(one: Delivery, innings: Mapping[int, Inning]) -> bool:
-    """Is it the newest ball of its innings? Its score is the innings' then."""
+    """Returns whether it is the newest ball of its innings, whose score is then the innings' score."""
     played = innings.get(one.innings)
     return played is not None and (one.ball.inning_runs, one.ball.inning_wickets) == (played.runs, played.wickets)
 
@@ -149,7 +149,7 @@ def _adds_up(one: Delivery, other: Delivery) -> bool:
 
 
 def events_of(balls: Sequence[Delivery], names: Names, innings: Mapping[int, Inning]) -> tuple[Event, ...]:
-    """Newest first, as the site lists them."""
+    """Returns the events, newest first."""
     found: list[Event] = []
     before: Delivery | None = None
     for one in balls:
@@ -164,7 +164,7 @@ def events_of(balls: Sequence[Delivery], names: Names, innings: Mapping[int, Inn
 
 
 def last_event_of(events: Sequence[Event]) -> LastEvent | None:
-    """The newest ball. One that does not count is no news: a card shows an innings' first over for ever."""
+    """Returns the newest counted ball: a scorecard always shows the first over of an innings."""
     newest = next((event for event in events if event.ordinal is not None), None)
     if newest is None:
         return None
@@ -172,7 +172,7 @@ def last_event_of(events: Sequence[Event]) -> LastEvent | None:
 
 
 def is_out(one: Delivery, before: Delivery | None) -> bool:
-    """Whether the ball brought a wicket that counts. Who retires hurt may come back."""
+    """Returns whether the ball brought a wicket; a batter who retires hurt may come back."""
     ball = one.ball
     said = parsing.plain(ball.dismissal.short or ball.dismissal.long).lower() if ball.dismissal else ""
     if not ball.is_wicket or said.startswith(_NOT_OUT):
@@ -182,7 +182,7 @@ def is_out(one: Delivery, before: Delivery | None) -> bool:
 
 
 def code_of(ball: Ball, *, is_wicket: bool) -> str:
-    """The ball as scoreboards print it: "4", "1nb", "W"."""
+    """Returns the code of the ball as scoreboards print it: "4", "1nb", "W"."""
     if is_wicket:
         return "W"
     extras = {"wd": ball.wides, "nb": ball.no_balls, "b": ball.byes, "lb": ball.leg_byes, "pen": ball.penalties}
@@ -239,7 +239,7 @@ def _dismissal(one: Delivery, names: Names, inning: Inning | None) -> Event:
 
 
 def _out(ball: Ball, names: Names, inning: Inning | None) -> tuple[str, str]:
-    """Who is out, and how: the commentary says it, else the scorecard of the innings."""
+    """Returns the player and the manner of the dismissal, from the commentary or the scorecard of the innings."""
     card = next((one for one in (inning.batsmen if inning else None) or () if one.player.id == ball.out_id), None)
     said = ball.dismissal or (card.dismissal if card else None)
     return names.get(ball.out_id or 0, ""), parsing.plain(said.long or said.short, 200) if said else ""

@@ -1,4 +1,4 @@
-"""The lists of matches: those that are on, and those of a day."""
+"""Lists of matches: the current ones, and those of a day."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plan(base_url: str) -> ListPlan:
 
 
 def day_plan(base_url: str, day: date) -> ListPlan:
-    """Nobody has recorded how the site is asked for a day: this is how our stadium is."""
+    """Requests a day's list as the stadium has it; the site's own request is not recorded."""
     request = page_request(f"{base_url.rstrip('/')}/{_DAY}?date={day.isoformat()}")
     return ListPlan(url="", endpoints=(), requests=(request,))
 
@@ -36,7 +36,7 @@ def page_request(url: str, name: str = "page") -> Request:
 
 
 def matches_of(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-    """The matches, each once. One that cannot be read is left out, and noted; LayoutChanged where there is no list."""
+    """Returns each match once; counts and skips invalid ones; raises LayoutChanged where there is no list."""
     data = data_of(reading.document("page"), base_url)
     listed = parsing.mapping(data.get("content")).get("matches")
     if not isinstance(listed, list):

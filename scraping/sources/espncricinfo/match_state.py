@@ -1,4 +1,4 @@
-"""A page put together into a payload: the match as it stands, and the balls that the page tells of."""
+"""The match state of a page: teams, innings, status, result, and the events of its balls."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from scraping.payloads import (
     Team,
     Teams,
     Toss,
+    score_of,
 )
 from scraping.sources import parsing
 from scraping.sources.espncricinfo import schemas
@@ -58,7 +59,7 @@ def innings_of(data: Mapping[str, Any], *, schema: str, url: str) -> Numbering:
 
 
 def events_in(data: Mapping[str, Any], numbers: Numbering, names: Names, *, url: str) -> tuple[tuple[Event, ...], bool]:
-    """The balls of the page, and whether it has a list of them: the scorecard has a few, and no list."""
+    """Returns the balls of the page, and whether it has a list of them: the scorecard has a few, and no list."""
     page = validated(schemas.CommentaryPage, {"content": data.get("content")}, schema=schemas.COMMENTARY, url=url)
     said = page.content or schemas.Commentary()
     balls = deliveries(numbers, said)
@@ -67,7 +68,7 @@ def events_in(data: Mapping[str, Any], numbers: Numbering, names: Names, *, url:
 
 
 def names_in(data: Mapping[str, Any], numbers: Numbering, *, url: str) -> dict[int, str]:
-    """Names of players by the site's own numbers: of those who play, and of those on the cards."""
+    """Returns the names of players by the site's numbers, from squads and scorecards."""
     page = validated(schemas.SquadsPage, {"content": data.get("content")}, schema=schemas.MATCH, url=url)
     players = page.content.match_players if page.content else None
     found = {
@@ -80,7 +81,7 @@ def names_in(data: Mapping[str, Any], numbers: Numbering, *, url: str) -> dict[i
 
 
 def state_of(match: schemas.Match, numbers: Numbering, events: Sequence[Event]) -> tuple[MatchState, bool]:
-    """The state, and whether it is only partial: the header has totals where the innings themselves are missing."""
+    """Returns the state, and whether it is partial: the header has totals where the innings are missing."""
     scored = _innings(match, numbers)
     totals = _totals(match)
     has_play = any(one.runs or one.wickets or one.overs != "0.0" for one in scored) or bool(totals)
@@ -95,7 +96,7 @@ def state_of(match: schemas.Match, numbers: Numbering, events: Sequence[Event]) 
         status=status,
         phase=phase,
         teams=Teams(team_a=team_a, team_b=team_b),
-        score=Score(**totals) if is_partial else _score(innings),
+        score=Score(**totals) if is_partial else score_of(innings, with_super_overs=True),
         innings=innings,
         current_innings=_current(match, numbers) if innings else None,
         toss=_toss(match),
@@ -113,7 +114,7 @@ def team_of(team: schemas.Team) -> Team:
 
 
 def side_of(match: schemas.Match, team: schemas.Team) -> Side:
-    """Which side a team is. By the site's own number; a team of neither side is a break, not a guess."""
+    """Returns the side of a team by the site's number; raises SchemaBreak for a team of neither side."""
     for name, side in zip(SIDES, match.teams, strict=True):
         if side.team.id == team.id:
             return name
@@ -121,7 +122,7 @@ def side_of(match: schemas.Match, team: schemas.Team) -> Side:
 
 
 def overs_text(overs: float | None) -> str:
-    """14.4 is 14 overs and 4 balls; 20 is 20 overs."""
+    """Formats 14.4 (14 overs and 4 balls) and 20 (20 overs)."""
     return f"{overs or 0:.1f}"
 
 
@@ -148,7 +149,7 @@ def _innings(match: schemas.Match, numbers: Numbering) -> tuple[Innings, ...]:
 
 
 def _declared(match: schemas.Match) -> set[tuple[Side, int]]:
-    """Which innings of which side was declared: only the header's score says so, "421/5d & 130"."""
+    """Returns the declared innings of each side, which only the header's score marks: "421/5d & 130"."""
     return {
         (name, turn)
         for name, side in zip(SIDES, match.teams, strict=True)
@@ -158,7 +159,7 @@ def _declared(match: schemas.Match) -> set[tuple[Side, int]]:
 
 
 def _totals(match: schemas.Match) -> dict[str, SideScore]:
-    """Each side's latest innings as the header has it."""
+    """Returns each side's latest innings from the header."""
     found: dict[str, SideScore] = {}
     for name, side in zip(SIDES, match.teams, strict=True):
         total = _TOTAL.match(parsing.text(side.score, 60).rpartition("&")[2].strip())
@@ -173,14 +174,8 @@ def _totals(match: schemas.Match) -> dict[str, SideScore]:
     return found
 
 
-def _score(innings: Sequence[Innings]) -> Score:
-    """Each side's latest innings."""
-    latest = {one.team: SideScore(runs=one.runs, wickets=one.wickets, overs=one.overs) for one in innings}
-    return Score(team_a=latest.get("team_a", SideScore()), team_b=latest.get("team_b", SideScore()))
-
-
 def _current(match: schemas.Match, numbers: Numbering) -> int:
-    """Where the super overs have begun, the last of them; else what the match says, else the innings themselves."""
+    """Returns the last super over if there is one, else the stated innings, else the last one."""
     if numbers.super_overs:
         return len(numbers.numbered)
     known = [number for number, one in numbers.numbered if one.number == match.live_inning]
@@ -214,7 +209,7 @@ def _metadata(match: schemas.Match, round_name: str) -> dict[str, str | int | fl
 
 
 def status_and_phase(match: Brief, *, has_play: bool) -> tuple[Status, Phase, str]:
-    """Status, phase, and the sentence that says how it ended."""
+    """Returns status, phase, and the sentence that states the result."""
     status = _status_of(match, has_play=has_play)
     said, sentence = _status_text(match), parsing.plain(match.status_text)
     if match.is_cancelled:
@@ -232,7 +227,7 @@ def status_and_phase(match: Brief, *, has_play: bool) -> tuple[Status, Phase, st
 
 
 def result_in(sentence: str, *, is_level_final: bool = True) -> str:
-    """The sentence, if it says how the match ended. A tie that a super over follows is not the end."""
+    """Returns the sentence if it states the result. A tie that a super over follows is not the end."""
     if _is_called_off(sentence) or _WON.search(sentence):
         return sentence
     is_level = bool(_LEVEL.search(sentence)) and "super over" not in sentence.lower()
@@ -248,7 +243,7 @@ def _status_of(match: Brief, *, has_play: bool) -> Status:
 
 
 def _status_text(match: Brief) -> str:
-    """The status as the site has it in English, whatever language the page is in."""
+    """Returns the site's status in English, whatever the language of the page."""
     text = parsing.plain(match.status_english or match.status)
     return "" if _PLACEHOLDER in text else text
 
@@ -258,7 +253,7 @@ def _final(sentence: str) -> str:
 
 
 def _is_called_off(text: str) -> bool:
-    """A day of a long match that is washed out is not its end."""
+    """Returns whether the match is called off; a single day that is washed out is not its end."""
     return bool(_ABANDONED.search(text)) and not _DAY_ONLY.search(text)
 
 

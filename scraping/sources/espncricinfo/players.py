@@ -1,4 +1,4 @@
-"""Who plays, and what each of them did: from the full scorecard."""
+"""Line-ups and player figures from the full scorecard."""
 
 from __future__ import annotations
 

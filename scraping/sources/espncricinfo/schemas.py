@@ -1,7 +1,7 @@
-"""What the pages of ESPNcricinfo hold, as far as we rely on it.
+"""Schemas of ESPNcricinfo's pages: the fields that we rely on.
 
-Two numbers name everything here: `objectId` is the public one, in addresses; `id` is the site's own, by which parts of
-a page refer to each other (the winner of the toss, who bowled a ball).
+Every object has two numbers: `objectId` is the public one, in addresses; `id` is the internal one, by which parts of a
+page refer to each other (the winner of the toss, the bowler of a ball).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Ground(Response):
 
 
 class Brief(Response):
-    """A match as every list has it."""
+    """A match as in every list."""
 
     object_id: Number = Field(alias="objectId")
     slug: str
@@ -69,7 +69,7 @@ class Brief(Response):
 
 
 class Match(Brief):
-    """A match as its own page has it."""
+    """A match as on its own page."""
 
     toss_winner_id: Number | None = Field(alias="tossWinnerTeamId")
     toss_choice: int | None = Field(alias="tossWinnerChoice")
@@ -205,7 +205,7 @@ class RecentBalls(Response):
 
 
 class Commentary(Response):
-    """What is said of the balls, newest first: the last ones on the live page, an innings on its commentary page."""
+    """The commentary, newest first: the last balls on the live page, an innings on its commentary page."""
 
     recent: RecentBalls | None = Field(default=None, alias="recentBallCommentary")
     comments: list[Ball] | None = None

@@ -28,7 +28,7 @@ _EVIDENCE_CHARACTERS = 20_000
 
 
 def match_at(url: str, base_url: str) -> DiscoveredMatch | None:
-    """Any tab_url of a match is its address; what is kept is the live one."""
+    """Returns the match of any of its tabs, with the address of the live one."""
     path = urlsplit(url).path.removeprefix(urlsplit(base_url.rstrip("/")).path)
     found = _MATCH_PATH.fullmatch(path)
     if found is None:
@@ -39,7 +39,7 @@ def match_at(url: str, base_url: str) -> DiscoveredMatch | None:
 
 
 def tab_url(url: str, name: str) -> str:
-    """Another tab_url of the match whose address this is; the address itself where it is not one of a match."""
+    """Returns the address of another tab of the match, or the same address where it is no match's."""
     parts = urlsplit(url)
     found = _MATCH_PATH.search(parts.path)
     if found is None:
@@ -49,13 +49,13 @@ def tab_url(url: str, name: str) -> str:
 
 
 def match_url(base_url: str, *, series_slug: str, series_id: int, slug: str, match_id: int) -> str:
-    """The address of a match of a list, which has slugs and ids apart."""
+    """Returns the address of a match from the slugs and ids of a list."""
     series, match = (word if _SLUG.fullmatch(word) else "match" for word in (series_slug, slug))
     return f"{base_url.rstrip('/')}/series/{series}-{series_id}/{match}-{match_id}/{LIVE}"
 
 
 def data_of(document: Document | None, url: str) -> Mapping[str, Any]:
-    """A page's data. Blocked where it is a challenge, LayoutChanged where it is another kind of page."""
+    """Returns a page's data; raises Blocked for a challenge and LayoutChanged for another kind of page."""
     if document is None:
         raise LayoutChanged("there is no page", url=url)
     html = document.text()
@@ -78,7 +78,7 @@ def data_of(document: Document | None, url: str) -> Mapping[str, Any]:
 
 
 def match_of(data: Mapping[str, Any], reading: Reading, *, schema: str = schemas.MATCH) -> schemas.Match:
-    """The match that a page is about. PayloadRejected where it is not the one that was asked for."""
+    """Returns the match of a page; raises PayloadRejected where it is not the requested one."""
     url, wanted = reading.ref.url, reading.ref.source_event_id
     stated = parsing.text(parsing.mapping(data.get("match")).get("objectId"), 40)
     if stated and stated != wanted:

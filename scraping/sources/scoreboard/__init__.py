@@ -1,4 +1,4 @@
-"""Board: cricket, only drawn. A page that updates itself stays open, and selectors say where on it the facts are."""
+"""Scoreboard: cricket pages without JSON. A page that updates itself stays open and is read by selectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a board is read: values by selectors, from a page that stays open or from one that was just loaded."""
+"""The scoreboard adapter: values by selectors, from a page that stays open or from one that was just loaded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ADDRESS = re.compile(r"/match/[^/?#]*-([0-9A-Za-z]{1,8})/?$", re.ASCII)
 
 
 class ScoreboardAdapter:
-    """A scoreboard without JSON. The page is told what is new and redraws itself."""
+    """A scoreboard without JSON. The page receives updates and redraws itself."""
 
     key = SOURCE
     sport = Sport.CRICKET
@@ -47,7 +47,7 @@ class ScoreboardAdapter:
             return compose(reading.ref, reading.captured_at, found)
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
-        """The link under the list leads to the same page with older balls on it."""
+        """Follows the link under the list to the same page with older balls."""
         link = _extracted(reading, MATCH).text("older", 300)
         url = urljoin(request.url, link)
         return Request("page", url) if link and url != request.url else None
@@ -70,7 +70,7 @@ class ScoreboardAdapter:
 
 
 def _extracted(reading: Reading, standard: Layout) -> Extracted:
-    """What an open page answered, else what is in the text of a page. LayoutChanged where it is another page."""
+    """Returns the values of an open page, else of a page's text; raises LayoutChanged for another page."""
     layout = standard.using(reading.selectors)
     answered, page = reading.document(FIELDS), reading.document("page")
     html = page.text() if page is not None else ""
@@ -85,7 +85,7 @@ def _extracted(reading: Reading, standard: Layout) -> Extracted:
 
 
 def matches_of(found: Extracted, page_url: str, base_url: str) -> list[DiscoveredMatch]:
-    """LayoutChanged where something is listed that is not matches; an empty list is a list."""
+    """Raises LayoutChanged where the list has rows that are no matches; an empty list is valid."""
     matches = [match for row in found.rows("cards") if (match := _of_card(row, page_url, base_url))]
     if matches or not found.text("list"):
         return matches

@@ -1,4 +1,4 @@
-"""From the texts on a board to the unified match."""
+"""The match state from the texts of a scoreboard page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from scraping.errors import SchemaBreak
 from scraping.payloads import (
     Event,
     Innings,
-    Integrity,
     LastEvent,
     MatchState,
     Payload,
@@ -49,7 +48,6 @@ _TOSS = re.compile(r"(.{1,120}?) opt to (bat|bowl|field)", re.IGNORECASE)
 _CARDS = {"OUT": "dismissal", "END": "over_complete"}
 _NOT_CRITICAL = frozenset({"over_complete", "other"})
 _SIDES = ("team_a", "team_b")
-_WANTED = 9  # fields that a complete reading has
 
 
 def compose(ref: RefInfo, captured_at: datetime, found: Extracted) -> Payload:
@@ -62,10 +60,8 @@ def compose(ref: RefInfo, captured_at: datetime, found: Extracted) -> Payload:
         source_event_id=ref.source_event_id,
         state=state,
         events=events,
-        integrity=Integrity(
-            missing_fields=missing,
-            null_field_rate=round(min(1.0, len(missing) / _WANTED), 4),
-            fallback_selectors=found.fallbacks(),
+        integrity=parsing.integrity_of(missing, parsing.CRICKET_FIELDS).model_copy(
+            update={"fallback_selectors": found.fallbacks()}
         ),
     )
 
@@ -98,7 +94,7 @@ def state_of(found: Extracted, events: Sequence[Event]) -> MatchState:
 
 
 def events_of(found: Extracted) -> tuple[Event, ...]:
-    """The balls on the page, newest first; one without an id cannot be told from another and is left out."""
+    """Returns the balls on the page, newest first, without those that have no id."""
     rows = [row for row in found.rows("balls") if row.get("id")]
     return tuple({row["id"]: _event(row) for row in rows}.values())
 
@@ -143,7 +139,7 @@ def _phase(status: Status, note: str) -> Phase:
 
 
 def _innings(found: Extracted) -> tuple[Innings, ...]:
-    """The side that bats first stands first."""
+    """Returns the innings; the side that bats first comes first."""
     totals = [
         (side, text) for side, name in zip(_SIDES, ("total_a", "total_b"), strict=True) if (text := found.text(name))
     ]
@@ -170,7 +166,7 @@ def _toss(sentence: str, teams: Teams) -> Toss | None:
 
 
 def _crease(found: Extracted, status: Status) -> dict[str, str]:
-    """Who bats and who bowls, as printed."""
+    """Returns the printed names of batters and bowler."""
     if status is not Status.LIVE:
         return {}
     return {"batters": "; ".join(found.texts("batters")[:2])[:200], "bowler": found.text("bowler", 120)}

@@ -1,4 +1,4 @@
-"""Where the board has its facts, the best selector first. A source's own selectors (admin, sources.yaml) go before."""
+"""The selectors of a scoreboard page, best first. A source's own selectors (admin, sources.yaml) precede them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from scraping.sources.layout import Field, Layout, Rows
 
 
 def _field(name: str, part: str, *more: str, is_required: bool = False) -> Field:
-    """By class as it is, by the parts' names as the site had them before and may have them again."""
+    """Returns selectors by the present class and by the older attribute names, which may return."""
     return Field(name, (f".sb-{part}", f"[data-part='{part}']", *more), is_required=is_required)
 
 

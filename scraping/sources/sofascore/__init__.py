@@ -1,4 +1,4 @@
-"""Sofascore: football and cricket. One response has the whole match, another all that happened in it."""
+"""Sofascore: football and cricket. One response has the whole match, another all its events."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.layout import Layout
@@ -105,12 +105,12 @@ def _payload(reading: Reading) -> Payload:
         state=state,
         events=events,
         events_are_complete=rows is not None and incidents.are_complete(rows, event, goals),
-        integrity=Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / 7), 4)),
+        integrity=parsing.integrity_of(missing, parsing.FOOTBALL_FIELDS),
     )
 
 
 def _incidents(reading: Reading, event: Mapping[str, Any], goals: tuple[int, int]) -> list[Incident] | None:
-    """The rows of the list, or nothing where it is not there, broken, or another match's."""
+    """Returns the rows of the list, or None where it is missing, invalid, or another match's."""
     rows = site.optional(reading.document("incidents"), checked)
     if rows is None or not incidents.is_of_another_match(happened(rows), event, goals):
         return rows

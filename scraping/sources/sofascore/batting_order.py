@@ -1,7 +1,7 @@
-"""Who batted when. The event counts innings a side; over the whole match they are put in order here.
+"""The batting order. The event numbers innings per side; here they are put in match order.
 
-The source's list of innings says it outright, the balls say it too. Without both, the toss, the chase or the
-result tells who went first. The status never does: "1st Inning" was seen while the second was under way.
+The source's list of innings states the order, and so do the balls. Without both, it follows from the toss, the chase or
+the result. The status is not reliable: "1st Inning" was seen during the second innings.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ALL_OUT, SUPER_OVER_WICKETS = 10, 2
 
 @dataclass(frozen=True)
 class Turn:
-    """One side's turn at the bat."""
+    """One innings of one side."""
 
     side: Side
     inning: Inning
@@ -40,7 +40,7 @@ Waiting = Mapping[Side, list[Turn]]
 
 
 def side_of(event: CricketEvent, team_id: int | None) -> Side | None:
-    """The side that a team's number stands for; None where it is no team of this match."""
+    """Returns the side of a team id; None where it is no team of this match."""
     if team_id is None:
         return None
     sides: dict[int | None, Side] = {event.homeTeam.id: "team_a", event.awayTeam.id: "team_b"}
@@ -48,7 +48,7 @@ def side_of(event: CricketEvent, team_id: int | None) -> Side | None:
 
 
 def decision_of(event: CricketEvent) -> Literal["bat", "field", ""]:
-    """What the winner of the toss chose."""
+    """Returns the choice of the toss winner."""
     said = (event.tossDecision or "").strip().lower()
     if said and said not in _DECISIONS:
         note_unrecognized("event.tossDecision", event.tossDecision)
@@ -58,7 +58,7 @@ def decision_of(event: CricketEvent) -> Literal["bat", "field", ""]:
 def innings_of(
     event: CricketEvent, rows: Sequence[InningsRow], deliveries: Sequence[Delivery]
 ) -> tuple[tuple[Innings, ...], bool]:
-    """All innings in the order of the match, and whether that order is known and not merely supposed."""
+    """Returns all innings in match order, and whether that order is known rather than assumed."""
     waiting: dict[Side, list[Turn]] = {
         "team_a": _turns(event.homeScore, "team_a"),
         "team_b": _turns(event.awayScore, "team_b"),
@@ -79,25 +79,25 @@ def innings_of(
 
 
 def overs_text(overs: float) -> str:
-    """The source writes 14 overs and 4 balls as the number 14.4, and 50 overs as 50."""
+    """Formats 14.4 (14 overs and 4 balls) and 50 (50 overs)."""
     return f"{overs:.1f}"
 
 
 def _turns(score: CricketScore, side: Side) -> list[Turn]:
-    """The side's innings, first to last: inning1, inning2."""
+    """Returns the side's innings, first to last: inning1, inning2."""
     named = sorted(score.innings.items(), key=lambda item: (len(item[0]), item[0]))
     return [Turn(side, inning) for _, inning in named]
 
 
 def _stated(event: CricketEvent, rows: Sequence[InningsRow], deliveries: Sequence[Delivery]) -> dict[int, Side]:
-    """Which side the source says bats in which innings of the match; its own list counts more than its balls."""
+    """Returns the batting side by innings number; the list of innings takes precedence over the balls."""
     pairs = [(ball.inningNumber, ball.battingTeamId) for ball in deliveries]
     pairs += [(row.number, row.battingTeam.id) for row in rows]
     return {number: side for number, team in pairs if number and (side := side_of(event, team)) is not None}
 
 
 def _next(event: CricketEvent, turns: list[Turn], waiting: Waiting) -> tuple[Side, bool]:
-    """The sides take turns; who went first is worked out."""
+    """Alternates the sides, beginning with the one that is inferred to have batted first."""
     if turns:
         other = _OTHER[turns[-1].side]
         return (other if waiting[other] else turns[-1].side), True
@@ -125,7 +125,7 @@ def _by_toss(event: CricketEvent) -> Side | None:
 
 
 def _by_chase(waiting: Waiting) -> Side | None:
-    """Only the last innings of a match has a rate to reach."""
+    """Returns the side with a required run rate, which only the last innings of a match has."""
     for side, owed in waiting.items():
         if any(turn.inning.targetRunRate is not None for turn in owed):
             return side if sum(map(len, waiting.values())) % 2 == 1 else _OTHER[side]
@@ -133,7 +133,7 @@ def _by_chase(waiting: Waiting) -> Side | None:
 
 
 def _by_margin(event: CricketEvent, waiting: Waiting) -> Side | None:
-    """Who wins by wickets batted last, who wins by runs did not."""
+    """Infers the last batting side from the result: a win by wickets is by the side that batted last."""
     winners: dict[int | None, Side] = {1: "team_a", 2: "team_b"}
     winner = winners.get(event.winnerCode)
     margin = _MARGIN.search(event.note or "")
@@ -143,7 +143,7 @@ def _by_margin(event: CricketEvent, waiting: Waiting) -> Side | None:
 
 
 def _by_end(event: CricketEvent, waiting: Waiting) -> Side | None:
-    """While the second innings goes on, it is the first one that may be all out."""
+    """Infers the first innings: while the second one is played, only the first may be all out."""
     if event.status.type not in _GOING_ON or sum(map(len, waiting.values())) != 2:
         return None
     ended: list[Side] = [side for side, owed in waiting.items() if owed and owed[0].inning.wickets == ALL_OUT]
@@ -164,7 +164,7 @@ def _innings(number: int, turn: Turn, before: list[Innings]) -> Innings:
 
 
 def _is_super_over(number: int, inning: Inning, before: list[Innings]) -> bool:
-    """The source has no word for it: an over at most, after two innings that ended level."""
+    """Infers a super over, which the source does not mark: at most one over, after two innings that ended level."""
     if number <= 2 or inning.overs > 1 or inning.wickets > SUPER_OVER_WICKETS:
         return False
     first = (number - 1) // 2 * 2 - 2
@@ -172,7 +172,7 @@ def _is_super_over(number: int, inning: Inning, before: list[Innings]) -> bool:
 
 
 def _target(number: int, inning: Inning, before: list[Innings]) -> int | None:
-    """One more than the first side made, if the run rate that is asked for says so. A revised target is not told."""
+    """Returns one more than the first side's runs if the required run rate agrees; a revised target is unknown."""
     rate = inning.targetRunRate
     if number != 2 or not rate:
         return None

@@ -1,4 +1,4 @@
-"""How a cricket match of Sofascore is read: the event, its innings, its balls."""
+"""The adapter of Sofascore's cricket: reads a match from the event, its innings and its balls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 
 from scraping.errors import LayoutChanged
-from scraping.payloads import DiscoveredMatch, Figures, Integrity, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Figures, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.parsing import collecting_unrecognized, missing_cricket_fields
@@ -16,11 +16,11 @@ from scraping.sources.sofascore.adapter import SofascoreSite
 from scraping.sources.sofascore.batting_order import innings_of, side_of
 from scraping.sources.sofascore.schemas import CricketEvent, Delivery, InningsRow
 
-_WANTED = 10  # fields: those of every cricket match, and the order of its innings
+_EXPECTED_FIELDS = parsing.CRICKET_FIELDS + 1  # and the order of the innings
 
 
 class SofascoreCricketAdapter(SofascoreSite):
-    """Sofascore cricket: the same site and the same envelopes as its football, other contents."""
+    """Sofascore cricket: the same site and responses as its football, with other contents."""
 
     key = "sofascorecricket"
     sport = Sport.CRICKET
@@ -81,12 +81,12 @@ def _payload(reading: Reading) -> Payload:
         state=state,
         events=events,
         events_are_complete=rows is not None and deliveries.are_all(balls, innings),
-        integrity=Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / _WANTED), 4)),
+        integrity=parsing.integrity_of(missing, _EXPECTED_FIELDS),
     )
 
 
 def _deliveries(reading: Reading, event: CricketEvent) -> list[Delivery] | None:
-    """The balls, or nothing where they are not there, broken, or of other teams."""
+    """Returns the balls, or None where they are missing, invalid, or of other teams."""
     rows = site.optional(reading.document("incidents"), deliveries.checked)
     if rows is None or not any(row.battingTeamId and side_of(event, row.battingTeamId) is None for row in rows):
         return rows

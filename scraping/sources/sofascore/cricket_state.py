@@ -1,4 +1,4 @@
-"""A cricket match as its event, its list of innings and its balls tell it."""
+"""The state of a cricket match, from its event, its list of innings and its balls."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from scraping.payloads import (
     LastEvent,
     MatchState,
     Phase,
-    Score,
-    Side,
-    SideScore,
     Sport,
     Status,
     Teams,
     Toss,
+    score_of,
 )
 from scraping.sources import parsing
 from scraping.sources.parsing import validated
 from scraping.sources.sofascore import schemas
 from scraping.sources.sofascore.batting_order import decision_of
-from scraping.sources.sofascore.event import metadata_of, series_of, team_of, title_of, venue_of
+from scraping.sources.sofascore.event import metadata_of, series_of, status_by_type, team_of, title_of, venue_of
 from scraping.sources.sofascore.schemas import CricketEvent
 
 _CALLED_OFF = re.compile(r"abandon|no result|called off|cancel|washed out", re.IGNORECASE)
@@ -50,8 +48,8 @@ def check_shape(event: Mapping[str, Any], url: str = "") -> None:
 
 
 def status_and_phase(event: Mapping[str, Any]) -> tuple[Status, Phase]:
-    """The result's sentence comes before the status does, so it is believed first."""
-    judged, phase = event.status_by_type(event["status"])
+    """Checks the note for a result first: it changes before the status does."""
+    judged, phase = status_by_type(event["status"])
     note = parsing.text(event.get("note"))
     if judged is Status.LIVE and result_in(note):
         return (Status.ABANDONED if _CALLED_OFF.search(note) else Status.COMPLETED), Phase.FINISHED
@@ -67,7 +65,7 @@ def status_and_phase(event: Mapping[str, Any]) -> tuple[Status, Phase]:
 
 
 def result_in(note: str) -> str:
-    """The note, if it says how the match ended. A tie may be followed by a super over: the status tells that end."""
+    """Returns the note if it states the result. A tie may be followed by a super over: there the status decides."""
     if _CALLED_OFF.search(note) or _RESULT.search(note):
         return "" if _NOT_THE_END.search(note) else note
     return ""
@@ -76,7 +74,7 @@ def result_in(note: str) -> str:
 def state_of(
     raw: Mapping[str, Any], event: CricketEvent, innings: Sequence[Innings], events: Sequence[Event]
 ) -> MatchState:
-    """The unified match; `events` are newest first."""
+    """Returns the state of the match; `events` are newest first."""
     judged, phase = status_and_phase(raw)
     teams = Teams(team_a=team_of(raw, "homeTeam"), team_b=team_of(raw, "awayTeam"))
     last = next((event for event in events if event.kind != "dismissal"), None)
@@ -87,7 +85,7 @@ def state_of(
         status=judged,
         phase=phase,
         teams=teams,
-        score=Score(team_a=_side(innings, "team_a"), team_b=_side(innings, "team_b")),
+        score=score_of(innings),
         innings=tuple(innings),
         current_innings=_current(innings, last) if has_begun else None,
         toss=_toss(event),
@@ -99,14 +97,8 @@ def state_of(
     )
 
 
-def _side(innings: Sequence[Innings], side: Side) -> SideScore:
-    """The side's latest innings, super overs apart."""
-    last = next((one for one in reversed(innings) if one.team == side and not one.is_super_over), None)
-    return SideScore(runs=last.runs, wickets=last.wickets, overs=last.overs) if last else SideScore()
-
-
 def _current(innings: Sequence[Innings], last: Event | None) -> int | None:
-    """The balls may be a second ahead of the score."""
+    """Returns the current innings; the balls may be a second ahead of the score."""
     return max(len(innings), (last.innings or 0) if last else 0) or None
 
 

@@ -26,7 +26,7 @@ _SAID_ILLEGAL = re.compile(r"\bwide\b|\bno[ -]ball\b", re.IGNORECASE)  # under a
 
 @dataclass(slots=True)
 class Ball:
-    """A delivery; what its neighbours on the list tell about it is filled in afterwards."""
+    """A delivery; fields that depend on its neighbours in the list are filled in afterwards."""
 
     row: Delivery
     innings: int
@@ -44,7 +44,7 @@ class Ball:
 
 
 def checked(response: Any, url: str = "") -> list[Delivery]:
-    """The deliveries of an incidents response, newest first. Another sort of incident is noted and left out."""
+    """Returns the deliveries of an incidents response, newest first; other kinds are counted and left out."""
     rows = validated(DeliveriesResponse, response, schema=schemas.INCIDENTS, url=url).incidents
     for row in rows:
         if row.incidentType != "ball":
@@ -53,7 +53,7 @@ def checked(response: Any, url: str = "") -> list[Delivery]:
 
 
 def balls_of(rows: Sequence[Delivery]) -> list[Ball]:
-    """Oldest first. One that does not say where in the match it was bowled cannot be placed, and is noted."""
+    """Returns the balls, oldest first; one without a position in the match is counted and left out."""
     found: dict[int, Ball] = {}
     for row in reversed(rows):
         if row.id is None or not row.inningNumber or not row.over:
@@ -69,7 +69,7 @@ def balls_of(rows: Sequence[Delivery]) -> list[Ball]:
 
 
 def events_of(balls: Sequence[Ball]) -> tuple[Event, ...]:
-    """Newest first; the fall of a wicket comes after its ball."""
+    """Returns the events, newest first; a wicket comes after its ball."""
     events: list[Event] = []
     for ball in balls:
         events.append(_event(ball))
@@ -79,7 +79,7 @@ def events_of(balls: Sequence[Ball]) -> tuple[Event, ...]:
 
 
 def are_all(balls: Sequence[Ball], innings: Sequence[Innings]) -> bool:
-    """Whether they are every ball of the match: none is missing from the first on, and the last score is the score."""
+    """Returns whether these are all balls: no gap since the first one, and the last score is the current one."""
     by_number = {number: list(group) for number, group in groupby(balls, key=lambda ball: ball.innings)}
     if by_number.keys() - {one.number for one in innings}:
         return False
@@ -118,7 +118,7 @@ def _kind(label: str) -> tuple[str, int | None]:
 
 
 def _index(balls: list[Ball]) -> None:
-    """Each gets its place in its over, unknown where the list begins within an over or has a hole."""
+    """Sets the position of each ball in its over, unknown where the list begins within an over or has a gap."""
     before: Ball | None = None
     for ball in balls:
         ball.index = _place(ball, before)
@@ -137,10 +137,9 @@ def _place(ball: Ball, before: Ball | None) -> int | None:
 
 
 def _label(balls: list[Ball]) -> None:
-    """Each gets the number of its label: a wide or no-ball has that of the ball to come.
+    """Sets the number of each ball's label: a wide or no-ball has that of the next ball.
 
-    Where the source's numbers for the other balls are ours, or plainly count every delivery, ours are taken for all;
-    else the source's, since it knows something that we do not.
+    Our numbers are used where the source's agree for the other balls, or count every delivery; else the source's.
     """
     for _, group in groupby(balls, key=lambda ball: (ball.innings, ball.over)):
         over = list(group)

@@ -55,12 +55,12 @@ _ENDINGS = {110: "AET", 120: "AP"}
 
 
 def check_shape(event: Mapping[str, Any], url: str = "") -> None:
-    """SchemaBreak where a field that we live on is gone or of another type."""
+    """Raises SchemaBreak where a required field is missing or of another type."""
     validated(schemas.FootballEventResponse, {"event": event}, schema=schemas.EVENT, url=url)
 
 
 def state_of(event: Mapping[str, Any], events: tuple[Event, ...], now: datetime) -> MatchState:
-    """The unified match; `events` are newest first."""
+    """Returns the state of the match; `events` are newest first."""
     judged, phase = status_and_phase(event["status"])
     teams = Teams(team_a=team_of(event, "homeTeam"), team_b=team_of(event, "awayTeam"))
     score = Score(team_a=_side_score(event, "homeScore"), team_b=_side_score(event, "awayScore"))
@@ -94,7 +94,7 @@ def team_of(event: Mapping[str, Any], side: str) -> Team:
 
 
 def series_of(event: Mapping[str, Any], sport: Sport = Sport.FOOTBALL) -> str:
-    """In football the league or cup; in cricket the tour, since all its internationals share one "tournament"."""
+    """Returns the league or cup in football, the tour in cricket, whose internationals share one "tournament"."""
     tournament = parsing.mapping(event.get("tournament"))
     names = [parsing.mapping(tournament.get("uniqueTournament")).get("name"), tournament.get("name")]
     first, second = names if sport is Sport.FOOTBALL else names[::-1]
@@ -107,7 +107,7 @@ def title_of(event: Mapping[str, Any]) -> str:
 
 
 def sport_of(event: Mapping[str, Any]) -> str:
-    """The sport's slug; empty where the event does not say."""
+    """Returns the sport's slug; empty where the event has none."""
     category = parsing.mapping(parsing.mapping(event.get("tournament")).get("category"))
     team = parsing.mapping(event.get("homeTeam"))
     stated = (parsing.mapping(holder.get("sport")).get("slug") for holder in (category, team))
@@ -115,9 +115,9 @@ def sport_of(event: Mapping[str, Any]) -> str:
 
 
 def _side_score(event: Mapping[str, Any], side: str) -> SideScore:
-    """`current` counts a shoot-out's goals in, `display` does not: goals are the latter, the shoot-out stands apart.
+    """Returns goals from `display`, which excludes a shoot-out's goals; `current` includes them.
 
-    Where neither is given, the periods are added up: a live match may have `period1` and nothing else.
+    Without both, the periods are added up: a live match may have `period1` only.
     """
     score = parsing.mapping(event.get(side))
     goals, penalties = parsing.integer(score.get("display")), parsing.integer(score.get("penalties"))
@@ -172,13 +172,13 @@ def metadata_of(event: Mapping[str, Any]) -> dict[str, str | int | float | None]
 
 
 def status_and_phase(status: Mapping[str, Any]) -> tuple[Status, Phase]:
-    """PayloadRejected for an unknown type: the last known state stays until somebody has looked."""
+    """Raises PayloadRejected for an unknown type: the last known state stays."""
     judged, phase = status_by_type(status)
     return judged, _live_phase(status) if phase is Phase.PLAY else phase
 
 
 def status_by_type(status: Mapping[str, Any]) -> tuple[Status, Phase]:
-    """What every sport's status says by its type alone."""
+    """Returns status and phase by the status type alone, which all sports share."""
     kind, code = parsing.text(status.get("type"), 40), parsing.integer(status.get("code"))
     if not kind:
         raise SchemaBreak(f"the event's status has no type; it has {', '.join(sorted(status)[:10]) or 'nothing'}")
@@ -203,7 +203,7 @@ def _live_phase(status: Mapping[str, Any]) -> Phase:
 
 
 def clock_text(event: Mapping[str, Any], judged: Status, phase: Phase, now: datetime) -> str:
-    """The minute being played ("37", "45+2"), HT, PEN, FT, AET or AP; empty where the source does not say."""
+    """Returns the minute being played ("37", "45+2"), HT, PEN, FT, AET or AP; empty where it is unknown."""
     code = parsing.integer(parsing.mapping(event.get("status")).get("code"))
     if judged is Status.COMPLETED:
         return _ENDINGS.get(code or 0, "FT")

@@ -66,20 +66,20 @@ _PLAYED = ("goal", "penaltyShootout", "period", "substitution")
 
 
 def checked(response: Any, url: str = "") -> list[Incident]:
-    """The rows of an incidents response, newest first, checked to be of the known shape."""
+    """Returns the rows of an incidents response, newest first."""
     validated(schemas.IncidentsResponse, response, schema=schemas.INCIDENTS, url=url)
     return list(response["incidents"])
 
 
 def happened(rows: list[Incident]) -> list[Incident]:
-    """An item with `isLive` is the running period's headline ("First half"): its text changes, it is no happening."""
+    """Removes items with `isLive`, the headline of the running period ("First half"), which are no events."""
     return [row for row in rows if row.get("isLive") is not True]
 
 
 def events_of(incidents: list[Incident]) -> tuple[Event, ...]:
-    """One event an incident, newest first as they are listed; one that comes twice counts once.
+    """Returns one event for each incident, newest first, without duplicates.
 
-    Goals and cards are numbered each on their own, so an id may be another incident's too.
+    Goals and cards are numbered separately, so an id may be another incident's too.
     """
     places = IncidentKeys(incidents)
     unique: dict[tuple[str, str], Event] = {}
@@ -108,7 +108,7 @@ def event_of(incident: Incident, slot: str = "") -> Event:
 
 
 def _id(incident: Incident) -> str:
-    """The source's id; periods and added time have none, so theirs is made of what they say."""
+    """Returns the source's id, or one made of the contents: periods and added time have none."""
     own = parsing.text(incident.get("id"), 120)
     if own:
         return own
@@ -134,7 +134,7 @@ def _kind(incident: Incident) -> str:
 
 
 def _minute(incident: Incident) -> str | None:
-    """Cards to the bench have a negative time, shoot-outs none or 999."""
+    """Returns the minute; cards to the bench have a negative time, shoot-outs none or 999."""
     time, added = parsing.integer(incident.get("time")), parsing.integer(incident.get("addedTime"))
     if time is None or not 0 <= time < _NO_TIME:
         return None
@@ -174,7 +174,7 @@ def _player(incident: Incident, role: str) -> str:
 
 
 def _detail(incident: Incident) -> dict[str, str | int | float | bool | None]:
-    """A few plain fields: the incident itself may carry a whole network of passes."""
+    """Returns a few plain fields: the incident itself may contain a whole network of passes."""
     detail: dict[str, str | int | float | bool | None] = {}
     if isinstance(incident.get("isHome"), bool):
         detail["team"] = "team_a" if incident["isHome"] else "team_b"
@@ -193,8 +193,9 @@ def _detail(incident: Incident) -> dict[str, str | int | float | bool | None]:
 
 
 class IncidentKeys:
-    """Goals and kicks are numbered a side. Each says its number itself, by the score or the sequence that it gives;
-    where one does not, those on the list are counted.
+    """The keys that incidents have at every source.
+
+    Goals and kicks are numbered per side, by the score or sequence in the incident, else by their count in the list.
     """
 
     def __init__(self, newest_first: list[Incident]) -> None:
@@ -207,7 +208,7 @@ class IncidentKeys:
                 self._counted[id(incident)] = counts[kind, is_home]
 
     def slot(self, incident: Incident) -> str:
-        """Empty where the happening has no name: a video review, added time."""
+        """Returns the event key; empty where the incident has none: a video review, added time."""
         kind, variant = incident.get("incidentType"), parsing.text(incident.get("incidentClass"), 40)
         if kind == "period":
             text = parsing.text(incident.get("text"), 40)
@@ -240,13 +241,13 @@ def _person_name(incident: Incident, role: str) -> str:
 
 
 def goals_in(incidents: list[Incident]) -> Pair:
-    """Home and away goals that the incidents tell of; `isHome` is the side credited, for own goals too."""
+    """Returns home and away goals of the incidents; `isHome` is the side credited, for own goals too."""
     goals = [incident.get("isHome") for incident in incidents if incident.get("incidentType") == "goal"]
     return sum(is_home is True for is_home in goals), sum(is_home is False for is_home in goals)
 
 
 def is_of_another_match(incidents: list[Incident], event: Mapping[str, Any], goals: Pair) -> bool:
-    """They tell what cannot have happened in this match: a delay explains one goal, and no whole half."""
+    """Returns whether these incidents contradict the event: a delay explains one goal, and no whole half."""
     if any(told > scored + 1 for told, scored in zip(goals_in(incidents), goals, strict=True)):
         return True
     for incident in incidents:
@@ -260,7 +261,7 @@ def is_of_another_match(incidents: list[Incident], event: Mapping[str, Any], goa
 
 
 def are_complete(rows: list[Incident], event: Mapping[str, Any], goals: Pair) -> bool:
-    """Whether nothing is missing, as far as the event can tell: every goal is there, and the breaks' scores agree."""
+    """Returns whether nothing is missing, as far as the event shows: all goals, and the scores at the breaks agree."""
     if goals_in(rows) != goals:
         return False
     status = parsing.mapping(event.get("status"))
@@ -272,7 +273,7 @@ def are_complete(rows: list[Incident], event: Mapping[str, Any], goals: Pair) ->
 
 
 def _ended(incidents: list[Incident]) -> dict[str, Pair | None]:
-    """The periods that are over, with the score then."""
+    """Returns the periods that are over, with the score at their end."""
     periods = (row for row in incidents if row.get("incidentType") == "period" and row.get("isLive") is not True)
     return {parsing.text(row.get("text"), 20): _pair(row) for row in periods}
 

@@ -20,14 +20,14 @@ _RATING_VALUES = (("rating", "rating"), ("minutes", "minutesPlayed"), ("goals", 
 
 
 def requests(ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-    """The line-ups, and the event that says when it begins."""
+    """Requests the line-ups, and the event, which has the start time."""
     event = f"{base_url.rstrip('/')}/api/v1/event/{ref.source_event_id}"
     headers = {"accept": "*/*", "referer": ref.url.partition("#")[0] or base_url}
     return Request("lineups", f"{event}/lineups", headers=headers), Request("event", event, headers=headers)
 
 
 def parse_lineups(reading: Reading, source: str) -> Lineups:
-    """Both sides; none of them where the source has none yet, which it says by 404."""
+    """Returns both sides, or none where the source has none yet and returns 404."""
     with collecting_unrecognized() as unknown:
         response, event = response_in(reading), event_in(reading)
         lineups = [] if response is None else [_lineup(side, getattr(response, at), response) for side, at, _ in SIDES]
@@ -44,7 +44,7 @@ def parse_lineups(reading: Reading, source: str) -> Lineups:
 
 
 def response_in(reading: Reading) -> LineupsResponse | None:
-    """The line-ups of a reading, checked to be this match's as far as that can be told."""
+    """Returns the line-ups of a reading; raises PayloadRejected where they are another match's."""
     document = reading.document("lineups")
     if document is None or document.status >= 400:
         return None
@@ -65,9 +65,9 @@ def event_in(reading: Reading) -> Mapping[str, Any]:
 
 
 def _refuse_another_match(response: LineupsResponse, event: Mapping[str, Any], reading: Reading) -> None:
-    """A side whose players all are of one other team is another match's.
+    """Raises PayloadRejected for a side whose players all belong to one other team.
 
-    In a national side everybody is of his club, so several teams in one side prove nothing.
+    The players of a national side belong to their clubs, so several teams in one side prove nothing.
     """
     for _, at, team in SIDES:
         side: LineupSide = getattr(response, at)
@@ -78,7 +78,7 @@ def _refuse_another_match(response: LineupsResponse, event: Mapping[str, Any], r
 
 
 def _lineup(name: Side, side: LineupSide, response: LineupsResponse) -> Lineup:
-    """The side is where the response has it: `teamId` may be a player's club."""
+    """Returns the line-up of the side under which the response lists it: `teamId` may be a player's club."""
     players = {row.player.id: _player(row) for row in reversed(side.players)}
     return Lineup(
         side=name,

@@ -17,7 +17,7 @@ from scraping.sources import parsing
 from scraping.sources.base import Document, Endpoint, ListPlan, Reading, Request
 from scraping.sources.parsing import note_unrecognized, validated
 from scraping.sources.sofascore import schemas
-from scraping.sources.sofascore.event import series_of, sport_of, team_of, title_of
+from scraping.sources.sofascore.event import series_of, sport_of, status_by_type, team_of, title_of
 from scraping.sources.sofascore.site import body_of, url_of
 
 ROUND_FIELDS: tuple[str, ...] = ("tournament", "season", "round")
@@ -34,7 +34,7 @@ def endpoints(sport: Sport) -> tuple[Endpoint, ...]:
 
 
 def matches_of(reading: Reading, base_url: str, sport: Sport) -> list[DiscoveredMatch]:
-    """Both lists, each match once. LayoutChanged where neither can be found."""
+    """Returns the matches of both lists, each once; raises LayoutChanged where neither is present."""
     found: dict[str, DiscoveredMatch] = {}
     lists = [listed for name in ("live_list", "scheduled") if (listed := _events(reading.document(name))) is not None]
     for event in (event for listed in lists for event in listed):
@@ -52,19 +52,19 @@ def matches_of(reading: Reading, base_url: str, sport: Sport) -> list[Discovered
 
 
 def _events(document: Document | None) -> list[Mapping[str, Any]] | None:
-    """A list's events; None where it is absent. The schedule's address has moved before, so its absence is no break."""
+    """Returns the events of a list; None where it is missing, which is no error: its address has moved before."""
     if document is None or document.status >= 400:
         return None
     return schemas.listed(body_of(document), url=document.url)
 
 
 def match_of(event: Mapping[str, Any], base_url: str, sport: Sport) -> DiscoveredMatch | None:
-    """A row of the list; None for another sport and for one that cannot be watched."""
+    """Returns the match of a row; None for another sport and for an invalid row."""
     match_id = parsing.integer(event.get("id"))
     if match_id is None or sport_of(event) not in (sport.value, ""):
         return None
     try:
-        judged, _ = event.status_by_type(parsing.mapping(event.get("status")))
+        judged, _ = status_by_type(parsing.mapping(event.get("status")))
     except (PayloadRejected, SchemaBreak):
         return None  # one odd row must not hide the others
     return DiscoveredMatch(
@@ -80,7 +80,7 @@ def match_of(event: Mapping[str, Any], base_url: str, sport: Sport) -> Discovere
 
 
 def _teams(event: Mapping[str, Any]) -> tuple[Team, ...]:
-    """Both, or none where one of them has no name."""
+    """Returns both teams, or none where one of them has no name."""
     try:
         return team_of(event, "homeTeam"), team_of(event, "awayTeam")
     except SchemaBreak:
@@ -88,7 +88,7 @@ def _teams(event: Mapping[str, Any]) -> tuple[Team, ...]:
 
 
 def round_plan(base_url: str, asked: Mapping[str, int]) -> ListPlan:
-    """The home page earns the session; the round's list is asked for directly, since no page shows it unasked."""
+    """Visits the home page for the session and requests the round's list, which no page loads by itself."""
     home = f"{base_url.rstrip('/')}/"
     path = "api/v1/unique-tournament/{tournament}/season/{season}/events/round/{round}".format_map(asked)
     request = Request("round", f"{home}{path}", headers={"accept": "*/*", "referer": home})
@@ -96,7 +96,7 @@ def round_plan(base_url: str, asked: Mapping[str, int]) -> ListPlan:
 
 
 def round_matches(reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
-    """Every match of the round, each once."""
+    """Returns each match of the round once."""
     document = reading.document("round")
     try:
         response = validated(schemas.ListResponse, body_of(document) if document else None, schema=schemas.LIST)
@@ -114,7 +114,7 @@ def round_matches(reading: Reading, base_url: str, asked: Mapping[str, int]) -> 
 
 
 def _refuse_another_round(row: Mapping[str, Any], asked: Mapping[str, int]) -> None:
-    """What a row says about itself must be what was asked for; what it does not say is not held against it."""
+    """Raises PayloadRejected where a row states another tournament, season or round than the requested one."""
     tournament = parsing.mapping(parsing.mapping(row.get("tournament")).get("uniqueTournament"))
     stated = {
         "tournament": parsing.integer(tournament.get("id")),
@@ -127,7 +127,7 @@ def _refuse_another_round(row: Mapping[str, Any], asked: Mapping[str, int]) -> N
 
 
 def fixture_plan(base_url: str, day: date) -> ListPlan:
-    """The home page earns the session; the day's list is asked for directly, since the page shows only today's."""
+    """Visits the home page for the session and requests the day's list: the page shows only today's."""
     home = f"{base_url.rstrip('/')}/"
     url = f"{home}api/v1/unique-tournament/{FOLLOWED_TOURNAMENT}/scheduled-events/{day.isoformat()}"
     request = Request("fixtures", url, headers={"accept": "*/*", "referer": home})
@@ -135,7 +135,7 @@ def fixture_plan(base_url: str, day: date) -> ListPlan:
 
 
 def fixture_matches(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-    """The day's matches, each once. A postponed match stays on the list of its old day, too."""
+    """Returns the day's matches, each once. A postponed match stays on the list of its old day too."""
     document = reading.document("fixtures")
     if document is None:
         raise SchemaBreak(f"{schemas.LIST}: the day's list gave no response", url=reading.ref.url)
@@ -148,13 +148,13 @@ def fixture_matches(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
 
 
 def tournament_plan(base_url: str, day: date, sport: Sport) -> ListPlan:
-    """The sport's page earns the session."""
+    """Visits the sport's page for the session."""
     home = f"{base_url.rstrip('/')}/{sport.value}"
     return ListPlan(url=home, endpoints=endpoints(sport), requests=(_tournaments_page(base_url, day, sport, 1),))
 
 
 def tournament_requests(readings: Sequence[Reading], base_url: str, day: date, sport: Sport) -> tuple[Request, ...]:
-    """What to ask after these: the day's next page, then the tournaments' own lists, a few at a time."""
+    """Returns the next requests: the day's next page, then the lists of the tournaments, a few at a time."""
     days = [one for reading in readings if (one := reading.document(TOURNAMENTS)) is not None and one.status < 400]
     if days and _tournaments_response(days[-1]).hasNextPage:
         return (_tournaments_page(base_url, day, sport, len(days) + 1),)
@@ -168,7 +168,7 @@ def tournament_requests(readings: Sequence[Reading], base_url: str, day: date, s
 
 
 def tournament_matches(reading: Reading, base_url: str, sport: Sport) -> list[DiscoveredMatch]:
-    """Of the tournaments' lists among what was read, each match once."""
+    """Returns the matches of the tournament lists in a reading, each once."""
     found: dict[str, DiscoveredMatch] = {}
     lists = [one for name, one in reading.documents.items() if name.startswith(TOURNAMENT_LIST) and one.status < 400]
     for document in lists:
@@ -203,5 +203,5 @@ def _tournaments(document: Document) -> Iterator[int]:
 
 
 def _unique(row: Any) -> Mapping[str, Any]:
-    """A tournament that is part of no other has no lists of its own."""
+    """Returns the unique tournament of a row, which only tournaments with lists of their own have."""
     return parsing.mapping(parsing.mapping(parsing.mapping(row).get("tournament")).get("uniqueTournament"))

@@ -1,4 +1,4 @@
-"""What we rely on in Sofascore's responses, family by family. Whatever else they hold is none of our business."""
+"""Schemas of Sofascore's responses: the fields that we rely on."""
 
 # ruff: noqa: N815 - fields are named as the source names them
 
@@ -250,13 +250,13 @@ class StatisticsResponse(Response):
 
 
 class ListResponse(Response):
-    """The rows of a list are looked at one by one: an odd one must not hide the others."""
+    """A list whose rows are validated one by one: an invalid row must not hide the others."""
 
     events: list[Any]
 
 
 class TournamentsResponse(Response):
-    """Which tournaments play on a day, one page of it."""
+    """One page of the tournaments that play on a day."""
 
     scheduled: list[Any]
     hasNextPage: bool = False
@@ -273,6 +273,6 @@ FAMILIES: Mapping[str, tuple[type[Response], ...]] = {
 
 
 def listed(data: Any, *, url: str = "") -> list[Mapping[str, Any]]:
-    """The rows of a list of events."""
+    """Returns the rows of a list of events."""
     response = validated(ListResponse, data, schema=LIST, url=url)
     return [row for row in response.events if isinstance(row, dict)]

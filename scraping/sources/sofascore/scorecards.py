@@ -1,4 +1,4 @@
-"""What every cricketer did: the batting and bowling lines of each innings."""
+"""Figures of the cricketers: the batting and bowling lines of each innings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rows_of(response: Any, url: str = "") -> list[InningsRow]:
 
 
 def parse(reading: Reading, source: str) -> Figures:
-    """Nothing where the source has no list of innings; sides come from the event, which names the teams."""
+    """Returns no figures where the source has no list of innings; sides come from the event, which names the teams."""
     with collecting_unrecognized() as unknown:
         document = reading.document("innings")
         rows = [] if document is None or document.status >= 400 else rows_of(body_of(document), document.url)

@@ -31,7 +31,7 @@ _FRAGMENT = re.compile(r"id:([1-9]\d{0,14})(?:,.*)?", re.ASCII)
 
 
 def body_of(document: Document) -> Mapping[str, Any]:
-    """The body, with challenges and errors told apart from drift."""
+    """Returns the body; raises for a bot challenge or an error that it reports."""
     try:
         data = document.json()
     except SchemaBreak:
@@ -42,7 +42,7 @@ def body_of(document: Document) -> Mapping[str, Any]:
 
 
 def event_in(reading: Reading, sport: str, check: Check) -> tuple[RawEvent, tuple[str, ...]]:
-    """The event, checked to be the one asked for, and which way to it did not work."""
+    """Returns the event, checked to be the requested one, and the names of the sources that failed."""
     document, page = reading.document("event"), reading.document("page")
     try:
         return _checked(_answered(document), reading, sport, check), ()
@@ -58,9 +58,9 @@ def event_in(reading: Reading, sport: str, check: Check) -> tuple[RawEvent, tupl
 
 
 def optional(document: Document | None, check: Callable[[Any, str], T]) -> T | None:
-    """The checked response, or nothing where there is none or it is broken: a match lives without it.
+    """Returns the checked response, or None where it is missing or invalid: a match can be read without it.
 
-    A break is noted, and the payload says that the events are missing: whoever must have them does not get half.
+    An invalid response is counted, and the payload lists the events as missing.
     """
     if document is None or document.status >= 400:
         return None
@@ -72,7 +72,7 @@ def optional(document: Document | None, check: Callable[[Any, str], T]) -> T | N
 
 
 def note_other_match(name: str) -> None:
-    """An response that cannot be about the match that was asked for. It is not used; that it came is not hushed up."""
+    """Counts a response that cannot be about the requested match and is not used."""
     note_unrecognized(name, OF_ANOTHER_MATCH)
 
 
@@ -94,7 +94,7 @@ def _checked(event: RawEvent, reading: Reading, sport: str, check: Check) -> Raw
 
 
 def event_in_page(html: str) -> Mapping[str, Any] | None:
-    """The event, or None where the page has none that can be read."""
+    """Returns the event of the page; None where it is missing or no JSON."""
     found = _SCRIPT.search(html)
     if found is None:
         return None
@@ -110,7 +110,7 @@ def event_in_page(html: str) -> Mapping[str, Any] | None:
 
 
 def match_at(url: str, base_url: str, sport: Sport) -> DiscoveredMatch | None:
-    """A code such as GOsuO is shared by all meetings of two teams, so without the number there is no match."""
+    """Returns the match of an address; its number is required: all meetings of two teams share a code such as GOsuO."""
     base = base_url.rstrip("/")
     parts = urlsplit(url)
     path = _PATH.fullmatch(parts.path.removeprefix(urlsplit(base).path))
