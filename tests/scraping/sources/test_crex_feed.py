@@ -96,7 +96,7 @@ class TestEvents:
             ("B", ("other", None)), ("", ("other", None)), ("Innings Break", ("other", None)), ("zz", ("other", None)),
         ],
     )  # fmt: skip
-    def test_a_ball_code_tells_kind_and_runs(self, code: str, expected: tuple[str, int | None]) -> None:
+    def test_a_ball_code_gives_kind_and_runs(self, code: str, expected: tuple[str, int | None]) -> None:
         assert texts.read_code(code)[:2] == expected
 
     def test_a_ball_is_critical_whatever_its_code(self) -> None:
@@ -133,11 +133,11 @@ class TestPlaces:
         found = self.slots(*balls(161, 9, "1"), *balls(162, 10, "wd", "1", "1nb", "4", "W"))
         assert [found[number] for number in range(162, 167)] == [f"b:2:10:{place}" for place in range(1, 6)]
 
-    def test_is_not_told_where_the_list_begins_in_the_middle(self) -> None:
+    def test_is_unknown_where_the_list_begins_within_the_over(self) -> None:
         found = self.slots(*balls(162, 10, *self.WHOLE)[3:], *balls(169, 11, "1", "2"))
         assert [found[number] for number in (165, 168, 169, 170)] == ["", "", "b:2:11:1", "b:2:11:2"]
 
-    def test_is_told_by_the_overs_summary(self) -> None:
+    def test_follows_from_the_over_summary(self) -> None:
         part = balls(162, 10, *self.WHOLE)[3:]
         assert self.slots(*part, over(11, ".".join(self.WHOLE)))[165] == "b:2:10:4"
 
@@ -240,7 +240,7 @@ class TestOlderEvents:
         assert (request.name, request.url, request.method) == (asked.name, asked.url, asked.method)
         return dict(json.loads(request.body or b""))
 
-    def test_are_asked_for_from_the_oldest_id_on_in_the_words_used_before(self) -> None:
+    def test_are_requested_from_the_oldest_id_with_the_previous_body(self) -> None:
         assert self.older(build.ball(9), build.ball(7), build.ball(8)) == {
             "matchKey": "9XA",
             "lastDocId": build.ball(7)["id"],

@@ -147,7 +147,7 @@ class TestInningsAfterTheSecond:
             )
             assert payload.state.innings[2].runs == expected
 
-    def test_one_that_nobody_tells_is_told_to_be_missing(self) -> None:
+    def test_a_missing_innings_is_a_missing_field(self) -> None:
         over = recent(3, "PE", 2, "9/0", "4")
         payload = direct(self.TEST | {"h": "3", "rb": [over]}, self.page(h="3", inning=4))
         assert [one.number for one in payload.state.innings] == [1, 2, 4]

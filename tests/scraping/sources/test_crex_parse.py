@@ -43,7 +43,7 @@ def direct(data: Any, *documents: Document, captured_at: datetime = build.DURING
     return ADAPTER.parse(read)
 
 
-class TestTheUnifiedMatch:
+class TestMatchState:
     @pytest.mark.requirement("SO-12")
     def test_is_filled_from_live_answer_page_and_feed(self) -> None:
         payload = visit(build.page(), build.document("live", build.live()), build.document("feed", build.feed()))
@@ -64,7 +64,7 @@ class TestTheUnifiedMatch:
         assert state.last_event.type == "four"
 
     @pytest.mark.requirement("FS-8")
-    def test_comes_in_a_versioned_envelope_that_says_what_is_missing(self) -> None:
+    def test_comes_in_a_versioned_envelope_with_missing_fields(self) -> None:
         bare = build.state()
         del bare["match-9XA"]["v"]
         payload = visit(build.page(bare), build.document("live", build.live()))
@@ -142,7 +142,7 @@ class TestFallbacks:
         assert payload.state.score.team_b.runs == 88
 
     @pytest.mark.requirement("EC-1")
-    def test_half_a_page_state_gives_way_to_what_is_drawn(self) -> None:
+    def test_an_incomplete_page_state_gives_way_to_the_rendered_page(self) -> None:
         html = build.page_html(build.state(), build.HEADER.format(said="PEL need 64 runs"))
         payload = visit(build.document("page", html[: len(html) - 400]))
         assert payload.is_partial_state
@@ -157,12 +157,12 @@ class TestFallbacks:
         ("body", "kind", "said"),
         [("", "", ""), (SLIDE, "wicket", "Over 11: W"), (COMMENT, "no_ball", "10.2 A to B")],
     )
-    def test_the_drawn_last_ball_is_on_the_commentary_or_on_the_strip(self, body: str, kind: str, said: str) -> None:
+    def test_the_rendered_last_ball_is_in_the_commentary_or_the_strip(self, body: str, kind: str, said: str) -> None:
         header = build.HEADER.split('<div class="cm-b-roundcard">')[0].format(said="4")
         last = visit(build.document("page", build.page_html(None, header + body))).state.last_event
         assert (last.type, last.description) == (kind, said) if last else not kind
 
-    def test_what_the_info_tab_draws_is_read(self) -> None:
+    def test_the_rendered_info_tab_is_read(self) -> None:
         info = (
             '<div class="toss-wrap"><p>ORC opt to bat</p></div><div class="match-venue">Lantern Field</div>'
             '<div class="match-date">2026-05-02T14:00:00.000Z</div><div class="s-name">Lantern Cup</div>'
@@ -216,7 +216,7 @@ class TestSchemaBreaks:
             ({"comment1": {"text": "PEL won"}}, "comment1"),
         ],
     )
-    def test_name_the_path_of_what_broke(self, changes: dict[str, Any], path: str) -> None:
+    def test_name_the_path_of_the_invalid_field(self, changes: dict[str, Any], path: str) -> None:
         with pytest.raises(SchemaBreak, match=re.escape(f"crex.live.v1: {path} (")):
             direct(build.live(**changes))
 

@@ -136,7 +136,7 @@ def test_a_log_of_live_answers_gives_the_score(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", texts("match_header_*.html"))
-def test_a_drawn_header_gives_both_sides_whichever_way_round_they_stand(file: Path) -> None:
+def test_a_rendered_header_gives_both_sides_in_any_order(file: Path) -> None:
     page = build.document("page", file.read_text())
     payload = ADAPTER.parse(build.reading(RefInfo(key_of(file), ""), page))
     html = file.read_text()

@@ -104,7 +104,7 @@ class TestStatus:
             ("PEL opt to bowl", "Pelican Town", "field"),
         ],
     )
-    def test_tells_the_toss_apart_from_the_result(self, said: str, winner: str, decision: str) -> None:
+    def test_distinguishes_the_toss_from_the_result(self, said: str, winner: str, decision: str) -> None:
         toss = direct(build.live(comment1=said)).state.toss
         assert toss is not None
         assert (toss.winner, toss.decision) == (winner, decision)

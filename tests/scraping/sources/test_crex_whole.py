@@ -91,7 +91,7 @@ class TestInventedMatches:
         site.move(10**6)
         check_events(site)
 
-    def test_are_told_by_the_page_alone(self, site: CrexSite) -> None:
+    def test_come_from_the_page_alone(self, site: CrexSite) -> None:
         while not site.is_at_end:
             site.move(7)
             site.static, site.has_card = None, False

@@ -26,7 +26,7 @@ def parsed(answer: dict[str, Any], *pages: dict[str, Any]) -> Payload:
     return ESPN.parse(build.reading(espn.CRICKET, build.document("summary", answer), *documents, mode=ReadMode.DIRECT))
 
 
-def test_it_is_asked_outright_and_tells_line_ups() -> None:
+def test_needs_no_visit_and_has_line_ups() -> None:
     adapter = adapter_for("espn")
     assert isinstance(adapter, AsksOutright)
     assert isinstance(adapter, FollowsUp)
@@ -88,7 +88,7 @@ class TestSummary:
             pytest.param(espn.status("post", "Abandoned"), (Status.ABANDONED, Phase.FINISHED), id="abandoned"),
         ],
     )
-    def test_says_what_the_match_is_doing(self, standing: dict[str, Any], expected: tuple[Status, Phase]) -> None:
+    def test_gives_status_and_phase(self, standing: dict[str, Any], expected: tuple[Status, Phase]) -> None:
         state = parsed(espn.summary(status=standing)).state
         assert (state.status, state.phase) == expected
 
@@ -108,7 +108,7 @@ class TestSummary:
             ),
         ],
     )
-    def test_says_so_of_a_match_without_play(self, standing: dict[str, Any], expected: tuple[Status, Phase]) -> None:
+    def test_gives_status_and_phase_without_play(self, standing: dict[str, Any], expected: tuple[Status, Phase]) -> None:
         answer = espn.summary(status=standing)
         for side in answer["header"]["competitions"][0]["competitors"]:
             side["linescores"] = None
@@ -127,11 +127,11 @@ class TestSummary:
             pytest.param("day 1 - no play", Phase.PLAY, id="no play"),
         ],
     )
-    def test_a_close_of_play_stands_until_the_next_ball(self, told: str, phase: Phase) -> None:
+    def test_a_close_of_play_holds_until_the_next_ball(self, told: str, phase: Phase) -> None:
         notes = [{"type": "closeofplay", "text": "day 0 - 1/0 (1 ov)"}, {"type": "closeofplay", "text": told}]
         assert parsed(espn.summary(notes)).state.phase is phase
 
-    def test_innings_come_in_match_order_with_what_is_special_about_them(self) -> None:
+    def test_innings_come_in_match_order_with_their_flags(self) -> None:
         answer = espn.summary(limitedOvers=False, **{"class": {"eventType": "Test"}})
         home, away = answer["header"]["competitions"][0]["competitors"]
         home["linescores"] = [
@@ -151,7 +151,7 @@ class TestSummary:
         ]  # fmt: skip
         assert [one.overs for one in innings] == ["100.0", "60.0", "50.0", "2.0"]
 
-    def test_a_declaration_may_be_told_by_the_sides_score_alone(self) -> None:
+    def test_a_declaration_may_be_in_the_side_score_alone(self) -> None:
         answer = espn.summary(limitedOvers=False)
         home = answer["header"]["competitions"][0]["competitors"][0]
         home["linescores"].append(espn.line(3, bats=True, runs=130, wickets=4, overs=50.3))
@@ -193,7 +193,7 @@ class TestSummary:
             (("competitors",), r"header\.competitions\[0\]\.competitors"),
         ],
     )
-    def test_a_missing_field_is_told_with_its_path(self, path: tuple[str, ...], told: str) -> None:
+    def test_a_missing_field_is_named_with_its_path(self, path: tuple[str, ...], told: str) -> None:
         answer = espn.summary()
         *way, last = path
         holder = answer["header"]["competitions"][0]
@@ -210,7 +210,7 @@ class TestSummary:
         with pytest.raises(SchemaBreak, match=r"linescores\[0\]\.runs \(input should be a valid integer"):
             parsed(answer)
 
-    def test_words_that_nobody_has_seen_are_counted(self) -> None:
+    def test_unknown_texts_are_counted(self) -> None:
         odd = espn.play(playType={"id": "77", "description": "moon ball"})
         payload = parsed(espn.summary(status=espn.status(description="Bees on the pitch")), espn.page([odd]))
         assert {(one.path.rpartition(".")[2], one.value) for one in payload.unknown} == {
@@ -219,7 +219,7 @@ class TestSummary:
         assert payload.state.status is Status.LIVE
 
     @pytest.mark.requirement("FS-8")
-    def test_what_leaves_us_is_an_envelope_with_schema_source_time_and_integrity(self) -> None:
+    def test_the_payload_has_schema_source_time_and_integrity(self) -> None:
         envelope = parsed(espn.summary(status=espn.status(description="Bees on the pitch"))).envelope()
         assert (envelope["source"], envelope["schema_version"]) == ("espn", "espn.summary.v1")
         assert (envelope["source_event_id"], envelope["captured_at"]) == ("1500001", build.DURING.isoformat())
@@ -245,7 +245,7 @@ class TestSummary:
             ("half of it", SchemaBreak),
         ],
     )
-    def test_what_stands_in_for_an_answer_is_told_apart(self, body: Any, error: type[Exception]) -> None:
+    def test_distinguishes_challenges_and_errors_from_responses(self, body: Any, error: type[Exception]) -> None:
         with pytest.raises(error):
             ESPN.parse(build.reading(espn.CRICKET, build.document("summary", body), mode=ReadMode.DIRECT))
 
@@ -304,7 +304,7 @@ class TestLists:
             ({"scores": [{"leagues": []}]}, LayoutChanged),
         ],
     )
-    def test_a_list_that_has_changed_is_told(self, body: Any, error: type[Exception]) -> None:
+    def test_a_changed_list_is_an_error(self, body: Any, error: type[Exception]) -> None:
         with pytest.raises(error):
             self.listed(body)
 

@@ -131,7 +131,7 @@ class TestPlays:
             balls(espn.play(team=espn.team("77", "Somebody", "SOM")))
 
     @pytest.mark.requirement("FS-2")
-    def test_a_missing_field_is_told_with_its_path(self) -> None:
+    def test_a_missing_field_is_named_with_its_path(self) -> None:
         broken = espn.play()
         del broken["scoreValue"]
         with pytest.raises(
@@ -139,7 +139,7 @@ class TestPlays:
         ):
             balls(espn.play(), broken)
 
-    def test_without_plays_the_score_stands_and_the_list_is_missing(self) -> None:
+    def test_without_plays_the_score_is_kept_and_the_list_is_missing(self) -> None:
         payload = parsed(espn.summary())
         assert payload.state.score.team_b.runs == 88
         assert payload.integrity.missing_fields == ("last_event", "events")

@@ -48,7 +48,7 @@ def test_a_row_of_the_scoreboard_is_the_whole_match() -> None:
 
 
 @pytest.mark.requirement("FS-8")
-def test_what_leaves_us_is_an_envelope() -> None:
+def test_the_payload_has_schema_and_source() -> None:
     envelope = of(espn.soccer_event()).envelope()
     assert (envelope["source"], envelope["schema_version"]) == ("espnsoccer", "espn.soccer.v1")
     assert envelope["normalized"]["score"]["team_a"]["goals"] == 1
@@ -145,7 +145,7 @@ class TestDetails:
             pytest.param(espn.detail("VAR - Goal Cancelled"), "var", "", id="video review"),
         ],
     )
-    def test_each_has_its_kind_and_the_name_of_the_happening(self, told: dict[str, Any], kind: str, slot: str) -> None:
+    def test_each_has_its_kind_and_event_key(self, told: dict[str, Any], kind: str, slot: str) -> None:
         goals = ("1", "0") if kind in ("goal", "penalty_goal", "own_goal") else ("0", "0")
         payload = of(espn.soccer_event(goals, [told]))
         (event,) = payload.events
@@ -198,12 +198,12 @@ class TestDetails:
         assert payload.events_are_complete
         assert [one.slot for one in payload.events[:4]] == ["k:team_b:2", "k:team_a:2", "k:team_b:1", "k:team_a:1"]
 
-    def test_a_second_yellow_card_is_told_by_the_red_one(self) -> None:
+    def test_a_second_yellow_card_has_the_red_cards_key(self) -> None:
         details = [espn.detail("Yellow Card", minute, **YELLOW) for minute in ("10'", "80'")]
         events = of(espn.soccer_event(("0", "0"), [*details, espn.detail("Red Card", "80'", **RED)])).events
         assert [event.slot for event in events] == ["c:team_a:red:bofinch", "", "c:team_a:yellow:bofinch"]
 
-    def test_what_nobody_has_seen_is_counted_and_kept(self) -> None:
+    def test_unknown_kinds_are_counted_and_kept(self) -> None:
         payload = of(espn.soccer_event(("0", "0"), [espn.detail("Multiball")]))
         assert [(event.kind, event.is_critical) for event in payload.events] == [("other", False)]
         assert [one.value for one in payload.unknown] == ["Multiball"]
@@ -217,7 +217,7 @@ class TestDetails:
         (("1", "1"), (False, False), "Draw 1-1"),
     ],
 )
-def test_the_result_is_told_in_our_words(goals: tuple[str, str], winners: tuple[Any, Any], result: str) -> None:
+def test_the_result_is_a_sentence(goals: tuple[str, str], winners: tuple[Any, Any], result: str) -> None:
     ended = espn.soccer_status("STATUS_FULL_TIME", "post", completed=True)
     sides = tuple({"winner": winner} for winner in winners)
     assert of(espn.soccer_event(goals, [], status=ended, competitors=sides)).state.result == result
@@ -264,7 +264,7 @@ def test_a_match_that_left_its_days_is_asked_for_by_itself() -> None:
         ),
     ],
 )
-def test_a_changed_field_is_told_with_its_path(spoil: Any, told: str) -> None:
+def test_a_changed_field_is_named_with_its_path(spoil: Any, told: str) -> None:
     event = espn.soccer_event()
     spoil(event)
     with pytest.raises(SchemaBreak, match=rf"espn\.soccer\.v1: .*{told}"):
@@ -280,7 +280,7 @@ class TestLists:
         assert (match.source_event_id, match.url, match.status) == ("740001", espn.SOCCER.url, Status.LIVE)
         assert ([team.name for team in match.teams], match.series) == (["Alder FC", "Birch SC"], "Brazilian Série A")
 
-    def test_the_fixtures_of_a_day_are_looked_for_under_new_yorks_day_too(self) -> None:
+    def test_fixtures_are_requested_for_the_new_york_day_too(self) -> None:
         plan = SOCCER.fixture_plan(espn.SOCCER_BASE, date(2026, 5, 2))
         assert (plan.url, plan.requests[0].url) == ("", espn.SOCCER.url.partition("#")[0])
         day_before = espn.soccer_event(id="740007")

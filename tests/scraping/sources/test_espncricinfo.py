@@ -19,7 +19,7 @@ from tests.scraping.sources.test_never_crashes import JSON, spoilt
 DENIED = "<html><head><title>Access Denied</title></head><body><h1>Access Denied</h1>Reference #18</body></html>"
 
 
-class TestTheUnifiedMatch:
+class TestMatchState:
     @pytest.mark.requirement("SO-12", "FS-8")
     def test_is_filled_from_the_page_alone(self) -> None:
         payload = parse()
@@ -84,7 +84,7 @@ class TestTheUnifiedMatch:
         assert (state.current_innings, state.status) == (4, Status.LIVE)
         assert [one.overs for one in state.innings] == ["20.0", "20.0", "1.0", "0.3"]
 
-    def test_leaves_out_innings_that_nobody_has_batted_in(self) -> None:
+    def test_leaves_out_innings_without_play(self) -> None:
         to_come = pages.inning(2, pages.PELICAN, 0, 0, 0, isBatted=False) | {"runs": None, "overs": None}
         inside = pages.content(innings=[pages.inning(1, pages.ORCHARD, 12, 0, 1.2), to_come])
         assert [one.number for one in parse(None, inside, liveInning=1).state.innings] == [1]
@@ -127,7 +127,7 @@ class TestStatus:
             ({"isCancelled": True}, Status.ABANDONED, Phase.FINISHED),
         ],
     )  # fmt: skip
-    def test_is_told_by_state_and_words(self, changes: dict[str, Any], status: Status, phase: Phase) -> None:
+    def test_follows_from_state_and_texts(self, changes: dict[str, Any], status: Status, phase: Phase) -> None:
         word = {"statusEng": changes["status"]} if "status" in changes else {}
         payload = parse(**(word | changes))
         assert (payload.state.status, payload.state.phase) == (status, phase)
@@ -162,7 +162,7 @@ class TestStatus:
             ({"tossWinnerTeamId": 99}, "match.tossWinnerTeamId"),
         ],
     )
-    def test_words_that_nobody_knows_are_noted_and_the_match_goes_on(self, changes: Any, path: str) -> None:
+    def test_unknown_texts_are_counted_and_the_match_goes_on(self, changes: Any, path: str) -> None:
         payload = parse(**changes)
         assert [word.path for word in payload.unknown] == [path]
         assert payload.state.status is Status.LIVE
@@ -245,7 +245,7 @@ GOOD = {
 }
 
 
-class TestWhateverASiteSends:
+class TestInvalidPages:
     @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(data=spoilt(GOOD) | JSON)
     def test_it_is_a_payload_or_one_of_our_errors(self, data: Any) -> None:

@@ -38,7 +38,7 @@ class TestBalls:
         assert [event.ordinal for event in found] == [event_keys.position(2, 10, index) for index in range(10, 0, -1)]
 
     @pytest.mark.parametrize("gives_number", [None, 1], ids=["no ballNumber", "ballNumber read off the float"])
-    def test_the_tenth_ball_is_told_from_the_first(self, gives_number: int | None) -> None:
+    def test_distinguishes_the_tenth_ball_from_the_first(self, gives_number: int | None) -> None:
         over = [pages.ball(n) | {"ballNumber": None} for n in range(1, 10)] + [pages.ball(10)]
         over[-1]["ballNumber"] = gives_number
         if gives_number:
@@ -95,7 +95,7 @@ class TestBalls:
         events = told(pages.wicket(2, **changes), pages.told(pages.ball(1)))
         assert [event.kind for event in events] == ["dot", "runs"]
 
-    def test_the_end_of_an_over_is_told_where_the_site_tells_it(self) -> None:
+    def test_an_over_end_is_an_event_where_the_site_has_it(self) -> None:
         end = {"overNumber": 11, "overRuns": 6, "totalRuns": 86, "totalWickets": 2, "isComplete": True}
         event = told(pages.told(pages.ball(6), over=end))[0]
         assert (event.kind, event.slot, event.is_critical) == ("over_complete", event_keys.over_end(2, 10), False)

@@ -35,7 +35,7 @@ class TestOrder:
             ("<p class=score></p>", "", ()),
         ],
     )
-    def test_the_first_that_says_something_counts(self, html: str, text: str, fallbacks: tuple[str, ...]) -> None:
+    def test_the_first_selector_with_a_value_counts(self, html: str, text: str, fallbacks: tuple[str, ...]) -> None:
         extracted = found(html)
         assert (extracted.text("score"), extracted.fallbacks()) == (text, fallbacks)
         extracted.demand(url="http://site.test/")
@@ -50,7 +50,7 @@ class TestOrder:
 
 
 class TestRows:
-    def test_cells_are_looked_up_inside_their_row(self) -> None:
+    def test_cells_are_selected_inside_their_row(self) -> None:
         html = "<div><b><i>out</i></b><p class=ball data-id=1><b><i>one</i></b></p><p class=ball><i>two</i></p></div>"
         assert found(html).rows("balls") == [{"id": "1", "text": "one"}, {"id": "", "text": ""}]
 
@@ -73,7 +73,7 @@ class TestCheck:
             {"score": [":is(.a, .b) em:not(.c)"]},
         ],
     )
-    def test_takes_what_works(self, selectors: Any) -> None:
+    def test_accepts_valid_selectors(self, selectors: Any) -> None:
         check(selectors, [LAYOUT])
 
     @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class TestRound:
         (request,) = plan.requests
         assert request.url == f"{SOFA_BASE}/api/v1/unique-tournament/325/season/87678/events/round/12"
 
-    def test_of_the_simulated_site_is_what_the_programme_says(self) -> None:
+    def test_of_the_simulated_site_equals_its_programme(self) -> None:
         async def scenario(visitor: Visitor) -> None:
             base = f"{visitor.base}/sofascore"
             await visitor.open("sofascore", f"{base}/")
@@ -59,7 +59,7 @@ class TestRound:
         assert found[0].title == f"Home {IDS[0]} v Away"
         assert found[0].url == f"{SOFA_BASE}/en/football/match/home-{IDS[0]}-away/GOsuO#id:{IDS[0]}"
 
-    def test_that_does_not_say_what_it_belongs_to_is_believed(self) -> None:
+    def test_a_match_without_a_stated_round_is_accepted(self) -> None:
         bare = {name: value for name, value in row(IDS[0]).items() if name not in ("season", "roundInfo")}
         assert len(SOFASCORE.parse_round(reading(round_of(bare)), SOFA_BASE, ASKED)) == 1
 

@@ -41,7 +41,7 @@ def status(kind: str, code: int, description: str = "") -> dict[str, Any]:
     return {"type": kind, "code": code, "description": description}
 
 
-class TestTheUnifiedMatch:
+class TestMatchState:
     @pytest.mark.requirement("SO-12")
     def test_is_filled_from_the_event_and_its_incidents(self) -> None:
         payload = parse(build.event(), build.document("incidents", build.incidents()))
@@ -57,7 +57,7 @@ class TestTheUnifiedMatch:
         assert payload.integrity.missing_fields == ()
 
     @pytest.mark.requirement("FS-8")
-    def test_comes_in_a_versioned_envelope_that_says_what_is_missing(self) -> None:
+    def test_comes_in_a_versioned_envelope_with_missing_fields(self) -> None:
         event = build.event(homeTeam={"name": "Alder Athletic"})
         del event["venue"]
         payload = parse(event)
@@ -89,7 +89,7 @@ class TestTheUnifiedMatch:
             pytest.param({}, None, id="nothing before kick-off"),
         ],
     )
-    def test_goals_are_what_was_scored_in_play(self, given: dict[str, int], goals: int | None) -> None:
+    def test_goals_exclude_the_shoot_out(self, given: dict[str, int], goals: int | None) -> None:
         assert parse(build.event(homeScore=given)).state.score.team_a.goals == goals
 
     @pytest.mark.parametrize("kind", [("postponed", 60, "Postponed"), ("canceled", 70, "Canceled")])
@@ -110,7 +110,7 @@ class TestTheUnifiedMatch:
             (91, None, "W"),
         ],
     )
-    def test_a_win_without_play_says_so(self, code: int, winner: int | None, result: str) -> None:
+    def test_a_win_without_play_is_named_as_such(self, code: int, winner: int | None, result: str) -> None:
         event = build.event(status=status("finished", code, "W"), winnerCode=winner, homeScore={}, awayScore={})
         assert parse(event).state.result == result
 
@@ -150,11 +150,11 @@ class TestStatus:
         assert payload.state.status is Status.LIVE
         assert [(word.path, word.value) for word in payload.unknown] == [("event.status.code", "inprogress 77")]
 
-    def test_words_help_where_the_code_is_new(self) -> None:
+    def test_the_description_decides_where_the_code_is_unknown(self) -> None:
         state = parse(build.event(status=status("inprogress", 34, "Awaiting penalties"))).state
         assert state.phase is Phase.PENALTIES
 
-    def test_abandoned_keeps_the_sources_word(self) -> None:
+    def test_abandoned_keeps_the_source_text(self) -> None:
         event = build.event(status=status("canceled", 90, "Abandoned"), homeScore={}, awayScore={})
         assert parse(event).state.result == "Abandoned"
 
@@ -172,12 +172,12 @@ class TestClock:
         event = build.event(status=status("inprogress", 6), time=time)
         assert parse(event, captured_at=PERIOD_START + timedelta(minutes=46)).state.clock == "45+2"
 
-    def test_is_empty_where_the_source_says_nothing(self) -> None:
+    def test_is_empty_where_the_source_has_none(self) -> None:
         assert parse(build.event(status=status("inprogress", 20), time={})).state.clock == ""
 
 
 class TestEvents:
-    def test_have_kinds_minutes_and_our_own_words(self) -> None:
+    def test_have_kinds_minutes_and_descriptions(self) -> None:
         events = parse(build.event(), build.document("incidents", build.incidents())).events
         assert [(event.id, event.kind, event.minute) for event in events] == [
             ("503", "penalty_goal", "70"),
@@ -210,7 +210,7 @@ class TestEvents:
             ({}, "other", None),
         ],
     )  # fmt: skip
-    def test_of_every_sort_are_told(self, incident: dict[str, Any], kind: str, minute: str | None) -> None:
+    def test_of_every_kind_become_events(self, incident: dict[str, Any], kind: str, minute: str | None) -> None:
         event = event_of(incident)
         assert (event.kind, event.minute) == (kind, minute)
         assert event.id
@@ -243,7 +243,7 @@ class TestEvents:
         event = parse(build.event(), build.document("incidents", build.incidents(card))).events[0]
         assert (event.kind, event.slot) == ("red_card", "c:team_a:red:ashdell")
 
-    def test_a_card_taken_back_says_so_and_keeps_its_id(self) -> None:
+    def test_a_rescinded_card_is_marked_and_keeps_its_id(self) -> None:
         card = {"incidentType": "card", "incidentClass": "red", "id": 9, "isHome": True, "playerName": "Ash Dell"}
         given, taken = (event_of(card | {"rescinded": rescinded}) for rescinded in (False, True))
         assert (given.id, "rescinded" in given.detail) == (taken.id, False)
@@ -268,7 +268,7 @@ class TestEvents:
             ({"incidentType": "period", "text": "2ET"}, "incidents[].text of period", "2ET"),
         ],
     )
-    def test_values_that_nobody_has_seen_are_noted(self, incident: dict[str, Any], path: str, value: str) -> None:
+    def test_unknown_values_are_counted(self, incident: dict[str, Any], path: str, value: str) -> None:
         payload = parse(build.event(), build.document("incidents", build.incidents(incident)))
         assert [(word.path, word.value) for word in payload.unknown] == [(path, value)]
         assert payload.events
@@ -388,7 +388,7 @@ class TestRefusals:
             (b"", SchemaBreak),
         ],
     )
-    def test_an_error_with_status_200_is_what_it_says(self, body: Any, kind: type[Exception]) -> None:
+    def test_an_error_with_status_200_is_raised(self, body: Any, kind: type[Exception]) -> None:
         with pytest.raises(kind):
             ADAPTER.parse(build.reading(build.SOFA, build.document("event", body)))
 
@@ -410,7 +410,7 @@ class TestRefusals:
 class TestFallback:
     @pytest.mark.requirement("EC-1")
     @pytest.mark.parametrize("holder", ["pageProps", "initialProps"])
-    def test_the_event_in_the_page_stands_in_for_a_broken_answer(self, holder: str) -> None:
+    def test_the_event_in_the_page_replaces_an_invalid_response(self, holder: str) -> None:
         inner: dict[str, Any] = {"event": build.event()}
         props = {"pageProps": inner if holder == "pageProps" else {"initialProps": inner}}
         html = (
@@ -482,7 +482,7 @@ class TestTheList:
             ((build.document("page", "<html><title>Just a moment...</title></html>"),), Blocked),
         ],
     )
-    def test_that_cannot_be_found_is_said_so(self, documents: tuple[Document, ...], kind: type[Exception]) -> None:
+    def test_a_missing_list_is_an_error(self, documents: tuple[Document, ...], kind: type[Exception]) -> None:
         with pytest.raises(kind):
             self.found(*documents)
 
@@ -523,7 +523,7 @@ class TestFixtures:
         ("body", "kind"),
         [({"v2": []}, SchemaBreak), ({"error": {"code": 403, "reason": "challenge"}}, Blocked), (b"{", SchemaBreak)],
     )
-    def test_that_are_no_list_are_said_so(self, body: Any, kind: type[Exception]) -> None:
+    def test_fixtures_without_a_list_are_an_error(self, body: Any, kind: type[Exception]) -> None:
         with pytest.raises(kind):
             self.found(body)
 

@@ -129,7 +129,7 @@ class TestTheMatch:
         state = parse(event(**changes)).state
         assert (state.status, state.phase) == expected
 
-    def test_a_code_that_nobody_has_seen_counts_as_its_type_and_is_noted(self) -> None:
+    def test_an_unknown_code_counts_as_its_type_and_is_counted(self) -> None:
         payload = parse(event(status={"type": "inprogress", "code": 29, "description": "Powerplay"}))
         assert payload.state.status is Status.LIVE
         assert [(word.path, word.value) for word in payload.unknown] == [("event.status.code", "inprogress 29")]
@@ -185,10 +185,10 @@ class TestTheOrderOfInnings:
         assert order(payload) == expected
         assert "innings_order" not in payload.integrity.missing_fields
 
-    def test_that_is_merely_supposed_is_said_to_be(self) -> None:
+    def test_an_assumed_order_is_marked_as_missing(self) -> None:
         assert "innings_order" in parse(event(**self.BARE)).integrity.missing_fields
 
-    def test_is_what_the_list_of_innings_says_a_follow_on_too(self) -> None:
+    def test_follows_the_list_of_innings_with_a_follow_on(self) -> None:
         rows = [
             {"number": number, "battingTeam": {"id": team, "name": "x"}, "score": 1, "wickets": 0, "overs": 1}
             for number, team in enumerate((HOME, AWAY, AWAY, HOME), 1)
@@ -199,7 +199,7 @@ class TestTheOrderOfInnings:
         assert order(payload) == [("team_a", 400), ("team_b", 150), ("team_b", 270), ("team_a", 30)]
         assert payload.state.score.team_b.runs == 270
 
-    def test_or_what_the_balls_say(self) -> None:
+    def test_follows_the_balls(self) -> None:
         rows = [ball(1, 1, 1), ball(1, 1, 1, id=1, inningNumber=2, battingTeamId=HOME)]
         document = build.document("incidents", {"incidents": rows})
         assert order(parse(event(**self.BARE), document)) == self.FIRST
@@ -224,7 +224,7 @@ class TestTheOrderOfInnings:
 
 
 class TestBalls:
-    def test_are_placed_by_their_order_and_labelled_by_what_counts(self) -> None:
+    def test_are_placed_by_order_and_labelled_by_legal_balls(self) -> None:
         found = balls(
             ball(1, 1, 1),
             ball(2, 1, 2, "Wd1", runs=0),
@@ -253,7 +253,7 @@ class TestBalls:
     def test_have_kinds(self, label: str, kind: str) -> None:
         assert balls(ball(1, 1, 1, label))[0].kind == kind
 
-    def test_of_an_unknown_label_are_told_and_noted(self) -> None:
+    def test_of_an_unknown_label_are_kept_and_counted(self) -> None:
         payload = parse(
             event(), build.document("incidents", {"incidents": [ball(1, 1, 1, "Zz"), {"incidentType": "x"}]})
         )
@@ -319,7 +319,7 @@ class TestBalls:
 
 
 @pytest.mark.requirement("ZT-5")
-class TestWhateverComes:
+class TestInvalidResponses:
     @settings(MANY, max_examples=100)
     @given(
         one=spoilt({"event": event()}),

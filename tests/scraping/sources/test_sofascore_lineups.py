@@ -48,14 +48,14 @@ def figures(body: Any) -> Figures:
 
 @pytest.mark.requirement("FS-19")
 class TestLineups:
-    def test_the_adapters_say_that_they_have_them(self) -> None:
+    def test_the_adapters_have_line_ups(self) -> None:
         assert isinstance(FOOTBALL, HasLineups)
         assert isinstance(FOOTBALL, HasFigures)
         assert isinstance(FOOTBALL, HasFixtures)
         assert isinstance(CRICKET, HasLineups)
         assert isinstance(CRICKET, HasFigures)
 
-    def test_are_asked_for_with_the_event_that_says_when_it_begins(self) -> None:
+    def test_are_requested_with_the_event(self) -> None:
         urls = [request.url for request in FOOTBALL.lineup_requests(build.SOFA, "https://www.sofascore.com/")]
         event = "https://www.sofascore.com/api/v1/event/7001"
         assert urls == [f"{event}/lineups", event]
@@ -82,7 +82,7 @@ class TestLineups:
         about = build.document("event", {"event": build.event()})
         assert FOOTBALL.parse_lineups(build.reading(build.SOFA, about)).lineups == ()
 
-    def test_a_short_eleven_is_said_to_be_missing(self) -> None:
+    def test_a_short_eleven_is_a_missing_field(self) -> None:
         found = parse(lineups(away=side(2, 200, players=[row(200, team=2)])))
         assert found.integrity.missing_fields == ("team_b.xi",)
 

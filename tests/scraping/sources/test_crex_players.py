@@ -58,7 +58,7 @@ class TestRequests:
 
 
 class TestFigures:
-    def test_are_told_innings_by_innings_with_names(self) -> None:
+    def test_are_given_by_innings_with_names(self) -> None:
         told = ADAPTER.parse_figures(reading("scorecard", CARD))
         assert (told.source, told.payload_schema, told.source_event_id) == ("crex", "crex.scorecard.v1", "9XA")
         assert [(one.side, one.role, one.innings, one.name) for one in told.figures] == [
@@ -108,7 +108,7 @@ class TestFigures:
         with pytest.raises(SchemaBreak, match=re.escape(f"crex.scorecard.v1: {path}")):
             ADAPTER.parse_figures(reading("scorecard", [CARD[0] | changes]))
 
-    def test_without_a_page_nobody_says_whose_they_are(self) -> None:
+    def test_without_a_page_the_teams_are_unknown(self) -> None:
         with pytest.raises(LayoutChanged, match="which teams"):
             ADAPTER.parse_figures(build.reading(build.CREX, build.document("scorecard", CARD)))
 
@@ -130,7 +130,7 @@ class TestLineups:
         first, _ = ADAPTER.parse_lineups(reading("squads", swapped)).lineups
         assert (first.side, first.players[0].player_id) == ("team_a", "B1")
 
-    def test_before_the_toss_are_squads_that_nobody_has_confirmed(self) -> None:
+    def test_before_the_toss_are_unconfirmed_squads(self) -> None:
         told = ADAPTER.parse_lineups(reading("squads", SQUADS | {"tp": "", "tb": XI}))
         assert [(side.is_confirmed, side.is_xi_missing, len(side.players)) for side in told.lineups] == [
             (False, True, 11)
@@ -140,7 +140,7 @@ class TestLineups:
     def test_are_none_where_the_source_has_none(self) -> None:
         assert ADAPTER.parse_lineups(reading("squads")).lineups == ()
 
-    def test_a_role_that_nobody_knows_is_counted(self) -> None:
+    def test_an_unknown_role_is_counted(self) -> None:
         told = ADAPTER.parse_lineups(reading("squads", SQUADS | {"tp": "A1.12.7.0.0.0/", "tb": ""}))
         assert ("tp.role", "7") in [(one.path, one.value) for one in told.unknown]
         assert told.lineups[0].players[0].name == "Ada Reed"
@@ -171,7 +171,7 @@ class TestFixtures:
         read = build.reading(RefInfo("", ""), page, *answers, captured_at=build.BEFORE)
         return {one.source_event_id: one for one in ADAPTER.parse_fixtures(read, build.CREX_BASE, self.DAY)}
 
-    def test_are_asked_with_the_words_of_the_site(self) -> None:
+    def test_are_requested_with_the_body_of_the_site(self) -> None:
         plan = ADAPTER.fixture_plan(build.CREX_BASE, self.DAY)
         posted = [json.loads(one.body or b"") for one in plan.requests if one.method == "POST"]
         assert [body["page"] for body in posted] == [-1, 0, 1]
@@ -194,7 +194,7 @@ class TestFixtures:
         assert self.parse(**{"https://stats.test/fixture/getFixture": [self.item("1AA")]}).keys() == {"1AA"}
 
     @pytest.mark.requirement("EC-1")
-    def test_that_nobody_shows_are_a_changed_layout(self) -> None:
+    def test_missing_fixtures_are_a_changed_layout(self) -> None:
         with pytest.raises(LayoutChanged, match="getFixture"):
             self.parse()
 

@@ -137,7 +137,7 @@ class TestRedesign:
 
         in_stadium(scenario)
 
-    def test_is_told_with_every_selector_where_none_does(self) -> None:
+    def test_a_missing_field_names_every_selector_tried(self) -> None:
         async def scenario(visitor: Visitor) -> None:
             (row, *_) = await visitor.json("/truth/matches")
             await visitor.plant(site="board", kind="layout", value=0)
@@ -151,7 +151,7 @@ class TestRedesign:
         in_stadium(scenario)
 
 
-def test_what_is_not_the_match_is_refused() -> None:
+def test_refuses_a_page_of_another_match() -> None:
     async def scenario(visitor: Visitor) -> None:
         (row, *_) = await visitor.json("/truth/matches")
         await visitor.plant(site="board", target="page", kind="wrong_match", count=1)
@@ -200,7 +200,7 @@ def _good() -> dict[str, Any]:
 @pytest.mark.requirement("ZT-5")
 @MANY
 @given(found=spoilt(_good()) | JSON, body=st.none() | st.binary(max_size=100))
-def test_never_crashes_on_what_an_open_page_says(found: Any, body: bytes | None) -> None:
+def test_never_crashes_on_values_of_an_open_page(found: Any, body: bytes | None) -> None:
     text = body if body is not None else json.dumps(found).encode()
     reading = Visitor(None, "", [NOON]).reading(  # type: ignore[arg-type]
         RefInfo("138Z", "http://site.test/match/a-138Z"), ReadMode.ATTACHED, Document(FIELDS, "", 200, "", text)
