@@ -108,7 +108,7 @@ class TestSummary:
             ),
         ],
     )
-    def test_gives_status_and_phase_without_play(self, standing: dict[str, Any], expected: tuple[Status, Phase]) -> None:
+    def test_gives_status_without_play(self, standing: dict[str, Any], expected: tuple[Status, Phase]) -> None:
         answer = espn.summary(status=standing)
         for side in answer["header"]["competitions"][0]["competitors"]:
             side["linescores"] = None
