@@ -140,9 +140,9 @@ def _xpath_problem(text: str) -> str:
 
 
 def _css_problem(text: str) -> str:
-    strange = next((word for word in _NOT_IN_BROWSERS if word in text), "")
-    if strange:
-        return f"{strange} does not mean the same everywhere; XPath can say it"
+    unsupported = next((part for part in _NOT_IN_BROWSERS if part in text), "")
+    if unsupported:
+        return f"{unsupported} does not mean the same everywhere; XPath can say it"
     try:
         parsed = parse(text)
         for one in parsed:

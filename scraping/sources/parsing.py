@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from scraping.errors import Blocked, PayloadRejected, SchemaBreak, error_for_status
 from scraping.payloads import Integrity, MatchState, Phase, Status, UnrecognizedValue
+from scraping.readings import Document
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _TAG = re.compile(r"<[^>]*>")
@@ -178,6 +179,22 @@ def raise_if_error_body(data: Any, url: str) -> None:
     kind = Blocked if is_refusal else error_for_status(code)
     if kind is not None:
         raise kind(f"the body is an error: {code} {reason}".strip(), http_status=code or None, url=url)
+
+
+def json_body(document: Document) -> Any:
+    """Returns the JSON of a response; raises for a bot challenge or an error that it reports."""
+    try:
+        data = document.json()
+    except SchemaBreak:
+        raise_if_challenge(document.text(), document.url)
+        raise
+    raise_if_error_body(data, document.url)
+    return data
+
+
+def json_object(document: Document) -> Mapping[str, Any]:
+    """Returns the JSON object of a response, empty where it is no object; raises as `json_body` does."""
+    return mapping(json_body(document))
 
 
 def missing_cricket_fields(state: MatchState, *, has_events: bool) -> tuple[str, ...]:

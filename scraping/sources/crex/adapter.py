@@ -16,7 +16,7 @@ from scraping.readings import JSON_TYPES
 from scraping.sources import parsing
 from scraping.sources.base import Document, Endpoint, ListPlan, Reading, ReadMode, RefInfo, Request
 from scraping.sources.crex import ball_feed, listing, players, rendered_page, schemas, site
-from scraping.sources.crex.live import LiveState, live_data, parse_live
+from scraping.sources.crex.live import LiveState, parse_live
 from scraping.sources.crex.payload import (
     SOURCE,
     MatchDetails,
@@ -156,7 +156,7 @@ def _from_live(reading: Reading) -> Payload:
     if document is None or document.status >= 400:
         raise SchemaBreak("the live endpoint gave no response", url=reading.ref.url)
     details = _details_of(reading)
-    live = parse_live(live_data(document), is_before_start=_is_early(reading, details), url=document.url)
+    live = parse_live(parsing.json_object(document), is_before_start=_is_early(reading, details), url=document.url)
     card = _scorecard_of(reading)
     _require_scorecard(reading, live, details, card)
     return assemble_payload(reading.ref, reading.captured_at, live, details, ball_feed.items_of(reading), card=card)
@@ -168,7 +168,7 @@ def _from_public(reading: Reading) -> Payload:
     if document is None or document.status >= 400:
         raise SchemaBreak("the public endpoint gave no response", url=reading.ref.url)
     details = _details_of(reading)
-    live = parse_live(live_data(document), is_before_start=_is_early(reading, details), url=document.url)
+    live = parse_live(parsing.json_object(document), is_before_start=_is_early(reading, details), url=document.url)
     payload = assemble_payload(reading.ref, reading.captured_at, live, details, None, missing_before=("live_answer",))
     return payload.model_copy(update={"is_partial_state": True})
 

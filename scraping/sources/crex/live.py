@@ -14,7 +14,6 @@ from typing import Any
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Innings, Side
 from scraping.sources import parsing
-from scraping.sources.base import Document
 from scraping.sources.crex import schemas, texts
 from scraping.sources.crex.schemas import EarlyResponse, LiveResponse, RecentOver, ScorecardInnings
 from scraping.sources.crex.texts import BALLS_PER_OVER, Total, flag_key, parse_total
@@ -58,17 +57,6 @@ def is_long(match_type: str) -> bool:
 def is_limited(match_type: str) -> bool:
     """Returns whether each side has one innings, so that those after the second are super overs."""
     return _LIMITED.search(match_type) is not None
-
-
-def live_data(document: Document) -> Mapping[str, Any]:
-    """Returns the body; raises for a bot challenge or an error that it reports."""
-    try:
-        data = document.json()
-    except SchemaBreak:
-        parsing.raise_if_challenge(document.text(), document.url)
-        raise
-    parsing.raise_if_error_body(data, document.url)
-    return parsing.mapping(data)
 
 
 def parse_live(data: Mapping[str, Any], *, is_before_start: bool = False, url: str = "") -> LiveState:

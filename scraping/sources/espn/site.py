@@ -130,11 +130,7 @@ def body_of(reading: Reading, name: str) -> tuple[Any, str]:
 
 
 def checked_json(document: Document) -> Any:
-    try:
-        data = document.json()
-    except SchemaBreak:
-        parsing.raise_if_challenge(document.text(), document.url)
-        raise
+    data = parsing.json_body(document)
     _raise_if_refused(data, document.url)
     return data
 

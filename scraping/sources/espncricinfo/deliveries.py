@@ -25,7 +25,7 @@ class Delivery:
     innings: int  # from 1 over the whole match, super overs too
     over: int  # completed overs before it
     index: int | None  # its place within the over, from 1, wides and no-balls counted
-    is_told: bool  # it comes from the commentary, with words
+    has_commentary: bool  # it comes from the commentary, with a text
     is_counted: bool = True  # there is no hole between it and the newest of its list
 
     @property
@@ -83,20 +83,20 @@ def deliveries(numbers: Numbering, commentary: Commentary) -> list[Delivery]:
     for number, inning in numbers.numbered:
         for over in inning.over_list or ():
             for ball in over.balls or ():
-                found[ball.id] = _placed(ball, number, is_told=False)
+                found[ball.id] = _placed(ball, number, has_commentary=False)
     recent = commentary.recent.balls if commentary.recent else None
     for ball in (*(commentary.comments or ()), *(recent or ())):
-        found[ball.id] = _placed(ball, numbers.of(ball.inning), is_told=True)
+        found[ball.id] = _placed(ball, numbers.of(ball.inning), has_commentary=True)
     ordered = sorted(found.values(), key=lambda one: (*one.place[:2], one.ball.id))
     overs = groupby(ordered, key=lambda one: one.place[:2])
     return _counted([one for _, balls in overs for one in _in_order(list(balls))], dict(numbers.numbered))
 
 
-def _placed(ball: Ball, innings: int, *, is_told: bool) -> Delivery:
+def _placed(ball: Ball, innings: int, *, has_commentary: bool) -> Delivery:
     index = ball.number or None
     if index is None and ball.unique is not None:
         index = round((ball.unique - (ball.over - 1)) * 100)  # the tenth ball, 0.10, is written 0.1
-    return Delivery(ball, innings, ball.over - 1, index if index and 1 <= index <= 99 else None, is_told)
+    return Delivery(ball, innings, ball.over - 1, index if index and 1 <= index <= 99 else None, has_commentary)
 
 
 def _in_order(balls: list[Delivery]) -> list[Delivery]:
@@ -118,14 +118,14 @@ def _counted(ordered: list[Delivery], innings: Mapping[int, Inning]) -> list[Del
 
     Where the page has commentary, such balls are left out.
     """
-    has_words = any(one.is_told for one in ordered)
+    has_commented = any(one.has_commentary for one in ordered)
     found: list[Delivery] = []
     is_joined = True
     for one in reversed(ordered):
         is_next = follows(one, found[-1], innings) if found else is_newest(one, innings)
-        is_joined = one.is_told or (is_joined and is_next)
+        is_joined = one.has_commentary or (is_joined and is_next)
         found.append(replace(one, is_counted=is_joined))
-    return [one for one in reversed(found) if one.is_counted or not has_words]
+    return [one for one in reversed(found) if one.is_counted or not has_commented]
 
 
 def follows(one: Delivery, other: Delivery, innings: Mapping[int, Inning]) -> bool:
@@ -219,8 +219,8 @@ def _said(ball: Ball, names: Names) -> str:
     title = parsing.plain(ball.title) or " to ".join(
         filter(None, (names.get(ball.bowler_id or 0, ""), names.get(ball.batsman_id or 0, "")))
     )
-    words = " ".join(parsing.plain(item.html) for item in ball.words or ())
-    return parsing.text(", ".join(filter(None, (title, words.strip()))))
+    text = " ".join(parsing.plain(item.html) for item in ball.texts or ())
+    return parsing.text(", ".join(filter(None, (title, text.strip()))))
 
 
 def _dismissal(one: Delivery, names: Names, inning: Inning | None) -> Event:

@@ -129,7 +129,7 @@ class Bowler(Response):
     dots: Count | None = None
 
 
-class Words(Response):
+class CommentText(Response):
     html: str | None = None
 
 
@@ -164,7 +164,7 @@ class Ball(Response):
     inning_runs: Count | None = Field(default=None, alias="totalInningRuns")
     inning_wickets: Count | None = Field(default=None, alias="totalInningWickets")
     title: str | None = None  # from here on: only in the commentary
-    words: list[Words] | None = Field(default=None, alias="commentTextItems")
+    texts: list[CommentText] | None = Field(default=None, alias="commentTextItems")
     dismissal: DismissalText | None = Field(default=None, alias="dismissalText")
     over_end: OverEnd | None = Field(default=None, alias="over")
 

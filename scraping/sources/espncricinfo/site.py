@@ -50,7 +50,7 @@ def tab_url(url: str, name: str) -> str:
 
 def match_url(base_url: str, *, series_slug: str, series_id: int, slug: str, match_id: int) -> str:
     """Returns the address of a match from the slugs and ids of a list."""
-    series, match = (word if _SLUG.fullmatch(word) else "match" for word in (series_slug, slug))
+    series, match = (part if _SLUG.fullmatch(part) else "match" for part in (series_slug, slug))
     return f"{base_url.rstrip('/')}/series/{series}-{series_id}/{match}-{match_id}/{LIVE}"
 
 

@@ -74,7 +74,7 @@ def state_of(found: Extracted, events: Sequence[Event]) -> MatchState:
     status = _status(found.text("state", 40))
     innings = _innings(found) if status is not Status.UPCOMING else ()
     latest = {one.team: SideScore(runs=one.runs, wickets=one.wickets, overs=one.overs) for one in innings}
-    told = {"series": found.text("series", 200), "match_type": found.text("format", 40)}
+    metadata = {"series": found.text("series", 200), "match_type": found.text("format", 40)}
     return MatchState(
         sport=Sport.CRICKET,
         title=found.text("title") or f"{teams.team_a.name} v {teams.team_b.name}",
@@ -89,7 +89,7 @@ def state_of(found: Extracted, events: Sequence[Event]) -> MatchState:
         start_time=parsing.iso_moment(found.text("start", 40)),
         last_event=_last(events),
         result=found.text("outcome"),
-        metadata={name: value for name, value in (told | _crease(found, status)).items() if value},
+        metadata={name: value for name, value in (metadata | _crease(found, status)).items() if value},
     )
 
 
@@ -123,11 +123,11 @@ def _last(events: Sequence[Event]) -> LastEvent | None:
     return LastEvent(type=newest.kind, description=newest.description, timestamp=newest.happened_at)
 
 
-def _status(word: str) -> Status:
+def _status(text: str) -> Status:
     try:
-        return STATES[word.lower()]
+        return STATES[text.lower()]
     except KeyError:
-        raise SchemaBreak(f"the board's state is {word[:40]!r}; known are: {', '.join(STATES)}") from None
+        raise SchemaBreak(f"the board's state is {text[:40]!r}; known are: {', '.join(STATES)}") from None
 
 
 def _phase(status: Status, note: str) -> Phase:

@@ -21,7 +21,7 @@ _SCORE = re.compile(r"(\d{1,4})/(\d{1,2})", re.ASCII)
 _NOT_OUT = re.compile(r"retired(?!\s+out)", re.IGNORECASE)  # hurt or not out: the score does not count it
 _CODES = {"wide": "wd", "no_ball": "nb", "bye": "b", "leg_bye": "lb"}
 _ILLEGAL = ("wide", "no_ball")
-_SAID_ILLEGAL = re.compile(r"\bwide\b|\bno[ -]ball\b", re.IGNORECASE)  # under a W, only the words tell
+_SAID_ILLEGAL = re.compile(r"\bwide\b|\bno[ -]ball\b", re.IGNORECASE)  # for a W, only the text shows it
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Ball:
     runs: int | None
     is_wicket: bool
     is_legal: bool
-    index: int | None = None  # place in its over, extras counted; None: the list does not tell
+    index: int | None = None  # place in its over, extras counted; None: unknown
     ball: int | None = None  # of the label
 
     @property

@@ -28,7 +28,7 @@ _BY_TYPE = {
     "suspended": (Status.LIVE, Phase.INTERRUPTED),
     "willcontinue": (Status.LIVE, Phase.INTERRUPTED),
 }
-_SEEN = {  # codes by type; 41 and 50 are the ones that nobody has recorded
+_SEEN = {  # codes by type; 41 and 50 have not been recorded
     "notstarted": frozenset({0}),
     "inprogress": frozenset({6, 7, 20, 21, 22, 31, 41, 42, 50}),
     "finished": frozenset({91, 92, 100, 110, 120}),
@@ -50,7 +50,7 @@ _PERIOD_SECONDS = {
     41: (5400, 6300),
     42: (6300, 7200),
 }  # code: seconds played before, and at its end
-_MOST_ADDED = 20  # minutes; a match whose end nobody entered would tick for ever
+_MOST_ADDED = 20  # minutes; a match without an entered end would run on
 _ENDINGS = {110: "AET", 120: "AP"}
 
 
@@ -199,7 +199,7 @@ def _live_phase(status: Mapping[str, Any]) -> Phase:
     if code == PENALTIES:
         return Phase.PENALTIES
     described = parsing.text(status.get("description"), 60).lower()
-    return next((phase for words, phase in _LIVE_PHASES if any(word in described for word in words)), Phase.PLAY)
+    return next((phase for parts, phase in _LIVE_PHASES if any(part in described for part in parts)), Phase.PLAY)
 
 
 def clock_text(event: Mapping[str, Any], judged: Status, phase: Phase, now: datetime) -> str:

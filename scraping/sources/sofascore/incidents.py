@@ -1,4 +1,4 @@
-"""Goals, cards, substitutions: the incidents response as events, described in our own words."""
+"""Goals, cards, substitutions: the incidents response as events with descriptions."""
 
 from __future__ import annotations
 
@@ -248,11 +248,11 @@ def goals_in(incidents: list[Incident]) -> Pair:
 
 def is_of_another_match(incidents: list[Incident], event: Mapping[str, Any], goals: Pair) -> bool:
     """Returns whether these incidents contradict the event: a delay explains one goal, and no whole half."""
-    if any(told > scored + 1 for told, scored in zip(goals_in(incidents), goals, strict=True)):
+    if any(listed > scored + 1 for listed, scored in zip(goals_in(incidents), goals, strict=True)):
         return True
     for incident in incidents:
         pair = _pair(incident) if incident.get("incidentType") == "goal" else None
-        if pair and any(told > scored + 1 for told, scored in zip(pair, goals, strict=True)):
+        if pair and any(listed > scored + 1 for listed, scored in zip(pair, goals, strict=True)):
             return True
     status = parsing.mapping(event.get("status"))
     if status.get("type") in _NOT_BEGUN:

@@ -12,7 +12,6 @@ from scraping.sources.base import Reading, RefInfo, Request
 from scraping.sources.parsing import collecting_unrecognized, note_unrecognized, validated
 from scraping.sources.sofascore import schemas
 from scraping.sources.sofascore.schemas import LineupRow, LineupSide, LineupsResponse
-from scraping.sources.sofascore.site import body_of
 
 POSITIONS = frozenset({"G", "D", "M", "F", "B", "BM", "AR", "WK"})  # football, then cricket; WK is presumed
 SIDES: tuple[tuple[Side, str, str], ...] = (("team_a", "home", "homeTeam"), ("team_b", "away", "awayTeam"))
@@ -48,7 +47,7 @@ def response_in(reading: Reading) -> LineupsResponse | None:
     document = reading.document("lineups")
     if document is None or document.status >= 400:
         return None
-    response = validated(LineupsResponse, body_of(document), schema=schemas.LINEUPS, url=document.url)
+    response = validated(LineupsResponse, parsing.json_object(document), schema=schemas.LINEUPS, url=document.url)
     _refuse_another_match(response, event_in(reading), reading)
     return response
 
@@ -57,7 +56,7 @@ def event_in(reading: Reading) -> Mapping[str, Any]:
     document = reading.document("event")
     if document is None or document.status >= 400:
         return {}
-    event = parsing.mapping(body_of(document).get("event"))
+    event = parsing.mapping(parsing.json_object(document).get("event"))
     stated, wanted = parsing.text(event.get("id"), 40), reading.ref.source_event_id
     if stated and stated != wanted:
         raise PayloadRejected(f"the event is about another match: {stated} instead of {wanted}", url=reading.ref.url)

@@ -18,7 +18,7 @@ from scraping.sources.base import Document, Endpoint, ListPlan, Reading, Request
 from scraping.sources.parsing import note_unrecognized, validated
 from scraping.sources.sofascore import schemas
 from scraping.sources.sofascore.event import series_of, sport_of, status_by_type, team_of, title_of
-from scraping.sources.sofascore.site import body_of, url_of
+from scraping.sources.sofascore.site import url_of
 
 ROUND_FIELDS: tuple[str, ...] = ("tournament", "season", "round")
 FOLLOWED_TOURNAMENT = 325  # Brasileirão Série A
@@ -55,7 +55,7 @@ def _events(document: Document | None) -> list[Mapping[str, Any]] | None:
     """Returns the events of a list; None where it is missing, which is no error: its address has moved before."""
     if document is None or document.status >= 400:
         return None
-    return schemas.listed(body_of(document), url=document.url)
+    return schemas.listed(parsing.json_object(document), url=document.url)
 
 
 def match_of(event: Mapping[str, Any], base_url: str, sport: Sport) -> DiscoveredMatch | None:
@@ -99,7 +99,9 @@ def round_matches(reading: Reading, base_url: str, asked: Mapping[str, int]) -> 
     """Returns each match of the round once."""
     document = reading.document("round")
     try:
-        response = validated(schemas.ListResponse, body_of(document) if document else None, schema=schemas.LIST)
+        response = validated(
+            schemas.ListResponse, parsing.json_object(document) if document else None, schema=schemas.LIST
+        )
     except SchemaBreak as broken:
         raise SchemaBreak(f"the response has no list of the round's matches: {broken}", url=reading.ref.url) from broken
     found: dict[str, DiscoveredMatch] = {}
@@ -140,7 +142,7 @@ def fixture_matches(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
     if document is None:
         raise SchemaBreak(f"{schemas.LIST}: the day's list gave no response", url=reading.ref.url)
     found: dict[str, DiscoveredMatch] = {}
-    for row in schemas.listed(body_of(document), url=document.url):
+    for row in schemas.listed(parsing.json_object(document), url=document.url):
         match = match_of(row, base_url, Sport.FOOTBALL)
         if match is not None:
             found.setdefault(match.source_event_id, match)
@@ -172,7 +174,7 @@ def tournament_matches(reading: Reading, base_url: str, sport: Sport) -> list[Di
     found: dict[str, DiscoveredMatch] = {}
     lists = [one for name, one in reading.documents.items() if name.startswith(TOURNAMENT_LIST) and one.status < 400]
     for document in lists:
-        for row in schemas.listed(body_of(document), url=document.url):
+        for row in schemas.listed(parsing.json_object(document), url=document.url):
             match = match_of(row, base_url, sport)
             if match is not None:
                 found.setdefault(match.source_event_id, match)
@@ -190,7 +192,7 @@ def _request(base_url: str, sport: Sport, name: str, path: str) -> Request:
 
 
 def _tournaments_response(document: Document) -> schemas.TournamentsResponse:
-    return validated(schemas.TournamentsResponse, body_of(document), schema=schemas.LIST, url=document.url)
+    return validated(schemas.TournamentsResponse, parsing.json_object(document), schema=schemas.LIST, url=document.url)
 
 
 def _tournaments(document: Document) -> Iterator[int]:

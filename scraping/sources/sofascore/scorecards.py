@@ -7,13 +7,14 @@ from typing import Any
 
 from scraping.errors import SchemaBreak
 from scraping.payloads import Figures, PlayerFigure, Side
+from scraping.sources import parsing
 from scraping.sources.base import Reading, RefInfo, Request
 from scraping.sources.parsing import collecting_unrecognized, validated
 from scraping.sources.sofascore import schemas
 from scraping.sources.sofascore.batting_order import overs_text, side_of
 from scraping.sources.sofascore.cricket_state import check_shape, checked
 from scraping.sources.sofascore.schemas import BattingLine, BowlingLine, InningsResponse, InningsRow
-from scraping.sources.sofascore.site import body_of, event_in
+from scraping.sources.sofascore.site import event_in
 
 Values = dict[str, str | int | float | bool | None]
 _NOT_OUT = "not out"
@@ -33,7 +34,9 @@ def parse(reading: Reading, source: str) -> Figures:
     """Returns no figures where the source has no list of innings; sides come from the event, which names the teams."""
     with collecting_unrecognized() as unknown:
         document = reading.document("innings")
-        rows = [] if document is None or document.status >= 400 else rows_of(body_of(document), document.url)
+        rows = (
+            [] if document is None or document.status >= 400 else rows_of(parsing.json_object(document), document.url)
+        )
         figures = [figure for row in rows for figure in _figures(row, _side(reading, row))]
         return Figures(
             source=source,

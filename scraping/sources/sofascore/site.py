@@ -30,17 +30,6 @@ _PATH = re.compile(
 _FRAGMENT = re.compile(r"id:([1-9]\d{0,14})(?:,.*)?", re.ASCII)
 
 
-def body_of(document: Document) -> Mapping[str, Any]:
-    """Returns the body; raises for a bot challenge or an error that it reports."""
-    try:
-        data = document.json()
-    except SchemaBreak:
-        parsing.raise_if_challenge(document.text(), document.url)
-        raise
-    parsing.raise_if_error_body(data, document.url)
-    return parsing.mapping(data)
-
-
 def event_in(reading: Reading, sport: str, check: Check) -> tuple[RawEvent, tuple[str, ...]]:
     """Returns the event, checked to be the requested one, and the names of the sources that failed."""
     document, page = reading.document("event"), reading.document("page")
@@ -79,7 +68,7 @@ def note_other_match(name: str) -> None:
 def _answered(document: Document | None) -> RawEvent:
     if document is None or document.status >= 400:
         raise SchemaBreak("the event endpoint gave no response")
-    return parsing.mapping(body_of(document).get("event"))
+    return parsing.mapping(parsing.json_object(document).get("event"))
 
 
 def _checked(event: RawEvent, reading: Reading, sport: str, check: Check) -> RawEvent:
