@@ -17,7 +17,7 @@ from scraping.models import Breaker, BreakerState, Forced, OutcomeBucket
 from scraping.policies.breaker import live_probes
 from scraping.policies.retry_budget import retries_left
 from scraping.policies.source_breaker import CallWindow
-from scraping.recovery import breakers, outcomes
+from scraping.recovery import breakers
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, LimitedForm
 from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, Run, for_each
 
@@ -167,7 +167,7 @@ class BreakerAdmin(OperatorActionsMixin, HistoryAdmin):
             return "-"
         now, limits = timezone.now(), policies.current()
         since = now - timedelta(seconds=limits.window.window_seconds)
-        window = outcomes.windows([breaker.source_id], since=since).get(breaker.source_id, CallWindow())
+        window = breakers.windows([breaker.source_id], since=since).get(breaker.source_id, CallWindow())
         return (
             f"{window.calls} calls in {limits.window.window_seconds / 60:g} min, {window.bad} bad "
             f"({window.bad_percent:.0f} %; {limits.window.bad_percent:g} % of at least {limits.window.min_calls} open "

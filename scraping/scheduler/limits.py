@@ -19,7 +19,7 @@ from scraping.models import OPEN_STATES, BreakerState, MatchLifecycle, ScrapeTas
 from scraping.payloads import Resource
 from scraping.policies.retry_budget import is_retry, retries_left
 from scraping.policies.source_breaker import CallWindow
-from scraping.recovery import breakers, outcomes
+from scraping.recovery import breakers
 
 logger = logging.getLogger(__name__)
 
@@ -171,7 +171,7 @@ def _retries(ids: Sequence[int], now: datetime) -> dict[int, int]:
 
 def _retries_left(source_ids: set[int], now: datetime) -> Counter[int]:
     limits = policies.current()
-    windows = outcomes.windows(source_ids, since=now - timedelta(seconds=limits.window.window_seconds))
+    windows = breakers.windows(source_ids, since=now - timedelta(seconds=limits.window.window_seconds))
     under_way = _retries_under_way(source_ids, now)
     return Counter(
         {

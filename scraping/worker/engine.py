@@ -22,7 +22,7 @@ from scraping.payloads import Payload
 from scraping.reading.reader import Reader, Target
 from scraping.readings import RefInfo
 from scraping.recovery import breakers
-from scraping.recovery.outcomes import Outcomes
+from scraping.recovery.breakers.calls import Outcomes
 from scraping.sources import adapter_for
 from scraping.stats.read_stats import ReadStats
 from scraping.stats.traffic import TrafficBudgets

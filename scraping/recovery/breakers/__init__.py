@@ -5,12 +5,14 @@ of two workers at the same moment both count, and the last probe permit is given
 """
 
 from scraping.recovery.breakers.calls import (
+    Outcomes,
     count_success_of_closed,
     guard,
     record_failure,
     record_invalid_reading,
     record_success,
     release_permits,
+    windows,
 )
 from scraping.recovery.breakers.overrides import (
     BreakerOperationRefused,
@@ -25,6 +27,7 @@ from scraping.recovery.breakers.source_breakers import add_totals, ensure_rows, 
 
 __all__ = [
     "BreakerOperationRefused",
+    "Outcomes",
     "add_totals",
     "count_success_of_closed",
     "ensure_rows",
@@ -41,4 +44,5 @@ __all__ = [
     "release_permits",
     "reset",
     "view_of",
+    "windows",
 ]

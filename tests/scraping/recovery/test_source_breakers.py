@@ -23,8 +23,9 @@ from scraping.errors import Blocked, BreakerOpen, Gone, ReadTimeout, ResourceLos
 from scraping.models import Breaker, MatchRef, OutcomeBucket, ScrapeTask, Source, TaskState
 from scraping.payloads import Resource
 from scraping.policies.source_breaker import CallWindow, WindowPolicy
-from scraping.recovery import breakers, outcomes
-from scraping.recovery.outcomes import Outcomes
+from scraping.recovery import breakers
+from scraping.recovery.breakers import calls
+from scraping.recovery.breakers.calls import Outcomes
 from scraping.scheduler.hint import hint_due_tasks
 from scraping.scheduler.other_tasks import open_discovery_tasks, open_gap_tasks
 from scraping.scheduler.recover import evaluate_source_breakers, rescue_expired
@@ -139,7 +140,7 @@ class TestOutcomes:
     def test_that_could_not_be_written_are_kept(self, source: Source) -> None:
         counted = Outcomes()
         counted.count(source.pk, is_bad=True, now=NOW)
-        with patch.object(outcomes, "_add", side_effect=RuntimeError("no database")), pytest.raises(RuntimeError):
+        with patch.object(calls, "_add", side_effect=RuntimeError("no database")), pytest.raises(RuntimeError):
             counted.flush(now=NOW)
         counted.count(source.pk, now=NOW)
         assert counted.flush(now=later(3)) == 2
@@ -399,7 +400,7 @@ class TestWhatCounts:
         engine = engine_with(payload_of(ref) if outcome == "good" else outcome)
         scrape(open_task(ref), engine)
         engine.outcomes.flush(now=NOW)
-        assert outcomes.windows([source.pk], since=later(-60)).get(source.pk, CallWindow()) == expected
+        assert breakers.windows([source.pk], since=later(-60)).get(source.pk, CallWindow()) == expected
 
     def test_a_retry_counts_as_one(self, source: Source, clock: Clock) -> None:
         ref = make_ref(source=source)
@@ -409,7 +410,7 @@ class TestWhatCounts:
         clock.now = ScrapeTask.objects.get().run_at
         scrape(task_id, engine)
         engine.outcomes.flush(now=clock.now)
-        assert outcomes.windows([source.pk], since=later(-60))[source.pk] == CallWindow(2, 2, 1)
+        assert breakers.windows([source.pk], since=later(-60))[source.pk] == CallWindow(2, 2, 1)
 
     def test_a_good_poll_needs_no_statement_more_for_it(self, source: Source, clock: Clock) -> None:
         evaluate_source_breakers(NOW)
@@ -563,7 +564,7 @@ class TestAtTheSameMoment:
 
         with together(6, count) as answers:
             assert answers == [50] * 6
-        assert outcomes.windows([source.pk], since=NOW)[source.pk] == CallWindow(300, 150, 0)
+        assert breakers.windows([source.pk], since=NOW)[source.pk] == CallWindow(300, 150, 0)
         assert row().total_calls == 300
 
     def test_two_steps_open_it_once(self, source: Source) -> None:
