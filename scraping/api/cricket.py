@@ -32,6 +32,7 @@ from scraping.documents.cached_match import CachedMatch
 from scraping.documents.filters import MatchFilter
 from scraping.documents.freshness import Freshness
 from scraping.payloads import Innings, LastEvent, Phase, SideScore, Sport, Status, Team, Toss
+from victoryline.lib.http.views import read_params
 
 
 class CricketTeam(Team):
@@ -93,7 +94,7 @@ class MatchInfoView(FreshView):
         return self.respond(request)
 
     def find(self, request: Request) -> Answer:
-        asked = params.read(params.MaxAgeParams, request)
+        asked = read_params(params.MaxAgeParams, request)
         match = self.match()
         if match.sport != Sport.CRICKET:
             raise NotFound(f"Match {match.id} is {match.sport}, not cricket. Read it at /api/v1/matches/{match.id}.")
@@ -110,7 +111,7 @@ class LiveMatchesView(FreshView):
         return self.respond(request)
 
     def find(self, request: Request) -> Answer:
-        now, asked = timezone.now(), params.read(params.MaxAgeParams, request)
+        now, asked = timezone.now(), read_params(params.MaxAgeParams, request)
         live = MatchFilter(status=Status.LIVE, sport=Sport.CRICKET)
         found = self.page(live, before_id=None, limit=MAX_MATCHES).matches  # all of them: this list has no pages
         return list_answer(found, asked.get("max_age"), now, mark="", item=_info)

@@ -21,6 +21,7 @@ from scraping.documents.cached_match import CachedMatch
 from scraping.documents.freshness import DataState, Freshness
 from scraping.payloads import Status
 from victoryline.lib.http.problems import BadParameter, DatabaseAway
+from victoryline.lib.http.views import read_params
 from victoryline.lib.times import as_utc_iso
 
 PAST_CACHE_SECONDS = 86_400  # an earlier state never changes
@@ -32,7 +33,7 @@ class MatchDeltaView(FreshView):
         return self.respond(request)
 
     def find(self, request: Request) -> Answer:
-        asked = params.read(params.DeltaParams, request)
+        asked = read_params(params.DeltaParams, request)
         match = self.match()
         freshness = match.freshness(timezone.now())
         good_for = refuse_stale(freshness, asked.get("max_age"))
@@ -68,7 +69,7 @@ class MatchSnapshotsView(FreshView):
         return self.respond(request)
 
     def find(self, request: Request) -> Answer:
-        asked = params.read(params.SnapshotParams, request)
+        asked = read_params(params.SnapshotParams, request)
         match = self.match()
         freshness = match.freshness(timezone.now())
         good_for = refuse_stale(freshness, asked.get("max_age"))
@@ -94,7 +95,7 @@ class MatchSnapshotView(FreshView):
         return self.respond(request)
 
     def find(self, request: Request) -> Answer:
-        params.read(params.MaxAgeParams, request)  # an earlier state is never too old; unknown parameters are refused
+        read_params(params.MaxAgeParams, request)  # an earlier state is never too old; unknown parameters are refused
         match = self.match()
         row = _at(match, self.kwargs["sequence"], self.kwargs["match_id"])
         if row["sequence"] != self.kwargs["sequence"]:

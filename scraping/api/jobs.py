@@ -36,7 +36,7 @@ from scraping.errors import ErrorClass
 from scraping.journal import TaskSelection
 from scraping.models import JobKind, ScrapeJob
 from victoryline.lib.http.problems import BadParameter, Conflict
-from victoryline.lib.http.views import ApiView
+from victoryline.lib.http.views import ApiView, read_params
 
 NO_STORE = {"Cache-Control": "no-store"}
 
@@ -67,7 +67,7 @@ class JobListView(ApiView):
 
     @extend_schema(**JOBS)
     def get(self, request: Request) -> Response:
-        asked = params.read(JobListParams, request)
+        asked = read_params(JobListParams, request)
         rows = _listed(asked)
         before = params.read_cursor(asked.get("cursor"))
         if before is not None:

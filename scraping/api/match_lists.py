@@ -20,6 +20,7 @@ from scraping.api.fresh_view import CACHE_SECONDS, Answer, FreshView, address, m
 from scraping.documents.cached_match import CachedMatch
 from scraping.documents.freshness import DataState, Freshness
 from scraping.payloads import Status
+from victoryline.lib.http.views import read_params
 from victoryline.lib.times import as_utc_iso
 
 EMPTY = Freshness(state=DataState.UNKNOWN, scraped_at=None, age_seconds=None, next_update_in=None)
@@ -31,7 +32,7 @@ class MatchListView(FreshView):
         return self.respond(request)
 
     def find(self, request: Request) -> Answer:
-        now, asked = timezone.now(), params.read(params.ListParams, request)
+        now, asked = timezone.now(), read_params(params.ListParams, request)
         wanted = params.match_filter(asked)
         before = params.read_cursor(asked.get("cursor"), wanted)
         page = self.page(wanted, before_id=before, limit=asked["limit"])

@@ -20,6 +20,7 @@ from scraping.api.fresh_view import Answer, FreshView, match_etag, refuse_stale
 from scraping.api.history_bodies import EventFeed, MatchConflicts, MatchLineups
 from scraping.documents.cached_match import CachedMatch
 from scraping.payloads import checksum_of
+from victoryline.lib.http.views import read_params
 
 SIDES = ("team_a", "team_b")
 
@@ -30,7 +31,7 @@ class MatchView(FreshView):
         return self.respond(request)
 
     def find(self, request: Request) -> Answer:
-        asked = params.read(params.MatchParams, request)
+        asked = read_params(params.MatchParams, request)
         match = self.match()
         if {"as_of", "sequence"} & asked.keys():
             return history_views.past(match, asked, name=self.kwargs["match_id"], now=timezone.now())
@@ -64,7 +65,7 @@ class MatchEventsView(FreshView):
         return self.respond(request)
 
     def find(self, request: Request) -> Answer:
-        asked = params.read(params.EventParams, request)
+        asked = read_params(params.EventParams, request)
         match, name = self.match(), self.kwargs["match_id"]
         freshness = match.freshness(timezone.now())
         good_for = refuse_stale(freshness, asked.get("max_age"))
@@ -94,7 +95,7 @@ class MatchLineupsView(FreshView):
         return self.respond(request)
 
     def find(self, request: Request) -> Answer:
-        asked = params.read(params.LineupParams, request)
+        asked = read_params(params.LineupParams, request)
         match = self.match()
         freshness = match.freshness(timezone.now())
         good_for = refuse_stale(freshness, asked.get("max_age"))
@@ -131,7 +132,7 @@ class MatchConflictsView(FreshView):
         return self.respond(request)
 
     def find(self, request: Request) -> Answer:
-        asked = params.read(params.ConflictParams, request)
+        asked = read_params(params.ConflictParams, request)
         match = self.match()
         freshness = match.freshness(timezone.now())
         good_for = refuse_stale(freshness, asked.get("max_age"))

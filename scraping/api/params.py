@@ -5,15 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import threading
 from datetime import UTC, date, datetime, time, timedelta
-from difflib import get_close_matches
 from typing import Any
 
-from cachetools import LRUCache
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
-from rest_framework.request import Request
 
 from scraping.documents.filters import MatchFilter
 from scraping.documents.queries import MAX_ID
@@ -164,64 +160,6 @@ class ConflictParams(MaxAgeParams):
 class PauseRequest(StrictSerializer):
     minutes = serializers.IntegerField(required=False, default=5, min_value=1, max_value=1440)
     reason = serializers.CharField(required=False, default="asked for over the API", max_length=150)
-
-
-MAX_CHECKED, MAX_CHECKED_LENGTH = 2_000, 300
-# Query strings that were checked before: checking takes longer than the answer does.
-_checked: LRUCache[tuple[type, str], dict[str, Any]] = LRUCache(MAX_CHECKED)
-_lock = threading.Lock()
-
-
-def read(kind: type[serializers.Serializer[None]], request: Request) -> dict[str, Any]:
-    """Returns the checked parameters of the request; raises BadParameter for the first that cannot be used."""
-    asked = kind, request.META.get("QUERY_STRING", "")
-    with _lock:
-        known = _checked.get(asked)
-    if known is None:
-        known = _check(kind, request)
-        if len(asked[1]) <= MAX_CHECKED_LENGTH:
-            with _lock:
-                _checked[asked] = known
-    return known.copy()
-
-
-def _check(kind: type[serializers.Serializer[None]], request: Request) -> dict[str, Any]:
-    # A plain dict: an empty value of a QueryDict would count as a missing parameter.
-    given = kind(data=request.query_params.dict())
-    _refuse_unknown(request, list(given.fields))
-    _refuse_repeated(request)
-    if not given.is_valid():
-        name, messages = next(iter(given.errors.items()))
-        said = " ".join(str(message) for message in messages)
-        field = given.fields.get(name)
-        if isinstance(field, serializers.ChoiceField):
-            said += f" Use one of: {', '.join(field.choices)}."
-        if isinstance(field, serializers.DateTimeField) and " " in request.query_params[name]:
-            said += " A plus sign is written %2B in an address."
-        raise BadParameter(str(name), f"`{name}` can't be used: {said}")
-    checked: dict[str, Any] = given.validated_data
-    return checked
-
-
-def _refuse_unknown(request: Request, known: list[str]) -> None:
-    """A misspelled filter must not be ignored."""
-    for name in request.query_params:
-        if name not in known:
-            near = get_close_matches(name.lower(), known, n=1)
-            hint = f" Did you mean `{near[0]}`?" if near else ""
-            raise BadParameter(
-                name[:100], f"`{name[:100]}` is not a parameter here.{hint} There are: {', '.join(known)}."
-            )
-
-
-def _refuse_repeated(request: Request) -> None:
-    """Nor all but the last value of a repeated one."""
-    for name, values in request.query_params.lists():
-        if len(values) > 1:
-            raise BadParameter(
-                name,
-                f"`{name}` is there {len(values)} times: say it once, with commas where it takes several words.",
-            )
 
 
 def match_filter(checked: dict[str, Any]) -> MatchFilter:

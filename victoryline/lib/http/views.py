@@ -1,14 +1,18 @@
-"""The base class of all API views: JSON only, chunked bodies, one rate limit, conditional requests."""
+"""The base class of all API views (JSON, chunked bodies, rate limit), conditional requests and query parameters."""
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import cache
 from typing import Any, NamedTuple
 
+from cachetools import LRUCache
 from django.http import HttpRequest
 from django.utils.cache import patch_vary_headers
 from django.utils.http import parse_etags
+from rest_framework import serializers
 from rest_framework.exceptions import AuthenticationFailed, NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,10 +20,14 @@ from rest_framework.views import APIView
 
 from victoryline.lib import availability
 from victoryline.lib.http.error_pages import DETAILS
-from victoryline.lib.http.problems import DatabaseAway
+from victoryline.lib.http.problems import BadParameter, DatabaseAway
 from victoryline.lib.http.renderers import JsonOnly, OrjsonRenderer
 
 RENDERER = OrjsonRenderer()
+MAX_CHECKED_QUERIES, MAX_CHECKED_LENGTH = 2_000, 300
+# Query strings that were checked before: checking takes longer than the answer does.
+_checked_queries: LRUCache[tuple[type, str], dict[str, Any]] = LRUCache(MAX_CHECKED_QUERIES)
+_checked_lock = threading.Lock()
 
 
 class ApiRequest(Request):
@@ -121,6 +129,58 @@ def has_etag(request: Request, etag: str) -> bool:
     if not offered or not etag:
         return False
     return "*" in (known := parse_etags(offered)) or etag in {each.removeprefix("W/") for each in known}
+
+
+def read_params(kind: type[serializers.Serializer[None]], request: Request) -> dict[str, Any]:
+    """Returns the checked parameters of the request; raises BadParameter for the first that cannot be used."""
+    query = kind, request.META.get("QUERY_STRING", "")
+    with _checked_lock:
+        known = _checked_queries.get(query)
+    if known is None:
+        known = _check_params(kind, request)
+        if len(query[1]) <= MAX_CHECKED_LENGTH:
+            with _checked_lock:
+                _checked_queries[query] = known
+    return known.copy()
+
+
+def _check_params(kind: type[serializers.Serializer[None]], request: Request) -> dict[str, Any]:
+    # A plain dict: an empty value of a QueryDict would count as a missing parameter.
+    given = kind(data=request.query_params.dict())
+    _refuse_unknown(request, list(given.fields))
+    _refuse_repeated(request)
+    if not given.is_valid():
+        name, messages = next(iter(given.errors.items()))
+        reason = " ".join(str(message) for message in messages)
+        field = given.fields.get(name)
+        if isinstance(field, serializers.ChoiceField):
+            reason += f" Use one of: {', '.join(field.choices)}."
+        if isinstance(field, serializers.DateTimeField) and " " in request.query_params[name]:
+            reason += " A plus sign is written %2B in an address."
+        raise BadParameter(str(name), f"`{name}` can't be used: {reason}")
+    checked: dict[str, Any] = given.validated_data
+    return checked
+
+
+def _refuse_unknown(request: Request, known: list[str]) -> None:
+    """A misspelled filter must not be ignored."""
+    for name in request.query_params:
+        if name not in known:
+            near = get_close_matches(name.lower(), known, n=1)
+            hint = f" Did you mean `{near[0]}`?" if near else ""
+            raise BadParameter(
+                name[:100], f"`{name[:100]}` is not a parameter here.{hint} There are: {', '.join(known)}."
+            )
+
+
+def _refuse_repeated(request: Request) -> None:
+    """All but the last value of a repeated parameter must not be ignored."""
+    for name, values in request.query_params.lists():
+        if len(values) > 1:
+            raise BadParameter(
+                name,
+                f"`{name}` is there {len(values)} times: say it once, with commas where it takes several words.",
+            )
 
 
 class UnknownPathView(ApiView):
