@@ -77,7 +77,7 @@ class TestDeclaredLength:
     def test_that_lies_is_never_our_mistake(self, operator: Caller, declared: str) -> None:
         assert send(operator, Drip(GOOD), CONTENT_LENGTH=declared).status_code in {200, 400}
 
-    def test_longer_than_what_came_is_what_came(self, operator: Caller) -> None:
+    def test_a_declared_length_above_the_body_is_ignored(self, operator: Caller) -> None:
         assert send(operator, Drip(GOOD), CONTENT_LENGTH="1000").status_code == 200
 
 

@@ -77,7 +77,7 @@ class TestWithinTheLifetime:
             answer, queries = asked(caller, place)
             assert (answer.status_code, queries) == (200, []), place
 
-    def test_reads_show_what_the_same_caller_has_done(self) -> None:
+    def test_reads_show_the_callers_own_changes(self) -> None:
         match, operator = live_match(), Caller(name="operator", scopes=("read", "operate"))
         for action, lifecycle in (("pause", "PAUSED"), ("resume", "ACTIVE")) * 3:
             assert operator.post(f"/api/v1/matches/{match.pk}/{action}").status_code == 200

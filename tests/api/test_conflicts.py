@@ -20,7 +20,7 @@ from victoryline.lib import availability
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("BX-5")]
 
 
-def told_twice() -> Match:
+def read_by_two_sources() -> Match:
     """By crex (95 runs) and, five seconds before, by espn (80 runs and the venue)."""
     now = timezone.now()
     state = cricket_state().model_dump(mode="json")
@@ -41,8 +41,8 @@ def path(match: Match, rest: str = "/conflicts") -> str:
 
 
 class TestConflicts:
-    def test_tells_what_the_sources_disagree_about(self, caller: Caller) -> None:
-        answer = caller.get(path(told_twice()))
+    def test_lists_the_fields_that_the_sources_disagree_about(self, caller: Caller) -> None:
+        answer = caller.get(path(read_by_two_sources()))
         assert answer.status_code == 200
         (row,) = answer.json()["conflicts"]
         assert {
@@ -58,15 +58,15 @@ class TestConflicts:
         assert answer.json()["_metadata"]["sequence"] == 1
         assert answer["X-Data-State"] == "fresh"
 
-    def test_those_that_have_ended_are_told_on_demand(self, caller: Caller) -> None:
-        match = told_twice()
+    def test_lists_ended_conflicts_on_request(self, caller: Caller) -> None:
+        match = read_by_two_sources()
         conflicts.note(match.pk, (), now=timezone.now())
         assert caller.get(path(match)).json()["conflicts"] == []
         (row,) = caller.get(path(match), {"state": "all"}).json()["conflicts"]
         assert row["resolved_at"] is not None
 
     def test_is_unchanged_until_something_comes_or_goes(self, caller: Caller) -> None:
-        match = told_twice()
+        match = read_by_two_sources()
         etag = caller.get(path(match))["ETag"]
         assert caller.get(path(match), If_None_Match=etag).status_code == 304
         new = FieldConflict("status", "crex", "live", "espn", "completed")
@@ -76,16 +76,16 @@ class TestConflicts:
 
     @pytest.mark.parametrize("query", [{"state": "closed"}, {"states": "all"}])
     def test_refuses_what_it_does_not_know(self, caller: Caller, query: dict[str, str]) -> None:
-        assert caller.get(path(told_twice()), query).status_code == 400
+        assert caller.get(path(read_by_two_sources()), query).status_code == 400
 
-    def test_of_nobody(self, caller: Caller) -> None:
+    def test_of_an_unknown_match_is_a_404(self, caller: Caller) -> None:
         assert caller.get("/api/v1/matches/999999/conflicts").status_code == 404
 
     def test_is_answered_from_memory_while_the_database_is_away(
         self, caller: Caller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         documents.clear()
-        match = told_twice()
+        match = read_by_two_sources()
         before = caller.get(path(match)).json()["conflicts"]
         caller.get(path(match, ""), {"include": "provenance"})
         monkeypatch.setattr(availability.database, "is_away", lambda: True)
@@ -96,8 +96,8 @@ class TestConflicts:
 
 
 class TestProvenance:
-    def test_is_told_when_asked_for(self, caller: Caller) -> None:
-        match = told_twice()
+    def test_is_included_on_request(self, caller: Caller) -> None:
+        match = read_by_two_sources()
         assert "provenance" not in caller.get(path(match, "")).json()
         found = caller.get(path(match, ""), {"include": "provenance"}).json()["provenance"]
         assert (found["score"]["source"], found["venue"]["source"]) == ("crex", "espn")
@@ -105,20 +105,20 @@ class TestProvenance:
         assert (other["source"], other["value"]) == ("espn", "187/5 (20.0); 80/3 (12.3)")
 
     def test_with_and_without_are_two_answers(self, caller: Caller) -> None:
-        match = told_twice()
+        match = read_by_two_sources()
         etag = caller.get(path(match, ""))["ETag"]
         assert caller.get(path(match, ""), {"include": "provenance"}, If_None_Match=etag).status_code == 200
 
-    def test_who_said_what_may_change_where_the_match_does_not(self, caller: Caller) -> None:
-        match = told_twice()
+    def test_changes_the_etag_though_the_match_does_not_change(self, caller: Caller) -> None:
+        match = read_by_two_sources()
         etag = caller.get(path(match, ""), {"include": "provenance"})["ETag"]
         assert caller.get(path(match, ""), {"include": "provenance"}, If_None_Match=etag).status_code == 304
         Match.objects.filter(pk=match.pk).update(provenance={"venue": {"source": "crex"}})
         documents.clear()  # a tenth of a second later
         assert caller.get(path(match, ""), {"include": "provenance"}, If_None_Match=etag).status_code == 200
 
-    def test_refuses_another_word(self, caller: Caller) -> None:
-        answer = caller.get(path(told_twice(), ""), {"include": "everything"})
+    def test_refuses_an_unknown_value(self, caller: Caller) -> None:
+        answer = caller.get(path(read_by_two_sources(), ""), {"include": "everything"})
         assert (answer.status_code, answer.json()["parameter"]) == (400, "include")
 
 

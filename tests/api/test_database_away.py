@@ -65,7 +65,7 @@ class TestMatch:
         assert cached == known
 
     @pytest.mark.requirement("BX-1")
-    def test_tells_its_age_as_of_now(self, caller: Caller, away: Away, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_shows_its_present_age(self, caller: Caller, away: Away, monkeypatch: pytest.MonkeyPatch) -> None:
         match = read_ago(4)
         caller.get(f"/api/v1/matches/{match.pk}")
         later = timezone.now() + timedelta(seconds=350)

@@ -83,7 +83,7 @@ class TestMeasure:
         assert freshness(age=-5).age_seconds == 0
 
     @pytest.mark.requirement("BX-2")
-    def test_tells_when_the_next_update_is_due(self) -> None:
+    def test_shows_when_the_next_update_is_due(self) -> None:
         assert freshness(due=2.5).next_update_in == 2.5
         assert freshness(due=-4).next_update_in == 0
         assert freshness(paused_for=60).next_update_in == 60

@@ -200,7 +200,7 @@ class TestDelta:
         assert short.get("/events", **place).status_code == 200
 
     @pytest.mark.parametrize("rest", ["?sequence=2", "/snapshots/2"])
-    def test_so_do_its_numbers_which_stand_for_other_states_there(self, short: Past, rest: str) -> None:
+    def test_sequences_of_a_merged_match_are_too_old(self, short: Past, rest: str) -> None:
         gone = make_match(sequence=2, merged_into_id=short.ref.match_id)
         response = short.caller.get(f"/api/v1/matches/{gone.pk}{rest}")
         problem = response.json()
@@ -222,7 +222,7 @@ class TestDelta:
         response = caller.get(f"/api/v1/matches/{make_match().pk}/delta", query)
         assert (response.status_code, response.json()["parameter"]) == (400, next(iter(query)))
 
-    def test_is_looked_up_once_for_all_who_ask(self, short: Past, django_assert_num_queries) -> None:
+    def test_is_read_once_for_all_callers(self, short: Past, django_assert_num_queries) -> None:
         short.get("/delta", since=2)
         with django_assert_num_queries(3):  # the match with its references; the third writes the access log
             short.get("/delta", since=2)
@@ -231,14 +231,14 @@ class TestDelta:
 @pytest.mark.requirement("BX-4")
 class TestAsOf:
     @pytest.mark.both
-    def test_a_number_brings_back_exactly_what_was_told_then(self, past: Past) -> None:
+    def test_a_sequence_returns_the_answer_of_that_time(self, past: Past) -> None:
         for number, document in past.documents.items():
             body = past.get(sequence=number).json()
             assert (told_in(body), body["sequence"]) == (told_in(document), number)
             assert body["_metadata"]["scraped_at"] == document["_metadata"]["scraped_at"]
 
     @pytest.mark.both
-    def test_a_time_brings_back_what_we_told_at_that_time(self, past: Past) -> None:
+    def test_a_time_returns_the_answer_of_that_time(self, past: Past) -> None:
         """The time of writing counts: data that a source showed and that was not written yet is not included."""
         for number in (1, 4, 8):
             written = past.read_at(number) + WRITTEN
@@ -256,7 +256,7 @@ class TestAsOf:
         assert short.get(as_of=(short.read_at(3) + timedelta(milliseconds=122)).isoformat()).json()["sequence"] == 2
 
     @pytest.mark.both
-    def test_a_worker_whose_clock_is_behind_does_not_change_what_was(self, short: Past) -> None:
+    def test_a_worker_whose_clock_is_behind_does_not_change_the_past(self, short: Past) -> None:
         """Its state was written after the one before it, whatever its clock says."""
         moment = short.read_at(3) + WRITTEN - timedelta(seconds=1)
         before = short.get(as_of=moment.isoformat()).json()
@@ -311,11 +311,11 @@ class TestAsOf:
         assert "max-age=86400" not in response["Cache-Control"]
 
     @pytest.mark.requirement("BX-5")
-    def test_brings_who_said_it_then(self, short: Past) -> None:
+    def test_includes_the_provenance_of_that_time(self, short: Past) -> None:
         found = short.get(sequence=2, include="provenance").json()["provenance"]["score"]
         assert (found["source"], datetime.fromisoformat(found["timestamp"])) == ("crex", short.read_at(2))
 
-    def test_what_is_kept_no_more_is_a_410_that_says_what_is_there(self, short: Past) -> None:
+    def test_a_deleted_state_is_a_410_with_the_oldest_kept_one(self, short: Past) -> None:
         short.prune(3)
         for query in ({"sequence": 2}, {"as_of": short.read_at(2).isoformat()}):
             response = short.get(**query)
@@ -325,7 +325,7 @@ class TestAsOf:
             assert datetime.fromisoformat(problem["oldest_at"]) == short.read_at(3) + WRITTEN
         assert short.get(sequence=3).status_code == 200
 
-    def test_what_is_not_there_yet_is_a_404_that_says_how_far_it_is(self, short: Past) -> None:
+    def test_a_future_state_is_a_404_with_the_latest_one(self, short: Past) -> None:
         response = short.get(sequence=5)
         assert (response.status_code, response.json()["newest_sequence"]) == (404, 4)
 
@@ -379,7 +379,7 @@ class TestSnapshots:
         assert found == list(range(4, 0, -1))
 
     @pytest.mark.both
-    def test_one_can_be_checked_by_whoever_reads_it(self, past: Past) -> None:
+    def test_clients_can_verify_the_checksum(self, past: Past) -> None:
         for number in past.documents:
             body = past.get(f"/snapshots/{number}").json()
             text = json.dumps(body["payload"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -52,7 +52,7 @@ def match(ref: MatchRef) -> str:
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_what_was_asked_for_before_is_answered(caller: Caller, match: str, away: Any, address: str) -> None:
+def test_documents_requested_before_are_answered(caller: Caller, match: str, away: Any, address: str) -> None:
     before = caller.get(match + address)
     with away():
         after = caller.get(match + address)
@@ -64,7 +64,7 @@ def test_what_was_asked_for_before_is_answered(caller: Caller, match: str, away:
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_what_is_not_known_is_a_503(caller: Caller, match: str, away: Any, address: str) -> None:
+def test_documents_not_cached_are_a_503(caller: Caller, match: str, away: Any, address: str) -> None:
     caller.get(match)
     with away():
         response = caller.get(match + address)

@@ -67,7 +67,9 @@ class TestAWicketIsTakenBack:
         assert delta["changed"]["score"]["team_b"]["wickets"] == 3
         assert {row["sequence"] for row in delta["events"]} == {held[2]["sequence"], held[3]["sequence"]}
 
-    def test_a_consumer_who_follows_ends_with_what_stands(self, caller: Caller, ref: MatchRef, began: datetime) -> None:
+    def test_a_client_that_applies_all_deltas_has_the_final_events(
+        self, caller: Caller, ref: MatchRef, began: datetime
+    ) -> None:
         """A client that applies each row of each delta has the events that the source lists in the end."""
         lists = [balls(1), balls(1, 2), (*balls(1, 2), ball(3, runs=4)), balls(1, 3), balls(1, 3, 4)]
         known: dict[str, int] = {}
@@ -105,13 +107,13 @@ class TestAScoreThatGoesDown:
         assert (believed["provisional"], believed["score"]["team_b"]["runs"]) == (None, 91)
         assert get(caller, ref, "/conflicts")["provisional"] is None
 
-    def test_is_shown_only_to_whoever_asks(self, caller: Caller, ref: MatchRef, began: datetime) -> None:
+    def test_is_shown_only_on_request(self, caller: Caller, ref: MatchRef, began: datetime) -> None:
         read(ref, payload_of(ref, at=began))
         assert "provisional" not in get(caller, ref)
         both = get(caller, ref, include="provenance,provisional")
         assert (both["provisional"], both["provenance"]["score"]["source"]) == (None, "crex")
 
-    def test_ends_the_304_of_whoever_asks(self, caller: Caller, ref: MatchRef, began: datetime) -> None:
+    def test_changes_the_etag_of_requests_that_include_it(self, caller: Caller, ref: MatchRef, began: datetime) -> None:
         read(ref, payload_of(ref, chasing(95), at=began))
         for address in ("?include=provisional", "/conflicts"):
             whole = f"/api/v1/matches/{ref.match_id}{address}"
@@ -159,7 +161,7 @@ class TestClocks:
         generated = at(caller.get("/api/v1/matches").json()["_metadata"]["generated_at"])
         assert asked_at - timedelta(milliseconds=1) <= generated <= timezone.now()
 
-    def test_what_a_source_says_of_the_future_makes_nothing_fresh(
+    def test_a_source_time_in_the_future_makes_no_data_fresh(
         self, caller: Caller, ref: MatchRef, began: datetime
     ) -> None:
         ahead = timezone.now() + timedelta(hours=3)

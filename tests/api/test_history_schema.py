@@ -28,7 +28,7 @@ def check(schema: dict[str, Any], name: str, document: Any) -> None:
 
 
 @pytest.mark.django_db
-def test_answers_are_what_is_described(caller: Caller, schema: dict[str, Any]) -> None:
+def test_answers_match_the_schema(caller: Caller, schema: dict[str, Any]) -> None:
     ref = make_ref(make_unread_match(), captured_at=None)
     began = timezone.now() - timedelta(minutes=1)
     for number, runs in enumerate((90, 91, 89)):  # the last is not believed yet

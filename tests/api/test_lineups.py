@@ -34,7 +34,7 @@ def path(ref: MatchRef) -> str:
 
 
 class TestBody:
-    def test_tells_who_plays(self, caller: Caller) -> None:
+    def test_lists_the_players(self, caller: Caller) -> None:
         ref = upcoming()
         answer = caller.get(path(ref))
         assert answer.status_code == 200

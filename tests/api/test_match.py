@@ -99,7 +99,7 @@ SPARE = {"fresh": 60, "aging": 60, "stale": 300, "final": 86_400}
 
 class TestHeaders:
     @pytest.mark.requirement("FR-013", "BX-1", "BX-2")
-    def test_tell_age_state_and_next_update(self, caller: Caller) -> None:
+    def test_show_age_state_and_next_update(self, caller: Caller) -> None:
         response = caller.get(path(read_ago(7)))
         assert 7 <= int(response["X-Data-Age-Seconds"]) < 10
         assert response["X-Data-Freshness"].endswith("Z")
@@ -136,13 +136,13 @@ class TestHeaders:
             response = caller.get(address, If_Modified_Since=http_date())
             assert (response.status_code, response["Last-Modified"]) == (200, http_date(changed.timestamp()))
 
-    def test_of_a_paused_match_tell_when_it_goes_on(self, caller: Caller) -> None:
+    def test_of_a_paused_match_show_when_it_resumes(self, caller: Caller) -> None:
         until = timezone.now() + timedelta(seconds=100)
         response = caller.get(path(read_ago(5, lifecycle=MatchLifecycle.PAUSED, pause_until=until)))
         assert response["X-Data-State"] == "paused"
         assert 90 <= int(response["X-Next-Update-In"]) <= 100
 
-    def test_of_a_paused_match_that_nobody_reads_any_more_promise_nothing(self, caller: Caller) -> None:
+    def test_of_a_paused_and_unwatched_match_promise_no_update(self, caller: Caller) -> None:
         match = read_ago(5, lifecycle=MatchLifecycle.PAUSED, pause_until=timezone.now() + timedelta(seconds=100))
         match.refs.update(is_watched=False, next_poll_at=None)
         for address in (path(match), "/api/v1/matches"):
@@ -169,7 +169,7 @@ class TestHeaders:
             assert 890 <= int(caller.get(address, {"max_age": 60})["Retry-After"]) <= 900
 
     @pytest.mark.requirement("BX-1")
-    def test_of_a_refusal_for_age_tell_the_age(self, caller: Caller) -> None:
+    def test_of_a_refusal_for_age_show_the_age(self, caller: Caller) -> None:
         response = caller.get(path(read_ago(30)), {"max_age": 5})
         assert (response.status_code, response["X-Data-State"]) == (503, "aging")
         assert 30 <= int(response["X-Data-Age-Seconds"]) < 40
@@ -244,7 +244,7 @@ def test_header_and_body_agree_when_the_next_update_is(seconds: float) -> None:
 
 @pytest.mark.requirement("BX-1")
 @pytest.mark.parametrize("place", EVERY_PLACE)
-def test_max_age_ends_what_a_cache_may_go_on_with(caller: Caller, place: str) -> None:
+def test_max_age_limits_the_lifetime_in_caches(caller: Caller, place: str) -> None:
     """Else it would answer our next 503 with what it has, as if that were young enough."""
     address, since = place.format(id=read_ago(20).pk), {"since": 0} if "delta" in place else {}
     for max_age, longest in ((20 + 9, 9), (20 + 30, 30), (86_400, 61)):
@@ -294,7 +294,7 @@ class TestNames:
 
 
 class TestIfNoneMatch:
-    def test_costs_no_quota_and_still_tells_the_age(self, caller: Caller) -> None:
+    def test_costs_no_quota_and_still_shows_the_age(self, caller: Caller) -> None:
         match = read_ago(6)
         first = caller.get(path(match))
         again = [caller.get(path(match), If_None_Match=first["ETag"]) for _ in range(5)]

@@ -232,7 +232,7 @@ class TestHeaders:
 
     @pytest.mark.requirement("BX-2")
     @pytest.mark.parametrize("address", [LIST, "/cricket-data/live-matches"])
-    def test_tell_when_the_first_of_them_is_read_again(self, caller: Caller, address: str) -> None:
+    def test_show_when_the_first_of_them_is_read_again(self, caller: Caller, address: str) -> None:
         now, tomorrow = timezone.now(), timezone.now() + timedelta(days=1)
         paused = make_match(now=now - timedelta(hours=1), lifecycle=MatchLifecycle.PAUSED, pause_until=tomorrow)
         make_ref(paused, next_poll_at=now)
@@ -246,7 +246,7 @@ class TestHeaders:
 
     @pytest.mark.requirement("BX-1")
     @pytest.mark.parametrize("address", [LIST, "/cricket-data/live-matches"])
-    def test_a_sender_who_stopped_keeps_no_list_from_anybody(self, caller: Caller, address: str) -> None:
+    def test_a_match_of_a_stopped_sender_does_not_refuse_the_list(self, caller: Caller, address: str) -> None:
         now = timezone.now()
         make_ref(make_match(now=now), now=now)
         long_ago = now - timedelta(hours=1)
@@ -306,7 +306,7 @@ class TestCricketData:
         assert body["_metadata"]["data_age_seconds"] == int(response["X-Data-Age-Seconds"])
 
     @pytest.mark.requirement("DM-11", "US3.3")
-    def test_the_list_tells_the_age_of_each(self, caller: Caller) -> None:
+    def test_the_list_shows_the_age_of_each(self, caller: Caller) -> None:
         for age in (3, 20):
             make_match(now=timezone.now() - timedelta(seconds=age))
         response = caller.get("/cricket-data/live-matches")
@@ -316,7 +316,7 @@ class TestCricketData:
         assert int(response["X-Data-Age-Seconds"]) == ages[0]
 
     @pytest.mark.requirement("DM-11")
-    def test_both_tell_by_which_way_the_data_came_in(self, caller: Caller) -> None:
+    def test_both_show_by_which_way_the_data_came_in(self, caller: Caller) -> None:
         match = make_match()
         make_snapshot(match, data_source="manual")
         alone = caller.get(f"/cricket-data/match-info/{match.pk}").json()

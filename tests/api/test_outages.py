@@ -163,7 +163,7 @@ def healed(own_postgres: PostgresServer, own_redis: RedisServer, web: Web) -> It
 
 
 class TestDatabase:
-    def test_frozen_costs_those_who_wait_a_moment_and_then_nobody(
+    def test_frozen_delays_only_the_requests_that_wait_for_it(
         self, web: Web, own_postgres: PostgresServer, report: Report
     ) -> None:
         assert web.source() == ""

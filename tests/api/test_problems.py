@@ -85,7 +85,7 @@ class TestProblems:
         assert response["Retry-After"] == "5"
         assert "connection refused" not in response.content.decode()
 
-    def test_a_bug_is_a_500_that_tells_nothing_of_our_insides(self, caller: Caller, monkeypatch) -> None:
+    def test_a_bug_is_a_500_without_internal_details(self, caller: Caller, monkeypatch) -> None:
         def broken(*args, **kwargs):
             raise RuntimeError("secret insides")
 
@@ -121,7 +121,7 @@ class TestProblems:
     @pytest.mark.parametrize(
         "where", ["scraping.api.match_lists.MatchListView.get", "django.core.handlers.base.BaseHandler._get_response"]
     )
-    def test_what_django_refuses_is_told_the_same_way(self, caller: Caller, monkeypatch, refused, where: str) -> None:
+    def test_refusals_by_django_have_the_same_shape(self, caller: Caller, monkeypatch, refused, where: str) -> None:
         """In a view of the API, and before any view."""
         error, status, code = refused
         monkeypatch.setattr(where, raising(error))
@@ -130,7 +130,7 @@ class TestProblems:
         assert (response.json()["code"], response.json()["status"]) == (code, status)
         assert "secret" not in response.content.decode()
 
-    def test_a_form_without_its_token_is_told_what_to_do(self) -> None:
+    def test_a_form_without_its_token_gets_advice(self) -> None:
         strict = Client(enforce_csrf_checks=True)
         page = strict.post("/admin/login/", {"username": "a", "password": "b"})
         assert (page.status_code, page["Content-Type"]) == (403, "text/html; charset=utf-8")
@@ -268,13 +268,13 @@ class TestParameters:
     @pytest.mark.parametrize(
         "path", ["/api/v1/matches?status=live&status=upcoming", "/api/v1/matches/1?max_age=5&max_age=9"]
     )
-    def test_one_that_is_there_twice_is_not_taken_for_its_last_word(self, caller: Caller, path: str) -> None:
+    def test_a_repeated_one_is_refused(self, caller: Caller, path: str) -> None:
         name = path.partition("?")[2].partition("=")[0]
         response = caller.get(path)
         assert (response.status_code, response.json()["parameter"]) == (400, name)
         assert "2 times" in response.json()["detail"]
 
-    def test_a_time_that_has_lost_its_plus_is_told_so(self, caller: Caller) -> None:
+    def test_a_time_without_its_plus_sign_gets_a_hint(self, caller: Caller) -> None:
         detail = caller.get("/api/v1/matches?updated_since=2026-11-17T03:04:30+02:00").json()["detail"]
         assert "A plus sign is written %2B" in detail
         assert "%2B" not in caller.get("/api/v1/matches?updated_since=yesterday").json()["detail"]

@@ -71,7 +71,7 @@ class TestDescription:
             assert len(operation["description"]) > 20, name
             assert set(operation["tags"]) <= described, name
 
-    def test_says_who_may_ask(self, operations: dict[str, Schema]) -> None:
+    def test_names_the_required_scopes(self, operations: dict[str, Schema]) -> None:
         for name, operation in operations.items():
             if name == "generate_token":
                 assert not operation.get("security")
@@ -79,7 +79,7 @@ class TestDescription:
                 (needed,) = (each["bearer"] for each in operation["security"])
                 assert needed in ([["read"], ["ingest"], ["operate"]] if name != "usage" else [[]]), name
 
-    def test_tells_of_every_refusal(self, operations: dict[str, Schema]) -> None:
+    def test_lists_every_refusal(self, operations: dict[str, Schema]) -> None:
         for name, operation in operations.items():
             codes = set(operation["responses"])
             assert {"401", "429"} <= codes, name
@@ -98,7 +98,7 @@ class TestDescription:
         ]
         assert bare == []
 
-    def test_its_examples_are_what_it_describes(self, schema: Schema, operations: dict[str, Schema]) -> None:
+    def test_its_examples_match_its_schemas(self, schema: Schema, operations: dict[str, Schema]) -> None:
         seen = 0
         for name, operation in operations.items():
             for where, content in contents_of(operation):
@@ -117,7 +117,7 @@ class TestDescription:
                 assert ("Retry-After" in answer["headers"]) == (code in {"429", "503"}), (name, code)
                 assert ("WWW-Authenticate" in answer["headers"]) == (code == "401"), (name, code)
 
-    def test_names_the_headers_that_tell_the_age(self, operations: dict[str, Schema]) -> None:
+    def test_names_the_headers_of_the_age(self, operations: dict[str, Schema]) -> None:
         for name in ("list_matches", "read_match", "list_events", "read_match_info", "list_live_matches"):
             headers = operations[name]["responses"]["200"]["headers"]
             promised = {"X-Data-Freshness", "X-Data-Age-Seconds", "X-Data-State", "X-Next-Update-In", "ETag"}
@@ -149,7 +149,7 @@ def references(node: Any) -> Iterator[str]:
 
 
 class TestFile:
-    def test_is_what_we_serve(self, schema: Schema) -> None:
+    def test_the_committed_document_is_the_served_one(self, schema: Schema) -> None:
         moved = script.difference(script.written(), schema)
         assert not moved, moved
 
@@ -166,7 +166,7 @@ class TestPages:
         assert b"swagger-ui" in page.content
         assert b"cdn.jsdelivr" not in page.content
 
-    def test_many_may_ask_at_once_for_what_was_never_made(self) -> None:
+    def test_concurrent_first_requests_get_the_whole_document(self) -> None:
         """Two makers would disturb each other: the first readers of the page got a 500."""
         openapi._document.cache_clear()
         with ThreadPoolExecutor(4) as crowd:

@@ -77,7 +77,7 @@ def example_of(name: str) -> Any:
 class TestObjects:
     """API1: broken object level authorization."""
 
-    def test_what_one_consumer_sent_is_not_there_for_another(self) -> None:
+    def test_a_submission_is_hidden_from_other_consumers(self) -> None:
         make_source(PUSHED)
         mine, theirs = (Caller(name=name, scopes=("ingest",)) for name in ("mine", "theirs"))
         sent = {**example_of("submit_match"), "captured_at": timezone.now().isoformat()}

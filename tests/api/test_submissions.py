@@ -191,7 +191,7 @@ class TestOnce:
         assert (again.json(), again["Location"]) == (first.json(), first["Location"])
         assert Submission.objects.count() == 1
 
-    def test_the_same_key_tells_what_became_of_it_since(self, sender: Caller) -> None:
+    def test_the_same_key_returns_the_present_state(self, sender: Caller) -> None:
         body = sent()
         sender.post(ADDRESS, body, Idempotency_Key="k-1")
         work()
@@ -285,10 +285,10 @@ class TestLookingUp:
         assert other.get(address).status_code == 404
 
     @pytest.mark.parametrize("name", ["nothing", "6f1c2a34-5b0e-4a55-9f0b-6a8f6a1d2c3e", "0" * 40, "%00"])
-    def test_of_what_is_not_there_is_a_404(self, sender: Caller, name: str) -> None:
+    def test_of_an_unknown_submission_is_a_404(self, sender: Caller, name: str) -> None:
         assert sender.get(f"/cricket-data/submissions/{name}").status_code == 404
 
-    def test_tells_why_something_was_refused(self, sender: Caller) -> None:
+    def test_shows_the_reason_of_a_refusal(self, sender: Caller) -> None:
         sender.post(ADDRESS, sent(at=earlier(9)))
         teams = {"team_a": {"name": "Kenya"}, "team_b": {"name": "Nepal"}}
         address = sender.post(ADDRESS, sent(teams=teams))["Location"]

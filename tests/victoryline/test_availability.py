@@ -69,7 +69,7 @@ class TestSearch:
             thing.report(ConnectionError("refused"))
             wait_for(lambda: not thing.is_away(), seconds=5, what="it is found back")
 
-    def test_is_told_once_at_its_beginning_and_at_its_end(self, service: Service, caplog) -> None:
+    def test_is_logged_once_at_its_beginning_and_at_its_end(self, service: Service, caplog) -> None:
         caplog.set_level("INFO")
         thing = make(service)
         service.is_up = False
@@ -114,7 +114,7 @@ class TestWatch:
 
 
 class TestRedis:
-    def test_is_away_where_nobody_listens(self) -> None:
+    def test_is_away_without_a_server(self) -> None:
         assert not availability.redis(f"redis://127.0.0.1:{free_port()}/0").probe_once()
 
     @pytest.mark.scaled

@@ -54,7 +54,7 @@ class TestPrepare:
         keys.revoke(prefix=keys.prefix_of(first.api_key), now=timezone.now())
         assert demo.prepare(url=URL, var_dir=tmp_path).api_key != first.api_key
 
-    def test_a_password_somebody_changed_is_set_again(self, tmp_path):
+    def test_a_changed_password_is_set_again(self, tmp_path):
         first = demo.prepare(url=URL, var_dir=tmp_path)
         admin = get_user_model().objects.get(username="admin")
         admin.set_password("something else entirely")

@@ -20,7 +20,7 @@ VARIABLES = {name.upper() for name in Config.model_fields}
 
 
 class TestDockerfile:
-    def test_runs_as_somebody_without_privileges(self):
+    def test_runs_as_an_unprivileged_user(self):
         users = re.findall(r"^USER (\S+)", DOCKERFILE, re.MULTILINE)
         assert users
         assert users[-1] not in {"root", "0"}

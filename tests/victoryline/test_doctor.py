@@ -51,19 +51,19 @@ class TestDoctor:
         list(examine(config))
         assert "doctor_was_here" not in connection.introspection.table_names()
 
-    def test_tells_a_chosen_chromium_that_is_missing(self, config, tmp_path):
+    def test_reports_a_configured_chromium_that_is_missing(self, config, tmp_path):
         broken = config.model_copy(update={"chromium_path": tmp_path / "nothing"})
         (finding,) = [each for each in examine(broken) if each.name == "chromium"]
         assert finding.status == "FAIL"
         assert "CHROMIUM_PATH" in finding.fix
 
-    def test_tells_a_broker_that_is_away_without_its_password(self, config):
+    def test_reports_an_unreachable_broker_without_its_password(self, config):
         away = config.model_copy(update={"redis_url": "redis://:hunter2@127.0.0.1:1/0"})
         (finding,) = [each for each in examine(away) if each.name == "broker"]
         assert finding.status == "FAIL"
         assert "hunter2" not in finding.detail
 
-    def test_tells_a_port_that_is_taken(self, config):
+    def test_reports_a_port_that_is_taken(self, config):
         with socket.create_server(("127.0.0.1", 0)) as server:
             busy = config.model_copy(update={"port": server.getsockname()[1]})
             assert "warn" in verdicts(busy, "port")

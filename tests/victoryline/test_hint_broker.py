@@ -154,7 +154,7 @@ class TestOutages:
         assert time.monotonic() - began < 8
         assert not any(thread.is_alive() for thread in arena.threads())
 
-    def test_nobody_asks_for_the_own_hints_while_redis_is_there(self, arena: Arena) -> None:
+    def test_own_hints_are_not_read_while_redis_is_there(self, arena: Arena) -> None:
         asked: list[int] = []
 
         def own(limit: int) -> list[dramatiq.Message[Any]]:

@@ -40,7 +40,7 @@ class TestIsGone:
         assert identity.is_gone(identity.new_name(), since=time.time() - 86_400)
 
     @pytest.mark.parametrize("name", ["", "w1", "another-host-1-abcdef", "no-number-here", "--"])
-    def test_does_not_judge_what_it_cannot_see(self, name):
+    def test_processes_of_other_machines_are_never_gone(self, name):
         assert not identity.is_gone(name)
 
 

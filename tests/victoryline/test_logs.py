@@ -43,7 +43,7 @@ class TestLine:
         assert str(lines[0]["ts"]).endswith("Z")
 
     @pytest.mark.requirement("ZT-10")
-    def test_carries_what_is_bound_and_only_while_it_is(self, written):
+    def test_carries_context_only_while_it_is_bound(self, written):
         logger, lines = written
         with bound_contextvars(job_id=1, match_id="m", attempt=2):
             logger.info("inside")
@@ -100,10 +100,10 @@ class TestSecrets:
             f"eyJhbGciOiJIUzI1NiJ9.{SECRET}.{SECRET}",
         ],
     )
-    def test_are_hidden_by_their_look(self, text):
+    def test_are_hidden_by_their_form(self, text):
         assert SECRET not in clean(text)
 
-    def test_what_surrounds_them_stays(self):
+    def test_the_text_around_them_stays(self):
         assert clean(f"GET http://u:{SECRET}@proxy:1/x failed") == "GET http://***:***@proxy:1/x failed"
 
     @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ class TestSecrets:
             ("event", "over 12.3"),
         ],
     )
-    def test_what_only_sounds_secret_is_shown(self, name, value):
+    def test_harmless_names_are_shown(self, name, value):
         assert redact(name, value) == value
 
     def test_do_not_get_into_a_line(self, written):

@@ -11,12 +11,12 @@ COMMANDS = sorted(PROJECT_ROOT.glob("*/management/**/*.py"))
 
 
 class TestNameOf:
-    def test_who_is_named_counts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_given_name_is_used(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("getpass.getuser", lambda: "root")
         assert (name_of("ann"), name_of(None), name_of("")) == ("ann", "root", "root")
 
     @pytest.mark.parametrize("error", [KeyError("getpwuid(): uid not found: 12345"), OSError("No username set")])
-    def test_a_user_without_a_name_is_somebody(self, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def test_a_user_without_a_name_is_called_operator(self, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
         """Containers run under any number."""
         monkeypatch.setattr("getpass.getuser", Mock(side_effect=error))
         assert name_of(None) == UNNAMED_OPERATOR

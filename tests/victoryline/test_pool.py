@@ -209,7 +209,7 @@ class TestManyThreads:
 @pytest.mark.fault
 @pytest.mark.requirement("NFR-010")
 class TestServerTrouble:
-    def test_after_a_restart_nobody_gets_a_dead_connection(self, clock: Clock) -> None:
+    def test_after_a_restart_no_caller_gets_a_dead_connection(self, clock: Clock) -> None:
         with PostgresServer() as server:
             pool = Pool(lambda: psycopg2.connect(server.url), LIMITS, clock=clock)
             taken = [pool.take() for _ in range(3)]
@@ -245,7 +245,7 @@ class TestServerTrouble:
         clock.ahead += 1.1
         assert ask(pool.take()) == 1
 
-    def test_while_one_tries_the_others_are_told_at_once(self) -> None:
+    def test_while_one_connects_the_others_are_refused_at_once(self) -> None:
         trying, go_on = threading.Event(), threading.Event()
         outcomes: list[Callable[[], Any]] = []
 

@@ -89,7 +89,7 @@ def test_names_are_unique() -> None:
 
 
 class TestCommand:
-    def test_deletes_what_is_past_its_time_and_says_what(self) -> None:
+    def test_deletes_expired_rows_and_lists_them(self) -> None:
         fill()
         make_error()
         said = run()

@@ -56,7 +56,7 @@ def test_hides(text: str) -> None:
         "score@12.3",
     ],
 )
-def test_leaves_what_the_match_is_about(text: str) -> None:
+def test_leaves_match_data_unchanged(text: str) -> None:
     assert clean_document(text) == text
 
 

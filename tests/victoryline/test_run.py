@@ -52,7 +52,7 @@ class TestRunning:
 
         wait_for(live, seconds=60, what="a live match over the API")
 
-    def test_a_second_one_says_who_runs_already(self, system):
+    def test_a_second_one_names_the_running_process(self, system):
         second = EmbeddedSystem(system.folder, PORT="1")
         second.terminal = system.folder / "second"
         second.launch()
@@ -100,14 +100,14 @@ class TestStopping:
 
 
 class TestRefusing:
-    def test_a_taken_port_is_told_before_anything_starts(self, own_system):
+    def test_a_taken_port_is_reported_before_anything_starts(self, own_system):
         with socket.create_server(("127.0.0.1", own_system.port)):
             own_system.launch()
             assert own_system.process.wait(timeout=30) == 1
         assert f"PORT={own_system.port + 1} make run" in own_system.said()
         assert not (own_system.folder / "log").exists()
 
-    def test_a_wrong_variable_is_told(self, own_system):
+    def test_a_wrong_variable_is_reported(self, own_system):
         own_system.env["WORKER_THREADS"] = "1000"
         own_system.launch()
         assert own_system.process.wait(timeout=30) == 1

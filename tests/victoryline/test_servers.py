@@ -38,7 +38,7 @@ class TestPostgres:
 
 
 class TestRedis:
-    def test_forgets_when_told_and_can_be_frozen(self):
+    def test_can_be_emptied_and_frozen(self):
         with RedisServer() as server, redis.Redis.from_url(server.url, socket_timeout=1) as client:
             client.set("key", "value")
             server.flushall()

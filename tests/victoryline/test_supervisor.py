@@ -119,7 +119,7 @@ class TestRestart:
         text = running.output.read_text()
         assert [f"in {delay} s" in text for delay in ("0.2", "0.4", "0.8")] == [True] * 3
 
-    def test_ends_what_a_dead_child_had_started(self, start):
+    def test_ends_the_processes_of_a_dead_child(self, start):
         running = start(HAS_A_DETACHED_CHILD)
         (old,) = [each for each in running.everything if each.cmdline()[-1] == SLEEPS]
         os.kill(running.said(0, "pid")[0], signal.SIGKILL)

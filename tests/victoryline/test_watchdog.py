@@ -73,7 +73,7 @@ class TestSigns:
         watchdog.watch(Sign(pulse.reads("the loop"), 3))
         assert checks(watchdog, clock, 4) == ["", "", "", "the loop has not moved for 3 s"]
 
-    def test_what_is_gone_is_forgotten(self, watchdog: Watchdog, clock: Clock) -> None:
+    def test_a_removed_entry_is_forgotten(self, watchdog: Watchdog, clock: Clock) -> None:
         values: dict[str, int] = {"task 7": 1}
         watchdog.watch(Sign(lambda: values, 3))
         checks(watchdog, clock, 3)
@@ -216,7 +216,7 @@ class TestLastWords:
             process.kill()
             process.communicate()
 
-    def test_a_log_that_hangs_holds_nobody_up(self) -> None:
+    def test_a_log_that_hangs_delays_no_exit(self) -> None:
         """A thread hangs with the lock of the log's handler in its hands."""
         script = STALLS.replace("def hangs_here():", "def hangs_here():\n    logging.getLogger().handlers[0].acquire()")
         done = subprocess.run(
