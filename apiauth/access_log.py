@@ -28,7 +28,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from apiauth import access_records
 from apiauth.access_records import LONGEST_PATH, AccessRecord
 from apiauth.access_writer import writer
-from apiauth.principals import Principal
+from apiauth.authentication import Principal
 from apiauth.tokens import MAX_TOKEN_LENGTH
 from victoryline.lib.http.middleware import is_our_failure
 from victoryline.lib.redaction import printable, redact

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from victoryline.lib import availability
 
-# Longer than the cached state of a key is valid (principals.AWAY_SECONDS).
+# Longer than the cached state of a key is valid (authentication.AWAY_SECONDS).
 LIFETIME_SECONDS = 3600
 NAME = "victoryline:revoked:"
 

@@ -2,10 +2,10 @@
 
 simplejwt with three additions that it does not have by itself: a ring of signing keys chosen by `kid`, required claims,
 and error messages for callers. Scopes and tier are never taken from the token but read from the database
-(`principals`); the claims are for the caller's information.
+(`authentication`); the claims are for the caller's information.
 
 Verified tokens are cached by their hash until they expire or the signing keys change: verification costs 90 us, a hit
-2 us. Revocation does not depend on this cache: `principals` checks the key of every request.
+2 us. Revocation does not depend on this cache: `authentication` checks the key of every request.
 """
 
 from __future__ import annotations

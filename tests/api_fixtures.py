@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from apiauth import access_log, keys, limits, principals, tokens
+from apiauth import access_log, authentication, keys, limits, tokens
 from apiauth.models import Tier
 from scraping.documents.cache import documents
 from victoryline.lib import availability
@@ -50,7 +50,7 @@ def clean_api(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _forget() -> None:
-    principals.forget()
+    authentication.forget()
     documents.clear()
     availability.database.forget()
     access_log._logged.clear()

@@ -210,9 +210,9 @@ CORS_EXPOSE_HEADERS = (
 )  # fmt: skip
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["apiauth.drf.BearerAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["apiauth.drf.HasScope"],
-    "DEFAULT_THROTTLE_CLASSES": ["apiauth.drf.TierThrottle"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["apiauth.authentication.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["apiauth.authentication.HasScope"],
+    "DEFAULT_THROTTLE_CLASSES": ["apiauth.authentication.TierThrottle"],
     "DEFAULT_RENDERER_CLASSES": ["victoryline.lib.http.renderers.OrjsonRenderer"],
     "DEFAULT_PARSER_CLASSES": ["victoryline.lib.http.renderers.OrjsonParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",

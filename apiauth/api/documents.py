@@ -23,7 +23,7 @@ UtcTime = Annotated[
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # its __init_subclass__
     """Describes BearerAuthentication in the OpenAPI schema, with the scope that each view requires."""
 
-    target_class = "apiauth.drf.BearerAuthentication"
+    target_class = "apiauth.authentication.BearerAuthentication"
     name = "bearer"
 
     def get_security_requirement(self, auto_schema: Any) -> dict[str, list[str]]:

@@ -22,8 +22,8 @@ from apiauth.api.documents import (
     UsageOfRoute,
     UsageSums,
 )
+from apiauth.authentication import Principal
 from apiauth.models import ApiKey
-from apiauth.principals import Principal
 from victoryline.lib import availability, pg_wait
 from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.http.headers import RateLimit

@@ -14,7 +14,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from apiauth import keys, principals
+from apiauth import authentication, keys
 from apiauth.models import ApiKey, Consumer
 from monitoring.models import AuditEntry
 from tests.admin.rows import EVIL
@@ -28,7 +28,7 @@ NO_INLINES = {"keys-TOTAL_FORMS": 0, "keys-INITIAL_FORMS": 0}
 
 @pytest.fixture
 def issued() -> keys.IssuedKey:
-    principals.forget()
+    authentication.forget()
     return keys.issue(consumer_name="acme", scopes=["read"], label="app", now=timezone.now())
 
 
@@ -241,8 +241,8 @@ class TestConsumers:
 
     def test_that_are_made_inactive_are_shut_out_at_once(self, admin_client: Client, issued: keys.IssuedKey) -> None:
         prefix, consumer = issued.key.prefix, issued.key.consumer
-        assert principals.find(prefix).is_active
+        assert authentication.find(prefix).is_active
         self.save(admin_client, consumer, name="acme", is_active=None)
-        assert not principals.find(prefix).is_active
+        assert not authentication.find(prefix).is_active
         self.save(admin_client, consumer, name="acme")
-        assert principals.find(prefix).is_active
+        assert authentication.find(prefix).is_active

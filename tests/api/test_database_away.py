@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from apiauth import principals
+from apiauth import authentication
 from apiauth.access_log import writer
 from scraping.models import Match
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
@@ -177,10 +177,10 @@ class TestTokens:
         caller.get(f"/api/v1/matches/{match.pk}")
         began, real = time.monotonic(), time.monotonic
         with away():
-            for later, status in ((principals.AWAY_SECONDS - 5, 200), (principals.AWAY_SECONDS + 5, 503)):
-                monkeypatch.setattr("apiauth.principals.time.monotonic", lambda later=later: began + later)
+            for later, status in ((authentication.AWAY_SECONDS - 5, 200), (authentication.AWAY_SECONDS + 5, 503)):
+                monkeypatch.setattr("apiauth.authentication.time.monotonic", lambda later=later: began + later)
                 assert caller.get(f"/api/v1/matches/{match.pk}").status_code == status
-                monkeypatch.setattr("apiauth.principals.time.monotonic", real)
+                monkeypatch.setattr("apiauth.authentication.time.monotonic", real)
 
     def test_a_key_never_seen_cannot_be_checked(self, caller: Caller, away: Away) -> None:
         with away():
@@ -194,12 +194,12 @@ class TestTokens:
         assert answer.status_code == 401
 
     def test_cache_of_keys_is_bounded(self, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(principals, "_cache", FIFOCache(3))
+        monkeypatch.setattr(authentication, "_cache", FIFOCache(3))
         for number in range(10):
-            principals.find(f"{number:012x}")
-        principals.find(caller.key.prefix)
-        assert len(principals._cache) == 3
-        assert caller.key.prefix in principals._cache
+            authentication.find(f"{number:012x}")
+        authentication.find(caller.key.prefix)
+        assert len(authentication._cache) == 3
+        assert caller.key.prefix in authentication._cache
 
     def test_none_are_issued(self, caller: Caller, anonymous: Client, away: Away) -> None:
         with away():

@@ -265,7 +265,7 @@ class TestRedisAway:
         self, caller: Caller, anonymous: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         away = Limiter(f"redis://127.0.0.1:{free_port()}/0")
-        monkeypatch.setattr("apiauth.drf.limiter", lambda: away)
+        monkeypatch.setattr("apiauth.authentication.limiter", lambda: away)
         assert [caller.get(LIST).status_code for _ in range(4)] == [200, 200, 200, 429]
         assert caller.get(LIST)["X-RateLimit-Limit"] == "3"
         assert [anonymous.get(LIST).status_code for _ in range(5)] == [401, 401, 401, 401, 429]

@@ -15,7 +15,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from apiauth import keys, principals, signing, tokens
+from apiauth import authentication, keys, signing, tokens
 from apiauth.models import Consumer
 from tests.api_fixtures import Caller
 
@@ -178,8 +178,8 @@ class TestRefusals:
     def test_of_an_inactive_consumer_when_the_memory_is_over(self, caller: Caller, monkeypatch) -> None:
         assert caller.get(LIST).status_code == 200
         Consumer.objects.update(is_active=False)
-        assert principals.CACHE_SECONDS <= 5
-        monkeypatch.setattr("apiauth.principals.time.monotonic", lambda: 10**9)
+        assert authentication.CACHE_SECONDS <= 5
+        monkeypatch.setattr("apiauth.authentication.time.monotonic", lambda: 10**9)
         assert refused(caller.get(LIST))
 
     def test_of_an_expired_key_even_while_remembered(self, caller: Caller) -> None:
@@ -238,12 +238,12 @@ class TestRotation:
         now = timezone.now()
         new = keys.rotate(prefix=caller.key.prefix, overlap=timedelta(hours=1), now=now)
         assert caller.get(LIST).status_code == 200
-        principal = principals.find(caller.key.prefix)
+        principal = authentication.find(caller.key.prefix)
         assert principal is not None
         assert principal.is_admitted(now + timedelta(minutes=59))
         assert not principal.is_admitted(now + timedelta(hours=1))
         type(caller.key).objects.filter(pk=caller.key.pk).update(expires_at=now)
-        principals.forget()
+        authentication.forget()
         assert refused(caller.get(LIST))
         caller.token = tokens.make(new.key, now).text
         assert caller.get(LIST).status_code == 200

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from apiauth import access_log, principals
+from apiauth import access_log, authentication
 from tests.api_fixtures import Caller
 from tests.factories import make_match, make_ref
 
@@ -59,7 +59,7 @@ class TestLevels:
         traced.level("refused")
         caller.key.consumer.tier, caller.key.consumer.requests_per_minute = "custom", 1
         caller.key.consumer.save()
-        principals.forget()
+        authentication.forget()
         assert [caller.get("/api/v1/matches").status_code for _ in range(5)] == [200, 429, 429, 429, 429]
         assert len([each for each in caplog.records if each.name == "victoryline.requests"]) == 1
         monkeypatch.setattr(access_log, "QUIET_SECONDS", 0)

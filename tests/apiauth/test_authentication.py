@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from apiauth import consumers, keys, principals, revoked
+from apiauth import authentication, consumers, keys, revoked
 from apiauth.models import ApiKey, Tier
 from apiauth.signals import consumer_changed, key_revoked, key_rotated
 from tests.absence import known_to_be_away
@@ -31,10 +31,10 @@ from django.conf import settings
 settings.DATABASES["default"]["NAME"] = sys.argv[1]
 django.setup()
 from django.utils import timezone
-from apiauth import principals
+from apiauth import authentication
 
 def is_admitted():
-    found = principals.find(sys.argv[2])
+    found = authentication.find(sys.argv[2])
     return found is not None and found.is_admitted(timezone.now())
 
 assert is_admitted()
@@ -47,14 +47,14 @@ print("out", flush=True)
 
 @pytest.fixture
 def key() -> keys.IssuedKey:
-    principals.forget()
+    authentication.forget()
     return keys.issue(consumer_name="acme", scopes=["read"], now=timezone.now())
 
 
 @pytest.fixture
 def elsewhere() -> Iterator[ModuleType]:
     """The module as another process has it: signals of this one do not reach it."""
-    spec = importlib.util.spec_from_file_location("apiauth_principals_elsewhere", principals.__file__)
+    spec = importlib.util.spec_from_file_location("apiauth_principals_elsewhere", authentication.__file__)
     assert spec is not None
     other = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = other
@@ -73,7 +73,7 @@ def is_admitted(where: Any, prefix: str) -> bool:
 
 def pass_time(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     later = time.monotonic() + seconds
-    monkeypatch.setattr("apiauth.principals.time.monotonic", lambda: later)
+    monkeypatch.setattr("apiauth.authentication.time.monotonic", lambda: later)
 
 
 ENDINGS = {
@@ -92,20 +92,20 @@ class TestWithinFiveSeconds:
         self, key: keys.IssuedKey, elsewhere: ModuleType, monkeypatch: pytest.MonkeyPatch, how: str
     ) -> None:
         prefix = key.key.prefix
-        assert is_admitted(principals, prefix)
+        assert is_admitted(authentication, prefix)
         assert is_admitted(elsewhere, prefix)
         ENDINGS[how](key.key)
-        assert not is_admitted(principals, prefix)
+        assert not is_admitted(authentication, prefix)
         assert is_admitted(elsewhere, prefix)  # the price of the cache
         assert elsewhere.CACHE_SECONDS < 5
         pass_time(monkeypatch, elsewhere.CACHE_SECONDS)
         assert not is_admitted(elsewhere, prefix)
 
     def test_another_limit_reaches_the_next_request(self, key: keys.IssuedKey) -> None:
-        assert principals.find(key.key.prefix).requests_per_minute is None
+        assert authentication.find(key.key.prefix).requests_per_minute is None
         wanted = consumers.Change(tier=Tier.CUSTOM, requests_per_minute=250)
         consumers.change(key.key.consumer, wanted, now=timezone.now(), actor="anna")
-        found = principals.find(key.key.prefix)
+        found = authentication.find(key.key.prefix)
         assert (found.tier, found.requests_per_minute) == ("custom", 250)
 
     @pytest.mark.slow
@@ -127,13 +127,13 @@ class TestWhileTheDatabaseIsAway:
     def test_what_is_known_stays_good_for_ten_minutes(
         self, key: keys.IssuedKey, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert is_admitted(principals, key.key.prefix)
+        assert is_admitted(authentication, key.key.prefix)
         request.getfixturevalue("known_to_be_away")
-        pass_time(monkeypatch, principals.AWAY_SECONDS - 1)
-        assert is_admitted(principals, key.key.prefix)
-        pass_time(monkeypatch, principals.AWAY_SECONDS)
-        with pytest.raises(principals.DatabaseAway):
-            principals.find(key.key.prefix)
+        pass_time(monkeypatch, authentication.AWAY_SECONDS - 1)
+        assert is_admitted(authentication, key.key.prefix)
+        pass_time(monkeypatch, authentication.AWAY_SECONDS)
+        with pytest.raises(authentication.DatabaseAway):
+            authentication.find(key.key.prefix)
 
     @pytest.mark.scaled
     @pytest.mark.parametrize("how", ENDINGS)
@@ -172,12 +172,12 @@ class TestWhileTheDatabaseIsAway:
         keys.revoke(prefix=key.key.prefix, now=timezone.now())
         client = revoked._client(settings.CONFIG.redis_url)
         left = client.ttl(revoked.NAME + key.key.prefix)
-        assert principals.AWAY_SECONDS < left <= revoked.LIFETIME_SECONDS
+        assert authentication.AWAY_SECONDS < left <= revoked.LIFETIME_SECONDS
 
     @pytest.mark.scaled
     def test_a_note_is_nothing_while_the_database_answers(self, key: keys.IssuedKey) -> None:
         revoked.note([key.key.prefix])
-        assert is_admitted(principals, key.key.prefix)
+        assert is_admitted(authentication, key.key.prefix)
 
 
 class TestWithoutRedis:
@@ -195,7 +195,7 @@ class TestWithoutRedis:
         assert revoked.is_noted("0123456789ab") is False
         revoked.take_back(["0123456789ab"])
         assert keys.revoke(prefix=key.key.prefix, now=timezone.now())
-        assert not is_admitted(principals, key.key.prefix)
+        assert not is_admitted(authentication, key.key.prefix)
 
 
 @pytest.mark.django_db
@@ -205,36 +205,36 @@ class TestRenewing:
     def test_asks_once_for_all_that_were_used(self, django_assert_num_queries: Any) -> None:
         issued = [keys.issue(consumer_name=f"c{n}", tier=None, scopes=("read",), now=timezone.now()) for n in range(5)]
         for one in issued:
-            principals.find(one.key.prefix)
+            authentication.find(one.key.prefix)
         with django_assert_num_queries(1):
-            assert principals.refresh() == 5
+            assert authentication.refresh() == 5
         with django_assert_num_queries(0):
-            assert principals.refresh() == 0  # no request since
-            assert all(principals.find(one.key.prefix) for one in issued)
+            assert authentication.refresh() == 0  # no request since
+            assert all(authentication.find(one.key.prefix) for one in issued)
 
     def test_sees_what_has_changed(self, key: keys.IssuedKey) -> None:
-        principals.find(key.key.prefix)
+        authentication.find(key.key.prefix)
         ApiKey.objects.filter(pk=key.key.pk).update(revoked_at=timezone.now())  # by another process
-        principals.refresh()
-        found = principals.find(key.key.prefix)
+        authentication.refresh()
+        found = authentication.find(key.key.prefix)
         assert found is not None
         assert not found.is_active
 
     def test_never_restores_an_entry_evicted_during_the_read(
         self, key: keys.IssuedKey, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        prefix, load = key.key.prefix, principals._load
-        principals.find(prefix)
+        prefix, load = key.key.prefix, authentication._load
+        authentication.find(prefix)
 
         def revoked_meanwhile(prefixes: Any) -> Any:
             found = load(prefixes)
-            monkeypatch.setattr(principals, "_load", load)
+            monkeypatch.setattr(authentication, "_load", load)
             keys.revoke(prefix=prefix, now=timezone.now())
-            principals.find(prefix)
+            authentication.find(prefix)
             return found
 
-        monkeypatch.setattr(principals, "_load", revoked_meanwhile)
-        principals.refresh()
-        found = principals.find(prefix)
+        monkeypatch.setattr(authentication, "_load", revoked_meanwhile)
+        authentication.refresh()
+        found = authentication.find(prefix)
         assert found is not None
         assert not found.is_active
