@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from scraping.payloads import Resource
 from tests.faults import truth
 from tests.faults.database import Database, StoredMatch, as_stored, matches
 from tests.stadium_process import StadiumProcess
@@ -31,9 +32,9 @@ class Witness:
         return [match for match in self.matches() if match.status == "live"]
 
     def tasks_held_by(self, worker_id: str) -> list[tuple[int, int]]:
-        """Task and ref of what a worker has in hand, matches only."""
-        sql = "SELECT id, ref_id FROM scraping_scrapetask WHERE state = %s AND worker_id = %s AND ref_id IS NOT NULL"
-        return [(task, ref) for task, ref in self.database.rows(sql, "EXECUTING", worker_id)]
+        """Returns task and ref of the polls that a worker runs. Other tasks, such as line-ups, update no match."""
+        sql = "SELECT id, ref_id FROM scraping_scrapetask WHERE state = %s AND worker_id = %s AND resource = %s"
+        return [(task, ref) for task, ref in self.database.rows(sql, "EXECUTING", worker_id, Resource.SCORECARD.value)]
 
     def count_tasks(self, where: str, *values: Any, since: float = 0.0) -> int:
         sql = f"SELECT COUNT(*) FROM scraping_scrapetask WHERE created_at >= %s AND ({where})"
