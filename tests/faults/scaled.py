@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -55,6 +56,21 @@ def hold_tasks(system: System, name: str, *, seconds: float = 6, latency: float 
     system.stadium.fault(kind="latency", value=latency, seconds=seconds)
     held = wait_for(lambda: system.tasks_held_by(worker_id), seconds=20, what="a task in hand")
     return list(held)
+
+
+def suspend_with_tasks(system: System, name: str) -> list[tuple[int, int]]:
+    """Suspends a worker (SIGSTOP) while it runs polls; returns them. One that finished them just before continues."""
+    process, worker_id = system.processes[name], system.worker_id(name)
+
+    def suspend() -> list[tuple[int, int]]:
+        hold_tasks(system, name)
+        process.send_signal(signal.SIGSTOP)
+        held = system.tasks_held_by(worker_id)
+        if not held:
+            process.send_signal(signal.SIGCONT)
+        return held
+
+    return list(wait_for(suspend, seconds=60, what="a worker suspended in the middle of a poll"))
 
 
 def pass_time(seconds: float, meanwhile: Callable[[], None]) -> None:

@@ -11,7 +11,15 @@ import pytest
 
 from tests.faults.conftest import Recovered
 from tests.faults.database import as_stored, new_database
-from tests.faults.scaled import LEASE_SECONDS, assert_healed, bring_to_rest, hold_tasks, live_refs, scaled_system
+from tests.faults.scaled import (
+    LEASE_SECONDS,
+    assert_healed,
+    bring_to_rest,
+    hold_tasks,
+    live_refs,
+    scaled_system,
+    suspend_with_tasks,
+)
 from tests.faults.system import System
 from tests.servers import PostgresServer, RedisServer, are_installed
 from tests.system import wait_for
@@ -62,11 +70,8 @@ class TestWorkerKilled:
     @pytest.mark.requirement("NFR-005", "NFR-009")
     def test_its_matches_go_on_at_the_other_worker(self, system: System, recovered: Recovered) -> None:
         began_at = time.time()
-        worker_id = system.worker_id("worker-1")
-        hold_tasks(system, "worker-1")
+        held = suspend_with_tasks(system, "worker-1")
         killed_at = system.kill("worker-1")
-        held = system.tasks_held_by(worker_id)
-        assert held, "it was killed between two scrapes"
         seconds = system.await_updates([ref for _, ref in held], since=killed_at, seconds=60)
         recovered(f"SIGKILL of one of two workers with {len(held)} matches in hand", seconds, bound=20)
         assert all(system.count_tasks("id = %s AND rescues = 1", task) for task, _ in held)
@@ -126,11 +131,8 @@ class TestWorkerStopped:
     def test_what_it_commits_afterwards_is_refused(self, system: System, recovered: Recovered) -> None:
         """Not dead, only silent for three leases: its tasks are done by others, and its own results come too late."""
         began_at, worker_id = time.time(), system.worker_id("worker-1")
-        hold_tasks(system, "worker-1")
-        process, stopped_at = system.processes["worker-1"], time.time()
-        process.send_signal(signal.SIGSTOP)
-        held = system.tasks_held_by(worker_id)
-        assert held, "it was stopped between two scrapes"
+        held, stopped_at = suspend_with_tasks(system, "worker-1"), time.time()
+        process = system.processes["worker-1"]
         system.await_updates([ref for _, ref in held], since=stopped_at, seconds=60)
         over = stopped_at + 3 * LEASE_SECONDS
         wait_for(lambda: time.time() > over, seconds=3 * LEASE_SECONDS + 1, what="the end of three leases")
