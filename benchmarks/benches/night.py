@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from benchmarks.night.scratch import simulate
 from benchmarks.progress import say
 from benchmarks.results import percentile
 
@@ -39,21 +40,19 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> dict[str, Any]:
-    from victoryline.simulation import scratch
-
     seeds = range(options.first, options.first + options.seeds)
     plans = [plan_of(seed, matches=options.matches, hours=options.hours) for seed in seeds]
     results: list[dict[str, Any]] = []
     with ThreadPoolExecutor(options.processes or os.cpu_count()) as pool:
-        for found in pool.map(lambda plan: scratch.simulate(**asdict(plan)), plans):
-            results.append(found["document"])
+        for found in pool.map(lambda plan: simulate(asdict(plan)), plans):
+            results.append(found)
             violations = sum(len(one["violations"]) for one in results)
             say(f"{len(results)} of {len(plans)} nights, {violations} violations")
     return summary(results)
 
 
 def plan_of(seed: int, *, matches: int = 0, hours: float = 0.5) -> NightPlan:
-    """A seed always means the same night, here and as options of `simulate_night`."""
+    """Returns the options of a seed's night, always the same."""
     return NightPlan(seed, matches or 4 + seed * 3 % 5, hours, LEVELS[seed % len(LEVELS)])
 
 

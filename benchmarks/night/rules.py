@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.night.faults import CALM
+from benchmarks.night.site import Request
 from monitoring.invariants import RULES, CheckContext, check_rules
 from monitoring.models import Grade
 from scraping.configuration import policies
 from scraping.models import Breaker, BreakerState, Match, MatchLifecycle
 from scraping.payloads import Status
-from victoryline.simulation.faults import CALM
-from victoryline.simulation.site import Request
 
 if TYPE_CHECKING:
-    from victoryline.simulation.night import Night
+    from benchmarks.night.night import Night
 
 MAX_VIOLATIONS = 5  # of one rule: the first ones show the cause
 CALM_FRESH_SHARE = 0.99  # NFR-011
@@ -27,10 +27,6 @@ class Violation:
     t: float
     rule: str
     detail: str
-
-    def __str__(self) -> str:
-        minutes, seconds = divmod(int(self.t), 60)
-        return f"{minutes // 60}:{minutes % 60:02}:{seconds:02} {self.rule}: {self.detail}"
 
 
 class Rules:

@@ -9,6 +9,8 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from benchmarks.night.faults import FaultKind
+from benchmarks.night.world import BEGIN, SimulatedMatch, World, payload_of
 from scraping import errors
 from scraping.browser.launcher import BrowserOptions
 from scraping.payloads import DiscoveredMatch, Payload, Sport
@@ -16,11 +18,9 @@ from scraping.reading.reader import Reader
 from scraping.reading.targets import BatchResult, Target
 from scraping.readings import Reading, ReadMode, RefInfo, Site
 from scraping.sources.base import Adapter
-from victoryline.simulation.faults import FaultKind
-from victoryline.simulation.world import BEGIN, SimulatedMatch, World, payload_of
 
 if TYPE_CHECKING:
-    from victoryline.simulation.night import Night
+    from benchmarks.night.night import Night
 
 SPREAD = 0.45  # of the logarithm of a response time
 BATCH_SECONDS = 0.1  # responses that arrive within this time are committed together

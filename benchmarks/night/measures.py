@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from django.dispatch import Signal
 
+from benchmarks.night.site import Request
+from benchmarks.night.world import moment
 from monitoring.models import Alert, Grade, GradeChange, Severity
 from monitoring.queries import percentile
 from scraping import signals
 from scraping.models import Match, MatchRef
 from scraping.scheduler.loop import StepFunction
-from victoryline.simulation.site import Request
-from victoryline.simulation.world import moment
 
 if TYPE_CHECKING:
-    from victoryline.simulation.night import Night
+    from benchmarks.night.night import Night
 
 FRESH_SECONDS = 10.0  # NFR-011
 DOWN_SECONDS = 60.0  # without a reading: the scraper of a match counts as down (NFR-007)

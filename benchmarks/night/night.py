@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -26,6 +27,11 @@ from django.utils import timezone
 from dramatiq.brokers.stub import StubBroker
 from greenlet import getcurrent, greenlet
 
+from benchmarks.night.faults import FaultKind
+from benchmarks.night.measures import Recorder, Sample
+from benchmarks.night.rules import Rules, Violation
+from benchmarks.night.site import Request, SimulatedAdapter, SimulatedReader
+from benchmarks.night.world import BEGIN, SHORT_COOLDOWN_SECONDS, WORKERS, Script, World, moment
 from scraping import journal
 from scraping.configuration import policies
 from scraping.models import OrderKind, Worker
@@ -38,15 +44,9 @@ from scraping.worker.batch import poll
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import scrape
 from victoryline.lib.hint_broker import QUEUE
-from victoryline.simulation.faults import FaultKind
-from victoryline.simulation.measures import Recorder, Sample
-from victoryline.simulation.rules import Rules, Violation
-from victoryline.simulation.site import Request, SimulatedAdapter, SimulatedReader
-from victoryline.simulation.world import BEGIN, SHORT_COOLDOWN_SECONDS, WORKERS, Script, World, moment
 
 TICK_SECONDS = 1.0  # of the scheduler; a real one ticks more often
 SAMPLE_SECONDS = 15.0
-PROGRESS_SECONDS = 300.0
 MONOTONIC_START = 1000.0
 EXCLUDED_STEPS = {
     "scraping.scheduler.recover.end_orphaned_browsers": "ends real processes",
@@ -107,16 +107,25 @@ class NightResult:
     figures: dict[str, Any]
     violations: tuple[Violation, ...]
 
+    def document(self) -> dict[str, Any]:
+        """Returns the figures and violations as values of JSON."""
+        return {
+            "seed": self.script.seed,
+            "faults": self.script.faults,
+            "fault_kinds": dict(sorted(Counter(fault.kind.value for fault in self.world.faults.all).items())),
+            **self.figures,
+            "violations": [{"t": round(one.t, 1), "rule": one.rule, "detail": one.detail} for one in self.violations],
+        }
+
 
 class Night:
     """Runs on an empty database, which holds the rows of the night afterwards."""
 
-    def __init__(self, script: Script, *, progress: Callable[[str], None] | None = None) -> None:
+    def __init__(self, script: Script) -> None:
         self.script, self.world, self.clock = script, World(script), SimulatedClock()
-        self.rng = random.Random(script.seed + 1_000_003)  # noqa: S311 - reproducible, not secret
+        self.rng = random.Random(script.seed + 1_000_003)
         self.recorder, self.rules = Recorder(self), Rules(self)
         self.workers: list[SimulatedWorker] = []
-        self._progress = progress
         self._broker = StubBroker()
         self._lives, self._order = count(1), count()
         self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
@@ -174,7 +183,6 @@ class Night:
         self._every(lease / 4, self._beat)
         self._every(TICK_SECONDS, partial(self._tick, loop))
         self._at(SAMPLE_SECONDS, self._every, SAMPLE_SECONDS, self.recorder.sample)
-        self._at(PROGRESS_SECONDS, self._every, PROGRESS_SECONDS, self._report_progress)
 
     def _beat(self) -> None:
         for worker in self.workers:
@@ -220,12 +228,6 @@ class Night:
         self.workers[number] = SimulatedWorker(self, number, next(self._lives))
         self.workers[number].beat(self.clock.now())
 
-    def _report_progress(self) -> None:
-        if self._progress is not None:
-            minutes = self.clock.seconds / 60
-            polls, found = self.recorder.polls.total(), len(self.rules.violations)
-            self._progress(f"{minutes:.0f} of {self.script.hours * 60:.0f} min, {polls} polls, {found} violations")
-
     @contextmanager
     def _surroundings(self) -> Iterator[None]:
         """Installs the clock, the broker, the adapter, reproducible jitter of retries, and the listeners."""
@@ -233,7 +235,7 @@ class Night:
             stack.enter_context(mock.patch.object(timezone, "now", self.clock.now))
             stack.enter_context(mock.patch.object(time, "monotonic", self.clock.monotonic))
             stack.enter_context(mock.patch.object(dramatiq.broker, "global_broker", self._broker))
-            stack.enter_context(mock.patch.object(failures, "_chance", random.Random(self.script.seed)))  # noqa: S311
+            stack.enter_context(mock.patch.object(failures, "_chance", random.Random(self.script.seed)))
             stack.enter_context(mock.patch.dict(ADAPTERS, simulated=SimulatedAdapter(self.world)))
             stack.enter_context(self.recorder.listening())
             stack.enter_context(_collected_errors(self.rules.step_failed))

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from benchmarks.night.faults import USUAL, Fault, Faults, Targets, draw_faults
+from benchmarks.night.timelines import FORMATS, Timeline
 from scraping.models import Source
 from scraping.payloads import DiscoveredMatch, MatchState, Payload, Score, SideScore, Sport, Team, Teams
-from victoryline.simulation.faults import USUAL, Fault, Faults, Targets, draw_faults
-from victoryline.simulation.timelines import FORMATS, Timeline
 
 BEGIN = datetime(2026, 1, 10, 16, 0, tzinfo=UTC)
 LISTED_BEFORE_SECONDS = 1800.0  # a source lists a match so long before its start
@@ -32,7 +32,6 @@ class Script:
     hours: float = 0.5
     faults: str = USUAL
     given: tuple[Fault, ...] | None = None  # these faults instead of drawn ones
-    quiet_seconds: float | None = None  # without a fault, at the end; None: by the length of the night
 
     @property
     def seconds(self) -> float:
@@ -44,8 +43,7 @@ class Script:
 
     @property
     def faults_over_at(self) -> float:
-        usual = SHORT_QUIET_SECONDS if self.is_short else QUIET_SECONDS
-        return self.seconds - (usual if self.quiet_seconds is None else self.quiet_seconds)
+        return self.seconds - (SHORT_QUIET_SECONDS if self.is_short else QUIET_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ class SimulatedSource:
 
 class World:
     def __init__(self, script: Script) -> None:
-        rng = random.Random(script.seed)  # noqa: S311 - reproducible, not secret
+        rng = random.Random(script.seed)
         number = rng.randint(2, 3)
         self.matches = [_match(index, number, script, rng) for index in range(script.matches)]
         load = Counter(source for match in self.matches for source in match.sources)

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import random
 from dataclasses import replace
-from io import StringIO
-from pathlib import Path
-from typing import Any
 
 import pytest
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import CommandError
 
+from benchmarks.benches.night import plan_of, summary
+from benchmarks.night.faults import CALM, HELL, Fault, FaultKind, Targets, draw_faults
+from benchmarks.night.night import EXCLUDED_STEPS, Night, NightResult
+from benchmarks.night.scratch import simulate
+from benchmarks.night.world import Script, World
 from monitoring.health import grading
 from scraping import journal
 from scraping.recovery import breakers
 from scraping.scheduler import due
-from victoryline.simulation import plot, report
-from victoryline.simulation.faults import CALM, HELL, Fault, FaultKind, Targets, draw_faults
-from victoryline.simulation.night import EXCLUDED_STEPS, Night, NightResult
-from victoryline.simulation.world import Script, World
 
 ALL_SOURCES = (0, 1, 2)
 # Requests hang, and the workers that wait for them are killed.
@@ -52,7 +48,7 @@ class TestNight:
     @pytest.mark.requirement("NFR-011")
     def test_calm_night_is_fresh_without_errors_and_alerts(self) -> None:
         result = run(120)
-        assert not result.violations, report.text(result)
+        assert not result.violations, result.document()
         figures = result.figures
         assert figures["fresh_share"] >= 0.99
         assert figures["uptime_share"] >= 0.995
@@ -68,7 +64,7 @@ class TestNight:
             *(Fault(FaultKind.OUTAGE, 60.0, 90.0, target=number) for number in ALL_SOURCES),
         )
         result = run(240, given=given)
-        assert not result.violations, report.text(result)
+        assert not result.violations, result.document()
         figures = result.figures
         assert figures["rescues"] > 0
         assert figures["errors"] > 0
@@ -82,8 +78,8 @@ class TestNight:
         due._given.clear()
         again = run(45, given=given, seed=7)
         assert first.figures["errors"] > 0
-        assert report.text(first) == report.text(again)
-        assert plot.svg(first) == plot.svg(again)
+        assert first.document() == again.document()
+        assert first.samples == again.samples
 
     def test_every_excluded_step_is_a_step(self) -> None:
         assert set(EXCLUDED_STEPS) <= {path for path, _ in settings.SCHEDULER_STEPS}
@@ -132,17 +128,28 @@ class TestFaults:
         assert {fault.target for fault in faults if fault.kind is FaultKind.WORKER_KILLED} == {0}
 
 
-class TestCommand:
-    def test_prints_json_and_draws_the_night(self, tmp_path: Path) -> None:
-        out, picture = StringIO(), tmp_path / "night.svg"
-        options = ("--matches=2", "--hours=0.01", "--faults=calm", "--json", f"--plot={picture}")
-        call_command("simulate_night", *options, stdout=out)
-        document: dict[str, Any] = json.loads(out.getvalue())
-        assert document["violations"] == []
-        assert document["matches"] == 2
-        assert picture.read_text(encoding="utf-8").startswith("<svg")
+class TestBench:
+    RESULT = {
+        **dict.fromkeys(("hours", "age_p99_s", "fresh_share", "uptime_share", "recovery_p95_s"), 1.0),
+        **dict.fromkeys(("matches", "polls", "recoveries", "breakers_opened", "source_breakers_opened", "pauses"), 2),
+        **dict.fromkeys(("alerts", "errors", "deaths", "rescues"), 3),
+        "grade": "HEALTHY",
+        "violations": [],
+    }
 
-    @pytest.mark.parametrize("place", ["", "nowhere/night.svg"], ids=["a folder", "no such folder"])
-    def test_refuses_a_picture_that_cannot_be_written_before_the_night(self, tmp_path: Path, place: str) -> None:
-        with pytest.raises(CommandError, match="cannot be written"):
-            call_command("simulate_night", "--matches=100", "--hours=24", f"--plot={tmp_path / place}")
+    def test_a_seed_always_means_the_same_night(self) -> None:
+        assert plan_of(5) == plan_of(5)
+        assert (plan_of(2).faults, plan_of(3).faults) == (CALM, HELL)
+
+    def test_runs_a_night_in_a_process_of_its_own(self) -> None:
+        document = simulate({"seed": 1, "matches": 2, "hours": 0.01, "faults": CALM})
+        assert document["violations"] == []
+        assert (document["matches"], document["faults"]) == (2, CALM)
+
+    def test_counts_violations_by_rule_and_names_their_seed(self) -> None:
+        violation = {"t": 1.0, "rule": "stale", "detail": "match 1001 is old"}
+        calm, hell = {**self.RESULT, "seed": 5, "faults": CALM}, {**self.RESULT, "seed": 6, "faults": HELL}
+        found = summary([calm, {**hell, "violations": [violation]}])
+        assert (found["seeds"], found["violations"], found["violated_rules"]) == (2, 1, {"stale": 1})
+        assert found["problems"] == ["seed 6: stale: match 1001 is old"]
+        assert set(found["nights"]) == {CALM, HELL}
