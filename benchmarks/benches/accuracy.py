@@ -15,10 +15,9 @@ from typing import Any
 
 from benchmarks.errors import BenchError
 from benchmarks.progress import say
+from stadium.replay.recording import InvalidRecordingError
 from victoryline.lib.processes import remove_tree
-from victoryline.replay.recording import InvalidRecordingError
-from victoryline.replay.recording_replay import ReplayPlan, play, recordings_in, summary
-from victoryline.replay.system import ReplayError
+from victoryline.replay import ReplayError, ReplayPlan, play, recordings_in, summary
 
 SUMMARY = "recorded matches ball by ball: expected, present, missing, doubled, wrong"
 RECORDINGS = "VICTORYLINE_RECORDINGS"

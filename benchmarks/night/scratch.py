@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.errors import BenchError
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
-from victoryline.replay.system import environment
+from victoryline.replay import environment
 
 
 def simulate(plan: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from stadium.replay.comparison import compare, current_events
+from stadium.replay.recording import InvalidRecordingError, Recording, load
 from tests.replay.files import TEAMS, delivery, innings, match, write
-from victoryline.replay.comparison import compare, current_events
-from victoryline.replay.recording import InvalidRecordingError, Recording, load
-from victoryline.replay.recording_replay import recordings_in
+from victoryline.replay import recordings_in
 
 HARBOUR, VALLEY = TEAMS
 

@@ -1,4 +1,4 @@
-"""`manage.py replay`: replays recorded or logged matches through the pipeline into a scratch database."""
+"""`manage.py replay`: replays recorded matches through a private system and compares the outcome."""
 
 from __future__ import annotations
 
@@ -13,13 +13,10 @@ from django.core.management.base import BaseCommand, CommandError
 
 from stadium.config import CRICKET_SITES
 from stadium.matches.clock import MAX_PACE
+from stadium.replay.comparison import ReplayResult
+from stadium.replay.recording import InvalidRecordingError
 from victoryline.lib.processes import remove_tree
-from victoryline.replay.comparison import ReplayResult
-from victoryline.replay.log_process import replay_in_process
-from victoryline.replay.match_log import logs_in
-from victoryline.replay.recording import InvalidRecordingError
-from victoryline.replay.recording_replay import ReplayPlan, play, recordings_in, summary
-from victoryline.replay.system import ReplayError
+from victoryline.replay import ReplayError, ReplayPlan, play, recordings_in, summary
 
 LIMITS = {"speed": (1, MAX_PACE), "mistakes": (0, 1), "outage": (0, 3600)}
 
@@ -27,13 +24,12 @@ LIMITS = {"speed": (1, MAX_PACE), "mistakes": (0, 1), "outage": (0, 3600)}
 class Command(BaseCommand):
     help = (
         "Play recorded matches (Cricsheet JSON) as live ones: the stadium shows them, a private system reads them with "
-        "its browser, and the data of its API are compared with the recording, ball by ball. The log of a completed "
-        "match (match.json.gz below MATCH_LOG_DIR) is validated and ingested again, state by state, and compared with "
-        "the outcome. The configured database is not changed."
+        "its browser, and the data of its API are compared with the recording, ball by ball. The configured "
+        "database is not changed."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("recording", type=Path, help="A recording or a match log, or a folder of either.")
+        parser.add_argument("recording", type=Path, help="A recording, or a folder of recordings.")
         parser.add_argument("--speed", type=float, default=300.0, help="Times real time (%(default)s).")
         sites = f"Sites that show them, the exact one first (%(default)s): {', '.join(CRICKET_SITES)}."
         parser.add_argument("--sites", default="crex", help=sites)
@@ -57,48 +53,26 @@ class Command(BaseCommand):
         for name, (least, most) in LIMITS.items():
             if not least <= options[name] <= most:
                 raise CommandError(f"--{name} is {options[name]:g}; it must be from {least:g} to {most:g}")
-        sites = _sites(options["sites"])
+        sites = tuple(site.strip() for site in options["sites"].split(",") if site.strip())
         if unknown := [site for site in sites if site not in CRICKET_SITES]:
             raise CommandError(f"--sites: {', '.join(unknown)} is none of {', '.join(CRICKET_SITES)}")
         if not sites:
             raise CommandError(f"--sites is empty; name one or more of {', '.join(CRICKET_SITES)}")
+        path: Path = options["recording"].resolve()
+        if not path.exists():
+            raise CommandError(f"There is no {path}; nothing was started.")
         scratch = folder or Path(tempfile.mkdtemp(prefix="vl-replay-"))
         try:
-            results = self._results(options, scratch.resolve())
+            plan = ReplayPlan(
+                tuple(recordings_in(path)), options["speed"], sites, options["outage"], options["mistakes"]
+            )
+            results = play(plan, scratch.resolve(), log=self.stderr.write)
         except (InvalidRecordingError, ReplayError) as error:
             raise CommandError(str(error)) from error
         finally:
             if folder is None:
                 remove_tree(scratch)
-        self._report(results, as_json=options["json"])
-
-    def _results(self, options: dict[str, Any], scratch: Path) -> list[ReplayResult]:
-        path: Path = options["recording"].resolve()
-        if not path.exists():
-            raise CommandError(f"There is no {path}; nothing was started.")
-        if not (logs := logs_in(path)):
-            return play(self._plan(path, options), scratch, log=self._log)
-        if options["outage"] or options["mistakes"]:
-            raise CommandError("--outage and --mistakes are for recordings: a match log is replayed unchanged.")
-        return [
-            replay_in_process(path, scratch / str(number), speed=options["speed"])
-            for number, path in enumerate(logs, start=1)
-        ]
-
-    def _plan(self, path: Path, options: dict[str, Any]) -> ReplayPlan:
-        return ReplayPlan(
-            files=tuple(recordings_in(path)),
-            speed=options["speed"],
-            sites=_sites(options["sites"]),
-            outage_seconds=options["outage"],
-            mistakes=options["mistakes"],
-        )
-
-    def _log(self, text: str) -> None:
-        self.stderr.write(text)
-
-    def _report(self, results: list[ReplayResult], *, as_json: bool) -> None:
-        if as_json:
+        if options["json"]:
             self.stdout.write(json.dumps({**summary(results), "matches": [asdict(one) for one in results]}))
         else:
             self._table(results)
@@ -114,7 +88,3 @@ class Command(BaseCommand):
             self.stdout.write(f"{one.name:{width}}  {figures}  {'right' if one.is_correct else 'WRONG'}")
             for text in one.differences:
                 self.stdout.write(f"{'':{width}}    {text}")
-
-
-def _sites(text: str) -> tuple[str, ...]:
-    return tuple(site.strip() for site in text.split(",") if site.strip())

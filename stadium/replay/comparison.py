@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from victoryline.replay.recording import BallRecord, Recording
+from stadium.replay.recording import BallRecord, Recording
 
 ENDED = ("completed", "abandoned")
 MAX_DIFFERENCES = 12  # of one match
@@ -113,26 +113,15 @@ def _compare_wickets(result: ReplayResult, recording: Recording, events: Sequenc
 
 def _compare_overs(result: ReplayResult, recording: Recording, events: Sequence[Mapping[str, Any]]) -> None:
     """Compares the score after every over, which is that of its last ball."""
-    served, real = _after_overs(events), _real_overs(recording)
+    real = {ball.slot.rpartition(":")[0]: ball.score for ball in recording.balls}
+    balls = sorted(
+        (row for row in events if row["slot"].startswith("b:")), key=lambda row: int(row["slot"].split(":")[-1])
+    )
+    served = {row["slot"].rpartition(":")[0]: row["detail"].get("score") for row in balls}
     result.overs = len(real)
     for over, score in real.items():
         if served.get(over) != score:
             result.add_difference(f"after over {over} the score is {served.get(over)}, not {score}")
-
-
-def _real_overs(recording: Recording) -> dict[str, str]:
-    return {ball.slot.rpartition(":")[0]: ball.score for ball in recording.balls}
-
-
-def _after_overs(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    last: dict[str, tuple[int, Any]] = {}
-    for row in events:
-        if row["slot"].startswith("b:"):
-            over, _, index = row["slot"].rpartition(":")
-            last[over] = max(
-                last.get(over, (0, None)), (int(index), row["detail"].get("score")), key=lambda one: one[0]
-            )
-    return {over: score for over, (_, score) in last.items()}
 
 
 def _compare_innings(result: ReplayResult, recording: Recording, match: Mapping[str, Any]) -> None:
@@ -153,7 +142,7 @@ def _compare_outcome(result: ReplayResult, recording: Recording, match: Mapping[
 
 
 def expected_in_result(recording: Recording) -> list[str]:
-    """What the sentence about the result has to log, whichever source's it is."""
+    """Returns texts that the result must contain, whichever source it is of."""
     outcome = recording.outcome
     if outcome.get("result") in ("draw", "tie"):
         return ["drawn" if outcome["result"] == "draw" else "tied"]
