@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Protocol, runtime_checkable
 
+from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo, Request
 from scraping.sources.layout import Layout
@@ -44,17 +45,17 @@ class ListPlan:
 
 
 class Adapter(Protocol):
-    """One site. Stateless: every method is a pure function of its arguments."""
+    """The base class of adapters: one site. Stateless: every method is a pure function of its arguments."""
 
     key: str
     sport: Sport
     payload_schema: str  # "crex.match.v1"
     events_endpoint: str  # the name of the endpoint that lists events, newest first; empty: they are on the page
-    round_fields: tuple[str, ...]  # the numbers that name a round here; empty: the source has no rounds
+    round_fields: tuple[str, ...] = ()  # the numbers that name a round here; empty: the source has no rounds
     address_example: str  # the address of a match, shown to operators
-    layout: Layout | None  # the selectors of a match page; None: it is not read by selectors
-    list_layout: Layout | None  # the same of the page that lists matches
-    prefers_attached: bool  # its pages update themselves: they stay open and are read again
+    layout: Layout | None = None  # the selectors of a match page; None: it is not read by selectors
+    list_layout: Layout | None = None  # the same of the page that lists matches
+    prefers_attached: bool = False  # its pages update themselves: they stay open and are read again
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         """Returns the endpoints that a match page's script is expected to request."""
@@ -65,11 +66,11 @@ class Adapter(Protocol):
         ...
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
-        """The request for the page of events before those in `reading`, or None where there is nothing older.
+        """Returns the request for the events before those in `reading`; None where there are none.
 
         `request` is how the event endpoint was asked before.
         """
-        ...
+        return None
 
     def list_plan(self, base_url: str) -> ListPlan:
         """Returns the page and the requests that list the source's matches."""
@@ -81,11 +82,11 @@ class Adapter(Protocol):
 
     def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
         """Returns the requests for the matches of one round; `asked` has a number for each of `round_fields`."""
-        ...
+        raise LayoutChanged(f"{self.key} has no rounds")
 
     def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
         """Returns all matches of the round. Raises SchemaBreak for an invalid row: a round is never silently short."""
-        ...
+        raise LayoutChanged(f"{self.key} has no rounds")
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
         """Returns the match of an address of this source; None where it is not the address of a match."""

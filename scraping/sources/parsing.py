@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from scraping.errors import Blocked, PayloadRejected, SchemaBreak, error_for_status
-from scraping.payloads import Integrity, MatchState, Phase, Status, UnrecognizedValue
+from scraping.payloads import Integrity, MatchState, Phase, Sport, Status, UnrecognizedValue
 from scraping.readings import Document
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
@@ -94,7 +94,6 @@ def rejecting_invalid_values(url: str) -> Iterator[None]:
         raise PayloadRejected(f"{error.title}: {where} is {shown}: {first['msg']}", url=url) from error
 
 
-CRICKET_FIELDS, FOOTBALL_FIELDS = 9, 7  # the numbers of fields that a payload should have
 MAX_UNRECOGNIZED = 40  # of one reading
 _unrecognized: ContextVar[list[UnrecognizedValue] | None] = ContextVar("unrecognized", default=None)
 
@@ -197,39 +196,40 @@ def json_object(document: Document) -> Mapping[str, Any]:
     return mapping(json_body(document))
 
 
-def missing_cricket_fields(state: MatchState, *, has_events: bool) -> tuple[str, ...]:
-    """Returns the expected fields that are missing; before the first ball neither score nor last event is expected."""
-    has_begun = state.phase is Phase.PLAY or state.status is Status.COMPLETED
-    has_play = any(one.runs or one.wickets or one.overs != "0.0" for one in state.innings)
+def integrity_of(
+    state: MatchState,
+    *,
+    has_events: bool,
+    also_missing: tuple[str, ...] = (),
+    also_expected: int = 0,
+    fallback_selectors: tuple[str, ...] = (),
+) -> Integrity:
+    """Returns the expected fields that are missing. Before the start neither score nor events are expected.
+
+    `also_missing`, `also_expected`: names and number of fields that only the caller knows.
+    """
     is_present = {
         "teams.team_a.short_name": bool(state.teams.team_a.short_name),
         "teams.team_b.short_name": bool(state.teams.team_b.short_name),
         "start_time": state.start_time is not None,
         "venue": bool(state.venue),
         "metadata.series": bool(state.metadata.get("series")),
-        "metadata.match_type": bool(state.metadata.get("match_type")),
-        "score": bool(state.innings) or not has_begun,
-        "last_event": state.last_event is not None or not has_play,
-        "events": has_events or not has_play,
     }
-    return tuple(name for name, present in is_present.items() if not present)
-
-
-def missing_football_fields(state: MatchState, *, has_events: bool) -> tuple[str, ...]:
-    """Returns the expected fields that are missing; before the start neither score nor events are expected."""
-    has_begun = state.status in (Status.LIVE, Status.COMPLETED)
-    is_present = {
-        "teams.team_a.short_name": bool(state.teams.team_a.short_name),
-        "teams.team_b.short_name": bool(state.teams.team_b.short_name),
-        "start_time": state.start_time is not None,
-        "venue": bool(state.venue),
-        "metadata.series": bool(state.metadata.get("series")),
-        "score": state.score.team_a.goals is not None or not has_begun,
-        "events": has_events or not has_begun,
-    }
-    return tuple(name for name, present in is_present.items() if not present)
-
-
-def integrity_of(missing: tuple[str, ...], expected: int) -> Integrity:
-    """Returns the integrity of a payload with this number of expected fields."""
-    return Integrity(missing_fields=missing, null_field_rate=round(min(1.0, len(missing) / expected), 4))
+    if state.sport is Sport.FOOTBALL:
+        has_begun = state.status in (Status.LIVE, Status.COMPLETED)
+        is_present |= {
+            "score": state.score.team_a.goals is not None or not has_begun,
+            "events": has_events or not has_begun,
+        }
+    else:
+        has_begun = state.phase is Phase.PLAY or state.status is Status.COMPLETED
+        has_play = any(one.runs or one.wickets or one.overs != "0.0" for one in state.innings)
+        is_present |= {
+            "metadata.match_type": bool(state.metadata.get("match_type")),
+            "score": bool(state.innings) or not has_begun,
+            "last_event": state.last_event is not None or not has_play,
+            "events": has_events or not has_play,
+        }
+    missing = also_missing + tuple(name for name, present in is_present.items() if not present)
+    null_rate = min(1.0, len(missing) / (len(is_present) + also_expected))
+    return Integrity(missing_fields=missing, null_field_rate=round(null_rate, 4), fallback_selectors=fallback_selectors)

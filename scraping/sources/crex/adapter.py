@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from urllib.parse import quote
@@ -14,7 +14,7 @@ from scraping.errors import Drift, LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.readings import JSON_TYPES
 from scraping.sources import parsing
-from scraping.sources.base import Document, Endpoint, ListPlan, Reading, ReadMode, RefInfo, Request
+from scraping.sources.base import Adapter, Document, Endpoint, ListPlan, Reading, ReadMode, RefInfo, Request
 from scraping.sources.crex import ball_feed, listing, players, rendered_page, schemas, site
 from scraping.sources.crex.live import LiveState, parse_live
 from scraping.sources.crex.payload import (
@@ -22,12 +22,9 @@ from scraping.sources.crex.payload import (
     MatchDetails,
     assemble_payload,
     details_in_page,
-    payload_of_state,
     with_mapping,
 )
 from scraping.sources.crex.schemas import ScorecardInnings, scorecard_innings
-from scraping.sources.layout import Layout
-from scraping.sources.parsing import missing_cricket_fields
 
 # The old PHP endpoints label their JSON as HTML or plain text; parsing detects a challenge in its place.
 _TYPES = (*sorted(JSON_TYPES), "text/html", "text/plain")
@@ -35,7 +32,7 @@ _LIST = Endpoint("list", re.compile(r"/(?:getLiveMatches|liveMatches2(?:\.php)?)
 PUBLIC = "public"
 
 
-class CrexAdapter:
+class CrexAdapter(Adapter):
     """Crex, as crex.com was in 2024 to 2026."""
 
     key = SOURCE
@@ -44,11 +41,7 @@ class CrexAdapter:
     lineup_schema = schemas.SQUADS
     figure_schema = schemas.SCORECARD
     events_endpoint = "feed"
-    round_fields: tuple[str, ...] = ()  # a series here is a list of matches without rounds
     address_example = site.EXAMPLE
-    layout: Layout | None = None
-    list_layout: Layout | None = None
-    prefers_attached = False
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         key = rf"\?(?:.*&)?key={re.escape(ref.source_event_id)}(?:&|$)"
@@ -108,12 +101,6 @@ class CrexAdapter:
         with parsing.rejecting_invalid_values(base_url):
             return listing.fixtures_on(reading, base_url, day)
 
-    def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
-        raise LayoutChanged("Crex has no rounds")
-
-    def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
-        raise LayoutChanged("Crex has no rounds")
-
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
         return site.match_at(url, base_url)
 
@@ -169,7 +156,7 @@ def _from_public(reading: Reading) -> Payload:
         raise SchemaBreak("the public endpoint gave no response", url=reading.ref.url)
     details = _details_of(reading)
     live = parse_live(parsing.json_object(document), is_before_start=_is_early(reading, details), url=document.url)
-    payload = assemble_payload(reading.ref, reading.captured_at, live, details, None, missing_before=("live_answer",))
+    payload = assemble_payload(reading.ref, reading.captured_at, live, details, None, missing=("live_answer",))
     return payload.model_copy(update={"is_partial_state": True})
 
 
@@ -189,7 +176,7 @@ def _from_page_state(reading: Reading) -> Payload:
         details,
         ball_feed.items_of(reading),
         card=_scorecard_of(reading),
-        missing_before=("live_answer",),
+        missing=("live_answer",),
         payload_schema=schemas.PAGE,
     )
 
@@ -199,9 +186,14 @@ def _from_rendered_page(reading: Reading) -> Payload:
     if page is None:
         raise LayoutChanged("there is no page", url=reading.ref.url)
     state = rendered_page.state_of_page(page, reading)
-    missing = ("live_answer", *missing_cricket_fields(state, has_events=False))
-    return payload_of_state(
-        reading.ref, reading.captured_at, state, missing, is_partial=True, payload_schema=schemas.DOM
+    return Payload(
+        source=SOURCE,
+        payload_schema=schemas.DOM,
+        captured_at=reading.captured_at,
+        source_event_id=reading.ref.source_event_id,
+        state=state,
+        is_partial_state=True,
+        integrity=parsing.integrity_of(state, has_events=False, also_missing=("live_answer",)),
     )
 
 

@@ -16,7 +16,6 @@ from parsel import Selector
 
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import (
-    Event,
     Innings,
     MatchState,
     Payload,
@@ -35,7 +34,6 @@ from scraping.sources.crex.ball_feed import Item
 from scraping.sources.crex.live import LiveState, innings_of, is_limited, is_long, merged_totals, totals_on_scorecard
 from scraping.sources.crex.schemas import PageResponse, ScorecardInnings, scorecard_innings
 from scraping.sources.crex.texts import flag_key, toss_of
-from scraping.sources.parsing import missing_cricket_fields
 
 _MATCH = "match-"
 SOURCE = "crex"
@@ -198,7 +196,7 @@ def assemble_payload(
     items: Sequence[Item] | None,
     *,
     card: Sequence[ScorecardInnings] = (),
-    missing_before: tuple[str, ...] = (),
+    missing: tuple[str, ...] = (),
     payload_schema: str = schemas.LIVE,
 ) -> Payload:
     """Raises SchemaBreak where the name of a team is unknown: the next read is then a visit."""
@@ -225,8 +223,17 @@ def assemble_payload(
         result=result,
         metadata=_metadata(details, live),
     )
-    missing = missing_before + missing_cricket_fields(state, has_events=items is not None) + _missing_innings(played)
-    return payload_of_state(ref, captured_at, state, missing, events=events, payload_schema=payload_schema)
+    if played and len(played) != played[-1].number:
+        missing = (*missing, "innings")
+    return Payload(
+        source=SOURCE,
+        payload_schema=payload_schema,
+        captured_at=captured_at,
+        source_event_id=ref.source_event_id,
+        state=state,
+        events=events,
+        integrity=parsing.integrity_of(state, has_events=items is not None, also_missing=missing),
+    )
 
 
 def _status_and_phase(live: LiveState, details: MatchDetails, result: str, now: datetime) -> tuple[Status, Phase]:
@@ -251,36 +258,9 @@ def _innings(live: LiveState, details: MatchDetails, card: Sequence[ScorecardInn
     )
 
 
-def _missing_innings(played: Sequence[Innings]) -> tuple[str, ...]:
-    """Returns the field name "innings" where an innings before the last one is missing."""
-    return ("innings",) if played and len(played) != played[-1].number else ()
-
-
 def _final_result(result: str, played: Sequence[Innings]) -> str:
     """Returns the result, except a tie while its super over is played."""
     return "" if played and played[-1].is_super_over and texts.is_tie(result) else result
-
-
-def payload_of_state(
-    ref: RefInfo,
-    captured_at: datetime,
-    state: MatchState,
-    missing: tuple[str, ...],
-    *,
-    events: tuple[Event, ...] = (),
-    is_partial: bool = False,
-    payload_schema: str = schemas.LIVE,
-) -> Payload:
-    return Payload(
-        source=SOURCE,
-        payload_schema=payload_schema,
-        captured_at=captured_at,
-        source_event_id=ref.source_event_id,
-        state=state,
-        events=events,
-        is_partial_state=is_partial,
-        integrity=parsing.integrity_of(missing, parsing.CRICKET_FIELDS),
-    )
 
 
 def title_of(team_a: str, team_b: str, match_round: str) -> str:

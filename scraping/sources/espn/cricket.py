@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import date
 from functools import partial
 from typing import Any
 
-from scraping.errors import LayoutChanged, SchemaBreak
+from scraping.errors import SchemaBreak
 from scraping.payloads import DiscoveredMatch, Lineups, Payload, Sport
 from scraping.sources import parsing
-from scraping.sources.base import Document, Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.base import Adapter, Document, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn import lineups, listing, site
 from scraping.sources.espn.plays import Page, are_all, events_of, page_of, refuse_others
 from scraping.sources.espn.schemas import SUMMARY
 from scraping.sources.espn.summary import competition_of, state_of, summary_of
-from scraping.sources.layout import Layout
-from scraping.sources.parsing import collecting_unrecognized, missing_cricket_fields
+from scraping.sources.parsing import collecting_unrecognized
 
 PLAYS = "plays"
 _HEADERS = {"accept": "application/json"}
@@ -25,7 +23,7 @@ _FEW = 12  # with so few balls on the last page, the page before it is requested
 _STEP = 4  # pages a step backwards: a Test has a hundred
 
 
-class EspnAdapter:
+class EspnAdapter(Adapter):
     """ESPN's cricket, as site.api.espn.com was in 2026."""
 
     key = "espn"
@@ -33,11 +31,7 @@ class EspnAdapter:
     payload_schema = SUMMARY
     lineup_schema = lineups.SCHEMA
     events_endpoint = PLAYS
-    round_fields: tuple[str, ...] = ()
     address_example = site.CRICKET_EXAMPLE
-    layout: Layout | None = None
-    list_layout: Layout | None = None
-    prefers_attached = False
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         event = re.escape(ref.source_event_id)
@@ -110,12 +104,6 @@ class EspnAdapter:
         listed = self.parse_list(reading, base_url)
         return [match for match in listed if match.start_time is not None and match.start_time.date() == day]
 
-    def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
-        raise LayoutChanged("ESPN has no rounds")
-
-    def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
-        raise LayoutChanged("ESPN has no rounds")
-
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
         return site.cricket_match_at(url, base_url)
 
@@ -139,7 +127,6 @@ def _payload(reading: Reading) -> Payload:
         refuse_others(plays, frozenset(one.team.id for one in competition_of(response).competitors))
         events = events_of(plays)
         state = state_of(response, events)
-    missing = missing_cricket_fields(state, has_events=bool(pages))
     return Payload(
         source=EspnAdapter.key,
         payload_schema=SUMMARY,
@@ -148,7 +135,7 @@ def _payload(reading: Reading) -> Payload:
         state=state,
         events=events,
         events_are_complete=are_all(pages) and not _is_one_innings(reading),
-        integrity=parsing.integrity_of(missing, parsing.CRICKET_FIELDS),
+        integrity=parsing.integrity_of(state, has_events=bool(pages)),
         unknown=tuple(unknown),
     )
 

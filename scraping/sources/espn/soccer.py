@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
+from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Payload, Sport
 from scraping.sources import parsing
-from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn import listing, site
 from scraping.sources.espn.soccer_match import GOALS, events_of, goals_of, sides_of, state_of
 from scraping.sources.espn.soccer_schemas import SOCCER, Scoreboard, SoccerEvent, SoccerSummary, SoccerVenue
-from scraping.sources.layout import Layout
-from scraping.sources.parsing import collecting_unrecognized, missing_football_fields, validated
+from scraping.sources.parsing import collecting_unrecognized, validated
 
 _HEADERS = {"accept": "application/json"}
 
 
-class EspnSoccerAdapter:
+class EspnSoccerAdapter(Adapter):
     """ESPN's football, as site.api.espn.com was in 2026."""
 
     key = "espnsoccer"
     sport = Sport.FOOTBALL
     payload_schema = SOCCER
-    events_endpoint = "board"
-    round_fields: tuple[str, ...] = ()
+    events_endpoint = "board"  # it always has all events
     address_example = site.SOCCER_EXAMPLE
-    layout: Layout | None = None
-    list_layout: Layout | None = None
-    prefers_attached = False
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         event = re.escape(ref.source_event_id)
@@ -59,9 +53,6 @@ class EspnSoccerAdapter:
         with parsing.rejecting_invalid_values(reading.ref.url):
             return _payload(reading)
 
-    def older_events(self, reading: Reading, request: Request) -> Request | None:
-        return None  # the list always has all of them
-
     def list_plan(self, base_url: str) -> ListPlan:
         """Requests the list without dates: the source chooses the current days."""
         return ListPlan(
@@ -80,12 +71,6 @@ class EspnSoccerAdapter:
         with parsing.rejecting_invalid_values(base_url):
             return listing.soccer_matches(reading, base_url, day)
 
-    def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
-        raise LayoutChanged("ESPN has no rounds")
-
-    def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
-        raise LayoutChanged("ESPN has no rounds")
-
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
         return site.soccer_match_at(url, base_url)
 
@@ -99,7 +84,6 @@ def _payload(reading: Reading) -> Payload:
         goals = goals_of(event)
         events = events_of(details or [], sides, goals)
         state = state_of(event, events, series=series, venue=venue)
-    missing = missing_football_fields(state, has_events=details is not None)
     scoring_sides = [one.detail.get("team") for one in events if one.kind in GOALS]
     return Payload(
         source=EspnSoccerAdapter.key,
@@ -110,7 +94,7 @@ def _payload(reading: Reading) -> Payload:
         events=events,
         events_are_complete=details is not None
         and (scoring_sides.count("team_a"), scoring_sides.count("team_b")) == goals,
-        integrity=parsing.integrity_of(missing, parsing.FOOTBALL_FIELDS),
+        integrity=parsing.integrity_of(state, has_events=details is not None),
         unknown=tuple(unknown),
     )
 

@@ -7,22 +7,19 @@ it in one and finds the same script in it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import date
 
-from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.sources import parsing
-from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espncricinfo import listing, match_state, players, schemas, site
 from scraping.sources.espncricinfo.site import data_of, match_of
-from scraping.sources.layout import Layout
-from scraping.sources.parsing import collecting_unrecognized, missing_cricket_fields
+from scraping.sources.parsing import collecting_unrecognized
 
 _ASKED = re.compile(r"[?&]innings=(\d{1,2})(?:&|$)", re.ASCII)
 
 
-class EspncricinfoAdapter:
+class EspncricinfoAdapter(Adapter):
     """ESPNcricinfo, as its pages were in 2026."""
 
     key = players.SOURCE
@@ -31,11 +28,7 @@ class EspncricinfoAdapter:
     lineup_schema = schemas.SCORECARD
     figure_schema = schemas.SCORECARD
     events_endpoint = ""  # the balls are on the page, older ones on another
-    round_fields: tuple[str, ...] = ()
     address_example = site.EXAMPLE
-    layout: Layout | None = None
-    list_layout: Layout | None = None
-    prefers_attached = False
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         return ()  # nothing that its script asks for is wanted
@@ -84,12 +77,6 @@ class EspncricinfoAdapter:
         found = self.parse_list(reading, base_url)
         return [match for match in found if match.start_time is not None and match.start_time.date() == day]
 
-    def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
-        raise LayoutChanged("ESPNcricinfo has no rounds")
-
-    def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
-        raise LayoutChanged("ESPNcricinfo has no rounds")
-
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
         return site.match_at(url, base_url)
 
@@ -103,7 +90,6 @@ def _payload(reading: Reading) -> Payload:
         names = match_state.names_in(data, numbers, url=url)
         events, has_events = match_state.events_in(data, numbers, names, url=url)
         state, is_partial = match_state.state_of(match, numbers, events)
-    missing = missing_cricket_fields(state, has_events=has_events)
     return Payload(
         source=EspncricinfoAdapter.key,
         payload_schema=EspncricinfoAdapter.payload_schema,
@@ -112,7 +98,7 @@ def _payload(reading: Reading) -> Payload:
         state=state,
         events=events,
         is_partial_state=is_partial,
-        integrity=parsing.integrity_of(missing, parsing.CRICKET_FIELDS),
+        integrity=parsing.integrity_of(state, has_events=has_events),
         unknown=tuple(unrecognized),
     )
 

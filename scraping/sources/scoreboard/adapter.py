@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from scraping.errors import LayoutChanged, PayloadRejected
 from scraping.payloads import DiscoveredMatch, Payload, Sport, Status
 from scraping.readings import FIELDS
 from scraping.sources import extract, parsing
-from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.extract import Extracted
 from scraping.sources.layout import Layout
 from scraping.sources.scoreboard.match_state import SOURCE, STATES, compose
@@ -19,14 +18,13 @@ from scraping.sources.scoreboard.selectors import LIST, MATCH
 _ADDRESS = re.compile(r"/match/[^/?#]*-([0-9A-Za-z]{1,8})/?$", re.ASCII)
 
 
-class ScoreboardAdapter:
+class ScoreboardAdapter(Adapter):
     """A scoreboard without JSON. The page receives updates and redraws itself."""
 
     key = SOURCE
     sport = Sport.CRICKET
     payload_schema = "board.match.v1"
     events_endpoint = ""  # its list of events is on the page, older ones behind a link
-    round_fields: tuple[str, ...] = ()
     address_example = ".../match/ahb-v-cld-odi-138Z"
     layout: Layout | None = MATCH
     list_layout: Layout | None = LIST
@@ -58,12 +56,6 @@ class ScoreboardAdapter:
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         with parsing.rejecting_invalid_values(base_url):
             return matches_of(_extracted(reading, LIST), reading.ref.url or base_url, base_url)
-
-    def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
-        raise LayoutChanged("a board has no rounds")
-
-    def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
-        raise LayoutChanged("a board has no rounds")
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
         return match_at(url, base_url)

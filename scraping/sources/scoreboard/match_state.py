@@ -26,7 +26,6 @@ from scraping.readings import RefInfo
 from scraping.sources import parsing
 from scraping.sources.cricket import ball_kind
 from scraping.sources.extract import Extracted
-from scraping.sources.parsing import missing_cricket_fields
 
 SOURCE = "board"
 STATES = {
@@ -53,16 +52,13 @@ _SIDES = ("team_a", "team_b")
 def compose(ref: RefInfo, captured_at: datetime, found: Extracted) -> Payload:
     events = events_of(found)
     state = state_of(found, events)
-    missing = missing_cricket_fields(state, has_events=bool(events))
     return Payload(
         source=SOURCE,
         captured_at=captured_at,
         source_event_id=ref.source_event_id,
         state=state,
         events=events,
-        integrity=parsing.integrity_of(missing, parsing.CRICKET_FIELDS).model_copy(
-            update={"fallback_selectors": found.fallbacks()}
-        ),
+        integrity=parsing.integrity_of(state, has_events=bool(events), fallback_selectors=found.fallbacks()),
     )
 
 

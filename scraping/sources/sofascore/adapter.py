@@ -9,23 +9,19 @@ from typing import Any
 
 from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.sources import parsing
-from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.layout import Layout
-from scraping.sources.parsing import collecting_unrecognized, missing_football_fields
+from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.parsing import collecting_unrecognized
 from scraping.sources.sofascore import incidents, lineups, listing, schemas, site
 from scraping.sources.sofascore.event import check_shape, goals_of, state_of
 from scraping.sources.sofascore.incidents import Incident, checked, events_of, happened
 
 
-class SofascoreSite:
+class SofascoreSite(Adapter):
     key: str
     sport: Sport
     payload_schema = schemas.EVENT
     lineup_schema = schemas.LINEUPS
-    events_endpoint = "incidents"
-    layout: Layout | None = None
-    list_layout: Layout | None = None
-    prefers_attached = False
+    events_endpoint = "incidents"  # it always has all events
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         event = rf"/api/v1/event/{re.escape(ref.source_event_id)}"
@@ -33,9 +29,6 @@ class SofascoreSite:
             Endpoint("event", re.compile(rf"{event}(?:\?|$)")),
             Endpoint("incidents", re.compile(rf"{event}/incidents(?:\?|$)"), is_required=False),
         )
-
-    def older_events(self, reading: Reading, request: Request) -> Request | None:
-        return None  # the incidents response always has all of them
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         with parsing.rejecting_invalid_values(base_url):
@@ -91,12 +84,11 @@ class SofascoreAdapter(SofascoreSite):
 
 
 def _payload(reading: Reading) -> Payload:
-    event, missing_before = site.event_in(reading, "football", check_shape)
+    event, missing = site.event_in(reading, "football", check_shape)
     goals = goals_of(event)
     rows = _incidents(reading, event, goals)
     events = events_of(happened(rows or []))
     state = state_of(event, events, reading.captured_at)
-    missing = missing_before + missing_football_fields(state, has_events=rows is not None)
     return Payload(
         source=SofascoreAdapter.key,
         payload_schema=schemas.EVENT,
@@ -105,7 +97,7 @@ def _payload(reading: Reading) -> Payload:
         state=state,
         events=events,
         events_are_complete=rows is not None and incidents.are_complete(rows, event, goals),
-        integrity=parsing.integrity_of(missing, parsing.FOOTBALL_FIELDS),
+        integrity=parsing.integrity_of(state, has_events=rows is not None, also_missing=missing),
     )
 
 

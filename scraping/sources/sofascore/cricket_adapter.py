@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 
-from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Figures, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.parsing import collecting_unrecognized, missing_cricket_fields
+from scraping.sources.parsing import collecting_unrecognized
 from scraping.sources.sofascore import cricket_state, deliveries, listing, schemas, scorecards, site
 from scraping.sources.sofascore.adapter import SofascoreSite
 from scraping.sources.sofascore.batting_order import innings_of, side_of
 from scraping.sources.sofascore.schemas import CricketEvent, Delivery, InningsRow
-
-_EXPECTED_FIELDS = parsing.CRICKET_FIELDS + 1  # and the order of the innings
 
 
 class SofascoreCricketAdapter(SofascoreSite):
@@ -25,7 +22,6 @@ class SofascoreCricketAdapter(SofascoreSite):
     key = "sofascorecricket"
     sport = Sport.CRICKET
     figure_schema = schemas.INNINGS
-    round_fields: tuple[str, ...] = ()
     address_example = site.CRICKET_EXAMPLE
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
@@ -38,12 +34,6 @@ class SofascoreCricketAdapter(SofascoreSite):
 
     def list_plan(self, base_url: str) -> ListPlan:
         return ListPlan(url=f"{base_url.rstrip('/')}/cricket", endpoints=listing.endpoints(self.sport))
-
-    def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
-        raise LayoutChanged("cricket has no rounds here", url=base_url)
-
-    def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
-        raise LayoutChanged("cricket has no rounds here", url=base_url)
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
         return listing.tournament_plan(base_url, day, self.sport)
@@ -64,14 +54,13 @@ class SofascoreCricketAdapter(SofascoreSite):
 
 
 def _payload(reading: Reading) -> Payload:
-    raw, missing_before = site.event_in(reading, "cricket", cricket_state.check_shape)
+    raw, missing = site.event_in(reading, "cricket", cricket_state.check_shape)
     event = cricket_state.checked(raw)
     rows = _deliveries(reading, event)
     innings, knows_order = innings_of(event, _innings(reading, event), rows or [])
     balls = deliveries.balls_of(rows or [])
     events = deliveries.events_of(balls)
     state = cricket_state.state_of(raw, event, innings, events)
-    missing = missing_before + missing_cricket_fields(state, has_events=rows is not None)
     missing += () if knows_order else ("innings_order",)
     return Payload(
         source=SofascoreCricketAdapter.key,
@@ -81,7 +70,7 @@ def _payload(reading: Reading) -> Payload:
         state=state,
         events=events,
         events_are_complete=rows is not None and deliveries.are_all(balls, innings),
-        integrity=parsing.integrity_of(missing, _EXPECTED_FIELDS),
+        integrity=parsing.integrity_of(state, has_events=rows is not None, also_missing=missing, also_expected=1),
     )
 
 
