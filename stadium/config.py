@@ -59,7 +59,6 @@ def _add_programme_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, help="the same seed generates the same matches")
     parser.add_argument(
         "--distort",
-        "--told",
         action="append",
         metavar="SITE:DISTORTION",
         help="delay and mistakes of a site, as espncricinfo:delay=3,mistakes=0.02,corrects_after=20,names,sides "

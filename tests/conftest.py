@@ -20,7 +20,7 @@ HAS_REDIS = bool(os.environ.get("REDIS_URL"))
 def pytest_configure() -> None:
     """Real password hashes take half a second each, by design; tests check logins, not hashes.
 
-    SQLite gets a file: in memory, threads would share the database by table locks, which wait for nobody. Examples have
+    SQLite gets a file: in memory, threads would share the database by table locks, which do not wait. Examples have
     no stopwatch: on a slow day the first of them takes longer than hypothesis likes.
     """
     import hypothesis
@@ -67,7 +67,7 @@ def django_db_keepdb(request: pytest.FixtureRequest, django_db_modify_db_setting
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
-    """The test database, and nobody at it when it is dropped.
+    """The test database, without connections when it is dropped.
 
     A connection whose thread ended is closed by the garbage collector, whenever that comes; the access log's thread
     would open one for the rows of tests that had no database.

@@ -14,7 +14,7 @@ MEMBERS = ("type", "title", "status", "detail", "instance", "request_id")
 # The only ways of being unavailable that a healthy system has.
 PROMISED = ("/problems/too-stale", "/problems/insufficient-memory")
 ANYTHING: frozenset[str] = frozenset()
-# What only the data can tell, by operation: which sources, jobs and keys there are, whose cursor this is, and which
+# What only the data can say, by operation: which sources, jobs and keys there are, whose cursor this is, and which
 # times go together.
 DATA_DECIDES: dict[str, AbstractSet[str]] = {
     "list_matches": {"cursor", "date"},
@@ -57,7 +57,7 @@ def unavailability_is_promised(ctx: Any, response: Any, case: Any) -> None:
 
 @schemathesis.check
 def answers_are_guarded(ctx: Any, response: Any, case: Any) -> None:
-    """No browser takes an answer for something else, and no cache gives it to somebody else."""
+    """No browser takes an answer for something else, and no cache gives it to another consumer."""
     assert _header(response, "X-Content-Type-Options") == "nosniff"
     assert _header(response, "X-Request-Id")
     assert "Authorization" in _header(response, "Vary") or response.status_code in (404, 405)

@@ -172,7 +172,7 @@ def _settings(where: Target, examples: int) -> str:
         "[checks.positive_data_acceptance]",
         f"expected-statuses = {json.dumps(ACCEPTED)}",
         "",
-        # A body that is too large is refused as such before anybody looks at what is wrong with it.
+        # A body that is too large is refused as such before its content is validated.
         "[checks.negative_data_rejection]",
         f"expected-statuses = {json.dumps([*REFUSED, 413])}",
         "",

@@ -1,4 +1,4 @@
-"""A SQLite file with all tables, made once in a run of `make test` and copied to whoever starts another system.
+"""A SQLite file with all tables, made once in a run of `make test` and copied for each further system.
 
 To migrate takes five seconds of a processor, and a run begins a dozen databases. What the first of pytest's processes
 has migrated is kept under the name in MIGRATED_DATABASE; without it, or before it is there, everybody migrates as ever.
@@ -21,7 +21,7 @@ def keep(migrated: Path) -> None:
 
 
 def place(target: Path) -> bool:
-    """Whether there was a copy for somebody who has no database yet."""
+    """Returns whether there was a copy; an existing database is kept."""
     kept = _kept()
     if kept is None or not kept.exists() or target.exists():
         return False

@@ -34,7 +34,7 @@ class EmbeddedSystem:
     """`manage.py run`. `env` overrides the configuration; `folder` is its VAR_DIR and survives restarts."""
 
     def __init__(self, folder: Path, *, has_tables: bool = True, **env: str) -> None:
-        """`has_tables`: its database need not be migrated, if somebody has done that in this run already."""
+        """`has_tables`: its database need not be migrated, if that was done in this run already."""
         self.folder, self.port, self.has_tables = folder, free_port(), has_tables
         self.env = {"PORT": str(self.port), "PROMETHEUS_PORT": str(free_port()), "VAR_DIR": str(folder), **env}
         self.terminal = folder / "terminal"

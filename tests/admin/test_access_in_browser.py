@@ -23,7 +23,7 @@ IS_CUT = "cell => cell.scrollWidth > cell.clientWidth"
 
 @pytest.fixture
 def page(browser: Browser, live_server: LiveServer, admin_client: Client) -> Iterator[Page]:
-    """Of somebody who is logged in."""
+    """The pages of a logged-in user."""
     session = admin_client.cookies["sessionid"]
     with browser.new_context(base_url=live_server.url) as context:
         context.add_cookies([{"name": session.key, "value": session.value, "url": live_server.url}])

@@ -1,4 +1,4 @@
-"""The console tells what was done to mend something, how it came out, and how the grade went over the day."""
+"""The console shows recovery actions, their outcomes, and the grade over the day."""
 
 from __future__ import annotations
 

@@ -165,8 +165,8 @@ class TestRevoke:
         sent = {"action": "revoke_selected", "_selected_action": [issued.key.pk, other.pk], "confirmed": "yes"}
         url = reverse("admin:apiauth_apikey_changelist")
         assert "required" in admin_client.post(url, sent).content.decode()
-        told = admin_client.post(url, {**sent, "reason": "moved away"}, follow=True).content.decode()
-        assert "Revoked 2 keys." in told
+        page = admin_client.post(url, {**sent, "reason": "moved away"}, follow=True).content.decode()
+        assert "Revoked 2 keys." in page
         assert set(ApiKey.objects.values_list("revoke_reason", flat=True)) == {"moved away"}
         again = admin_client.post(url, {**sent, "reason": "again"}, follow=True).content.decode()
         assert "2 had been revoked already" in again

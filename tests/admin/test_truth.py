@@ -167,7 +167,7 @@ class TestAliases:
 
 @pytest.mark.requirement("SO-7")
 class TestSourceOverride:
-    """What is changed here counts at once: nobody is started again."""
+    """A change here counts at once, without a restart."""
 
     def post(self, client: Client, **changes: object) -> None:
         page = reverse("admin:scraping_source_change", args=[make_source("crex").pk])

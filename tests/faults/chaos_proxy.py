@@ -1,4 +1,4 @@
-"""A TCP proxy before PostgreSQL that cuts a connection at the worst moment: COMMIT is done, and nobody is told.
+"""A TCP proxy before PostgreSQL that cuts a connection at the worst moment: COMMIT is done, and its answer is lost.
 
 
 The client can't know then whether its transaction was written. Runs in a thread with a loop of its own.

@@ -1,4 +1,4 @@
-"""Fixtures of the fault tests: the one that tells how long a recovery took, and holds it against its bound."""
+"""Fixtures of the fault tests: `recovered` reports how long a recovery took and asserts its bound."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def calm(system: System) -> Iterator[None]:
 
 @pytest.fixture
 def recovered(
-    request: pytest.FixtureRequest, record_property: Callable[[str, object], None], tell: Callable[[str], None]
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None], report: Callable[[str], None]
 ) -> Recovered:
     number = number_of(request.node)
 
     def note(what: str, seconds: float, *, bound: float | None = None) -> None:
         record_property("recovery_seconds", round(seconds, 2))
-        tell(line(number, what, seconds, bound))
+        report(line(number, what, seconds, bound))
         _keep({"fault": number, "what": what, "seconds": round(seconds, 2), "bound": bound})
         assert bound is None or seconds <= bound * NOISE, (
             f"{what}: {seconds:.1f} s, three times the bound of {bound:g} s"
@@ -47,8 +47,8 @@ def recovered(
 
 
 @pytest.fixture(scope="session")
-def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Writes past pytest's capturing: a figure that is only seen after a failure tells nobody anything."""
+def report(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Writes past pytest's capturing, so that a figure is seen also when the test passes."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
 
     def write(words: str) -> None:
@@ -102,13 +102,13 @@ def _keep(figure: dict[str, object]) -> None:
 
 
 @pytest.fixture(scope="module")
-def worst(request: pytest.FixtureRequest, tell: Callable[[str], None]) -> Iterator[Callable[[str, float], None]]:
+def worst(request: pytest.FixtureRequest, report: Callable[[str], None]) -> Iterator[Callable[[str, float], None]]:
     """For many short cases of one fault: the slowest one speaks for all, at the end of the module."""
     seen: dict[str, list[float]] = {}
     yield lambda what, seconds: seen.setdefault(what, []).append(seconds)
     number = int(request.node.get_closest_marker("fault_number").args[0])
     for what, seconds in seen.items():
         words, slowest = f"{what}, {len(seconds)} times, the slowest", max(seconds)
-        tell(line(number, words, slowest, CASE_BOUND))
+        report(line(number, words, slowest, CASE_BOUND))
         _keep({"fault": number, "what": words, "seconds": round(slowest, 2), "bound": CASE_BOUND})
         assert slowest <= CASE_BOUND * NOISE, f"{what}: {slowest:.1f} s, three times the bound of {CASE_BOUND:g} s"

@@ -104,7 +104,7 @@ def breaches(system: System, *, since: float, until: float, probes: int) -> list
 
 def excesses(system: System, *, since: float, until: float) -> list[str]:
     """Matches that were asked for more often than their source's shortest interval between two polls allows."""
-    sql = "SELECT key, min_interval_seconds FROM scraping_source WHERE min_interval_seconds > 0"  # else nobody is asked
+    sql = "SELECT key, min_interval_seconds FROM scraping_source WHERE min_interval_seconds > 0"
     allowed = {str(key): (until - since) / interval + 1 for key, interval in system.database.rows(sql)}
     polls = Counter((one.site, one.match) for one in asked(system, since=since) if one.target == "live" and one.match)
     return [

@@ -66,7 +66,7 @@ class System(Witness):
             **env,
         }
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self.exits: list[str] = []  # processes that ended, and that nobody had killed
+        self.exits: list[str] = []  # processes that ended without being killed by the test
         self._workers = workers
         self._temp_dirs: list[Path] = []
         self._driver: Driver | None = None
@@ -112,7 +112,7 @@ class System(Witness):
 
     @property
     def driver(self) -> Driver:
-        """For what only our own code can tell: the invariants."""
+        """For what only our own code can report: the invariants."""
         if self._driver is None:
             self._driver = Driver(self.env)
         return self._driver

@@ -85,7 +85,7 @@ class Ground:
 
 @pytest.fixture(scope="module")
 def ground() -> Iterator[StadiumProcess]:
-    """A stadium whose clock only moves when it is told to: what is true stays true while it is looked at."""
+    """A stadium whose clock moves only on command, so that the truth stays the same while it is compared."""
     with StadiumProcess(programme="load:2", pace=1) as stadium:
         stadium.ask("/control/pace", {"pace": 0})
         yield stadium
@@ -107,7 +107,7 @@ def _driver(stadium: StadiumProcess, database: Database, *, folder: Path | None 
     folder = folder or Path(tempfile.mkdtemp(prefix="vl-crash-"))
     driver = Driver({**env, "VAR_DIR": str(folder), "STADIUM_URL": stadium.url})
     try:
-        assert driver.ask("prepare")["told"]["broken"] == {}
+        assert driver.ask("prepare")["result"]["broken"] == {}
         yield Ground(stadium, database, driver)
     finally:
         driver.close()
@@ -120,11 +120,11 @@ def die_and_recover(ground: Ground, flow: str, point: str, *, is_done: bool) -> 
     ground.stadium.skip(GAP_SECONDS if flow == "gap" else STEP_SECONDS)
     death = driver.ask("die", flow=flow, at=point)
     assert death["signal"] == signal.SIGKILL, f"{flow} does not pass {point}"
-    left = driver.ask("look")["told"]
+    left = driver.ask("check")["result"]
     assert left["broken"] == {}, "what it left is half written"
-    assert (left["traces"] != death["told"]) is is_done, f"before {death['told']}, after {left['traces']}"
+    assert (left["traces"] != death["result"]) is is_done, f"before {death['result']}, after {left['traces']}"
     began = time.monotonic()
-    healed = driver.ask("recover")["told"]
+    healed = driver.ask("recover")["result"]
     seconds = time.monotonic() - began
     assert healed["broken"] == {}
     assert truth.differences(ground.database, ground.stadium) == []
@@ -149,14 +149,14 @@ class TestCrashLoop:
         driver, seen = on_postgres.driver, []
         for _ in range(DEATHS):
             assert driver.ask("die", flow="scorecard", at="read.before")["signal"] == signal.SIGKILL
-            seen.append(driver.ask("rescue")["told"])
+            seen.append(driver.ask("rescue")["result"])
         assert len({one["task"] for one in seen}) == 1, seen
         assert [one["state"] for one in seen] == ["PENDING"] * (DEATHS - 1) + ["DEAD"]
         assert "lease_expired" in seen[-1]["reason"]
         assert "killed" in seen[-1]["reason"]
         assert seen[-1]["charged"] == 0, "the source is not to blame"
         assert driver.broken() == {}, "it has its reason, its history and its alert"
-        assert driver.ask("recover")["told"]["broken"] == {}
+        assert driver.ask("recover")["result"]["broken"] == {}
         assert truth.differences(on_postgres.database, on_postgres.stadium) == []
 
 
@@ -169,7 +169,7 @@ class TestOnSqlite:
 
 
 def test_every_point_has_its_case() -> None:
-    """A point that nobody dies at proves nothing. Those of the spool and of what is sent in have tests of their own."""
+    """Every crash point is used by a flow; those of the spool and of submissions have tests of their own."""
     sources = [path.read_text() for path in (PROJECT_ROOT / "scraping").rglob("*.py")]
     placed = {name for source in sources for name in re.findall(r'crash_point\("([^"]+)"\)', source)}
     elsewhere = {name for name in placed if name.startswith(("replay.", "spool.", "submit."))}

@@ -1,4 +1,4 @@
-"""Fault 25: tokens that nobody gave out, headers that nobody may write. They open nothing, and move nothing."""
+"""Fault 25: forged tokens and forged headers. They give no access and change nothing."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ FORGED: dict[str, Callable[[str], str]] = {
     "an expiry that is text": lambda text: _ours(text, exp="tomorrow"),
     "a key that is SQL": lambda text: _ours(text, key="' OR 1=1 --"),
     "a key that is a list": lambda text: _ours(text, key=["0123456789ab"]),
-    "the key of nobody": lambda text: _ours(text, key="0123456789ab"),
+    "an unknown key": lambda text: _ours(text, key="0123456789ab"),
     "a subject of another type": lambda text: _ours(text, sub={"a": 1}),
     "claims that are a list": lambda text: f"{text.split('.')[0]}.{_part([1])}.{text.split('.')[2]}",
     "altered claims": lambda text: f"{text.split('.')[0]}.{_part({**_claims(text), 'tier': 'x'})}.{text.split('.')[2]}",

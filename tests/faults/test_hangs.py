@@ -1,4 +1,4 @@
-"""Something inside a process stops moving, for ever; or the process is told to stop while it has work in hand."""
+"""A part of a process hangs for ever, or the process is asked to stop while it runs tasks."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def system() -> Iterator[System]:
 
 @pytest.mark.fault_number(5)
 @pytest.mark.requirement("FR-005")
-class TestToldToStop:
+class TestStopRequested:
     def test_once_it_finishes_what_it_has_in_hand(self, system: System, recovered: Recovered) -> None:
         bring_to_rest(system)
         worker_id = system.worker_id("engine")

@@ -77,7 +77,7 @@ class TestLedElsewhere:
 
 
 class Listener:
-    """A server where nobody should come: on this machine, at an address of no site."""
+    """A server that must get no request: on this machine, at an address of no site."""
 
     def __init__(self) -> None:
         self.connections = 0

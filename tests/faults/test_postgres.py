@@ -85,7 +85,7 @@ class TestAway:
         healed = system.await_updates(live, since=time.time(), seconds=180)
         recovered(f"PostgreSQL stopped for {seconds:g} s", healed, bound=60)
         system.revive()
-        assert system.exits == [], "nobody had to be started again"
+        assert system.exits == [], "no process had to be restarted"
         assert read > len(live), "the source was not asked while the database was away"
         assert set(web.seen) == {200}, f"how the API answered: {dict(web.seen)}"
         assert_healed(system, since=began_at)
@@ -94,7 +94,7 @@ class TestAway:
     def test_a_worker_that_is_killed_meanwhile(
         self, system: System, server: PostgresServer, recovered: Recovered
     ) -> None:
-        """What it had read is on disk; whoever comes next writes it."""
+        """Its readings are on disk; the next process writes them to the database."""
         live, began_at = live_refs(system), time.time()
         server.stop()
         pass_time(10, lambda: None)

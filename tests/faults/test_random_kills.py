@@ -32,7 +32,7 @@ VICTIMS = ("worker-1", "worker-2", "scheduler", "a browser", "a browser", "a dri
 
 
 @pytest.mark.requirement("NFR-009", "NFR-010", "BX-12")
-def test_a_hundred_kills(postgres: PostgresServer, recovered: Recovered, tell: Callable[[str], None]) -> None:
+def test_a_hundred_kills(postgres: PostgresServer, recovered: Recovered, report: Callable[[str], None]) -> None:
     chance, victims = random.Random(SEED), Counter[str]()
     url = new_database(postgres, "random_kills")
     # A task may be so unlucky that it is killed four times; here it must go on, for the match is not to blame.
@@ -47,10 +47,10 @@ def test_a_hundred_kills(postgres: PostgresServer, recovered: Recovered, tell: C
         over = time.time()
         healed = system.await_updates(live_refs(system), since=over, seconds=600)
         recovered(f"{victims.total()} random kills (seed {SEED}) in {over - began_at:.0f} s", healed, bound=300)
-        tell(", ".join(f"{victim} {number} times" for victim, number in sorted(victims.items())))
+        report(", ".join(f"{victim} {number} times" for victim, number in sorted(victims.items())))
         dead = system.database.rows("SELECT error_class, reason FROM scraping_scrapetask WHERE state = 'DEAD'")
         for error_class, reason in dead:  # one that lost ten browsers and workers in a row may be given up, as ours
-            tell(f"dead letter: {reason}")
+            report(f"dead letter: {reason}")
             assert error_class == "resource", reason
         assert len(dead) <= KILLS // 10
         assert system.count_tasks("charged_attempts > 0", since=began_at) == 0, "the source is not to blame"
@@ -59,7 +59,7 @@ def test_a_hundred_kills(postgres: PostgresServer, recovered: Recovered, tell: C
 
 
 def _kill(system: System, redis: RedisServer, victim: str, chance: random.Random) -> int:
-    """1 if there was somebody to kill."""
+    """Returns 1 if there was a process to kill."""
     if victim == "Redis":
         redis.kill()
         redis.start()

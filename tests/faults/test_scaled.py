@@ -1,4 +1,4 @@
-"""A scaled system (PostgreSQL, Redis, a scheduler, two workers) whose processes die, stop and are told to stop."""
+"""A scaled system (PostgreSQL, Redis, a scheduler, two workers) whose processes die, stop and are asked to stop."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class TestWorkerStopped:
 @pytest.mark.fault_number(5)
 @pytest.mark.faults_only
 @pytest.mark.requirement("FR-005")
-class TestToldToStop:
+class TestStopRequested:
     def test_once_it_finishes_the_cycle(self, system: System, recovered: Recovered) -> None:
         began_at, worker_id = time.time(), system.worker_id("worker-1")
         hold_tasks(system, "worker-1")
@@ -195,7 +195,7 @@ class TestTooManyHints:
     def test_the_same_hint_fifty_times(self, system: System, recovered: Recovered) -> None:
         """Every open task is announced fifty times, to two workers with eight threads each."""
         began_at, done = time.time(), "state = %s"
-        sent = system.driver.ask("hint_again", times=HINTS)["told"]["tasks"]
+        sent = system.driver.ask("hint_again", times=HINTS)["result"]["tasks"]
         assert sent
         wait_for(
             lambda: all(system.count_tasks(done + " AND id = %s", "SUCCESS", task) for task in sent),

@@ -1,4 +1,4 @@
-"""A live match whose pages hang, in a whole system: the ladder is climbed, nobody else is disturbed, all is undone."""
+"""A live match whose pages hang, in a whole system: the ladder acts, other matches are undisturbed, all is undone."""
 
 from __future__ import annotations
 

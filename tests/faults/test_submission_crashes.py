@@ -53,7 +53,7 @@ def on_postgres(postgres: PostgresServer) -> Iterator[Ground]:
 def _driver(database: Database, folder: Path, **env: str) -> Iterator[Ground]:
     driver = Driver({**env, "VAR_DIR": str(folder)})
     try:
-        assert driver.ask("prepare")["told"]["broken"] == {}
+        assert driver.ask("prepare")["result"]["broken"] == {}
         yield Ground(database, driver)
     finally:
         driver.close()
@@ -63,10 +63,10 @@ def _driver(database: Database, folder: Path, **env: str) -> Iterator[Ground]:
 def die_and_recover(ground: Ground, flow: str, point: str, *, is_done: bool) -> None:
     death = ground.driver.ask("die", flow=flow, at=point)
     assert death["signal"] == signal.SIGKILL, f"{flow} does not pass {point}"
-    left = ground.driver.ask("look")["told"]
+    left = ground.driver.ask("check")["result"]
     assert left["broken"] == {}, "what it left is half written"
-    assert (left["traces"] != death["told"]) is is_done, f"before {death['told']}, after {left['traces']}"
-    healed = ground.driver.ask("recover")["told"]
+    assert (left["traces"] != death["result"]) is is_done, f"before {death['result']}, after {left['traces']}"
+    healed = ground.driver.ask("recover")["result"]
     assert healed["broken"] == {}
     traces = healed["traces"]
     assert traces["submitted"] == traces["Submission"], "none is left waiting"

@@ -1,4 +1,4 @@
-"""`manage.py run` with its demo, whose engine is killed, whose supervisor is killed, and which is told to stop."""
+"""`manage.py run` with its demo, whose engine is killed, whose supervisor is killed, and which is asked to stop."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class DemoWitness(Witness):
         self.system.family()
 
     def remains(self) -> list[str]:
-        """Its temporary folders, and its processes: whoever has its VAR_DIR, seen before or not."""
+        """Its temporary folders, and its processes: all that have its VAR_DIR, seen before or not."""
         folder = str(self.system.folder)
         processes = [f"process {each.pid}" for each in psutil.process_iter() if _var_dir_of(each) == folder]
         return self.system.left_behind() + processes
@@ -111,7 +111,7 @@ class TestSupervisorKilled:
         wait_for(lambda: not witness.remains(), seconds=ALL_GONE_SECONDS + 2, what="the end of its remains")
         recovered("SIGKILL of the supervisor, until nothing is left of it", time.time() - killed_at, bound=10)
         assert is_free("127.0.0.1", system.port)
-        assert witness.count_tasks("state = %s", "EXECUTING") == 0, "the engine was told, and gave its tasks back"
+        assert witness.count_tasks("state = %s", "EXECUTING") == 0, "the engine got the signal and released its tasks"
         witness.start()
         live = [match.ref_id for match in witness.live()]
         recovered(
@@ -127,7 +127,7 @@ class TestSupervisorKilled:
 
 @pytest.mark.fault_number(5)
 @pytest.mark.faults_only  # tests/victoryline/test_run.py stops a system both ways too
-class TestToldToStop:
+class TestStopRequested:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
     def test_everything_ends_in_good_order(self, witness: DemoWitness, number: signal.Signals) -> None:
         system = witness.system

@@ -31,7 +31,7 @@ def differences(database: Database, stadium: StadiumProcess) -> list[str]:
             found.append(f"{name} has no row")
     for match in stored:
         truth = stadium.truth(match.site, match.key)
-        if match.site == next(iter(truth["sites"])):  # its other sites are late, and tell it in their own words
+        if match.site == next(iter(truth["sites"])):  # its other sites are late and use other texts
             words = (*_of_state(match, truth), *_of_events(database, match, truth))
             found += [f"{match.name}: {one}" for one in words]
     return found + _served_twice(database)
@@ -92,7 +92,7 @@ def _of_events(database: Database, match: StoredMatch, truth: dict[str, Any]) ->
     if wavering := retracted & current.keys():
         found.append(f"{len(wavering)} events were taken back and put in again: {_some(wavering)}")
     if match.site == "crex" and (spurious := len(rows) - len(current)):
-        found.append(f"{spurious} corrections of balls that nobody corrected")
+        found.append(f"{spurious} corrections of balls that were not corrected")
     return found
 
 

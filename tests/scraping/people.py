@@ -1,4 +1,4 @@
-"""Line-ups and figures for tests: an adapter that passes on what the test wrote down, and a reader that brings it."""
+"""Line-ups and figures for tests: an adapter and a reader that return what the test gives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scraping.worker.engine import Engine
 from tests.factories import NOW
 from tests.scraping.builders import POLICIES, Outcome, ScriptedReader
 
-Told = Lineups | Figures | Exception
+Parsed = Lineups | Figures | Exception
 
 
 def player(number: int, *, side: str = "a", **fields: Any) -> LineupPlayer:
@@ -61,8 +61,8 @@ def figures_of(ref: MatchRef, *figures: PlayerFigure, at: datetime = NOW) -> Fig
     )
 
 
-class ToldAdapter(SofascoreAdapter):
-    """Passes on what the reader brings."""
+class ScriptedAdapter(SofascoreAdapter):
+    """Returns what the reader brings."""
 
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return (Request("lineups", f"{base_url}/{ref.source_event_id}/lineups"),)
@@ -78,24 +78,24 @@ class ToldAdapter(SofascoreAdapter):
 
 
 class PeopleReader(ScriptedReader):
-    """Brings a payload for the match itself, and for what is asked besides what the test says."""
+    """Returns scripted outcomes for the match, and `result_for` for other documents."""
 
-    def __init__(self, *outcomes: Outcome, told: Callable[[str], Told]) -> None:
-        super().__init__(*(outcomes or (Exception("nobody was to read the match"),)))
-        self._tells = told
+    def __init__(self, *outcomes: Outcome, result_for: Callable[[str], Parsed]) -> None:
+        super().__init__(*(outcomes or (Exception("the match must not be read"),)))
+        self._result_for = result_for
         self.asked: list[str] = []
 
     def extra_documents(self, target: Target, requests: tuple[Request, ...]) -> Reading:
         name = requests[0].name
         self.asked.append(name)
-        told = self._tells(name)
-        if isinstance(told, Exception):
-            raise told
-        body = told.model_dump_json().encode()
+        result = self._result_for(name)
+        if isinstance(result, Exception):
+            raise result
+        body = result.model_dump_json().encode()
         document = Document(name, requests[0].url, 200, "application/json", body)
-        return Reading(target.ref, ReadMode.DIRECT, told.captured_at, {name: document})
+        return Reading(target.ref, ReadMode.DIRECT, result.captured_at, {name: document})
 
 
-def engine_telling(told: Told | Callable[[str], Told], *outcomes: Payload | Exception) -> Engine:
-    tells = told if callable(told) else lambda _name: told
-    return Engine(worker_id="w-1", reader=PeopleReader(*outcomes, told=tells), policies=POLICIES)
+def engine_parsing(result: Parsed | Callable[[str], Parsed], *outcomes: Payload | Exception) -> Engine:
+    result_for = result if callable(result) else lambda _name: result
+    return Engine(worker_id="w-1", reader=PeopleReader(*outcomes, result_for=result_for), policies=POLICIES)

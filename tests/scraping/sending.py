@@ -27,8 +27,8 @@ def pushed_source(**fields: Any) -> Source:
 def ball(number: int, **fields: Any) -> dict[str, Any]:
     """The ball with this number of the first innings, one run."""
     over, place = divmod(number - 1, 6)
-    told = {"id": f"1-{number}", "kind": "runs", "innings": 1, "over": f"{over}.{place + 1}", "ball": place + 1}
-    return {**told, "runs": 1, **fields}
+    event = {"id": f"1-{number}", "kind": "runs", "innings": 1, "over": f"{over}.{place + 1}", "ball": place + 1}
+    return {**event, "runs": 1, **fields}
 
 
 def sent(runs: int = 91, *, at: datetime | None = None, overs: str = "11.5", **fields: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from victoryline.management.commands.run_stadium import chosen
         [],
         ["--port", "0", "--programme", "pair:2", "--pace", "50", "--seed", "9", "--session-seconds", "60"],
         ["--replay", "recordings", "--speed", "2000", "--sites", "crex,espncricinfo", "--loop", "--at-once"],
-        ["--told", "espn:delay=3,names", "--told", "espncricinfo:mistakes=0.1", "--port-file", "some where/port"],
+        ["--distort", "espn:delay=3,names", "--distort", "espncricinfo:mistakes=0.1", "--port-file", "some where/port"],
     ],
 )
 def test_passes_all_options_to_the_stadium(given: list[str]) -> None:

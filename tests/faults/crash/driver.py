@@ -34,43 +34,43 @@ from tests.faults.crash import flows, writing  # noqa: E402
 from victoryline.lib import crash  # noqa: E402
 from victoryline.lib.hint_broker import install_broker  # noqa: E402
 
-Tell = Callable[[Any], None]
+Report = Callable[[Any], None]
 
 
-def prepare(tell: Tell) -> None:
+def prepare(report: Report) -> None:
     call_command("migrate", verbosity=0, interactive=False)
     call_command("sync_sources", stdout=sys.stderr)
     flows.recover()
-    look(tell)
+    check(report)
 
 
-def die(tell: Tell, *, flow: str, at: str) -> None:
+def die(report: Report, *, flow: str, at: str) -> None:
     def ready() -> None:
-        tell(flows.traces())
+        report(flows.traces())
         crash.arm(at)
 
     flows.FLOWS[flow](ready)
 
 
-def look(tell: Tell, *, bound: float = 60.0) -> None:
+def check(report: Report, *, bound: float = 60.0) -> None:
     with consistent_view():
         results = list(check_rules(RULES, CheckContext(timezone.now(), bound)))
         traces = flows.traces()
     broken = {f"{each.invariant} {each.name}": each.broken for each in results if not each.is_ok}
-    tell({"broken": broken, "traces": traces})
+    report({"broken": broken, "traces": traces})
 
 
-def recover(tell: Tell) -> None:
+def recover(report: Report) -> None:
     flows.recover()
-    look(tell)
+    check(report)
 
 
-def rescue(tell: Tell) -> None:
-    """What the scheduler does every second; tells what became of the newest task."""
-    tell(flows.rescue())
+def rescue(report: Report) -> None:
+    """Rescues tasks as the scheduler does every second; reports the state of the newest task."""
+    report(flows.rescue())
 
 
-def hint_again(tell: Tell, *, times: int) -> None:
+def hint_again(report: Report, *, times: int) -> None:
     """Announce every open task of a match so often, all of it at once."""
     broker = install_broker(settings.CONFIG.redis_url)
     broker.declare_queue(QUEUE)
@@ -78,19 +78,19 @@ def hint_again(tell: Tell, *, times: int) -> None:
     for _ in range(times):
         for task in tasks:
             broker.enqueue(dramatiq.Message(queue_name=QUEUE, actor_name=ACTOR, args=(task,), kwargs={}, options={}))
-    tell({"tasks": tasks})
+    report({"tasks": tasks})
 
 
-def crowd(tell: Tell, *, writers: int, polls: int) -> None:
+def crowd(report: Report, *, writers: int, polls: int) -> None:
     """So many processes at once, each polling a match of its own so often."""
     call_command("migrate", verbosity=0, interactive=False)
-    tell(writing.crowd(writers, polls))
+    report(writing.crowd(writers, polls))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "prepare": prepare,
     "die": die,
-    "look": look,
+    "check": check,
     "recover": recover,
     "rescue": rescue,
     "hint_again": hint_again,
@@ -99,25 +99,29 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 
 def in_a_child(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """What the child told, and how it ended: the number of the signal, or 0 if it came to its end."""
+    """Runs a command in a child; returns its result and the signal that ended it (0: none)."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(reading)
         code = 0
         try:
-            COMMANDS[command](lambda words: os.write(writing, json.dumps(words, default=str).encode()), **arguments)
-        except BaseException:  # noqa: BLE001 - told to whoever reads the log; the exit code says that it failed
+            COMMANDS[command](lambda result: os.write(writing, json.dumps(result, default=str).encode()), **arguments)
+        except BaseException:  # noqa: BLE001 - printed to the log; the exit code says that it failed
             traceback.print_exc()
             code = 1
         sys.stderr.flush()
         os._exit(code)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        told = pipe.read()
+        result = pipe.read()
     _, status = os.waitpid(pid, 0)
     ended = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    return {"told": json.loads(told) if told else None, "signal": ended, "code": os.waitstatus_to_exitcode(status)}
+    return {
+        "result": json.loads(result) if result else None,
+        "signal": ended,
+        "code": os.waitstatus_to_exitcode(status),
+    }
 
 
 def main() -> None:

@@ -53,7 +53,7 @@ SOON = RetryPolicy(max_attempts=5, base_delay_seconds=0.01, max_delay_seconds=0.
 
 
 class BrokenReader(Reader):
-    """Fails as it is told to."""
+    """Raises the given error."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -79,7 +79,7 @@ def open_task(ref: MatchRef, resource: Resource = Resource.SCORECARD) -> int:
 
 
 def open_tasks() -> list[int]:
-    """At least one: whoever is due next gets its task now."""
+    """At least one: the next due match gets its task now."""
     if not ScrapeTask.objects.filter(state__in=OPEN_STATES, ref__isnull=False).exists():
         open_task(a_ref())
     return list(ScrapeTask.objects.filter(state__in=OPEN_STATES, ref__isnull=False).values_list("pk", flat=True))
@@ -186,7 +186,7 @@ def by_hand(ready: Ready) -> None:
 
 
 def discovery(ready: Ready) -> None:
-    """A match that nobody knows yet is on the list."""
+    """The list has a match that is not stored yet."""
     ref = a_ref()
     ScrapeJob.objects.filter(items__ref__match=ref.match_id).delete()  # they would lose what they expect
     Match.objects.filter(pk=ref.match_id).delete()

@@ -30,7 +30,7 @@ class Driver:
         )
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """What the child told, and the signal that ended it."""
+        """Returns the child's result and the signal that ended it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"do": do, **arguments}).encode() + b"\n")
@@ -42,7 +42,7 @@ class Driver:
 
     def broken(self, *, bound: float = 60.0) -> dict[str, list[str]]:
         """The invariants that do not hold now, with the rows that break them."""
-        found: dict[str, list[str]] = self.ask("look", bound=bound)["told"]["broken"]
+        found: dict[str, list[str]] = self.ask("check", bound=bound)["result"]["broken"]
         return found
 
     def log(self) -> str:

@@ -43,7 +43,7 @@ def _writer(ref_id: int, polls: int) -> tuple[int, int]:
         began = time.monotonic()
         try:
             _poll(ref_id, number)
-        except Exception:  # noqa: BLE001 - counted, and told in the log
+        except Exception:  # noqa: BLE001 - counted and logged
             traceback.print_exc()
             failed += 1
         worst = max(worst, time.monotonic() - began)
@@ -60,7 +60,7 @@ def _poll(ref_id: int, number: int) -> None:
 
 
 def _result(pid: int, pipe: int) -> tuple[int, float]:
-    with os.fdopen(pipe, "rb") as told:
-        failed, worst = told.read().split()
+    with os.fdopen(pipe, "rb") as result:
+        failed, worst = result.read().split()
     os.waitpid(pid, 0)
     return int(failed), float(worst)

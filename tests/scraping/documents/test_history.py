@@ -1,4 +1,4 @@
-"""The difference between two states of a match: whoever applies it has the other state, exactly."""
+"""The difference between two states of a match: applied to the one it gives exactly the other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATES = st.dictionaries(NAMES, VALUES, max_size=8)
 
 
 def as_json(value: Any) -> bytes:
-    """To Python 1, 1.0 and True are equal; to whoever reads JSON they are not."""
+    """To Python 1, 1.0 and True are equal; in JSON they are not."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 

@@ -29,7 +29,7 @@ from scraping.worker.scrape import scrape
 from tests.factories import NOW, football_state, make_match, make_ref
 from tests.scraping.attempts import Clock, stopped_clock
 from tests.scraping.builders import POLICIES, later, open_task
-from tests.scraping.people import ToldAdapter, engine_telling, lineups_of, no_lineups, side_of
+from tests.scraping.people import ScriptedAdapter, engine_parsing, lineups_of, no_lineups, side_of
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db, pytest.mark.requirement("FS-18")]
 KICKOFF = later(3600)
@@ -37,7 +37,7 @@ KICKOFF = later(3600)
 
 @pytest.fixture(autouse=True)
 def told_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ADAPTERS, "sofascore", ToldAdapter())
+    monkeypatch.setitem(ADAPTERS, "sofascore", ScriptedAdapter())
     monkeypatch.setattr(policies, "current", lambda: POLICIES)
 
 
@@ -59,7 +59,7 @@ def call(ref: MatchRef, lineups: Lineups | Exception, *, wait_seconds: float = 2
 
     async def both() -> ScrapeResult:
         service = SofascoreScraperService(wait_seconds=wait_seconds)
-        working = asyncio.ensure_future(_work(engine_telling(lineups)))
+        working = asyncio.ensure_future(_work(engine_parsing(lineups)))
         try:
             return await service.scrape_match(**asked)
         finally:

@@ -38,7 +38,7 @@ from scraping.worker.scrape import scrape
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_source
 from tests.scraping.attempts import Clock, attempt, stopped_clock
 from tests.scraping.builders import POLICIES, balls, chasing, engine_with, later, payload_of, read
-from tests.scraping.people import ToldAdapter, engine_telling, figures_of, rating
+from tests.scraping.people import ScriptedAdapter, engine_parsing, figures_of, rating
 from tests.scraping.rounds import finished, goals, whole
 from victoryline.lib.times import as_utc_iso
 
@@ -47,7 +47,7 @@ pytestmark = [pytest.mark.both, pytest.mark.django_db]
 
 @pytest.fixture(autouse=True)
 def told_adapter(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> None:
-    monkeypatch.setitem(ADAPTERS, "sofascore", ToldAdapter())
+    monkeypatch.setitem(ADAPTERS, "sofascore", ScriptedAdapter())
     monkeypatch.setattr(policies, "current", lambda: POLICIES)
     settings.MATCH_LOG_DIR = tmp_path
 
@@ -81,7 +81,7 @@ def do_all(ref: MatchRef, *, figures: bool = True, outcome: Any = None) -> list[
     done = list(open_tasks.values_list("pk", "resource"))
     reported = figures_of(ref, rating()) if figures else figures_of(ref)
     for task_id, _ in done:
-        scrape(task_id, engine_telling(reported, outcome or whole("77")))
+        scrape(task_id, engine_parsing(reported, outcome or whole("77")))
     return sorted(resource for _, resource in done)
 
 
@@ -293,7 +293,7 @@ class TestRemovedMatch:
         ).pk
         for _ in range(3):
             clock.now = max(clock.now, ScrapeTask.objects.get(pk=task_id).run_at)
-            scrape(task_id, engine_telling(Gone("404", http_status=404)))
+            scrape(task_id, engine_parsing(Gone("404", http_status=404)))
         assert ScrapeTask.objects.get(pk=task_id).state == TaskState.SKIPPED
         assert the_match().status == Status.LIVE
 
@@ -368,7 +368,7 @@ class TestMatchLog:
         ]
         clock.forward(60)
         better = figures_of(ref, rating(values={"rating": 9.9}), at=clock.now)
-        scrape(ScrapeTask.objects.get(state=TaskState.PENDING).pk, engine_telling(better))
+        scrape(ScrapeTask.objects.get(state=TaskState.PENDING).pk, engine_parsing(better))
         assert (write_match_logs(later(900)), write_match_logs(later(960))) == (1, 0)
         assert record(tmp_path)["figures"][0]["values"] == {"rating": 9.9}
 

@@ -43,8 +43,8 @@ from tests.factories import NOW, football_state, make_match, make_ref
 from tests.scraping.attempts import Clock, stopped_clock
 from tests.scraping.builders import POLICIES, later, open_task
 from tests.scraping.people import (
-    ToldAdapter,
-    engine_telling,
+    ScriptedAdapter,
+    engine_parsing,
     figures_of,
     lineups_of,
     no_lineups,
@@ -62,7 +62,7 @@ WINDOW = timedelta(hours=72)
 
 @pytest.fixture(autouse=True)
 def told_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ADAPTERS, "sofascore", ToldAdapter())
+    monkeypatch.setitem(ADAPTERS, "sofascore", ScriptedAdapter())
     monkeypatch.setattr(policies, "current", lambda: POLICIES)
 
 
@@ -121,7 +121,7 @@ class TestPointInTime:
         clock.now = KICKOFF
         other = lineups_of(ref, side_of("team_a", formation="5-5-0"), at=KICKOFF)
         task_id = open_task(ref, at=KICKOFF, resource=Resource.LINEUPS)
-        scrape(task_id, engine_telling(other))
+        scrape(task_id, engine_parsing(other))
         task = ScrapeTask.objects.get(pk=task_id)
         assert (task.state, ScrapeError.objects.count()) == (TaskState.SKIPPED, 0)
         assert "the pre-match line-up is kept" in task.reason
@@ -257,7 +257,7 @@ class TestTask:
     def test_reads_parses_and_stores(self, clock: Clock) -> None:
         ref = upcoming()
         task_id = open_task(ref, resource=Resource.LINEUPS)
-        scrape(task_id, engine_telling(lineups_of(ref)))
+        scrape(task_id, engine_parsing(lineups_of(ref)))
         assert ScrapeTask.objects.get(pk=task_id).state == TaskState.SUCCESS
         assert len(rows()) == 2
 
@@ -265,20 +265,20 @@ class TestTask:
         ref = upcoming()
         wrong = lineups_of(ref).model_copy(update={"source_event_id": "other"})
         task_id = open_task(ref, resource=Resource.LINEUPS)
-        scrape(task_id, engine_telling(wrong))
+        scrape(task_id, engine_parsing(wrong))
         task = ScrapeTask.objects.get(pk=task_id)
         assert (task.error_class, Lineup.objects.count()) == ("drift", 0)
         assert "was given other" in task.reason
 
     def test_figures_too(self, clock: Clock) -> None:
         ref = ended()
-        scrape(open_task(ref, resource=Resource.FIGURES), engine_telling(figures_of(ref, rating())))
+        scrape(open_task(ref, resource=Resource.FIGURES), engine_parsing(figures_of(ref, rating())))
         assert PlayerFigure.objects.get().values == {"rating": 7.1}
 
     def test_a_source_whose_traffic_is_used_up_is_not_visited_for_them(self) -> None:
         ref = upcoming()
         target = Target(
-            ref.pk, Site("sofascore", "https://sofascore.example"), RefInfo("77", ref.url), ToldAdapter(),
+            ref.pk, Site("sofascore", "https://sofascore.example"), RefInfo("77", ref.url), ScriptedAdapter(),
             visits_from=later(3600),
         )  # fmt: skip
         reader = Reader(Sessions(BrowserHost(BrowserOptions(executable=Path("chromium"), owner="w"))), _never_run)

@@ -1,7 +1,7 @@
 """Both kinds of breakers against every order of events: Hypothesis plays four processes, the clock and an operator.
 
 The rows are real. Processes decide on rows that they read a while ago, and others act between their read of a row
-and their change of it. Probes are lost: their process is gone and never tells. What must hold after each step:
+and their change of it. Probes are lost: their process is gone and never reports. What must hold after each step:
 B1 no more permits are out than the policy gives; B2 while a breaker is not closed, no task passes without a permit;
 B3 what an operator decided is obeyed until its end and not a moment longer; B4 it never sticks: when its time and the
 permits are over, a probe passes, and good probes close it.
@@ -159,7 +159,7 @@ class BreakerMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     @precondition(lambda self: self.under_way)
     def is_killed(self, data: st.DataObject) -> None:
-        """The probe is lost: nobody will ever tell what came of it."""
+        """The probe is lost: its result is never reported."""
         del self.under_way[data.draw(st.sampled_from(sorted(self.under_way)))]
 
     @rule()

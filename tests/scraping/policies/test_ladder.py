@@ -25,7 +25,7 @@ def silence(late: float, rung: Rung = Rung.GROUND, stood: float = 0.0, **fields:
     [
         pytest.param(silence(-2), Rung.GROUND, id="not even due"),
         pytest.param(silence(14.9), Rung.GROUND, id="a little late"),
-        pytest.param(silence(15), Rung.HINT, id="late: told again"),
+        pytest.param(silence(15), Rung.HINT, id="late: hinted again"),
         pytest.param(silence(44, Rung.HINT, 29), Rung.HINT, id="the hint has its time"),
         pytest.param(silence(45, Rung.HINT, 30), Rung.SESSION, id="then a stranger comes"),
         pytest.param(silence(90, Rung.SESSION, 45), Rung.BROWSER, id="then a fresh browser"),
@@ -37,7 +37,7 @@ def silence(late: float, rung: Rung = Rung.GROUND, stood: float = 0.0, **fields:
         pytest.param(silence(1, Rung.FROZEN, 100), Rung.GROUND, id="heard of again"),
         pytest.param(silence(7.5, is_important=True), Rung.HINT, id="an important match: twice as soon"),
         pytest.param(silence(150, Rung.OTHER_SOURCE, 75, is_important=True), Rung.FROZEN, id="frozen twice as soon"),
-        pytest.param(silence(100, is_held_back=True), Rung.GROUND, id="breaker open: nobody is asked again"),
+        pytest.param(silence(100, is_held_back=True), Rung.GROUND, id="breaker open: no request"),
         pytest.param(silence(150, is_held_back=True), Rung.OTHER_SOURCE, id="breaker open: another source"),
         pytest.param(silence(300, Rung.OTHER_SOURCE, 150, is_held_back=True), Rung.FROZEN, id="breaker open: frozen"),
         pytest.param(silence(200, Rung.SESSION, 60, is_held_back=True), Rung.SESSION, id="each rung has its time"),

@@ -1,4 +1,4 @@
-"""Browsers that nobody uses any more: found by their tag, ended with proof, and nobody else's touched."""
+"""Orphaned browsers: found by their tag, ended with proof; other browsers are not touched."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ time.sleep(600)
 
 
 class Zoo:
-    """Chromiums of all kinds, started without a driver, so that they outlive whoever started them."""
+    """Chromiums of all kinds, started without a driver, so that they outlive their parent."""
 
     def __init__(self, program: Path, folder: Path) -> None:
         self._program, self._folder = program, folder
@@ -90,9 +90,9 @@ def zoo(tmp_path: Path) -> Iterator[Zoo]:
 
 class TestOwnerTag:
     def test_a_process_without_the_tag_is_never_ended(self, zoo: Zoo) -> None:
-        somebody = zoo.start(owner=None)
-        assert end_tree(somebody.pid) == 0
-        assert is_alive(somebody)
+        foreign = zoo.start(owner=None)
+        assert end_tree(foreign.pid) == 0
+        assert is_alive(foreign)
 
 
 @pytest.mark.requirement("FR-009", "BX-14", "US2.4")
@@ -107,10 +107,10 @@ def test_only_browsers_whose_worker_is_gone_are_ended(zoo: Zoo, monkeypatch: pyt
         orphans, "tagged_browsers", lambda: [one for one in tagged_browsers() if one.owner == me or tag in one.owner]
     )
     wait_for(lambda: len([one for one in tagged_browsers() if one.owner == me or tag in one.owner]) == 3)
-    told: list[dict[str, Any]] = []
+    sent: list[dict[str, Any]] = []
 
     def listen(**announced: Any) -> None:
-        told.append(announced)
+        sent.append(announced)
 
     orphan_killed.connect(listen)
     try:
@@ -128,13 +128,13 @@ def test_only_browsers_whose_worker_is_gone_are_ended(zoo: Zoo, monkeypatch: pyt
     assert again.getvalue() == "no orphaned browsers\n"
     assert not any(is_alive(process) for process in tree)
     assert all(is_alive(process) for process in (healthy, foreign, untagged))
-    assert [(one["pid"], one["dry_run"]) for one in told] == [(orphan.pid, True), (orphan.pid, False)]
-    assert all(one["memory_bytes"] > 0 for one in told)
+    assert [(one["pid"], one["dry_run"]) for one in sent] == [(orphan.pid, True), (orphan.pid, False)]
+    assert all(one["memory_bytes"] > 0 for one in sent)
 
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> str:
-    """A worker that lives (this process), and has just told of its browser. Other tests' browsers are not looked at."""
+    """A worker that lives (this process), and has just reported its browser. Other tests' browsers are ignored."""
     name, now = owner_id(), timezone.now()
     monkeypatch.setattr(orphans, "tagged_browsers", lambda: [one for one in tagged_browsers() if one.owner == name])
     Worker.objects.create(worker_id=name, host="here", pid=1, started_at=now, heartbeat_at=now)
@@ -183,8 +183,8 @@ def test_the_temporary_folders_of_killed_workers_are_removed(tmp_path: Path, mon
     for name, owner in owners.items():
         (tmp_path / name / "playwright_chromiumdev_profile-x").mkdir(parents=True)
         (tmp_path / name / OWN).write_text(owner)
-    (tmp_path / "somebody").mkdir()
+    (tmp_path / "foreign").mkdir()
     orphans.end_orphans(now=timezone.now(), is_dry_run=True)
     assert (tmp_path / "of-the-dead").exists()
     orphans.end_orphans(now=timezone.now())
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["of-another-machine", "of-the-living", "somebody"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["of-another-machine", "of-the-living", "foreign"]

@@ -1,4 +1,4 @@
-"""Live matches that have gone silent: each rung does something, is told, and is undone when data returns."""
+"""Live matches that have gone silent: each rung does something, sends a signal, and is undone when data returns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rung_of(match: Match) -> Rung:
 
 
 @pytest.fixture
-def told() -> Iterator[list[dict[str, Any]]]:
+def sent() -> Iterator[list[dict[str, Any]]]:
     found: list[dict[str, Any]] = []
 
     def climbed(sender: object, **announced: Any) -> None:
@@ -72,13 +72,13 @@ def is_heard(ref: MatchRef, at: datetime, runs: int = 99) -> None:
 
 
 class TestTheWayUp:
-    def test_all_rungs_in_their_order_each_told(self, ref: MatchRef, told: list[dict[str, Any]]) -> None:
+    def test_all_rungs_in_their_order_with_a_signal_each(self, ref: MatchRef, sent: list[dict[str, Any]]) -> None:
         for seconds in range(0, 320, 5):
             look(seconds)
-        assert [one["up"] for one in told] == ["hint", "session", "browser", "other_source", "frozen"]
+        assert [one["up"] for one in sent] == ["hint", "session", "browser", "other_source", "frozen"]
         match = Match.objects.get()
         assert (match.silent_since, match.frozen_at) == (NOW, later(305))
-        assert all(one["detail"]["did"] for one in told)
+        assert all(one["detail"]["did"] for one in sent)
 
     def test_a_match_that_is_read_is_left_alone(self, ref: MatchRef) -> None:
         assert look(10) == 0
@@ -132,27 +132,27 @@ class TestTheWayUp:
         Match.objects.update(importance=Importance.HIGH)
         assert look(11) == 1
 
-    def test_two_schedulers_take_a_rung_once(self, ref: MatchRef, told: list[dict[str, Any]]) -> None:
+    def test_two_schedulers_take_a_rung_once(self, ref: MatchRef, sent: list[dict[str, Any]]) -> None:
         stale = Match.objects.prefetch_related("refs__source").get()
         look(20)
         found = silence_of(stale, has_workers=True, now=later(20))
         means = StepContext(("w1",), THRESHOLD, later(20))
         assert not ladder._climb(stale, Rung.HINT, found, means)
-        assert len(told) == 1
+        assert len(sent) == 1
 
-    def test_nobody_at_work_leaves_only_the_last_rungs(self, ref: MatchRef, told: list[dict[str, Any]]) -> None:
+    def test_without_workers_only_the_last_rungs_are_left(self, ref: MatchRef, sent: list[dict[str, Any]]) -> None:
         for seconds in range(0, 320, 5):
             ladder.advance(later(seconds), staleness_threshold=THRESHOLD)
-        assert [one["up"] for one in told] == ["other_source", "frozen"]
+        assert [one["up"] for one in sent] == ["other_source", "frozen"]
 
     def test_who_only_waits_for_his_turn_gets_no_session_and_no_browser(
-        self, ref: MatchRef, told: list[dict[str, Any]]
+        self, ref: MatchRef, sent: list[dict[str, Any]]
     ) -> None:
         """Its source is asked for as much as it bears, and others were more urgent: fairness is what helps."""
         ScrapeTask.objects.all().delete()
         for seconds in range(5, 320, 5):
             look(seconds)
-        assert [one["up"] for one in told] == ["other_source", "frozen"]
+        assert [one["up"] for one in sent] == ["other_source", "frozen"]
 
     def test_whose_turn_has_only_just_come_is_given_the_time_to_be_read(self, ref: MatchRef) -> None:
         ScrapeTask.objects.update(created_at=later(95), attempt=0)
@@ -194,7 +194,7 @@ class TestNeverAStorm:
         assert {rung_of(match) for match in crowd} == {Rung.HINT}
 
     def test_the_frozen_stand_in_nobodys_way(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Nothing is done for them until they are heard of: else a crowd of them would hide whoever comes after."""
+        """Nothing is done for them until they are read: otherwise many of them would hide later ones."""
         monkeypatch.setattr(silent_matches, "MAX_MATCHES", 1)
         frozen = {"silence_rung": Rung.FROZEN, "silence_rung_at": NOW, "silent_since": NOW, "frozen_at": NOW}
         first, second = (self.quiet(name, importance=Importance.HIGH, **frozen) for name in ("first", "second"))
@@ -216,14 +216,14 @@ class TestNeverAStorm:
 
 
 class TestTheWayBack:
-    def test_heard_of_again_all_is_undone_and_told(self, ref: MatchRef, told: list[dict[str, Any]]) -> None:
+    def test_data_again_undoes_all_and_sends_a_signal(self, ref: MatchRef, sent: list[dict[str, Any]]) -> None:
         for seconds in range(0, 320, 5):
             look(seconds)
         is_heard(ref, later(321))
         assert look(325) == 1
         match = Match.objects.get()
         assert (match.silence_rung, match.silent_since, match.frozen_at) == (0, None, None)
-        assert told[-1] == {"over": Rung.FROZEN, "seconds": 321.0, "source": "crex"}
+        assert sent[-1] == {"over": Rung.FROZEN, "seconds": 321.0, "source": "crex"}
 
     def test_who_was_called_in_goes_when_the_other_speaks_again(self, ref: MatchRef) -> None:
         other = make_ref(match=ref.match, source=make_source("board"), source_event_id="b1", is_watched=False)
@@ -233,14 +233,14 @@ class TestTheWayBack:
         look(160)
         assert rung_of(ref.match) is Rung.GROUND
         other.refresh_from_db()
-        assert other.is_watched, "nobody else tells of the match yet"
+        assert other.is_watched, "no other source has the match yet"
         is_heard(ref, later(200), runs=101)
         look(205)
         other.refresh_from_db()
         assert (other.is_watched, other.called_in_at, other.next_poll_at) == (False, None, None)
-        assert [scraper.ref for scraper in Scraper.objects.filter(stopped_at=None)] == [ref], "nobody reads it any more"
+        assert [scraper.ref for scraper in Scraper.objects.filter(stopped_at=None)] == [ref], "its polling ended"
 
-    @pytest.mark.parametrize("is_asked_for", [True, False], ids=["a person wants it", "nobody does"])
+    @pytest.mark.parametrize("is_asked_for", [True, False], ids=["a person wants it", "not asked for"])
     def test_who_was_called_in_stays_when_a_person_asks_for_it(self, ref: MatchRef, is_asked_for: bool) -> None:
         board = make_source("board")
         make_ref(match=ref.match, source=board, source_event_id="b1", called_in_at=later(155), captured_at=NOW)
@@ -271,13 +271,13 @@ class TestTheWayBack:
 
     @pytest.mark.parametrize("columns", [{"status": "completed", "lifecycle": "COMPLETED"}, {"lifecycle": "PAUSED"}])
     def test_nobody_waits_for_it_any_more(
-        self, ref: MatchRef, told: list[dict[str, Any]], columns: dict[str, str]
+        self, ref: MatchRef, sent: list[dict[str, Any]], columns: dict[str, str]
     ) -> None:
         look(20)
         Match.objects.update(pause_until=later(500), **columns)
         assert look(60) == 1
         assert rung_of(ref.match) is Rung.GROUND
-        assert told[-1]["source"] == ""
+        assert sent[-1]["source"] == ""
 
     def test_after_a_pause_it_begins_below(self, ref: MatchRef) -> None:
         look(20)

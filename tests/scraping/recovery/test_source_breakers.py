@@ -231,8 +231,8 @@ class TestJudging:
             pass_and_succeed(source, task_id, at=later(930))
         alert.refresh_from_db()
         assert alert.closed_at is not None
-        told = AuditEntry.objects.order_by("pk").values_list("action_type", flat=True)
-        assert list(told) == ["breaker_open", "breaker_half_open", "breaker_close"]
+        actions = AuditEntry.objects.order_by("pk").values_list("action_type", flat=True)
+        assert list(actions) == ["breaker_open", "breaker_half_open", "breaker_close"]
 
 
 def fresh(source: Source) -> Source:
@@ -376,7 +376,7 @@ class TestTasksOfASourceThatIsLeftAlone:
             open_task(make_ref(source=source))
         half_open(source)
         assert [hint_due_tasks(later(seconds)) for seconds in (0, 1, 1.9)] == [3, 0, 0]
-        assert hint_due_tasks(later(2)) == 3  # nobody took them: hinted again
+        assert hint_due_tasks(later(2)) == 3  # not claimed: hinted again
 
 
 class TestWhatCounts:
@@ -422,8 +422,11 @@ class TestWhatCounts:
         engine.reader = ScriptedReader(payload_of(ref, at=clock.now))
         with CaptureQueriesContext(connection) as seen:
             scrape(task_id, engine)
-        told = [query["sql"] for query in seen if "scraping_breaker" in query["sql"] or "outcome" in query["sql"]]
-        assert [sql.split()[0] for sql in told] == ["SELECT", "UPDATE"]  # the match's own row, as ever, and its ref
+        statements = [query["sql"] for query in seen if "scraping_breaker" in query["sql"] or "outcome" in query["sql"]]
+        assert [sql.split()[0] for sql in statements] == [
+            "SELECT",
+            "UPDATE",
+        ]  # the match's own row and its ref
 
 
 class TestStretchedTimeouts:
@@ -473,7 +476,7 @@ class TestRetryBudget:
         self.waiting_retries(source, 30)
         first = open_task(make_ref(source=source))
         write(source, calls=60, bad=20, at=later(-30), retries=0)
-        assert hint_due_tasks(NOW) == 13  # a fifth of sixty, and whoever is here for the first time
+        assert hint_due_tasks(NOW) == 13  # a fifth of sixty, and the new ones
         assert first in hints(broker)
 
     def test_ten_are_always_allowed(self, source: Source, clock: Clock, broker: StubBroker) -> None:
@@ -542,7 +545,7 @@ def together(number: int, work: Any) -> Iterator[list[Any]]:
 class TestAtTheSameMoment:
     def test_three_permits_are_three(self, source: Source) -> None:
         half_open(source)
-        stale = [fresh(source) for _ in range(8)]  # everybody has read the row before anybody asks
+        stale = [fresh(source) for _ in range(8)]  # all have read the row before the first asks
 
         def ask(index: int) -> str:
             breakers.guard(100 + index, stale[index], policies=POLICIES, now=NOW)

@@ -60,7 +60,7 @@ def ball(index: int, total: int = 1, *, over: int = 10, legal: int | None = None
     } | changes  # fmt: skip
 
 
-def told(raw: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def comment(raw: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """The same in the commentary."""
     words = {
         "title": "Ada Reed to Bo Finch", "commentTextItems": [{"type": "HTML", "html": "<b>Driven</b> past cover"}],
@@ -72,7 +72,7 @@ def told(raw: dict[str, Any], **changes: Any) -> dict[str, Any]:
 def wicket(index: int = 2, **changes: Any) -> dict[str, Any]:
     text = {"short": "caught", "long": "c Vale b Reed", "commentary": "Cy Moss c Vale b Reed"}
     out = ball(index, 0, isWicket=True, dismissalType=1, outPlayerId=3, totalInningWickets=3)
-    return told(out | {"batsmanPlayerId": 3}, dismissalText=text) | changes
+    return comment(out | {"batsmanPlayerId": 3}, dismissalText=text) | changes
 
 
 def content(*comments: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def content(*comments: dict[str, Any], **changes: Any) -> dict[str, Any]:
             inning(2, PELICAN, 88, 2, 10.3, isCurrent=True, target=152),
         ],
         "superOverInnings": [],
-        "recentBallCommentary": {"ballComments": list(comments) or [told(ball(3, 4)), told(ball(2)), told(ball(1))]},
+        "recentBallCommentary": {"ballComments": list(comments) or [comment(ball(*at)) for at in ((3, 4), (2,), (1,))]},
     } | changes  # fmt: skip
 
 

@@ -25,7 +25,7 @@ def card(*innings: tuple[str, str]) -> Document:
     return build.document("scorecard", [{"c": team, "d": score, "b": [], "a": [], "e": ""} for team, score in innings])
 
 
-def told(payload: Payload) -> list[tuple[int, str, int, str]]:
+def innings_of(payload: Payload) -> list[tuple[int, str, int, str]]:
     return [(one.number, one.team, one.runs, one.overs) for one in payload.state.innings]
 
 
@@ -122,7 +122,7 @@ class TestInningsAfterTheSecond:
     )
     def test_the_one_at_hand_is_in_the_recent_overs(self, over: dict[str, Any], overs: str) -> None:
         payload = direct(self.TEST | {"rb": [over]}, self.page())
-        assert told(payload) == [*self.FIRST_TWO, (3, "team_a", 44, overs)]
+        assert innings_of(payload) == [*self.FIRST_TWO, (3, "team_a", 44, overs)]
         assert payload.state.current_innings == 3
 
     def test_the_one_at_hand_is_in_the_readable_fields_of_the_page(self) -> None:
@@ -130,12 +130,12 @@ class TestInningsAfterTheSecond:
         state["https://live.test/api/v3/getSV3?key=9XA"] |= self.TEST | {
             "inning": 3, "team1flag": "/flags/OR.png", "score1": "44-1", "over1": "14.3", "rb": [],
         }  # fmt: skip
-        assert told(visit(build.page(state))) == [*self.FIRST_TWO, (3, "team_a", 44, "14.3")]
+        assert innings_of(visit(build.page(state))) == [*self.FIRST_TWO, (3, "team_a", 44, "14.3")]
 
     def test_all_of_them_are_on_the_scorecard_where_a_bare_number_counts_balls(self) -> None:
         scored = card(("OR", "350/10(588"), ("PE", "200/10(368"), ("PE", "90/3d(25.3"), ("OR", "12/0(11"))
         payload = direct(self.TEST | {"h": "3"}, self.page(), scored)
-        assert told(payload) == [*self.FIRST_TWO, (3, "team_b", 90, "25.3"), (4, "team_a", 12, "1.5")]
+        assert innings_of(payload) == [*self.FIRST_TWO, (3, "team_b", 90, "25.3"), (4, "team_a", 12, "1.5")]
         assert [one.is_declared for one in payload.state.innings] == [False, False, True, False]
         assert payload.integrity.missing_fields == ("events",)
 

@@ -236,7 +236,7 @@ GOOD = {
     "match": pages.match(),
     "content": pages.content(
         pages.wicket(2),
-        pages.told(pages.ball(1)),
+        pages.comment(pages.ball(1)),
         innings=[
             pages.inning(1, pages.ORCHARD, 151, 10, 19.2, inningOvers=[{"overNumber": 1, "balls": [pages.ball(1)]}]),
             pages.inning(2, pages.PELICAN, 88, 2, 10.3),

@@ -14,7 +14,7 @@ from tests.scraping.sources import espncricinfo_pages as pages
 from tests.scraping.sources.espncricinfo_pages import ADAPTER, parse, read
 
 
-def told(*comments: dict[str, Any], **changes: Any) -> tuple[Event, ...]:
+def events_of(*comments: dict[str, Any], **changes: Any) -> tuple[Event, ...]:
     """The events of a page with these balls on it."""
     return parse(None, pages.content(*comments, **changes)).events
 
@@ -30,7 +30,7 @@ class TestBalls:
         rest = [pages.ball(n, 0, legal=n - 4) for n in range(5, 10)]
         tenth = pages.ball(10, 2, legal=6)
         assert (tenth["oversUnique"], tenth["oversActual"]) == (10.1, 10.6)
-        found = balls(told(*(pages.told(one) for one in reversed([*wides, *rest, tenth]))))
+        found = balls(events_of(*(pages.comment(one) for one in reversed([*wides, *rest, tenth]))))
         assert [event.over for event in found] == [
             "10.6", "10.5", "10.4", "10.3", "10.2", "10.1", "10.1", "10.1", "10.1", "10.1",
         ]  # fmt: skip
@@ -43,7 +43,7 @@ class TestBalls:
         over[-1]["ballNumber"] = gives_number
         if gives_number:
             over = [one | {"ballNumber": one["ballNumber"] or n} for n, one in enumerate(over, start=1)]
-        found = balls(told(*(pages.told(one) for one in reversed(over))))
+        found = balls(events_of(*(pages.comment(one) for one in reversed(over))))
         assert [event.slot for event in found] == [event_keys.ball(2, 10, index) for index in range(10, 0, -1)]
 
     @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ class TestBalls:
         ],
     )
     def test_have_a_kind_and_everything_they_added(self, changes: dict[str, Any], kind: str, code: str) -> None:
-        event = balls(told(pages.told(pages.ball(2, 0) | changes), pages.told(pages.ball(1))))[0]
+        event = balls(events_of(pages.comment(pages.ball(2, 0) | changes), pages.comment(pages.ball(1))))[0]
         assert (event.kind, event.detail["ball"], event.runs) == (kind, code, changes.get("totalRuns", 0))
         assert event.detail["score"] == f"82/{changes.get('totalInningWickets', 2)}"
         assert event.description == "Ada Reed to Bo Finch, Driven past cover"
         assert event.happened_at == datetime(2026, 5, 2, 16, 10, 10, tzinfo=UTC)
 
     def test_a_wicket_is_two_events(self) -> None:
-        dismissal, ball, _ = told(pages.wicket(2), pages.told(pages.ball(1)))
+        dismissal, ball, _ = events_of(pages.wicket(2), pages.comment(pages.ball(1)))
         assert (ball.id, dismissal.id) == ("9001002", "9001002:w")
         assert (ball.kind, dismissal.kind, dismissal.slot) == ("wicket", "dismissal", event_keys.wicket(2, 3))
         assert dismissal.detail == {"player": "Cy Moss", "text": "c Vale b Reed", "wicket": 3}
@@ -79,7 +79,7 @@ class TestBalls:
 
     @pytest.mark.requirement("NFR-009")
     def test_two_wickets_on_a_ball_are_two_though_one_is_named(self) -> None:
-        named, other, *_ = told(pages.wicket(2, totalInningWickets=4), pages.told(pages.ball(1)))
+        named, other, *_ = events_of(pages.wicket(2, totalInningWickets=4), pages.comment(pages.ball(1)))
         assert (named.slot, named.detail["player"]) == (event_keys.wicket(2, 4), "Cy Moss")
         assert (other.id, other.slot, other.kind) == ("9001002:w2", event_keys.wicket(2, 3), "dismissal")
 
@@ -92,12 +92,12 @@ class TestBalls:
         ],
     )
     def test_who_goes_off_hurt_is_no_wicket(self, changes: dict[str, Any]) -> None:
-        events = told(pages.wicket(2, **changes), pages.told(pages.ball(1)))
+        events = events_of(pages.wicket(2, **changes), pages.comment(pages.ball(1)))
         assert [event.kind for event in events] == ["dot", "runs"]
 
     def test_an_over_end_is_an_event_where_the_site_has_it(self) -> None:
         end = {"overNumber": 11, "overRuns": 6, "totalRuns": 86, "totalWickets": 2, "isComplete": True}
-        event = told(pages.told(pages.ball(6), over=end))[0]
+        event = events_of(pages.comment(pages.ball(6), over=end))[0]
         assert (event.kind, event.slot, event.is_critical) == ("over_complete", event_keys.over_end(2, 10), False)
         assert event.description == "End of over 11: 86/2"
 
@@ -111,15 +111,15 @@ class TestBalls:
         assert {event.ordinal for event in bare.events} == {None}
         assert bare.state.last_event is None
         assert bare.integrity.missing_fields == ("last_event", "events")
-        newest = pages.told(pages.ball(3, over=4, inningNumber=1, totalInningRuns=40, totalInningWickets=1))
+        newest = pages.comment(pages.ball(3, over=4, inningNumber=1, totalInningRuns=40, totalInningWickets=1))
         with_words = parse(None, pages.content(newest, innings=innings), liveInning=1)
         assert [event.slot for event in with_words.events] == [event_keys.ball(1, 4, 3)]
 
     def test_of_the_over_list_join_those_of_the_commentary(self) -> None:
         over = [pages.ball(n, over=0, inningNumber=1, totalInningRuns=n) for n in range(1, 5)]
         innings = [pages.inning(1, pages.ORCHARD, 4, 2, 0.4, inningOvers=[{"overNumber": 1, "balls": over}])]
-        comments = [pages.told(one) for one in reversed(over[2:])]
-        events = told(*comments, innings=innings)
+        comments = [pages.comment(one) for one in reversed(over[2:])]
+        events = events_of(*comments, innings=innings)
         assert [event.ordinal for event in events] == [event_keys.position(1, 0, index) for index in (4, 3, 2, 1)]
         assert [event.description for event in events] == ["Ada Reed to Bo Finch, Driven past cover"] * 2 + [
             "Ada Reed to Bo Finch"
@@ -128,11 +128,11 @@ class TestBalls:
     @pytest.mark.parametrize(
         ("comments", "asked", "expected"),
         [
-            ([pages.told(pages.ball(3, over=5))], "", "innings=2"),
-            ([pages.told(pages.ball(1, over=0))], "", "innings=1"),  # the innings' first ball is there
-            ([pages.told(pages.ball(1, over=0, inningNumber=1))], "", None),
-            ([pages.told(pages.ball(3, over=5))], "?innings=2", "innings=1"),
-            ([pages.told(pages.ball(3, over=5))], "?innings=1", None),
+            ([pages.comment(pages.ball(3, over=5))], "", "innings=2"),
+            ([pages.comment(pages.ball(1, over=0))], "", "innings=1"),  # the innings' first ball is there
+            ([pages.comment(pages.ball(1, over=0, inningNumber=1))], "", None),
+            ([pages.comment(pages.ball(3, over=5))], "?innings=2", "innings=1"),
+            ([pages.comment(pages.ball(3, over=5))], "?innings=1", None),
         ],
     )
     def test_older_ones_are_on_the_commentary_page_of_their_innings(
