@@ -16,7 +16,7 @@ from unfold.forms import BaseDialogForm
 
 from monitoring.admin.messages import keys_of, links, page_of, state_of
 from monitoring.alerts import alert_keys
-from monitoring.alerts.advice import advice
+from monitoring.alerts.alert_keys import kind_of
 from monitoring.alerts.registry import acknowledge, mute, unmute
 from monitoring.models import Alert, Severity
 from victoryline.lib.admin import (
@@ -117,11 +117,11 @@ class AlertAdmin(HistoryAdmin):
 
     @admin.display(description="what is safe")
     def what_is_safe(self, alert: Alert) -> str:
-        return advice(alert.key).safe
+        return kind_of(alert.key).safe
 
     @admin.display(description="what to do")
     def what_to_do(self, alert: Alert) -> str:
-        return advice(alert.key).action
+        return kind_of(alert.key).action
 
     @admin.display(description="see also")
     def see_also(self, alert: Alert) -> SafeString:

@@ -1,43 +1,190 @@
-"""The keys of alerts: a kind, and the match, source, worker or channel it concerns. See docs/operations.md."""
+"""The kinds of alerts and their advice. A key is a kind and its subject, as `stale:17`. See docs/operations.md."""
 
 from __future__ import annotations
 
+from typing import Self
+
+from scraping.errors import ERROR_RULES, ErrorClass
+
+STILL_SERVED = "The last data of the match is still served, with its age."
+
 
 class AlertKind(str):
-    """The prefix of the keys of one kind of alert. A kind without a subject is a plain string: the key itself."""
+    """The prefix of the keys of one kind of alert; the whole key of a kind without a subject.
 
-    __slots__ = ()
+    `safe`: what still works. `action`: advice for operators. `group_text` describes several matches at once
+    ("37 matches at Crex <group_text>").
+    """
+
+    safe: str
+    action: str
+    group_text: str
+    sentry_event: str
+
+    def __new__(cls, prefix: str, safe: str, action: str, group_text: str = "", sentry_event: str = "") -> Self:
+        kind = super().__new__(cls, prefix)
+        kind.safe, kind.action, kind.group_text, kind.sentry_event = safe, action, group_text, sentry_event
+        return kind
 
     def of(self, *subject: object) -> str:
-        """Returns the key of one alert, as `stale:17`."""
+        """Returns the key of one alert."""
         return self + ":".join(map(str, subject))
 
 
-STALE = AlertKind("stale:")  # of a match
-ERROR_RATE = AlertKind("errors:")  # of a match
-DEAD = AlertKind("dead:")  # of a match with a dead task
-DEAD_DISCOVERY = AlertKind("dead-discovery:")  # of a source
-DEAD_ROUND = AlertKind("dead-round:")  # of a job
-PAUSED = AlertKind("paused:")  # of a match
-PAUSED_LONG = AlertKind("paused-long:")  # of a live match that was paused for too long in the last hour
-LAYOUT = AlertKind("layout:")  # of a match whose page cannot be parsed
-INCOMPLETE = AlertKind("incomplete:")  # of a match that has ended with missing data
-BREAKER = AlertKind("breaker:")  # of a breaker, by name
-CHANGED = AlertKind("changed:")  # of a source whose readings cannot be parsed any more
-BLOCKED = AlertKind("blocked:")  # of a source that keeps refusing requests or showing challenges
-TOKEN = AlertKind("token:")  # of a source without a token
-DRIFT = AlertKind("drift:")  # of a source, payload schema and field that is filled less often than before
-SPARSE = AlertKind("sparse:")  # of a source that leaves too many of the wanted fields empty
-TRAFFIC = AlertKind("traffic:")  # of a source that has used most of its daily traffic budget
-MEMORY = AlertKind("memory:")  # of a worker
-DISK = AlertKind("disk:")  # of a machine
-DELIVERY = AlertKind("delivery:")  # of a channel that does not deliver messages
-NO_WORKER = "no-worker"
-QUEUE = "queue"
-SPOOL = "spool"
-GRADE = "grade"
-DATABASE = "database"
-TEST = "test"  # of `manage.py alerts --test`
+STALE = AlertKind(  # of a match
+    "stale:",
+    f"{STILL_SERVED} Its scraper is replaced automatically.",
+    "If it lasts, open the match and check its tasks and errors.",
+    group_text="have had no update",
+)
+ERROR_RATE = AlertKind(  # of a match
+    "errors:",
+    STILL_SERVED,
+    "Check the match's errors: network or timeout: the connection; blocked: a slower pace; layout: the adapter.",
+    group_text="have too many errors",
+)
+DEAD = AlertKind(  # of a match with a dead task
+    "dead:",
+    f"{STILL_SERVED} The task and its evidence are kept.",
+    "Open the task, fix the cause, then press Retry.",
+    group_text="have a dead task",
+)
+DEAD_DISCOVERY = AlertKind(  # of a source
+    "dead-discovery:", "Known matches are still polled.", "Open the dead task, fix the cause, press Retry."
+)
+DEAD_ROUND = AlertKind(  # of a job
+    "dead-round:",
+    "No task of the round has started, so nothing is lost.",
+    "Open the job, check the reason, press Retry.",
+)
+PAUSED = AlertKind(  # of a match
+    "paused:",
+    f"{STILL_SERVED} The pause ends automatically.",
+    "Resume it from the match's page when the cause is gone.",
+    group_text="are paused",
+)
+PAUSED_LONG = AlertKind(  # of a live match that was paused for too long in the last hour
+    "paused-long:",
+    STILL_SERVED,
+    "Something keeps failing: check the match's errors before you resume it.",
+    group_text="were paused for too long",
+)
+LAYOUT = AlertKind(  # of a match whose page cannot be parsed
+    "layout:",
+    f"{STILL_SERVED} The page is tried every five minutes.",
+    ERROR_RULES[ErrorClass.DRIFT].advice,
+    group_text="have pages with an unknown layout",
+    sentry_event="schema_break",
+)
+INCOMPLETE = AlertKind(  # of a match that has ended with missing data
+    "incomplete:",
+    "The data that was read is still served.",
+    "Open the source's own page: data that is missing there too will not come.",
+    group_text="have ended and are not complete",
+)
+BREAKER = AlertKind(  # of a breaker, by name
+    "breaker:",
+    "The last data is still served, with its age; probes are sent automatically.",
+    "`manage.py breaker list` shows the reason; if it opens repeatedly, check the errors.",
+    group_text="are not polled after many failures",
+    sentry_event="circuit_opened",
+)
+CHANGED = AlertKind(  # of a source whose readings cannot be parsed any more
+    "changed:",
+    "The last data of its matches is still served, with its age; single tasks probe the source.",
+    ERROR_RULES[ErrorClass.DRIFT].advice,
+    sentry_event="schema_break",
+)
+BLOCKED = AlertKind(  # of a source that keeps refusing requests or showing challenges
+    "blocked:",
+    "The last data of its matches is still served, with its age; the pace is reduced automatically.",
+    ERROR_RULES[ErrorClass.BLOCKED].advice,
+    sentry_event="anti_bot_challenge",
+)
+TOKEN = AlertKind(  # of a source without a token
+    "token:",
+    "The source's public data is still read.",
+    "See the reason: 401 or 403 needs other SOURCE_CREDENTIALS, no answer ends by itself.",
+)
+DRIFT = AlertKind(  # of a source, payload schema and field that is filled less often than before
+    "drift:",
+    "Nothing has failed yet.",
+    "Sources, Fill rates shows since when; the detail names the matches that lack the field.",
+    sentry_event="data_integrity_degraded",
+)
+SPARSE = AlertKind(  # of a source that leaves too many of the wanted fields empty
+    "sparse:",
+    "Nothing has failed; the fields that were read are served.",
+    "Sources, Fill rates shows which fields are missing.",
+    sentry_event="data_integrity_degraded",
+)
+TRAFFIC = AlertKind(  # of a source that has used most of its daily traffic budget
+    "traffic:",
+    "Direct reads continue, also when the limit is reached.",
+    "Sources, Traffic shows what costs so much; a larger limit takes effect within a minute.",
+)
+MEMORY = AlertKind(  # of a worker
+    "memory:",
+    "The browser, then the worker, is replaced in an orderly way before the limit.",
+    "Give the worker fewer matches, or more memory and a higher limit.",
+)
+DISK = AlertKind(  # of a machine
+    "disk:",
+    "Running tasks can still write; the worker takes no new ones.",
+    "Free space: manage.py prune, old logs.",
+)
+DELIVERY = AlertKind(  # of a channel that does not deliver messages
+    "delivery:",
+    "The alerts themselves are in the admin (Health, Alerts); other channels work.",
+    "`manage.py alerts --test` shows the fault; then Health, Messages: Send again.",
+)
+NO_WORKER = AlertKind(
+    "no-worker",
+    "Tasks wait in the database; nothing is lost, and the last data is still served with its age.",
+    "Start a worker (manage.py run_worker) and check in its log why the last one ended.",
+)
+QUEUE = AlertKind(
+    "queue",
+    "Tasks wait in the database; nothing is lost, data only grows older.",
+    "Start another worker, or watch fewer matches; check whether the workers answer (Health, Workers).",
+)
+SPOOL = AlertKind(
+    "spool",
+    "Readings of the outage were kept on disk and are written now, in order and once.",
+    "Find out why the database was away; if updates were dropped, give workers a larger MAX_QUEUE_SIZE.",
+)
+GRADE = AlertKind(
+    "grade",
+    "The last data is still served, with its age.",
+    "Check the stalest matches on the admin's first page: one source, one worker, or all?",
+)
+DATABASE = AlertKind(
+    "database",
+    "Workers keep polling and store new readings on disk; the API serves its last data, with its age.",
+    "Restore the database; everything is then written automatically. Do not remove VAR_DIR/spool.",
+)
+TEST = AlertKind(  # of `manage.py alerts --test`
+    "test", "Everything: nothing has happened.", "Nothing. Alerts are delivered this way."
+)
+KINDS = tuple(value for value in list(globals().values()) if isinstance(value, AlertKind))
+UNKNOWN = AlertKind("", "The last data is still served, with its age.", "Open the alert in the admin.")
+PUBLIC_TEXTS = {
+    MEMORY: "A worker is close to its memory limit",
+    DISK: "A disk is almost full",
+    DELIVERY: "One of the alert channels does not deliver",
+}
+PUBLIC_ENDINGS = {
+    DEAD: "is dead",
+    DEAD_DISCOVERY: "is dead",
+    DEAD_ROUND: "is dead",
+    PAUSED: "is paused",
+    LAYOUT: "has changed",
+    CHANGED: "has changed",
+}
+
+
+def kind_of(key: str) -> AlertKind:
+    return next((kind for kind in KINDS if key == kind or (kind.endswith(":") and key.startswith(kind))), UNKNOWN)
 
 
 def dead_task(*, match_id: int | None, source_key: str, job_id: int | None) -> str:
@@ -54,21 +201,7 @@ def disk(worker_id: str) -> str:
 
 def public_text(key: str, summary: str) -> str:
     """Returns a summary for the public: without reasons, which can contain addresses, and without host names."""
-    if key.startswith(MEMORY):
-        return "A worker is close to its memory limit"
-    if key.startswith(DISK):
-        return "A disk is almost full"
-    if key.startswith(DELIVERY):
-        return "One of the alert channels does not deliver"
-    endings = (
-        (DEAD, "is dead"),
-        (DEAD_DISCOVERY, "is dead"),
-        (DEAD_ROUND, "is dead"),
-        (PAUSED, "is paused"),
-        (LAYOUT, "has changed"),
-        (CHANGED, "has changed"),
-    )
-    for prefix, ending in endings:
-        if key.startswith(prefix):
-            return f"{summary.partition(f' {ending}: ')[0]} {ending}"
-    return summary
+    kind = kind_of(key)
+    if ending := PUBLIC_ENDINGS.get(kind):
+        return f"{summary.partition(f' {ending}: ')[0]} {ending}"
+    return PUBLIC_TEXTS.get(kind, summary)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import Case, F, When
 
 from monitoring import audit
 from monitoring.models import Alert, Severity
@@ -19,27 +19,46 @@ _LEVELS = {Severity.WARNING: logging.WARNING, Severity.CRITICAL: logging.ERROR}
 
 def raise_alert(key: str, severity: Severity, summary: str, detail: Mapping[str, Any], now: datetime) -> bool:
     """Opens an alert and returns True, or updates the open one of the same key and returns False."""
-    key, summary = key[:200], summary[:300]
-    if _update_open(key, severity, summary, detail, now):
+    key = key[:200]
+    columns = {"severity": severity, "summary": summary[:300], "detail": dict(detail), "last_seen_at": now}
+    if _update_open(key, columns):
         return False
     try:
         with transaction.atomic():
-            Alert.objects.create(
-                key=key,
-                severity=severity,
-                summary=summary,
-                detail=dict(detail),
-                opened_at=now,
-                last_seen_at=now,
-                muted_until=_muted_until(key, now),
-            )
+            Alert.objects.create(key=key, opened_at=now, **columns, **_inherited(key, severity, now))
     except IntegrityError:  # another process opened it meanwhile
-        _update_open(key, severity, summary, detail, now)
+        _update_open(key, columns)
         return False
     logger.log(
-        _LEVELS[severity], "Alert: %s", summary, extra={"action": "alert_opened", "alert_key": key, "detail": detail}
+        _LEVELS[severity],
+        "Alert: %s",
+        columns["summary"],
+        extra={"action": "alert_opened", "alert_key": key, "detail": detail},
     )
     return True
+
+
+def _update_open(key: str, columns: dict[str, Any]) -> bool:
+    if columns["severity"] == Severity.CRITICAL:  # a warning that became critical is notified again
+        columns = columns | {"told_at": Case(When(severity=Severity.CRITICAL, then=F("told_at")))}
+    return bool(Alert.objects.filter(key=key, closed_at__isnull=True).update(count=F("count") + 1, **columns))
+
+
+def _inherited(key: str, severity: Severity, now: datetime) -> dict[str, Any]:
+    """Returns the columns that a new alert takes from the last one of its key: a mute that lasts, and its notifications
+    if its end was not notified yet. So a flapping alert is notified as one that lasts.
+    """
+    last = Alert.objects.filter(key=key).order_by("-pk").first()
+    if last is None:
+        return {}
+    columns: dict[str, Any] = {"muted_until": last.muted_until if last.muted_until and last.muted_until > now else None}
+    if last.told_count and last.told_over_at is None:
+        Alert.objects.filter(pk=last.pk).update(told_over_at=now)
+        names = ("told_at", "told_count", "acknowledged_at", "acknowledged_by")
+        columns |= {name: getattr(last, name) for name in names}
+        if severity == Severity.CRITICAL and last.severity != severity:
+            columns["told_at"] = None
+    return columns
 
 
 def close_alert(key: str, now: datetime) -> bool:
@@ -53,6 +72,10 @@ def close_alerts(keys: Collection[str], now: datetime) -> int:
     if closed:
         logger.info("Alert over: %s", ", ".join(sorted(keys)), extra={"action": "alert_closed"})
     return closed
+
+
+def open_keys(prefix: str) -> set[str]:
+    return set(Alert.objects.filter(key__startswith=prefix, closed_at__isnull=True).values_list("key", flat=True))
 
 
 def acknowledge(keys: Collection[int], *, actor: str, now: datetime) -> int:
@@ -69,11 +92,7 @@ def mute(keys: Collection[int], *, until: datetime, actor: str, now: datetime) -
 
 
 def unmute(keys: Collection[int], *, actor: str, now: datetime) -> int:
-    with transaction.atomic():
-        done = _operate(keys, "alert_unmuted", "no longer muted", actor, now, muted_until=None)
-        muted_keys = Alert.objects.filter(pk__in=keys).values("key")
-        Alert.objects.filter(key__in=muted_keys, muted_until__gt=now).update(muted_until=None)
-    return done
+    return _operate(keys, "alert_unmuted", "no longer muted", actor, now, muted_until=None)
 
 
 def _operate(keys: Collection[int], action: str, why: str, actor: str, now: datetime, **columns: Any) -> int:
@@ -85,21 +104,3 @@ def _operate(keys: Collection[int], action: str, why: str, actor: str, now: date
         for name in names:
             audit.record(actor=actor, action_type=action, trigger_condition=why, target=name, now=now)
     return done
-
-
-def _muted_until(key: str, now: datetime) -> datetime | None:
-    """Returns the mute of an earlier alert of the same key, which a new alert inherits."""
-    muted = Alert.objects.filter(key=key, muted_until__gt=now).order_by("-muted_until")
-    return muted.values_list("muted_until", flat=True).first()
-
-
-def open_keys(prefix: str) -> set[str]:
-    return set(Alert.objects.filter(key__startswith=prefix, closed_at__isnull=True).values_list("key", flat=True))
-
-
-def _update_open(key: str, severity: Severity, summary: str, detail: Mapping[str, Any], now: datetime) -> bool:
-    return bool(
-        Alert.objects.filter(key=key, closed_at__isnull=True).update(
-            count=F("count") + 1, last_seen_at=now, severity=severity, summary=summary, detail=dict(detail)
-        )
-    )

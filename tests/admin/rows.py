@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.utils import timezone
 
 from apiauth.models import AccessLog, ApiKey, Consumer, UsageHour
 from monitoring.alerts import message_queue
-from monitoring.alerts.notification_policy import NotificationRules
 from monitoring.alerts.registry import raise_alert
 from monitoring.audit import record
 from monitoring.health.log import log_health
@@ -88,7 +87,7 @@ def make_everything() -> None:
     Lease.objects.create(name="scheduler", holder="engine", expires_at=now)
     log_health(now)
     raise_alert("k", Severity.CRITICAL, EVIL, {"text": EVIL}, now)
-    message_queue.queue_due([Channel.WEBHOOK], NotificationRules(timedelta(), timedelta(), 9), base_url="", now=now)
+    message_queue.queue_due([Channel.WEBHOOK], base_url="", now=now)
     record(actor="Ann", action_type="retry", trigger_condition=EVIL, metadata={"text": EVIL}, now=now)
     GradeChange.objects.create(from_grade="HEALTHY", to_grade="DEGRADED", at=now, reason=EVIL)
     consumer = Consumer.objects.create(name=EVIL, created_at=now)

@@ -13,14 +13,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from monitoring.alerts import message_queue
-from monitoring.alerts.notification_policy import NotificationRules
 from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import Alert, AlertMessage, AuditEntry, Channel, Severity
 from tests.admin.test_actions import act
 from tests.monitoring.rows import make_watched
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
-RULES = NotificationRules(timedelta(), timedelta(), 30)
 
 
 def make_alert(key: str = "stale:7", severity: Severity = Severity.CRITICAL, minutes: float = 5) -> Alert:
@@ -30,7 +28,7 @@ def make_alert(key: str = "stale:7", severity: Severity = Severity.CRITICAL, min
 
 def make_message() -> AlertMessage:
     make_alert()
-    message_queue.queue_due([Channel.WEBHOOK], RULES, base_url="", now=timezone.now())
+    message_queue.queue_due([Channel.WEBHOOK], base_url="", now=timezone.now())
     return AlertMessage.objects.get()
 
 
@@ -131,7 +129,7 @@ class TestMessages:
         message = make_message()
         claimed = message_queue.claim_next(Channel.WEBHOOK, timezone.now())
         assert claimed is not None
-        message_queue.mark_failed(claimed, "answered 404", now=timezone.now(), again_after=None, is_final=True)
+        message_queue.mark_failed(claimed, "answered 404", now=timezone.now(), is_final=True)
         page = admin_client.get(reverse("admin:monitoring_alertmessage_changelist")).content.decode()
         assert "given up" in page
         assert "answered 404" in page

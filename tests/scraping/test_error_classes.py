@@ -14,7 +14,7 @@ from django.db.migrations.autodetector import MigrationAutodetector
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.state import ProjectState
 
-from monitoring.alerts.advice import ADVICE
+from monitoring.alerts import alert_keys
 from scraping.admin.dead_letters import RESOURCE_VERBS, what_next
 from scraping.errors import ERROR_RULES, OUR_FAULTS, SOURCE_FAULTS, ErrorClass, ScrapingError, error_for_status
 from scraping.models import ErrorGroup, ScrapeError, ScrapeTask, TaskState
@@ -79,10 +79,8 @@ class TestEveryClass:
 
 
 def test_alerts_of_an_error_class_give_its_advice() -> None:
-    from monitoring.alerts import alert_keys
-
-    assert ADVICE[alert_keys.BLOCKED].action == ERROR_RULES[ErrorClass.BLOCKED].advice
-    assert ADVICE[alert_keys.LAYOUT].action == ADVICE[alert_keys.CHANGED].action == ERROR_RULES[ErrorClass.DRIFT].advice
+    assert alert_keys.BLOCKED.action == ERROR_RULES[ErrorClass.BLOCKED].advice
+    assert alert_keys.LAYOUT.action == alert_keys.CHANGED.action == ERROR_RULES[ErrorClass.DRIFT].advice
 
 
 def test_every_resource_has_a_verb_on_the_page_of_a_dead_task() -> None:

@@ -12,12 +12,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from monitoring.alerts import alert_keys
-from monitoring.alerts.advice import advice
-from monitoring.alerts.channels import DeliveryError, OutgoingMessage, configured
-from monitoring.alerts.message_text import AlertNotice, document, one_line
-from monitoring.alerts.notification_policy import Event
+from monitoring.alerts.alert_keys import kind_of
+from monitoring.alerts.channels import DeliveryError, configured
+from monitoring.alerts.delivery import base_url
+from monitoring.alerts.message_text import document, one_line
 from monitoring.models import Alert, Channel, Severity
-from monitoring.watchdogs.delivery import base_url
 from victoryline.lib.redaction import clean
 from victoryline.lib.times import as_utc_iso
 
@@ -52,7 +51,7 @@ class Command(BaseCommand):
         for alert in alerts:
             minutes = (now - alert.opened_at).total_seconds() / 60
             self.stdout.write(f"{alert.severity:8} {minutes:5.0f} min  {one_line(alert.summary)}")
-            self.stdout.write(f"{'':19} -> {advice(alert.key).action}{_notifications(alert)}")
+            self.stdout.write(f"{'':19} -> {kind_of(alert.key).action}{_notifications(alert)}")
 
     def _send_test(self, channel: str | None) -> None:
         chosen = {key: each for key, each in configured(settings.CONFIG).items() if channel in (None, key.value)}
@@ -90,11 +89,11 @@ def _as_json(alert: Alert) -> dict[str, Any]:
         "told_at": as_utc_iso(alert.told_at) if alert.told_at else None,
         "muted_until": as_utc_iso(alert.muted_until) if alert.muted_until else None,
         "acknowledged_by": alert.acknowledged_by,
-        "do": advice(alert.key).action,
+        "do": kind_of(alert.key).action,
     }
 
 
-def _test_message() -> OutgoingMessage:
+def _test_message() -> dict[str, Any]:
     now = timezone.now()
     alert = Alert(
         key=alert_keys.TEST,
@@ -103,7 +102,4 @@ def _test_message() -> OutgoingMessage:
         opened_at=now,
         last_seen_at=now,
     )
-    body = document(
-        [AlertNotice(alert, Event.RAISED)], severity=Severity.WARNING, is_digest=False, base_url=base_url(), now=now
-    )
-    return OutgoingMessage(body | {"event": "test"}, now)
+    return document([alert], base_url=base_url(), now=now) | {"event": "test"}

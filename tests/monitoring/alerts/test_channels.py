@@ -8,36 +8,22 @@ import hmac
 import json
 import re
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
 
-from monitoring.alerts.channels import DeliveryDeferred, DeliveryRejected, OutgoingMessage
-from monitoring.alerts.channels.http_post import post, seconds_of
-from monitoring.alerts.channels.mail import Mail, body
-from monitoring.alerts.channels.sentry import Sentry
-from monitoring.alerts.channels.webhook import Webhook
-from monitoring.alerts.message_text import AlertNotice, document
-from monitoring.alerts.notification_policy import Event
-from monitoring.models import Alert, Severity
+from monitoring.alerts.channels import DeliveryError, DeliveryRejected, Mail, Sentry, Webhook, mail_text, post
+from monitoring.alerts.message_text import document
+from monitoring.models import Alert
 from tests.factories import NOW
 from tests.monitoring.alerts.servers import HttpReceiver, SmtpReceiver
 
 
-def message(
-    *notices: AlertNotice, severity: Severity = Severity.CRITICAL, thread: tuple[str, ...] = ()
-) -> OutgoingMessage:
-    body = document(
-        notices or (AlertNotice(alert(), Event.RAISED),),
-        severity=severity,
-        is_digest=False,
-        base_url="https://vl.test",
-        now=NOW,
-    )
-    return OutgoingMessage(body, NOW, thread)
+def message(*alerts: Alert, **more: Any) -> dict[str, Any]:
+    return document(alerts or (alert(),), base_url="https://vl.test", now=NOW, **more)
 
 
 def alert(key: str = "stale:7", summary: str = "India - Australia has had no update for 5 min", **more: Any) -> Alert:
@@ -52,7 +38,7 @@ class TestWebhook:
         (got,) = hook.got
         assert got.path == "/hook/s3cret?x=1"
         assert got.headers["content-type"] == "application/json"
-        assert got.headers["idempotency-key"] == sent.id
+        assert got.headers["idempotency-key"] == sent["id"]
         assert "x-victoryline-signature" not in got.headers
         body = json.loads(got.body)
         assert (body["version"], body["event"], body["severity"]) == (1, "raised", "critical")
@@ -79,30 +65,35 @@ class TestWebhook:
             pytest.param(404, {}, DeliveryRejected, None, id="not there"),
             pytest.param(401, {}, DeliveryRejected, None, id="not allowed"),
             pytest.param(302, {"Location": "http://127.0.0.1:9/"}, DeliveryRejected, None, id="sent elsewhere"),
-            pytest.param(503, {}, DeliveryDeferred, None, id="out of order"),
-            pytest.param(408, {}, DeliveryDeferred, None, id="too slow"),
-            pytest.param(429, {"Retry-After": "30"}, DeliveryDeferred, 30, id="too many"),
-            pytest.param(503, {"Retry-After": "999999"}, DeliveryDeferred, 3600, id="an hour at most"),
+            pytest.param(503, {}, DeliveryError, None, id="out of order"),
+            pytest.param(408, {}, DeliveryError, None, id="too slow"),
+            pytest.param(429, {"Retry-After": "30"}, DeliveryError, 30, id="too many"),
+            pytest.param(503, {"Retry-After": "999999"}, DeliveryError, 900, id="a quarter of an hour at most"),
         ],
     )
     def test_classifies_the_answer(
-        self, hook: HttpReceiver, status: int, headers: dict[str, str], error: type[Exception], seconds: float | None
+        self,
+        hook: HttpReceiver,
+        status: int,
+        headers: dict[str, str],
+        error: type[DeliveryError],
+        seconds: float | None,
     ) -> None:
         hook.status, hook.headers = status, headers
         with pytest.raises(error) as raised:
             Webhook(hook.url).send(message())
         assert str(status) in str(raised.value)
         assert "s3cret" not in str(raised.value)
-        assert getattr(raised.value, "seconds", None) == seconds
+        assert (type(raised.value), raised.value.retry_after) == (error, seconds)
         assert len(hook.got) == 1, "no redirect is followed"
 
     def test_a_hanging_server_times_out(self, hook: HttpReceiver) -> None:
         hook.hangs.set()
-        with pytest.raises(DeliveryDeferred, match=r"did not answer within 0\.2 s"):
+        with pytest.raises(DeliveryError, match=r"did not answer within 0\.2 s"):
             post(hook.url, b"{}", {}, timeout=0.2)
 
     def test_unreachable_server(self) -> None:
-        with pytest.raises(DeliveryDeferred, match=r"127\.0\.0\.1 cannot be reached"):
+        with pytest.raises(DeliveryError, match=r"127\.0\.0\.1 cannot be reached"):
             Webhook("http://127.0.0.1:1/s3cret").send(message())
 
     def test_its_secrets_are_not_shown(self) -> None:
@@ -119,47 +110,38 @@ def snippet() -> dict[str, Any]:
     return names
 
 
-def test_retry_after_may_be_a_date() -> None:
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    assert seconds_of("Thu, 01 Jan 2026 00:00:30 GMT", now) == 30
-    assert seconds_of("Wed, 31 Dec 2025 00:00:30 GMT", now) == 0
-    assert seconds_of("soon", now) is None
-
-
 class TestMessageText:
     def test_a_group_is_one_line(self) -> None:
-        notices = [AlertNotice(alert(f"stale:{n}", pk=n), Event.RAISED, "stale:@Crex", "Crex") for n in range(37)]
-        body = message(*notices).document
+        alerts = [alert(f"stale:{n}", pk=n) for n in range(37)]
+        body = message(*alerts, sources={each.pk: "Crex" for each in alerts})
         assert body["subject"] == "[VictoryLine] CRITICAL: 37 matches at Crex have had no update"
         assert body["text"].splitlines()[0] == "CRITICAL: 37 matches at Crex have had no update"
         assert len(body["alerts"]) == 37
 
     def test_limits_the_size_of_a_document(self) -> None:
-        body = message(*[AlertNotice(alert(f"x{n}", pk=n), Event.RAISED) for n in range(400)]).document
+        body = message(*[alert(f"x{n}", pk=n) for n in range(400)])
         assert (len(body["alerts"]), body["more"]) == (50, 350)
         assert body["subject"].endswith("(and 399 more)")
         assert len(body["subject"]) <= 300
 
     def test_escapes_text_from_outside(self) -> None:
         evil = alert(summary="<!channel> @all\r\nBcc: you@example.com https://me:pass@host/ is dead")
-        body = message(AlertNotice(evil, Event.RAISED)).document
+        body = message(evil)
         assert "<!channel>" not in body["text"]
         assert "@all" not in body["text"]
         assert "\n" not in body["subject"]
         assert "pass" not in json.dumps(body)
 
     def test_details_are_shown_without_secrets(self) -> None:
-        body = message(
-            AlertNotice(alert(detail={"api_key": "s3cret", "url": "https://a:b@host/"}), Event.RAISED)
-        ).document
+        body = message(alert(detail={"api_key": "s3cret", "url": "https://a:b@host/"}))
         assert body["alerts"][0]["detail"] == {"api_key": "***", "url": "https://***:***@host/"}
 
     def test_shows_how_often_it_was_opened(self) -> None:
-        body = message(AlertNotice(alert(), Event.AGAIN, times=4)).document
-        assert "again: India - Australia has had no update for 5 min (4 times in a day)" in body["text"]
+        body = message(alert(), times={"stale:7": 4})
+        assert "India - Australia has had no update for 5 min (4 times in a day)" in body["text"]
 
     def test_an_end(self) -> None:
-        body = message(AlertNotice(alert(closed_at=NOW), Event.OVER)).document
+        body = message(alert(closed_at=NOW, told_count=1))
         assert body["event"] == "over"
         assert body["subject"].startswith("[VictoryLine] OVER: India - Australia")
 
@@ -170,7 +152,7 @@ class TestMail:
 
     def test_has_summary_and_advice(self, mailbox: SmtpReceiver) -> None:
         sent = message()
-        assert self.mail(mailbox).send(sent) == "127.0.0.1 accepted it for 1 of 1"
+        assert self.mail(mailbox).send(sent) == "127.0.0.1 accepted it"
         (got,) = mailbox.got
         assert got["Subject"] == "[VictoryLine] CRITICAL: India - Australia has had no update for 5 min"
         assert (got["From"], got["To"], got["Importance"]) == ("vl@example.com", "ops@example.com", "high")
@@ -182,22 +164,13 @@ class TestMail:
 
     def test_has_source_and_details(self) -> None:
         detail = {"match_id": 7, "url": "https://crex.test/m", "tried": "other source", "types": {"network": 2}}
-        sent = message(AlertNotice(alert(detail=detail), Event.RAISED, source="Crex"))
-        lines = list(body(sent.document))
+        lines = list(mail_text(message(alert(detail=detail), sources={3: "Crex"})))
         assert f"  Since {NOW:%d %b %Y, %H:%M:%S} UTC" in lines
         assert [line for line in lines if line.startswith(("  Source", "  Url", "  Tried", "  Types", "  Match"))] == [
             "  Source: Crex",
             "  Url: https://crex.test/m",
             "  Tried: other source",
         ]
-
-    def test_is_one_thread_from_start_to_end(self, mailbox: SmtpReceiver) -> None:
-        first = message()
-        self.mail(mailbox).send(first)
-        self.mail(mailbox).send(message(AlertNotice(alert(closed_at=NOW), Event.OVER), thread=(first.id,)))
-        beginning, end = mailbox.got
-        assert end["In-Reply-To"] == beginning["Message-ID"]
-        assert end["References"] == beginning["Message-ID"]
 
     @pytest.mark.parametrize("scheme", ["smtps", "smtp+starttls"])
     def test_tls_with_a_certificate_that_is_trusted(
@@ -211,7 +184,7 @@ class TestMail:
     @pytest.mark.parametrize("scheme", ["smtps", "smtp+starttls"])
     def test_an_untrusted_server_gets_neither_message_nor_password(self, scheme: str, certificate: Path) -> None:
         with SmtpReceiver(certificate, scheme == "smtps", password="pass") as taker:
-            with pytest.raises(DeliveryDeferred, match=r"certificate of 127\.0\.0\.1 is not trusted"):
+            with pytest.raises(DeliveryError, match=r"certificate of 127\.0\.0\.1 is not trusted"):
                 self.mail(taker, scheme, "me:pass@").send(message())
             assert (taker.logins, taker.got) == ([], [])
 
@@ -232,18 +205,19 @@ class TestMail:
     @pytest.mark.parametrize(
         ("verb", "answer", "error"),
         [
-            pytest.param("MAIL", "451 later", DeliveryDeferred, id="later"),
+            pytest.param("MAIL", "451 later", DeliveryError, id="later"),
             pytest.param("MAIL", "552 too much", DeliveryRejected, id="never"),
             pytest.param("RCPT", "550 unknown", DeliveryRejected, id="unknown recipient"),
         ],
     )
     def test_classifies_the_answer(self, mailbox: SmtpReceiver, verb: str, answer: str, error: type[Exception]) -> None:
         mailbox.answers[verb] = answer
-        with pytest.raises(error):
+        with pytest.raises(error) as raised:
             self.mail(mailbox).send(message())
+        assert type(raised.value) is error
 
     def test_unreachable_server(self) -> None:
-        with pytest.raises(DeliveryDeferred, match="cannot be reached"):
+        with pytest.raises(DeliveryError, match="cannot be reached"):
             Mail("smtp://127.0.0.1:1", "a@example.com", ("b@example.com",), timeout=2).send(message())
 
 
@@ -253,14 +227,11 @@ class TestSentry:
         bodies = [gzip.decompress(got.body) if got.body[:2] == b"\x1f\x8b" else got.body for got in hook.got]
         return [json.loads(body.splitlines()[2]) for body in bodies]
 
-    def send(self, hook: HttpReceiver, *notices: AlertNotice) -> str:
-        return Sentry(f"http://publickey@127.0.0.1:{hook.port}/42").send(message(*notices))
+    def send(self, hook: HttpReceiver, *alerts: Alert, **more: Any) -> str:
+        return Sentry(f"http://publickey@127.0.0.1:{hook.port}/42").send(message(*alerts, **more))
 
     def test_one_event_an_alert_with_its_key_as_fingerprint(self, hook: HttpReceiver) -> None:
-        assert (
-            self.send(hook, AlertNotice(alert(), Event.RAISED), AlertNotice(alert("grade", pk=4), Event.RAISED))
-            == "accepted 2 events"
-        )
+        assert self.send(hook, alert(), alert("grade", pk=4)) == "accepted 2 events"
         assert {got.path for got in hook.got} == {"/api/42/envelope/"}
         assert "sentry_key=publickey" in hook.got[0].headers["x-sentry-auth"]
         first, second = self.events(hook)
@@ -281,21 +252,19 @@ class TestSentry:
         ],
     )
     def test_names_its_events(self, hook: HttpReceiver, key: str, severity: str, event: str, level: str) -> None:
-        self.send(hook, AlertNotice(alert(key, severity=severity), Event.RAISED))
+        self.send(hook, alert(key, severity=severity))
         (got,) = self.events(hook)
         assert (got["tags"]["event"], got["level"]) == (event, level)
 
     def test_many_of_a_kind_are_one_event(self, hook: HttpReceiver) -> None:
-        notices = [AlertNotice(alert(f"stale:{n}", pk=n), Event.RAISED, "stale:@Crex", "Crex") for n in range(9)]
-        self.send(hook, *notices)
+        alerts = [alert(f"stale:{n}", pk=n) for n in range(9)]
+        self.send(hook, *alerts, sources={each.pk: "Crex" for each in alerts})
         (got,) = self.events(hook)
         assert got["logentry"]["formatted"] == "9 matches at Crex have had no update"
         assert got["fingerprint"] == ["stale:@Crex"]
 
     def test_ends_are_not_sent(self, hook: HttpReceiver) -> None:
-        assert (
-            self.send(hook, AlertNotice(alert(closed_at=NOW + timedelta(minutes=1)), Event.OVER)) == "accepted 0 events"
-        )
+        assert self.send(hook, alert(closed_at=NOW + timedelta(minutes=1))) == "accepted 0 events"
         assert not hook.got
 
     def test_invalid_dsn(self) -> None:

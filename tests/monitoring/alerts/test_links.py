@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitoring.watchdogs.delivery import base_url
+from monitoring.alerts.delivery import base_url
 from tests.monitoring.alerts.conftest import Configure
 
 

@@ -17,11 +17,9 @@ from django.test import Client
 from monitoring import retention
 from monitoring.alerts import message_queue
 from monitoring.alerts.channels import configured
-from monitoring.alerts.delivery import DeliveryThread, DeliveryThreads
-from monitoring.alerts.notification_policy import NotificationRules
+from monitoring.alerts.delivery import DeliveryThread, DeliveryThreads, queue_messages, watch_deliveries
 from monitoring.alerts.registry import acknowledge, close_alert, mute, raise_alert, unmute
 from monitoring.models import Alert, AlertMessage, AuditEntry, Channel, Severity
-from monitoring.watchdogs.delivery import queue_messages, watch_deliveries
 from monitoring.watchdogs.matches import watch_error_rate
 from scraping import signals
 from tests.factories import NOW, make_source
@@ -29,7 +27,6 @@ from tests.monitoring.alerts.conftest import Configure
 from tests.monitoring.alerts.servers import HttpReceiver, SmtpReceiver
 from tests.monitoring.rows import make_error, make_watched
 
-RULES = NotificationRules(batch=timedelta(seconds=60), repeat=timedelta(minutes=60), hourly_limit=30)
 BOTH = (Channel.WEBHOOK, Channel.EMAIL)
 
 
@@ -38,7 +35,7 @@ def after(seconds: float) -> datetime:
 
 
 def queue(seconds: float = 0, channels: tuple[Channel, ...] = (Channel.WEBHOOK,)) -> int:
-    return message_queue.queue_due(channels, RULES, base_url="", now=after(seconds))
+    return message_queue.queue_due(channels, base_url="", now=after(seconds))
 
 
 def stale(match_id: int = 7, seconds: float = 0, severity: Severity = Severity.CRITICAL) -> None:
@@ -70,16 +67,39 @@ class TestQueue:
         stale()
         assert [queue(), queue(1)] == [1, 0]
         close_alert("stale:7", after(40))
-        assert [queue(40), queue(41)] == [1, 0]
-        assert Alert.objects.get().told_over_at == after(40)
+        assert [queue(339), queue(340), queue(371)] == [0, 1, 0]
+        assert Alert.objects.get().told_over_at == after(340)
         assert [each["event"] for each in AlertMessage.objects.values_list("document", flat=True)] == ["raised", "over"]
 
     def test_sentry_gets_new_alerts_only(self) -> None:
         stale()
         assert queue(channels=(Channel.SENTRY,)) == 1
         close_alert("stale:7", after(5))
-        assert queue(5, channels=(Channel.SENTRY,)) == 0
-        assert Alert.objects.get().told_over_at == after(5)
+        assert queue(305, channels=(Channel.SENTRY,)) == 0
+        assert Alert.objects.get().told_over_at == after(305)
+
+    def test_warnings_are_collected_for_five_minutes(self) -> None:
+        stale(1, severity=Severity.WARNING)
+        stale(2, 100, severity=Severity.WARNING)
+        stale(3, 100, severity=Severity.WARNING)
+        close_alert("stale:3", after(200))
+        assert [queue(299), queue(300), queue(301)] == [0, 1, 0]
+        assert [each["key"] for each in AlertMessage.objects.get().document["alerts"]] == ["stale:1", "stale:2"]
+
+    def test_critical_alerts_and_warnings_are_two_messages(self) -> None:
+        stale(1, severity=Severity.WARNING)
+        stale(2, 300)
+        assert queue(300) == 2
+        assert list(AlertMessage.objects.order_by("pk").values_list("severity", flat=True)) == ["critical", "warning"]
+
+    def test_repeats_every_hour_until_acknowledged(self) -> None:
+        stale()
+        assert [queue(), queue(3599), queue(3600), queue(3700)] == [1, 0, 1, 0]
+        assert AlertMessage.objects.latest("pk").document["event"] == "repeated"
+        acknowledge([Alert.objects.get().pk], actor="ann", now=after(3700))
+        assert queue(7300) == 0
+        close_alert("stale:7", after(7400))
+        assert queue(7700) == 1, "its end"
 
     def test_writes_nothing_without_channels(self, django_assert_num_queries: Callable[..., object]) -> None:
         stale()
@@ -101,7 +121,7 @@ class TestQueue:
         assert queue(3600) == 1
         assert message_queue.claim_next(Channel.WEBHOOK, NOW), "written by the old clock, and not sent yet"
         stale(second.pk, 3601)
-        assert [queue(2), queue(3)] == [1, 0], "of the same kind at the same source"
+        assert [queue(2), queue(3)] == [1, 0]
 
     def test_a_source_that_fails_is_one_message(self) -> None:
         for _ in range(37):
@@ -123,30 +143,31 @@ class TestQueue:
 
     def test_a_warning_that_becomes_critical_is_notified_at_once(self) -> None:
         stale(severity=Severity.WARNING)
-        assert [queue(), queue(60)] == [0, 1]
-        stale(seconds=70)
-        assert [queue(70), queue(71)] == [1, 0]
+        assert [queue(), queue(300)] == [0, 1]
+        acknowledge([Alert.objects.get().pk], actor="ann", now=after(301))
+        stale(seconds=310)
+        assert [queue(310), queue(345)] == [1, 0]
         assert AlertMessage.objects.latest("pk").document["event"] == "worse"
 
     def test_a_reopened_alert_keeps_its_notifications(self) -> None:
         stale(severity=Severity.WARNING)
-        queue(60)
-        acknowledge([Alert.objects.get().pk], actor="ann", now=after(61))
-        close_alert("stale:7", after(70))
-        stale(seconds=80, severity=Severity.WARNING)
-        assert [queue(85), queue(140)] == [0, 0]
+        queue(300)
+        acknowledge([Alert.objects.get().pk], actor="ann", now=after(301))
+        close_alert("stale:7", after(310))
+        stale(seconds=320, severity=Severity.WARNING)
+        assert [queue(325), queue(640)] == [0, 0]
         continuation = Alert.objects.get(closed_at__isnull=True)
-        assert (continuation.told_at, continuation.told_count, continuation.acknowledged_by) == (after(60), 1, "ann")
-        assert continuation.messages.count() == 1
+        assert (continuation.told_at, continuation.told_count, continuation.acknowledged_by) == (after(300), 1, "ann")
 
-    def test_keeps_the_hourly_limit(self) -> None:
-        for number in range(60):
-            raise_alert(f"k{number}", Severity.CRITICAL, f"trouble {number}", {}, after(number))
-            queue(number)
-        assert AlertMessage.objects.count() == 15  # half of them at once
-        assert queue(14 + 240) == 1
-        digest = AlertMessage.objects.latest("pk")
-        assert (digest.document["event"], len(digest.document["alerts"])) == ("digest", 45)
+    def test_a_flapping_alert_gives_few_messages(self) -> None:
+        written = 0
+        for minute in range(0, 240, 4):  # two minutes open, two minutes closed, for four hours
+            stale(seconds=60 * minute)
+            written += queue(60 * minute)
+            close_alert("stale:7", after(60 * minute + 120))
+            written += queue(60 * minute + 120)
+        assert written == 4, "one an hour"
+        assert queue(60 * 240 + 300) == 1, "its end"
 
     def test_stays_muted_when_it_opens_again(self) -> None:
         stale()
@@ -174,7 +195,7 @@ class TestClaim:
         message = self.prepare()
         claimed = message_queue.claim_next(Channel.WEBHOOK, NOW)
         assert claimed is not None
-        assert (claimed.pk, claimed.attempt, claimed.message.document) == (message.pk, 1, message.document)
+        assert (claimed.pk, claimed.attempts, claimed.document) == (message.pk, 1, message.document)
         assert message_queue.claim_next(Channel.WEBHOOK, NOW) is None
         assert message_queue.claim_next(Channel.EMAIL, NOW) is None
 
@@ -193,7 +214,7 @@ class TestClaim:
         now, tried = NOW, 0
         while claimed := message_queue.claim_next(Channel.WEBHOOK, now):
             tried += 1
-            if message_queue.mark_failed(claimed, "answered 503", now=now, again_after=None, is_final=False):
+            if message_queue.mark_failed(claimed, "answered 503", now=now):
                 break
             now = AlertMessage.objects.get().next_attempt_at
         message = AlertMessage.objects.get()
@@ -204,7 +225,7 @@ class TestClaim:
         self.prepare()
         claimed = message_queue.claim_next(Channel.WEBHOOK, NOW)
         assert claimed is not None
-        message_queue.mark_failed(claimed, "answered 429", now=NOW, again_after=300, is_final=False)
+        message_queue.mark_failed(claimed, "answered 429", now=NOW, retry_after=300)
         assert message_queue.claim_next(Channel.WEBHOOK, after(299)) is None
         assert message_queue.claim_next(Channel.WEBHOOK, after(300)) is not None
 
@@ -212,24 +233,13 @@ class TestClaim:
         message = self.prepare()
         claimed = message_queue.claim_next(Channel.WEBHOOK, NOW)
         assert claimed is not None
-        message_queue.mark_failed(claimed, "answered 404", now=NOW, again_after=None, is_final=True)
+        message_queue.mark_failed(claimed, "answered 404", now=NOW, is_final=True)
         assert message_queue.claim_next(Channel.WEBHOOK, after(7200)) is None
         assert message_queue.send_again([message.pk], after(7200)) == 1
         claimed = message_queue.claim_next(Channel.WEBHOOK, after(7200))
         assert claimed is not None
         message_queue.mark_sent(claimed, after(7201))
         assert message_queue.send_again([message.pk], after(7300)) == 0
-
-    def test_has_the_thread_of_earlier_messages(self) -> None:
-        stale()
-        queue(channels=BOTH)
-        close_alert("stale:7", after(5))
-        queue(5, channels=BOTH)
-        first = message_queue.claim_next(Channel.EMAIL, after(5))
-        second = message_queue.claim_next(Channel.EMAIL, after(5))
-        assert first is not None
-        assert second is not None
-        assert (list(first.message.thread), list(second.message.thread)) == ([], [first.message.id])
 
 
 @pytest.mark.django_db
@@ -315,7 +325,7 @@ class TestThreads:
         if is_over:
             queue()
             AlertMessage.objects.all().delete()
-            Alert.objects.update(closed_at=NOW)
+            Alert.objects.update(closed_at=NOW - timedelta(minutes=5))
         together, made = threading.Barrier(2), list[int]()
 
         def lead() -> None:
