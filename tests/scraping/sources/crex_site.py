@@ -1,4 +1,4 @@
-"""One match of the stadium as its Crex-like site tells it at any moment: the answers without the network."""
+"""One match of the stadium as its Crex-like site serves it at any moment, without the network."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ class CrexSite:
 
     def answers(self) -> list[Document]:
         self.advance()
-        told = [_answer("live", live(self.match, self.state)), _text("feed", self.book.page(None))]
-        return [*told, _answer("scorecard", scorecard(self.state))] if self.has_card else told
+        documents = [_answer("live", live(self.match, self.state)), _text("feed", self.book.page(None))]
+        return [*documents, _answer("scorecard", scorecard(self.state))] if self.has_card else documents
 
     def visit(self) -> Payload:
         """What a browser brings: the page, and what its script asks for."""
@@ -110,8 +110,8 @@ class CrexSite:
         return self.parse(ReadMode.VISIT, self.page(), self.answers()[0], _answer("feed", items[::-1])).events
 
     def besides(self, name: str, tab: str) -> Reading:
-        told: Any = scorecard(self.state) if name == "scorecard" else squads(self.match, self.state)
-        documents = (_answer(name, told), self.page(tab=tab))
+        body: Any = scorecard(self.state) if name == "scorecard" else squads(self.match, self.state)
+        documents = (_answer(name, body), self.page(tab=tab))
         return Reading(self.ref, ReadMode.DIRECT, self.moment, {one.name: one for one in documents})
 
     def whole_feed(self) -> dict[str, Event]:

@@ -16,15 +16,15 @@ def delivery(team: str, runs: int = 0, pair: tuple[int, int] = (0, 1), out: str 
     """`pair`: places of striker and partner in the batting order; `out`: how the striker goes."""
     batting, bowling = PLAYERS[team], PLAYERS[TEAMS[1 - TEAMS.index(team)]]
     given = sum(extras.values())
-    told: dict[str, Any] = {
+    delivery: dict[str, Any] = {
         "batter": batting[pair[0]], "non_striker": batting[pair[1]], "bowler": bowling[8],
         "runs": {"batter": runs, "extras": given, "total": runs + given},
     }  # fmt: skip
     if extras:
-        told["extras"] = {_EXTRAS[name]: number for name, number in extras.items()}
+        delivery["extras"] = {_EXTRAS[name]: number for name, number in extras.items()}
     if out:
-        told["wickets"] = [{"player_out": batting[pair[0]], "kind": out}]
-    return told
+        delivery["wickets"] = [{"player_out": batting[pair[0]], "kind": out}]
+    return delivery
 
 
 def innings(team: str, *overs: Sequence[dict[str, Any]], **more: Any) -> dict[str, Any]:
@@ -109,6 +109,6 @@ def rained_on_match() -> dict[str, Any]:
 
 
 def write(folder: Path, **matches: dict[str, Any]) -> Path:
-    for name, told in matches.items():
-        (folder / f"{name}.json").write_text(json.dumps(told))
+    for name, delivery in matches.items():
+        (folder / f"{name}.json").write_text(json.dumps(delivery))
     return folder

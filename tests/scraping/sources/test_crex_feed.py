@@ -103,18 +103,18 @@ class TestEvents:
         assert event(build.ball(1, "5pen")).is_critical
 
 
-def over(number: int, told: str, **changes: Any) -> dict[str, Any]:
+def over(number: int, codes: str, **changes: Any) -> dict[str, Any]:
     """The summary of an over, counted from 1."""
     return {
-        "id": 1_777_734_000_000 + 10**6 * number, "mfkey": "9XA", "type": "o", "inning": 1, "o": number, "rb": told,
+        "id": 1_777_734_000_000 + 10**6 * number, "mfkey": "9XA", "type": "o", "inning": 1, "o": number, "rb": codes,
         "s": "1/0", **changes,
     }  # fmt: skip
 
 
-def balls(first: int, done: int, *told: str, inning: int = 1) -> list[dict[str, Any]]:
+def balls(first: int, done: int, *codes: str, inning: int = 1) -> list[dict[str, Any]]:
     """An over's deliveries with their labels, oldest first."""
     found, legal = [], 0
-    for place, code in enumerate(told):
+    for place, code in enumerate(codes):
         label = f"{done}.{legal + 1}"
         found.append(build.ball(first + place, code, o=label, on=done, inning=inning))
         legal += "wd" not in code and "nb" not in code

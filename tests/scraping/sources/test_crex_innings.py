@@ -15,9 +15,9 @@ from tests.scraping.sources import builders as build
 from tests.scraping.sources.test_crex_parse import direct, visit
 
 
-def recent(innings: int, batting: str, over: int, score: str, *told: str) -> dict[str, Any]:
+def recent(innings: int, batting: str, over: int, score: str, *codes: str) -> dict[str, Any]:
     """An over of `rb`."""
-    balls = [{"d": place, "t": 0, "u": code, "bf": "B1"} for place, code in enumerate(told, start=1)]
+    balls = [{"d": place, "t": 0, "u": code, "bf": "B1"} for place, code in enumerate(codes, start=1)]
     return {"i": innings, "o": over, "r": 0, "ts": score, "bt": batting, "b": balls}
 
 
@@ -199,7 +199,7 @@ class TestTargets:
             pytest.param({}, 152, id="one more than the first innings"),
             pytest.param({"C": "Match reduced to 15 overs and revised target 121 runs"}, 121, id="revised"),
             pytest.param({"C": "DLS: revised target is 99"}, 99, id="revised in other words"),
-            pytest.param({"over_reduced": 1}, None, id="overs were lost, and nobody says what is demanded"),
+            pytest.param({"over_reduced": 1}, None, id="overs were lost, and no target is given"),
             pytest.param({"C": "Match reduced to 15 overs"}, None, id="reduced, without a target"),
             pytest.param({"C": "Strategic time out"}, 152, id="another announcement"),
         ],

@@ -88,7 +88,7 @@ class TestMatches:
 
 
 class TestTeamsAndSeries:
-    """What tells another source's row of the same match."""
+    """Fields by which another source's row of the same match is paired."""
 
     NAMES = build.state()["https://names.test/mapping/getHomeMapDataliveparsing"]
 

@@ -59,23 +59,23 @@ class TestRequests:
 
 class TestFigures:
     def test_are_given_by_innings_with_names(self) -> None:
-        told = ADAPTER.parse_figures(reading("scorecard", CARD))
-        assert (told.source, told.payload_schema, told.source_event_id) == ("crex", "crex.scorecard.v1", "9XA")
-        assert [(one.side, one.role, one.innings, one.name) for one in told.figures] == [
+        parsed = ADAPTER.parse_figures(reading("scorecard", CARD))
+        assert (parsed.source, parsed.payload_schema, parsed.source_event_id) == ("crex", "crex.scorecard.v1", "9XA")
+        assert [(one.side, one.role, one.innings, one.name) for one in parsed.figures] == [
             ("team_a", "batting", 1, "Ada Reed"),
             ("team_a", "batting", 1, "A2"),
             ("team_b", "bowling", 1, "Bo Finch"),
             ("team_b", "batting", 2, "Bo Finch"),
             ("team_a", "bowling", 2, "Ada Reed"),
         ]
-        assert told.figures[0].values == {"runs": 40, "balls": 31, "fours": 4, "sixes": 1, "strike_rate": 129.03}
-        assert told.figures[1].values["strike_rate"] == 0.0
-        assert told.figures[2].values == {"runs": 30, "balls": 24, "maidens": 1, "wickets": 3, "overs": "4.0"}
-        assert [(one.path, one.value) for one in told.unknown] == [("p[].f_key", "A2")]
+        assert parsed.figures[0].values == {"runs": 40, "balls": 31, "fours": 4, "sixes": 1, "strike_rate": 129.03}
+        assert parsed.figures[1].values["strike_rate"] == 0.0
+        assert parsed.figures[2].values == {"runs": 30, "balls": 24, "maidens": 1, "wickets": 3, "overs": "4.0"}
+        assert [(one.path, one.value) for one in parsed.unknown] == [("p[].f_key", "A2")]
 
     def test_come_from_the_pages_copy_where_the_answer_is_missing(self) -> None:
-        told = ADAPTER.parse_figures(reading("scorecard", **{"https://live.test/api/v3/getSC4": CARD}))
-        assert len(told.figures) == 5
+        parsed = ADAPTER.parse_figures(reading("scorecard", **{"https://live.test/api/v3/getSC4": CARD}))
+        assert len(parsed.figures) == 5
 
     def test_are_none_where_the_source_has_none(self) -> None:
         assert ADAPTER.parse_figures(reading("scorecard")).figures == ()
@@ -115,9 +115,9 @@ class TestFigures:
 
 class TestLineups:
     def test_have_the_eleven_with_roles_captain_and_keeper(self) -> None:
-        told = ADAPTER.parse_lineups(reading("squads", SQUADS))
-        assert (told.payload_schema, told.kickoff) == ("crex.squads.v1", build.START)
-        first, second = told.lineups
+        parsed = ADAPTER.parse_lineups(reading("squads", SQUADS))
+        assert (parsed.payload_schema, parsed.kickoff) == ("crex.squads.v1", build.START)
+        first, second = parsed.lineups
         assert (first.side, first.is_confirmed, len(first.starters), len(first.players)) == ("team_a", True, 11, 12)
         assert [player.player_id for player in first.players if player.is_captain] == ["A2"]
         assert [player.position for player in first.players[:4]] == ["WK", "BOWL", "AR", "WK"]
@@ -131,19 +131,19 @@ class TestLineups:
         assert (first.side, first.players[0].player_id) == ("team_a", "B1")
 
     def test_before_the_toss_are_unconfirmed_squads(self) -> None:
-        told = ADAPTER.parse_lineups(reading("squads", SQUADS | {"tp": "", "tb": XI}))
-        assert [(side.is_confirmed, side.is_xi_missing, len(side.players)) for side in told.lineups] == [
+        parsed = ADAPTER.parse_lineups(reading("squads", SQUADS | {"tp": "", "tb": XI}))
+        assert [(side.is_confirmed, side.is_xi_missing, len(side.players)) for side in parsed.lineups] == [
             (False, True, 11)
         ] * 2
-        assert told.integrity.missing_fields == ("lineups",)
+        assert parsed.integrity.missing_fields == ("lineups",)
 
     def test_are_none_where_the_source_has_none(self) -> None:
         assert ADAPTER.parse_lineups(reading("squads")).lineups == ()
 
     def test_an_unknown_role_is_counted(self) -> None:
-        told = ADAPTER.parse_lineups(reading("squads", SQUADS | {"tp": "A1.12.7.0.0.0/", "tb": ""}))
-        assert ("tp.role", "7") in [(one.path, one.value) for one in told.unknown]
-        assert told.lineups[0].players[0].name == "Ada Reed"
+        parsed = ADAPTER.parse_lineups(reading("squads", SQUADS | {"tp": "A1.12.7.0.0.0/", "tb": ""}))
+        assert ("tp.role", "7") in [(one.path, one.value) for one in parsed.unknown]
+        assert parsed.lineups[0].players[0].name == "Ada Reed"
 
     @pytest.mark.requirement("BX-6")
     def test_of_another_match_are_refused(self) -> None:
@@ -240,15 +240,15 @@ class TestTheStadium:
     def test_figures_are_those_of_the_cards(self) -> None:
         site = CrexSite.of_programme("single")
         site.move(300)
-        told = ADAPTER.parse_figures(site.besides("scorecard", "match-scorecard"))
-        lines = [(one.innings, one.role, one.name, one.values["runs"], one.values["balls"]) for one in told.figures]
+        parsed = ADAPTER.parse_figures(site.besides("scorecard", "match-scorecard"))
+        lines = [(one.innings, one.role, one.name, one.values["runs"], one.values["balls"]) for one in parsed.figures]
         assert lines == [
             (innings.number + 1, role, line.player.name, line.runs, line.balls)
             for innings in site.state.innings
             for role, card in (("batting", innings.batters), ("bowling", innings.bowlers))
             for line in card.values()
         ]
-        assert told.unknown == ()
+        assert parsed.unknown == ()
 
     def test_squads_become_elevens_at_the_toss(self) -> None:
         site = CrexSite.of_programme("single")

@@ -108,12 +108,12 @@ class TestPageState:
     def test_places_fit_the_codes_of_the_over(self, file: Path) -> None:
         state, key = json.loads(file.read_text()), key_of(file)
         items = answer(state, "getBallFeeds")
-        told = {(item["inning"] + 1, item["on"]): item["rb"].split(".") for item in items if item["type"] == "o"}
+        listed = {(item["inning"] + 1, item["on"]): item["rb"].split(".") for item in items if item["type"] == "o"}
         for event in page_payload(state, key).events:
             if event.slot.startswith("b:"):
                 innings, over, index = map(int, event.slot.split(":")[1:])
-                if (innings, over) in told:
-                    assert told[innings, over][index - 1] == event.detail["ball"]
+                if (innings, over) in listed:
+                    assert listed[innings, over][index - 1] == event.detail["ball"]
 
 
 @pytest.mark.parametrize("file", texts("sv3_*.json"))

@@ -1,4 +1,4 @@
-"""Whole matches as the Crex-like site tells them: whatever the adapter reads at any moment is what happened."""
+"""Whole matches as the Crex-like site serves them: at any moment the adapter reads what happened."""
 
 from __future__ import annotations
 

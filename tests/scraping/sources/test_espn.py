@@ -120,15 +120,15 @@ class TestSummary:
         assert parsed(espn.summary(status=ended)).state.result == "Pelican Town won by 8 wkts (32b rem)"
 
     @pytest.mark.parametrize(
-        ("told", "phase"),
+        ("note", "phase"),
         [
             pytest.param("day 1 - Pelican Town 1st innings 88/2 (C Moss 31*, 10.3 ov)", Phase.STUMPS, id="stands"),
             pytest.param("day 1 - Pelican Town 1st innings 80/2 (C Moss 25*, 9 ov)", Phase.PLAY, id="play went on"),
             pytest.param("day 1 - no play", Phase.PLAY, id="no play"),
         ],
     )
-    def test_a_close_of_play_holds_until_the_next_ball(self, told: str, phase: Phase) -> None:
-        notes = [{"type": "closeofplay", "text": "day 0 - 1/0 (1 ov)"}, {"type": "closeofplay", "text": told}]
+    def test_a_close_of_play_holds_until_the_next_ball(self, note: str, phase: Phase) -> None:
+        notes = [{"type": "closeofplay", "text": "day 0 - 1/0 (1 ov)"}, {"type": "closeofplay", "text": note}]
         assert parsed(espn.summary(notes)).state.phase is phase
 
     def test_innings_come_in_match_order_with_their_flags(self) -> None:
@@ -186,21 +186,21 @@ class TestSummary:
 
     @pytest.mark.requirement("FS-2")
     @pytest.mark.parametrize(
-        ("path", "told"),
+        ("path", "named"),
         [
             (("status", "type", "state"), r"header\.competitions\[0\]\.status\.type\.state \(field required\)"),
             (("date",), r"header\.competitions\[0\]\.date"),
             (("competitors",), r"header\.competitions\[0\]\.competitors"),
         ],
     )
-    def test_a_missing_field_is_named_with_its_path(self, path: tuple[str, ...], told: str) -> None:
+    def test_a_missing_field_is_named_with_its_path(self, path: tuple[str, ...], named: str) -> None:
         answer = espn.summary()
         *way, last = path
         holder = answer["header"]["competitions"][0]
         for step in way:
             holder = holder[step]
         del holder[last]
-        with pytest.raises(SchemaBreak, match=f"espn.summary.v1: {told}"):
+        with pytest.raises(SchemaBreak, match=f"espn.summary.v1: {named}"):
             parsed(answer)
 
     @pytest.mark.requirement("FS-2")

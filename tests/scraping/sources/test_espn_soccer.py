@@ -124,7 +124,7 @@ def test_an_unknown_name_is_counted_and_the_state_decides(state: str, completed:
 
 class TestDetails:
     @pytest.mark.parametrize(
-        ("told", "kind", "slot"),
+        ("detail", "kind", "slot"),
         [
             pytest.param(espn.detail("Goal - Header", **GOAL), "goal", "g:team_a:1", id="goal"),
             pytest.param(
@@ -145,9 +145,9 @@ class TestDetails:
             pytest.param(espn.detail("VAR - Goal Cancelled"), "var", "", id="video review"),
         ],
     )
-    def test_each_has_its_kind_and_event_key(self, told: dict[str, Any], kind: str, slot: str) -> None:
+    def test_each_has_its_kind_and_event_key(self, detail: dict[str, Any], kind: str, slot: str) -> None:
         goals = ("1", "0") if kind in ("goal", "penalty_goal", "own_goal") else ("0", "0")
-        payload = of(espn.soccer_event(goals, [told]))
+        payload = of(espn.soccer_event(goals, [detail]))
         (event,) = payload.events
         assert (event.kind, event.slot, event.minute) == (kind, slot, "14")
         assert payload.events_are_complete
@@ -169,7 +169,7 @@ class TestDetails:
         ("side", "goals", "slot", "is_complete"),
         [
             pytest.param("21", ("1", "0"), "g:team_a:1", True, id="under the side that gains"),
-            pytest.param("22", ("1", "0"), "g:team_a:1", True, id="under the side of the player: the score tells"),
+            pytest.param("22", ("1", "0"), "g:team_a:1", True, id="under the side of the player: the score decides"),
             pytest.param("22", ("1", "1"), "g:team_b:1", False, id="a goal is missing: as it is listed"),
         ],
     )
@@ -249,7 +249,7 @@ def test_a_match_that_left_its_days_is_asked_for_by_itself() -> None:
 
 @pytest.mark.requirement("FS-2")
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "path"),
     [
         (lambda event: event["competitions"][0].pop("competitors"), r"events\[0\]\.competitions\[0\]\.competitors"),
         (lambda event: event["status"]["type"].pop("name"), r"status\.type\.name \(field required\)"),
@@ -264,10 +264,10 @@ def test_a_match_that_left_its_days_is_asked_for_by_itself() -> None:
         ),
     ],
 )
-def test_a_changed_field_is_named_with_its_path(spoil: Any, told: str) -> None:
+def test_a_changed_field_is_named_with_its_path(spoil: Any, path: str) -> None:
     event = espn.soccer_event()
     spoil(event)
-    with pytest.raises(SchemaBreak, match=rf"espn\.soccer\.v1: .*{told}"):
+    with pytest.raises(SchemaBreak, match=rf"espn\.soccer\.v1: .*{path}"):
         of(event)
 
 

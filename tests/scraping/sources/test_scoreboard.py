@@ -81,8 +81,8 @@ def test_every_match_is_read_as_it_is() -> None:
                 assert payload.state.result == (truth["result_long"] or "")
                 assert (payload.integrity.missing_fields, payload.integrity.fallback_selectors) == ((), ())
                 newest = truth["events"][: -len(payload.events) - 1 : -1] if payload.events else truth["events"]
-                told = [(one.id, one.innings, one.over, one.ordinal) for one in payload.events]
-                assert told == [(one["id"], one["innings"], one["over"], one.get("delivery")) for one in newest]
+                fields = [(one.id, one.innings, one.over, one.ordinal) for one in payload.events]
+                assert fields == [(one["id"], one["innings"], one["over"], one.get("delivery")) for one in newest]
                 phases.add(truth["phase"])
 
     in_stadium(scenario)
@@ -109,7 +109,7 @@ def test_the_pages_behind_the_link_together_hold_every_event_once() -> None:
 def test_the_list_has_every_match() -> None:
     async def scenario(visitor: Visitor) -> None:
         plan, base = BOARD.list_plan(f"{visitor.base}/board"), f"{visitor.base}/board"
-        for layout in (1, 2, 0):  # links tell a list of matches, however it is dressed
+        for layout in (1, 2, 0):  # a list of matches is found by its links, in any layout
             async with visitor.http.delete(f"{visitor.base}/control/faults"):
                 pass
             await visitor.plant(site="board", target="list", kind="layout", value=layout)
@@ -141,9 +141,9 @@ class TestRedesign:
         async def scenario(visitor: Visitor) -> None:
             (row, *_) = await visitor.json("/truth/matches")
             await visitor.plant(site="board", kind="layout", value=0)
-            with pytest.raises(LayoutChanged, match=r"key \(tried \.sb-key, \[data-part='key'\]\)") as told:
+            with pytest.raises(LayoutChanged, match=r"key \(tried \.sb-key, \[data-part='key'\]\)") as error:
                 BOARD.parse(await read(visitor, row))
-            assert "<main" in told.value.evidence
+            assert "<main" in error.value.evidence
             page = Document("page", f"{visitor.base}/board/", 200, "text/html", b"<h1>Scores</h1>")
             with pytest.raises(LayoutChanged, match=r"list \(tried \.sb-list"):
                 BOARD.parse_list(visitor.reading(RefInfo("", ""), ReadMode.VISIT, page), f"{visitor.base}/board")

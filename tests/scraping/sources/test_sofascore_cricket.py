@@ -268,9 +268,14 @@ class TestBalls:
             242, 39, 5, "W", runs=0, totalRuns=0, score="174/10", wicket=True, bowlDetail="Run out",
             dismissedBatsman={"name": "Cy Moss", "id": 3},
         )  # fmt: skip
-        told, fell = balls(out)
-        assert (told.kind, told.over, told.detail["ball"], told.detail["score"]) == ("wicket", "38.5", "W", "174/10")
-        assert (told.slot, told.ordinal) == ("", None)  # the list begins within the over
+        delivery, fell = balls(out)
+        assert (delivery.kind, delivery.over, delivery.detail["ball"], delivery.detail["score"]) == (
+            "wicket",
+            "38.5",
+            "W",
+            "174/10",
+        )
+        assert (delivery.slot, delivery.ordinal) == ("", None)  # the list begins within the over
         assert (fell.id, fell.kind, fell.slot) == ("5242:w", "dismissal", "w:1:10")
         assert fell.detail == {"player": "Cy Moss", "text": "Cy Moss run out", "wicket": 10}
 
@@ -414,8 +419,8 @@ def assert_true(site: Site, match: Match) -> Payload:
     assert (state.toss.decision if state.toss else None) == {"bat": "bat", "bowl": "field"}.get(truth["toss_decision"])
     is_over = state.status in (Status.COMPLETED, Status.ABANDONED)
     assert state.result == ((truth["result_long"] or truth["result"]) if is_over else "")
-    told = [event for event in reversed(payload.events) if event.kind != "dismissal"]
-    assert [(e.innings, e.over, e.runs, e.slot, e.detail["score"], e.detail["ball"]) for e in told] == [
+    balls_read = [event for event in reversed(payload.events) if event.kind != "dismissal"]
+    assert [(e.innings, e.over, e.runs, e.slot, e.detail["score"], e.detail["ball"]) for e in balls_read] == [
         (b["innings"], b["over"], b["runs"], f"b:{b['innings']}:{b['over'].partition('.')[0]}:{b['index']}",
          b["score"], b["value"])
         for b in truth["events"] if b["kind"] == "ball"
@@ -445,7 +450,7 @@ class TestAgainstTheStadium:
                 phases.add(assert_true(site, match).state.phase.value)
         assert phases >= {"scheduled", "play", "innings_break", "finished"}
 
-    def test_a_match_told_late_under_other_names_with_sides_swapped_stays_the_same_match(self) -> None:
+    def test_a_match_balls_read_late_under_other_names_with_sides_swapped_stays_the_same_match(self) -> None:
         distortion = Distortion(delay_seconds=3, other_names=True, swaps_sides=True)
         site = Site(programme="only:crex,sofascorecricket:4", seed=7, distortions=(("sofascorecricket", distortion),))
         swapped = 0

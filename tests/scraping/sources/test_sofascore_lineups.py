@@ -1,4 +1,4 @@
-"""Who plays and how they did, as Sofascore tells it: guessed first, certain an hour before the start, rated after."""
+"""Line-ups and ratings at Sofascore: predicted first, confirmed an hour before the start, rated after the match."""
 
 from __future__ import annotations
 
@@ -228,10 +228,10 @@ class TestRecordings:
         )
         assert found.unknown == ()
         for lineup, at in zip(found.lineups, ("home", "away"), strict=True):
-            for player, told in zip(lineup.players, body[at]["players"], strict=True):
-                assert (player.player_id, player.name) == (str(told["player"]["id"]), told["player"]["name"])
-                assert player.is_starter is not told["substitute"]
-                assert player.rating == told["statistics"].get("rating")
+            for player, listed in zip(lineup.players, body[at]["players"], strict=True):
+                assert (player.player_id, player.name) == (str(listed["player"]["id"]), listed["player"]["name"])
+                assert player.is_starter is not listed["substitute"]
+                assert player.rating == listed["statistics"].get("rating")
         played = [one for at in ("home", "away") for one in body[at]["players"] if "minutesPlayed" in one["statistics"]]
         assert len(FOOTBALL.parse_figures(read).figures) == len(played)
 

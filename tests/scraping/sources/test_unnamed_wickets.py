@@ -1,4 +1,4 @@
-"""Two wickets on one ball: sources name one of them, the score tells of both."""
+"""Two wickets on one ball: sources name one of them, the score counts both."""
 
 from __future__ import annotations
 
