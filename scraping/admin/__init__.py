@@ -16,20 +16,3 @@ from scraping.admin import (
     tasks,
     traffic,
 )
-
-__all__ = [
-    "breakers",
-    "conflicts",
-    "engine",
-    "errors",
-    "evidence",
-    "fills",
-    "jobs",
-    "lineups",
-    "match_history",
-    "matches",
-    "pairings",
-    "sources",
-    "tasks",
-    "traffic",
-]

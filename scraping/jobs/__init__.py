@@ -28,27 +28,3 @@ from scraping.jobs.progress import (
     views,
 )
 from scraping.jobs.start import MAX_URLS, Started, start_round, start_urls
-
-__all__ = [
-    "MAX_URLS",
-    "ItemView",
-    "JobState",
-    "JobView",
-    "KeyReused",
-    "Progress",
-    "Refused",
-    "Standing",
-    "Started",
-    "close_finished",
-    "document",
-    "expect",
-    "keep_outcome",
-    "refuse_half",
-    "reopen",
-    "retry_failed",
-    "start_round",
-    "start_urls",
-    "summary",
-    "view",
-    "views",
-]

@@ -38,35 +38,3 @@ from scraping.journal.open import (
 )
 from scraping.journal.rescues import rescue
 from scraping.journal.retries import RetryOutcome, TaskSelection, retry, retry_matching
-
-__all__ = [
-    "Claim",
-    "FailureNote",
-    "NewTask",
-    "Opened",
-    "PastRead",
-    "RetryOutcome",
-    "TaskSelection",
-    "cancel_open",
-    "claim",
-    "claim_many",
-    "end_leases",
-    "extend_leases",
-    "finishing",
-    "finishing_many",
-    "holders",
-    "keep",
-    "make_tasks_due",
-    "mark_dead",
-    "open_new",
-    "open_or_share",
-    "open_tasks",
-    "put_off",
-    "record_past_read",
-    "release",
-    "release_unknown_claims",
-    "rescue",
-    "retry",
-    "retry_later",
-    "retry_matching",
-]
