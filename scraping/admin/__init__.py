@@ -1,18 +1,3 @@
 """The admin of scraping. Importing a module registers its tables."""
 
-from scraping.admin import (
-    breakers,
-    conflicts,
-    engine,
-    errors,
-    evidence,
-    fills,
-    jobs,
-    lineups,
-    match_history,
-    matches,
-    pairings,
-    sources,
-    tasks,
-    traffic,
-)
+from scraping.admin import breakers, conflicts, engine, errors, jobs, match_history, matches, pairings, sources, stats

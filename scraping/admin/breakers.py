@@ -6,33 +6,19 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.text import Truncator
-from unfold.decorators import display
 
 from scraping.configuration import policies
-from scraping.models import Breaker, BreakerState, Forced, OutcomeBucket
+from scraping.models import Breaker, Forced, OutcomeBucket
 from scraping.policies.breaker import live_probes
 from scraping.policies.retry_budget import retries_left
 from scraping.policies.source_breaker import CallWindow
 from scraping.recovery import breakers
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, LimitedForm
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, LimitedForm, column, presence_filter
 from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, Run, for_each
 
-STATE_COLOURS = {
-    "closed": GOOD,
-    "half open": CAREFUL,
-    "open": BAD,
-    "forced open": BAD,
-    "forced closed": CAREFUL,
-}
-STATE_LABELS = {
-    BreakerState.CLOSED.value: "closed",
-    BreakerState.HALF_OPEN.value: "half open",
-    BreakerState.OPEN.value: "open",
-}
+STATE_COLOURS = {"closed": GOOD, "half open": CAREFUL, "open": BAD, "forced open": BAD, "forced closed": CAREFUL}
 
 
 def _breaker(pk: int) -> Breaker:
@@ -46,36 +32,43 @@ def _force(force: Callable[..., object]) -> Run:
     return for_each(apply)
 
 
-class Kind(admin.SimpleListFilter):
-    title = "kind"
-    parameter_name = "kind"
+def _state(breaker: Breaker) -> str:
+    is_forced = breaker.forced and breaker.forced_until and breaker.forced_until > timezone.now()
+    return Forced(breaker.forced).label if is_forced else breaker.state.lower().replace("_", " ")
 
-    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
-        return [("source", "Of a source"), ("match", "Of a match")]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Breaker]) -> QuerySet[Breaker]:
-        if self.value() in {"source", "match"}:
-            return queryset.filter(source__isnull=self.value() == "match")
-        return queryset
+def _until(breaker: Breaker) -> str:
+    end = breaker.open_until or breaker.forced_until
+    return f"{end:%Y-%m-%d %H:%M:%S} UTC" if end else "-"
+
+
+def _permits(breaker: Breaker) -> str:
+    """Lists the tasks that hold a probe permit."""
+    live = live_probes(breakers.view_of(breaker), timezone.now())
+    return ", ".join(f"task {task} until {end:%H:%M:%S}" for task, end in live.items()) or "-"
+
+
+def _lately(breaker: Breaker) -> str:
+    """Describes the window that decides about opening, and the retry budget."""
+    if breaker.source_id is None:
+        return "-"
+    limits = policies.current()
+    since = timezone.now() - timedelta(seconds=limits.window.window_seconds)
+    window = breakers.windows([breaker.source_id], since=since).get(breaker.source_id, CallWindow())
+    return (
+        f"{window.calls} calls in {limits.window.window_seconds / 60:g} min, {window.bad} bad "
+        f"({window.bad_percent:.0f} %; {limits.window.bad_percent:g} % of at least {limits.window.min_calls} open "
+        f"it), {window.retries} of them retries ({retries_left(window, limits.budget)} more allowed)"
+    )
 
 
 @admin.register(Breaker)
 class BreakerAdmin(OperatorActionsMixin, HistoryAdmin):
     list_display = (
-        "name",
-        "shown_state",
-        "why",
-        "until",
-        "permits",
-        "failure_count",
-        "success_count",
-        "total_calls",
-        "total_failures",
-        "total_rejections",
-        "total_opens",
-        "last_state_change",
-    )
-    list_filter = ("state", "forced", Kind)
+        "name", "shown_state", "why", "until", "permits", "failure_count", "success_count", "total_calls",
+        "total_failures", "total_rejections", "total_opens", "last_state_change",
+    )  # fmt: skip
+    list_filter = ("state", "forced", presence_filter("kind", "source", absent="match", present="source"))
     search_fields = ("name",)
     ordering = ("-last_state_change",)
     operate_permission = "scraping.change_breaker"
@@ -119,60 +112,20 @@ class BreakerAdmin(OperatorActionsMixin, HistoryAdmin):
         ),
     )
     readonly_fields = ("shown_state", "until", "permits", "lately")
+    counters = (
+        "failure_count", "success_count", "total_calls", "total_successes", "total_failures", "total_rejections",
+        "total_opens", "last_failure_time", "last_state_change",
+    )  # fmt: skip
     fieldsets = (
         (None, {"fields": ("name", "ref", "source", "shown_state", "reason", "until", "permits", "lately")}),
         ("Override", {"fields": ("forced", "forced_until", "forced_reason", "forced_by")}),
-        (
-            "Counted",
-            {
-                "fields": (
-                    "failure_count",
-                    "success_count",
-                    "total_calls",
-                    "total_successes",
-                    "total_failures",
-                    "total_rejections",
-                    "total_opens",
-                    "last_failure_time",
-                    "last_state_change",
-                )
-            },
-        ),
+        ("Counted", {"fields": counters}),
     )
-
-    @display(description="state", label=STATE_COLOURS, ordering="state")  # type: ignore[untyped-decorator]
-    def shown_state(self, breaker: Breaker) -> str:
-        is_forced = breaker.forced and breaker.forced_until and breaker.forced_until > timezone.now()
-        return Forced(breaker.forced).label if is_forced else STATE_LABELS[breaker.state]
-
-    @admin.display(description="why")
-    def why(self, breaker: Breaker) -> str:
-        return Truncator(breaker.reason).chars(120) or "-"
-
-    @admin.display(description="until", ordering="open_until")
-    def until(self, breaker: Breaker) -> str:
-        end = breaker.open_until or breaker.forced_until
-        return f"{end:%Y-%m-%d %H:%M:%S} UTC" if end else "-"
-
-    @admin.display(description="permits")
-    def permits(self, breaker: Breaker) -> str:
-        """Lists the tasks that hold a probe permit."""
-        live = live_probes(breakers.view_of(breaker), timezone.now())
-        return ", ".join(f"task {task} until {end:%H:%M:%S}" for task, end in live.items()) or "-"
-
-    @admin.display(description="lately")
-    def lately(self, breaker: Breaker) -> str:
-        """Describes the window that decides about opening, and the retry budget."""
-        if breaker.source_id is None:
-            return "-"
-        now, limits = timezone.now(), policies.current()
-        since = now - timedelta(seconds=limits.window.window_seconds)
-        window = breakers.windows([breaker.source_id], since=since).get(breaker.source_id, CallWindow())
-        return (
-            f"{window.calls} calls in {limits.window.window_seconds / 60:g} min, {window.bad} bad "
-            f"({window.bad_percent:.0f} %; {limits.window.bad_percent:g} % of at least {limits.window.min_calls} open "
-            f"it), {window.retries} of them retries ({retries_left(window, limits.budget)} more allowed)"
-        )
+    shown_state = column("state", _state, label=STATE_COLOURS, ordering="state")
+    why = column("why", lambda breaker: Truncator(breaker.reason).chars(120) or "-")
+    until = column("until", _until, ordering="open_until")
+    permits = column("permits", _permits)
+    lately = column("lately", _lately)
 
 
 @admin.register(OutcomeBucket)
@@ -181,6 +134,6 @@ class OutcomeBucketAdmin(HistoryAdmin):
 
     list_display = ("starts_at", "source", "calls", "bad", "retries")
     list_filter = ("source",)
-    list_select_related = ("source",)
+    joined = ("source",)
     search_fields = ("source__key", "source__name")
     ordering = ("-starts_at",)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
-from unfold.decorators import display
 
 from scraping.models import HealthStatus, Lease, Scraper, Worker, WorkerOrder
 from scraping.recovery import worker_commands
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, megabytes, username
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, column, megabytes, presence_filter, username
 from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, for_each
 from victoryline.lib.operators import OperationRefused
 
+RECYCLE_PERMISSION = "scraping.add_workerorder"
 HEALTH_COLOURS = {
     HealthStatus.HEALTHY.value: GOOD,
     HealthStatus.DEGRADED.value: CAREFUL,
@@ -24,54 +23,22 @@ HEALTH_COLOURS = {
 }
 
 
-class IsActive(admin.SimpleListFilter):
-    title = "active"
-    parameter_name = "active"
-
-    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
-        return [("yes", "Yes"), ("no", "No")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Scraper]) -> QuerySet[Scraper]:
-        if self.value() in {"yes", "no"}:
-            return queryset.filter(stopped_at__isnull=self.value() == "yes")
-        return queryset
+def _health(scraper: Scraper) -> str:
+    return "-" if scraper.stopped_at else scraper.health_status(timezone.now()).value
 
 
 @admin.register(Scraper)
 class ScraperAdmin(HistoryAdmin):
     list_display = (
-        "ref",
-        "match",
-        "health",
-        "total_updates",
-        "error_count",
-        "total_errors",
-        "last_latency_ms",
-        "polling_interval",
-        "worker_id",
-        "start_time",
-        "last_update_time",
-        "stopped_at",
-        "stop_reason",
-    )
-    list_filter = (IsActive, "ref__source")
-    list_select_related = ("ref__match", "ref__source")
+        "ref", "match", "health", "total_updates", "error_count", "total_errors", "last_latency_ms", "polling_interval",
+        "worker_id", "start_time", "last_update_time", "stopped_at", "stop_reason",
+    )  # fmt: skip
+    list_filter = (presence_filter("active", "stopped_at", absent="yes", present="no"), "ref__source")
+    joined = ("ref__match", "ref__source")
     search_fields = ("ref__source_event_id", "ref__match__title", "worker_id", "scraper_id")
     ordering = ("-start_time",)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Scraper]:
-        rows: QuerySet[Scraper] = super().get_queryset(request)
-        return rows.select_related("ref__match", "ref__source").defer(
-            "ref__payload", "ref__match__payload", "ref__match__provenance"
-        )
-
-    @admin.display(description="match")
-    def match(self, scraper: Scraper) -> str:
-        return str(scraper.ref.match)
-
-    @display(description="health", label=HEALTH_COLOURS)  # type: ignore[untyped-decorator]
-    def health(self, scraper: Scraper) -> str:
-        return "-" if scraper.stopped_at else scraper.health_status(timezone.now()).value
+    match = column("match", lambda scraper: scraper.ref.match)
+    health = column("health", _health, label=HEALTH_COLOURS)
 
 
 def _recycle(pk: int, call: OperatorCall) -> None:
@@ -84,26 +51,13 @@ def _recycle(pk: int, call: OperatorCall) -> None:
 @admin.register(Worker)
 class WorkerAdmin(OperatorActionsMixin, HistoryAdmin):
     list_display = (
-        "worker_id",
-        "is_alive",
-        "active_tasks",
-        "memory",
-        "peak_memory",
-        "cpu_percent",
-        "browser_launches",
-        "started_at",
-        "heartbeat_at",
-        "stopped_at",
-        "process_count",
-        "context_count",
-        "page_count",
-        "host",
-        "pid",
-    )
+        "worker_id", "is_alive", "active_tasks", "memory", "peak_memory", "cpu_percent", "browser_launches",
+        "started_at", "heartbeat_at", "stopped_at", "process_count", "context_count", "page_count", "host", "pid",
+    )  # fmt: skip
     list_filter = ("host",)
     search_fields = ("worker_id", "host")
     ordering = ("-heartbeat_at",)
-    operate_permission = "scraping.add_workerorder"
+    operate_permission = RECYCLE_PERMISSION
     operated_noun = ("worker's browser", "workers' browsers")
     operator_actions = (
         OperatorAction(
@@ -116,18 +70,15 @@ class WorkerAdmin(OperatorActionsMixin, HistoryAdmin):
             run=for_each(_recycle),
         ),
     )
+    is_alive = column("alive", lambda worker: worker.is_at_work(timezone.now()), boolean=True)
+    memory = column("memory", lambda worker: megabytes(worker.memory_bytes), ordering="memory_bytes")
+    peak_memory = column("peak", lambda worker: megabytes(worker.peak_memory_bytes), ordering="peak_memory_bytes")
 
-    @admin.display(description="alive", boolean=True)
-    def is_alive(self, worker: Worker) -> bool:
-        return worker.is_at_work(timezone.now())
 
-    @admin.display(description="memory", ordering="memory_bytes")
-    def memory(self, worker: Worker) -> str:
-        return megabytes(worker.memory_bytes)
-
-    @admin.display(description="peak", ordering="peak_memory_bytes")
-    def peak_memory(self, worker: Worker) -> str:
-        return megabytes(worker.peak_memory_bytes)
+def _outcome(order: WorkerOrder) -> str:
+    if order.done_at:
+        return f"{order.outcome or 'done'}, after {(order.done_at - order.asked_at).total_seconds():.0f} s"
+    return "running" if order.taken_at else "not taken yet"
 
 
 @admin.register(WorkerOrder)
@@ -139,12 +90,7 @@ class WorkerOrderAdmin(HistoryAdmin):
     list_filter = ("kind", "actor")
     search_fields = ("worker_id", "reason")
     ordering = ("-asked_at",)
-
-    @admin.display(description="outcome")
-    def shown_outcome(self, order: WorkerOrder) -> str:
-        if order.done_at:
-            return f"{order.outcome or 'done'}, after {(order.done_at - order.asked_at).total_seconds():.0f} s"
-        return "running" if order.taken_at else "not taken yet"
+    shown_outcome = column("outcome", _outcome)
 
 
 @admin.register(Lease)
@@ -152,9 +98,6 @@ class LeaseAdmin(HistoryAdmin):
     list_display = ("name", "holder", "fence", "expires_at")
     search_fields = ("name", "holder")
     ordering = ("name",)
-
-
-RECYCLE_PERMISSION = "scraping.add_workerorder"
 
 
 @never_cache

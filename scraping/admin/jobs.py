@@ -1,21 +1,25 @@
-"""Admin of jobs (start a round or a list of URLs, see progress, retry failures) and of submissions."""
+"""Admin of jobs (start a round or a list of URLs, see progress, retry failures) and of submissions.
+
+The package `jobs` validates; its refusals are shown at the field they concern.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
-from unfold.decorators import display
 from unfold.forms import BaseDialogForm
+from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
 from scraping import jobs
-from scraping.admin.job_forms import RoundForm, StartForm, UrlsForm
-from scraping.journal import RetryOutcome, TaskSelection
-from scraping.models import JobItem, JobKind, ScrapeJob, Submission, SubmissionState
+from scraping.admin.tasks import retry_selections
+from scraping.journal import TaskSelection
+from scraping.models import JobItem, JobKind, ScrapeJob, Source, Submission, SubmissionState
+from scraping.sources import ADAPTERS
 from victoryline.lib.admin import (
     BAD,
     CAREFUL,
@@ -24,10 +28,15 @@ from victoryline.lib.admin import (
     HistoryAdmin,
     after_dialog,
     asks_first,
-    json_block,
+    column,
+    json_column,
     report_outcome,
     username,
 )
+from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin
+
+ROUND_FIELDS = tuple(dict.fromkeys(name for adapter in ADAPTERS.values() for name in adapter.round_fields))
+
 
 STATE_COLOURS = {
     jobs.JobState.COMPLETE.value: GOOD,
@@ -43,154 +52,76 @@ STANDING_COLOURS = {
     jobs.Standing.GIVEN_UP.value: CAREFUL,
     jobs.Standing.DEAD.value: BAD,
 }
+SUBMISSION_COLOURS = {
+    SubmissionState.ACCEPTED.value: NEWS,
+    SubmissionState.DONE.value: GOOD,
+    SubmissionState.REFUSED.value: BAD,
+}
 
 
-@admin.register(ScrapeJob)
-class ScrapeJobAdmin(HistoryAdmin):
-    list_display = ("name", "shown_state", "shown_progress", "requested_by", "created_at", "finished_at")
-    list_filter = ("kind", "source")
-    list_select_related = ("source",)
-    search_fields = ("=id", "name", "requested_by")
-    ordering = ("-created_at",)
-    actions_list = ("start_round", "start_urls")
-    actions_detail = ("retry_failed_of_job",)
-    change_form_before_template = "admin/scraping/job.html"
-    fields = (
-        "name",
-        "kind",
-        "source",
-        "requested_by",
-        "shown_parameters",
-        "created_at",
-        "discovered_at",
-        "finished_at",
+class StartForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
+    """Starts the job while it is validated, because only the start can refuse it."""
+
+    started: jobs.Started
+
+    def start(self, fields: dict[str, Any]) -> jobs.Started:
+        raise NotImplementedError
+
+    def clean(self) -> dict[str, Any]:
+        fields: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.errors:
+            return fields
+        try:
+            self.started = self.start(fields)
+        except jobs.Refused as refusal:
+            place = refusal.field if refusal.field in self.fields else list(self.fields)[-1]
+            self.add_error(place, list(refusal.reasons))
+        return fields
+
+
+class RoundForm(StartForm):
+    source = forms.ChoiceField(widget=UnfoldAdminSelectWidget)
+    matches = forms.IntegerField(
+        min_value=1,
+        max_value=1000,
+        required=False,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="Number of matches in the round, optional. A list with another number is rejected.",
     )
-    readonly_fields = ("shown_parameters",)
+    field_order = ("source", *ROUND_FIELDS, "matches")
 
-    class Media:
-        js = ("victoryline/job.js",)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        with_rounds = {key for key, one in ADAPTERS.items() if one.round_fields}
+        sources = [source for source in Source.objects.all() if source.adapter_key in with_rounds]
+        choices = [(one.key, one.name if one.is_enabled else f"{one.name} (switched off)") for one in sources]
+        self.fields["source"].choices = choices
+        for name in ROUND_FIELDS:
+            self.fields[name] = forms.IntegerField(min_value=1, widget=UnfoldAdminIntegerFieldWidget)
+        self.order_fields(self.field_order)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ScrapeJob]:
-        rows: QuerySet[ScrapeJob] = super().get_queryset(request)
-        return rows.select_related("source")
+    def start(self, fields: dict[str, Any]) -> jobs.Started:
+        wanted = ADAPTERS[Source.objects.get(key=fields["source"]).adapter_key].round_fields
+        return jobs.start_round(
+            source_key=fields["source"],
+            asked={name: fields[name] for name in wanted},
+            matches=fields["matches"],
+            requested_by=username(self.request),
+            now=timezone.now(),
+        )
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Counts the progress of all jobs on the page together."""
-        response = super().changelist_view(request, extra_context)
-        shown = (getattr(response, "context_data", None) or {}).get("cl")
-        if shown is not None:
-            views = {view.job.pk: view for view in jobs.views(shown.result_list)}
-            for job in shown.result_list:
-                job.view = views[job.pk]
-        return response  # type: ignore[no-any-return]
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> Any:
-        job = self.get_object(request, object_id) if object_id else None
-        shown = {"job_page": _page(job)} if job is not None and job.kind != JobKind.WATCH else {}
-        return super().changeform_view(request, object_id, form_url, {**(extra_context or {}), **shown})
-
-    @display(description="state", label=STATE_COLOURS)  # type: ignore[untyped-decorator]
-    def shown_state(self, job: ScrapeJob) -> str:
-        return "-" if job.kind == JobKind.WATCH else _view(job).state.value
-
-    @admin.display(description="progress")
-    def shown_progress(self, job: ScrapeJob) -> str:
-        if job.kind == JobKind.WATCH:
-            return "-"
-        progress = _view(job).progress
-        return f"{progress.has_all} of {progress.expected}" if progress.expected else "-"
-
-    @admin.display(description="parameters")
-    def shown_parameters(self, job: ScrapeJob) -> str:
-        return json_block(job.parameters)
-
-    def has_start_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        return bool(request.user.has_perm("scraping.add_scrapejob"))
-
-    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        return bool(request.user.has_perm("scraping.change_scrapetask"))
-
-    @asks_first(
-        "Start a round",
-        icon="play_arrow",
-        permission="start",
-        title="Start a round",
-        explanation=(
-            "The matches of the round are listed and journaled; then the workers read each of them completely. "
-            "Complete matches are skipped."
-        ),
-        button="Start",
-        form=RoundForm,
+class UrlsForm(StartForm):
+    urls = forms.CharField(
+        label="URLs",
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 8}),
+        help_text=f"One per line, at most {jobs.MAX_URLS}.",
     )
-    def start_round(self, request: HttpRequest, form: RoundForm) -> HttpResponse:
-        return _started(request, form)
 
-    @asks_first(
-        "Start by URL",
-        icon="link",
-        permission="start",
-        title="Read matches by URL",
-        explanation="Each URL must be a match page of a configured source. If one is not, nothing is started.",
-        button="Start",
-        form=UrlsForm,
-    )
-    def start_urls(self, request: HttpRequest, form: UrlsForm) -> HttpResponse:
-        return _started(request, form)
-
-    @asks_first(
-        "Retry what failed",
-        icon="refresh",
-        permission="operate",
-        title="Retry what failed",
-        explanation=(
-            "Failed and dead tasks of this job are due at once, with all of their attempts. What is done stays done."
-        ),
-        button="Retry",
-    )
-    def retry_failed_of_job(self, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
-        retry_and_tell(request, TaskSelection(job_id=int(object_id)))
-        return after_dialog(request, reverse("admin:scraping_scrapejob_change", args=[object_id]))
-
-
-@admin.register(JobItem)
-class JobItemAdmin(HistoryAdmin):
-    list_display = ("ref", "job", "task", "outcome", "skipped_because")
-    list_filter = ("outcome",)
-    search_fields = ("=job__id", "ref__source_event_id", "ref__match__title")
-    ordering = ("-id",)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[JobItem]:
-        rows: QuerySet[JobItem] = super().get_queryset(request)
-        return rows.select_related("ref__source", "job", "task").defer("ref__payload", "task__error")
-
-
-def retry_and_tell(request: HttpRequest, which: TaskSelection) -> None:
-    """Retries failed tasks and shows the result as a message."""
-    try:
-        outcome = jobs.retry_failed(which, actor=username(request), now=timezone.now())
-    except jobs.Refused as refusal:
-        report_outcome(request, refused=f"Nothing was retried: {refusal}.")
-        return
-    report_outcome(request, done=_done(outcome), refused=_refused(outcome))
-
-
-def _done(outcome: RetryOutcome) -> str:
-    number = len(outcome.retried)
-    if not number:
-        return "" if outcome.refused else "No task has failed, so nothing was retried."
-    more = " There are more: repeat the action." if outcome.has_more else ""
-    return f"Retried {number} {'task' if number == 1 else 'tasks'}.{more}"
-
-
-def _refused(outcome: RetryOutcome) -> str:
-    reasons = [f"task {pk}: {why}" for pk, why in list(outcome.refused.items())[:5]]
-    return f"{len(outcome.refused)} not retried. {'; '.join(reasons)}." if reasons else ""
+    def start(self, fields: dict[str, Any]) -> jobs.Started:
+        return jobs.start_urls(
+            urls=fields["urls"].splitlines(), requested_by=username(self.request), now=timezone.now()
+        )
 
 
 def _started(request: HttpRequest, form: StartForm) -> HttpResponse:
@@ -222,11 +153,103 @@ def _page(job: ScrapeJob) -> dict[str, Any]:
     }
 
 
-SUBMISSION_COLOURS = {
-    SubmissionState.ACCEPTED.value: NEWS,
-    SubmissionState.DONE.value: GOOD,
-    SubmissionState.REFUSED.value: BAD,
-}
+def _progress(job: ScrapeJob) -> str:
+    progress = _view(job).progress
+    return f"{progress.has_all} of {progress.expected}" if job.kind != JobKind.WATCH and progress.expected else "-"
+
+
+@admin.register(ScrapeJob)
+class ScrapeJobAdmin(OperatorActionsMixin, HistoryAdmin):
+    list_display = ("name", "shown_state", "shown_progress", "requested_by", "created_at", "finished_at")
+    list_filter = ("kind", "source")
+    joined = ("source",)
+    search_fields = ("=id", "name", "requested_by")
+    ordering = ("-created_at",)
+    actions_list = ("start_round", "start_urls")
+    operate_permission = "scraping.change_scrapetask"
+    operated_noun = ("task", "tasks")
+    operator_actions = (
+        OperatorAction(
+            name="retry",
+            label="Retry what failed",
+            applied="Retried",
+            explanation="Failed and dead tasks of this job are due at once, with all of their attempts. What is done "
+            "stays done.",
+            icon="refresh",
+            is_for_selection=False,
+            run=retry_selections(lambda pk: TaskSelection(job_id=int(pk))),
+        ),
+    )
+    change_form_before_template = "admin/scraping/job.html"
+    fields = (
+        "name", "kind", "source", "requested_by", "shown_parameters", "created_at", "discovered_at", "finished_at",
+    )  # fmt: skip
+    readonly_fields = ("shown_parameters",)
+    shown_state = column(
+        "state", lambda job: "-" if job.kind == JobKind.WATCH else _view(job).state.value, label=STATE_COLOURS
+    )
+    shown_progress = column("progress", _progress)
+    shown_parameters = json_column("parameters")
+
+    class Media:
+        js = ("victoryline/job.js",)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Counts the progress of all jobs on the page together."""
+        response = super().changelist_view(request, extra_context)
+        shown = (getattr(response, "context_data", None) or {}).get("cl")
+        if shown is not None:
+            views = {view.job.pk: view for view in jobs.views(shown.result_list)}
+            for job in shown.result_list:
+                job.view = views[job.pk]
+        return response  # type: ignore[no-any-return]
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        job = self.get_object(request, object_id) if object_id else None
+        shown = {"job_page": _page(job)} if job is not None and job.kind != JobKind.WATCH else {}
+        return super().changeform_view(request, object_id, form_url, {**(extra_context or {}), **shown})
+
+    @asks_first(
+        "Start a round",
+        icon="play_arrow",
+        permission="scraping.add_scrapejob",
+        title="Start a round",
+        explanation=(
+            "The matches of the round are listed and journaled; then the workers read each of them completely. "
+            "Complete matches are skipped."
+        ),
+        button="Start",
+        form=RoundForm,
+    )
+    def start_round(self, request: HttpRequest, form: RoundForm) -> HttpResponse:
+        return _started(request, form)
+
+    @asks_first(
+        "Start by URL",
+        icon="link",
+        permission="scraping.add_scrapejob",
+        title="Read matches by URL",
+        explanation="Each URL must be a match page of a configured source. If one is not, nothing is started.",
+        button="Start",
+        form=UrlsForm,
+    )
+    def start_urls(self, request: HttpRequest, form: UrlsForm) -> HttpResponse:
+        return _started(request, form)
+
+
+@admin.register(JobItem)
+class JobItemAdmin(HistoryAdmin):
+    list_display = ("ref", "job", "task", "outcome", "skipped_because")
+    list_filter = ("outcome",)
+    joined = ("ref__source", "job", "task")
+    search_fields = ("=job__id", "ref__source_event_id", "ref__match__title")
+    ordering = ("-id",)
 
 
 @admin.register(Submission)
@@ -237,30 +260,15 @@ class SubmissionAdmin(HistoryAdmin):
     )
     list_display = ("created_at", "sender_name", "match", "shown_state", "reason", "finished_at")
     list_filter = ("state", "sender_name")
+    joined = ("ref__match", "ref__source")
     search_fields = ("submission_id", "sender", "sender_name", "idempotency_key", "reason", "ref__match__title")
     ordering = ("-id",)
     fields = (
-        *("submission_id", "sender_name", "sender", "idempotency_key", "match", "ref", "task"),
-        *("shown_state", "reason", "created_at", "finished_at", "shown_result", "shown_body"),
-    )
+        "submission_id", "sender_name", "sender", "idempotency_key", "match", "ref", "task", "shown_state", "reason",
+        "created_at", "finished_at", "shown_result", "shown_body",
+    )  # fmt: skip
     readonly_fields = ("match", "shown_state", "shown_result", "shown_body")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Submission]:
-        rows: QuerySet[Submission] = super().get_queryset(request).select_related("ref__match", "ref__source")
-        return rows.defer("ref__payload", "ref__match__payload", "ref__match__provenance", "ref__source__metadata")
-
-    @admin.display(description="match", ordering="ref__match__title")
-    def match(self, submission: Submission) -> str:
-        return str(submission.ref.match)
-
-    @display(description="state", label=SUBMISSION_COLOURS, ordering="state")  # type: ignore[untyped-decorator]
-    def shown_state(self, submission: Submission) -> str:
-        return submission.state
-
-    @admin.display(description="result")
-    def shown_result(self, submission: Submission) -> str:
-        return json_block(submission.result)
-
-    @admin.display(description="body")
-    def shown_body(self, submission: Submission) -> str:
-        return json_block(submission.body)
+    match = column("match", lambda submission: submission.ref.match, ordering="ref__match__title")
+    shown_state = column("state", lambda submission: submission.state, label=SUBMISSION_COLOURS, ordering="state")
+    shown_result = json_column("result")
+    shown_body = json_column("body")

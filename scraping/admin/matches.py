@@ -9,12 +9,11 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html_join
-from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from scraping.admin.conflicts import ConflictInline, provenance_table
-from scraping.admin.lineups import ending_block, lineups_block
+from scraping.admin.match_history import ending_block, lineups_block
 from scraping.documents.watch_records import silence_words
 from scraping.matches import importance, lifecycle, watches
 from scraping.models import Importance, Match, MatchLifecycle, MatchRef, Source
@@ -27,7 +26,8 @@ from victoryline.lib.admin import (
     HistoryAdmin,
     HistoryInline,
     LimitedForm,
-    json_block,
+    column,
+    json_column,
 )
 from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, for_each
 
@@ -44,7 +44,6 @@ RELATED_TABLES = (
     ("scraping_snapshot", "match__id__exact", "snapshots"),
     ("scraping_conflict", "match__id__exact", "conflicts"),
 )
-SCRAPER_COLOURS = {"active": GOOD, "stale": CAREFUL, "error": BAD}
 SET_BY_HAND = ", set by hand"
 IMPORTANCE_COLOURS = {
     level.label + suffix: colour
@@ -79,40 +78,45 @@ def _importance_action(name: str, level: Importance | None) -> OperatorAction:
     )
 
 
+def _importance(match: Match) -> str:
+    return Importance(match.importance).label + (SET_BY_HAND if match.is_importance_fixed else "")
+
+
+def _silence(match: Match) -> str:
+    return silence_words(match.silence_rung, match.silence_rung_at, match.frozen_at, timezone.now()) or "-"
+
+
+def _pace(match: Match) -> str:
+    watched = [ref for ref in match.refs.all() if ref.is_watched and ref.next_poll_at]
+    paces = [(ref.source.name, f"{ref.polling_interval_seconds:g}", ref.pace_reason or "-") for ref in watched]
+    return format_html_join(" · ", "{}: every {} s ({})", paces) or "-"
+
+
+def _age(match: Match) -> str:
+    age = match.age_seconds(timezone.now())
+    return "never read" if age is None else f"{age:,.0f} s"
+
+
+def _related_rows(match: Match) -> str:
+    links = [(reverse(f"admin:{table}_changelist"), column, match.pk, name) for table, column, name in RELATED_TABLES]
+    return format_html_join(" · ", '<a class="underline" href="{}?{}={}">{}</a>', links)
+
+
 class RefInline(HistoryInline):
     model = MatchRef
     fields = (
-        "source",
-        "source_event_id",
-        "url",
-        "is_watched",
-        "next_poll_at",
-        "polling_interval_seconds",
-        "pace_reason",
-        "read_mode",
-        "read_mode_reason",
-        "read_mode_since",
-        "captured_at",
-    )
+        "source", "source_event_id", "url", "is_watched", "next_poll_at", "polling_interval_seconds", "pace_reason",
+        "read_mode", "read_mode_reason", "read_mode_since", "captured_at",
+    )  # fmt: skip
     readonly_fields = fields
 
 
 @admin.register(Match)
 class MatchAdmin(OperatorActionsMixin, HistoryAdmin):
     list_display = (
-        "title",
-        "key",
-        "status",
-        "phase",
-        "shown_lifecycle",
-        "shown_scraper",
-        "age",
-        "shown_silence",
-        "shown_importance",
-        "consecutive_failure_count",
-        "start_time",
-        "sport",
-    )
+        "title", "key", "status", "phase", "shown_lifecycle", "shown_scraper", "age", "shown_silence",
+        "shown_importance", "consecutive_failure_count", "start_time", "sport",
+    )  # fmt: skip
     list_filter = ("status", "lifecycle", "scraper_status", "sport", "importance", "is_importance_fixed")
     search_fields = ("title", "team_a", "team_b", "series", "refs__source_event_id")
     ordering = ("-id",)
@@ -184,117 +188,45 @@ class MatchAdmin(OperatorActionsMixin, HistoryAdmin):
         *("shown_payload", "shown_provenance", "age", "key", "related_rows", "shown_lineups", "shown_ending"),
         *("shown_provisional", "shown_importance", "shown_silence", "shown_pace"),
     )
+    game = (
+        "title", "key", "related_rows", "sport", "series", "team_a", "team_b", "status", "phase", "start_time",
+        "merged_into",
+    )  # fmt: skip
+    watch = (
+        "lifecycle", "scraper_status", "age", "last_scraper_update", "last_changed_at", "completed_at", "priority",
+        "shown_importance", "shown_pace", "shown_silence", "frozen_at", "pause_until", "pause_reason",
+        "consecutive_failure_count", "failing_since", "total_scrapes", "total_failures",
+    )  # fmt: skip
     fieldsets = (
-        (
-            None,
-            {
-                "fields": (
-                    "title",
-                    "key",
-                    "related_rows",
-                    "sport",
-                    "series",
-                    "team_a",
-                    "team_b",
-                    "status",
-                    "phase",
-                    "start_time",
-                    "merged_into",
-                )
-            },
-        ),
-        (
-            "Watch",
-            {
-                "fields": (
-                    "lifecycle",
-                    "scraper_status",
-                    "age",
-                    "last_scraper_update",
-                    "last_changed_at",
-                    "completed_at",
-                    "priority",
-                    "shown_importance",
-                    "shown_pace",
-                    "shown_silence",
-                    "frozen_at",
-                    "pause_until",
-                    "pause_reason",
-                    "consecutive_failure_count",
-                    "failing_since",
-                    "total_scrapes",
-                    "total_failures",
-                )
-            },
-        ),
+        (None, {"fields": game}),
+        ("Watch", {"fields": watch}),
         ("Line-ups", {"fields": ("shown_lineups",)}),
         ("Final record", {"fields": ("shown_ending",)}),
         ("Data", {"fields": ("sequence", "checksum", "shown_provisional", "shown_payload", "shown_provenance")}),
     )
-
-    @display(description="lifecycle", label=LIFECYCLE_COLOURS, ordering="lifecycle")  # type: ignore[untyped-decorator]
-    def shown_lifecycle(self, match: Match) -> str:
-        return match.lifecycle
-
-    @display(description="scraper", label=SCRAPER_COLOURS, ordering="scraper_status")  # type: ignore[untyped-decorator]
-    def shown_scraper(self, match: Match) -> str:
-        return match.scraper_status
-
-    @display(description="importance", label=IMPORTANCE_COLOURS, ordering="importance")  # type: ignore[untyped-decorator]
-    def shown_importance(self, match: Match) -> str:
-        return Importance(match.importance).label + (SET_BY_HAND if match.is_importance_fixed else "")
-
-    @admin.display(description="silence", ordering="silence_rung")
-    def shown_silence(self, match: Match) -> str:
-        return silence_words(match.silence_rung, match.silence_rung_at, match.frozen_at, timezone.now()) or "-"
-
-    @admin.display(description="polling")
-    def shown_pace(self, match: Match) -> str:
-        watched = [ref for ref in match.refs.all() if ref.is_watched and ref.next_poll_at]
-        paces = [(ref.source.name, f"{ref.polling_interval_seconds:g}", ref.pace_reason or "-") for ref in watched]
-        return format_html_join(" · ", "{}: every {} s ({})", paces) or "-"
-
-    @admin.display(description="age", ordering="last_scraper_update")
-    def age(self, match: Match) -> str:
-        age = match.age_seconds(timezone.now())
-        return "never read" if age is None else f"{age:,.0f} s"
-
-    @admin.display(description="key")
-    def key(self, match: Match) -> str:
-        return ", ".join(ref.key for ref in match.refs.all()) or "-"
-
-    @admin.display(description="related rows")
-    def related_rows(self, match: Match) -> str:
-        links = [
-            (reverse(f"admin:{table}_changelist"), column, match.pk, name) for table, column, name in RELATED_TABLES
-        ]
-        return format_html_join(" · ", '<a class="underline" href="{}?{}={}">{}</a>', links)
-
-    @admin.display(description="line-ups")
-    def shown_lineups(self, match: Match) -> str:
-        return lineups_block(match)
-
-    @admin.display(description="final record")
-    def shown_ending(self, match: Match) -> str:
-        return ending_block(match)
-
-    @admin.display(description="payload")
-    def shown_payload(self, match: Match) -> str:
-        return json_block(match.payload)
-
-    @admin.display(description="provisional")
-    def shown_provisional(self, match: Match) -> str:
-        return json_block(match.provisional)
-
-    @admin.display(description="provenance")
-    def shown_provenance(self, match: Match) -> str:
-        return provenance_table(match)
+    shown_lifecycle = column("lifecycle", lambda match: match.lifecycle, label=LIFECYCLE_COLOURS, ordering="lifecycle")
+    shown_scraper = column(
+        "scraper",
+        lambda match: match.scraper_status,
+        label={"active": GOOD, "stale": CAREFUL, "error": BAD},
+        ordering="scraper_status",
+    )
+    shown_importance = column("importance", _importance, label=IMPORTANCE_COLOURS, ordering="importance")
+    shown_silence = column("silence", _silence, ordering="silence_rung")
+    shown_pace = column("polling", _pace)
+    age = column("age", _age, ordering="last_scraper_update")
+    key = column("key", lambda match: ", ".join(ref.key for ref in match.refs.all()) or "-")
+    related_rows = column("related rows", _related_rows)
+    shown_lineups = column("line-ups", lineups_block)
+    shown_ending = column("final record", ending_block)
+    shown_payload = json_column("payload")
+    shown_provisional = json_column("provisional")
+    shown_provenance = column("provenance", provenance_table)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Match]:
-        rows: QuerySet[Match] = super().get_queryset(request)
         is_list = request.resolver_match and str(request.resolver_match.url_name).endswith("_changelist")
         refs = MatchRef.objects.select_related("source").defer("payload", "source__metadata")
-        rows = rows.prefetch_related(Prefetch("refs", queryset=refs))
+        rows = super().get_queryset(request).prefetch_related(Prefetch("refs", queryset=refs))
         return rows.defer("payload", "provenance") if is_list else rows
 
     def get_search_results(

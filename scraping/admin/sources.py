@@ -7,15 +7,13 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.utils import timezone
-from unfold.decorators import display
 
 from scraping.models import ProxySession, Source, UnknownValue
 from scraping.sources import ADAPTERS, reading_problem
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, ConsoleAdmin, HistoryAdmin, json_block
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, ConsoleAdmin, HistoryAdmin, column, json_column
 
 
 class SourceForm(forms.ModelForm[Source]):
@@ -40,16 +38,9 @@ class SourceForm(forms.ModelForm[Source]):
 class SourceAdmin(ConsoleAdmin):
     form = SourceForm
     list_display = (
-        "name",
-        "key",
-        "sport",
-        "is_enabled",
-        "precedence_weight",
-        "max_concurrency",
-        "min_interval_seconds",
-        "robots_policy",
-        "last_discovery_at",
-    )
+        "name", "key", "sport", "is_enabled", "precedence_weight", "max_concurrency", "min_interval_seconds",
+        "robots_policy", "last_discovery_at",
+    )  # fmt: skip
     list_editable = ("is_enabled",)
     list_filter = ("is_enabled", "sport", "robots_policy")
     search_fields = ("key", "name", "base_url")
@@ -57,26 +48,19 @@ class SourceAdmin(ConsoleAdmin):
         *("key", "sport", "base_url", "last_discovery_at", "shown_metadata"),
         *("adapter_key", "shown_hosts", "allows_private_addresses", "token_url"),  # set in config/sources.yaml
     )
+    limits = (
+        "max_concurrency", "min_interval_seconds", "burst_allowance", "daily_megabytes", "max_attempts",
+        "retry_base_seconds", "robots_policy",
+    )  # fmt: skip
     fieldsets = (
         (None, {"fields": ("name", "key", "sport", "base_url", "is_enabled", "last_discovery_at")}),
-        (
-            "Limits",
-            {
-                "fields": (
-                    "max_concurrency",
-                    "min_interval_seconds",
-                    "burst_allowance",
-                    "daily_megabytes",
-                    "max_attempts",
-                    "retry_base_seconds",
-                    "robots_policy",
-                )
-            },
-        ),
+        ("Limits", {"fields": limits}),
         ("Reading", {"fields": ("adapter_key", "read_way", "selectors")}),
         ("Reach", {"fields": ("shown_hosts", "allows_private_addresses", "uses_proxy", "token_url")}),
         ("Trust", {"fields": ("precedence_weight", "shown_metadata")}),
     )
+    shown_hosts = column("allowed hosts", lambda source: ", ".join(sorted(source.site.hosts)))
+    shown_metadata = json_column("metadata")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """A source needs an adapter, so it comes with the code and its configuration."""
@@ -86,23 +70,23 @@ class SourceAdmin(ConsoleAdmin):
         """Its history refers to it: disable it instead."""
         return False
 
-    @admin.display(description="allowed hosts")
-    def shown_hosts(self, source: Source) -> str:
-        return ", ".join(sorted(source.site.hosts))
-
-    @admin.display(description="metadata")
-    def shown_metadata(self, source: Source) -> str:
-        return json_block(source.metadata)
-
 
 @admin.register(UnknownValue)
 class UnknownValueAdmin(HistoryAdmin):
     none_yet = "Every value that the sources sent is known. A value that no schema knows is listed and counted here."
     list_display = ("path", "value", "source", "payload_schema", "times_seen", "first_seen_at", "last_seen_at")
     list_filter = ("source", "payload_schema")
-    list_select_related = ("source",)
+    joined = ("source",)
     search_fields = ("path", "value", "payload_schema")
     ordering = ("-last_seen_at",)
+
+
+def _session_state(session: ProxySession) -> tuple[str, str]:
+    if session.quarantined_until is not None and session.quarantined_until > timezone.now():
+        return "quarantine", "in quarantine"
+    if session.ended_at is None:
+        return "open", "open"
+    return ("refused", "refused") if session.end_reason.startswith("blocked") else ("ended", "ended")
 
 
 @admin.register(ProxySession)
@@ -112,7 +96,7 @@ class ProxySessionAdmin(HistoryAdmin):
         "created_at", "last_used_at", "end_reason",
     )  # fmt: skip
     list_filter = ("source", "geo", "end_reason")
-    list_select_related = ("source",)
+    joined = ("source",)
     search_fields = ("session_id", "proxy_hash", "worker_id")
     ordering = ("-last_used_at",)
     fields = (
@@ -120,25 +104,8 @@ class ProxySessionAdmin(HistoryAdmin):
         "ended_at", "end_reason", "successes", "failures", "shown_bytes", "quarantined_until",
     )  # fmt: skip
     readonly_fields = ("shown_state", "shown_proxy", "shown_bytes")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ProxySession]:
-        rows: QuerySet[ProxySession] = super().get_queryset(request)
-        return rows.select_related("source")
-
-    @display(  # type: ignore[untyped-decorator]
-        description="state", label={"open": GOOD, "refused": BAD, "quarantine": CAREFUL, "ended": NEWS}
+    shown_state = column(
+        "state", _session_state, label={"open": GOOD, "refused": BAD, "quarantine": CAREFUL, "ended": NEWS}
     )
-    def shown_state(self, session: ProxySession) -> tuple[str, str]:
-        if session.quarantined_until is not None and session.quarantined_until > timezone.now():
-            return "quarantine", "in quarantine"
-        if session.ended_at is None:
-            return "open", "open"
-        return ("refused", "refused") if session.end_reason.startswith("blocked") else ("ended", "ended")
-
-    @admin.display(description="proxy", ordering="proxy_hash", empty_value="none")
-    def shown_proxy(self, session: ProxySession) -> str:
-        return session.proxy_hash or "none"
-
-    @admin.display(description="received", ordering="bytes_in")
-    def shown_bytes(self, session: ProxySession) -> str:
-        return str(filesizeformat(session.bytes_in))
+    shown_proxy = column("proxy", lambda session: session.proxy_hash or "none", ordering="proxy_hash")
+    shown_bytes = column("received", lambda session: filesizeformat(session.bytes_in), ordering="bytes_in")

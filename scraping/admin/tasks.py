@@ -1,37 +1,149 @@
-"""Admin of the journal: read-only, except that failed and dead tasks can be retried."""
+"""Admin of the journal: read-only, except that failed and dead tasks can be retried.
+
+The page of a task says what happened and what to do next, with its error group and evidence.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Count, Q
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.decorators import display
 
-from scraping import journal
-from scraping.admin import dead_letters
+from scraping import jobs, journal
 from scraping.admin.evidence import links, preview
-from scraping.models import EvidenceKind, ScrapeError, ScrapeTask, TaskState, TaskTransition
-from victoryline.lib.admin import (
-    BAD,
-    CAREFUL,
-    GOOD,
-    NEWS,
-    HistoryAdmin,
-    HistoryInline,
-    json_block,
-)
-from victoryline.lib.operator_actions import OperationResult, OperatorAction, OperatorActionsMixin, OperatorCall
+from scraping.errors import ERROR_RULES, ErrorClass
+from scraping.journal import RetryOutcome, TaskSelection
+from scraping.models import ErrorGroup, Evidence, EvidenceKind, ScrapeError, ScrapeTask, TaskState, TaskTransition
+from scraping.payloads import Resource
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, HistoryInline, column, json_column
+from victoryline.lib.operator_actions import OperationResult, OperatorAction, OperatorActionsMixin, OperatorCall, Run
 
+WHEN = "%d %b %Y %H:%M:%S UTC"
 STATE_COLOURS = {
     TaskState.SUCCESS.value: GOOD,
     TaskState.DEAD.value: BAD,
     TaskState.FAILED.value: CAREFUL,
     TaskState.EXECUTING.value: NEWS,
 }
+RESOURCE_VERBS: dict[str, str] = {
+    Resource.SCORECARD: "Reading",
+    Resource.COMMENTARY: "Filling the gaps in the events of",
+    Resource.FULL: "Reading the whole of",
+    Resource.DISCOVERY: "Looking for matches at",
+    Resource.ROUND: "Looking up the matches of a round at",
+    Resource.LINEUPS: "Reading the line-ups of",
+    Resource.FIGURES: "Reading the players' figures of",
+    Resource.SUBMISSION: "Writing the submissions for",
+}
+OPEN_DEAD = Q(resolved=False, task__state=TaskState.DEAD)  # errors of dead tasks whose match was not read since
+
+
+def what_happened(task: ScrapeTask) -> str:
+    """One sentence."""
+    subject = f"{RESOURCE_VERBS[task.resource]} {task.ref.match if task.ref else task.source}"
+    where = f"at {task.source}" if task.ref else ""
+    attempts = f"{task.attempt} {'attempt' if task.attempt == 1 else 'attempts'}"
+    match task.state:
+        case TaskState.DEAD | TaskState.FAILED:
+            at = f"{task.finished_at:{WHEN}}" if task.finished_at else "an unknown time"
+            text = f"{subject} {where} was given up at {at} after {attempts}, at the stage {task.stage}: {task.reason}"
+        case TaskState.PENDING if task.reason:
+            text = f"{subject} {where} has failed ({task.reason}) and is tried again at {task.run_at:{WHEN}}"
+        case TaskState.PENDING:
+            text = f"{subject} {where} is due at {task.run_at:{WHEN}}"
+        case TaskState.EXECUTING:
+            text = f"{subject} {where} is under way, attempt {task.attempt}, since {task.started_at:{WHEN}}"
+        case TaskState.SUCCESS:
+            text = f"{subject} {where} went well at {task.finished_at:{WHEN}}, after {attempts}"
+        case _:
+            text = f"{subject} {where} was {task.state.lower()}: {task.reason or 'no reason given'}"
+    return " ".join(text.split())
+
+
+def what_next(task: ScrapeTask) -> str:
+    if task.state in (TaskState.SUCCESS, TaskState.SKIPPED, TaskState.CANCELLED):
+        return "Nothing: the task has ended. Errors on the way are listed below."
+    if task.state not in (TaskState.DEAD, TaskState.FAILED):
+        return "Nothing: the task is retried automatically."
+    advice = ERROR_RULES[ErrorClass(task.error_class)].advice if task.error_class else "Check the reason above."
+    return f"{advice} Then press Retry: the task is due at once, with all of its attempts."
+
+
+def _evidence_of(task: ScrapeTask) -> list[Evidence]:
+    """Returns the task's evidence, else the newest of its error group and match (stored once a group)."""
+    own = list(Evidence.objects.filter(error__task=task).order_by("pk"))
+    error = _last_error(task)
+    if own or error is None or error.group_id is None:
+        return own
+    alike = Evidence.objects.filter(error__group=error.group_id, error__match=error.match_id)
+    newest = alike.order_by("-created_at").first()
+    return list(Evidence.objects.filter(error_id=newest.error_id).order_by("pk")) if newest else []
+
+
+def _last_error(task: ScrapeTask) -> ScrapeError | None:
+    return task.errors.select_related("group").order_by("-pk").first()
+
+
+def group_line(error: ScrapeError | None) -> SafeString:
+    """Returns the group of an error with its counts and links to its errors and dead letters."""
+    group = error.group if error else None
+    if group is None:
+        return format_html("{}", "-")
+    return format_html(
+        '<a class="underline" href="{}">{}</a>'
+        "<div>seen {} times, first at {}, last at {}; open dead letters: {}</div><div>{}</div>",
+        reverse("admin:scraping_errorgroup_change", args=[group.pk]),
+        str(group),
+        f"{group.count:,}",
+        f"{group.first_seen_at:{WHEN}}",
+        f"{group.last_seen_at:{WHEN}}",
+        group.errors.filter(OPEN_DEAD).aggregate(number=Count("task", distinct=True))["number"],
+        members(group),
+    )
+
+
+def members(group: ErrorGroup) -> SafeString:
+    return format_html(
+        '<a class="underline" href="{}?group__id__exact={}">its errors</a> · '
+        '<a class="underline" href="{}?errors__group__id__exact={}&amp;state__exact=DEAD">its dead letters</a>',
+        reverse("admin:scraping_scrapeerror_changelist"),
+        group.pk,
+        reverse("admin:scraping_scrapetask_changelist"),
+        group.pk,
+    )
+
+
+def _files(task: ScrapeTask) -> SafeString:
+    rows = _evidence_of(task)
+    pictures = [preview(row) for row in rows if row.kind == EvidenceKind.SCREENSHOT]
+    return format_html("{}{}", links(rows), pictures[0] if pictures else "")
+
+
+def _retry(ids: Sequence[int], call: OperatorCall) -> OperationResult:
+    return _result([journal.retry(task_ids=list(ids), actor=call.actor, now=call.now)])
+
+
+def retry_selections(which: Callable[[int], TaskSelection]) -> Run:
+    """Returns a `run` that retries the failed tasks of each row's selection."""
+
+    def run(ids: Sequence[int], call: OperatorCall) -> OperationResult:
+        return _result(jobs.retry_failed(which(pk), actor=call.actor, now=call.now) for pk in ids)
+
+    return run
+
+
+def _result(found: Iterable[RetryOutcome]) -> OperationResult:
+    outcomes = list(found)
+    return OperationResult(
+        sum(len(one.retried) for one in outcomes),
+        [f"task {pk}: {why}" for one in outcomes for pk, why in one.refused.items()],
+        "There are more: repeat the action." if any(one.has_more for one in outcomes) else "",
+    )
 
 
 class TransitionInline(HistoryInline):
@@ -44,41 +156,21 @@ class TransitionInline(HistoryInline):
 class ErrorInline(HistoryInline):
     model = ScrapeError
     fields = (
-        "timestamp",
-        "error_class",
-        "error_type",
-        "error_message",
-        "operation",
-        "http_status",
-        "retry_attempt",
+        "timestamp", "error_class", "error_type", "error_message", "operation", "http_status", "retry_attempt",
         "resolution_method",
-    )
+    )  # fmt: skip
     readonly_fields = fields
     ordering = ("id",)
-
-
-def _retry(ids: Sequence[int], call: OperatorCall) -> OperationResult:
-    outcome = journal.retry(task_ids=list(ids), actor=call.actor, now=call.now)
-    return OperationResult(len(outcome.retried), [f"task {pk}: {why}" for pk, why in outcome.refused.items()])
 
 
 @admin.register(ScrapeTask)
 class ScrapeTaskAdmin(OperatorActionsMixin, HistoryAdmin):
     list_display = (
-        "id",
-        "shown_state",
-        "stage",
-        "resource",
-        "match",
-        "attempt",
-        "reason",
-        "run_at",
-        "finished_at",
-        "worker_id",
-    )
+        "id", "shown_state", "stage", "resource", "match", "attempt", "reason", "run_at", "finished_at", "worker_id",
+    )  # fmt: skip
     list_display_links = ("id", "shown_state")
     list_filter = ("state", "resource", "priority", "source", "error_class", "stage")
-    list_select_related = ("source", "ref__match")
+    joined = ("source", "ref__source", "ref__match")
     search_fields = ("=id", "request_id", "ref__source_event_id", "ref__match__title", "reason", "worker_id")
     ordering = ("-id",)
     operate_permission = "scraping.change_scrapetask"
@@ -103,43 +195,13 @@ class ScrapeTaskAdmin(OperatorActionsMixin, HistoryAdmin):
         ("Lease", {"fields": ("worker_id", "fence", "lease_until")}),
         ("Error", {"fields": ("shown_error",)}),
     )
-
-    @display(description="state", label=STATE_COLOURS, ordering="state")  # type: ignore[untyped-decorator]
-    def shown_state(self, task: ScrapeTask) -> str:
-        return task.state
-
-    @admin.display(description="match")
-    def match(self, task: ScrapeTask) -> str:
-        return str(task.ref.match) if task.ref else "-"
-
-    @admin.display(description="error")
-    def shown_error(self, task: ScrapeTask) -> str:
-        return json_block(task.error)
-
-    @admin.display(description="what happened")
-    def what_happened(self, task: ScrapeTask) -> str:
-        return dead_letters.what_happened(task)
-
-    @admin.display(description="what to do next")
-    def what_next(self, task: ScrapeTask) -> str:
-        return dead_letters.what_next(task)
-
-    @admin.display(description="error group")
-    def shown_group(self, task: ScrapeTask) -> SafeString:
-        error = dead_letters.last_error(task)
-        return dead_letters.group_line(error.group if error else None)
-
-    @admin.display(description="evidence")
-    def shown_files(self, task: ScrapeTask) -> SafeString:
-        rows = dead_letters.evidence_of(task)
-        pictures = [preview(row) for row in rows if row.kind == EvidenceKind.SCREENSHOT]
-        return format_html("{}{}", links(rows), pictures[0] if pictures else "")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ScrapeTask]:
-        rows: QuerySet[ScrapeTask] = super().get_queryset(request)
-        return rows.select_related("source", "ref__source", "ref__match").defer(
-            "ref__payload", "ref__match__payload", "ref__match__provenance", "source__metadata"
-        )
+    shown_state = column("state", lambda task: task.state, label=STATE_COLOURS, ordering="state")
+    match = column("match", lambda task: task.ref.match if task.ref else "-")
+    shown_error = json_column("error")
+    what_happened = column("what happened", what_happened)
+    what_next = column("what to do next", what_next)
+    shown_group = column("error group", lambda task: group_line(_last_error(task)))
+    shown_files = column("evidence", _files)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """By match too, and by kind of error: the match's page, alerts and error groups lead here."""

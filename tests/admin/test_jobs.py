@@ -132,24 +132,24 @@ class TestPage:
 class TestRetry:
     def test_of_a_job_opens_what_failed(self, admin_client: Client) -> None:
         job = ended_job({IDS[0]: CHANGED})
-        url = address("scrapejob_retry_failed_of_job", job.pk)
+        url = address("scrapejob_retry_one", job.pk)
         assert "Retry what failed" in admin_client.get(url).content.decode()
         assert "Retried 1 task." in admin_client.post(url, SUBMITTED, follow=True).content.decode()
         job.refresh_from_db()
         assert job.finished_at is None
         assert AuditEntry.objects.filter(actor="admin", action_type="retry").count() == 1
-        assert "No task has failed" in admin_client.post(url, SUBMITTED, follow=True).content.decode()
+        assert "Retried 0 tasks." in admin_client.post(url, SUBMITTED, follow=True).content.decode()
 
     def test_of_a_group_of_errors_opens_all_that_met_it(self, admin_client: Client) -> None:
         ended_job({IDS[0]: CHANGED, IDS[1]: CHANGED, IDS[2]: RuntimeError("a bug")})
         group = ErrorGroup.objects.get(error_type="layout")
-        url = address("errorgroup_retry_group", group.pk)
+        url = address("errorgroup_retry_one", group.pk)
         assert "Retried 2 tasks." in admin_client.post(url, SUBMITTED, follow=True).content.decode()
         assert ScrapeTask.objects.filter(state=TaskState.DEAD).count() == 1
 
     def test_of_chosen_groups(self, admin_client: Client) -> None:
         ended_job({IDS[0]: CHANGED, IDS[2]: RuntimeError("a bug")})
-        chosen = {"action": "retry_groups", "_selected_action": [group.pk for group in ErrorGroup.objects.all()]}
+        chosen = {"action": "retry_selected", "_selected_action": [group.pk for group in ErrorGroup.objects.all()]}
         admin_client.post(address("errorgroup_changelist"), chosen)
         assert not ScrapeTask.objects.filter(state=TaskState.DEAD).exists()
 
@@ -159,6 +159,6 @@ class TestRetry:
         viewer.user_permissions.add(*Permission.objects.filter(codename__startswith="view_"))
         client.force_login(viewer)
         group = ErrorGroup.objects.get()
-        for url in (address("scrapejob_retry_failed_of_job", job.pk), address("errorgroup_retry_group", group.pk)):
+        for url in (address("scrapejob_retry_one", job.pk), address("errorgroup_retry_one", group.pk)):
             assert client.post(url, SUBMITTED).status_code == 403
         assert ScrapeTask.objects.filter(state=TaskState.DEAD).count() == 1

@@ -13,8 +13,7 @@ from django.utils import timezone
 from monitoring.alerts import alert_keys
 from monitoring.alerts.registry import raise_alert
 from monitoring.models import Severity
-from scraping.admin.fills import maps
-from scraping.admin.traffic import charts
+from scraping.admin.stats import charts, maps
 from scraping.models import Source
 from scraping.policies.drift import BUCKET_SECONDS, Fill
 from scraping.stats import fill_rates, read_stats

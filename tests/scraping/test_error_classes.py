@@ -15,7 +15,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.state import ProjectState
 
 from monitoring.alerts import alert_keys
-from scraping.admin.dead_letters import RESOURCE_VERBS, what_next
+from scraping.admin.tasks import RESOURCE_VERBS, what_next
 from scraping.errors import ERROR_RULES, OUR_FAULTS, SOURCE_FAULTS, ErrorClass, ScrapingError, error_for_status
 from scraping.models import ErrorGroup, ScrapeError, ScrapeTask, TaskState
 from scraping.payloads import Resource

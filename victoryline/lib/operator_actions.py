@@ -46,6 +46,7 @@ class OperatorCall:
 class OperationResult:
     applied: int
     refusals: Sequence[str] = ()
+    note: str = ""  # shown after the number of applied rows
 
 
 Run = Callable[[Sequence[int], OperatorCall], OperationResult]
@@ -113,7 +114,9 @@ class OperatorActionsMixin:
         more = f"; and {len(result.refusals) - SHOWN_REFUSALS} more" if len(result.refusals) > SHOWN_REFUSALS else ""
         report_outcome(
             request,
-            done=f"{action.applied} {result.applied} {noun}." if result.applied else "",
+            done=f"{action.applied} {result.applied} {noun}. {result.note}".strip()
+            if result.applied or not result.refusals
+            else "",
             refused=f"{len(result.refusals)} refused: {'; '.join(result.refusals[:SHOWN_REFUSALS])}{more}."
             if result.refusals
             else "",
