@@ -73,9 +73,12 @@ class TestLine:
         logger.info("odd", extra={"thing": object(), "number": {1: "one"}})
         assert str(lines[0]["thing"]).startswith("<object")
 
-    def test_structlog_loggers_take_the_same_way(self):
+    def test_structlog_loggers_write_the_same_line(self, written):
         logging.config.dictConfig(logs.build(level="INFO", format="json", service="web"))
-        assert structlog.get_logger("victoryline.test") is not None
+        _, lines = written
+        structlog.get_logger("victoryline.test").info("Task claimed", action="task_claimed", password=SECRET)
+        assert (lines[0]["event"], lines[0]["action"], lines[0]["level"]) == ("Task claimed", "task_claimed", "INFO")
+        assert SECRET not in json.dumps(lines)
 
 
 @pytest.mark.requirement("FS-5")

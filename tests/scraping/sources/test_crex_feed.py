@@ -263,7 +263,9 @@ class TestOlderEvents:
 
     def test_start_from_the_pages_copy_when_the_feed_was_not_asked(self) -> None:
         page: Document = build.page()
-        assert ADAPTER.older_events(build.reading(build.CREX, page), ASKED) is not None
+        request = ADAPTER.older_events(build.reading(build.CREX, page), ASKED)
+        assert request is not None
+        assert json.loads(request.body or b"")["lastDocId"] == build.ball(178)["id"]  # the oldest one on the page
 
 
 class TestEndpoints:

@@ -41,5 +41,8 @@ def test_a_failed_attempt_records_its_stage(error: Exception) -> None:
     assert set(task.transitions.values_list("stage", flat=True)) == {"NAVIGATING"}
 
 
-def test_does_nothing_outside_of_an_attempt() -> None:
+def test_a_stage_outside_of_an_attempt_changes_no_task() -> None:
+    task_id = open_task(make_ref())
     readings.report_stage("NAVIGATING")
+    task = ScrapeTask.objects.get(pk=task_id)
+    assert (task.state, task.stage) == (TaskState.PENDING, Stage.INIT)
