@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-import re
+import asyncio
+import logging
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import Context
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from queue import SimpleQueue
 
-from scraping.browser.session import Session
+from cachetools import TTLCache
+from prometheus_client import Counter
+
 from scraping.browser.sessions import Sessions
-from scraping.errors import AuthExpired, Blocked, Transient
+from scraping.errors import AuthExpired, Blocked, ResourceLost, Transient
 from scraping.payloads import Payload
-from scraping.reading.access import TOO_MANY_REQUESTS, SourceAccess, needs_screenshot
-from scraping.reading.batches import FALLS_BACK, BatchReader, start_unsupported
+from scraping.reading.access import TOO_MANY_REQUESTS, SourceAccess, required_names
 from scraping.reading.caches import PayloadCache
-from scraping.reading.read_modes import ReadModes, over_budget
-from scraping.reading.selectors import SelectorWatch
-from scraping.reading.targets import BatchResult, ModeUsed, Observer, RunOnLoop, StartOnLoop, Target
+from scraping.reading.read_modes import FALLS_BACK, ReadModes, over_budget
+from scraping.reading.targets import BatchResult, Observer, ReadPlan, RunOnLoop, StartOnLoop, Target
 from scraping.reading.tokens import Tokens
-from scraping.readings import PAGE, Endpoint, Reading, RefInfo, Request, Site, evidence_from
+from scraping.readings import PAGE, Reading, ReadMode, RefInfo, Request, Site, evidence_from
 from scraping.sources.base import Adapter, AsksOutright, ListPlan
 
 __all__ = ["BatchResult", "Reader", "Target"]
 
+logger = logging.getLogger(__name__)
+
 MAX_EVENT_PAGES = 500  # a match of five days has 150 pages of twenty events
 GONE = (404, 410)
-ANY_URL = re.compile("")
+REPORT_FALLBACKS_SECONDS = 600.0
+Arrival = tuple[int, Reading | None, Exception | None]  # number of the target, reading or error
+
+_fallbacks = Counter(
+    "victoryline_selector_fallbacks",
+    "Readings in which a field was not found by its best selector, but by another.",
+    ["source", "field"],
+)
+_reported_fallbacks: TTLCache[tuple[str, str], bool] = TTLCache(1000, REPORT_FALLBACKS_SECONDS)
+_report_lock = threading.Lock()
 
 
 class Reader:
@@ -46,30 +59,88 @@ class Reader:
     ) -> None:
         self._observer = observer
         self._run = run
-        self._access = SourceAccess(sessions, observer)
-        self._modes = ReadModes(self._access, tokens or Tokens(), clock=clock)
-        self._batches = BatchReader(self._modes, start or start_unsupported, self.parse)
-        self._selectors = SelectorWatch()
+        self._start = start or run
+        self._access = SourceAccess(sessions, tokens or Tokens(), observer)
+        self._modes = ReadModes(self._access, clock=clock)
         self._payloads = PayloadCache()
-
-    def batches(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[BatchResult]]:
-        """Reads many matches, each within its context, and yields their results as they arrive."""
-        return self._batches.read(targets, contexts)
+        self._running: set[asyncio.Task[None]] = set()  # the loop holds tasks only weakly
 
     def scorecard(self, target: Target) -> tuple[Reading, Payload]:
         """Reads the current state of a match. If another mode fails, visits the page within the same attempt."""
-        used = ModeUsed()
+        reading = self._run(self._modes.read(target, self._modes.plan(target)))
         try:
-            reading = self._run(self._modes.read(target, self._modes.plan(target), used))
             with evidence_from(reading):
                 return reading, self.parse(target, reading)
         except FALLS_BACK as error:
-            if used.is_visit:
+            if reading.mode is ReadMode.VISIT:
                 raise
             reason = self._modes.fall_back(target, error)
         reading = self._run(self._modes.visit(target, reason))
         with evidence_from(reading):
             return reading, self.parse(target, reading)
+
+    def batches(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[BatchResult]]:
+        """Reads many matches, each within its context as `scorecard` does.
+
+        Yields the results that have arrived, so that none waits for the slowest.
+        """
+        arrivals: SimpleQueue[Arrival] = SimpleQueue()
+        plans = [self._modes.plan(target) for target in targets]
+        self._start(self._read_all(targets, plans, contexts, arrivals))
+        waiting = len(targets)
+        while waiting:
+            batch = []
+            for number, reading, error in (arrivals.get(), *(arrivals.get() for _ in range(arrivals.qsize()))):
+                target, context = targets[number], contexts[number]
+                result = context.run(self._parsed, number, target, reading, error)
+                if isinstance(result, BatchResult):
+                    batch.append(result)
+                else:
+                    context.run(self._start, self._read_one(number, target, ReadPlan(result), arrivals))
+            waiting -= len(batch)
+            if batch:
+                yield batch
+
+    def _parsed(
+        self, number: int, target: Target, reading: Reading | None, error: Exception | None
+    ) -> BatchResult | str:
+        """Returns the result; or the reason for a visit where the response of another mode could not be parsed."""
+        if reading is None:
+            return BatchResult(number, None, None, error)
+        try:
+            with evidence_from(reading):
+                return BatchResult(number, reading, self.parse(target, reading), None)
+        except Exception as failure:  # noqa: BLE001 - a failure concerns its own task only
+            if isinstance(failure, FALLS_BACK) and reading.mode is not ReadMode.VISIT:
+                try:
+                    return self._modes.fall_back(target, failure)
+                except Exception as refusal:  # noqa: BLE001 - as above
+                    failure = refusal
+            return BatchResult(number, reading, None, failure)
+
+    async def _read_all(
+        self,
+        targets: Sequence[Target],
+        plans: Sequence[ReadPlan],
+        contexts: Sequence[Context],
+        arrivals: SimpleQueue[Arrival],
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        for number, (target, plan, context) in enumerate(zip(targets, plans, contexts, strict=True)):
+            reading = self._read_one(number, target, plan, arrivals)
+            # A copy: the task thread continues in the context itself.
+            task = loop.create_task(reading, context=context.copy())
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _read_one(self, number: int, target: Target, plan: ReadPlan, arrivals: SimpleQueue[Arrival]) -> None:
+        try:
+            arrivals.put((number, await self._modes.read(target, plan), None))
+        except BaseException as error:
+            failure = error if isinstance(error, Exception) else ResourceLost("the worker is stopping")
+            arrivals.put((number, None, failure))
+            if not isinstance(error, Exception):
+                raise
 
     def parse(self, target: Target, reading: Reading) -> Payload:
         payload = self._payloads.get(target.ref_id, reading)
@@ -79,8 +150,8 @@ class Reader:
             except (AuthExpired, Blocked) as error:  # a refusal with status 200
                 self._run(self._access.sessions.refused(reading.session_id, error))
                 raise
-            if payload.integrity.fallback_selectors:
-                self._selectors.report(target.site, target.adapter, payload, url=target.ref.url)
+            for fallback in payload.integrity.fallback_selectors:
+                _report_fallback(target, fallback)
             self._payloads.put(target.ref_id, reading, payload)
         if self._observer is not None:
             self._observer.payload(target.site.key, payload)
@@ -88,110 +159,75 @@ class Reader:
 
     def older_events(self, target: Target, *, is_enough: Callable[[Payload], bool]) -> list[Payload]:
         """Returns the source's event list page by page, newest first, until `is_enough` or the list ends."""
-        if not target.adapter.events_endpoint:
-            return self._older_pages(target, is_enough)
+        request, ask = self._event_list(target)
+        reading, payloads = ask(request), list[Payload]()
+        while True:
+            with evidence_from(reading):
+                payloads.append(target.adapter.parse(reading))
+            if "events" in payloads[-1].integrity.missing_fields:  # a missing list is not an empty list
+                raise Transient("the list of events could not be read", url=request.url)
+            if is_enough(payloads[-1]) or len(payloads) >= MAX_EVENT_PAGES:
+                return payloads
+            older = target.adapter.older_events(reading, request)
+            if older is None:
+                return payloads
+            request, reading = older, ask(older)
+
+    def _event_list(self, target: Target) -> tuple[Request, Callable[[Request], Reading]]:
+        """Returns the request for the newest events, and a function that reads the match with such a request."""
+        name = target.adapter.events_endpoint
+        newest = Request(PAGE, target.ref.url)
+        if not name:  # the list is on the page itself, and older events are behind a link
+
+            def ask_page(request: Request) -> Reading:
+                if request is newest:
+                    return self.scorecard(target)[0]
+                single = self._access.request(target.site, target.ref, (request,), timeout_factor=target.timeout_factor)
+                return self._run(single)
+
+            return newest, ask_page
         plan = self._modes.plan(target)
-        if plan.requests:
-            return self._older_by_requests(target, plan.requests, is_enough)
+        if plan.requests:  # the adapter knows its requests without a visit
+            asked = {request.name: request for request in plan.requests}
+
+            def ask_own(request: Request) -> Reading:
+                asked[request.name] = request
+                return self._run(self._modes.own_requests(target, tuple(asked.values())))
+
+            return asked.get(name, plan.requests[0]), ask_own
         record = plan.record
         if record is None or record.page is None:
             self.scorecard(target)  # caches the request of the list, and the page
             record = self._modes.visits.get(target.ref_id)
-        request = record.requests.get(target.adapter.events_endpoint) if record else None
-        if request is None:
+        if record is None or name not in record.requests:
             raise Transient("the page did not get its list of events", url=target.ref.url)
-        payloads: list[Payload] = []
-        while record is not None and request is not None and len(payloads) < MAX_EVENT_PAGES:
-            older = replace(record, requests={**record.requests, request.name: request})
-            reading = self._run(self._modes.direct(target, older))
-            with evidence_from(reading):
-                payloads.append(target.adapter.parse(reading))
-            if "events" in payloads[-1].integrity.missing_fields:  # a missing list is not an empty list
-                raise Transient("the list of events could not be read", url=request.url)
-            if is_enough(payloads[-1]):
-                break
-            request = target.adapter.older_events(reading, request)
-        return payloads
+        known = record
 
-    def _older_by_requests(
-        self, target: Target, requests: tuple[Request, ...], is_enough: Callable[[Payload], bool]
-    ) -> list[Payload]:
-        """Does the same for an adapter that knows its requests without a visit."""
-        asked = {request.name: request for request in requests}
-        request: Request | None = asked.get(target.adapter.events_endpoint)
-        payloads: list[Payload] = []
-        while len(payloads) < MAX_EVENT_PAGES:
-            if request is not None:
-                asked[request.name] = request
-            reading = self._run(self._modes.own_requests(target, tuple(asked.values())))
-            with evidence_from(reading):
-                payloads.append(target.adapter.parse(reading))
-            if "events" in payloads[-1].integrity.missing_fields:  # a missing list is not an empty list
-                raise Transient("the list of events could not be read", url=target.ref.url)
-            if is_enough(payloads[-1]):
-                break
-            request = target.adapter.older_events(reading, request or requests[0])
-            if request is None:
-                break
-        return payloads
+        def ask_direct(request: Request) -> Reading:
+            with_request = replace(known, requests={**known.requests, request.name: request})
+            return self._run(self._modes.direct(target, with_request))
 
-    def _older_pages(self, target: Target, is_enough: Callable[[Payload], bool]) -> list[Payload]:
-        """Does the same where the list is on the page itself, and older events are behind a link."""
-        reading, payload = self.scorecard(target)
-        payloads, request = [payload], Request(PAGE, target.ref.url)
-        while len(payloads) < MAX_EVENT_PAGES:
-            if "events" in payloads[-1].integrity.missing_fields:  # a missing list is not an empty list
-                raise Transient("the list of events could not be read", url=request.url)
-            if is_enough(payloads[-1]):
-                break
-            older = target.adapter.older_events(reading, request)
-            if older is None:
-                break
-            request = older
-            reading = self._run(self._single_document(target, request))
-            with evidence_from(reading):
-                payloads.append(target.adapter.parse(reading))
-        return payloads
+        return record.requests[name], ask_direct
 
     def extra_documents(self, target: Target, requests: tuple[Request, ...]) -> Reading:
-        """Reads other documents of a match: line-ups, players' figures. Those that the source lacks are left out.
+        """Reads other documents of a match: line-ups, players' figures. Those that the source lacks are left out."""
 
-        Uses the source's session; makes a visit first where there is none, or where it is refused.
-        """
-        if isinstance(target.adapter, AsksOutright) or self._access.sessions.is_warm(target.site.key):
-            try:
-                return self._run(self._existing_documents(target, requests))
-            except (AuthExpired, Blocked) as error:
-                if error.http_status == TOO_MANY_REQUESTS:
-                    raise
-        if target.visits_from is not None:
-            raise over_budget(target.visits_from, target.site, "there is no session at the source")
-        self._run(self._modes.visit(target, "line-ups and figures need a session"))
-        return self._run(self._existing_documents(target, requests))
+        def ask() -> Reading:
+            found = self._access.request(
+                target.site,
+                target.ref,
+                requests,
+                required=[request.name for request in requests],
+                is_ignored=lambda document: document.status in GONE,
+                timeout_factor=target.timeout_factor,
+            )
+            return self._run(found)
 
-    async def _existing_documents(self, target: Target, requests: tuple[Request, ...]) -> Reading:
-        async def ask(session: Session) -> Reading:
-            found = await self._modes.request(session, target.ref, requests, timeout_factor=target.timeout_factor)
-            return replace(found, documents={n: one for n, one in found.documents.items() if one.status not in GONE})
+        def visit() -> Reading:
+            return self._run(self._modes.visit(target, "line-ups and figures need a session"))
 
-        return await self._access.read(
-            target.site,
-            tuple(Endpoint(request.name, ANY_URL) for request in requests),
-            ask,
-            urls=tuple(request.url for request in requests),
-            is_last_chance=target.timeout_factor > 1,
-            uses_browser=False,
-        )
-
-    async def _single_document(self, target: Target, request: Request) -> Reading:
-        return await self._access.read(
-            target.site,
-            (),
-            lambda session: session.direct(target.ref, (request,), timeout_factor=target.timeout_factor),
-            urls=(request.url,),
-            is_last_chance=target.timeout_factor > 1,
-            uses_browser=False,
-        )
+        needs_session = not isinstance(target.adapter, AsksOutright)
+        return self._with_session(target.site, ask, visit, needs_session=needs_session, visits_from=target.visits_from)
 
     def match_list(
         self,
@@ -205,53 +241,72 @@ class Reader:
         """Reads the page that lists a source's matches, with the documents that its script requests."""
         plan = adapter.list_plan(site.base_url)
         if not plan.url:
-            return self._ask_list(site, plan)
+            return self.planned_list(site, plan)
         if visits_from is not None:
             raise over_budget(visits_from, site, "its list of matches is read from its page")
-        ref = RefInfo(source_event_id="", url=plan.url)
-        wants_screenshot = partial(needs_screenshot, is_suspect=is_suspect)
-        return self._run(
-            self._access.read(
-                site,
-                plan.endpoints,
-                lambda session: session.visit(
-                    ref, plan.endpoints, wants_screenshot=wants_screenshot, timeout_factor=timeout_factor
-                ),
-                urls=(plan.url,),
-                is_last_chance=timeout_factor > 1,
-            )
+        visit = self._access.visit(
+            site,
+            RefInfo(source_event_id="", url=plan.url),
+            plan.endpoints,
+            required=required_names(plan.endpoints),
+            is_suspect=is_suspect,
+            timeout_factor=timeout_factor,
         )
-
-    def round_list(
-        self, site: Site, adapter: Adapter, asked: Mapping[str, int], *, visits_from: datetime | None = None
-    ) -> Reading:
-        """Reads the list of a round's matches."""
-        return self.planned_list(site, adapter.round_plan(site.base_url, asked), visits_from=visits_from)
+        return self._run(visit)
 
     def planned_list(self, site: Site, plan: ListPlan, *, visits_from: datetime | None = None) -> Reading:
-        """Reads a list through the source's session; makes a visit first where there is none."""
-        if not plan.url or self._access.sessions.is_warm(site.key):
+        """Reads a list through the source's session."""
+
+        def ask() -> Reading:
+            ref = RefInfo(source_event_id="", url=plan.requests[0].url)
+            required = [request.name for request in plan.requests]
+            return self._run(self._access.request(site, ref, plan.requests, required=required))
+
+        def visit() -> Reading:
+            return self._run(self._access.visit(site, RefInfo("", plan.url), plan.endpoints))
+
+        if not plan.url:
+            return ask()
+        return self._with_session(site, ask, visit, needs_session=True, visits_from=visits_from)
+
+    def _with_session(
+        self,
+        site: Site,
+        ask: Callable[[], Reading],
+        visit: Callable[[], Reading],
+        *,
+        needs_session: bool,
+        visits_from: datetime | None,
+    ) -> Reading:
+        """Makes requests through the source's session; makes a visit first where there is none, or it is refused."""
+        if not needs_session or self._access.sessions.is_warm(site.key):
             try:
-                return self._ask_list(site, plan)
+                return ask()
             except (AuthExpired, Blocked) as error:
-                if error.http_status == TOO_MANY_REQUESTS or not plan.url:
+                if error.http_status == TOO_MANY_REQUESTS:
                     raise
         if visits_from is not None:
             raise over_budget(visits_from, site, "there is no session at the source")
-        ref = RefInfo(source_event_id="", url=plan.url)
-        self._run(self._access.read(site, (), lambda session: session.visit(ref, plan.endpoints), urls=(plan.url,)))
-        return self._ask_list(site, plan)
+        visit()
+        return ask()
 
-    def _ask_list(self, site: Site, plan: ListPlan) -> Reading:
-        ref = RefInfo(source_event_id="", url=plan.requests[0].url)
-        required = tuple(Endpoint(request.name, ANY_URL) for request in plan.requests)
-        urls = tuple(request.url for request in plan.requests)
-        return self._run(
-            self._access.read(
-                site,
-                required,
-                lambda session: self._modes.request(session, ref, plan.requests),
-                urls=urls,
-                uses_browser=False,
-            )
-        )
+
+def _report_fallback(target: Target, fallback: str) -> None:
+    """Counts a field that was found by another than its best selector ("score#2"); logs it once in ten minutes.
+
+    A site's redesign shows as fallbacks before it breaks a read.
+    """
+    site, layout = target.site, target.adapter.layout
+    field, _, number = fallback.partition("#")
+    _fallbacks.labels(site.key, field).inc()
+    with _report_lock:
+        if layout is None or (site.key, fallback) in _reported_fallbacks:
+            return
+        _reported_fallbacks[site.key, fallback] = True
+    selectors, found = layout.using(site.selectors).named()[field], int(number) - 1
+    logger.warning(
+        "Selector %s of %s found nothing at %s; %s did. Nothing is lost: put a better one first in its selectors",
+        ", ".join(selectors[:found]), field, target.ref.url, selectors[found],
+        extra={"action": "selector_failed", "source": site.key, "url": target.ref.url, "field": field,
+               "selector": selectors[0]},
+    )  # fmt: skip

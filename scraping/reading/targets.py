@@ -41,13 +41,6 @@ class ReadPlan:
     can_wait: bool = False  # the visit of another match may make its own unnecessary
 
 
-@dataclass
-class ModeUsed:
-    """Set by a read: an error of a mode other than a visit can be answered by a visit, an error of a visit can't."""
-
-    is_visit: bool = True
-
-
 @dataclass(frozen=True)
 class BatchResult:
     """Result for one target of a batch: a reading with its payload, or an error."""

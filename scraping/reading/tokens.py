@@ -61,6 +61,8 @@ class Tokens:
     ) -> Reading:
         """Makes the requests through the session. `public`: the requests to make instead while there is no token."""
         ask = partial(session.direct, ref, timeout_factor=timeout_factor)
+        if not session.site.token_url:
+            return await ask(requests)
         cache, fetch = self._cache(session.site.key), partial(self._fetch, session)
         refused: Reading | None = None
         token = await cache.get(fetch)

@@ -71,7 +71,9 @@ def scrape_round(claim: Claim, engine: Engine) -> None:
     adapter, asked = adapter_for(source.adapter_key), job.parameters["round"]
     try:
         visits_from = engine.visits_from(source.pk, timezone.now())
-        reading = engine.reader.round_list(source.site, adapter, asked, visits_from=visits_from)
+        reading = engine.reader.planned_list(
+            source.site, adapter.round_plan(source.base_url, asked), visits_from=visits_from
+        )
     except Gone as gone:  # a misspelt round; no match has ended
         raise PayloadRejected(f"the source knows nothing of {job.name}: {gone}", url=gone.url) from gone
     with evidence_from(reading):

@@ -14,7 +14,7 @@ from scraping.models import MatchRef, ScrapeJob, ScrapeTask, TaskState
 from scraping.payloads import Event, MatchState, Payload, Phase, Resource, Score, SideScore, Status
 from scraping.reading.reader import Target
 from scraping.readings import Document, Reading, ReadMode, RefInfo, Site
-from scraping.sources.base import Adapter
+from scraping.sources.base import ListPlan
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import scrape
 from tests.factories import NOW, football_state, make_source
@@ -79,7 +79,7 @@ class RoundReader(ScriptedReader):
         self.read_ids: list[str] = []
         self.lists = 0
 
-    def round_list(self, site: Site, adapter: Adapter, asked: Mapping[str, int], **_: Any) -> Reading:
+    def planned_list(self, site: Site, plan: ListPlan, **_: Any) -> Reading:
         self.lists += 1
         if isinstance(self._listed, Exception):
             raise self._listed

@@ -16,7 +16,6 @@ from scraping.browser.attached_pages import AttachedPages
 from scraping.errors import Blocked, Gone, LayoutChanged, ResourceLost
 from scraping.payloads import Payload
 from scraping.reading.reader import Reader, Target
-from scraping.reading.selectors import extractor_of
 from scraping.readings import Reading, ReadMode, RefInfo, Site
 from scraping.sources import adapter_for
 from scraping.sources.extract import SCRIPT, from_html, plan_of
@@ -350,8 +349,3 @@ class TestPageLimit:
 
         reader._run(read_all())
         assert (pages_of(reader).count, most) == (4, attached_pages.OPENED_AT_ONCE)
-
-
-def test_the_extractor_is_the_sources_own(arena: StadiumProcess) -> None:
-    plan = extractor_of(site_at(arena, selectors={"key": ("#key",)}), BOARD).argument
-    assert plan["fields"]["key"] == [{"text": "#key", "is_xpath": False, "attribute": ""}]

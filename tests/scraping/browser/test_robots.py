@@ -144,9 +144,7 @@ class TestObey:
         @on_a_loop
         async def check() -> None:
             async with web_server({"/robots.txt": text(RULES)}) as server, reading(server) as (robots, site, client, _):
-                assert robots.crawl_delay_seconds(f"{server.url}/live") is None
                 await robots.check(client, site, f"{server.url}/live")
-                assert robots.crawl_delay_seconds(f"{server.url}/live") == 7
 
         with caplog.at_level(logging.WARNING, logger="scraping.reading.access"):
             check()

@@ -7,7 +7,6 @@ import base64
 import json
 import logging
 import random
-import re
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +21,10 @@ from scraping.browser.sessions import Sessions
 from scraping.errors import Blocked, NoToken, SchemaBreak
 from scraping.policies.retry import token_backoff_seconds
 from scraping.reading import token_cache
-from scraping.reading.access import SourceAccess, without_failed_documents
-from scraping.reading.read_modes import ReadModes
+from scraping.reading.access import without_failed_documents
 from scraping.reading.token_cache import TokenCache, lifetime_seconds, parse_answer
 from scraping.reading.tokens import Tokens, credentials_of, with_token
-from scraping.readings import Document, Endpoint, Reading, RefInfo, Request, Site
+from scraping.readings import Document, Reading, RefInfo, Request, Site
 from stadium.access import CREDENTIAL, LIFETIME_SECONDS
 from tests.stadium_process import StadiumProcess
 
@@ -67,9 +65,8 @@ def _anew(request: pytest.FixtureRequest) -> Iterator[None]:
 class Member:
     """A worker's tokens and its session at the members' site, with a clock for the tokens."""
 
-    def __init__(self, arena: StadiumProcess, session: Session, modes: ReadModes, clock: Clock) -> None:
-        self.arena, self.session, self.modes, self.clock = arena, session, modes, clock
-        self.tokens = modes.tokens
+    def __init__(self, arena: StadiumProcess, session: Session, tokens: Tokens, clock: Clock) -> None:
+        self.arena, self.session, self.tokens, self.clock = arena, session, tokens, clock
         shown = arena.matches()[0]
         self.ref = RefInfo(shown["key"], shown["url"])
         base = session.site.base_url
@@ -80,7 +77,7 @@ class Member:
 
     async def read(self, *requests: Request, has_public: bool = True) -> Reading:
         asked = requests or (self.live, self.feed)
-        return await self.modes.request(self.session, self.ref, asked, public=(self.public,) if has_public else ())
+        return await self.tokens.direct(self.session, self.ref, asked, public=(self.public,) if has_public else ())
 
     async def statuses(self, *requests: Request) -> dict[str, int]:
         return {name: one.status for name, one in (await self.read(*requests)).documents.items()}
@@ -126,7 +123,7 @@ async def _play(
     tokens = Tokens({"crexpro": credential} if credential else {}, clock=clock, chance=NeverLess())
     try:
         session = await sessions.get(replace(site, **changes))
-        return await scenario(Member(arena, session, ReadModes(SourceAccess(sessions, None), tokens), clock))
+        return await scenario(Member(arena, session, tokens, clock))
     finally:
         await sessions.stop()
 
@@ -254,7 +251,7 @@ class TestRefused:
             member.arena.fault(site="crexpro", kind="status", value=403, path="getSV3")
             reading = await member.read(member.live)
             with pytest.raises(Blocked):
-                without_failed_documents(reading, (Endpoint("live", re.compile("")),))
+                without_failed_documents(reading, ["live"])
 
         run(scenario)
 

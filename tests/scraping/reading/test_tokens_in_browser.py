@@ -37,7 +37,7 @@ def hosted() -> Iterator[Hosted]:
 @pytest.fixture
 def target(arena: StadiumProcess, hosted: Hosted) -> Iterator[Target]:
     """The first match, not visited yet, by a worker that has no token yet."""
-    hosted.reader._modes.tokens = Tokens({"crexpro": CREDENTIAL})
+    hosted.reader._access.tokens = Tokens({"crexpro": CREDENTIAL})
     base = f"{arena.url}/crexpro"
     site = Site("crexpro", base, adapter_key="crex", allows_private=True, token_url=f"{base}/token/generate-token")
     shown = arena.matches()[0]
@@ -120,7 +120,7 @@ def test_while_the_service_is_away_the_public_score_is_read_and_the_balls_follow
         assert (mode, payload.is_partial_state, payload.events) == (ReadMode.DIRECT, True, ())
         assert "events" in payload.integrity.missing_fields
         assert_score(payload, arena)
-    (without,) = hosted.reader._modes.tokens.missing()
+    (without,) = hosted.reader._access.tokens.missing()
     assert without.reason == "its token service answered 500"
     arena.ask(f"/control/faults/{fault['id']}", method="DELETE")
     deadline = time.monotonic() + 15
@@ -129,7 +129,7 @@ def test_while_the_service_is_away_the_public_score_is_read_and_the_balls_follow
         time.sleep(0.1)
     assert found[0] is ReadMode.DIRECT
     assert_whole(found[1], arena)
-    assert hosted.reader._modes.tokens.missing() == []
+    assert hosted.reader._access.tokens.missing() == []
 
 
 @pytest.mark.faults_only

@@ -54,7 +54,7 @@ def test_a_round_is_read_through_the_session_and_again_when_that_is_refused(
     adapter, base, asked = adapter_for("sofascore"), f"{arena.url}/sofascore", {**ASKED, "round": 1}
 
     def read() -> set[str]:
-        reading = hosted.reader.round_list(site_at(arena, "sofascore"), adapter, asked)
+        reading = hosted.reader.planned_list(site_at(arena, "sofascore"), adapter.round_plan(base, asked))
         return {match.source_event_id for match in adapter.parse_round(reading, base, asked)}
 
     expected = {one["key"] for one in arena.matches() if one["site"] == "sofascore"}
