@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from scraping.errors import LayoutChanged
-from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Figures, Lineups, MatchState, Payload, Sport
 from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo, Request
 from scraping.sources.layout import Layout
+from scraping.sources.parsing import integrity_of
 
 __all__ = [
     "Adapter",
@@ -50,7 +51,7 @@ class Adapter(Protocol):
     key: str
     sport: Sport
     payload_schema: str  # "crex.match.v1"
-    events_endpoint: str  # the name of the endpoint that lists events, newest first; empty: they are on the page
+    events_endpoint: str = ""  # the name of the endpoint that lists events, newest first; empty: they are on the page
     round_fields: tuple[str, ...] = ()  # the numbers that name a round here; empty: the source has no rounds
     address_example: str  # the address of a match, shown to operators
     layout: Layout | None = None  # the selectors of a match page; None: it is not read by selectors
@@ -59,7 +60,7 @@ class Adapter(Protocol):
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         """Returns the endpoints that a match page's script is expected to request."""
-        ...
+        return ()
 
     def parse(self, reading: Reading) -> Payload:
         """Returns the payload. Raises LayoutChanged, SchemaBreak, PayloadRejected or Blocked (bot challenge)."""
@@ -91,6 +92,29 @@ class Adapter(Protocol):
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
         """Returns the match of an address of this source; None where it is not the address of a match."""
         ...
+
+    def payload(
+        self,
+        reading: Reading,
+        state: MatchState,
+        *,
+        has_events: bool,
+        also_missing: tuple[str, ...] = (),
+        also_expected: int = 0,
+        **fields: Any,
+    ) -> Payload:
+        """Returns the payload of a state; arguments as those of `integrity_of`, and the other fields of a payload."""
+        integrity = integrity_of(state, has_events=has_events, also_missing=also_missing, also_expected=also_expected)
+        return Payload(state=state, integrity=integrity, **self.envelope(reading), **fields)
+
+    def envelope(self, reading: Reading, schema: str = "") -> dict[str, Any]:
+        """Returns the fields that payloads, line-ups and figures have in common."""
+        return {
+            "source": self.key,
+            "payload_schema": schema or self.payload_schema,
+            "captured_at": reading.captured_at,
+            "source_event_id": reading.ref.source_event_id,
+        }
 
 
 @runtime_checkable

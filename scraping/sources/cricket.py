@@ -1,4 +1,4 @@
-"""Cricket helpers that several sources share: ball codes, and wickets that a list of deliveries does not name.
+"""Cricket that several sources share: ball codes, events of deliveries, texts of breaks and results.
 
 Two wickets may fall with one ball where the source has room for one. The score shows that there were two. The named one
 keeps the number that the score gives it, whatever part of the list was read; the other gets the number before it, so
@@ -9,13 +9,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import datetime
 
 from scraping import event_keys
-from scraping.payloads import Event
+from scraping.payloads import Event, LastEvent, Phase, Side
+from scraping.sources import parsing
 
 _NUMBER = re.compile(r"\d{1,2}", re.ASCII)
 _EXTRAS = (("wd", "wide"), ("nb", "no_ball"), ("lb", "leg_bye"))
 UNNAMED_WICKET = "another wicket fell with this ball; the source names one"
+OTHER_SIDE: dict[Side, Side] = {"team_a": "team_b", "team_b": "team_a"}
+ALL_OUT = 10
+_PHASES = tuple(
+    (re.compile(pattern, re.IGNORECASE), phase)
+    for pattern, phase in (
+        (r"inn(?:ing)?s? break|end of (?:the )?inn|between innings", Phase.INNINGS_BREAK),
+        (r"\blunch\b|\bdinner\b|\bsupper\b", Phase.LUNCH),
+        (r"\btea\b", Phase.TEA),
+        (r"\bstumps\b|end of day|close of play|day \d+ ends?\b", Phase.STUMPS),
+        (r"\bdrinks\b|time-?\s?out", Phase.DRINKS),
+        (r"\brain(?:s|ed|ing|y)?\b|\bwet\b|bad light|delay|\bweather\b|outfield|\bdust|\bfog", Phase.RAIN),
+        (r"interrupt|suspend|play stopped|play halted", Phase.INTERRUPTED),
+    )
+)
+POSTPONED = re.compile(r"postpone|reschedul", re.IGNORECASE)
+_CALLED_OFF = re.compile(r"abandon|no result|called off|cancel|washed out", re.IGNORECASE)
+_DECIDED = re.compile(
+    r"\bwon\b|\bbeat\b|\bdefeat(?:ed)?\b|\btied\b|\bmatch tie\b|\bdrawn?\b|walkover|forfeit|\bawarded\b", re.IGNORECASE
+)
+_WON = re.compile(r"\bwon\b|\bbeat\b", re.IGNORECASE)
+_TIED = re.compile(r"\btied?\b", re.IGNORECASE)
+_TOSS = re.compile(r"\btoss\b|elected to|chose to", re.IGNORECASE)
+_PART_OF_MATCH = re.compile(
+    r"\bday \d|for the day|day's play|\bsession\b|\bstumps\b|innings abandon|\bneeds?\b", re.IGNORECASE
+)
 
 
 def ball_kind(code: str) -> tuple[str, int | None]:
@@ -34,6 +61,92 @@ def ball_kind(code: str) -> tuple[str, int | None]:
     if re.fullmatch(r"\d{1,2}", token):
         return {0: "dot", 4: "four", 6: "six"}.get(numbers[0], "runs"), numbers[0]
     return "other", None
+
+
+def phase_in(text: str) -> Phase | None:
+    """Returns the break of play that a text names."""
+    return next((phase for pattern, phase in _PHASES if pattern.search(text)), None)
+
+
+def is_called_off(text: str) -> bool:
+    """Returns whether the match is called off; the loss of one day of a long match is not its end."""
+    return bool(_CALLED_OFF.search(text)) and not _PART_OF_MATCH.search(text)
+
+
+def result_in(sentence: str, *, is_tie_final: bool = True) -> str:
+    """Returns the sentence if it states the end of the match, else an empty text. A super over may follow a tie."""
+    if is_called_off(sentence):
+        return sentence
+    if _PART_OF_MATCH.search(sentence) or _TOSS.search(sentence) or not _DECIDED.search(sentence):
+        return ""
+    if _TIED.search(sentence) and not _WON.search(sentence):
+        return sentence if is_tie_final and "super over" not in sentence.lower() else ""
+    return sentence
+
+
+def overs_text(overs: float) -> str:
+    """Formats 14.4 (14 overs and 4 balls) and 50; 19.6 is twenty overs."""
+    done, balls = divmod(round(overs * 10), 10)
+    return f"{done + balls // 6}.{balls % 6}"
+
+
+def ball_event(
+    identity: str,
+    code: str,
+    place: tuple[int, int, int | None],
+    *,
+    label: str | None,
+    runs: int | None,
+    score: str = "",
+    description: str = "",
+    kind: str = "",
+    happened_at: datetime | None = None,
+    is_counted: bool = True,
+    **people: str,
+) -> Event:
+    """Returns the event of a delivery. `place`: innings, completed overs, index in the over from 1 or None.
+
+    `is_counted`: False where there is a gap between this delivery and the newest one.
+    """
+    innings, over, index = place
+    kind = kind or ball_kind(code)[0]
+    detail: dict[str, str | int | float | bool | None] = {"score": score, "ball": code, **people}
+    return Event(
+        id=identity,
+        kind=kind,
+        innings=innings,
+        over=label,
+        ordinal=event_keys.position(innings, over, index) if index and is_counted else None,
+        slot=event_keys.ball(innings, over, index) if index else "",
+        runs=runs,
+        is_critical=kind != "other",
+        description=description,
+        happened_at=happened_at,
+        detail={name: value for name, value in detail.items() if value != ""},
+    )
+
+
+def dismissal_event(ball: Event, wicket: int | None, player: str, manner: str, description: str = "") -> Event:
+    """Returns the event of the wicket that fell with a ball; `wicket`: its number in the innings, if it is known."""
+    detail: dict[str, str | int | float | bool | None] = {"player": player, "text": manner, "wicket": wicket}
+    return Event(
+        id=f"{ball.id}:w",
+        kind="dismissal",
+        innings=ball.innings,
+        over=ball.over,
+        slot=event_keys.wicket(ball.innings or 0, wicket) if wicket else "",
+        description=description or parsing.text(f"{player} {manner}") or "Wicket",
+        happened_at=ball.happened_at,
+        detail=detail,
+    )
+
+
+def last_event_of(events: Iterable[Event]) -> LastEvent | None:
+    """Returns the newest counted ball; `events` are newest first."""
+    newest = next((event for event in events if event.ordinal is not None), None)
+    if newest is None:
+        return None
+    return LastEvent(type=newest.kind, description=newest.description, timestamp=newest.happened_at)
 
 
 def with_unnamed_wickets(events: Iterable[Event]) -> list[Event]:

@@ -9,22 +9,26 @@ Bot challenges and errors that arrive with status 200. Fields that a payload sho
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from functools import wraps
 from html import unescape
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from scraping.errors import Blocked, PayloadRejected, SchemaBreak, error_for_status
-from scraping.payloads import Integrity, MatchState, Phase, Sport, Status, UnrecognizedValue
-from scraping.readings import Document
+from scraping.payloads import Innings, Integrity, Lineup, MatchState, Phase, Sport, Status, UnrecognizedValue
+from scraping.readings import Document, Reading
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _TAG = re.compile(r"<[^>]*>")
 _SPACE = re.compile(r"\s+")
+_NEXT_DATA = re.compile(r"""<script\b[^>]*\bid=["']__NEXT_DATA__["'][^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE)
+EVIDENCE_CHARACTERS = 20_000
 _EARLIEST, _LATEST = 0, 253_402_300_799  # 1970 to 9999, in seconds
 
 
@@ -105,6 +109,7 @@ class Response(BaseModel):
 
 
 ResponseT = TypeVar("ResponseT", bound=Response)
+MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 
 
 def validated(model: type[ResponseT], data: Any, *, schema: str, url: str = "") -> ResponseT:
@@ -123,6 +128,19 @@ def path_of(location: tuple[int | str, ...]) -> str:
     """Returns a location as a path: ("event", "players", 3, "id") is event.players[3].id."""
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     return path.removeprefix(".") or "the whole answer"
+
+
+def parses(method: MethodT) -> MethodT:
+    """Decorates a parse method: invalid values raise PayloadRejected, and the result has the unknown values."""
+
+    @wraps(method)
+    def wrapped(adapter: Any, reading: Reading, *args: Any) -> Any:
+        with rejecting_invalid_values(reading.ref.url), collecting_unrecognized() as unknown:
+            result = method(adapter, reading, *args)
+        has_unknown = unknown and isinstance(result, BaseModel)
+        return result.model_copy(update={"unknown": tuple(unknown)}) if has_unknown else result
+
+    return cast("MethodT", wrapped)
 
 
 @contextmanager
@@ -165,6 +183,15 @@ def raise_if_challenge(html: str, url: str) -> None:
     """Raises Blocked if the page is a bot challenge."""
     if is_challenge(html):
         raise Blocked("the page is a bot challenge", url=url, evidence=html[:2000])
+
+
+def next_data(html: str) -> Any:
+    """Returns the JSON in the page's <script id="__NEXT_DATA__">; None where it is missing or no JSON."""
+    found = _NEXT_DATA.search(html)
+    try:
+        return orjson.loads(found[1]) if found else None
+    except orjson.JSONDecodeError:
+        return None
 
 
 def raise_if_error_body(data: Any, url: str) -> None:
@@ -223,13 +250,22 @@ def integrity_of(
         }
     else:
         has_begun = state.phase is Phase.PLAY or state.status is Status.COMPLETED
-        has_play = any(one.runs or one.wickets or one.overs != "0.0" for one in state.innings)
         is_present |= {
             "metadata.match_type": bool(state.metadata.get("match_type")),
             "score": bool(state.innings) or not has_begun,
-            "last_event": state.last_event is not None or not has_play,
-            "events": has_events or not has_play,
+            "last_event": state.last_event is not None or not has_play(state.innings),
+            "events": has_events or not has_play(state.innings),
         }
     missing = also_missing + tuple(name for name, present in is_present.items() if not present)
     null_rate = min(1.0, len(missing) / (len(is_present) + also_expected))
     return Integrity(missing_fields=missing, null_field_rate=round(null_rate, 4), fallback_selectors=fallback_selectors)
+
+
+def has_play(innings: Iterable[Innings]) -> bool:
+    return any(one.runs or one.wickets or one.overs != "0.0" for one in innings)
+
+
+def lineup_integrity(lineups: Sequence[Lineup]) -> Integrity:
+    """Returns the integrity of line-ups: a side with fewer than eleven starters is missing."""
+    missing = tuple(f"lineups.{one.side}.starters" for one in lineups if one.is_xi_missing)
+    return Integrity(missing_fields=missing, null_field_rate=len(missing) / 2)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import partial
 from typing import Any
 
-from scraping.errors import SchemaBreak
+from scraping.errors import Drift, LayoutChanged, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Lineups, Payload, Sport
 from scraping.sources import parsing
-from scraping.sources.base import Adapter, Document, Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.espn import lineups, listing, site
-from scraping.sources.espn.plays import Page, are_all, events_of, page_of, refuse_others
-from scraping.sources.espn.schemas import SUMMARY
-from scraping.sources.espn.summary import competition_of, state_of, summary_of
-from scraping.sources.parsing import collecting_unrecognized
+from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.espn import plays, site, summary
+from scraping.sources.espn.schemas import ROSTERS, SUMMARY, Competition, Plays
+from scraping.sources.parsing import parses, validated
 
 PLAYS = "plays"
-_HEADERS = {"accept": "application/json"}
 _FEW = 12  # with so few balls on the last page, the page before it is requested too, so that a poll misses none
 _STEP = 4  # pages a step backwards: a Test has a hundred
 
@@ -29,7 +27,7 @@ class EspnAdapter(Adapter):
     key = "espn"
     sport = Sport.CRICKET
     payload_schema = SUMMARY
-    lineup_schema = lineups.SCHEMA
+    lineup_schema = ROSTERS
     events_endpoint = PLAYS
     address_example = site.CRICKET_EXAMPLE
 
@@ -43,29 +41,43 @@ class EspnAdapter(Adapter):
     def requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         league = site.league_of(ref.url)
         return (
-            Request("summary", site.summary_url(base_url, league, ref.source_event_id), headers=_HEADERS),
-            Request(PLAYS, site.plays_url(base_url, league, ref.source_event_id), headers=_HEADERS),
+            site.request("summary", site.summary_url(base_url, league, ref.source_event_id)),
+            site.request(PLAYS, site.plays_url(base_url, league, ref.source_event_id)),
         )
 
     def follow_up(self, reading: Reading, base_url: str) -> tuple[Request, ...]:
         """Requests the last pages, once the first one has the number of pages; when paging back, some pages at once."""
         first = reading.document(PLAYS)
-        data = _optional(first) if first is not None else None
+        data = site.optional_body(first)
         if first is None or data is None:
             return ()
-        page, number = page_of(data, first.url), site.number_in(first.url, "page")
-        ask = partial(_page, reading.ref, base_url, site.number_in(first.url, "period"))
+        page, number = plays.page_of(data, first.url), site.number_in(first.url, "page")
+        ask = partial(_page_request, reading.ref, base_url, site.number_in(first.url, "period"))
         if number is not None:
-            return tuple(ask(earlier) for earlier in _before(number))
-        if page.pages <= page.number:
+            return tuple(ask(earlier) for earlier in range(max(1, number - _STEP + 1), number))
+        if page.page_count <= page.page_index:
             return ()
-        on_last = page.count - (page.pages - 1) * max(page.listed, 1)
-        before = (ask(page.pages - 1),) if on_last <= _FEW else ()
-        return ask(page.pages, PLAYS), *before
+        on_last = page.count - (page.page_count - 1) * max(page.listed, 1)
+        before = (ask(page.page_count - 1),) if on_last <= _FEW else ()
+        return ask(page.page_count, PLAYS), *before
 
+    @parses
     def parse(self, reading: Reading) -> Payload:
-        with parsing.rejecting_invalid_values(reading.ref.url):
-            return _payload(reading)
+        data, url = site.body_of(reading, "summary")
+        response = summary.summary_of(data, reading.ref.source_event_id, url)
+        pages = _pages(reading)
+        balls = [play for page in pages for play in page.items]
+        plays.refuse_others(balls, {one.team.id for one in response.header.competitions[0].competitors})
+        events = plays.events_of(balls)
+        list_of_plays = reading.document(PLAYS)
+        is_one_innings = list_of_plays is not None and site.number_in(list_of_plays.url, "period") is not None
+        return self.payload(
+            reading,
+            summary.state_of(response, events),
+            events=events,
+            has_events=bool(pages),
+            events_are_complete=plays.are_all(pages) and not is_one_innings,
+        )
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
         """Returns the previous page, or the list of the previous innings where this list begins with a later one."""
@@ -73,31 +85,46 @@ class EspnAdapter(Adapter):
         if not pages:
             return None
         address, _, _ = request.url.partition("&page=")
-        if pages[0].number > 1:
-            return Request(PLAYS, f"{address}&page={pages[0].number - 1}", headers=_HEADERS)
-        innings = min((play.period for play in pages[0].plays), default=1)
+        if pages[0].page_index > 1:
+            return site.request(PLAYS, f"{address}&page={pages[0].page_index - 1}")
+        innings = min((play.period for play in pages[0].items), default=1)
         address, _, _ = address.partition("&period=")
-        return Request(PLAYS, f"{address}&period={innings - 1}", headers=_HEADERS) if innings > 1 else None
+        return site.request(PLAYS, f"{address}&period={innings - 1}") if innings > 1 else None
 
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return self.requests(ref, base_url)[:1]
 
+    @parses
     def parse_lineups(self, reading: Reading) -> Lineups:
-        with parsing.rejecting_invalid_values(reading.ref.url):
-            return lineups.lineups_of(reading)
+        envelope = self.envelope(reading, ROSTERS)
+        if reading.document("summary") is None and reading.document("page") is None:
+            return Lineups(**envelope)
+        data, url = site.body_of(reading, "summary")
+        kickoff, lineups = summary.lineups_of(data, reading.ref.source_event_id, url)
+        return Lineups(**envelope, kickoff=kickoff, lineups=lineups)
 
     def list_plan(self, base_url: str) -> ListPlan:
-        return ListPlan(
-            url="", endpoints=(), requests=(Request("list", site.cricket_list_url(base_url), headers=_HEADERS),)
-        )
+        return site.plan(site.cricket_list_url(base_url))
 
+    @parses
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        with parsing.rejecting_invalid_values(base_url):
-            return listing.cricket_matches(reading, base_url)
+        """Returns each match once; skips invalid rows, and raises the last error where all rows are invalid."""
+        data, url = site.body_of(reading, "list")
+        found: dict[str, DiscoveredMatch] = {}
+        broken: Drift | None = None
+        for league, event in _listed_events(data, url):
+            try:
+                match = _listed_match(league, event, base_url, url)
+            except Drift as drift:
+                broken = drift
+            else:
+                found.setdefault(match.source_event_id, match)
+        if broken is not None and not found:
+            raise broken
+        return list(found.values())
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
-        request = Request("list", site.cricket_list_url(base_url, day), headers=_HEADERS)
-        return ListPlan(url="", endpoints=(), requests=(request,))
+        return site.plan(site.cricket_list_url(base_url, day))
 
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
         """Returns the matches that begin on the day; the list also has long matches that began earlier."""
@@ -108,59 +135,51 @@ class EspnAdapter(Adapter):
         return site.cricket_match_at(url, base_url)
 
 
-def _page(ref: RefInfo, base_url: str, period: int | None, number: int, name: str = "") -> Request:
+def _page_request(ref: RefInfo, base_url: str, period: int | None, number: int, name: str = "") -> Request:
     url = site.plays_url(base_url, site.league_of(ref.url), ref.source_event_id, page=number, period=period)
-    return Request(name or f"{PLAYS}:{number}", url, headers=_HEADERS)
+    return site.request(name or f"{PLAYS}:{number}", url)
 
 
-def _before(number: int) -> range:
-    """Returns the pages before this one that are requested along with it."""
-    return range(max(1, number - _STEP + 1), number)
-
-
-def _payload(reading: Reading) -> Payload:
-    with collecting_unrecognized() as unknown:
-        data, url = site.body_of(reading, "summary")
-        response = summary_of(data, reading.ref.source_event_id, url)
-        pages = _pages(reading)
-        plays = [play for page in pages for play in page.plays]
-        refuse_others(plays, frozenset(one.team.id for one in competition_of(response).competitors))
-        events = events_of(plays)
-        state = state_of(response, events)
-    return Payload(
-        source=EspnAdapter.key,
-        payload_schema=SUMMARY,
-        captured_at=reading.captured_at,
-        source_event_id=reading.ref.source_event_id,
-        state=state,
-        events=events,
-        events_are_complete=are_all(pages) and not _is_one_innings(reading),
-        integrity=parsing.integrity_of(state, has_events=bool(pages)),
-        unknown=tuple(unknown),
-    )
-
-
-def _is_one_innings(reading: Reading) -> bool:
-    plays = reading.document(PLAYS)
-    return plays is not None and site.number_in(plays.url, "period") is not None
-
-
-def _pages(reading: Reading) -> list[Page]:
+def _pages(reading: Reading) -> list[Plays]:
     """Returns the pages of plays in a reading, each once, without those that are no JSON."""
-    found: dict[int, Page] = {}
+    found: dict[int, Plays] = {}
     for name, document in reading.documents.items():
-        if name == PLAYS or name.startswith(f"{PLAYS}:"):
-            data = _optional(document)
-            if data is not None:
-                page = page_of(data, document.url)
-                found.setdefault(page.number, page)
+        data = site.optional_body(document) if name.partition(":")[0] == PLAYS else None
+        if data is not None:
+            page = plays.page_of(data, document.url)
+            found.setdefault(page.page_index, page)
     return [found[number] for number in sorted(found)]
 
 
-def _optional(document: Document) -> Any:
-    if document.status >= 400:
-        return None
-    try:
-        return site.checked_json(document)
-    except SchemaBreak:
-        return None
+def _listed_events(data: Any, url: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Yields each event with its league. A day has `scores[]`, one group per series; a series is one group."""
+    response = parsing.mapping(data)
+    groups = response["scores"] if isinstance(response.get("scores"), list) else [response]
+    if not all(isinstance(parsing.mapping(group).get("events"), list) for group in groups):
+        raise LayoutChanged("no list of cricket matches found; tried scores, events", url=url)
+    for group in groups:
+        league = next(iter(parsing.rows(group.get("leagues"))), {})
+        for event in parsing.rows(group["events"]):
+            yield league, event
+
+
+def _listed_match(league: Mapping[str, Any], event: Mapping[str, Any], base_url: str, url: str) -> DiscoveredMatch:
+    match_id = parsing.text(event.get("id"), 20)
+    number = parsing.text(league.get("id") or event.get("leagueId"), 20)
+    competitions = parsing.rows(event.get("competitions"))
+    if not match_id.isdecimal() or not number.isdecimal() or not competitions:
+        raise SchemaBreak(f"a match of the list has no id, no league or no competition: {match_id!r}", url=url)
+    row = validated(Competition, {"date": event.get("date"), **competitions[0]}, schema=SUMMARY, url=url)
+    has_play = parsing.has_play(summary.innings_of(row))
+    status, _ = summary.status_and_phase(row.status, summary.ending_in(row), has_play=has_play)
+    teams = tuple(map(site.team_of, site.sides_of(row.competitors, f"{SUMMARY}: competitors").values()))
+    return DiscoveredMatch(
+        source_event_id=match_id,
+        url=site.summary_url(base_url, number, match_id),
+        title=" v ".join(team.name for team in teams),
+        sport=Sport.CRICKET,
+        status=status,
+        start_time=parsing.iso_moment(row.date),
+        teams=teams,
+        series=parsing.plain(league.get("name"), 200),
+    )

@@ -1,19 +1,20 @@
-"""Schemas of ESPN's cricket responses, the fields that we rely on: espn.summary.v1 and espn.plays.v1."""
+"""Schemas of ESPN's cricket responses: the fields that we rely on."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from scraping.sources import parsing
 from scraping.sources.parsing import Response
 
-SUMMARY = "espn.summary.v1"
-PLAYS = "espn.plays.v1"
+SUMMARY, PLAYS, ROSTERS = "espn.summary.v1", "espn.plays.v1", "espn.rosters.v1"
 Overs = Annotated[float, Field(ge=0, le=999)]  # in cricket's notation: 14.4
 
 
 def is_true(flag: bool | str | None) -> bool:
+    """Reads a flag: this API writes some as text."""
     return flag is True or (isinstance(flag, str) and flag.strip().lower() == "true")
 
 
@@ -22,13 +23,12 @@ class StatusType(Response):
     name: str | None = None
     description: str | None = None  # "Result", "Stumps", "Match delayed by rain"
     detail: str | None = None
-    completed: bool | str | None = None  # this API writes some flags as text: "false"
+    completed: bool | str | None = None
 
 
 class MatchStatus(Response):
     type: StatusType
     summary: str | None = None  # the sentence under the score, and in the end the result
-    session: str | None = None
 
 
 class Linescore(Response):
@@ -44,16 +44,24 @@ class Linescore(Response):
     target: int | None = None
 
 
-class TeamName(Response):
+class TeamId(Response):
     id: str
+
+
+class TeamName(TeamId):
     display_name: str = Field(alias="displayName", min_length=1)
     abbreviation: str | None = None
 
 
-class Competitor(Response):
+class Contender(Response):
+    """One side of a match, in cricket and football."""
+
     home_away: str = Field(alias="homeAway")
     team: TeamName
-    score: str | None = None  # "150 & 130 (50.3 ov)"
+    score: str | None = None  # cricket: "150 & 130 (50.3 ov)"; football: "2", and "0" before the start
+
+
+class Competitor(Contender):
     linescores: list[Linescore] | None = None
 
 
@@ -98,6 +106,13 @@ class GameInfo(Response):
     venue: Venue | None = None
 
 
+class Summary(Response):
+    header: Header
+    game_info: GameInfo | None = Field(default=None, alias="gameInfo")
+    notes: list[Note] = Field(default_factory=list)
+    leagues: list[League] = Field(default_factory=list)
+
+
 class Position(Response):
     abbreviation: str | None = None
     name: str | None = None
@@ -116,20 +131,9 @@ class RosterEntry(Response):
     jersey: str | None = None
 
 
-class RosterTeam(Response):
-    id: str
-
-
 class Roster(Response):
-    team: RosterTeam
+    team: TeamId
     roster: list[RosterEntry] = Field(default_factory=list)
-
-
-class Summary(Response):
-    header: Header
-    game_info: GameInfo | None = Field(default=None, alias="gameInfo")
-    notes: list[Note] = Field(default_factory=list)
-    leagues: list[League] = Field(default_factory=list)
 
 
 class Rosters(Response):
@@ -174,10 +178,6 @@ class Dismissal(Response):
     batsman: Person | None = None
 
 
-class PlayTeam(Response):
-    id: str
-
-
 class Play(Response):
     id: str = Field(min_length=1)
     period: int = Field(ge=1, le=99)
@@ -186,7 +186,7 @@ class Play(Response):
     score_value: int = Field(alias="scoreValue")
     short_text: str | None = Field(default=None, alias="shortText")
     text: str | None = None
-    team: PlayTeam | None = None  # the side that bats
+    team: TeamId | None = None  # the side that bats
     over: Over
     innings: PlayInnings
     dismissal: Dismissal | None = None
@@ -196,10 +196,23 @@ class Play(Response):
 
 
 class Plays(Response):
-    count: int = Field(ge=0)
+    """One page of the list, oldest delivery first."""
+
+    count: int = Field(ge=0)  # items on all pages
     page_index: int = Field(ge=0, le=9_999, alias="pageIndex")
     page_count: int = Field(ge=0, le=9_999, alias="pageCount")
     items: list[Play]
+    listed: int = 0  # items on this page, with those that are no delivery
+
+    @model_validator(mode="before")
+    @classmethod
+    def without_talk(cls, data: Any) -> Any:
+        """Leaves out items without an over: these are commentary between the balls."""
+        items = parsing.mapping(data).get("items")
+        if not isinstance(items, list):
+            return data
+        balls = [item for item in items if not isinstance(item, dict) or item.get("over") is not None]
+        return {**data, "items": balls, "listed": len(items)}
 
 
 class PlayByPlay(Response):

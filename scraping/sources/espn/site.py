@@ -1,4 +1,4 @@
-"""ESPN's API: its addresses, and the JSON bodies of its responses.
+"""ESPN's API: its addresses, the JSON bodies of its responses, and what cricket and football have in common.
 
 The address of a match is that of its API response; a browser shows it as plain JSON.
 """
@@ -6,28 +6,40 @@ The address of a match is that of its API response; a browser shows it as plain 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from html import unescape
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import orjson
 
 from scraping.errors import Gone, SchemaBreak
-from scraping.payloads import DiscoveredMatch, Sport, Status
+from scraping.payloads import DiscoveredMatch, Side, Sport, Status, Team
 from scraping.readings import PAGE
 from scraping.sources import parsing
-from scraping.sources.base import Document, Reading
+from scraping.sources.base import Document, ListPlan, Reading, Request
+from scraping.sources.espn.schemas import Contender
 
 SPORTS = "/apis/site/v2/sports"
 CRICKET_EXAMPLE = ".../apis/site/v2/sports/cricket/8048/summary?event=1478914"
 SOCCER_EXAMPLE = ".../apis/site/v2/sports/soccer/bra.1/scoreboard?dates=20260502#740898"
 SERIE_A = "bra.1"
+_SIDES: dict[str, Side] = {"home": "team_a", "away": "team_b"}
 _EVENT_ID = re.compile(r"[1-9]\d{0,14}", re.ASCII)
 _CRICKET = re.compile(rf"{SPORTS}/cricket/(\d{{1,10}})/(?:summary|playbyplay)/?", re.ASCII)
 _SOCCER = re.compile(rf"{SPORTS}/soccer/([a-z][\w.-]{{1,60}})/(scoreboard|summary)/?", re.ASCII)
 _DATE_RANGE = re.compile(r"\d{8}(?:-\d{8})?", re.ASCII)
 _SHOWN_JSON = re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.DOTALL | re.IGNORECASE)
+ContenderT = TypeVar("ContenderT", bound=Contender)
+
+
+def request(name: str, url: str) -> Request:
+    return Request(name, url, headers={"accept": "application/json"})
+
+
+def plan(url: str) -> ListPlan:
+    return ListPlan(url="", endpoints=(), requests=(request("list", url),))
 
 
 def cricket_list_url(base_url: str, day: date | None = None) -> str:
@@ -89,14 +101,7 @@ def cricket_match_at(url: str, base_url: str) -> DiscoveredMatch | None:
     base, parts = base_url.rstrip("/"), urlsplit(url)
     path = _CRICKET.fullmatch(parts.path.removeprefix(urlsplit(base).path))
     event = parse_qs(parts.query).get("event", [""])[0]
-    if path is None or not _EVENT_ID.fullmatch(event):
-        return None
-    return DiscoveredMatch(
-        source_event_id=event,
-        url=summary_url(base, path[1], event),
-        sport=Sport.CRICKET,
-        status=Status.UPCOMING,  # until it is read
-    )
+    return _match_at(summary_url(base, path[1], event) if path else "", event, Sport.CRICKET)
 
 
 def soccer_match_at(url: str, base_url: str) -> DiscoveredMatch | None:
@@ -106,36 +111,43 @@ def soccer_match_at(url: str, base_url: str) -> DiscoveredMatch | None:
     if path is None:
         return None
     query = parse_qs(parts.query)
-    dates, event = query.get("dates", [""])[0], query.get("event", [""])[0]
     if path[2] == "summary":
-        known = soccer_summary_url(url, base, event)
-    else:
-        event = parts.fragment
-        known = f"{soccer_list_url(base, path[1], dates)}#{event}" if _DATE_RANGE.fullmatch(dates) else ""
-    if not known or not _EVENT_ID.fullmatch(event):
+        event = query.get("event", [""])[0]
+        return _match_at(soccer_summary_url(url, base, event), event, Sport.FOOTBALL)
+    dates, event = query.get("dates", [""])[0], parts.fragment
+    known = f"{soccer_list_url(base, path[1], dates)}#{event}" if _DATE_RANGE.fullmatch(dates) else ""
+    return _match_at(known, event, Sport.FOOTBALL)
+
+
+def _match_at(url: str, event: str, sport: Sport) -> DiscoveredMatch | None:
+    if not url or not _EVENT_ID.fullmatch(event):
         return None
-    return DiscoveredMatch(source_event_id=event, url=known, sport=Sport.FOOTBALL, status=Status.UPCOMING)
+    return DiscoveredMatch(source_event_id=event, url=url, sport=sport, status=Status.UPCOMING)  # until it is read
 
 
 def body_of(reading: Reading, name: str) -> tuple[Any, str]:
     """Returns the JSON of a response, else of the page that shows it, and its address."""
     document = reading.document(name)
     if document is not None and document.status < 400:
-        return checked_json(document), document.url
+        return _accepted(parsing.json_body(document), document.url), document.url
     page = reading.document(PAGE)
-    shown = shown_in(page) if page is not None else None
+    shown = _shown_in(page) if page is not None else None
     if page is None or shown is None:
         raise SchemaBreak(f"the {name} endpoint gave no response", url=reading.ref.url)
     return shown, page.url
 
 
-def checked_json(document: Document) -> Any:
-    data = parsing.json_body(document)
-    _raise_if_refused(data, document.url)
-    return data
+def optional_body(document: Document | None) -> Any:
+    """Returns the JSON of a response; None where it is missing, an HTTP error or no JSON."""
+    if document is None or document.status >= 400:
+        return None
+    try:
+        return _accepted(parsing.json_body(document), document.url)
+    except SchemaBreak:
+        return None
 
 
-def shown_in(page: Document) -> Any:
+def _shown_in(page: Document) -> Any:
     """Returns the JSON that a browser shows for an address of the API; None where the page shows something else."""
     text = page.text()
     parsing.raise_if_challenge(text, page.url)
@@ -144,13 +156,26 @@ def shown_in(page: Document) -> Any:
         data = orjson.loads(unescape(found[1]) if found else text)
     except orjson.JSONDecodeError:
         return None
-    _raise_if_refused(data, page.url)
-    return data
+    parsing.raise_if_error_body(data, page.url)
+    return _accepted(data, page.url)
 
 
-def _raise_if_refused(data: Any, url: str) -> None:
+def _accepted(data: Any, url: str) -> Any:
     """Raises Gone for {"code": 404, "message": "..."}, which is this API's response for an unknown match."""
-    parsing.raise_if_error_body(data, url)
     response = parsing.mapping(data)
     if response.keys() <= {"code", "message", "detail"} and parsing.integer(response.get("code")) in (400, 404):
         raise Gone(f"the source knows no such match: {parsing.text(response.get('message'), 100)}", url=url)
+    return data
+
+
+def sides_of(competitors: Iterable[ContenderT], where: str) -> dict[Side, ContenderT]:
+    """Returns home and away side, in this order."""
+    found = {one.home_away: one for one in competitors}
+    if found.keys() != _SIDES.keys():
+        raise SchemaBreak(f"{where} are not one home and one away")
+    return {side: found[name] for name, side in _SIDES.items()}
+
+
+def team_of(competitor: Contender) -> Team:
+    team = competitor.team
+    return Team(name=parsing.plain(team.display_name, 120), short_name=parsing.plain(team.abbreviation, 24))

@@ -6,16 +6,14 @@ import re
 from datetime import date
 from typing import Any
 
-from scraping.errors import PayloadRejected, SchemaBreak
+from scraping.errors import Drift, PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.espn import listing, site
-from scraping.sources.espn.soccer_match import GOALS, events_of, goals_of, sides_of, state_of
+from scraping.sources.espn import site
+from scraping.sources.espn.soccer_match import GOALS, events_of, goals_of, state_of
 from scraping.sources.espn.soccer_schemas import SOCCER, Scoreboard, SoccerEvent, SoccerSummary, SoccerVenue
-from scraping.sources.parsing import collecting_unrecognized, validated
-
-_HEADERS = {"accept": "application/json"}
+from scraping.sources.parsing import parses, validated
 
 
 class EspnSoccerAdapter(Adapter):
@@ -33,70 +31,48 @@ class EspnSoccerAdapter(Adapter):
         return (Endpoint("board", re.compile(pattern)),)
 
     def requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        return (Request("board", site.soccer_request_url(ref.url, base_url), headers=_HEADERS),)
+        return (site.request("board", site.soccer_request_url(ref.url, base_url)),)
 
     def follow_up(self, reading: Reading, base_url: str) -> tuple[Request, ...]:
         """Requests the summary where the scoreboard lacks the match: a postponed match is listed under its new day."""
-        board = reading.document("board")
-        if board is None or board.status >= 400:
-            return ()
-        try:
-            listed = parsing.mapping(site.checked_json(board)).get("events")
-        except SchemaBreak:
-            return ()
+        listed = parsing.mapping(site.optional_body(reading.document("board"))).get("events")
         wanted = reading.ref.source_event_id
         if not isinstance(listed, list) or any(row.get("id") == wanted for row in parsing.rows(listed)):
             return ()
-        return (Request("board", site.soccer_summary_url(reading.ref.url, base_url, wanted), headers=_HEADERS),)
+        return (site.request("board", site.soccer_summary_url(reading.ref.url, base_url, wanted)),)
 
+    @parses
     def parse(self, reading: Reading) -> Payload:
-        with parsing.rejecting_invalid_values(reading.ref.url):
-            return _payload(reading)
+        data, url = site.body_of(reading, "board")
+        event, series, venue = _event_in(data, reading.ref.source_event_id, url)
+        events = events_of(event)
+        has_events = event.competitions[0].details is not None
+        scoring = [one.detail.get("team") for one in events if one.kind in GOALS]
+        return self.payload(
+            reading,
+            state_of(event, events, series=series, venue=venue),
+            events=events,
+            has_events=has_events,
+            events_are_complete=has_events and (scoring.count("team_a"), scoring.count("team_b")) == goals_of(event),
+        )
 
     def list_plan(self, base_url: str) -> ListPlan:
         """Requests the list without dates: the source chooses the current days."""
-        return ListPlan(
-            url="", endpoints=(), requests=(Request("list", site.soccer_list_url(base_url), headers=_HEADERS),)
-        )
+        return site.plan(site.soccer_list_url(base_url))
 
+    @parses
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        with parsing.rejecting_invalid_values(base_url):
-            return listing.soccer_matches(reading, base_url)
+        return _listed_matches(reading, base_url)
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
-        url = site.soccer_list_url(base_url, dates=site.dates_of(day))
-        return ListPlan(url="", endpoints=(), requests=(Request("list", url, headers=_HEADERS),))
+        return site.plan(site.soccer_list_url(base_url, dates=site.dates_of(day)))
 
+    @parses
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
-        with parsing.rejecting_invalid_values(base_url):
-            return listing.soccer_matches(reading, base_url, day)
+        return _listed_matches(reading, base_url, day)
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
         return site.soccer_match_at(url, base_url)
-
-
-def _payload(reading: Reading) -> Payload:
-    with collecting_unrecognized() as unknown:
-        data, url = site.body_of(reading, "board")
-        event, series, venue = _event_in(data, reading.ref.source_event_id, url)
-        details = event.competitions[0].details
-        sides = {one.team.id: side for side, one in sides_of(event).items()}
-        goals = goals_of(event)
-        events = events_of(details or [], sides, goals)
-        state = state_of(event, events, series=series, venue=venue)
-    scoring_sides = [one.detail.get("team") for one in events if one.kind in GOALS]
-    return Payload(
-        source=EspnSoccerAdapter.key,
-        payload_schema=SOCCER,
-        captured_at=reading.captured_at,
-        source_event_id=reading.ref.source_event_id,
-        state=state,
-        events=events,
-        events_are_complete=details is not None
-        and (scoring_sides.count("team_a"), scoring_sides.count("team_b")) == goals,
-        integrity=parsing.integrity_of(state, has_events=details is not None),
-        unknown=tuple(unknown),
-    )
 
 
 def _event_in(data: Any, wanted: str, url: str) -> tuple[SoccerEvent, str, SoccerVenue | None]:
@@ -119,3 +95,39 @@ def _event_in(data: Any, wanted: str, url: str) -> tuple[SoccerEvent, str, Socce
     if event.id != wanted:
         raise PayloadRejected(f"the response is about another match: {event.id[:40]} instead of {wanted}", url=url)
     return event, parsing.plain(league.name, 200) if league else "", venue
+
+
+def _listed_matches(reading: Reading, base_url: str, day: date | None = None) -> list[DiscoveredMatch]:
+    """Returns each match once; with a day only those that begin on it, and then no row may be invalid."""
+    data, url = site.body_of(reading, "list")
+    board = validated(Scoreboard, data, schema=SOCCER, url=url)
+    league = board.leagues[0] if board.leagues else None
+    slug = (league.slug if league else None) or site.SERIE_A
+    series = parsing.plain(league.name, 200) if league else ""
+    found: dict[str, DiscoveredMatch] = {}
+    for event in board.events:
+        try:
+            match = _listed_match(event, base_url, slug, series)
+        except Drift:
+            if day is not None:
+                raise
+            continue
+        if day is None or (match.start_time is not None and match.start_time.date() == day):
+            found.setdefault(match.source_event_id, match)
+    return list(found.values())
+
+
+def _listed_match(event: SoccerEvent, base_url: str, league: str, series: str) -> DiscoveredMatch:
+    state = state_of(event, series=series)
+    if state.start_time is None or not event.id.isdecimal():
+        raise SchemaBreak(f"{SOCCER}: the match {event.id[:20]!r} has no id or no time")
+    return DiscoveredMatch(
+        source_event_id=event.id,
+        url=site.soccer_match_url(base_url, league, event.id, state.start_time),
+        title=state.title,
+        sport=Sport.FOOTBALL,
+        status=state.status,
+        start_time=state.start_time,
+        teams=(state.teams.team_a, state.teams.team_b),
+        series=series,
+    )

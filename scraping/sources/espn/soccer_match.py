@@ -7,55 +7,41 @@ from collections import Counter
 
 from scraping import event_keys
 from scraping.errors import SchemaBreak
-from scraping.payloads import Event, LastEvent, MatchState, Score, SideScore, Sport, Status, Team, Teams
-from scraping.sources import parsing
-from scraping.sources.espn import soccer_schemas
+from scraping.payloads import Event, LastEvent, MatchState, Score, Side, SideScore, Sport, Status, Teams
+from scraping.sources import football, parsing
 from scraping.sources.espn.schemas import is_true
+from scraping.sources.espn.site import sides_of, team_of
 from scraping.sources.espn.soccer_schemas import (
     SOCCER,
     Detail,
     SoccerCompetitor,
     SoccerEvent,
-    SoccerStatus,
     SoccerVenue,
     minute_of,
+    status_and_phase,
 )
-from scraping.sources.espn.summary import SIDES
 from scraping.sources.parsing import note_unrecognized
 
 _MISSED = re.compile(r"penalty.*(?:miss|saved|no goal|blocked)", re.IGNORECASE)
-_SUBSTITUTION = re.compile(r"substitut", re.IGNORECASE)
-_VAR = re.compile(r"\bvar\b", re.IGNORECASE)
 _SCORED = re.compile(r"scored|goal", re.IGNORECASE)
-_OTHER_SIDE = {"team_a": "team_b", "team_b": "team_a"}
-_LABELS = {
-    "goal": "Goal",
-    "penalty_goal": "Penalty goal",
-    "own_goal": "Own goal",
-    "yellow_card": "Yellow card",
-    "red_card": "Red card",
-    "substitution": "Substitution",
-    "var": "VAR",
-    "penalty_missed": "Penalty missed",
-    "shootout_goal": "Shoot-out, scored",
-    "shootout_miss": "Shoot-out, missed",
-}
+_KINDS_BY_TEXT = (
+    (_MISSED, "penalty_missed"),
+    (re.compile(r"substitut", re.IGNORECASE), "substitution"),
+    (re.compile(r"\bvar\b", re.IGNORECASE), "var"),
+)
+_OTHER_SIDE = {"team_a": "team_b", "team_b": "team_a", "": ""}
 GOALS = frozenset({"goal", "penalty_goal", "own_goal"})
 _KICKS = frozenset({"shootout_goal", "shootout_miss"})
+Listed = list[tuple[Detail, str, str]]  # with kind and side of each
 
 
-def sides_of(event: SoccerEvent) -> dict[str, SoccerCompetitor]:
-    """Returns the competitors by our names of the sides."""
-    found = {SIDES.get(one.home_away, ""): one for one in event.competitions[0].competitors}
-    if found.keys() != set(SIDES.values()):
-        raise SchemaBreak(f"{SOCCER}: competitors of {event.id[:20]} are not one home and one away")
-    return found
+def _sides(event: SoccerEvent) -> dict[Side, SoccerCompetitor]:
+    return sides_of(event.competitions[0].competitors, f"{SOCCER}: competitors of {event.id[:20]}")
 
 
 def goals_of(event: SoccerEvent) -> tuple[int, int]:
     """Returns the score, 0 where it is missing before the start."""
-    sides = sides_of(event)
-    home, away = (parsing.integer(sides[side].score) or 0 for side in ("team_a", "team_b"))
+    home, away = (parsing.integer(one.score) or 0 for one in _sides(event).values())
     return home, away
 
 
@@ -63,50 +49,42 @@ def state_of(
     event: SoccerEvent, events: tuple[Event, ...] = (), *, series: str = "", venue: SoccerVenue | None = None
 ) -> MatchState:
     """Returns the state of the match; `events` are newest first."""
-    sides, stated = sides_of(event), status_of(event)
-    judged, phase = soccer_schemas.status_and_phase(stated)
-    has_begun = judged in (Status.LIVE, Status.COMPLETED)
-    teams = Teams(team_a=_team(sides["team_a"]), team_b=_team(sides["team_b"]))
+    competition, sides = event.competitions[0], _sides(event)
+    stated = competition.status or event.status
+    if stated is None:
+        raise SchemaBreak(f"{SOCCER}: events[].status of {event.id[:20]} (missing)")
+    status, phase = status_and_phase(stated)
+    has_begun = status in (Status.LIVE, Status.COMPLETED)
+    teams = Teams(team_a=team_of(sides["team_a"]), team_b=team_of(sides["team_b"]))
     score = Score(**{side: _side_score(one) for side, one in sides.items()}) if has_begun else Score()
-    competition = event.competitions[0]
+    result = parsing.plain(stated.type.detail, 60) or "Abandoned" if status is Status.ABANDONED else ""
+    if status is Status.COMPLETED:
+        winner = next((team_of(one).name for one in sides.values() if is_true(one.winner)), None)
+        result = football.result_of(score, winner)
+    year = event.season.year if event.season else None
+    metadata = {"series": series, "season": str(year) if year else ""}
     return MatchState(
         sport=Sport.FOOTBALL,
         title=f"{teams.team_a.name} v {teams.team_b.name}",
-        status=judged,
+        status=status,
         phase=phase,
         teams=teams,
         score=score,
-        clock=soccer_schemas.clock_text(stated, judged, phase),
+        clock=football.clock_text(status, phase, ending=stated.ending, minute=minute_of(stated.display_clock) or ""),
         venue=_venue(competition.venue or venue),
         start_time=parsing.iso_moment(competition.date or event.date),
         last_event=LastEvent(type=events[0].kind, description=events[0].description) if events else None,
-        result=_result(stated, judged, sides, teams, score),
-        metadata=_metadata(event, series),
+        result=result,
+        metadata={name: value for name, value in metadata.items() if value},
     )
-
-
-def status_of(event: SoccerEvent) -> SoccerStatus:
-    stated = event.competitions[0].status or event.status
-    if stated is None:
-        raise SchemaBreak(f"{SOCCER}: events[].status of {event.id[:20]} (missing)")
-    return stated
-
-
-def _team(competitor: SoccerCompetitor) -> Team:
-    team = competitor.team
-    return Team(name=parsing.plain(team.display_name, 120), short_name=parsing.plain(team.abbreviation, 24))
-
-
-def _goals(competitor: SoccerCompetitor) -> int:
-    goals = parsing.integer(competitor.score)
-    if goals is None:
-        raise SchemaBreak(f"{SOCCER}: competitors[].score is no number: {str(competitor.score)[:40]!r}")
-    return goals
 
 
 def _side_score(competitor: SoccerCompetitor) -> SideScore:
     """Returns goals and penalties, which the source keeps apart."""
-    return SideScore(goals=_goals(competitor), penalties=parsing.integer(competitor.shootout_score))
+    goals = parsing.integer(competitor.score)
+    if goals is None:
+        raise SchemaBreak(f"{SOCCER}: competitors[].score is no number: {str(competitor.score)[:40]!r}")
+    return SideScore(goals=goals, penalties=parsing.integer(competitor.shootout_score))
 
 
 def _venue(venue: SoccerVenue | None) -> str:
@@ -116,62 +94,38 @@ def _venue(venue: SoccerVenue | None) -> str:
     return ", ".join(filter(None, (parsing.plain(venue.full_name, 200), parsing.plain(city, 100))))
 
 
-def _result(
-    stated: SoccerStatus, judged: Status, sides: dict[str, SoccerCompetitor], teams: Teams, score: Score
-) -> str:
-    if judged is Status.ABANDONED:
-        return parsing.plain(stated.type.detail, 60) or "Abandoned"
-    if judged is not Status.COMPLETED:
-        return ""
-    pairs = [(score.team_a.goals, score.team_b.goals), (score.team_a.penalties, score.team_b.penalties)]
-    goals, shootout = (sorted((a, b), reverse=True) if a is not None and b is not None else [] for a, b in pairs)
-    printed = "-".join(map(str, goals))
-    winner = next((getattr(teams, side).name for side, one in sides.items() if _has_won(one)), None)
-    if winner is None:
-        return f"Draw {printed}".strip()
-    if shootout and len(set(goals)) == 1:
-        return f"{winner} won {'-'.join(map(str, shootout))} on penalties after {printed}"
-    return f"{winner} won {printed}".strip()
-
-
-def _has_won(competitor: SoccerCompetitor) -> bool:
-    """Reads the flag, which cricket has as text and football as a boolean."""
-    return is_true(competitor.winner)
-
-
-def _metadata(event: SoccerEvent, series: str) -> dict[str, str | int | float | None]:
-    year = event.season.year if event.season else None
-    found: dict[str, str | int | float | None] = {"series": series, "season": str(year) if year else ""}
-    return {name: value for name, value in found.items() if value}
-
-
-def events_of(details: list[Detail], sides: dict[str, str], goals: tuple[int, int]) -> tuple[Event, ...]:
-    """Returns the events, newest first; `sides` are ours by the source's team id, `goals` is the score."""
-    listed = [(detail, kind_of(detail), _side(detail, sides)) for detail in details]
-    if goals_in(listed) != goals and goals_in(flipped := _own_goals_flipped(listed)) == goals:
-        listed = flipped  # this list gives an own goal to the side of the player who scored it
+def events_of(event: SoccerEvent) -> tuple[Event, ...]:
+    """Returns the events, newest first."""
+    sides: dict[str, str] = {one.team.id: side for side, one in _sides(event).items()}
+    details = event.competitions[0].details or []
+    listed = [(one, _kind_of(one), sides.get(one.team.id, "") if one.team else "") for one in details]
+    if _goals_in(listed) != goals_of(event):
+        flipped = [(one, kind, _OTHER_SIDE[side] if kind == "own_goal" else side) for one, kind, side in listed]
+        if _goals_in(flipped) == goals_of(event):
+            listed = flipped  # this list gives an own goal to the side of the player who scored it
     counts: Counter[tuple[str, str]] = Counter()
     ids: Counter[str] = Counter()
+    slots: set[str] = set()
     found: list[Event] = []
     for detail, kind, side in listed:
         group = "goal" if kind in GOALS else "kick" if kind in _KICKS else ""
         counts[group, side] += 1
         slot = _slot(detail, kind, side, counts[group, side])
-        if slot and any(slot == event.slot for event in found):
-            slot = ""  # a second yellow card is the same player's red one
         identity = _id(detail, kind)
         ids[identity] += 1
         unique = identity if ids[identity] == 1 else f"{identity}:{ids[identity]}"
-        found.append(_event_of(detail, kind, side, slot, unique))
+        # a second yellow card is the same player's red one
+        found.append(_event_of(detail, kind, side, "" if slot in slots else slot, unique))
+        slots.add(slot)
     return tuple(reversed(found))
 
 
-def goals_in(listed: list[tuple[Detail, str, str]]) -> tuple[int, int]:
+def _goals_in(listed: Listed) -> tuple[int, int]:
     sides = [side for _, kind, side in listed if kind in GOALS]
     return sides.count("team_a"), sides.count("team_b")
 
 
-def kind_of(detail: Detail) -> str:
+def _kind_of(detail: Detail) -> str:
     text = detail.type.text
     if detail.shootout:
         is_goal = detail.scoring_play or (bool(_SCORED.search(text)) and not _MISSED.search(text))
@@ -182,23 +136,14 @@ def kind_of(detail: Detail) -> str:
         return "yellow_card"
     if detail.scoring_play:
         return "own_goal" if detail.own_goal else "penalty_goal" if detail.penalty_kick else "goal"
-    for pattern, kind in ((_MISSED, "penalty_missed"), (_SUBSTITUTION, "substitution"), (_VAR, "var")):
-        if pattern.search(text):
-            return kind
-    note_unrecognized("details[].type.text", text)
-    return "other"
-
-
-def _own_goals_flipped(listed: list[tuple[Detail, str, str]]) -> list[tuple[Detail, str, str]]:
-    return [(detail, kind, _OTHER_SIDE.get(side, "") if kind == "own_goal" else side) for detail, kind, side in listed]
-
-
-def _side(detail: Detail, sides: dict[str, str]) -> str:
-    return sides.get(detail.team.id, "") if detail.team else ""
+    kind = next((kind for pattern, kind in _KINDS_BY_TEXT if pattern.search(text)), "other")
+    if kind == "other":
+        note_unrecognized("details[].type.text", text)
+    return kind
 
 
 def _slot(detail: Detail, kind: str, side: str, number: int) -> str:
-    who = _names(detail)
+    names = _names(detail)
     if not side:
         return ""
     if kind in GOALS:
@@ -206,41 +151,35 @@ def _slot(detail: Detail, kind: str, side: str, number: int) -> str:
     if kind in _KICKS:
         return event_keys.shootout_kick(side, number)
     if kind in ("yellow_card", "red_card"):
-        return event_keys.card(side, kind.partition("_")[0], who[0]) if who else ""
+        return event_keys.card(side, kind.partition("_")[0], names[0]) if names else ""
     if kind == "substitution":
-        return event_keys.substitution(side, who[1]) if len(who) > 1 else ""
+        return event_keys.substitution(side, names[1]) if len(names) > 1 else ""
     return ""
 
 
 def _id(detail: Detail, kind: str) -> str:
     """Returns an id made of kind, team, time and player, because the source has none."""
     team = detail.team.id if detail.team else ""
-    who = detail.athletes[0].id if detail.athletes else ""
+    player = detail.athletes[0].id if detail.athletes else ""
     clock = detail.clock
     when = clock.display_value or ("" if clock.value is None else f"{clock.value:g}")
-    return parsing.text(f"{kind}:{team}:{when}:{who or ''}", 110)
+    return parsing.text(f"{kind}:{team}:{when}:{player or ''}", 110)
 
 
 def _event_of(detail: Detail, kind: str, side: str, slot: str, identity: str) -> Event:
-    who, minute = _names(detail), minute_of(detail.clock.display_value)
+    names, minute, text = _names(detail), minute_of(detail.clock.display_value), parsing.plain(detail.type.text, 60)
     found: dict[str, str | int | float | bool | None] = {"team": side} if side else {}
-    if kind == "substitution":
-        found |= dict(zip(("player_in", "player_out"), who, strict=False))
-    elif who:
-        found["player"] = who[0]
-        if kind in GOALS and len(who) > 1:
-            found["assist"] = who[1]
-    found["class"] = parsing.plain(detail.type.text, 60)
-    head = f"{_LABELS.get(kind) or parsing.plain(detail.type.text, 60)}{f' {minute}' + chr(39) if minute else ''}"
-    body = " for ".join(who[:2]) if kind == "substitution" else who[0] if who else ""
+    roles = ("player_in", "player_out") if kind == "substitution" else ("player", "assist")
+    found |= zip(roles[: 2 if kind in GOALS or kind == "substitution" else 1], names, strict=False)
+    body = " for ".join(names[:2]) if kind == "substitution" else names[0] if names else ""
     return Event(
         id=identity,
         kind=kind,
         minute=minute,
         slot=slot,
         is_critical=kind != "other",
-        description=parsing.text(f"{head}: {body}" if body else head) or kind,
-        detail=found,
+        description=parsing.text(football.description_of(football.LABELS.get(kind) or text, minute, body)) or kind,
+        detail={**found, "class": text},
     )
 
 

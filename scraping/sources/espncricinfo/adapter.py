@@ -7,38 +7,45 @@ it in one and finds the same script in it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import date
+from typing import Any
 
+from pydantic import ValidationError
+
+from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.sources import parsing
-from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.espncricinfo import listing, match_state, players, schemas, site
-from scraping.sources.espncricinfo.site import data_of, match_of
-from scraping.sources.parsing import collecting_unrecognized
+from scraping.sources.base import Adapter, ListPlan, Reading, RefInfo, Request
+from scraping.sources.espncricinfo import match_state, players, schemas, site
+from scraping.sources.parsing import note_unrecognized, parses
 
 _ASKED = re.compile(r"[?&]innings=(\d{1,2})(?:&|$)", re.ASCII)
+_SCORECARD_PAGE = "scorecard"
 
 
 class EspncricinfoAdapter(Adapter):
     """ESPNcricinfo, as its pages were in 2026."""
 
-    key = players.SOURCE
+    key = "espncricinfo"
     sport = Sport.CRICKET
     payload_schema = schemas.MATCH
     lineup_schema = schemas.SCORECARD
     figure_schema = schemas.SCORECARD
-    events_endpoint = ""  # the balls are on the page, older ones on another
     address_example = site.EXAMPLE
 
-    def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
-        return ()  # nothing that its script asks for is wanted
-
     def requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        return (listing.page_request(site.tab_url(ref.url, site.LIVE)),)
+        return (site.page_request(site.tab_url(ref.url, site.LIVE)),)
 
+    @parses
     def parse(self, reading: Reading) -> Payload:
-        with parsing.rejecting_invalid_values(reading.ref.url):
-            return _payload(reading)
+        url = reading.ref.url
+        data = site.data_of(reading.document("page"), url)
+        match = site.match_of(data, reading, schema=schemas.MATCH)
+        innings = match_state.innings_in(data, schema=schemas.MATCH, url=url)
+        events, has_events = match_state.events_in(data, innings, url=url)
+        state, is_partial = match_state.state_of(match, innings, events)
+        return self.payload(reading, state, events=events, has_events=has_events, is_partial_state=is_partial)
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
         """Requests the commentary page of the innings of the page's oldest ball, or of the one before that."""
@@ -46,31 +53,56 @@ class EspncricinfoAdapter(Adapter):
         number = int(asked[1]) - 1 if asked else _oldest_innings(self.parse(reading))
         if number < 1:
             return None
-        return listing.page_request(f"{site.tab_url(reading.ref.url, site.COMMENTARY)}?innings={number}")
+        return site.page_request(f"{site.tab_url(reading.ref.url, site.COMMENTARY)}?innings={number}")
 
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        return (listing.page_request(site.tab_url(ref.url, site.SCORECARD), players.DOCUMENT),)
+        return (site.page_request(site.tab_url(ref.url, site.SCORECARD), _SCORECARD_PAGE),)
 
+    @parses
     def parse_lineups(self, reading: Reading) -> Lineups:
-        with parsing.rejecting_invalid_values(reading.ref.url):
-            return players.lineups_of(reading)
+        envelope = self.envelope(reading, schemas.SCORECARD)
+        page = reading.document(_SCORECARD_PAGE)
+        if page is None:
+            return Lineups(**envelope)
+        data = site.data_of(page, reading.ref.url)
+        match = site.match_of(data, reading, schema=schemas.SCORECARD)
+        found = players.lineups_of(data, match, reading.ref.url)
+        return Lineups(
+            **envelope,
+            kickoff=parsing.iso_moment(match.start_time),
+            lineups=found,
+            integrity=parsing.lineup_integrity(found),
+        )
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return self.lineup_requests(ref, base_url)
 
+    @parses
     def parse_figures(self, reading: Reading) -> Figures:
-        with parsing.rejecting_invalid_values(reading.ref.url):
-            return players.figures_of(reading)
+        data = site.data_of(reading.document(_SCORECARD_PAGE), reading.ref.url)
+        match = site.match_of(data, reading, schema=schemas.SCORECARD)
+        innings = match_state.innings_in(data, schema=schemas.SCORECARD, url=reading.ref.url)
+        return Figures(**self.envelope(reading, schemas.SCORECARD), figures=players.figures_of(match, innings))
 
     def list_plan(self, base_url: str) -> ListPlan:
-        return listing.plan(base_url)
+        return ListPlan(url=f"{base_url.rstrip('/')}/{site.LIVE}", endpoints=())
 
+    @parses
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        with parsing.rejecting_invalid_values(base_url):
-            return listing.matches_of(reading, base_url)
+        """Returns each match once; counts and skips invalid ones; raises LayoutChanged where there is no list."""
+        data = site.data_of(reading.document("page"), base_url)
+        listed = parsing.mapping(data.get("content")).get("matches")
+        if not isinstance(listed, list):
+            raise LayoutChanged(f"{schemas.LIST}: content.matches (missing)", url=base_url, evidence=str(data)[:2000])
+        found = [one for row in parsing.rows(listed) if (one := _listed_match(row, base_url)) is not None]
+        if listed and not found:
+            raise LayoutChanged(f"{schemas.LIST}: none of {len(listed)} matches can be read", url=base_url)
+        return list({one.source_event_id: one for one in found}.values())
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
-        return listing.day_plan(base_url, day)
+        """Requests a day's list as the stadium has it; the site's own request is not recorded."""
+        url = f"{base_url.rstrip('/')}/live-cricket-match-schedule-fixtures?date={day.isoformat()}"
+        return ListPlan(url="", endpoints=(), requests=(site.page_request(url),))
 
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
         """Returns the matches that start on that day (UTC)."""
@@ -81,33 +113,31 @@ class EspncricinfoAdapter(Adapter):
         return site.match_at(url, base_url)
 
 
-def _payload(reading: Reading) -> Payload:
-    url = reading.ref.url
-    with collecting_unrecognized() as unrecognized:
-        data = data_of(reading.document("page"), url)
-        match = match_of(data, reading)
-        numbers = match_state.innings_of(data, schema=schemas.MATCH, url=url)
-        names = match_state.names_in(data, numbers, url=url)
-        events, has_events = match_state.events_in(data, numbers, names, url=url)
-        state, is_partial = match_state.state_of(match, numbers, events)
-    return Payload(
-        source=EspncricinfoAdapter.key,
-        payload_schema=EspncricinfoAdapter.payload_schema,
-        captured_at=reading.captured_at,
-        source_event_id=reading.ref.source_event_id,
-        state=state,
-        events=events,
-        is_partial_state=is_partial,
-        integrity=parsing.integrity_of(state, has_events=has_events),
-        unknown=tuple(unrecognized),
+def _listed_match(row: Mapping[str, Any], base_url: str) -> DiscoveredMatch | None:
+    try:
+        match = schemas.Brief.model_validate(row)
+    except ValidationError as broken:
+        note_unrecognized(schemas.LIST, parsing.path_of(broken.errors()[0]["loc"]))
+        return None
+    status, _, _ = match_state.status_and_phase(match, has_play=any(side.score for side in match.teams))
+    teams = tuple(match_state.team_of(side.team) for side in match.teams if parsing.text(side.team.long_name))
+    names = " v ".join(team.name for team in teams)
+    return DiscoveredMatch(
+        source_event_id=str(match.object_id),
+        url=site.match_url(base_url, match),
+        title=parsing.text(", ".join(filter(None, (names, parsing.text(match.title, 120))))),
+        sport=Sport.CRICKET,
+        status=status,
+        start_time=parsing.iso_moment(match.start_time),
+        teams=teams if len(teams) == 2 else (),
+        series=parsing.text(match.series.long_name or match.series.name),
     )
 
 
 def _oldest_innings(payload: Payload) -> int:
     """Returns the innings to request next; 0 where the page has everything."""
-    counted = [event for event in payload.events if event.ordinal is not None and event.innings is not None]
+    counted = [event for event in payload.events if event.ordinal is not None]
     if not counted:
         return len(payload.state.innings)
     oldest = min(counted, key=lambda event: event.ordinal or 0)
-    is_first = oldest.slot.endswith(":0:1")
-    return (oldest.innings or 0) - is_first
+    return (oldest.innings or 0) - oldest.slot.endswith(":0:1")

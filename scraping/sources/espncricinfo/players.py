@@ -3,88 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from scraping.errors import SchemaBreak
-from scraping.payloads import Figures, Integrity, Lineup, LineupPlayer, Lineups, PlayerFigure, Side
+from scraping.payloads import Lineup, LineupPlayer, PlayerFigure, Side
 from scraping.sources import parsing
-from scraping.sources.base import Reading
+from scraping.sources.cricket import OTHER_SIDE, overs_text
 from scraping.sources.espncricinfo import schemas
-from scraping.sources.espncricinfo.match_state import innings_of, overs_text, side_of
-from scraping.sources.espncricinfo.site import data_of, match_of
-from scraping.sources.parsing import collecting_unrecognized, note_unrecognized, validated
+from scraping.sources.espncricinfo.deliveries import PlayedInnings
+from scraping.sources.espncricinfo.match_state import side_of, squads_in
+from scraping.sources.parsing import note_unrecognized
 
-SOURCE = "espncricinfo"
-DOCUMENT = "scorecard"
 _PLAYING = "PLAYING"
 _ROLES = frozenset({"", "P", "C", "WK", "CWK", "VC"})
 
 
-def lineups_of(reading: Reading) -> Lineups:
-    if reading.document(DOCUMENT) is None:
-        return _lineups(reading)
-    with collecting_unrecognized() as unrecognized:
-        data = data_of(reading.document(DOCUMENT), reading.ref.url)
-        match = match_of(data, reading, schema=schemas.SCORECARD)
-        found = tuple(_lineup(match, squad) for squad in _squads(data, reading.ref.url))
-    found = tuple({one.side: one for one in found}.values())
-    missing = tuple(f"lineups.{one.side}.starters" for one in found if one.is_xi_missing)
-    integrity = Integrity(missing_fields=missing, null_field_rate=round(len(missing) / 2, 4))
-    return _lineups(reading).model_copy(
-        update={
-            "kickoff": parsing.iso_moment(match.start_time),
-            "lineups": found,
-            "integrity": integrity,
-            "unknown": tuple(unrecognized),
-        }
-    )
-
-
-def figures_of(reading: Reading) -> Figures:
-    with collecting_unrecognized() as unrecognized:
-        data = data_of(reading.document(DOCUMENT), reading.ref.url)
-        match = match_of(data, reading, schema=schemas.SCORECARD)
-        numbers = innings_of(data, schema=schemas.SCORECARD, url=reading.ref.url)
-        found = [
-            figure
-            for number, inning in numbers.numbered
-            for figure in _figures(number, inning, side_of(match, inning.team))
-        ]
-    return Figures(
-        source=SOURCE,
-        payload_schema=schemas.SCORECARD,
-        captured_at=reading.captured_at,
-        source_event_id=reading.ref.source_event_id,
-        figures=tuple(found),
-        unknown=tuple(unrecognized),
-    )
-
-
-def _lineups(reading: Reading) -> Lineups:
-    return Lineups(
-        source=SOURCE,
-        payload_schema=schemas.SCORECARD,
-        captured_at=reading.captured_at,
-        source_event_id=reading.ref.source_event_id,
-    )
-
-
-def _squads(data: Mapping[str, Any], url: str) -> list[schemas.Squad]:
-    page = validated(schemas.SquadsPage, {"content": data.get("content")}, schema=schemas.SCORECARD, url=url)
-    players = page.content.match_players if page.content else None
-    return (players.squads if players else None) or []
-
-
-def _lineup(match: schemas.Match, squad: schemas.Squad) -> Lineup:
-    is_confirmed = squad.type == _PLAYING
-    if not is_confirmed:
-        note_unrecognized("content.matchPlayers.teamPlayers.type", squad.type)
-    unique = {one.player.object_id: one for one in squad.players}
-    return Lineup(
-        side=side_of(match, squad.team),
-        is_confirmed=is_confirmed,
-        players=tuple(_player(one, is_playing=is_confirmed) for one in unique.values()),
-    )
+def lineups_of(data: Mapping[str, Any], match: schemas.Match, url: str) -> tuple[Lineup, ...]:
+    found: dict[Side, Lineup] = {}
+    for squad in squads_in(data, schema=schemas.SCORECARD, url=url):
+        is_confirmed = squad.type == _PLAYING
+        if not is_confirmed:
+            note_unrecognized("content.matchPlayers.teamPlayers.type", squad.type)
+        unique = {one.player.object_id: one for one in squad.players}
+        players = tuple(_player(one, is_playing=is_confirmed) for one in unique.values())
+        side = side_of(match, squad.team)
+        found[side] = Lineup(side=side, is_confirmed=is_confirmed, players=players)
+    return tuple(found.values())
 
 
 def _player(one: schemas.SquadPlayer, *, is_playing: bool) -> LineupPlayer:
@@ -101,18 +45,38 @@ def _player(one: schemas.SquadPlayer, *, is_playing: bool) -> LineupPlayer:
     )
 
 
+def figures_of(match: schemas.Match, innings: PlayedInnings) -> tuple[PlayerFigure, ...]:
+    return tuple(
+        figure
+        for number, inning in innings.by_number.items()
+        for figure in _figures(number, inning, side_of(match, inning.team))
+    )
+
+
 def _figures(number: int, inning: schemas.Inning, batting: Side) -> Iterator[PlayerFigure]:
-    bowling: Side = "team_b" if batting == "team_a" else "team_a"
     if inning.batsmen is None and inning.bowlers is None:
         raise SchemaBreak(f"{schemas.SCORECARD}: innings {number} has no batters and no bowlers")
-    for batter in inning.batsmen or ():
-        if batter.runs is not None:  # the others did not bat
-            yield _figure(batter.player, batting, "batting", number, _batted(batter))
+    for one in inning.batsmen or ():
+        if one.runs is None:
+            continue  # did not bat
+        how = parsing.plain(one.dismissal.long or one.dismissal.short, 200) if one.dismissal else None
+        batted = {
+            "runs": one.runs, "balls": one.balls, "fours": one.fours, "sixes": one.sixes, "minutes": one.minutes,
+            "is_out": one.is_out, "how_out": how,
+        }  # fmt: skip
+        yield _figure(one.player, batting, "batting", number, batted)
     for bowler in inning.bowlers or ():
-        yield _figure(bowler.player, bowling, "bowling", number, _bowled(bowler))
+        bowled = {
+            "overs": overs_text(bowler.overs or 0), "balls": bowler.balls, "maidens": bowler.maidens,
+            "runs": bowler.conceded, "wickets": bowler.wickets, "wides": bowler.wides, "no_balls": bowler.no_balls,
+            "dots": bowler.dots,
+        }  # fmt: skip
+        yield _figure(bowler.player, OTHER_SIDE[batting], "bowling", number, bowled)
 
 
-def _figure(player: schemas.Person, side: Side, role: Any, number: int, values: dict[str, Any]) -> PlayerFigure:
+def _figure(
+    player: schemas.Person, side: Side, role: Literal["batting", "bowling"], number: int, values: Mapping[str, Any]
+) -> PlayerFigure:
     return PlayerFigure(
         side=side,
         role=role,
@@ -121,18 +85,3 @@ def _figure(player: schemas.Person, side: Side, role: Any, number: int, values: 
         name=parsing.text(player.long_name, 120),
         values={name: value for name, value in values.items() if value is not None},
     )
-
-
-def _batted(one: schemas.Batsman) -> dict[str, Any]:
-    said = one.dismissal
-    return {
-        "runs": one.runs, "balls": one.balls, "fours": one.fours, "sixes": one.sixes, "minutes": one.minutes,
-        "is_out": one.is_out, "how_out": parsing.plain(said.long or said.short, 200) if said else None,
-    }  # fmt: skip
-
-
-def _bowled(one: schemas.Bowler) -> dict[str, Any]:
-    return {
-        "overs": overs_text(one.overs), "balls": one.balls, "maidens": one.maidens, "runs": one.conceded,
-        "wickets": one.wickets, "wides": one.wides, "no_balls": one.no_balls, "dots": one.dots,
-    }  # fmt: skip

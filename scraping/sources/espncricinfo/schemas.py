@@ -6,7 +6,7 @@ page refer to each other (the winner of the toss, the bowler of a ball).
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Generic, TypeVar
 
 from pydantic import Field
 
@@ -24,7 +24,6 @@ class Team(Response):
     id: Number
     object_id: Number = Field(alias="objectId")
     long_name: str = Field(alias="longName")
-    name: str | None = None
     abbreviation: str | None = None
 
 
@@ -107,7 +106,6 @@ class DismissalText(Response):
 
 class Batsman(Response):
     player: Person
-    batted: str | None = Field(alias="battedType")  # yes, DNB
     runs: Count | None
     balls: Count | None
     fours: Count | None = None
@@ -134,7 +132,6 @@ class CommentText(Response):
 
 
 class OverEnd(Response):
-    number: Count = Field(alias="overNumber")
     is_complete: bool | None = Field(default=None, alias="isComplete")
     runs: Count | None = Field(default=None, alias="overRuns")
     total_runs: Count | None = Field(default=None, alias="totalRuns")
@@ -170,7 +167,6 @@ class Ball(Response):
 
 
 class Over(Response):
-    number: Count = Field(alias="overNumber")
     balls: list[Ball] | None = None  # most overs of a page come without
 
 
@@ -182,7 +178,6 @@ class Inning(Response):
     runs: Count | None
     wickets: Count | None
     overs: Overs | None
-    balls: Count | None = None
     target: Count | None = None  # 0 in a first innings
     batsmen: list[Batsman] | None = Field(default=None, alias="inningBatsmen")
     bowlers: list[Bowler] | None = Field(default=None, alias="inningBowlers")
@@ -211,25 +206,14 @@ class Commentary(Response):
     comments: list[Ball] | None = None
 
 
-class MatchList(Response):
-    matches: list[Brief]
-
-
 class MatchPage(Response):
     match: Match
 
 
-class InningsPage(Response):
-    content: Innings | None
+ContentT = TypeVar("ContentT", bound=Response)
 
 
-class SquadsPage(Response):
-    content: Squads | None
+class Page(Response, Generic[ContentT]):
+    """A page by one part of its content, so that a change of one part does not affect the others."""
 
-
-class CommentaryPage(Response):
-    content: Commentary | None
-
-
-class ListPage(Response):
-    content: MatchList
+    content: ContentT | None = None

@@ -10,21 +10,20 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-import orjson
-
 from scraping.errors import LayoutChanged, PayloadRejected
 from scraping.payloads import DiscoveredMatch, Sport, Status
 from scraping.sources import parsing
-from scraping.sources.base import Document, Reading
+from scraping.sources.base import Document, Reading, Request
 from scraping.sources.espncricinfo import schemas
-from scraping.sources.parsing import validated
 
 EXAMPLE = ".../series/india-women-in-australia-2025-26-1478874/australia-women-vs-india-women-3rd-t20i-1478914"
 LIVE, SCORECARD, COMMENTARY = "live-cricket-score", "full-scorecard", "ball-by-ball-commentary"
 _MATCH_PATH = re.compile(r"(?P<match>/series/[^/]+-[0-9]+/[^/]+-(?P<id>[0-9]{1,12}))(?:/[^/]*)?/?", re.ASCII)
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,150}", re.ASCII)
-_SCRIPT = re.compile(r"""<script[^>]*\bid=["']__NEXT_DATA__["'][^>]*>(.*?)</script>""", re.DOTALL)
-_EVIDENCE_CHARACTERS = 20_000
+
+
+def page_request(url: str, name: str = "page") -> Request:
+    return Request(name, url, headers={"accept": "text/html,application/xhtml+xml"})
 
 
 def match_at(url: str, base_url: str) -> DiscoveredMatch | None:
@@ -48,10 +47,9 @@ def tab_url(url: str, name: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
-def match_url(base_url: str, *, series_slug: str, series_id: int, slug: str, match_id: int) -> str:
-    """Returns the address of a match from the slugs and ids of a list."""
-    series, match = (part if _SLUG.fullmatch(part) else "match" for part in (series_slug, slug))
-    return f"{base_url.rstrip('/')}/series/{series}-{series_id}/{match}-{match_id}/{LIVE}"
+def match_url(base_url: str, match: schemas.Brief) -> str:
+    series, slug = (part if _SLUG.fullmatch(part) else "match" for part in (match.series.slug, match.slug))
+    return f"{base_url.rstrip('/')}/series/{series}-{match.series.object_id}/{slug}-{match.object_id}/{LIVE}"
 
 
 def data_of(document: Document | None, url: str) -> Mapping[str, Any]:
@@ -59,31 +57,24 @@ def data_of(document: Document | None, url: str) -> Mapping[str, Any]:
     if document is None:
         raise LayoutChanged("there is no page", url=url)
     html = document.text()
-    found = _SCRIPT.search(html)
-    if found is None:
+    value = parsing.next_data(html)
+    if value is None:
         parsing.raise_if_challenge(html, url)
-        raise LayoutChanged("the page has no __NEXT_DATA__", url=url, evidence=html[:_EVIDENCE_CHARACTERS])
-    try:
-        value = orjson.loads(found[1])
-    except orjson.JSONDecodeError as error:
-        evidence = found[1][:_EVIDENCE_CHARACTERS]
-        raise LayoutChanged(f"__NEXT_DATA__ is not JSON: {error}", url=url, evidence=evidence) from error
     for name in ("props", "appPageProps", "data"):
         value = parsing.mapping(value).get(name)
     if not isinstance(value, dict):
-        raise LayoutChanged(
-            "__NEXT_DATA__ has no props.appPageProps.data", url=url, evidence=found[1][:_EVIDENCE_CHARACTERS]
-        )
+        evidence = html[: parsing.EVIDENCE_CHARACTERS]
+        raise LayoutChanged("the page has no __NEXT_DATA__ with props.appPageProps.data", url=url, evidence=evidence)
     return value
 
 
-def match_of(data: Mapping[str, Any], reading: Reading, *, schema: str = schemas.MATCH) -> schemas.Match:
+def match_of(data: Mapping[str, Any], reading: Reading, *, schema: str) -> schemas.Match:
     """Returns the match of a page; raises PayloadRejected where it is not the requested one."""
     url, wanted = reading.ref.url, reading.ref.source_event_id
     stated = parsing.text(parsing.mapping(data.get("match")).get("objectId"), 40)
     if stated and stated != wanted:
         raise PayloadRejected(f"the page is about another match: {stated} instead of {wanted}", url=url)
-    match = validated(schemas.MatchPage, data, schema=schema, url=url).match
+    match = parsing.validated(schemas.MatchPage, data, schema=schema, url=url).match
     if len(match.teams) != 2:
         raise PayloadRejected(f"the match has {len(match.teams)} teams", url=url)
     return match
