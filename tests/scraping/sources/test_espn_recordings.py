@@ -46,8 +46,8 @@ class TestPlays:
         for body in recordings("*playbyplay*.json"):
             listed = body["commentary"]["items"]
             page = page_of(body, "")
-            events = [event for event in reversed(events_of(page.plays)) if event.kind != "dismissal"]
-            assert (page.count, page.pages) == (body["commentary"]["count"], body["commentary"]["pageCount"])
+            events = [event for event in reversed(events_of(page.items)) if event.kind != "dismissal"]
+            assert (page.count, page.page_count) == (body["commentary"]["count"], body["commentary"]["pageCount"])
             assert [event.id for event in events] == [item["id"] for item in listed]
             assert [event.runs for event in events] == [item["scoreValue"] for item in listed]
             assert [event.innings for event in events] == [item["period"] for item in listed]
@@ -60,14 +60,14 @@ class TestPlays:
     def test_their_sequence_is_the_place_that_we_give_them(self) -> None:
         for body in recordings("*playbyplay*.json"):
             items = {item["id"]: item for item in body["commentary"]["items"]}
-            for event in events_of(page_of(body, "").plays):
+            for event in events_of(page_of(body, "").items):
                 if event.kind != "dismissal":
                     assert event.ordinal == items[event.id]["sequence"]
                     assert event_keys.is_position(event.ordinal)
 
     def test_the_batting_sides_score_is_not_taken_from_the_home_score(self) -> None:
         (body, *_) = recordings("pycricinfo_playbyplay_1031439_1_1.json")
-        first = events_of(page_of(body, "").plays)[-1]
+        first = events_of(page_of(body, "").items)[-1]
         assert (first.kind, first.detail["batter"], first.detail["bowler"]) == ("runs", "Dean Elgar", "James Anderson")
         assert (first.slot, first.happened_at) == ("b:1:0:1", None)
 

@@ -105,7 +105,7 @@ class TestAtTheSites:
     def test_espn(self, double: Path) -> None:
         played = shown(double, "espn")
         listed = plays.page_of([play for _, play in plays.play_log(played).plays], 1)
-        events = espn_events(page_of(listed, "").plays)
+        events = espn_events(page_of(listed, "").items)
         assert sorted(one.slot for one in events if one.kind == "dismissal") == ["w:1:1", "w:1:2", "w:1:3"]
 
     def test_sofascore(self, double: Path) -> None:
