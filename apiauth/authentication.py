@@ -42,7 +42,7 @@ from apiauth.signals import consumer_changed, key_revoked, key_rotated
 from victoryline.lib import availability, pg_wait
 from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.http.headers import client_address
-from victoryline.lib.http.problems import DatabaseAway, TooManyRequests
+from victoryline.lib.http.problems import ApiProblem, DatabaseAway
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ def find(prefix: str) -> Principal | None:
             availability.database.report(error)
     if known and age < AWAY_SECONDS:
         return _with_revocation_note(known[1])
-    raise DatabaseAway.now("Your token can't be checked without it. ")
+    raise DatabaseAway("Your token can't be checked without it. ")
 
 
 def _with_revocation_note(principal: Principal | None) -> Principal | None:
@@ -295,9 +295,10 @@ def _set_rate_limit(request: Request, decision: Decision) -> None:
     request._request.rate_limit = decision.rate_limit  # type: ignore[attr-defined]  # noqa: SLF001
 
 
-def _refusal(decision: Decision, tier: str, subject: str) -> TooManyRequests:
+def _refusal(decision: Decision, tier: str, subject: str) -> ApiProblem:
     limit = decision.rate_limit.limit
-    return TooManyRequests(
+    return ApiProblem(
+        "too-many-requests",
         f"{subject} used up the {limit} requests that fit into a minute.",
         retry_after=decision.retry_after,
         limit=limit,

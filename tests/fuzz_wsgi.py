@@ -2,10 +2,10 @@
 
 from victoryline.wsgi import application
 
-from apiauth.api import token_limits  # isort: skip  # the settings exist only now
+from apiauth.api import token_view  # isort: skip  # the settings exist only now
 from victoryline.lib.http import open_limits  # isort: skip
 
-token_limits.FAILURES_PER_MINUTE = token_limits.FAILURES_OF_A_KEY_PER_MINUTE = 1_000_000
+token_view.FAILURES_PER_MINUTE = token_view.FAILURES_OF_A_KEY_PER_MINUTE = 1_000_000
 open_limits.OPEN_ADDRESSES.clear()
 
 __all__ = ["application"]

@@ -3,35 +3,126 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Self
 
 from cachetools import TTLCache
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import extend_schema
+from pydantic import BaseModel, ConfigDict, Field
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apiauth import usage
-from apiauth.api.documents import (
-    USAGE_EXAMPLE,
-    KeyStanding,
-    LimitStanding,
-    UsageAnswer,
-    UsageHistory,
-    UsageOfDay,
-    UsageOfRoute,
-    UsageSums,
-)
 from apiauth.authentication import Principal
 from apiauth.models import ApiKey
+from apiauth.usage import Sums
 from victoryline.lib import availability, pg_wait
 from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.http.headers import RateLimit
-from victoryline.lib.http.problems import BadParameter, problem_responses
-from victoryline.lib.http.views import ApiView
+from victoryline.lib.http.problems import problem_responses
+from victoryline.lib.http.views import ApiView, read_params
+from victoryline.lib.times import UtcTime
 
 NOTE = "Counts are up to two seconds late; this request itself costs nothing."
 AWAY_NOTE = "Our database can't be reached at the moment, so what you used before is not known. Your limits are."
+
+
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # its __init_subclass__
+    """Describes BearerAuthentication in the OpenAPI schema, with the scope that each view requires."""
+
+    target_class = "apiauth.authentication.BearerAuthentication"
+    name = "bearer"
+
+    def get_security_requirement(self, auto_schema: Any) -> dict[str, list[str]]:
+        scope = getattr(auto_schema.view, "required_scope", "read")
+        return {self.name: [scope] if scope else []}
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "JWT",
+            "description": "A token from POST /token/generate-token, valid for 24 hours. The list beside it has the "
+            "scopes that its key must have: read, ingest or operate; if it is empty, any key will do.",
+        }
+
+
+class Document(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class LimitStanding(Document):
+    per_minute: int = Field(description="Requests that the tier allows in a minute.")
+    used: int = Field(description="Of them, in the last minute.")
+    remaining: int
+    resets_at: UtcTime = Field(description="When the present window ends.")
+
+
+class KeyStanding(Document):
+    prefix: str
+    label: str | None = Field(description="What the key is for; null while our database is away.")
+    scopes: list[str]
+    expires_at: UtcTime | None = Field(description="null: it has no end.")
+    replaced_by: str | None = Field(description="The prefix of the key that it was rotated to: time to use that one.")
+
+
+class UsageSums(Document):
+    requests: int = Field(description="All requests, with any outcome.")
+    not_modified: int = Field(description="Answered with 304, which costs no quota.")
+    throttled: int = Field(description="Answered with 429.")
+    refused: int = Field(description="Answered with another 4xx.")
+    failed: int = Field(description="Answered with 5xx.")
+    duration_ms_mean: float | None = Field(description="How long our answers took.")
+    duration_ms_max: int
+    age_seconds_mean: float | None = Field(
+        description="How old the data was that we served; null: no answer had an age."
+    )
+    age_seconds_max: float | None
+
+    @classmethod
+    def of(cls, sums: Sums, **more: object) -> Self:
+        means = (sums.mean_ms, sums.mean_age_seconds, sums.most_age_seconds)
+        duration, age, oldest = (None if each is None else round(each, 1) for each in means)
+        return cls(
+            **{name: getattr(sums, name) for name in ("requests", "not_modified", "throttled", "refused", "failed")},
+            duration_ms_mean=duration,
+            duration_ms_max=sums.duration_ms_most,
+            age_seconds_mean=age,
+            age_seconds_max=oldest,
+            **more,
+        )
+
+
+class UsageOfDay(UsageSums):
+    day: date = Field(description="UTC.")
+
+
+class UsageOfRoute(UsageSums):
+    route: str = Field(description="The address by its name; empty for addresses that don't exist.")
+
+
+class UsageHistory(Document):
+    """From sums by the hour, which are up to two seconds late."""
+
+    as_of: UtcTime
+    this_hour: UsageSums
+    today: UsageSums
+    this_month: UsageSums
+    by_day: list[UsageOfDay] = Field(description="The last 30 days, today among them.")
+    by_route: list[UsageOfRoute] = Field(description="The same 30 days, the most asked first.")
+
+
+class UsageAnswer(Document):
+    consumer: str
+    tier: str
+    limits: LimitStanding
+    key: KeyStanding
+    history: UsageHistory | None = Field(description="null while our database is away.")
+    note: str = Field(description="A note about the figures.")
+
 
 # By the key's prefix: a consumer that asks all day costs a query a second.
 _cache: TTLCache[str, tuple[KeyStanding, UsageHistory]] = TTLCache(maxsize=1_000, ttl=1.0)
@@ -52,37 +143,27 @@ class Usage(ApiView):
         ),
         tags=["access"],
         responses={200: UsageAnswer, **problem_responses(400, 401, 429)},
-        examples=[OpenApiExample("usage", USAGE_EXAMPLE, response_only=True, status_codes=["200"])],
     )
     def get(self, request: Request) -> Response:
         caller = request.user
         assert isinstance(caller, Principal)  # by the permission class
-        _refuse_parameters(request)
+        read_params(serializers.Serializer, request)  # refuses all
         rate_limit: RateLimit = request.rate_limit  # type: ignore[attr-defined]  # set by the throttle
         stored = _stored(caller, timezone.now())
         body = UsageAnswer(
             consumer=caller.name,
             tier=caller.tier,
-            limits=_limits(rate_limit),
+            limits=LimitStanding(
+                per_minute=rate_limit.limit,
+                used=rate_limit.limit - rate_limit.remaining,
+                remaining=rate_limit.remaining,
+                resets_at=datetime.fromtimestamp(rate_limit.reset_at, UTC),
+            ),
             key=stored[0] if stored else _key(caller),
             history=stored[1] if stored else None,
             note=NOTE if stored else AWAY_NOTE,
         )
         return Response(body.model_dump(mode="json"), headers={"Cache-Control": "no-store"})
-
-
-def _refuse_parameters(request: Request) -> None:
-    for name in request.query_params:
-        raise BadParameter(name[:100], f"There is no parameter `{name[:100]}` here, nor any other. Leave it out.")
-
-
-def _limits(rate_limit: RateLimit) -> LimitStanding:
-    return LimitStanding(
-        per_minute=rate_limit.limit,
-        used=rate_limit.limit - rate_limit.remaining,
-        remaining=rate_limit.remaining,
-        resets_at=datetime.fromtimestamp(rate_limit.reset_at, UTC),
-    )
 
 
 def _key(caller: Principal, label: str | None = None, replaced_by: str | None = None) -> KeyStanding:

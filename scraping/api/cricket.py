@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from django.http import HttpResponseBase
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
 from pydantic import AwareDatetime, Field
 from rest_framework.exceptions import NotFound
-from rest_framework.request import Request
 
-from scraping.api import examples, params
 from scraping.api.bodies import (
     ADDED,
     Body,
@@ -24,15 +20,23 @@ from scraping.api.bodies import (
     last_event_of,
     render_match,
 )
-from scraping.api.endpoints import ID, described
-from scraping.api.fresh_view import Answer, FreshView, match_etag, refuse_stale
+from scraping.api.fresh_view import (
+    ID,
+    Answer,
+    Asked,
+    FreshView,
+    MakeBody,
+    MatchReadView,
+    describe_read,
+    match_etag,
+)
 from scraping.api.match_lists import list_answer
+from scraping.api.params import MaxAgeParams
 from scraping.documents.cache import MAX_MATCHES
 from scraping.documents.cached_match import CachedMatch
 from scraping.documents.filters import MatchFilter
 from scraping.documents.freshness import Freshness
 from scraping.payloads import Innings, LastEvent, Phase, SideScore, Sport, Status, Team, Toss
-from victoryline.lib.http.views import read_params
 
 
 class CricketTeam(Team):
@@ -68,53 +72,35 @@ class LiveMatches(Body):
     metadata_: Annotated[ListMetadata, ADDED] = Field(alias="_metadata")
 
 
-MATCH_INFO = described(
+@describe_read(
     "read_match_info",
     "Read a cricket match",
     "The older, cricket-only shape.",
     MatchInfo,
-    examples.MATCH_INFO,
+    ID,
+    MaxAgeParams,
     tag="cricket-data",
-    parameters=[ID, params.MaxAgeParams],
 )
-LIVE_MATCHES = described(
+class MatchInfoView(MatchReadView):
+    def read(self, match: CachedMatch, freshness: Freshness, asked: Asked) -> tuple[str, MakeBody]:
+        if match.sport != Sport.CRICKET:
+            raise NotFound(f"Match {match.id} is {match.sport}, not cricket. Read it at /api/v1/matches/{match.id}.")
+        return match_etag(match), lambda: _info(match, freshness)
+
+
+@describe_read(
     "list_live_matches",
     "List live cricket matches",
     "Every live cricket match in the older shape.",
     LiveMatches,
-    {"matches": [examples.MATCH_INFO], "_metadata": examples.LIST_METADATA},
+    MaxAgeParams,
     tag="cricket-data",
-    parameters=[params.MaxAgeParams],
 )
-
-
-class MatchInfoView(FreshView):
-    @extend_schema(**MATCH_INFO)
-    def get(self, request: Request, match_id: str) -> HttpResponseBase:
-        return self.respond(request)
-
-    def find(self, request: Request) -> Answer:
-        asked = read_params(params.MaxAgeParams, request)
-        match = self.match()
-        if match.sport != Sport.CRICKET:
-            raise NotFound(f"Match {match.id} is {match.sport}, not cricket. Read it at /api/v1/matches/{match.id}.")
-        freshness = match.freshness(timezone.now())
-        good_for = refuse_stale(freshness, asked.get("max_age"))
-        return Answer.of_match(
-            match, freshness, good_for=good_for, etag=match_etag(match), body=lambda: _info(match, freshness)
-        )
-
-
 class LiveMatchesView(FreshView):
-    @extend_schema(**LIVE_MATCHES)
-    def get(self, request: Request) -> HttpResponseBase:
-        return self.respond(request)
-
-    def find(self, request: Request) -> Answer:
-        now, asked = timezone.now(), read_params(params.MaxAgeParams, request)
+    def find(self, asked: Asked) -> Answer:
         live = MatchFilter(status=Status.LIVE, sport=Sport.CRICKET)
         found = self.page(live, before_id=None, limit=MAX_MATCHES).matches  # all of them: this list has no pages
-        return list_answer(found, asked.get("max_age"), now, mark="", item=_info)
+        return list_answer(found, asked.get("max_age"), timezone.now(), mark="", item=_info)
 
 
 def _info(match: CachedMatch, freshness: Freshness) -> bytes:

@@ -8,26 +8,32 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpResponse, HttpResponseBase
+from django.utils import timezone
 from django.utils.http import http_date
+from drf_spectacular.utils import OpenApiParameter, extend_schema_view
+from rest_framework import serializers
 from rest_framework.exceptions import APIException, NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from scraping.api.bodies import Body
+from scraping.api.params import MaxAgeParams
 from scraping.documents.cache import documents
 from scraping.documents.cached_match import CACHE, CachedMatch, NotCachedError
 from scraping.documents.filters import MatchFilter
 from scraping.documents.freshness import DataState, Freshness
 from scraping.documents.unlisted import Page
 from scraping.payloads import Status
-from victoryline.lib.http.problems import DatabaseAway, TooStale
-from victoryline.lib.http.views import ApiView, has_etag
+from victoryline.lib.http.openapi import describe
+from victoryline.lib.http.problems import ApiProblem, DatabaseAway
+from victoryline.lib.http.views import ApiView, has_etag, read_params
 from victoryline.lib.times import as_utc_iso
 
 CACHE_SECONDS = {Status.LIVE: 1, Status.UPCOMING: 10, Status.COMPLETED: 60, Status.ABANDONED: 60}
@@ -42,8 +48,8 @@ STALE_IF_ERROR_SECONDS = {
     DataState.UNKNOWN: 0,
 }
 MIN_RETRY_SECONDS, UNPLANNED_RETRY_SECONDS = 1.0, 10.0
-SOURCE_HEADER = "X-Data-Source"
-JSON = "application/json"
+Asked = dict[str, Any]  # the checked parameters of a request
+MakeBody = Callable[[], dict[str, Any] | bytes]
 
 
 @dataclass(frozen=True)
@@ -53,30 +59,9 @@ class Answer:
     freshness: Freshness
     etag: str
     cache_seconds: int
-    body: Callable[[], dict[str, Any] | bytes]
+    body: MakeBody
     changed_at: datetime | None = None
     good_for: float | None = None  # seconds until it is older than the caller accepts
-
-    @classmethod
-    def of_match(
-        cls,
-        match: CachedMatch,
-        freshness: Freshness,
-        *,
-        good_for: float | None,
-        etag: str,
-        body: Callable[[], dict[str, Any] | bytes],
-        has_change_time: bool = True,
-    ) -> Answer:
-        """Returns an answer about one match. Without `has_change_time` its data may change while the match does not."""
-        return cls(
-            freshness,
-            etag,
-            CACHE_SECONDS[Status(match.status)],
-            body,
-            match.changed_at if has_change_time else None,
-            good_for,
-        )
 
     def headers(self) -> dict[str, str]:
         found = age_headers(self.freshness)
@@ -99,15 +84,64 @@ class Answer:
         return f"private, max-age={seconds}, stale-if-error={spare}"
 
 
+IF_NONE_MATCH = OpenApiParameter(
+    "If-None-Match",
+    str,
+    OpenApiParameter.HEADER,
+    description="The ETag you have. Unchanged: 304 with fresh headers, which costs no quota.",
+)
+ID = OpenApiParameter(
+    "match_id", str, OpenApiParameter.PATH, description="The match's number, or its key at a source such as crex_13KM."
+)
+
+
+def header(name: str, description: str, kind: type = str) -> OpenApiParameter:
+    return OpenApiParameter(name, kind, OpenApiParameter.HEADER, description=description, response=[200, 304])
+
+
+FRESHNESS_HEADERS = (
+    header("X-Data-Freshness", "When the source was last read successfully (ISO 8601). Absent if it never was."),
+    header("X-Data-Age-Seconds", "Seconds since then.", int),
+    header("X-Data-State", "fresh, aging, stale, frozen, paused, final or unknown."),
+    header("X-Next-Update-In", "Seconds until we read the source again. Absent when we won't.", int),
+    header("X-Data-Source", "cache: our database is away, and this is what was known last. Absent otherwise."),
+    header("ETag", "Names this version of the data."),
+)
+
+
+def describe_read(
+    name: str,
+    summary: str,
+    description: str,
+    body: type[Body],
+    *parameters: Any,
+    tag: str = "matches",
+    problems: Sequence[int] = (),
+) -> Callable[[Any], Any]:
+    """Describes the `get` of a FreshView."""
+    described = describe(
+        name,
+        summary,
+        description,
+        body,
+        tag=tag,
+        answers={304: None},
+        problems=(400, 404, *problems),
+        parameters=[*parameters, IF_NONE_MATCH, *FRESHNESS_HEADERS],
+    )
+    return extend_schema_view(get=described)
+
+
 class FreshView(ApiView):
     """Subclasses return their answer from `find`. `is_unchanged` is called before the request is counted."""
 
     needs_database = False
+    params: type[serializers.Serializer[None]] = MaxAgeParams
     _answer: Answer | None = None
     _is_from_cache = False
     _link = ""
 
-    def find(self, request: Request) -> Answer:
+    def find(self, asked: Asked) -> Answer:
         raise NotImplementedError
 
     def match(self) -> CachedMatch:
@@ -132,9 +166,9 @@ class FreshView(ApiView):
     def answer(self, request: Request) -> Answer:
         if self._answer is None:
             try:
-                self._answer = self.find(request)
+                self._answer = self.find(read_params(self.params, request))
             except NotCachedError as error:
-                raise DatabaseAway.now(f"What you ask for ({error}) is not among what we know without it. ") from error
+                raise DatabaseAway(f"What you ask for ({error}) is not among what we know without it. ") from error
         return self._answer
 
     def is_unchanged(self, request: Request) -> bool:
@@ -143,26 +177,38 @@ class FreshView(ApiView):
         except APIException:
             return False  # the view raises it again, and the request counts
 
-    def respond(self, request: Request) -> HttpResponseBase:
+    def get(self, request: Request, **_: Any) -> HttpResponseBase:
         found = self.answer(request)
         headers = found.headers()
         if self._is_from_cache:
-            headers[SOURCE_HEADER] = CACHE
+            headers["X-Data-Source"] = CACHE
         if self._link:
             headers["Link"] = self._link
-        if has_etag(request, found.etag):
-            return _not_modified(headers)
+        if has_etag(request, found.etag):  # the most frequent answer, without a renderer
+            not_modified = HttpResponse(status=304, headers=headers)
+            del not_modified.headers["Content-Type"]
+            return not_modified
         body = found.body()
         if isinstance(body, bytes):
-            return HttpResponse(body, headers=headers, content_type=JSON)
+            return HttpResponse(body, headers=headers, content_type="application/json")
         return Response(body, headers=headers)
 
 
-def _not_modified(headers: dict[str, str]) -> HttpResponse:
-    """A plain response: there is nothing to render, and it is the most frequent answer."""
-    answer = HttpResponse(status=304, headers=headers)
-    del answer.headers["Content-Type"]
-    return answer
+class MatchReadView(FreshView):
+    """Reads one match as it is now. Subclasses return ETag and body from `read`."""
+
+    has_change_time = True  # False: the data may change while the match does not
+
+    def find(self, asked: Asked) -> Answer:
+        match = self.match()
+        freshness = match.freshness(timezone.now())
+        good_for = refuse_stale(freshness, asked.get("max_age"))
+        etag, body = self.read(match, freshness, asked)
+        changed_at = match.changed_at if self.has_change_time else None
+        return Answer(freshness, etag, CACHE_SECONDS[Status(match.status)], body, changed_at, good_for)
+
+    def read(self, match: CachedMatch, freshness: Freshness, asked: Asked) -> tuple[str, MakeBody]:
+        raise NotImplementedError
 
 
 def age_headers(freshness: Freshness) -> dict[str, str]:
@@ -209,26 +255,22 @@ def address(request: Request, **changed: Any) -> str:
 
 
 def refuse_stale(freshness: Freshness, max_age: int | None) -> float | None:
-    """Returns for how many seconds more the data is young enough; None without limit. Raises TooStale."""
+    """Returns for how many seconds more the data is young enough; None without limit. Raises `too-stale`."""
     if max_age is None or freshness.state == DataState.FINAL:
         return None
     if freshness.age_seconds is not None and not freshness.is_older_than(max_age):
         return max_age - freshness.age_seconds
     # A match without a plan (submitted, or stopped) is no reason to ask every second.
     wait = freshness.next_update_in
-    raise TooStale(
-        f"The data {_age_text(freshness.age_seconds, max_age)} and you accept {max_age} s. "
+    # In whole seconds, rounded down as everywhere; never the number that would have been young enough.
+    age = freshness.age_seconds
+    shown = None if age is None else math.floor(age) if math.floor(age) > max_age else math.ceil(age * 10) / 10
+    raise ApiProblem(
+        "too-stale",
+        f"The data {'was never read' if shown is None else f'is {shown} s old'} and you accept {max_age} s. "
         "Ask again after Retry-After, or with a larger max_age.",
         retry_after=UNPLANNED_RETRY_SECONDS if wait is None else max(MIN_RETRY_SECONDS, wait),
         headers=age_headers(freshness),
         data_age_seconds=freshness.whole_age_seconds,
         state=freshness.state.value,
     )
-
-
-def _age_text(age: float | None, max_age: int) -> str:
-    """In whole seconds, rounded down as everywhere; never the number that would have been young enough."""
-    if age is None:
-        return "was never read"
-    whole = math.floor(age)
-    return f"is {whole} s old" if whole > max_age else f"is {math.ceil(age * 10) / 10:.1f} s old"

@@ -2,120 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from django.conf import settings
-from rest_framework import status
 
 from scraping.documents.cached_match import CachedMatch
-from victoryline.lib.http.problems import ApiProblem, BadParameter, Conflict
+from victoryline.lib.http.problems import ApiProblem
 
-GONE = status.HTTP_410_GONE
-
-
-class TooOld(ApiProblem):
-    status_code = GONE
-    kind = "too-old"
+Oldest = tuple[int, str] | None  # sequence and time of the oldest kept state
 
 
-class DeltaOverflow(ApiProblem):
-    status_code = GONE
-    kind = "delta-overflow"
+def too_old(match: CachedMatch, oldest: Oldest) -> ApiProblem:
+    advice = f"Ask for one of those, or read the match as it is: /api/v1/matches/{match.id}."
+    return ApiProblem("too-old", f"{_kept(oldest)} {advice}", **_limits(match, oldest))
 
 
-class NoSuchSequence(ApiProblem):
-    status_code = status.HTTP_404_NOT_FOUND
-
-
-Oldest = tuple[int, str] | None
-Problem = TypeVar("Problem", bound=ApiProblem)
-
-
-def too_old(match: CachedMatch, oldest: Oldest) -> TooOld:
-    return TooOld(
-        f"{_kept_words(oldest)} Ask for one of those, or read the match as it is: /api/v1/matches/{match.id}.",
+def overflow(match: CachedMatch, since: int, oldest: Oldest) -> ApiProblem:
+    advice = f"Read the match whole, /api/v1/matches/{match.id}, and go on from its sequence."
+    return ApiProblem(
+        "delta-overflow",
+        f"The match as it was at {since} is gone. {_kept(oldest)} {advice}",
         **_limits(match, oldest),
     )
 
 
-def counts_its_own(match: CachedMatch, name: str) -> TooOld:
-    """The state that had this number under the old one is another than the one that has it here."""
-    return _of_another(
-        TooOld,
-        match,
-        name,
-        f"counts its own states. Ask for one of those, /api/v1/matches/{match.id}/snapshots, or read the match as it "
-        f"is: /api/v1/matches/{match.id}.",
-    )
-
-
-def overflow(match: CachedMatch, since: int, oldest: Oldest) -> DeltaOverflow:
-    return DeltaOverflow(
-        f"The match as it was at {since} is gone. {_kept_words(oldest)} Read the match whole, "
-        f"/api/v1/matches/{match.id}, and go on from its sequence.",
-        **_limits(match, oldest),
-    )
-
-
-def became_another(match: CachedMatch, name: str) -> DeltaOverflow:
-    return _of_another(
-        DeltaOverflow,
-        match,
-        name,
-        f"counts its own states. Read that one whole, /api/v1/matches/{match.id}, and go on from its sequence.",
-    )
-
-
-def has_another_feed(match: CachedMatch, name: str) -> DeltaOverflow:
-    """What both of them told has another id there: whoever went on would have it twice, and lack what came before."""
-    return _of_another(
-        DeltaOverflow,
-        match,
-        name,
-        f"has a feed of its own. Begin with that one from the start, /api/v1/matches/{match.id}/events.",
-    )
-
-
-def not_yet(match: CachedMatch, sequence: int) -> NoSuchSequence:
-    return NoSuchSequence(
-        f"The match has not come to {sequence} yet: it is at {match.sequence}.", newest_sequence=match.sequence
-    )
-
-
-def ahead(match: CachedMatch, since: int) -> Conflict:
-    """Not a 400: for a moment another process may have seen a commit that this one has not."""
-    return Conflict(
-        f"The match is at {match.sequence}, you say that you have {since}. Ask again in a second; if it stays so, read "
-        f"the match whole, /api/v1/matches/{match.id}, and go on from its sequence.",
-        retry_after=1,
-        newest_sequence=match.sequence,
-    )
-
-
-def ahead_in_feed(match: CachedMatch, since: int) -> Conflict:
-    """Rows that were given out and are not there: the database was restored, and what is new has other numbers."""
-    return Conflict(
-        f"No row of this match has a number as high as {since}. Ask again in a second; if it stays so, what you had "
-        "from us is lost here: begin anew with `since=0`.",
-        retry_after=1,
-        newest_sequence=match.sequence,
-    )
-
-
-def in_the_future() -> BadParameter:
-    return BadParameter("as_of", "`as_of` is in the future. Leave it out for the match as it is now.")
-
-
-def _of_another(problem: type[Problem], match: CachedMatch, name: str, words: str) -> Problem:
-    """Asked for by the number of a match that turned out to be this one. `words`: which ..., and what to do."""
-    return problem(
-        f"Match {name} turned out to be match {match.id}, which {words}",
-        match_id=match.id,
-        newest_sequence=match.sequence,
-    )
-
-
-def _kept_words(oldest: Oldest) -> str:
+def _kept(oldest: Oldest) -> str:
     hours = settings.CONFIG.keep_snapshots_hours
     if oldest is None:
         return f"No earlier state of this match is kept (we keep them for {hours} hours)."
@@ -123,8 +34,53 @@ def _kept_words(oldest: Oldest) -> str:
 
 
 def _limits(match: CachedMatch, oldest: Oldest) -> dict[str, Any]:
-    return {
-        "oldest_sequence": oldest[0] if oldest else None,
-        "oldest_at": oldest[1] if oldest else None,
-        "newest_sequence": match.sequence,
-    }
+    sequence, written_at = oldest or (None, None)
+    return {"oldest_sequence": sequence, "oldest_at": written_at, "newest_sequence": match.sequence}
+
+
+# Requested by the number of a match that turned out to be another one: the numbers of its states and rows mean other
+# things there.
+OF_ANOTHER_MATCH = {
+    "state": (
+        "too-old",
+        "counts its own states. Ask for one of those, /api/v1/matches/{id}/snapshots, or read /api/v1/matches/{id}.",
+    ),
+    "delta": (
+        "delta-overflow",
+        "counts its own states. Read that one whole, /api/v1/matches/{id}, and go on from its sequence.",
+    ),
+    "feed": (
+        "delta-overflow",
+        "has a feed of its own. Begin with that one from the start, /api/v1/matches/{id}/events.",
+    ),
+}
+
+
+def refuse_former_id(match: CachedMatch, name: str, wanted: str) -> None:
+    """Raises if `name` is the former id of the match. `wanted`: a key of OF_ANOTHER_MATCH."""
+    if match.is_former_id(name):
+        kind, advice = OF_ANOTHER_MATCH[wanted]
+        detail = f"Match {name} turned out to be match {match.id}, which {advice.format(id=match.id)}"
+        raise ApiProblem(kind, detail, match_id=match.id, newest_sequence=match.sequence)
+
+
+def ahead(match: CachedMatch, since: int) -> ApiProblem:
+    """Not a 400: for a moment another process may have seen a commit that this one has not."""
+    return ApiProblem(
+        "conflict",
+        f"The match is at {match.sequence}, you say that you have {since}. Ask again in a second; if it stays so, read "
+        f"the match whole, /api/v1/matches/{match.id}, and go on from its sequence.",
+        retry_after=1,
+        newest_sequence=match.sequence,
+    )
+
+
+def ahead_in_feed(match: CachedMatch, since: int) -> ApiProblem:
+    """Rows that were served and are not there: the database was restored, and new rows have other numbers."""
+    return ApiProblem(
+        "conflict",
+        f"No row of this match has a number as high as {since}. Ask again in a second; if it stays so, what you had "
+        "from us is lost here: begin anew with `since=0`.",
+        retry_after=1,
+        newest_sequence=match.sequence,
+    )

@@ -6,118 +6,167 @@ import hashlib
 from datetime import datetime
 from typing import Any
 
-from django.http import HttpResponseBase
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
-from rest_framework.request import Request
+from drf_spectacular.utils import OpenApiParameter
 
 from scraping.api import history_problems, params, reads
 from scraping.api.bodies import FullMetadata, MatchDocument, PastMetadata
-from scraping.api.endpoints import DELTA, SNAPSHOT, SNAPSHOTS
-from scraping.api.fresh_view import CACHE_SECONDS, Answer, FreshView, address, refuse_stale, unsequenced_version
-from scraping.api.history_bodies import MatchDelta, SnapshotList
+from scraping.api.fresh_view import (
+    CACHE_SECONDS,
+    ID,
+    Answer,
+    Asked,
+    FreshView,
+    MakeBody,
+    MatchReadView,
+    address,
+    describe_read,
+    unsequenced_version,
+)
+from scraping.api.history_bodies import MatchDelta, SnapshotDocument, SnapshotList
 from scraping.documents import history
 from scraping.documents.cached_match import CachedMatch
 from scraping.documents.freshness import DataState, Freshness
 from scraping.payloads import Status
-from victoryline.lib.http.problems import BadParameter, DatabaseAway
-from victoryline.lib.http.views import read_params
+from victoryline.lib.http.problems import ApiProblem, BadParameter, DatabaseAway
 from victoryline.lib.times import as_utc_iso
 
 PAST_CACHE_SECONDS = 86_400  # an earlier state never changes
 
 
-class MatchDeltaView(FreshView):
-    @extend_schema(**DELTA)
-    def get(self, request: Request, match_id: str) -> HttpResponseBase:
-        return self.respond(request)
+@describe_read(
+    "read_delta",
+    "Read what has changed in a match",
+    "The difference between the match as you have it (`since`: its sequence) and as it is. Put `changed` over your "
+    "document, take `removed` out of it, and you have the state of `to_sequence`, field for field. Where the state "
+    "that you have is kept no more the answer is 410 `delta-overflow`: read the match whole, and go on from "
+    "its sequence.",
+    MatchDelta,
+    ID,
+    params.DeltaParams,
+    tag="history",
+    problems=(409, 410),
+)
+class MatchDeltaView(MatchReadView):
+    params = params.DeltaParams
 
-    def find(self, request: Request) -> Answer:
-        asked = read_params(params.DeltaParams, request)
-        match = self.match()
-        freshness = match.freshness(timezone.now())
-        good_for = refuse_stale(freshness, asked.get("max_age"))
+    def read(self, match: CachedMatch, freshness: Freshness, asked: Asked) -> tuple[str, MakeBody]:
         since, limit = asked["since"], asked["limit"]
-        if since and match.is_former_id(self.kwargs["match_id"]):
-            raise history_problems.became_another(match, self.kwargs["match_id"])
+        if since:
+            history_problems.refuse_former_id(match, self.kwargs["match_id"], "delta")
         found = _difference(match, since)
         events, has_more = _events_since(match, since, limit)
-        return Answer.of_match(
-            match,
-            freshness,
-            good_for=good_for,
-            etag=f'"{match.id}-{since}-{match.sequence}-{match.status}-{limit}-delta"',
-            body=lambda: MatchDelta.render(
-                id=match.id,
-                _diff_type=_diff_type(match, since),
-                _sequence_delta=match.sequence - since,
-                from_sequence=since,
-                to_sequence=match.sequence,
-                changed=found.changed,
-                removed=found.removed,
-                events=events,
-                has_more=has_more,
-                next_since=events[-1]["id"] if has_more else None,
-                _metadata=FullMetadata.of(match, freshness),
-            ),
+        etag = f'"{match.id}-{since}-{match.sequence}-{match.status}-{limit}-delta"'
+        return etag, lambda: MatchDelta.render(
+            id=match.id,
+            _diff_type="none" if since == match.sequence else "update" if since else "initial",
+            _sequence_delta=match.sequence - since,
+            from_sequence=since,
+            to_sequence=match.sequence,
+            changed=found.changed,
+            removed=found.removed,
+            events=events,
+            has_more=has_more,
+            next_since=events[-1]["id"] if has_more else None,
+            _metadata=FullMetadata.of(match, freshness),
         )
 
 
-class MatchSnapshotsView(FreshView):
-    @extend_schema(**SNAPSHOTS)
-    def get(self, request: Request, match_id: str) -> HttpResponseBase:
-        return self.respond(request)
+def _difference(match: CachedMatch, since: int) -> history.Difference:
+    if since > match.sequence:
+        raise history_problems.ahead(match, since)
+    if since == match.sequence:
+        return history.Difference({}, [])
+    if not since:
+        return history.Difference(reads.state_of(match), [])
+    row = reads.at_sequence(match, since)
+    if row is None:
+        raise history_problems.overflow(match, since, reads.oldest(match))
+    before = reads.as_it_was(match, row)
+    had = reads.state_of(before)
+    if not before.payload.get("start_time") and before.start_time is not None:
+        # The match keeps the last known start, which may differ from the one served then: it is sent again.
+        had.pop("start_time", None)
+    return history.difference(had, reads.state_of(match))
 
-    def find(self, request: Request) -> Answer:
-        asked = read_params(params.SnapshotParams, request)
-        match = self.match()
-        freshness = match.freshness(timezone.now())
-        good_for = refuse_stale(freshness, asked.get("max_age"))
+
+def _events_since(match: CachedMatch, since: int, limit: int) -> tuple[list[dict[str, Any]], bool]:
+    if since == match.sequence:
+        return [], False
+    feed = reads.events(match, since=0, since_sequence=since, limit=limit)
+    if feed.sequence < match.sequence:  # the rows in between would be in no later delta either
+        raise DatabaseAway("What you ask for (the events since then) is not among what we know without it. ")
+    rows = [row for row in feed.rows if row["sequence"] <= match.sequence]
+    return rows, feed.has_more and len(rows) == len(feed.rows)  # later rows belong to the next delta
+
+
+@describe_read(
+    "list_snapshots",
+    "List the states that a match had",
+    "Newest first, as far back as they are kept, each with what changed in it.",
+    SnapshotList,
+    ID,
+    params.SnapshotParams,
+    tag="history",
+)
+class MatchSnapshotsView(MatchReadView):
+    params = params.SnapshotParams
+
+    def read(self, match: CachedMatch, freshness: Freshness, asked: Asked) -> tuple[str, MakeBody]:
         rows, has_more = reads.snapshots(match, before=asked.get("before"), limit=asked["limit"])
         next_page = self.link(
-            first=address(request, before=None),
-            next=address(request, before=rows[-1]["sequence"]) if has_more else "",
+            first=address(self.request, before=None),
+            next=address(self.request, before=rows[-1]["sequence"]) if has_more else "",
         )
-        return Answer.of_match(
-            match,
-            freshness,
-            good_for=good_for,
-            etag=f'"{match.id}-{match.status}-{_mark(rows)}{"+" if has_more else ""}"',
-            body=lambda: SnapshotList.render(
-                snapshots=rows, next=next_page, _metadata=FullMetadata.of(match, freshness)
-            ),
+        text = "|".join(f"{row['sequence']}-{row['checksum']}" for row in rows)
+        mark = hashlib.sha256(text.encode()).hexdigest()[:16]
+        etag = f'"{match.id}-{match.status}-{mark}{"+" if has_more else ""}"'
+        return etag, lambda: SnapshotList.render(
+            snapshots=rows, next=next_page, _metadata=FullMetadata.of(match, freshness)
         )
 
 
+@describe_read(
+    "read_snapshot",
+    "Read a state that a match had",
+    "As it is stored, with its checksum and whose word each field was. It never changes. One that is kept no more is a "
+    "410 `too-old` that says how far back they reach.",
+    SnapshotDocument,
+    ID,
+    OpenApiParameter(
+        "sequence",
+        {"type": "integer", "minimum": 1, "maximum": params.MAX_SEQUENCE},
+        OpenApiParameter.PATH,
+        description="The number that the match had.",
+    ),
+    params.MaxAgeParams,
+    tag="history",
+    problems=(410,),
+)
 class MatchSnapshotView(FreshView):
-    @extend_schema(**SNAPSHOT)
-    def get(self, request: Request, match_id: str, sequence: int) -> HttpResponseBase:
-        return self.respond(request)
-
-    def find(self, request: Request) -> Answer:
-        read_params(params.MaxAgeParams, request)  # an earlier state is never too old; unknown parameters are refused
-        match = self.match()
-        row = _at(match, self.kwargs["sequence"], self.kwargs["match_id"])
-        if row["sequence"] != self.kwargs["sequence"]:
+    def find(self, asked: Asked) -> Answer:
+        match, sequence = self.match(), self.kwargs["sequence"]
+        row = _at_sequence(match, sequence, self.kwargs["match_id"])
+        if row["sequence"] != sequence:
             raise history_problems.too_old(match, reads.oldest(match))
-        now, was = timezone.now(), reads.as_it_was(match, row)
-        freshness = _freshness_then(was, now)
+        was = reads.as_it_was(match, row)
+        freshness = _freshness_then(was, timezone.now())
         return Answer(
             freshness=freshness,
-            etag=f'"{match.id}-{row["sequence"]}-snapshot"',
+            etag=f'"{match.id}-{sequence}-snapshot"',
             cache_seconds=PAST_CACHE_SECONDS,
             changed_at=was.changed_at,
             body=lambda: {**row, "_metadata": _metadata_then(was, row, freshness, None)},
         )
 
 
-def past(match: CachedMatch, asked: dict[str, Any], *, name: str, now: datetime) -> Answer:
+def past(match: CachedMatch, asked: Asked, *, name: str, now: datetime) -> Answer:
     """Returns the match as it was at a time (`as_of`) or a sequence. `name`: how it was requested."""
-    _refuse_contradictions(asked)
     moment: datetime | None = asked.get("as_of")
-    if moment is not None and moment > now:
-        raise history_problems.in_the_future()
-    row = _at(match, asked["sequence"], name) if moment is None else _at_time(match, moment)
+    _refuse_contradictions(asked, now)
+    row = _at_sequence(match, asked["sequence"], name) if moment is None else reads.at_time(match, moment)
+    if row is None:
+        raise history_problems.too_old(match, reads.oldest(match))
     was = reads.as_it_was(match, row)
     freshness = _freshness_then(was, now)
     more = {"provenance": row["provenance"]} if asked.get("include") else {}
@@ -136,7 +185,7 @@ def past(match: CachedMatch, asked: dict[str, Any], *, name: str, now: datetime)
     )
 
 
-def _refuse_contradictions(asked: dict[str, Any]) -> None:
+def _refuse_contradictions(asked: Asked, now: datetime) -> None:
     if {"as_of", "sequence"} <= asked.keys():
         raise BadParameter("as_of", "`as_of` and `sequence` both say which state you want: leave one out.")
     if "provisional" in asked.get("include", ""):
@@ -144,65 +193,22 @@ def _refuse_contradictions(asked: dict[str, Any]) -> None:
         raise BadParameter(
             named, f"`{named}` does not go with `include=provisional`: doubts are known of the present only."
         )
+    if "as_of" in asked and asked["as_of"] > now:
+        raise BadParameter("as_of", "`as_of` is in the future. Leave it out for the match as it is now.")
 
 
-def _at(match: CachedMatch, sequence: int, name: str) -> dict[str, Any]:
-    if match.is_former_id(name):
-        raise history_problems.counts_its_own(match, name)
+def _at_sequence(match: CachedMatch, sequence: int, name: str) -> dict[str, Any]:
+    history_problems.refuse_former_id(match, name, "state")
     if sequence > match.sequence or not sequence:
-        raise history_problems.not_yet(match, sequence)
-    try:
-        return reads.at_sequence(match, sequence)
-    except reads.NotKeptError:
-        raise history_problems.too_old(match, reads.oldest(match)) from None
-
-
-def _at_time(match: CachedMatch, moment: datetime) -> dict[str, Any]:
-    try:
-        return reads.at_time(match, moment)
-    except reads.NotKeptError:
-        raise history_problems.too_old(match, reads.oldest(match)) from None
-
-
-def _difference(match: CachedMatch, since: int) -> history.Difference:
-    if since > match.sequence:
-        raise history_problems.ahead(match, since)
-    if since == match.sequence:
-        return history.Difference({}, [])
-    if not since:
-        return history.Difference(reads.state_of(match), [])
-    try:
-        before = reads.as_it_was(match, reads.at_sequence(match, since))
-    except reads.NotKeptError:
-        raise history_problems.overflow(match, since, reads.oldest(match)) from None
-    return history.difference(_state_had(before), reads.state_of(match))
-
-
-def _state_had(before: CachedMatch) -> dict[str, Any]:
-    """Returns the state as the consumer has it, without a start time that the snapshot does not have.
-
-    The match keeps the last known one, which may differ from the one served then: it is sent again.
-    """
-    state = reads.state_of(before)
-    if not before.payload.get("start_time") and before.start_time is not None:
-        state.pop("start_time", None)
-    return state
-
-
-def _events_since(match: CachedMatch, since: int, limit: int) -> tuple[list[dict[str, Any]], bool]:
-    if since == match.sequence:
-        return [], False
-    feed = reads.events(match, since=0, since_sequence=since, limit=limit)
-    if feed.sequence < match.sequence:  # the rows in between would be in no later delta either
-        raise DatabaseAway.now("What you ask for (the events since then) is not among what we know without it. ")
-    rows = [row for row in feed.rows if row["sequence"] <= match.sequence]
-    return rows, feed.has_more and len(rows) == len(feed.rows)  # later rows belong to the next delta
-
-
-def _diff_type(match: CachedMatch, since: int) -> str:
-    if since == match.sequence:
-        return "none"
-    return "update" if since else "initial"
+        raise ApiProblem(
+            "not-found",
+            f"The match has not come to {sequence} yet: it is at {match.sequence}.",
+            newest_sequence=match.sequence,
+        )
+    row = reads.at_sequence(match, sequence)
+    if row is None:
+        raise history_problems.too_old(match, reads.oldest(match))
+    return row
 
 
 def _freshness_then(was: CachedMatch, now: datetime) -> Freshness:
@@ -221,8 +227,3 @@ def _metadata_then(
         captured_at=row["captured_at"],
         created_at=row["created_at"],
     )
-
-
-def _mark(rows: list[dict[str, Any]]) -> str:
-    text = "|".join(f"{row['sequence']}-{row['checksum']}" for row in rows)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,42 +18,56 @@ from rest_framework.response import Response
 from scraping import jobs
 from scraping.api import params
 from scraping.api.fresh_view import address
-from scraping.api.job_schema import (
-    JOB,
-    JOBS,
-    KEY_LENGTH,
-    RETRY_FAILED,
-    SCRAPE,
-    JobList,
-    JobListParams,
-    RetryAnswer,
-    RetryRequest,
-    ScrapeRequest,
-)
+from scraping.api.job_bodies import JobDocument, JobList, JobListParams, RetryAnswer, RetryRequest, ScrapeRequest
 from scraping.api.operations import actor_of
 from scraping.documents.queries import MAX_ID
 from scraping.errors import ErrorClass
 from scraping.journal import TaskSelection
 from scraping.models import JobKind, ScrapeJob
-from victoryline.lib.http.problems import BadParameter, Conflict
-from victoryline.lib.http.views import ApiView, read_params
+from victoryline.lib.http.openapi import describe
+from victoryline.lib.http.problems import ApiProblem
+from victoryline.lib.http.views import ApiView, idempotency_key, read_params
 
 NO_STORE = {"Cache-Control": "no-store"}
+KEY_LENGTH = 200
 
 
 class ScrapeView(ApiView):
     required_scope = "operate"
 
-    @extend_schema(**SCRAPE)
+    @describe(
+        "start_job",
+        "Start a round, or a list of matches",
+        "Needs the scope operate. Answers at once (202); workers do the reading. Every match is written down as "
+        "expected before the first is read, matches that are complete already are skipped. Asked for again while the "
+        "same round or list is open, or with the same Idempotency-Key, it answers 200 with that job.",
+        JobDocument,
+        tag="jobs",
+        answers={202: JobDocument},
+        problems=(400, 409, 413, 415),
+        parameters=[
+            OpenApiParameter(
+                "Idempotency-Key",
+                {"type": "string", "maxLength": KEY_LENGTH},
+                OpenApiParameter.HEADER,
+                description=f"Up to {KEY_LENGTH} characters of your choice. The same key again gives the same job "
+                "back, for ever.",
+            ),
+            OpenApiParameter(
+                "Location", str, OpenApiParameter.HEADER, description="The address of the job.", response=[200, 202]
+            ),
+        ],
+        request=ScrapeRequest,
+    )
     def post(self, request: Request) -> Response:
         asked = ScrapeRequest(data=request.data)
         asked.is_valid(raise_exception=True)
         try:
-            started = _start(asked.validated_data, actor_of(request), _idempotency_key(request))
+            started = _start(asked.validated_data, actor_of(request), idempotency_key(request, KEY_LENGTH))
         except jobs.Refused as refusal:
             raise ValidationError({refusal.field: list(refusal.reasons)}) from refusal
         except jobs.KeyReused as reuse:
-            raise Conflict(str(reuse), job=reuse.job_id) from reuse
+            raise ApiProblem("conflict", str(reuse), job=reuse.job_id) from reuse
         address = request.build_absolute_uri(reverse("scrape-job", args=[started.job.pk]))
         return Response(
             jobs.document(jobs.view(started.job)),
@@ -65,10 +79,24 @@ class ScrapeView(ApiView):
 class JobListView(ApiView):
     required_scope = "operate"
 
-    @extend_schema(**JOBS)
+    @describe(
+        "list_jobs",
+        "List jobs",
+        "Needs the scope operate. Newest first, with how far each is.",
+        JobList,
+        tag="jobs",
+        problems=(400,),
+        parameters=[JobListParams],
+    )
     def get(self, request: Request) -> Response:
         asked = read_params(JobListParams, request)
-        rows = _listed(asked)
+        rows = _all()
+        if "kind" in asked:
+            rows = rows.filter(kind=asked["kind"])
+        if "source" in asked:
+            rows = rows.filter(source__key=asked["source"])
+        if "open" in asked:
+            rows = rows.filter(finished_at__isnull=asked["open"] == "true")
         before = params.read_cursor(asked.get("cursor"))
         if before is not None:
             rows = rows.filter(pk__lt=before)
@@ -82,7 +110,15 @@ class JobListView(ApiView):
 class JobView(ApiView):
     required_scope = "operate"
 
-    @extend_schema(**JOB)
+    @describe(
+        "read_job",
+        "See how far a job is",
+        "Needs the scope operate. What is expected, what is done, and each missing match with the reason.",
+        JobDocument,
+        tag="jobs",
+        problems=(404,),
+        parameters=[OpenApiParameter("job_id", str, OpenApiParameter.PATH, description="The job's number.")],
+    )
     def get(self, request: Request, job_id: str) -> Response:
         is_number = job_id.isascii() and job_id.isdigit() and len(job_id) <= 19 and int(job_id) <= MAX_ID
         job = _all().filter(pk=int(job_id)).first() if is_number else None
@@ -94,11 +130,28 @@ class JobView(ApiView):
 class RetryFailedView(ApiView):
     required_scope = "operate"
 
-    @extend_schema(**RETRY_FAILED)
+    @describe(
+        "retry_failed",
+        "Ask again for what failed",
+        "Needs the scope operate. Opens failed and dead tasks again: those of a job, of a source, of a class of "
+        "errors, of a group of equal errors, or all of these at once. Twice is once; where another task for the same "
+        "match is open, or has done it since, nothing is opened and the answer says so.",
+        RetryAnswer,
+        tag="jobs",
+        problems=(400, 413, 415),
+        request=RetryRequest,
+    )
     def post(self, request: Request) -> Response:
         asked = RetryRequest(data=request.data)
         asked.is_valid(raise_exception=True)
-        which, is_dry_run = _which(asked.validated_data), asked.validated_data["dry_run"]
+        wanted = asked.validated_data
+        which = TaskSelection(
+            job_id=wanted.get("job"),
+            source_key=wanted.get("source", ""),
+            error_class=ErrorClass(wanted["error_class"]) if "error_class" in wanted else None,
+            fingerprint=wanted.get("fingerprint", ""),
+        )
+        is_dry_run = wanted["dry_run"]
         try:
             outcome = jobs.retry_failed(which, actor=actor_of(request), now=timezone.now(), is_dry_run=is_dry_run)
         except jobs.Refused as refusal:
@@ -120,33 +173,5 @@ def _start(asked: dict[str, Any], actor: str, key: str) -> jobs.Started:
     )
 
 
-def _idempotency_key(request: Request) -> str:
-    key = request.headers.get("Idempotency-Key", "")
-    if len(key) > KEY_LENGTH or not key.isprintable():
-        said = f"`Idempotency-Key` can't be used: it has up to {KEY_LENGTH} printable characters."
-        raise BadParameter("Idempotency-Key", said)
-    return key
-
-
 def _all() -> QuerySet[ScrapeJob]:
     return ScrapeJob.objects.exclude(kind=JobKind.WATCH).select_related("source").order_by("-pk")
-
-
-def _listed(asked: dict[str, Any]) -> QuerySet[ScrapeJob]:
-    rows = _all()
-    if "kind" in asked:
-        rows = rows.filter(kind=asked["kind"])
-    if "source" in asked:
-        rows = rows.filter(source__key=asked["source"])
-    if "open" in asked:
-        rows = rows.filter(finished_at__isnull=asked["open"] == "true")
-    return rows
-
-
-def _which(asked: dict[str, Any]) -> TaskSelection:
-    return TaskSelection(
-        job_id=asked.get("job"),
-        source_key=asked.get("source", ""),
-        error_class=ErrorClass(asked["error_class"]) if "error_class" in asked else None,
-        fingerprint=asked.get("fingerprint", ""),
-    )

@@ -8,36 +8,47 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from django.http import HttpResponseBase
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
-from rest_framework.request import Request
 
-from scraping.api import params
-from scraping.api.bodies import ItemFreshness, ListMetadata, MatchItem, list_text, render_match
-from scraping.api.endpoints import MATCHES
-from scraping.api.fresh_view import CACHE_SECONDS, Answer, FreshView, address, match_version, refuse_stale
+from scraping.api.bodies import ItemFreshness, ListMetadata, MatchItem, MatchList, list_text, render_match
+from scraping.api.fresh_view import (
+    CACHE_SECONDS,
+    Answer,
+    Asked,
+    FreshView,
+    address,
+    describe_read,
+    header,
+    match_version,
+    refuse_stale,
+)
+from scraping.api.params import ListParams, make_cursor, match_filter, read_cursor
 from scraping.documents.cached_match import CachedMatch
 from scraping.documents.freshness import DataState, Freshness
 from scraping.payloads import Status
-from victoryline.lib.http.views import read_params
 from victoryline.lib.times import as_utc_iso
 
 EMPTY = Freshness(state=DataState.UNKNOWN, scraped_at=None, age_seconds=None, next_update_in=None)
 
 
+@describe_read(
+    "list_matches",
+    "List matches",
+    "Newest first. The headers speak for the oldest live match in the answer.",
+    MatchList,
+    ListParams,
+    header("Link", 'Where the first and the next page are: `<...>; rel="next"` (RFC 8288).'),
+)
 class MatchListView(FreshView):
-    @extend_schema(**MATCHES)
-    def get(self, request: Request) -> HttpResponseBase:
-        return self.respond(request)
+    params = ListParams
 
-    def find(self, request: Request) -> Answer:
-        now, asked = timezone.now(), read_params(params.ListParams, request)
-        wanted = params.match_filter(asked)
-        before = params.read_cursor(asked.get("cursor"), wanted)
+    def find(self, asked: Asked) -> Answer:
+        now, wanted = timezone.now(), match_filter(asked)
+        before = read_cursor(asked.get("cursor"), wanted)
         page = self.page(wanted, before_id=before, limit=asked["limit"])
-        cursor = params.make_cursor(page.matches[-1].id, wanted) if page.has_more else ""
-        next_page = self.link(first=address(request, cursor=None), next=cursor and address(request, cursor=cursor))
+        cursor = make_cursor(page.matches[-1].id, wanted) if page.has_more else ""
+        first = address(self.request, cursor=None)
+        next_page = self.link(first=first, next=cursor and address(self.request, cursor=cursor))
 
         def item(match: CachedMatch, freshness: Freshness) -> bytes:
             return render_match(MatchItem, match, freshness=ItemFreshness.render(freshness))
@@ -54,7 +65,7 @@ def list_answer(
     item: Callable[[CachedMatch, Freshness], bytes],
     **added: Any,
 ) -> Answer:
-    """Returns the answer of a list. `mark` is a part of its ETag, `added` are values of its body. Raises TooStale."""
+    """Answers a list. `mark` is a part of its ETag, `added` are values of its body. Raises `too-stale`."""
     matches, left_out = _without_stale_submissions(found, max_age, now)
     ages = [match.freshness(now) for match in matches]
     oldest = _oldest(matches, ages)

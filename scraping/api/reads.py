@@ -1,13 +1,12 @@
 """Data that belongs to a match: events, earlier states, line-ups, conflicts, provenance.
 
 Read through the document cache: once for each state of the match if it changes with the match, at most ten times a
-second otherwise.
+second otherwise. Raises NotCachedError while the database is away and the cache does not have it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -22,72 +21,52 @@ from scraping.api.history_bodies import (
     SnapshotDocument,
     SnapshotItem,
 )
-from scraping.api.history_problems import Oldest
 from scraping.documents import history, queries
 from scraping.documents.cache import documents
-from scraping.documents.cached_match import CachedMatch, NotCachedError
-from scraping.models import Snapshot
-from victoryline.lib.http.problems import DatabaseAway
+from scraping.documents.cached_match import CachedMatch
 from victoryline.lib.times import as_utc_iso
 
 Row = dict[str, Any]
 LISTED_SECONDS = 10  # a list of snapshots may show one that was deleted since
 
 
-class NotKeptError(Exception):
-    """There is no such snapshot, or it was deleted."""
+def at_sequence(match: CachedMatch, sequence: int) -> Row | None:
+    """Returns an earlier state, which never changes; None if it is no longer kept."""
+
+    def load() -> Row | None:
+        row = history.at_sequence(match.id, sequence)
+        return None if row is None else SnapshotDocument.render(row)
+
+    return documents.derived(("at-sequence", match.id, sequence), 0, load, what="this state of the match")
 
 
-def at_sequence(match: CachedMatch, sequence: int) -> Row:
-    """Returns an earlier state, which never changes. Raises NotKeptError."""
-    return _snapshot(
-        ("at-sequence", match.id, sequence), 0, match, lambda: history.at_sequence(match.id, sequence), sequence
-    )
+def at_time(match: CachedMatch, moment: datetime) -> Row | None:
+    """Returns the state of a time, valid until the match changes: a poll may be being written."""
+
+    def load() -> Row | None:
+        row = history.at_time(match.id, moment)
+        return None if row is None else SnapshotDocument.render(row)
+
+    question = ("at-time", match.id, as_utc_iso(moment))
+    return documents.derived(question, match.sequence, load, what="this state of the match")
 
 
-def at_time(match: CachedMatch, moment: datetime) -> Row:
-    """Returns the state of a time, valid until the match changes: a poll may be being written. Raises NotKeptError."""
-    return _snapshot(
-        ("at-time", match.id, as_utc_iso(moment)), match.sequence, match, lambda: history.at_time(match.id, moment)
-    )
-
-
-def _snapshot(
-    question: tuple[object, ...],
-    version: int,
-    match: CachedMatch,
-    find: Callable[[], Snapshot | None],
-    sequence: int | None = None,
-) -> Row:
-    def load() -> Row:
-        # Repeated requests for a deleted state cost at most ten queries a second.
-        kept = oldest(match)
-        row = None if kept is None or (sequence is not None and sequence < kept[0]) else find()
-        if row is None:
-            raise NotKeptError
-        return SnapshotDocument.render(row)
-
-    found: Row = _read(question, version, load, what="this state of the match")
-    return found
-
-
-def oldest(match: CachedMatch) -> Oldest:
-    def load() -> list[Any] | None:
+def oldest(match: CachedMatch) -> history_problems.Oldest:
+    def load() -> history_problems.Oldest:
         found = history.oldest_kept(match.id)
-        return None if found is None else [found[0], as_utc_iso(found[1])]
+        return None if found is None else (found[0], as_utc_iso(found[1]))
 
-    found = _read(("oldest", match.id), documents.short_version(), load, what="the age of this match's history")
-    return None if found is None else (found[0], found[1])
+    question = ("oldest", match.id)
+    return documents.derived(question, documents.short_version(), load, what="the age of this match's history")
 
 
 def snapshots(match: CachedMatch, *, before: int | None, limit: int) -> tuple[list[Row], bool]:
-    def load() -> list[Any]:
+    def load() -> tuple[list[Row], bool]:
         rows, has_more = history.page_of_snapshots(match.id, before=before, limit=limit)
-        return [[SnapshotItem.render(row) for row in rows], has_more]
+        return [SnapshotItem.render(row) for row in rows], has_more
 
     version = match.sequence, int(time.monotonic() / LISTED_SECONDS)
-    found, has_more = _read(("snapshots", match.id, before, limit), version, load, what="these snapshots")
-    return found, has_more
+    return documents.derived(("snapshots", match.id, before, limit), version, load, what="these snapshots")
 
 
 @dataclass(frozen=True)
@@ -103,37 +82,34 @@ class Feed:
 def events(match: CachedMatch, *, since: int, since_sequence: int, limit: int) -> Feed:
     """Returns a page of the feed. A new row means a new sequence, so one query serves all requests until then."""
 
-    def load() -> list[Any]:
+    def load() -> tuple[list[Row], bool, int, int]:
         rows, more = queries.page_of_events(match.id, since=since, since_sequence=since_sequence, limit=limit)
         if not rows and since and 0 < queries.newest_event(match.id) < since:
             raise history_problems.ahead_in_feed(match, since)
         last = rows[-1].pk if rows else max(since, queries.last_event_until(match.id, since_sequence))
-        return [[EventRow.render(row) for row in rows], more, last, match.sequence]
+        return [EventRow.render(row) for row in rows], more, last, match.sequence
 
     question = ("events-of", match.id, since, since_sequence, limit)
-    return Feed(*_read(question, match.sequence, load, what="these events"))
+    return Feed(*documents.derived(question, match.sequence, load, what="these events"))
 
 
 def provisional(match: CachedMatch) -> Row | None:
     """Returns a lower score that is not confirmed yet. It changes nothing that is served, so it has no sequence."""
-    found: Row = _read(
-        ("provisional", match.id),
-        documents.short_version(),
-        lambda: queries.provisional_of(match.id),
-        what="whether its score is in doubt",
-    )
-    return found or None
+
+    def load() -> Row:
+        return queries.provisional_of(match.id)
+
+    question, version = ("provisional", match.id), documents.short_version()
+    return documents.derived(question, version, load, what="whether its score is in doubt") or None
 
 
 def provenance(match: CachedMatch) -> Row:
     """Returns the source, the time and the other values of each field."""
-    found: Row = _read(
-        ("provenance", match.id),
-        documents.short_version(),
-        lambda: queries.provenance_of(match.id),
-        what="this provenance",
-    )
-    return found
+
+    def load() -> Row:
+        return queries.provenance_of(match.id)
+
+    return documents.derived(("provenance", match.id), documents.short_version(), load, what="this provenance")
 
 
 def lineups(match: CachedMatch) -> list[Row]:
@@ -142,8 +118,7 @@ def lineups(match: CachedMatch) -> list[Row]:
     def load() -> list[Row]:
         return [LineupDocument.render(row) for row in queries.lineups_of(match.id)]
 
-    found: list[Row] = _read(("lineups", match.id), documents.short_version(), load, what="these line-ups")
-    return found
+    return documents.derived(("lineups", match.id), documents.short_version(), load, what="these line-ups")
 
 
 def conflicts(match: CachedMatch, *, is_open_only: bool) -> list[Row]:
@@ -151,8 +126,7 @@ def conflicts(match: CachedMatch, *, is_open_only: bool) -> list[Row]:
         return [ConflictRow.render(row) for row in queries.conflicts_of(match.id, is_open_only=is_open_only)]
 
     question = ("conflicts", match.id, is_open_only)
-    found: list[Row] = _read(question, documents.short_version(), load, what="these conflicts")
-    return found
+    return documents.derived(question, documents.short_version(), load, what="these conflicts")
 
 
 def as_it_was(match: CachedMatch, snapshot: Row) -> CachedMatch:
@@ -179,11 +153,3 @@ def state_of(match: CachedMatch) -> Row:
     """Returns the fields of the match document that a delta may name: those that its payload has."""
     body = MatchDocument.render(match)
     return {name: value for name, value in body.items() if name not in NOT_IN_DELTA and name in match.payload}
-
-
-def _read(question: Hashable, version: Hashable, load: Callable[[], Any], *, what: str) -> Any:
-    """The database may go away after the match was found: that is a 503 as well."""
-    try:
-        return documents.derived(question, version, load, what=what)
-    except NotCachedError as error:
-        raise DatabaseAway.now(f"What you ask for ({error}) is not among what we know without it. ") from error

@@ -12,38 +12,126 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
 import pydantic
 from django.urls import reverse
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter
+from pydantic import AwareDatetime, Field, RootModel
 from pydantic_core import ErrorDetails
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from scraping.api.submission_bodies import KEY_LENGTH, SUBMISSION, SUBMIT, SubmissionDocument
+from scraping.api.bodies import ADDED, Body, Computed, From
 from scraping.errors import PayloadRejected
 from scraping.jobs import submission_schema, submissions
-from scraping.jobs.submission_schema import SentMatch, SentMatches
+from scraping.jobs.submission_schema import CLOCKS_DIFFER, MOST_EVENTS, MOST_MATCHES, SentMatch, SentMatches
 from scraping.jobs.submissions import Sender
 from scraping.matches.validate import check
-from scraping.models import Submission
-from victoryline.lib.http.problems import BadParameter, Conflict, Unavailable
-from victoryline.lib.http.views import ApiView
+from scraping.models import Submission, SubmissionState
+from victoryline.lib.http.openapi import describe
+from victoryline.lib.http.problems import ApiProblem
+from victoryline.lib.http.views import ApiView, idempotency_key
 
 NO_STORE = {"Cache-Control": "no-store"}
 OFF_SECONDS = 300
 MOST_NAMED = 50
+KEY_LENGTH = 150
 Path = Sequence[str | int]
+
+
+class SubmissionRequest(RootModel[SentMatch | SentMatches]):
+    """One match, or several under `matches`."""
+
+
+class SubmittedEvents(Body):
+    added: int
+    updated: int
+    retracted: int
+
+
+def _result(name: str) -> Computed:
+    return Computed(lambda submission: submission.result.get(name))
+
+
+class SubmissionDocument(Body):
+    """What became of one match that you sent."""
+
+    submission_id: uuid.UUID
+    state: SubmissionState = Field(
+        description="accepted: it is written down and waits for a worker. done: it is in the match. refused: it can't "
+        "be taken, `reason` says why."
+    )
+    reason: str = Field(description="Why it was refused, or what of it was not taken; usually empty.")
+    match_id: Annotated[str, Computed(lambda submission: str(submission.body["match_id"]))] = Field(
+        description="Your own id of the match."
+    )
+    match: Annotated[int, From("ref.match_id")] = Field(description="Ours: GET /api/v1/matches/{match} reads it.")
+    key: Annotated[str, From("ref.key")] = Field(
+        description="Your match's name among all keys of the match; works as an id everywhere."
+    )
+    received_at: Annotated[AwareDatetime, From("created_at")]
+    finished_at: AwareDatetime | None
+    sequence: Annotated[int | None, _result("sequence")] = Field(
+        description="The match's sequence after it; null while it waits."
+    )
+    is_changed: Annotated[bool | None, _result("is_changed")] = Field(
+        description="Did anything that we serve change by it?"
+    )
+    is_taken: Annotated[bool | None, _result("is_taken")] = Field(
+        description="false: its state was not taken, `reason` says why."
+    )
+    events: Annotated[SubmittedEvents | None, _result("events")]
+    href: Annotated[str, ADDED] = Field(description="Where to ask what became of it.")
+
+
+class SubmissionList(Body):
+    """In the order of the matches that were sent."""
+
+    submissions: Annotated[list[SubmissionDocument], ADDED]
+
+
+class SubmissionAnswer(RootModel[SubmissionDocument | SubmissionList]):
+    """Of one match its submission, of several a list."""
 
 
 class SubmitView(ApiView):
     required_scope = "ingest"
 
-    @extend_schema(**SUBMIT)
+    @describe(
+        "submit_match",
+        "Send in the state of a match",
+        "Needs the scope ingest. The answer (202) comes when all of it is written down; workers put it into its match, "
+        f"usually within a second or two. One match, or up to {MOST_MATCHES} under `matches`, of which all are taken "
+        f"or none; up to {MOST_EVENTS} events each, 256 KB in all. `captured_at` is at most {CLOCKS_DIFFER.seconds} s "
+        "ahead of our clock and at most a day old. What can't be used is named by its path, and nothing of the body is "
+        "taken then. Sent again, the same is not taken twice: the answer is 200.",
+        SubmissionAnswer,
+        tag="cricket-data",
+        answers={202: SubmissionAnswer},
+        problems=(400, 409, 413, 415),
+        parameters=[
+            OpenApiParameter(
+                "Idempotency-Key",
+                {"type": "string", "maxLength": KEY_LENGTH},
+                OpenApiParameter.HEADER,
+                description=f"Up to {KEY_LENGTH} printable characters of your choice. The same key with the same body "
+                "again gives the same submission back; with another body it is a conflict. Without one the body itself "
+                "is the key.",
+            ),
+            OpenApiParameter(
+                "Location",
+                str,
+                OpenApiParameter.HEADER,
+                description="Where the (first) submission is.",
+                response=[200, 202],
+            ),
+        ],
+        request=SubmissionRequest,
+    )
     def post(self, request: Request) -> Response:
         now = timezone.now()
         asked = _checked(request, now=now)
@@ -52,9 +140,9 @@ class SubmitView(ApiView):
                 asked.matches, sender=_sender(request), key=asked.key, body_hash=asked.body_hash, now=now
             )
         except submissions.KeyReused as reuse:
-            raise Conflict(f"{reuse}.", submission_id=str(reuse.submission.submission_id)) from reuse
+            raise ApiProblem("conflict", f"{reuse}.", submission_id=str(reuse.submission.submission_id)) from reuse
         except submissions.SwitchedOff as refusal:
-            raise Unavailable(f"{refusal}.", retry_after=OFF_SECONDS) from refusal
+            raise ApiProblem("unavailable", f"{refusal}.", retry_after=OFF_SECONDS) from refusal
         found = [_document(request, one) for one in accepted.submissions]
         return Response(
             {"submissions": found} if asked.is_batch else found[0],
@@ -66,10 +154,25 @@ class SubmitView(ApiView):
 class SubmissionView(ApiView):
     required_scope = "ingest"
 
-    @extend_schema(**SUBMISSION)
+    @describe(
+        "read_submission",
+        "See what became of what you sent",
+        "Needs the scope ingest. Only your own submissions are found, for as long as we keep them "
+        "(KEEP_SUBMISSIONS_DAYS).",
+        SubmissionDocument,
+        tag="cricket-data",
+        problems=(404,),
+        parameters=[
+            OpenApiParameter(
+                "submission_id", str, OpenApiParameter.PATH, description="From the answer to what you sent."
+            )
+        ],
+    )
     def get(self, request: Request, submission_id: str) -> Response:
-        asked = _uuid(submission_id)
-        found = submissions.find(asked, sender=_sender(request)) if asked else None
+        try:
+            found = submissions.find(uuid.UUID(submission_id), sender=_sender(request))
+        except ValueError:
+            found = None
         if found is None:
             raise NotFound(
                 f"You have sent nothing that is known as {submission_id[:100]}. The id is in the answer to what you "
@@ -80,13 +183,6 @@ class SubmissionView(ApiView):
 
 def _sender(request: Request) -> Sender:
     return Sender(str(request.user.consumer_id), str(request.user.name))  # type: ignore[union-attr]
-
-
-def _uuid(text: str) -> uuid.UUID | None:
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        return None
 
 
 def _document(request: Request, one: Submission) -> dict[str, Any]:
@@ -114,7 +210,7 @@ def _checked(request: Request, *, now: datetime) -> CheckedRequest:
     places: list[Path] = [("matches", number) for number in range(len(matches))] if is_batch else [()]
     _refuse([found for place, match in zip(places, matches, strict=True) for found in _unfit(place, match, now)])
     body_hash = hashlib.sha256(raw).hexdigest()
-    return CheckedRequest(matches, is_batch, _key(request) or f"sha256:{body_hash}", body_hash)
+    return CheckedRequest(matches, is_batch, idempotency_key(request, KEY_LENGTH) or f"sha256:{body_hash}", body_hash)
 
 
 def _parsed(raw: bytes, *, is_batch: bool) -> Sequence[SentMatch]:
@@ -159,17 +255,5 @@ def _refuse(found: Sequence[tuple[Path, str]]) -> None:
         return
     said: defaultdict[str, list[str]] = defaultdict(list)
     for path, message in found[:MOST_NAMED]:
-        said[_shown(path)].append(message)
+        said[".".join(str(part)[:60] for part in path)[:300] or "body"].append(message)
     raise ValidationError(dict(said))
-
-
-def _shown(path: Path) -> str:
-    return ".".join(str(part)[:60] for part in path)[:300] or "body"
-
-
-def _key(request: Request) -> str:
-    key = request.headers.get("Idempotency-Key", "")
-    if len(key) > KEY_LENGTH or not key.isprintable():
-        said = f"`Idempotency-Key` can't be used: it has up to {KEY_LENGTH} printable characters."
-        raise BadParameter("Idempotency-Key", said)
-    return key

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from cachetools import LRUCache
@@ -27,6 +27,7 @@ from victoryline.lib import availability, pg_wait
 
 logger = logging.getLogger(__name__)
 
+Found = TypeVar("Found")
 LIFETIME_SECONDS = 0.1
 FOLLOWED_SECONDS = 0.025  # the lifetime while Redis reports changes: an update without news is one short round trip
 COMPARE_SECONDS = 1.0  # between two comparisons with the database while Redis reports changes
@@ -143,7 +144,7 @@ class DocumentCache:
             return self._unlisted.page(wanted, before_id=before_id, limit=limit, is_current=is_current)
         return Page.of(found[:limit], len(found) > limit, is_current=is_current)
 
-    def derived(self, question: Hashable, version: Hashable, load: Callable[[], Any], *, what: str) -> Any:
+    def derived(self, question: Hashable, version: Hashable, load: Callable[[], Found], *, what: str) -> Found:
         """Returns `load()` (JSON values), or its earlier result for this question and version.
 
         While the database is away: the last result of any version, else NotCachedError(what).
@@ -152,7 +153,8 @@ class DocumentCache:
         with self._lock:
             held = self._derived.get(question)
         if held is not None and held.startswith(mark):
-            return orjson.loads(held[len(mark) :])
+            current: Found = orjson.loads(held[len(mark) :])
+            return current
         if not availability.database.is_away():
             with outage_reported(), pg_wait.within(availability.READ_SECONDS):
                 found = load()
@@ -160,7 +162,8 @@ class DocumentCache:
                 return found
         if held is None:
             raise NotCachedError(what)
-        return orjson.loads(held.partition(b"\0")[2])
+        last_known: Found = orjson.loads(held.partition(b"\0")[2])
+        return last_known
 
     def short_version(self) -> int:
         """A version for data that changes without the match: it lasts as long as the lifetime of the cache."""

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from scraping.api import bodies, examples
+from scraping.api import bodies
 from scraping.api.bodies import Body, MatchDocument, MatchItem
 from scraping.api.cricket import MatchInfo
 from scraping.api.history_bodies import NOT_IN_DELTA, EventRow, MatchDelta, SnapshotDocument
 from scraping.payloads import MatchState
+from victoryline.lib.http.openapi import EXAMPLES
+
+
+def example(operation: str) -> dict[str, Any]:
+    return next(iter(EXAMPLES[operation]["answer"].values()))
 
 
 def fields_of(body: type[Body]) -> set[str]:
@@ -35,18 +41,18 @@ def test_a_value_that_a_body_does_not_declare_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "example"),
+    ("body", "shown"),
     [
-        (MatchDocument, examples.MATCH | {"provenance": {}, "provisional": None}),
-        (MatchItem, examples.ITEM),
-        (MatchInfo, examples.MATCH_INFO),
-        (EventRow, examples.EVENT),
-        (MatchDelta, examples.DELTA),
-        (SnapshotDocument, examples.SNAPSHOT),
+        (MatchDocument, example("read_match") | {"provisional": None}),
+        (MatchItem, example("list_matches")["matches"][0]),
+        (MatchInfo, example("read_match_info")),
+        (EventRow, example("list_events")["events"][0]),
+        (MatchDelta, example("read_delta")),
+        (SnapshotDocument, example("read_snapshot")),
     ],
 )
-def test_examples_have_every_field(body: type[Body], example: dict[str, object]) -> None:
-    assert example.keys() == fields_of(body)
+def test_examples_have_every_field(body: type[Body], shown: dict[str, object]) -> None:
+    assert shown.keys() == fields_of(body)
 
 
 def test_getters_exist_for_every_field_that_is_not_added() -> None:

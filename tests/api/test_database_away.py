@@ -69,7 +69,7 @@ class TestMatch:
         match = read_ago(4)
         caller.get(f"/api/v1/matches/{match.pk}")
         later = timezone.now() + timedelta(seconds=350)
-        monkeypatch.setattr("scraping.api.match_views.timezone.now", lambda: later)
+        monkeypatch.setattr("scraping.api.fresh_view.timezone.now", lambda: later)
         with away():
             answer = caller.get(f"/api/v1/matches/{match.pk}")
             refused = caller.get(f"/api/v1/matches/{match.pk}", {"max_age": 60})

@@ -79,8 +79,9 @@ def test_a_database_that_goes_away_in_the_middle_is_a_503(
     def refuse(*_: Any, **__: Any) -> None:
         raise OperationalError("connection refused")
 
-    for module, name in ((history, "oldest_kept"), (history, "page_of_snapshots"), (queries, "page_of_events")):
-        monkeypatch.setattr(module, name, refuse)
+    for name in ("at_sequence", "at_time", "page_of_snapshots"):
+        monkeypatch.setattr(history, name, refuse)
+    monkeypatch.setattr(queries, "page_of_events", refuse)
     assert caller.get(match + address).status_code == 503
 
 

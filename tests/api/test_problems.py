@@ -5,9 +5,7 @@ import io
 import json
 import logging
 import re
-from collections.abc import Iterator
 from contextlib import closing
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +16,8 @@ from django.http import UnreadablePostError
 from django.test import Client, RequestFactory
 
 from tests.api_fixtures import Caller
-from victoryline.lib.http import error_pages, problems
-from victoryline.lib.http.problem_kinds import KINDS
+from victoryline.lib.http import error_pages
+from victoryline.lib.http.problems import KINDS
 from victoryline.lib.logs import WithoutDuplicates, formatter
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("BX-22")]
@@ -161,17 +159,10 @@ class TestKinds:
         )
 
     def test_hold_every_refusal_in_the_code(self) -> None:
-        import_module("victoryline.urls")
-        unknown = {each for each in _refusals(problems.ApiProblem) if each.kind and each.kind not in KINDS}
-        assert not unknown, "add these to victoryline/lib/http/problem_kinds.py and docs/api.md"
-        wrong = {
-            each for each in _refusals(problems.ApiProblem) if each.kind and KINDS[each.kind].status != each.status_code
-        }
-        assert not wrong
-        unsaid = {each.status_code for each in _refusals(problems.ApiProblem)} - {
-            kind.status for kind in KINDS.values()
-        }
-        assert not unsaid
+        files = [path for app in ("apiauth", "scraping", "victoryline") for path in Path(app).rglob("*.py")]
+        raised = {kind for each in files for kind in re.findall(r'ApiProblem\(\s*"([a-z-]+)"', each.read_text())}
+        assert raised >= {"conflict", "too-stale", "too-many-requests"}
+        assert raised <= KINDS.keys(), "add these to victoryline/lib/http/problems.py and docs/api.md"
 
     @pytest.mark.parametrize("code", KINDS)
     def test_have_a_page_where_their_type_leads(self, anonymous: Client, code: str) -> None:
@@ -185,12 +176,6 @@ class TestKinds:
     def test_have_pages_without_the_database(self) -> None:
         with connection.execute_wrapper(raising(OperationalError)):
             assert Client().get("/problems/unavailable").status_code == 200
-
-
-def _refusals(of: type[problems.ApiProblem]) -> Iterator[type[problems.ApiProblem]]:
-    for each in of.__subclasses__():
-        yield each
-        yield from _refusals(each)
 
 
 class TestMethods:

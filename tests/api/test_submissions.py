@@ -12,7 +12,7 @@ from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
-from scraping.api.submission_bodies import SubmissionAnswer
+from scraping.api.submissions import SubmissionAnswer
 from scraping.jobs.submission_schema import MOST_MATCHES
 from scraping.models import Match, MatchRef, Submission
 from tests.api_fixtures import Caller

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apiauth import keys
-from apiauth.api import token_limits
+from apiauth.api import token_view
 from apiauth.models import AccessLog, ApiKey
 from tests.absence import known_to_be_away
 from tests.api_fixtures import Caller
@@ -173,7 +173,7 @@ class TestGuessing:
     def test_of_one_key_from_many_addresses_is_slowed_but_its_owner_is_not(
         self, anonymous: Client, caller: Caller, monkeypatch, caplog
     ) -> None:
-        monkeypatch.setattr(token_limits, "FAILURES_OF_A_KEY_PER_MINUTE", 12)
+        monkeypatch.setattr(token_view, "FAILURES_OF_A_KEY_PER_MINUTE", 12)
         wrong = f"vl_{caller.key.prefix}.{'A' * 43}"
         statuses = [ask(anonymous, wrong, REMOTE_ADDR=f"203.0.113.{number}").status_code for number in range(14)]
         assert statuses == [401] * 12 + [429] * 2
@@ -191,7 +191,7 @@ class TestGuessing:
         monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        monkeypatch.setattr(token_limits, "FAILURES_OF_A_KEY_PER_MINUTE", 6)
+        monkeypatch.setattr(token_view, "FAILURES_OF_A_KEY_PER_MINUTE", 6)
         for number in range(150):
             ask(anonymous, f"vl_{caller.key.prefix}.{'A' * 43}", REMOTE_ADDR=f"203.0.113.{number}")
             clock.now += 2

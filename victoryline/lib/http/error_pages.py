@@ -22,13 +22,13 @@ from victoryline.lib import availability
 from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.http import body_limits, problems
 from victoryline.lib.http.headers import API_PREFIXES
-from victoryline.lib.http.problem_kinds import KINDS, of_status
+from victoryline.lib.http.problems import KINDS, of_status
 
 CONSOLE_PREFIX = "/admin/"
 DETAILS = {
-    400: "The request can't be read. Check its address and headers.",
+    400: problems.UNREADABLE,
     403: "You may not do this here.",
-    404: "There is nothing at this address. The addresses are listed at /api/docs.",
+    404: problems.NO_SUCH_ADDRESS,
     405: "This address does not take that method; the header `Allow` says what it takes.",
     413: "The body is larger than we read.",
     500: "An error on our side, which we have logged. Tell us the request id if it stays.",
@@ -38,8 +38,6 @@ DETAILS = {
         "few seconds; if it stays, check /health and start the database."
     ),
 }
-
-PAGE_TITLES = {403: "This is not allowed"}  # a browser has no token
 WRONG_HOST = (
     "The header `Host` names no site that is served here. Use the name that you were given; the operator "
     "lists the names of the site in ALLOWED_HOSTS."
@@ -111,7 +109,7 @@ def answer(request: HttpRequest, status: int, detail: str = "") -> HttpResponse:
         "error.html",
         {
             "code": status,
-            "title": PAGE_TITLES.get(status, kind.title),
+            "title": "This is not allowed" if status == 403 else kind.title,  # a browser has no token
             "detail": detail,
             "request_id": getattr(request, "request_id", ""),
         },
@@ -143,9 +141,8 @@ def _page(title: str, codes: list[str]) -> HttpResponse:
     """Rendered without the request, and so without sessions: the database may be unreachable."""
     rows = [
         {
+            **KINDS[code]._asdict(),
             "code": code,
-            "status": KINDS[code].status,
-            "title": KINDS[code].title,
             "meaning": _with_code(KINDS[code].meaning),
             "advice": _with_code(KINDS[code].advice),
         }

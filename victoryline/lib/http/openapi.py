@@ -1,23 +1,27 @@
-"""The OpenAPI document: its view, and a drf-spectacular hook that adds headers, problems and links to all operations.
+"""The OpenAPI document: its views, the description of an operation, and a drf-spectacular hook that completes all
+operations with headers, problems, examples and links.
 
 `complete` is listed in SPECTACULAR_SETTINGS["POSTPROCESSING_HOOKS"].
 """
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer
+from drf_spectacular.utils import extend_schema
 
 from victoryline.lib.http import problems
+from victoryline.lib.http.problems import problem_responses
 from victoryline.lib.http.strict_serializer import NOT_BLANK
 
 REQUEST_ID = "5f0c6f5f4d0a4e0c9d3b6a1f2e7c8b90"
@@ -51,38 +55,67 @@ TOO_STALE = "The data is 42 s old and you accept 10 s. Ask again after Retry-Aft
 FRESHNESS = "X-Data-State"  # answers with this header are about matches
 
 Operation = dict[str, Any]
+# By operation: `request` and `answer`, each with examples by name. Tests compare them with the schemas.
+EXAMPLES: dict[str, dict[str, dict[str, Any]]] = json.loads((Path(__file__).parent / "examples.json").read_text())
+
+
+def describe(
+    name: str,
+    summary: str,
+    description: str,
+    body: Any,
+    *,
+    tag: str,
+    problems: Sequence[int],
+    answers: Mapping[int, Any] | None = None,
+    **more: Any,
+) -> Callable[[Any], Any]:
+    """Describes an operation that needs a token; its examples are in examples.json."""
+    refusals = problem_responses(*sorted({401, 403, 429, 503, *problems}))
+    return extend_schema(
+        operation_id=name,
+        summary=summary,
+        description=description,
+        tags=[tag],
+        responses={200: body, **(answers or {}), **refusals},
+        **more,
+    )
 
 
 def complete(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
-    described = {each["operationId"]: each for each in operations_of(result)}
     schemas = result["components"]["schemas"]
-    for path, operation in _with_paths(result):
-        is_read = FRESHNESS in operation["responses"].get("200", {}).get("headers", {})
-        for code, answer in operation["responses"].items():
-            _add_headers(answer, int(code), is_read=is_read, is_open=not operation.get("security"))
-            _add_problems(answer, int(code), path, takes_age=_takes(operation, "max_age"))
-        _share_examples(operation["responses"])
-        _refuse_blanks(operation)
-        if _is_body_needed(operation, schemas):
-            operation["requestBody"]["required"] = True
-    add_links(described)
+    operations = {}
+    for path, ways in result["paths"].items():
+        for operation in ways.values():
+            operations[operation["operationId"]] = operation
+            is_read = FRESHNESS in operation["responses"].get("200", {}).get("headers", {})
+            takes_age = any(each["name"] == "max_age" for each in operation.get("parameters", ()))
+            for code, answer in operation["responses"].items():
+                _add_headers(answer, int(code), is_read=is_read)
+                _add_problems(answer, int(code), path, takes_age=takes_age)
+            _add_examples(operation)
+            _refuse_blanks(operation)
+            if _is_body_needed(operation, schemas):
+                operation["requestBody"]["required"] = True
+    for link in LINKS:
+        name = f"{link.to}_after_{link.of}" if link.to != link.of else f"next_of_{link.of}"
+        linked = {"operationId": link.to, "parameters": link.parameters, "description": link.description}
+        operations[link.of]["responses"][link.status].setdefault("links", {})[name] = linked
     result["components"]["headers"] = {name: _header(name) for name in HEADERS}
     return result
 
 
-def operations_of(description: dict[str, Any]) -> Iterator[Operation]:
-    for _, operation in _with_paths(description):
-        yield operation
-
-
-def _with_paths(description: dict[str, Any]) -> Iterator[tuple[str, Operation]]:
-    for path, ways in description["paths"].items():
-        for operation in ways.values():
-            yield path, operation
-
-
-def _takes(operation: Operation, name: str) -> bool:
-    return any(each["name"] == name for each in operation.get("parameters", ()))
+def _add_examples(operation: Operation) -> None:
+    known = EXAMPLES.get(operation["operationId"], {})
+    taken = [operation.get("requestBody", {})]
+    given = [answer for code, answer in operation["responses"].items() if code < "300"]
+    for part, bodies in (("request", taken), ("answer", given)):
+        shown = {
+            "".join(word.capitalize() for word in name.replace("_", " ").split()): {"value": value, "summary": name}
+            for name, value in known.get(part, {}).items()
+        }
+        for content in (content for body in bodies for content in body.get("content", {}).values()):
+            content["examples"] = shown
 
 
 def _is_body_needed(operation: Operation, schemas: dict[str, Any]) -> bool:
@@ -103,24 +136,13 @@ def _refuse_blanks(operation: Operation) -> None:
             schema["pattern"] = NOT_BLANK
 
 
-def _share_examples(answers: dict[str, Any]) -> None:
-    """Shares the example of a 200 and a 202 with the same body."""
-    contents = [answers[code]["content"] for code in ("200", "202") if "content" in answers.get(code, {})]
-    for kind in {kind for content in contents for kind in content}:
-        same = [content[kind] for content in contents if kind in content]
-        shown = next((each["examples"] for each in same if each.get("examples")), None)
-        for each in same:
-            if shown and not each.get("examples") and each["schema"] == same[0]["schema"]:
-                each["examples"] = shown
-
-
 def _header(name: str) -> dict[str, Any]:
     kind, description, example = HEADERS[name]
     is_promised = name in ("X-Request-Id", "Retry-After", "WWW-Authenticate", *LIMITS)
     return {"schema": {"type": kind}, "description": description, "required": is_promised, "example": example}
 
 
-def _add_headers(answer: dict[str, Any], code: int, *, is_read: bool, is_open: bool) -> None:
+def _add_headers(answer: dict[str, Any], code: int, *, is_read: bool) -> None:
     names = ["X-Request-Id", *LIMITS]
     if code == 401:
         names.append("WWW-Authenticate")
@@ -138,86 +160,53 @@ def _add_headers(answer: dict[str, Any], code: int, *, is_read: bool, is_open: b
 
 
 def _add_problems(answer: dict[str, Any], code: int, path: str, *, takes_age: bool) -> None:
+    """Adds the problem documents as the API would answer them."""
     content = answer.get("content", {}).get(problems.MEDIA_TYPE)
     if content is None:
         return
-    shown = [_problem(path, code, DETAILS[code])]
-    if code == 503 and takes_age:
-        more = {"retry_after": 3, "data_age_seconds": 42, "state": "stale"}
-        shown.append(_problem(path, code, TOO_STALE, kind="too-stale", extensions=more))
-    named = {each["type"].rpartition("/")[2]: {"value": each} for each in shown}
-    content.setdefault("examples", {}).update(named)
-
-
-def _problem(path: str, code: int, detail: str, **more: Any) -> dict[str, Any]:
-    """Builds the problem document as the API would answer it."""
     request = HttpRequest()
     request.path = path.replace("{match_id}", "crex_13KM").replace("{job_id}", "7")
     request.request_id = REQUEST_ID  # type: ignore[attr-defined]
-    document = problems.document(request, code, detail, **more)
-    waits = {429: 12, 503: 5}
-    if code in waits:
-        document.setdefault("retry_after", waits[code])
-    return document
+    more: dict[str, Any] = {"retry_after": {429: 12, 503: 5}[code]} if code in (429, 503) else {}
+    shown = [problems.document(request, code, DETAILS[code], extensions=more)]
+    if code == 503 and takes_age:
+        more = {"retry_after": 3, "data_age_seconds": 42, "state": "stale"}
+        shown.append(problems.document(request, code, TOO_STALE, kind="too-stale", extensions=more))
+    content["examples"] = {each["code"]: {"value": each} for each in shown}
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """A link from the answer of one operation to the parameters (runtime expressions) of another."""
 
     of: str
     status: str
     to: str
     description: str
-    parameters: tuple[tuple[str, str], ...]
-
-    def described(self) -> dict[str, Any]:
-        return {"operationId": self.to, "parameters": dict(self.parameters), "description": self.description}
+    parameters: dict[str, str]
 
 
-def _link(of: str, status: str, to: str, description: str, **parameters: str) -> Link:
-    return Link(of, status, to, description, tuple(parameters.items()))
-
-
-ID = "$response.body#/id"
-SAME = "$request.path.match_id"
+ID = {"match_id": "$response.body#/id"}
+SAME = {"match_id": "$request.path.match_id"}
+JOB = {"job_id": "$response.body#/id"}
+BODY = "$response.body#"
 OF_A_MATCH = ("list_events", "list_lineups", "list_conflicts", "list_snapshots")
 LINKS = (
-    _link("list_matches", "200", "read_match", "All of a match in the list.", match_id="$response.body#/matches/0/id"),
-    *(_link("read_match", "200", to, "What belongs to the match.", match_id=ID) for to in OF_A_MATCH),
-    _link(
-        "read_match", "200", "read_delta", "What changes from now on.", match_id=ID, since="$response.body#/sequence"
+    Link("list_matches", "200", "read_match", "All of a match in the list.", {"match_id": f"{BODY}/matches/0/id"}),
+    *(Link("read_match", "200", to, "What belongs to the match.", ID) for to in OF_A_MATCH),
+    Link("read_match", "200", "read_delta", "What changes from now on.", {**ID, "since": f"{BODY}/sequence"}),
+    Link("read_match", "200", "watch_match", "To have it read.", ID),
+    Link("list_events", "200", "list_events", "What comes after.", {**SAME, "since": f"{BODY}/next_since"}),
+    Link(
+        "list_snapshots", "200", "read_snapshot", "One of them.", {**SAME, "sequence": f"{BODY}/snapshots/0/sequence"}
     ),
-    _link("read_match", "200", "watch_match", "To have it read.", match_id=ID),
-    _link("list_events", "200", "list_events", "What comes after.", match_id=SAME, since="$response.body#/next_since"),
-    _link(
-        *("list_snapshots", "200", "read_snapshot", "One of them."),
-        match_id=SAME,
-        sequence="$response.body#/snapshots/0/sequence",
-    ),
-    _link("list_live_matches", "200", "read_match_info", "One of them.", match_id="$response.body#/matches/0/matchId"),
-    _link("watch_match", "200", "stop_match", "The end of the watch.", match_id=ID),
-    _link("pause_match", "200", "resume_match", "The end of the pause.", match_id=ID),
-    _link("start_job", "202", "read_job", "How far it is.", job_id=ID),
-    _link("start_job", "200", "read_job", "How far it is.", job_id=ID),
-    _link("list_jobs", "200", "read_job", "One of them.", job_id="$response.body#/jobs/0/id"),
-    _link(
-        *("submit_match", "202", "read_submission", "What became of it."),
-        submission_id="$response.body#/submission_id",
-    ),
+    Link("list_live_matches", "200", "read_match_info", "One of them.", {"match_id": f"{BODY}/matches/0/matchId"}),
+    Link("watch_match", "200", "stop_match", "The end of the watch.", ID),
+    Link("pause_match", "200", "resume_match", "The end of the pause.", ID),
+    Link("start_job", "202", "read_job", "How far it is.", JOB),
+    Link("start_job", "200", "read_job", "How far it is.", JOB),
+    Link("list_jobs", "200", "read_job", "One of them.", {"job_id": f"{BODY}/jobs/0/id"}),
+    Link("submit_match", "202", "read_submission", "What became of it.", {"submission_id": f"{BODY}/submission_id"}),
 )
-
-
-def add_links(operations: dict[str, dict[str, Any]]) -> None:
-    """Adds the links to `operations`, given by id. Links to unknown operations are left out; a test reports them."""
-    for link in LINKS:
-        answer = operations.get(link.of, {}).get("responses", {}).get(link.status)
-        if answer is not None and link.to in operations:
-            answer.setdefault("links", {})[_name(link)] = link.described()
-
-
-def _name(link: Link) -> str:
-    return f"{link.to}_after_{link.of}" if link.to != link.of else f"next_of_{link.of}"
 
 
 _being_made = threading.Lock()

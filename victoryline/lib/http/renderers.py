@@ -13,7 +13,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-from victoryline.lib.http.problems import PayloadTooLarge
+from victoryline.lib.http.problems import ApiProblem
 
 MAX_BODY_BYTES = 256 * 1024
 
@@ -66,16 +66,15 @@ class JsonOnly(BaseContentNegotiation):
 
 def read_body(stream: IO[bytes], declared_length: str, *, max_bytes: int) -> bytes:
     """Returns the whole body. One above the limit is refused, unread if its declared length says so."""
+    too_large = ApiProblem(
+        "payload-too-large", f"The body may hold {max_bytes // 1024} KB at most; nothing of it was used."
+    )
     if declared_length.isdecimal() and int(declared_length) > max_bytes:
-        raise _too_large(max_bytes)
+        raise too_large
     parts, room = [], max_bytes + 1
     while room and (part := stream.read(room)):
         parts.append(part)
         room -= len(part)
     if not room:
-        raise _too_large(max_bytes)
+        raise too_large
     return b"".join(parts)
-
-
-def _too_large(max_bytes: int) -> PayloadTooLarge:
-    return PayloadTooLarge(f"The body may hold {max_bytes // 1024} KB at most; nothing of it was used.")

@@ -19,8 +19,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from victoryline.lib import availability
-from victoryline.lib.http.error_pages import DETAILS
-from victoryline.lib.http.problems import BadParameter, DatabaseAway
+from victoryline.lib.http.problems import NO_SUCH_ADDRESS, BadParameter, DatabaseAway
 from victoryline.lib.http.renderers import JsonOnly, OrjsonRenderer
 
 RENDERER = OrjsonRenderer()
@@ -90,7 +89,7 @@ class ApiView(APIView):
         self.perform_authentication(request)
         self.check_permissions(request)
         if self.needs_database and availability.database.is_away():
-            raise DatabaseAway.now()
+            raise DatabaseAway
 
     def check_permissions(self, request: Request) -> None:
         """Checks the rate limit first: a refusal for a missing scope counts too, and shows the remaining quota."""
@@ -147,8 +146,19 @@ def read_params(kind: type[serializers.Serializer[None]], request: Request) -> d
 def _check_params(kind: type[serializers.Serializer[None]], request: Request) -> dict[str, Any]:
     # A plain dict: an empty value of a QueryDict would count as a missing parameter.
     given = kind(data=request.query_params.dict())
-    _refuse_unknown(request, list(given.fields))
-    _refuse_repeated(request)
+    known = list(given.fields)
+    for name, values in request.query_params.lists():
+        if name not in known:  # a misspelled filter must not be ignored
+            near = get_close_matches(name.lower(), known, n=1)
+            hint = f" Did you mean `{near[0]}`?" if near else ""
+            raise BadParameter(
+                name[:100], f"`{name[:100]}` is not a parameter here.{hint} There are: {', '.join(known)}."
+            )
+        if len(values) > 1:
+            raise BadParameter(
+                name,
+                f"`{name}` is there {len(values)} times: say it once, with commas where it takes several words.",
+            )
     if not given.is_valid():
         name, messages = next(iter(given.errors.items()))
         reason = " ".join(str(message) for message in messages)
@@ -162,25 +172,12 @@ def _check_params(kind: type[serializers.Serializer[None]], request: Request) ->
     return checked
 
 
-def _refuse_unknown(request: Request, known: list[str]) -> None:
-    """A misspelled filter must not be ignored."""
-    for name in request.query_params:
-        if name not in known:
-            near = get_close_matches(name.lower(), known, n=1)
-            hint = f" Did you mean `{near[0]}`?" if near else ""
-            raise BadParameter(
-                name[:100], f"`{name[:100]}` is not a parameter here.{hint} There are: {', '.join(known)}."
-            )
-
-
-def _refuse_repeated(request: Request) -> None:
-    """All but the last value of a repeated parameter must not be ignored."""
-    for name, values in request.query_params.lists():
-        if len(values) > 1:
-            raise BadParameter(
-                name,
-                f"`{name}` is there {len(values)} times: say it once, with commas where it takes several words.",
-            )
+def idempotency_key(request: Request, longest: int) -> str:
+    key = request.headers.get("Idempotency-Key", "")
+    if len(key) > longest or not key.isprintable():
+        reason = f"`Idempotency-Key` can't be used: it has up to {longest} printable characters."
+        raise BadParameter("Idempotency-Key", reason)
+    return key
 
 
 class UnknownPathView(ApiView):
@@ -197,4 +194,4 @@ class UnknownPathView(ApiView):
         """For every method. The token only decides whose quota is used; without a valid one it is a 404 too."""
         with suppress(AuthenticationFailed, DatabaseAway):
             super().initial(request, *args, **kwargs)
-        raise NotFound(DETAILS[404])
+        raise NotFound(NO_SUCH_ADDRESS)
