@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 from axes.models import AccessAttempt, AccessFailureLog
 from axes.models import AccessLog as LoginLog
 from django.conf import settings
 from django.contrib.sessions.models import Session
-from django.db.models import Model, QuerySet
 from django.utils.module_loading import import_string
 
 from victoryline.lib.retention import Files, OldestFirst, Rows, Rule
@@ -19,21 +17,14 @@ from victoryline.lib.retention import prune as apply_rules
 
 LOGINS_DAYS = 30
 LOG_FILES_DAYS = 30
-LOGINS: tuple[tuple[str, type[Model]], ...] = (
-    ("login-attempts", AccessAttempt),
-    ("login-failures", AccessFailureLog),
-    ("logins", LoginLog),
-)
 
 
 def rules() -> tuple[Rule, ...]:
-    logins = (
-        OldestFirst(table, f"{LOGINS_DAYS} days", model, "attempt_time", partial(_before, LOGINS_DAYS))
-        for table, model in LOGINS
-    )
     return (
-        Rows("sessions", "until they expire", _expired_sessions),
-        *logins,
+        Rows("sessions", "until they expire", lambda now: Session.objects.filter(expire_date__lt=now)),
+        OldestFirst("login-attempts", AccessAttempt, "attempt_time", LOGINS_DAYS),
+        OldestFirst("login-failures", AccessFailureLog, "attempt_time", LOGINS_DAYS),
+        OldestFirst("logins", LoginLog, "attempt_time", LOGINS_DAYS),
         Files("log-files", f"{LOG_FILES_DAYS} days after they were rotated", _rotated_logs),
     )
 
@@ -47,17 +38,9 @@ def prune(now: datetime) -> int:
     return apply_rules(rules(), now)
 
 
-def _before(days: int, now: datetime) -> datetime:
-    return now - timedelta(days=days)
-
-
-def _expired_sessions(now: datetime) -> QuerySet[Session]:
-    return Session.objects.filter(expire_date__lt=now)
-
-
 def _rotated_logs(now: datetime) -> Iterator[Path]:
     """Yields old rotated logs. Current logs are bounded by size; files of a renamed child are no longer rotated."""
-    limit = _before(LOG_FILES_DAYS, now)
+    limit = now - timedelta(days=LOG_FILES_DAYS)
     for file in sorted((Path(settings.VAR_DIR) / "log").glob("*.log.*")):
         if datetime.fromtimestamp(file.stat().st_mtime, UTC) < limit:
             yield file

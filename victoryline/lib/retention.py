@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,16 +77,12 @@ class Rows:
                 return Amount()
             if self.before is not None:
                 self.before(keys)
-            _delete(rows.model, keys, is_bare=self.is_bare)
+            chosen_rows: QuerySet[Any] = rows.model._base_manager.filter(pk__in=keys)  # noqa: SLF001 - its documented name
+            if self.is_bare:
+                chosen_rows._raw_delete(chosen_rows.db)  # noqa: SLF001 - as delete() does for rows without references
+            else:
+                chosen_rows.delete()
         return Amount(len(keys))
-
-
-def _delete(model: type[Model], keys: Sequence[Any], *, is_bare: bool) -> None:
-    rows: QuerySet[Any] = model._base_manager.filter(pk__in=keys)  # noqa: SLF001 - documented under this name
-    if is_bare:
-        rows._raw_delete(rows.db)  # noqa: SLF001 - what delete() itself calls for rows without references
-    else:
-        rows.delete()
 
 
 @dataclass(frozen=True)
@@ -94,16 +90,20 @@ class OldestFirst:
     """Rows of a log without an index on its time column; they are written in order, so the oldest come first by key."""
 
     table: str
-    keeps: str
     model: type[Model]
     column: str
-    before: Callable[[datetime], datetime]
+    days: int
+
+    @property
+    def keeps(self) -> str:
+        return f"{self.days} days"
 
     def outstanding(self, now: datetime) -> Amount:
-        return Amount(self.model._base_manager.filter(**{f"{self.column}__lt": self.before(now)}).count())  # noqa: SLF001
+        outdated = {f"{self.column}__lt": now - timedelta(days=self.days)}
+        return Amount(self.model._base_manager.filter(**outdated).count())  # noqa: SLF001
 
     def step(self, now: datetime) -> Amount:
-        limit, rows = self.before(now), self.model._base_manager  # noqa: SLF001
+        limit, rows = now - timedelta(days=self.days), self.model._base_manager  # noqa: SLF001
         oldest = rows.order_by("pk").values_list("pk", self.column)[:BATCH]
         outdated = [pk for pk, at in oldest if at < limit]
         return Amount(rows.filter(pk__in=outdated).delete()[0]) if outdated else Amount()

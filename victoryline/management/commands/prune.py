@@ -25,10 +25,15 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         now, is_dry_run = timezone.now(), options["dry_run"]
-        chosen = _chosen(options["table"])
+        rules, names = all_rules(), options["table"] or ()
+        known = {rule.table for rule in rules}
+        if unknown := sorted(set(names) - known):
+            raise CommandError(f"There is no table {', '.join(unknown)}. There are: {', '.join(sorted(known))}.")
         self.stdout.write(LINE.format("table", "to delete" if is_dry_run else "deleted", "bytes", "keeps"))
         total = Amount()
-        for rule in chosen:
+        for rule in rules:
+            if names and rule.table not in names:
+                continue
             amount = rule.outstanding(now) if is_dry_run else self._apply(rule, now)
             self.stdout.write(LINE.format(rule.table, f"{amount.rows:,}", _bytes(amount), rule.keeps))
             total += amount
@@ -44,14 +49,6 @@ class Command(BaseCommand):
                 reported = total.rows
                 self.stderr.write(f"{rule.table}: {reported:,} deleted so far")
         return total
-
-
-def _chosen(names: list[str] | None) -> list[Rule]:
-    rules = all_rules()
-    known = {rule.table for rule in rules}
-    if unknown := sorted(set(names or ()) - known):
-        raise CommandError(f"There is no table {', '.join(unknown)}. There are: {', '.join(sorted(known))}.")
-    return [rule for rule in rules if not names or rule.table in names]
 
 
 def _bytes(amount: Amount) -> str:
