@@ -1,7 +1,4 @@
-"""The stadium's configuration, and the command line options that it is built from.
-
-`python -m stadium` and `manage.py run_stadium` share these options.
-"""
+"""The stadium's configuration, and the command line options that it is built from."""
 
 from __future__ import annotations
 

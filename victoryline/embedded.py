@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -26,7 +25,8 @@ WEB_START_SECONDS = 60.0
 
 def run(config: Config, *, migrate: Callable[[], object]) -> None:
     """Starts all processes and supervises them until a signal comes."""
-    url = f"http://{_for_url(config.host)}:{config.port}"
+    host = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(config.host, config.host)  # noqa: S104 - compared, not bound
+    url = f"http://[{host}]:{config.port}" if ":" in host else f"http://{host}:{config.port}"
     with _only_one(config.var_dir, url) as last_run_was_killed:
         _check_port(config, wait_seconds=12.0 if last_run_was_killed else 0.0)
         say("preparing the database")
@@ -53,20 +53,6 @@ def _check_port(config: Config, *, wait_seconds: float) -> None:
         time.sleep(0.1)
 
 
-def stadium_command(config: Config, *, keeps_state: bool = True) -> list[str]:
-    """Without state every start begins anew: a recording is played from its beginning."""
-    state = ("--state-file", str(config.var_dir / "stadium.json")) if keeps_state else ()
-    return python(
-        *("-m", "stadium"),
-        *("--port", "0"),
-        *("--programme", config.stadium_programme),
-        *("--pace", f"{config.stadium_pace:g}"),
-        *("--seed", str(DEMO_SEED)),
-        *state,
-        *("--port-file", str(_port_file(config))),
-    )
-
-
 def is_free(host: str, port: int) -> bool:
     """Returns True if this process could listen there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -82,39 +68,36 @@ def is_free(host: str, port: int) -> bool:
 
 def say(message: str) -> None:
     """Prints a line for the operator; a closed terminal is ignored."""
-    try:
+    with suppress(OSError):
         sys.stdout.write(f"{time.strftime('%H:%M:%S')} {message}\n")
         sys.stdout.flush()
-    except OSError:
-        pass
 
 
 def _start_children(supervisor: Supervisor, config: Config) -> None:
     env = {"STADIUM_URL": config.stadium_url, **_metrics_port(config)}
     if config.demo and not config.stadium_url:
         say("starting the stadium")
-        _port_file(config).unlink(missing_ok=True)
-        supervisor.start(Child("stadium", stadium_command(config)))
-        env["STADIUM_URL"] = _await_stadium(supervisor, config)
+        env["STADIUM_URL"] = _start_stadium(supervisor, config)
         # Breaks and the calm time after errors run at the pace of the stadium.
         env["BREAK_INTERVAL_SECONDS"] = f"{max(2.5, config.break_interval_seconds / config.stadium_pace):g}"
         env["ERROR_CALM_SECONDS"] = f"{max(10, config.error_calm_seconds / config.stadium_pace):.0f}"
     if not supervisor.stopping:
-        _sync_sources(env)
+        done = subprocess.run(
+            python("manage.py", "sync_sources"),
+            cwd=PROJECT_ROOT,
+            env={**os.environ, **env},
+            start_new_session=True,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            sys.exit(f"The sources could not be written to the database:\n{done.stdout}{done.stderr}")
     if not supervisor.stopping:
         say("starting web and engine")
         supervisor.start(Child("web", web_command(config), env))
         engine = python("manage.py", "run_worker", "--with-scheduler")
         supervisor.start(Child("engine", engine, env, stops_first=True))
-
-
-def _sync_sources(env: dict[str, str]) -> None:
-    command, env = python("manage.py", "sync_sources"), {**os.environ, **env}
-    done = subprocess.run(
-        command, cwd=PROJECT_ROOT, env=env, start_new_session=True, capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        sys.exit(f"The sources could not be written to the database:\n{done.stdout}{done.stderr}")
 
 
 def web_command(config: Config) -> list[str]:
@@ -125,18 +108,32 @@ def web_command(config: Config) -> list[str]:
     )
 
 
-def _await_stadium(supervisor: Supervisor, config: Config) -> str:
+def _start_stadium(supervisor: Supervisor, config: Config) -> str:
     """Returns the stadium's address. It keeps its port over restarts."""
-    file = _port_file(config)
+    file = config.var_dir / "stadium.port"
+    file.unlink(missing_ok=True)
+    options = {
+        "port": "0",
+        "programme": config.stadium_programme,
+        "pace": f"{config.stadium_pace:g}",
+        "seed": str(DEMO_SEED),
+        "state-file": str(config.var_dir / "stadium.json"),
+        "port-file": str(file),
+    }
+    command = python("-m", "stadium", *(f"--{name}={value}" for name, value in options.items()))
+    supervisor.start(Child("stadium", command))
     deadline = time.monotonic() + STADIUM_START_SECONDS
-    supervisor.watch(until=lambda: _has_text(file) or time.monotonic() > deadline, every_seconds=0.05)
+
+    def has_port() -> bool:
+        return file.exists() and file.read_text(encoding="utf-8").strip().isdigit()
+
+    supervisor.watch(until=lambda: has_port() or time.monotonic() > deadline, every_seconds=0.05)
     if supervisor.stopping:
         return ""
-    if not _has_text(file):
+    if not has_port():
         sys.exit(f"The stadium did not start; its log is {config.var_dir / 'log' / 'stadium.log'}")
     port = int(file.read_text(encoding="utf-8"))
-    stadium = supervisor.children["stadium"]
-    stadium.command[stadium.command.index("--port") + 1] = str(port)
+    command[command.index("--port=0")] = f"--port={port}"
     return f"http://127.0.0.1:{port}"
 
 
@@ -156,7 +153,7 @@ def _answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(f"{url}/health/live", timeout=2) as answer:  # noqa: S310 - our own address
             return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
+    except OSError:  # URLError is one
         return False
 
 
@@ -189,17 +186,3 @@ def _only_one(var_dir: Path, url: str) -> Iterator[bool]:
         lock.flush()
         yield was_killed
         lock.truncate(0)
-
-
-def _port_file(config: Config) -> Path:
-    return config.var_dir / "stadium.port"
-
-
-def _has_text(path: Path) -> bool:
-    return path.exists() and path.read_text(encoding="utf-8").strip().isdigit()
-
-
-def _for_url(host: str) -> str:
-    if host in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not bound
-        return "127.0.0.1"
-    return f"[{host}]" if ":" in host else host

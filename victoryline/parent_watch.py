@@ -5,10 +5,11 @@ temporary folders to this process's standard input, one a line. If the input end
 kills the processes that still use the folders, and removes the folders.
 """
 
-import contextlib
 import signal
 import sys
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -34,32 +35,28 @@ def clean_up(folders: list[Path], *, grace_seconds: float) -> None:
     deadline = time.monotonic() + grace_seconds
     while (left := using(folders)) and time.monotonic() < deadline:
         time.sleep(0.1)
-    for process in {member for each in left for member in tree(each)}:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
+    kill_trees(left)
     for folder in folders:
         remove_tree(folder)
 
 
-def using(folders: list[Path]) -> list[psutil.Process]:
+def using(folders: Iterable[Path]) -> list[psutil.Process]:
     """Returns the processes that inherited one of the folders as TMPDIR, orphans included."""
     names = {str(folder) for folder in folders}
-    return [process for process in psutil.process_iter() if temp_dir_of(process) in names]
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):  # it has ended, or belongs to another user
+            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get("TMPDIR") in names:
+                found.append(process)
+    return found
 
 
-def temp_dir_of(process: psutil.Process) -> str | None:
-    """Returns the TMPDIR of a living process of this user, else None."""
-    try:
-        return process.environ().get("TMPDIR") if process.status() != psutil.STATUS_ZOMBIE else None
-    except (psutil.NoSuchProcess, psutil.AccessDenied, OSError):
-        return None
-
-
-def tree(process: psutil.Process) -> list[psutil.Process]:
-    try:
-        return [process, *process.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
+def kill_trees(roots: Iterable[psutil.Process]) -> None:
+    for root in roots:
+        with suppress(psutil.NoSuchProcess):
+            for process in (*root.children(recursive=True), root):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
 
 
 if __name__ == "__main__":

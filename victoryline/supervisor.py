@@ -14,15 +14,13 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Self
-
-import psutil
 
 from victoryline import parent_watch
 from victoryline.lib import processes
@@ -52,20 +50,17 @@ class ChildLog:
     def __init__(self, name: str, folder: Path, show: Callable[[str], None]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.name, self.path, self._show = name, folder / f"{name}.log", show
-        self._file = RotatingFileHandler(self.path, maxBytes=FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8")
-        self._file.setFormatter(logging.Formatter("%(message)s"))
+        self.file = RotatingFileHandler(self.path, maxBytes=FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8")
+        self.file.setFormatter(logging.Formatter("%(message)s"))
 
     def follow(self, pipe: IO[bytes]) -> None:
         threading.Thread(target=self._read, args=(pipe,), name=f"log of {self.name}", daemon=True).start()
-
-    def close(self) -> None:
-        self._file.close()
 
     def _read(self, pipe: IO[bytes]) -> None:
         with pipe:
             for raw in iter(lambda: pipe.readline(LONGEST_LINE), b""):
                 line = raw.decode("utf-8", errors="replace").rstrip()
-                self._file.emit(logging.makeLogRecord({"msg": line}))
+                self.file.emit(logging.makeLogRecord({"msg": line}))
                 if shown := for_terminal(line):
                     self._show(f"{self.name:8} {shown}")
 
@@ -162,7 +157,7 @@ class Supervisor:
         self._kill_remains(*self.children.values())
         for child in self.children.values():
             if child.log:
-                child.log.close()
+                child.log.file.close()
         self.children.clear()
 
     def _end(self, children: list[Child], seconds: float) -> None:
@@ -171,7 +166,9 @@ class Supervisor:
             if child.process:
                 child.process.terminate()  # not its group: it stops its own children, a browser after its last page
         deadline = time.monotonic() + seconds
-        while (left := _running(children)) and time.monotonic() < deadline and self.signals < 2:
+        while left := [child for child in children if child.process and child.process.poll() is None]:
+            if time.monotonic() >= deadline or self.signals >= 2:
+                break
             time.sleep(0.05)
         for child in left:
             self.say(f"{child.name} did not stop in time and is killed")
@@ -211,37 +208,28 @@ class Supervisor:
         for child in children:
             if child.process:
                 processes.signal_group(child.process.pid, signal.SIGKILL)
-        for child in children:
-            if child.process:
                 child.process.wait()
             child.process = None
         folders = [child.temp_dir for child in children if child.temp_dir]
-        self._end_strays({str(folder) for folder in folders})
+        deadline = time.monotonic() + 1
+        # Orphaned Chromium processes lead their own groups; TMPDIR identifies their former parent.
+        while (strays := parent_watch.using(folders)) and time.monotonic() < deadline:
+            parent_watch.kill_trees(strays)
+            self._reap_adopted()
+            time.sleep(0.02)
         for folder in folders:
             processes.remove_tree(folder)
 
-    def _end_strays(self, temp_dirs: set[str]) -> None:
-        """Kills orphaned Chromium processes, which lead their own groups; TMPDIR identifies their former parent."""
-        deadline = time.monotonic() + 1
-        while time.monotonic() < deadline:
-            self._reap_adopted()
-            strays = [each for each in psutil.Process().children() if parent_watch.temp_dir_of(each) in temp_dirs]
-            if not strays:
-                return
-            for process in {member for stray in strays for member in parent_watch.tree(stray)}:
-                with suppress(psutil.NoSuchProcess):
-                    process.kill()
-            time.sleep(0.02)
-
     def _reap_adopted(self) -> None:
         """Reaps dead orphans; the exit codes of our own children stay untouched."""
-        while ended := _find_ended_child():
-            if ended in {child.process.pid for child in self.children.values() if child.process}:
-                return
-            if self._parent_watch and ended == self._parent_watch.pid:
-                return
-            with suppress(ChildProcessError):
-                os.waitpid(ended, os.WNOHANG)
+        own = {child.process.pid for child in self.children.values() if child.process}
+        if self._parent_watch:
+            own.add(self._parent_watch.pid)
+        with suppress(ChildProcessError):
+            while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                if ended.si_pid in own:
+                    return
+                os.waitpid(ended.si_pid, os.WNOHANG)
 
     def _notify_parent_watch(self, line: str) -> None:
         if self._parent_watch and self._parent_watch.stdin:
@@ -257,21 +245,9 @@ class Supervisor:
         self._signalled_at = now
 
 
-def _running(children: Iterable[Child]) -> list[Child]:
-    return [child for child in children if child.process and child.process.poll() is None]
-
-
 def _reason(code: int) -> str:
     if code == STALLED_EXIT_CODE:
         return "it had stalled; its log says where"
     if code == TOO_LARGE_EXIT_CODE:
         return "it had grown past MEMORY_HARD_LIMIT_MB"
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-
-
-def _find_ended_child() -> int | None:
-    try:
-        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return None
-    return found.si_pid if found else None

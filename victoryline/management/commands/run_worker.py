@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from argparse import ArgumentParser
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from scraping.configuration import policies, proxy_plan
 from scraping.outage.spool import SpoolLimits
 from scraping.reading.tokens import credentials_of
 from scraping.scheduler import hint
-from scraping.scheduler.loop import SchedulerLoop
 from scraping.worker.heartbeat import watch_thread
 from scraping.worker.process import WorkerOptions, WorkerProcess
 from victoryline.configuration import Config
@@ -67,19 +67,14 @@ class Command(BaseCommand):
         watchdog = Watchdog()
         worker = _make_worker(config, worker_id, watchdog, temp_dir)
         worker.start()
-        loop = make_loop(config, holder=worker_id) if with_scheduler else None
-        thread = _start(loop, config, watchdog) if loop else None
-        couriers = DeliveryThreads(configured(config) if with_scheduler else {})
-        couriers.start()
+        stop_scheduler = _start_scheduler(config, worker_id, watchdog) if with_scheduler else None
         watchdog.start()
         stopping.wait()
         seconds = stop_seconds(config)
         watchdog.end_within(seconds + CLOSING_SECONDS)
         began = time.monotonic()
-        if loop and thread:
-            loop.stop()
-            thread.join(timeout=ORPHAN_STOP_SECONDS)
-        couriers.stop()
+        if stop_scheduler:
+            stop_scheduler()
         worker.stop(timeout_seconds=max(1.0, seconds - (time.monotonic() - began)))
 
 
@@ -125,9 +120,19 @@ def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: P
     return WorkerProcess(broker, options, watchdog, due_hints=hint.own_hints)
 
 
-def _start(loop: SchedulerLoop, config: Config, watchdog: Watchdog) -> threading.Thread:
+def _start_scheduler(config: Config, holder: str, watchdog: Watchdog) -> Callable[[], None]:
+    """Starts the scheduler's loop and the delivery of alerts in threads; returns the function that stops them."""
+    loop = make_loop(config, holder=holder)
     thread = threading.Thread(target=loop.run, name="scheduler", daemon=True)
     thread.start()
     watch_thread(watchdog, "the scheduler's thread", thread)
     watchdog.watch(Sign(loop.pulse.reads("the scheduler"), stall_limits(config).store_seconds))
-    return thread
+    deliveries = DeliveryThreads(configured(config))
+    deliveries.start()
+
+    def stop() -> None:
+        loop.stop()
+        thread.join(timeout=ORPHAN_STOP_SECONDS)
+        deliveries.stop()
+
+    return stop
