@@ -43,21 +43,15 @@ LOST = Counter("db_pool_lost", "Connections that were never given back.")
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    maximum: int
-    """Most connections, lent and idle together."""
-    kept: int
-    """Most idle connections; further ones are closed when they are returned."""
-    minimum: int
-    """Fewest idle connections, however long they have been idle."""
+    maximum: int  # lent and idle together
+    kept: int  # most idle ones; further ones are closed when they are returned
+    minimum: int  # fewest idle ones, however long they have been idle
     wait_seconds: float
     idle_seconds: float = 600.0
     lifetime_seconds: float = 1800.0
-    ping_seconds: float = 2.0
-    """Timeout of the check (SELECT 1) of an idle connection."""
-    trust_seconds: float = 0.5
-    """A connection that was used within this time is lent again without a check."""
-    retry_seconds: float = 1.0
-    """Interval of attempts while the server is unreachable; other callers fail at once."""
+    ping_seconds: float = 2.0  # timeout of the check (SELECT 1) of an idle connection
+    trust_seconds: float = 0.5  # a connection that was used within this time is lent again without a check
+    retry_seconds: float = 1.0  # between attempts while the server is unreachable; other callers fail at once
 
 
 class PoolExhausted(psycopg2.OperationalError):
@@ -115,24 +109,16 @@ class Pool:
 
     def give(self, taken: connection) -> None:
         """Takes a connection back after a rollback, or closes it."""
+        is_reset = self._is_reset(taken)
         with self._changed:
-            lent = self._lent.get(weakref.ref(taken))
-        is_good = lent is not None and self._is_reset(taken)
-        with self._changed:
-            self._lent.pop(weakref.ref(taken), None)
-            now = self._clock()
-            if (
-                lent is not None
-                and is_good
-                and not self._is_closed
-                and len(self._idle) < self._limits.kept
-                and now - lent.opened_at < self._limits.lifetime_seconds
-            ):
+            lent, now, leaving = self._lent.pop(weakref.ref(taken), None), self._clock(), [taken]
+            is_young = lent is not None and now - lent.opened_at < self._limits.lifetime_seconds
+            if lent and is_young and is_reset and not self._is_closed and len(self._idle) < self._limits.kept:
                 self._idle.append(_Kept(taken, lent.opened_at, now))
                 leaving = []
-            else:
-                leaving = [taken]
-            leaving += self._retired(now)
+            idle_before = now - self._limits.idle_seconds
+            while len(self._idle) > self._limits.minimum and self._idle[0].idle_since <= idle_before:
+                leaving.append(self._idle.pop(0).connection)
             self._changed.notify()
         _close(leaving)
 
@@ -172,7 +158,12 @@ class Pool:
                     self._promised += 1
                     return self._idle.pop()
                 if len(self._lent) + self._promised < self._limits.maximum:
-                    self._fail_if_away()
+                    if self._away_because:
+                        if self._is_trying or self._clock() < self._try_at:
+                            raise ServerAway(
+                                f"The database is away and is tried again every second: {self._away_because}"
+                            )
+                        self._is_trying = True
                     self._promised += 1
                     return None
                 left = deadline - self._clock()
@@ -182,13 +173,6 @@ class Pool:
                         f"{self._limits.wait_seconds:g} s; a larger DB_CONNECTION_POOL_SIZE allows more"
                     )
                 self._changed.wait(min(left, LOST_CHECK_SECONDS))
-
-    def _fail_if_away(self) -> None:
-        if not self._away_because:
-            return
-        if self._is_trying or self._clock() < self._try_at:
-            raise ServerAway(f"The database is away and is tried again every second: {self._away_because}")
-        self._is_trying = True
 
     def _open(self) -> connection:
         try:
@@ -229,14 +213,6 @@ class Pool:
             return not taken.closed and taken.info.transaction_status == TRANSACTION_STATUS_IDLE
         except psycopg2.Error:
             return False
-
-    def _retired(self, now: float) -> list[connection]:
-        """Removes and returns connections that were idle for too long. Call it with the lock held."""
-        oldest = now - self._limits.idle_seconds
-        leaving: list[connection] = []
-        while len(self._idle) > self._limits.minimum and self._idle[0].idle_since <= oldest:
-            leaving.append(self._idle.pop(0).connection)
-        return leaving
 
     def _reclaim_lost(self) -> None:
         while self._lost:
