@@ -87,17 +87,17 @@ class AttachedPage:
     ) -> Self:
         page, sockets, seconds = None, SocketBytes(), options.navigation_timeout_seconds * factor
         try:
-            page, traffic = await session.context.open_page()
+            page, traffic = await session.open_page()
             page.on("websocket", sockets.on_websocket)
             report_stage("NAVIGATING")
-            response = await session.context.goto(page, ref.url, seconds)
+            response = await session.goto(page, ref.url, seconds)
             loaded = Document(PAGE, ref.url, 200, "text/html", b"")
             if response is not None:
                 body = await limited_body(response, options.max_body_bytes, seconds) if response.status >= 300 else b""
                 loaded = Document.from_response(PAGE, page.url, response.status, response.headers, body or b"")
         except Exception as error:
             if page is not None:
-                await session.context.close_page(page)
+                await session.close_page(page)
             raise translate_error(error, url=ref.url) from error
         kept = cls(page, session, traffic, sockets, loaded, clock, read_at=clock(), changed_at=clock())
         page.on("crash", lambda _: setattr(kept, "is_crashed", True))
@@ -105,7 +105,7 @@ class AttachedPage:
 
     def belongs_to(self, session: Session) -> bool:
         """Whether it is open in this session and in the current browser."""
-        return self.session is session and session.context.is_open and not self.page.is_closed()
+        return self.session is session and session.is_open and not self.page.is_closed()
 
     async def extract(self, extractor: Extractor, *, seconds: float) -> Extraction:
         report_stage("INTERCEPTING")

@@ -102,7 +102,7 @@ class AttachedPages:
                 return None, "its browser or session is gone"
             extraction = await page.extract(read.extractor, seconds=EXTRACT_SECONDS * read.timeout_factor)
         except PageCrashed as error:  # the browser is replaced only if faults repeat
-            self.host.report_fault(read.session.context.generation, str(error))
+            self.host.report_fault(read.session.generation, str(error))
             return None, "it crashed"
         except ScrapingError:
             return None, "it does not respond"
@@ -216,4 +216,4 @@ class AttachedPages:
             del self._locks[key]
         if page is not None:
             with contextlib.suppress(Exception):
-                await page.session.context.close_page(page.page)
+                await page.session.close_page(page.page)

@@ -55,21 +55,15 @@ class BrowserUsage:
     recent_faults: int  # within the policy's window
 
 
-@dataclass(frozen=True)
-class RecycleReason:
-    cause: LaunchCause
-    text: str
-
-
-def recycle_reason(usage: BrowserUsage, policy: RecyclePolicy) -> RecycleReason | None:
+def recycle_reason(usage: BrowserUsage, policy: RecyclePolicy) -> tuple[LaunchCause, str] | None:
     """Returns why the browser must be replaced; None where it need not. Faults come before pages and age."""
     if usage.recent_faults >= policy.max_faults:
         text = f"{usage.recent_faults} faults of its own within {policy.fault_window_seconds:.0f} s"
-        return RecycleReason(LaunchCause.FAULTS, text)
+        return LaunchCause.FAULTS, text
     if usage.pages >= policy.max_pages:
-        return RecycleReason(LaunchCause.PAGES, f"it has opened {usage.pages} pages")
+        return LaunchCause.PAGES, f"it has opened {usage.pages} pages"
     if usage.age_seconds >= policy.max_age_seconds:
-        return RecycleReason(LaunchCause.AGE, f"it has run for {usage.age_seconds / 3600:.1f} h")
+        return LaunchCause.AGE, f"it has run for {usage.age_seconds / 3600:.1f} h"
     return None
 
 
@@ -84,66 +78,48 @@ class HealthMonitor:
         self._host = host
         self._every_seconds = every_seconds
         self._task: asyncio.Task[None] | None = None
-        self._ping: asyncio.Task[None] | None = None
-        self._pinged = 0  # the generation that the ping was sent to
-        self._waited_seconds = 0.0
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        for task in (self._task, self._ping):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
         while True:
             try:
-                await self.check()
+                usage = self._host.usage
+                if usage is not None:
+                    reason = recycle_reason(usage, self._host.recycle_policy)
+                    if reason is not None:
+                        self._host.recycle(*reason)
+                    await self._ping()
             except Exception:
                 logger.exception("The browser's health check failed; it is repeated", extra={"action": "care"})
-                await asyncio.sleep(self._every_seconds)
-
-    async def check(self) -> None:
-        """Checks once, which takes `every_seconds`."""
-        host = self._host
-        usage = host.usage
-        if usage is None:
-            self._reset()
             await asyncio.sleep(self._every_seconds)
-            return
-        reason = recycle_reason(usage, host.recycle_policy)
-        if reason is not None:
-            host.recycle(reason.cause, reason.text)
-        await self._check_ping()
 
-    async def _check_ping(self) -> None:
+    async def _ping(self) -> None:
         """Reports a browser that has not responded for `hung_seconds`, or whose driver died."""
-        host = self._host
-        if self._ping is None or self._pinged != host.generation:
-            self._reset()
-            self._pinged, self._ping = host.generation, asyncio.ensure_future(host.ping())
-        ping = self._ping
-        await asyncio.wait({ping}, timeout=self._every_seconds)
-        if not ping.done():
-            self._waited_seconds += self._every_seconds
-            if self._waited_seconds >= host.recycle_policy.hung_seconds:
-                reason = f"the browser has not responded for {self._waited_seconds:.0f} s"
-                host.report_lost(self._pinged, reason, LaunchCause.HUNG)
-                self._reset()
-            return
-        generation, error = self._pinged, None if ping.cancelled() else ping.exception()
-        self._reset()
-        if isinstance(error, Exception):
+        host, waited = self._host, 0.0
+        generation, ping = host.generation, asyncio.ensure_future(host.ping())
+        try:
+            while host.generation == generation:
+                await asyncio.wait({ping}, timeout=self._every_seconds)
+                if ping.done():
+                    ping.result()
+                    return
+                waited += self._every_seconds
+                if waited >= host.recycle_policy.hung_seconds:
+                    reason = f"the browser has not responded for {waited:.0f} s"
+                    host.report_lost(generation, reason, LaunchCause.HUNG)
+                    return
+        except Exception as error:  # noqa: BLE001 - `translate_error` raises unknown ones
             failure = translate_error(error, url="")
             if isinstance(failure, ResourceLost):  # the driver died: otherwise only the next visit would notice
                 host.report_lost(generation, str(failure))
-                return
-            logger.warning("The ping to the browser failed: %s", failure, extra={"action": "browser_not_asked"})
-        await asyncio.sleep(self._every_seconds)
-
-    def _reset(self) -> None:
-        if self._ping is not None and not self._ping.done():
-            self._ping.cancel()
-        self._ping, self._waited_seconds = None, 0.0
+            else:
+                logger.warning("The ping to the browser failed: %s", failure, extra={"action": "browser_not_asked"})
+        finally:
+            ping.cancel()

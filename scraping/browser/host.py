@@ -18,30 +18,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, CDPSession, Playwright, async_playwright
+import psutil
+from playwright.async_api import Browser, Playwright, async_playwright
 from prometheus_client import Counter
 
 from scraping.browser.health import BrowserUsage, LaunchCause, RecyclePolicy
-from scraping.browser.launcher import BrowserOptions, Launched, launch
+from scraping.browser.launcher import CLOSE_SECONDS, BrowserOptions, Launched, launch
 from scraping.browser.playwright_calls import with_timeout
-from scraping.browser.processes import (
-    POLITE_SECONDS,
-    BrowserResources,
-    LiveProcesses,
-    browser_pid,
-    clean_up,
-    end_tree,
-    kill,
-    leftover_folders,
-    resources_of,
-)
+from scraping.browser.processes import POLITE_SECONDS, browser_pid, clean_up, end_tree, kill
 from scraping.errors import ResourceLost
 from scraping.policies.timeouts import AdaptiveTimeouts
 from scraping.readings import report_stage
 
 logger = logging.getLogger(__name__)
 
-CLOSE_SECONDS = 3.0
 PROBE_SECONDS = 5.0
 WAIT_REPORT_SECONDS = 5.0
 ONE_FAULT_SECONDS = 1.0  # pages that share a renderer crash together and count once
@@ -57,18 +47,6 @@ class Replacement:
     seconds: float
     launches: int
     cause: LaunchCause = LaunchCause.DIED
-
-
-@dataclass
-class _Running:
-    """The browser of one generation."""
-
-    playwright: Playwright
-    launched: Launched | None = None
-    resources: BrowserResources | None = None
-    started: float = 0.0  # monotonic
-    pages: int = 0
-    ping_session: CDPSession | None = None
 
 
 class BrowserHost:
@@ -92,7 +70,8 @@ class BrowserHost:
         self.visits = 0  # under way
         self._on_launch = on_launch or (lambda _: None)
         self._own_temp_dir = own_temp_dir  # of this process alone: leftovers in it may be removed
-        self._running: _Running | None = None
+        self._playwright: Playwright | None = None
+        self._launched: Launched | None = None
         self._lock = asyncio.Lock()
         self._broken: tuple[LaunchCause, str] | None = (LaunchCause.FIRST, "first start")
         self._is_stopping = False
@@ -105,10 +84,7 @@ class BrowserHost:
     async def browser(self) -> tuple[Browser, int]:
         """Returns the browser and its generation; starts one where none is running."""
         async with self._lock:
-            await self._ensure_browser()
-            assert self._running is not None
-            assert self._running.launched is not None
-            return self._running.launched.browser, self.generation
+            return (await self._ensure_browser()).browser, self.generation
 
     @contextlib.asynccontextmanager
     async def visiting(self) -> AsyncIterator[None]:
@@ -119,8 +95,8 @@ class BrowserHost:
                 async with asyncio.timeout(WAIT_REPORT_SECONDS):
                     await self._may_visit.wait()
         self.visits += 1
-        if self._running is not None:
-            self._running.pages += 1
+        if self._launched is not None:
+            self._launched.pages += 1
         try:
             yield
         finally:
@@ -149,7 +125,7 @@ class BrowserHost:
 
     def recycle(self, cause: LaunchCause, reason: str) -> None:
         """Replaces the browser when the visits under way are done, unless it is being replaced already."""
-        if self._running is None or self._broken is not None or self._is_stopping or not self._may_visit.is_set():
+        if self._launched is None or self._broken is not None or self._is_stopping or not self._may_visit.is_set():
             return
         self._may_visit.clear()
         self._start(self._drain_and_replace(self.generation, cause, reason))
@@ -157,12 +133,12 @@ class BrowserHost:
     @property
     def usage(self) -> BrowserUsage | None:
         """Pages, age and faults of the current browser; None where none is running."""
-        running = self._running
-        if running is None or running.launched is None or self._broken is not None:
+        launched = self._launched
+        if launched is None or self._broken is not None:
             return None
         now = time.monotonic()
         faults = sum(now - at <= self.recycle_policy.fault_window_seconds for at in self._faults)
-        return BrowserUsage(running.pages, now - running.started, faults)
+        return BrowserUsage(launched.pages, now - launched.started, faults)
 
     @property
     def is_leaving(self) -> bool:
@@ -171,20 +147,16 @@ class BrowserHost:
 
     async def ping(self) -> None:
         """Returns when the browser has responded. Has no timeout; the caller measures the time."""
-        running = self._running
-        if running is None or running.launched is None:
-            return
-        if running.ping_session is None:
-            running.ping_session = await running.launched.browser.new_browser_cdp_session()
-        await running.ping_session.send("Browser.getVersion")
+        if self._launched is not None:
+            await self._launched.ping()
 
     async def probe(self) -> bool:
         """Whether the browser can open a page. One that cannot is reported lost."""
-        generation, running = self.generation, self._running
-        if running is None or running.launched is None or self._broken is not None:
+        generation, launched = self.generation, self._launched
+        if launched is None or self._broken is not None:
             return False
         try:
-            page = await with_timeout(running.launched.browser.new_page(), PROBE_SECONDS, "opening an empty page")
+            page = await with_timeout(launched.browser.new_page(), PROBE_SECONDS, "opening an empty page")
             await with_timeout(page.close(), CLOSE_SECONDS, "closing an empty page")
         except Exception as error:  # noqa: BLE001 - any error means that the browser does not work
             self.report_lost(generation, f"the browser does not respond: {error}", LaunchCause.HUNG)
@@ -216,8 +188,13 @@ class BrowserHost:
                 await self._ensure_browser()
 
     async def _drain_and_replace(self, generation: int, cause: LaunchCause, reason: str) -> None:
+        """Waits until no visit is under way, at most `drain_seconds`; the next poll repeats unfinished visits."""
         try:
-            await self._drained()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.recycle_policy.drain_seconds):
+                    while self.visits and not self._is_stopping:
+                        self._visits_changed.clear()
+                        await self._visits_changed.wait()
             async with self._lock:
                 if self.generation == generation and self._broken is None:  # otherwise it has died meanwhile
                     self._broken = cause, reason
@@ -225,25 +202,17 @@ class BrowserHost:
         finally:
             self._may_visit.set()
 
-    async def _drained(self) -> None:
-        """Waits until no visit is under way, at most `drain_seconds`; the next poll repeats unfinished visits."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self.recycle_policy.drain_seconds):
-                while self.visits and not self._is_stopping:
-                    self._visits_changed.clear()
-                    await self._visits_changed.wait()
-
-    async def _ensure_browser(self) -> None:
-        launched = self._running.launched if self._running is not None else None
+    async def _ensure_browser(self) -> Launched:
+        launched = self._launched
         if launched is not None and self._broken is None and launched.browser.is_connected():
-            return
+            return launched
         if self._is_stopping:
             raise ResourceLost("the worker is stopping")
         cause, reason = self._broken or (LaunchCause.DIED, "the browser has gone away")
         began = time.monotonic()
         await self._close_old(is_polite=cause not in (LaunchCause.DIED, LaunchCause.HUNG))
         try:
-            await self._launch()
+            launched = await self._launch()
         except Exception as error:
             await self._close_old(is_polite=False)
             self._broken = LaunchCause.DIED, "the last launch failed"
@@ -252,50 +221,44 @@ class BrowserHost:
         self._faults.clear()
         _launches.labels(cause.value).inc()
         self._on_launch(Replacement(reason, time.monotonic() - began, self.generation, cause))
+        return launched
 
-    async def _launch(self) -> None:
+    async def _launch(self) -> Launched:
         seconds = self.options.launch_timeout_seconds
-        playwright = await with_timeout(async_playwright().start(), seconds, "starting the browser's driver")
-        running = self._running = _Running(playwright)
-        running.launched = await launch(playwright, self.options)
-        running.started = time.monotonic()
+        self._playwright = await with_timeout(async_playwright().start(), seconds, "starting the browser's driver")
+        launched = self._launched = await launch(self._playwright, self.options)
         self.generation += 1
         generation = self.generation
-        running.launched.browser.on("disconnected", lambda _: self.report_lost(generation, "Chromium died"))
+        launched.browser.on("disconnected", lambda _: self.report_lost(generation, "Chromium died"))
         self.started_at = time.time()
-        self.pid = running.launched.pid
-        if self.pid is not None:
-            running.resources = await asyncio.to_thread(resources_of, self.pid)
+        self.pid = launched.pid
+        return launched
 
     async def _close_old(self, *, is_polite: bool) -> None:
         """Closes the old browser: regularly, or by killing its process tree first. Bounded in time, never raises."""
-        running, self._running, pid, self.pid = self._running, None, self.pid, None
-        if running is None:
+        playwright, launched, pid = self._playwright, self._launched, self.pid
+        self._playwright = self._launched = self.pid = None
+        if playwright is None:
             return
         # Calls that inspect processes block, so they run in threads: direct reads continue meanwhile.
-        resources = running.resources
-        alive = await asyncio.to_thread(resources.live_processes) if resources is not None else LiveProcesses([], 0)
+        resources = launched.resources if launched is not None else None
+        alive = await asyncio.to_thread(resources.live_processes) if resources is not None else []
         if not is_polite:
             await asyncio.to_thread(_kill_all, pid, alive, self.options.owner)
-        if running.launched is not None:
-            with contextlib.suppress(Exception):
-                await running.launched.close()
+        if launched is not None:
+            await launched.close()
         with contextlib.suppress(Exception):
-            await with_timeout(running.playwright.stop(), CLOSE_SECONDS, "stopping the driver")
+            await with_timeout(playwright.stop(), CLOSE_SECONDS, "stopping the driver")
         if resources is not None:
             # Listed before the next browser makes folders of its own.
-            folders = await asyncio.to_thread(leftover_folders, self._own_temp_dir, resources)
-            self._start(_clean_up(alive, folders, polite_seconds=POLITE_SECONDS if is_polite else 0.0))
+            folders = await asyncio.to_thread(resources.leftover_folders, self._own_temp_dir)
+            polite_seconds = POLITE_SECONDS if is_polite else 0.0
+            self._start(asyncio.to_thread(clean_up, alive, folders, polite_seconds=polite_seconds))
 
 
-async def _clean_up(alive: LiveProcesses, folders: list[Path], *, polite_seconds: float) -> None:
-    with contextlib.suppress(Exception):
-        await asyncio.to_thread(clean_up, alive, folders, polite_seconds=polite_seconds)
-
-
-def _kill_all(pid: int | None, alive: LiveProcesses, owner: str) -> None:
+def _kill_all(pid: int | None, alive: list[psutil.Process], owner: str) -> None:
     """Kills all processes of a browser, its driver included."""
-    kill(alive.processes)
+    kill(alive)
     # An aborted launch may have left a browser whose pid is not known yet.
     pid = pid or browser_pid(owner)
     if pid is not None:

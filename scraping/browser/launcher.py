@@ -1,7 +1,6 @@
 """The launcher: starts Chromium through Playwright or with a DevTools port (CDP), or connects to an external one.
 
-`launched.pid` is the top of our own process tree; None for an external browser. `await launched.close()` never raises;
-it ends that process tree, or closes our contexts in the external browser.
+An external browser is never ended: closing the connection closes our contexts in it.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ import contextlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Awaitable, Callable
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from playwright.async_api import Browser, Playwright
+from playwright.async_api import Browser, CDPSession, Playwright
 
 from scraping.browser.playwright_calls import with_timeout
-from scraping.browser.processes import OWNER_SWITCH, browser_pid, end_tree
+from scraping.browser.processes import OWNER_SWITCH, BrowserResources, browser_pid, end_tree
 from scraping.errors import ResourceLost
 from scraping.policies.timeouts import Timeouts
 from victoryline.lib.processes import remove_tree, spawn
@@ -98,22 +97,43 @@ class BrowserOptions:
         return [*BASE_ARGUMENTS, *PROXY_ONLY_ARGUMENTS, f"{OWNER_SWITCH}={self.owner}"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Launched:
     """A started or connected browser."""
 
     browser: Browser
-    pid: int | None  # None: external
-    close: Callable[[], Awaitable[None]]
+    pid: int | None = None  # the top of its process tree; None: external
+    process: subprocess.Popen[bytes] | None = None  # with a DevTools port
+    profile: Path | None = None  # its folder, to be removed
+    resources: BrowserResources | None = None
+    started: float = field(default_factory=time.monotonic)
+    pages: int = 0  # opened so far
+    _ping_session: CDPSession | None = None
+
+    async def close(self) -> None:
+        """Closes the connection and ends our own process tree. Bounded in time, never raises."""
+        with contextlib.suppress(Exception):
+            await with_timeout(self.browser.close(), CLOSE_SECONDS, "closing Chromium")
+        await asyncio.to_thread(_end, self.pid, self.process, self.profile)
+
+    async def ping(self) -> None:
+        """Returns when the browser has responded. Has no timeout; the caller measures the time."""
+        if self._ping_session is None:
+            self._ping_session = await self.browser.new_browser_cdp_session()
+        await self._ping_session.send("Browser.getVersion")
 
 
 async def launch(playwright: Playwright, options: BrowserOptions) -> Launched:
     """Starts or connects to a browser as the options say. A failed start leaves no process behind."""
     if not options.uses_cdp:
-        return await _launch_plain(playwright, options)
-    if options.cdp_endpoint:
+        launched = await _launch_plain(playwright, options)
+    elif options.cdp_endpoint:
         return await _attach(playwright, options)
-    return await _launch_with_devtools(playwright, options)
+    else:
+        launched = await _launch_with_devtools(playwright, options)
+    if launched.pid is not None:
+        launched.resources = await asyncio.to_thread(BrowserResources.of, launched.pid)
+    return launched
 
 
 async def _launch_plain(playwright: Playwright, options: BrowserOptions) -> Launched:
@@ -135,19 +155,12 @@ async def _launch_plain(playwright: Playwright, options: BrowserOptions) -> Laun
     except BaseException:
         await asyncio.to_thread(_end, browser_pid(options.owner))
         raise
-    pid = await asyncio.to_thread(browser_pid, options.owner)
-
-    async def close() -> None:
-        await _disconnect(browser)
-        await asyncio.to_thread(_end, pid)
-
-    return Launched(browser, pid, close)
+    return Launched(browser, await asyncio.to_thread(browser_pid, options.owner))
 
 
 async def _attach(playwright: Playwright, options: BrowserOptions) -> Launched:
-    """Connects to an external browser. Closing the connection closes our contexts, never the browser."""
     try:
-        browser = await _connect(playwright, options.cdp_endpoint, options.launch_timeout_seconds)
+        return Launched(await _connect(playwright, options.cdp_endpoint, options.launch_timeout_seconds))
     except Exception as error:  # noqa: BLE001 - any error is reported, without its text
         address = urlsplit(options.cdp_endpoint)
         # Neither the whole address nor the cause, which quotes it: it may hold a secret.
@@ -156,33 +169,11 @@ async def _attach(playwright: Playwright, options: BrowserOptions) -> Launched:
             "see SCRAPER_CDP_ENDPOINT"
         ) from None
 
-    async def close() -> None:
-        await _disconnect(browser)
-
-    return Launched(browser, None, close)
-
 
 async def _launch_with_devtools(playwright: Playwright, options: BrowserOptions) -> Launched:
     """Starts our own Chromium with a debugging port that it chooses itself, and a temporary profile folder."""
-    profile = Path(tempfile.mkdtemp(prefix=PROFILE_PREFIX))
-    process: subprocess.Popen[bytes] | None = None
-    try:
-        process = spawn(_command(options, profile), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        endpoint = await _endpoint(profile, process, options.launch_timeout_seconds)
-        browser = await _connect(playwright, endpoint, options.launch_timeout_seconds)
-    except BaseException:
-        await asyncio.to_thread(_end_own, process, profile)
-        raise
-
-    async def close() -> None:
-        await _disconnect(browser)
-        await asyncio.to_thread(_end_own, process, profile)
-
-    return Launched(browser, process.pid, close)
-
-
-def _command(options: BrowserOptions, profile: Path) -> list[str]:
-    return [
+    profile, seconds = Path(tempfile.mkdtemp(prefix=PROFILE_PREFIX)), options.launch_timeout_seconds
+    command = [
         str(options.executable),
         *(["--headless=new"] if options.headless else []),
         *([] if options.has_sandbox else ["--no-sandbox"]),
@@ -194,23 +185,26 @@ def _command(options: BrowserOptions, profile: Path) -> list[str]:
         *options.arguments(),
         "about:blank",
     ]
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        process = spawn(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        endpoint = await with_timeout(_endpoint(profile, process), seconds, "starting Chromium for its DevTools")
+        return Launched(await _connect(playwright, endpoint, seconds), process.pid, process, profile)
+    except BaseException:
+        await asyncio.to_thread(_end, process.pid if process else None, process, profile)
+        raise
 
 
-async def _endpoint(profile: Path, process: subprocess.Popen[bytes], seconds: float) -> str:
+async def _endpoint(profile: Path, process: subprocess.Popen[bytes]) -> str:
     """Returns the DevTools address, which Chromium writes into its profile folder once it listens."""
-    port_file = profile / "DevToolsActivePort"
-
-    async def found() -> str:
-        while True:
-            with contextlib.suppress(OSError):
-                lines = port_file.read_text(encoding="ascii").splitlines()
-                if len(lines) == 2:
-                    return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
-            if process.poll() is not None:
-                raise ResourceLost(f"Chromium ended with code {process.returncode} before its DevTools listened")
-            await asyncio.sleep(POLL_SECONDS)
-
-    return await with_timeout(found(), seconds, "starting Chromium for its DevTools")
+    while True:
+        with contextlib.suppress(OSError):
+            lines = (profile / "DevToolsActivePort").read_text(encoding="ascii").splitlines()
+            if len(lines) == 2:
+                return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
+        if process.poll() is not None:
+            raise ResourceLost(f"Chromium ended with code {process.returncode} before its DevTools listened")
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def _connect(playwright: Playwright, endpoint: str, seconds: float) -> Browser:
@@ -219,19 +213,11 @@ async def _connect(playwright: Playwright, endpoint: str, seconds: float) -> Bro
     )
 
 
-async def _disconnect(browser: Browser) -> None:
-    with contextlib.suppress(Exception):
-        await with_timeout(browser.close(), CLOSE_SECONDS, "closing Chromium")
-
-
-def _end(pid: int | None) -> None:
+def _end(pid: int | None, process: subprocess.Popen[bytes] | None = None, profile: Path | None = None) -> None:
     if pid is not None:
         end_tree(pid)
-
-
-def _end_own(process: subprocess.Popen[bytes] | None, profile: Path) -> None:
     if process is not None:
-        end_tree(process.pid)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=CLOSE_SECONDS)
-    remove_tree(profile)
+    if profile is not None:
+        remove_tree(profile)

@@ -36,8 +36,6 @@ _tree = Gauge("victoryline_worker_tree_memory_bytes", "Memory of this worker and
 _soft = Gauge("victoryline_worker_memory_soft_limit_bytes", "Memory above which this worker's browser is replaced.")
 _actions = Counter("victoryline_memory_reliefs", "Actions of the memory guard.", ["relief"])
 
-OnLoop = Callable[[Callable[[], None]], object]
-
 
 class MemoryAction(StrEnum):
     NONE = "none"
@@ -56,31 +54,45 @@ class MemoryLimits:
     min_worker_seconds: float = 120.0  # a limit that is too low must not restart workers all the time
 
 
-@dataclass(frozen=True)
-class MemoryUsage:
-    """Memory of the worker's process tree, and the time since earlier actions."""
+# Log level and consequence of an action.
+CONSEQUENCES = {
+    MemoryAction.WARN: (logging.WARNING, "its browser is replaced at the soft limit"),
+    MemoryAction.REPLACE_BROWSER: (logging.WARNING, "its browser is replaced when the visits under way are done"),
+    MemoryAction.STOP_WORKER: (
+        logging.ERROR,
+        "a new browser did not help, so the worker finishes its tasks and is started again",
+    ),
+    MemoryAction.KILL_BROWSER: (logging.ERROR, "its browser is killed at once"),
+    MemoryAction.KILL_WORKER: (logging.CRITICAL, "killing the browser did not help: the worker ends at once"),
+}
 
-    tree_bytes: int
-    worker_age_seconds: float
-    seconds_since_replaced: float | None  # a browser, above the soft limit; None: not replaced
-    seconds_since_killed: float | None
 
+def memory_action(
+    tree_bytes: int,
+    limits: MemoryLimits,
+    *,
+    worker_age_seconds: float,
+    since_replaced: float | None,
+    since_killed: float | None,
+) -> MemoryAction:
+    """Returns the next action: first the browser, and where that did not help, the worker.
 
-def memory_action(usage: MemoryUsage, limits: MemoryLimits) -> MemoryAction:
-    """Returns the next action: first the browser, and where that did not help, the worker."""
-    if usage.tree_bytes > limits.hard_bytes:
-        if usage.seconds_since_killed is None:
+    `since_replaced`, `since_killed`: seconds since that was done to a browser above the limit; None: not done.
+    """
+    if tree_bytes > limits.hard_bytes:
+        if since_killed is None:
             return MemoryAction.KILL_BROWSER
         # The kernel needs a moment to free the memory; the rest afterwards is the worker's own.
-        has_settled = usage.seconds_since_killed >= limits.settle_seconds / 3
+        has_settled = since_killed >= limits.settle_seconds / 3
         return MemoryAction.KILL_WORKER if has_settled else MemoryAction.NONE
-    if usage.tree_bytes > limits.soft_bytes:
-        if usage.seconds_since_replaced is None:
+    if tree_bytes > limits.soft_bytes:
+        if since_replaced is None:
             return MemoryAction.REPLACE_BROWSER
-        has_settled = usage.seconds_since_replaced >= limits.settle_seconds
-        is_old_enough = usage.worker_age_seconds >= limits.min_worker_seconds
-        return MemoryAction.STOP_WORKER if has_settled and is_old_enough else MemoryAction.WARN
-    return MemoryAction.WARN if usage.tree_bytes > WARNING_SHARE * limits.soft_bytes else MemoryAction.NONE
+        is_old_enough = worker_age_seconds >= limits.min_worker_seconds
+        return (
+            MemoryAction.STOP_WORKER if since_replaced >= limits.settle_seconds and is_old_enough else MemoryAction.WARN
+        )
+    return MemoryAction.WARN if tree_bytes > WARNING_SHARE * limits.soft_bytes else MemoryAction.NONE
 
 
 class MemoryGuard:
@@ -91,18 +103,17 @@ class MemoryGuard:
         host: BrowserHost,
         limits: MemoryLimits,
         *,
-        on_loop: OnLoop,
+        on_loop: Callable[[Callable[[], None]], object],
         min_free_bytes: int = 0,
-        measure: Callable[[], tuple[int, int]] | None = None,
         stop_worker: Callable[[], None] | None = None,
         kill_worker: Callable[[], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._host, self._limits, self._on_loop, self._clock = host, limits, on_loop, clock
         self._min_free_bytes = min_free_bytes
-        self._measure = measure or TreeMemory().read
+        self._tree = TreeMemory()
         self._stop_worker, self._kill_worker = stop_worker or _stop_self, kill_worker or _kill_self
-        self.tree_bytes = self.process_count = self.free_bytes = self.peak_bytes = 0
+        self.tree_bytes = self.process_count = self.free_bytes = 0
         self._started = clock()
         self._requested: tuple[float, int] | None = None  # replacement: time of the request, generation to replace
         self._killed_at: float | None = None
@@ -113,8 +124,7 @@ class MemoryGuard:
 
     def check(self) -> MemoryAction:
         """Measures the memory and acts on it."""
-        self.tree_bytes, self.process_count = self._measure()
-        self.peak_bytes = max(self.peak_bytes, self.tree_bytes)
+        self.tree_bytes, self.process_count = self._tree.read()
         self.free_bytes = free_memory_bytes()
         _tree.set(self.tree_bytes)
         if self.free_bytes < self._min_free_bytes:
@@ -123,10 +133,18 @@ class MemoryGuard:
             self._requested = None
         if self.tree_bytes <= self._limits.hard_bytes:
             self._killed_at = None
-        age = self._clock() - self._started
-        usage = MemoryUsage(self.tree_bytes, age, self._since_replaced(), self._since_killed())
-        action = memory_action(usage, self._limits)
-        self._act(action)
+        action = memory_action(
+            self.tree_bytes,
+            self._limits,
+            worker_age_seconds=self._clock() - self._started,
+            since_replaced=self._since_replaced(),
+            since_killed=None if self._killed_at is None else self._clock() - self._killed_at,
+        )
+        is_known = action is MemoryAction.WARN and self._last is MemoryAction.WARN
+        is_known = is_known or (action is MemoryAction.STOP_WORKER and self._is_stopping)
+        self._last = action
+        if action is not MemoryAction.NONE and not is_known:
+            self._act(action)
         return action
 
     def _since_replaced(self) -> float | None:
@@ -139,70 +157,42 @@ class MemoryGuard:
             return 0.0  # its visits are not done
         return seconds
 
-    def _since_killed(self) -> float | None:
-        return None if self._killed_at is None else self._clock() - self._killed_at
-
     def _act(self, action: MemoryAction) -> None:
-        if action in (MemoryAction.NONE, MemoryAction.WARN):
-            if action is MemoryAction.WARN and self._last is not MemoryAction.WARN:
-                self._log(logging.WARNING, "its browser is replaced at the soft limit", action)
-            self._last = action
-            return
-        if action is MemoryAction.STOP_WORKER and self._is_stopping:
-            return
-        self._last = action
-        _actions.labels(action.value).inc()
-        if action is MemoryAction.REPLACE_BROWSER:
-            self._replace_browser()
-        elif action is MemoryAction.KILL_BROWSER:
-            self._kill_browser()
-        elif action is MemoryAction.STOP_WORKER:
-            self._is_stopping = True
-            self._log(
-                logging.ERROR,
-                "a new browser did not help, so the worker finishes its tasks and is started again",
-                action,
-            )
-            self._stop_worker()
-        else:
-            self._log(logging.CRITICAL, "killing the browser did not help: the worker ends at once", action)
-            self._kill_worker()
-
-    def _replace_browser(self) -> None:
-        self._log(
-            logging.WARNING, "its browser is replaced when the visits under way are done", MemoryAction.REPLACE_BROWSER
-        )
-        self._collect()
-        self._requested = self._clock(), self._host.generation
-        reason = f"the worker holds {self.tree_bytes // MEGABYTE} MB"
-        self._on_loop(partial(self._host.recycle, LaunchCause.MEMORY, reason))
-
-    def _kill_browser(self) -> None:
-        self._log(logging.ERROR, "its browser is killed at once", MemoryAction.KILL_BROWSER)
-        self._killed_at = self._clock()
-        pid = self._host.pid
-        if pid is not None:
-            # From this thread: the loop may be blocked by the same fault.
-            end_tree(pid)
-
-    def _collect(self) -> None:
-        if self._clock() - self._collected_at >= COLLECT_EVERY_SECONDS:
-            self._collected_at = self._clock()
-            gc.collect()
-
-    def _log(self, level: int, consequence: str, action: MemoryAction) -> None:
-        limits = self._limits
+        level, consequence = CONSEQUENCES[action]
         logger.log(
             level,
             "The worker and its %d processes hold %d MB (soft limit %d MB, hard limit %d MB): %s. Its tasks are safe "
             "in the journal. If this happens repeatedly, raise MEMORY_SOFT_LIMIT_MB or start more workers",
             self.process_count,
             self.tree_bytes // MEGABYTE,
-            limits.soft_bytes // MEGABYTE,
-            limits.hard_bytes // MEGABYTE,
+            self._limits.soft_bytes // MEGABYTE,
+            self._limits.hard_bytes // MEGABYTE,
             consequence,
             extra={"action": f"memory_{action.value}", "memory_bytes": self.tree_bytes},
         )
+        if action is MemoryAction.WARN:
+            return
+        _actions.labels(action.value).inc()
+        if action is MemoryAction.REPLACE_BROWSER:
+            self._collect()
+            self._requested = self._clock(), self._host.generation
+            reason = f"the worker holds {self.tree_bytes // MEGABYTE} MB"
+            self._on_loop(partial(self._host.recycle, LaunchCause.MEMORY, reason))
+        elif action is MemoryAction.KILL_BROWSER:
+            self._killed_at = self._clock()
+            pid = self._host.pid
+            if pid is not None:
+                end_tree(pid)  # from this thread: the loop may be blocked by the same fault
+        elif action is MemoryAction.STOP_WORKER:
+            self._is_stopping = True
+            self._stop_worker()
+        else:
+            self._kill_worker()
+
+    def _collect(self) -> None:
+        if self._clock() - self._collected_at >= COLLECT_EVERY_SECONDS:
+            self._collected_at = self._clock()
+            gc.collect()
 
 
 def _stop_self() -> None:

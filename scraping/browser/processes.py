@@ -188,60 +188,49 @@ def end_tree(pid: int) -> int:
 
 
 @dataclass(frozen=True)
-class LiveProcesses:
-    """The processes of an ended browser that are still alive, and their memory."""
-
-    processes: list[psutil.Process]
-    memory_bytes: int
-
-
-@dataclass(frozen=True)
 class BrowserResources:
     """Profile folder and driver of a browser; read while it runs, because they cannot be found afterwards."""
 
     profile: str
     driver: psutil.Process | None
 
-    def live_processes(self) -> LiveProcesses:
+    @classmethod
+    def of(cls, pid: int) -> BrowserResources:
+        driver = None
+        with contextlib.suppress(psutil.Error):
+            parent = psutil.Process(pid).parent()
+            driver = parent if parent is not None and "run-driver" in parent.cmdline() else None
+        return cls(profile_of(pid), driver)
+
+    def live_processes(self) -> list[psutil.Process]:
         found = [*using_profile(self.profile), *([self.driver] if self.driver else [])]
-        processes = [process for process in found if is_alive(process)]
-        return LiveProcesses(processes, own_memory_bytes(processes))
+        return [process for process in found if is_alive(process)]
+
+    def leftover_folders(self, own_temp_dir: Path | None) -> list[Path]:
+        """Returns the folders to remove: the profile, and leftovers in the worker's own temporary folder."""
+        found: list[Path] = []
+        if own_temp_dir is not None:
+            with contextlib.suppress(OSError):
+                found = [each for each in own_temp_dir.iterdir() if each.name.startswith(LEFTOVERS)]
+        profile = Path(self.profile)
+        # Only a profile that Playwright made: a configured one is not ours to remove.
+        if profile not in found and profile.name.startswith(LEFTOVERS) and profile.exists():
+            found.append(profile)
+        return found
 
 
-def resources_of(pid: int) -> BrowserResources:
-    driver = None
-    with contextlib.suppress(psutil.Error):
-        parent = psutil.Process(pid).parent()
-        driver = parent if parent is not None and "run-driver" in parent.cmdline() else None
-    return BrowserResources(profile_of(pid), driver)
-
-
-def leftover_folders(own_temp_dir: Path | None, resources: BrowserResources | None) -> list[Path]:
-    """Returns the folders to remove: the browser's profile, and leftovers in the process's own temporary folder."""
-    found: list[Path] = []
-    if own_temp_dir is not None:
-        with contextlib.suppress(OSError):
-            found = [each for each in own_temp_dir.iterdir() if each.name.startswith(LEFTOVERS)]
-    profile = Path(resources.profile) if resources is not None and resources.profile else None
-    # Only a profile that Playwright made: a configured one is not ours to remove.
-    if profile is not None and profile not in found and profile.name.startswith(LEFTOVERS) and profile.exists():
-        found.append(profile)
-    return found
-
-
-def clean_up(alive: LiveProcesses, folders: list[Path], *, polite_seconds: float) -> None:
+def clean_up(alive: list[psutil.Process], folders: list[Path], *, polite_seconds: float) -> None:
     """Waits for ending processes, kills the rest, removes the folders, logs the result. Blocks: not for the loop."""
     began = time.monotonic()
-    killed = kill(wait_gone(alive.processes, polite_seconds))
-    left = [process.pid for process in wait_gone(alive.processes, max(0.5, CLEANUP_SECONDS - polite_seconds))]
+    killed = kill(wait_gone(alive, polite_seconds))
+    left = [process.pid for process in wait_gone(alive, max(0.5, CLEANUP_SECONDS - polite_seconds))]
     for folder in folders:
         remove_tree(folder)
     kept = [str(folder) for folder in folders if folder.exists()]
     seconds = time.monotonic() - began
     _cleanup_seconds.observe(seconds)
     details = {
-        "pids": tuple(process.pid for process in alive.processes),
-        "memory_bytes": alive.memory_bytes,
+        "pids": tuple(process.pid for process in alive),
         "killed": killed,
         "folders": len(folders) - len(kept),
     }
@@ -257,10 +246,9 @@ def clean_up(alive: LiveProcesses, folders: list[Path], *, polite_seconds: float
         )
         return
     logger.info(
-        "Cleanup after a browser done in %.1f s: %d processes (%.0f MB, %d of them killed), %d folders",
+        "Cleanup after a browser done in %.1f s: %d processes (%d of them killed), %d folders",
         seconds,
-        len(alive.processes),
-        alive.memory_bytes / 1e6,
+        len(alive),
         killed,
         len(folders),
         extra={"action": "browser_cleaned_up", **details},

@@ -8,36 +8,39 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from scraping.browser.context import SessionContext
+from playwright.async_api import Browser, BrowserContext, Page, ProxySettings, Response
+from playwright.async_api import Error as PlaywrightError
+
+from scraping.browser.blocking import PageTraffic, RequestBlocker
+from scraping.browser.cookies import (
+    Cookies,
+    changed_cookies,
+    cookies_of_context,
+    cookies_of_jar,
+    merged_cookies,
+    replace_cookies,
+)
 from scraping.browser.direct_client import DirectClient, ResponseLimits
 from scraping.browser.egress.forward_proxy import ForwardProxy
 from scraping.browser.egress.upstream_proxies import Proxy
 from scraping.browser.host import BrowserHost
-from scraping.browser.profile import Profile
+from scraping.browser.playwright_calls import translate_error, with_timeout
+from scraping.browser.profile import Profile, apply_stealth, user_agent_of
 from scraping.browser.visit import PageVisit, WantsScreenshot
-from scraping.errors import ScrapingError
+from scraping.errors import EgressRefused, ResourceLost, ScrapingError
 from scraping.readings import PAGE, Endpoint, Reading, ReadMode, RefInfo, Request, Site, report_stage
+
+CONTEXT_SECONDS = 10.0
+CLOSE_SECONDS = 3.0
+CONNECTION_REFUSED = "ERR_SOCKS_CONNECTION_FAILED"  # Chromium's error where the forward proxy refused or found no host
 
 # Called at the end of each read with the session, its reading or error, and its start (monotonic).
 ReadListener = Callable[["Session", "Reading | ScrapingError", float], None]
-
-
-def _no_screenshot(_: object) -> bool:
-    return False
-
-
-def _ignore(session: Session, outcome: Reading | ScrapingError, began: float) -> None:
-    pass
-
-
-def new_session_id() -> str:
-    return secrets.token_hex(8)
 
 
 class Session:
@@ -48,51 +51,57 @@ class Session:
         site: Site,
         host: BrowserHost,
         *,
-        forward_proxy: ForwardProxy,
+        session_id: str,
         profile: Profile,
-        session_id: str = "",
-        proxy: Proxy | None = None,
-        on_read: ReadListener = _ignore,
+        proxy: Proxy | None,
+        created_at: float,
+        on_read: ReadListener,
     ) -> None:
-        self.site = site
-        self.session_id = session_id or new_session_id()
-        self.proxy = proxy
-        self.created_at = time.monotonic()
+        self.site, self.host, self.session_id, self.profile, self.proxy = site, host, session_id, profile, proxy
+        self.created_at = created_at  # monotonic
         self.opened_at = self.last_used_at = datetime.now(UTC)
+        self.generation = 0  # of the browser that the context is in
+        self.page_count = 0
         self.is_warm = False  # a visit has succeeded: direct reads have the cookies that they need
         self.is_dropped = False  # no new reads; reads under way may finish
         self.is_worn = False  # the next visit replaces it
         self.successes = self.failures = self.bytes_in = 0
-        self._host = host
+        options, upstream = host.options, proxy.url if proxy else None
+        self.client = DirectClient(
+            site,
+            limits=ResponseLimits(options.max_body_bytes, options.max_redirects),
+            user_agent=profile.user_agent,
+            language=profile.locale,
+            upstream=upstream,
+        )
+        # An external browser on this machine may run as another user.
+        self.forward_proxy = ForwardProxy(site, upstream, own_user_only=not options.cdp_endpoint)
+        self._blocker = RequestBlocker(site, own_hosts_only=not options.has_forward_proxy)
         self._on_read = on_read
         self._in_use = self._visits = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self.client = DirectClient(
-            site,
-            limits=ResponseLimits(host.options.max_body_bytes, host.options.max_redirects),
-            user_agent=profile.user_agent,
-            language=profile.locale,
-            upstream=proxy.url if proxy else None,
-        )
-        self.context = SessionContext(
-            site,
-            host,
-            self.client,
-            forward_proxy=forward_proxy,
-            session_id=self.session_id,
-            profile=profile,
-            proxy=proxy,
-        )
+        self._context: BrowserContext | None = None
+        self._known: Cookies = {}  # cookies of the open context, as last read or set
+        self._opening = asyncio.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its context exists in the current browser."""
+        return self._context is not None and self.generation == self.host.generation
 
     @property
     def has_attached_pages(self) -> bool:
         """Whether pages are open that stay open between reads."""
-        return self.context.page_count > self._visits
+        return self.page_count > self._visits
 
     @property
     def proxy_hash(self) -> str:
         return self.proxy.hash if self.proxy else ""
+
+    @property
+    def geo(self) -> str:
+        return self.proxy.country if self.proxy else ""
 
     async def wait_idle(self, seconds: float) -> None:
         """Waits until no read is under way, at most this long."""
@@ -101,24 +110,26 @@ class Session:
                 await self._idle.wait()
 
     async def close(self) -> None:
+        context, self._context = (self._context if self.is_open else None), None
         try:
             await self.client.close()
+            if context is not None:
+                await with_timeout(context.close(), CLOSE_SECONDS, "closing a browser context")
         finally:
-            await self.context.close()
+            await self.forward_proxy.stop()
 
     async def visit(
         self,
         ref: RefInfo,
         endpoints: tuple[Endpoint, ...],
         *,
-        wants_screenshot: WantsScreenshot = _no_screenshot,
+        wants_screenshot: WantsScreenshot = lambda _: False,
         timeout_factor: float = 1.0,
     ) -> Reading:
         """Loads the page in the browser; returns it with the responses of the endpoints that its scripts request."""
-        async with self._host.visiting():
-            timeouts = self._host.timeouts.of(self.site.key, factor=timeout_factor)
-            visit = PageVisit(self.site, self._host, self.context, ref, endpoints, wants_screenshot, timeouts)
-            return await self.track(self._visit(visit))
+        async with self.host.visiting():
+            timeouts = self.host.timeouts.of(self.site.key, factor=timeout_factor)
+            return await self.track(self._visit(PageVisit(self, ref, endpoints, wants_screenshot, timeouts)))
 
     async def _visit(self, visit: PageVisit) -> Reading:
         self._visits += 1
@@ -136,8 +147,8 @@ class Session:
     async def _direct(self, ref: RefInfo, requests: tuple[Request, ...], timeout_factor: float) -> Reading:
         started = time.monotonic()
         report_stage("INTERCEPTING")
-        seconds = self._host.timeouts.of(self.site.key, factor=timeout_factor).request_seconds
-        with self._host.timeouts.measured(self.site.key):
+        seconds = self.host.timeouts.of(self.site.key, factor=timeout_factor).request_seconds
+        with self.host.timeouts.measured(self.site.key):
             if len(requests) == 1:
                 documents = [await self.client.fetch(requests[0], seconds=seconds)]
             else:
@@ -175,6 +186,95 @@ class Session:
             self._in_use -= 1
             if not self._in_use:
                 self._idle.set()
+
+    async def open_page(self) -> tuple[Page, PageTraffic]:
+        """Opens an empty page and counts its traffic. To be closed by `close_page`."""
+        context = await self.open_context()
+        page = await with_timeout(context.new_page(), CONTEXT_SECONDS, "opening a page")
+        self.page_count += 1
+        return page, self._blocker.watch(page)
+
+    async def goto(self, page: Page, url: str, seconds: float) -> Response | None:
+        """Loads a URL. EgressRefused where it redirects to a host that the forward proxy refused."""
+        self.client.rules.check_url(url)
+        before = self.forward_proxy.traffic.refused
+        try:
+            return await with_timeout(
+                page.goto(url, wait_until="domcontentloaded", timeout=seconds * 1000), seconds + 1, f"loading {url}"
+            )
+        except PlaywrightError as error:
+            traffic = self.forward_proxy.traffic
+            if CONNECTION_REFUSED in str(error) and traffic.refused > before:
+                raise EgressRefused(f"the page leads elsewhere: {traffic.last_refusal}", url=url) from error
+            raise translate_error(error, url=url) from error
+
+    async def close_page(self, page: Page) -> None:
+        self.page_count -= 1
+        with contextlib.suppress(Exception):
+            await with_timeout(page.close(), CLOSE_SECONDS, "closing a page")
+
+    async def open_context(self) -> BrowserContext:
+        """Returns the context in the current browser, with the cookies that direct responses have set meanwhile.
+
+        A browser that cannot open a context is reported lost.
+        """
+        async with self._opening:
+            browser, generation = await self.host.browser()
+            if self._context is None or self.generation != generation:
+                try:
+                    self._context = await self._new_context(browser)
+                except Exception as error:
+                    failure = translate_error(error, url=self.site.base_url)
+                    self.host.report_lost(generation, str(failure))
+                    raise ResourceLost(f"the browser opens no context and is being replaced: {failure}") from error
+                self.generation = generation
+            context = self._context
+            current = cookies_of_jar(self.client.jar)
+            if changed := changed_cookies(current, self._known):
+                await with_timeout(context.add_cookies(changed), CONTEXT_SECONDS, "restoring cookies")
+                self._known = {**self._known, **current}
+            return context
+
+    async def save_cookies(self, context: BrowserContext, before: Cookies) -> None:
+        """Copies the cookies of a visit to the direct client. `before`: the client's cookies before the visit."""
+        found = await with_timeout(context.cookies(), CLOSE_SECONDS, "reading cookies")
+        self._known = cookies_of_context(found)
+        direct = cookies_of_jar(self.client.jar)
+        replace_cookies(self.client.jar, merged_cookies(visited=self._known, direct=direct, before=before))
+
+    async def _new_context(self, browser: Browser) -> BrowserContext:
+        proxy_settings = await self._proxy_settings()
+        # Chromium may have been updated since the session began; its client hints would contradict an old version.
+        self.profile = profile = replace(self.profile, user_agent=user_agent_of(browser.version))
+        context = await with_timeout(
+            browser.new_context(
+                user_agent=profile.user_agent,
+                locale=profile.locale,
+                timezone_id=profile.timezone,
+                viewport=profile.viewport,
+                screen=profile.viewport,
+                device_scale_factor=1,
+                accept_downloads=False,
+                service_workers="block",  # their requests are not routed
+                proxy=proxy_settings,
+            ),
+            CONTEXT_SECONDS,
+            "opening a browser context",
+        )
+        await with_timeout(context.route("**/*", self._blocker.route), CONTEXT_SECONDS, "setting up blocking")
+        if self.host.options.has_stealth:
+            await with_timeout(apply_stealth(context), CONTEXT_SECONDS, "setting up stealth")
+        self._known = {}
+        return context
+
+    async def _proxy_settings(self) -> ProxySettings | None:
+        """Returns the forward proxy; for a browser on another machine, which cannot reach it, the upstream."""
+        if self.host.options.has_forward_proxy:
+            return {"server": await self.forward_proxy.start()}
+        if self.proxy is None:
+            return None
+        server = f"{self.proxy.scheme}://{self.proxy.host}:{self.proxy.port}"
+        return {"server": server, "username": self.proxy.username, "password": self.proxy.password}
 
 
 def is_success(reading: Reading) -> bool:

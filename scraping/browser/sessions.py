@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 import time
 from collections import deque
 from collections.abc import Callable
@@ -17,11 +18,9 @@ from datetime import UTC, datetime, timedelta
 
 from prometheus_client import Counter, Gauge
 
-from scraping.browser.egress.forward_proxy import ForwardProxy
 from scraping.browser.egress.upstream_proxies import (
     FailureCause,
     FailureOutcome,
-    ProxyChoice,
     ProxyPlan,
     ProxyPool,
     RotationMode,
@@ -30,7 +29,7 @@ from scraping.browser.egress.upstream_proxies import (
 )
 from scraping.browser.host import BrowserHost
 from scraping.browser.profile import Country, profile_for
-from scraping.browser.session import Session, is_success, new_session_id
+from scraping.browser.session import Session, is_success
 from scraping.errors import ScrapingError
 from scraping.readings import Reading, Site
 
@@ -38,7 +37,6 @@ logger = logging.getLogger(__name__)
 
 MAX_ENDED = 1000  # kept until the heartbeat has written them
 RENEWAL_SECONDS = 60.0
-RENEWED, CHANGED, STOPPED, GIVEN_UP = "renewed", "changed", "stopped", "given_up"
 
 # Labelled by source only: proxies are not exposed.
 _opened = Counter("scraper_sessions", "Sessions that were opened at a source.", ["source", "geo"])
@@ -74,8 +72,6 @@ class Sessions:
         self, host: BrowserHost, plan: ProxyPlan | None = None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.host = host
-        self.forward_proxy = ForwardProxy()
-        self._options = host.options
         self._plan = plan or ProxyPlan()
         self._clock = clock
         self._version = ""  # of the browser
@@ -86,7 +82,7 @@ class Sessions:
         self._renewal_asked_at: dict[str, float] = {}
         self._ended: deque[SessionRecord] = deque(maxlen=MAX_ENDED)
         self._closing: set[asyncio.Task[None]] = set()
-        if not self._options.has_forward_proxy:
+        if not host.options.has_forward_proxy:
             logger.warning(
                 "The browser at SCRAPER_CDP_ENDPOINT is on another machine: the hosts of a page are checked in "
                 "the page only, not by the forward proxy. Restrict that browser with a firewall",
@@ -95,11 +91,11 @@ class Sessions:
 
     @property
     def context_count(self) -> int:
-        return sum(session.context.is_open for session in tuple(self._open.values()))
+        return sum(session.is_open for session in tuple(self._open.values()))
 
     @property
     def page_count(self) -> int:
-        return sum(session.context.page_count for session in tuple(self._open.values()))
+        return sum(session.page_count for session in tuple(self._open.values()))
 
     async def get(self, site: Site, *, is_visit: bool = False) -> Session:
         """Returns the session of a source; opens one where there is none, or where the site's settings have changed.
@@ -111,12 +107,15 @@ class Sessions:
             self._version = browser.version
         session = self._by_site.get(site.key)
         if session is not None and session.site != site:
-            self._drop_site(site.key)
+            self._drop_site(site.key, "changed")
             session = None
         if session is None:
             session = self._by_site[site.key] = self._open_session(site)
         elif is_visit and self._is_due(session):
-            session = self._successor(session)
+            successor = self._successors.get(site.key)
+            if successor is None or self._plan.mode is RotationMode.ROTATING:
+                successor = self._successors[site.key] = self._open_session(site)
+            session = successor
         return session
 
     def is_warm(self, key: str) -> bool:
@@ -130,14 +129,10 @@ class Sessions:
         May be called from any thread.
         """
         session, now = self._by_site.get(key), self._clock()
-        if (
-            session is None
-            or not session.is_warm
-            or not self._is_due(session)
-            or self._plan.mode is RotationMode.ROTATING
-        ):
+        if session is None or not session.is_warm or self._plan.mode is RotationMode.ROTATING:
             return False
-        if now - self._renewal_asked_at.get(key, -RENEWAL_SECONDS) < RENEWAL_SECONDS:
+        asked_at = self._renewal_asked_at.get(key, -RENEWAL_SECONDS)
+        if not self._is_due(session) or now - asked_at < RENEWAL_SECONDS:
             return False
         self._renewal_asked_at[key] = now
         return True
@@ -148,10 +143,14 @@ class Sessions:
         if session is not None:
             session.is_worn = True
 
-    def drop(self, session: Session, *, cause: ScrapingError | None = None, reason: str = "") -> None:
+    def drop(self, session: Session, *, cause: ScrapingError | None = None, reason: str = "given_up") -> None:
         """Ends a session, so that the next one has a new identity. A newer session stays."""
-        if not session.is_dropped:  # concurrent reads fail together; only the first failure counts
-            self._end(session, cause, reason, self._report_to_pool(session, cause))
+        if session.is_dropped:  # concurrent reads fail together; only the first failure counts
+            return
+        outcome: FailureOutcome | None = None
+        if cause is not None and cause_of(cause) is not FailureCause.NO_ANSWER:  # which `_on_read` has reported
+            outcome = self._pool(session.site).failed(session.proxy_hash, cause_of(cause), self._clock())
+        self._end(session, cause, reason, outcome)
 
     def _end(self, session: Session, cause: ScrapingError | None, reason: str, outcome: FailureOutcome | None) -> None:
         session.is_dropped = True
@@ -159,7 +158,7 @@ class Sessions:
         for table in (self._by_site, self._successors):
             if table.get(key) is session:
                 del table[key]
-        label = cause_of(cause).value if cause is not None else reason or GIVEN_UP
+        label = cause_of(cause).value if cause is not None else reason
         end_reason = error_label(cause) or label
         _ended.labels(key, label).inc()
         _quarantined.labels(key).set(self._pool(session.site).quarantined_count(self._clock()))
@@ -169,7 +168,7 @@ class Sessions:
             "Session at %s ended (%s); the next visit opens another",
             key,
             end_reason,
-            extra={"action": "session_ended", "source": key, "cause": label, **_proxy_fields(session)},
+            extra={"action": "session_ended", "cause": label, **_log_fields(session)},
         )
         # Reads under way may finish before it closes.
         closing = asyncio.ensure_future(self._close_later(session))
@@ -185,7 +184,7 @@ class Sessions:
     async def close_all(self) -> None:
         """Drops and closes every session at once."""
         for key in {*self._by_site, *self._successors}:
-            self._drop_site(key, reason=STOPPED)
+            self._drop_site(key, "stopped")
         closing = tuple(self._closing)
         for task in closing:
             task.cancel()
@@ -196,7 +195,6 @@ class Sessions:
     async def stop(self) -> None:
         self.host.begin_stop()  # a poll that loses its page now must not start a new browser
         await self.close_all()
-        await self.forward_proxy.stop()
         await self.host.stop()
 
     def records(self) -> list[SessionRecord]:
@@ -208,11 +206,9 @@ class Sessions:
 
     def written(self, records: list[SessionRecord]) -> None:
         """Removes ended sessions whose rows have been written."""
-        done = {record.session_id for record in records if record.ended_at is not None}
-        for record in tuple(self._ended):
-            if record.session_id in done:
-                with contextlib.suppress(ValueError):
-                    self._ended.remove(record)
+        for record in records:
+            with contextlib.suppress(ValueError):
+                self._ended.remove(record)
 
     def _is_due(self, session: Session) -> bool:
         """Whether it must be replaced: a rotating proxy serves one visit; attached pages keep their session."""
@@ -224,77 +220,50 @@ class Sessions:
             return session.is_warm
         return self._clock() - session.created_at >= self._plan.sticky_seconds
 
-    def _successor(self, session: Session) -> Session:
-        key = session.site.key
-        successor = self._successors.get(key)
-        if successor is None or self._plan.mode is RotationMode.ROTATING:
-            successor = self._successors[key] = self._open_session(session.site)
-        return successor
-
     def _open_session(self, site: Site) -> Session:
-        session_id, now = new_session_id(), self._clock()
+        session_id, now, options = secrets.token_hex(8), self._clock(), self.host.options
         choice = self._pool(site).take(now) if site.uses_proxy else None
         proxy = choice.proxy.for_session(session_id, seconds=self._plan.sticky_seconds) if choice else None
-        home = Country(self._options.locale, self._options.timezone)
-        country = proxy.country if proxy else ""
+        home = Country(options.locale, options.timezone)
         session = Session(
             site,
             self.host,
-            forward_proxy=self.forward_proxy,
-            profile=profile_for(session_id, version=self._version, country=country, home=home),
             session_id=session_id,
+            profile=profile_for(session_id, version=self._version, country=proxy.country if proxy else "", home=home),
             proxy=proxy,
+            created_at=now,
             on_read=self._on_read,
         )
-        session.created_at = now
         self._open[session_id] = session
-        _opened.labels(site.key, country).inc()
-        self._log_opened(session, choice)
-        return session
-
-    def _log_opened(self, session: Session, choice: ProxyChoice | None) -> None:
-        key = session.site.key
+        _opened.labels(site.key, session.geo).inc()
         if choice is not None and choice.is_quarantined:
-            _all_quarantined.labels(key).inc()
+            _all_quarantined.labels(site.key).inc()
             logger.warning(
                 "Every proxy is in quarantine at %s: the one that is released first is used. Add proxies "
                 "(SCRAPER_PROXIES) or poll less often",
-                key,
-                extra={"action": "proxies_exhausted", "source": key, **_proxy_fields(session)},
+                site.key,
+                extra={"action": "proxies_exhausted", **_log_fields(session)},
             )
-        logger.info(
-            "Session at %s opened", key, extra={"action": "session_begun", "source": key, **_proxy_fields(session)}
-        )
+        logger.info("Session at %s opened", site.key, extra={"action": "session_begun", **_log_fields(session)})
+        return session
 
     def _on_read(self, session: Session, outcome: Reading | ScrapingError, began: float) -> None:
         """Records the end of a read. Refusals inside a reading are found by the reader, which drops the session."""
         if session.is_dropped:
             return
+        key, pool, now = session.site.key, self._pool(session.site), self._clock()
         if isinstance(outcome, ScrapingError):
-            if session.proxy is not None and cause_of(outcome) is FailureCause.NO_ANSWER:
-                pool = self._pool(session.site)
-                consequence = pool.failed(session.proxy_hash, FailureCause.NO_ANSWER, self._clock(), began=began)
+            if cause_of(outcome) is FailureCause.NO_ANSWER:
+                consequence = pool.failed(session.proxy_hash, FailureCause.NO_ANSWER, now, began=began)
                 if consequence.rotates:
                     self._end(session, outcome, "", consequence)
         elif is_success(outcome):
-            if session.proxy is not None:
-                self._pool(session.site).succeeded(session.proxy_hash, self._clock())
-            if session.is_warm and self._successors.get(session.site.key) is session:
-                self._promote(session)
-
-    def _promote(self, session: Session) -> None:
-        """Makes a successor the session of its source."""
-        key = session.site.key
-        del self._successors[key]
-        old, self._by_site[key] = self._by_site.get(key), session
-        if old is not None:
-            self.drop(old, reason=RENEWED)
-
-    def _report_to_pool(self, session: Session, cause: ScrapingError | None) -> FailureOutcome | None:
-        """Reports the failure to the proxy pool; timeouts are reported by `_on_read`."""
-        if cause is None or session.proxy is None or cause_of(cause) is FailureCause.NO_ANSWER:
-            return None
-        return self._pool(session.site).failed(session.proxy_hash, cause_of(cause), self._clock())
+            pool.succeeded(session.proxy_hash, now)
+            if session.is_warm and self._successors.get(key) is session:
+                del self._successors[key]
+                old, self._by_site[key] = self._by_site.get(key), session
+                if old is not None:
+                    self.drop(old, reason="renewed")
 
     def _pool(self, site: Site) -> ProxyPool:
         pool = self._pools.get(site.key)
@@ -312,7 +281,7 @@ class Sessions:
             session_id=session.session_id,
             source=session.site.key,
             proxy_hash=session.proxy_hash,
-            geo=session.proxy.country if session.proxy else "",
+            geo=session.geo,
             created_at=session.opened_at,
             last_used_at=session.last_used_at,
             ended_at=now if end_reason else None,
@@ -323,14 +292,14 @@ class Sessions:
             quarantined_until=now + timedelta(seconds=until - self._clock()) if until is not None else None,
         )
 
-    def _drop_site(self, key: str, reason: str = CHANGED) -> None:
+    def _drop_site(self, key: str, reason: str) -> None:
         for table in (self._by_site, self._successors):
             session = table.get(key)
             if session is not None:
                 self.drop(session, reason=reason)
 
     async def _close_later(self, session: Session) -> None:
-        options = self._options
+        options = self.host.options
         try:
             await session.wait_idle(options.navigation_timeout_seconds + options.page_timeout_seconds)
         finally:
@@ -342,6 +311,10 @@ class Sessions:
             await session.close()
 
 
-def _proxy_fields(session: Session) -> dict[str, str]:
-    geo = session.proxy.country if session.proxy else ""
-    return {"session_id": session.session_id, "proxy": session.proxy_hash, "geo": geo}
+def _log_fields(session: Session) -> dict[str, str]:
+    return {
+        "source": session.site.key,
+        "session_id": session.session_id,
+        "proxy": session.proxy_hash,
+        "geo": session.geo,
+    }

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from playwright.async_api import Error as PlaywrightError
@@ -16,8 +17,7 @@ from playwright.async_api import Page, Response
 from playwright.async_api import Request as PageRequest
 
 from scraping.browser.blocking import PageTraffic
-from scraping.browser.context import SessionContext
-from scraping.browser.host import BrowserHost
+from scraping.browser.cookies import cookies_of_jar
 from scraping.browser.playwright_calls import translate_error, underlying_error, with_timeout
 from scraping.errors import PageCrashed, ReadTimeout, ScrapingError, Transient
 from scraping.policies.timeouts import Timeouts
@@ -35,6 +35,9 @@ from scraping.readings import (
     report_stage,
 )
 
+if TYPE_CHECKING:
+    from scraping.browser.session import Session
+
 logger = logging.getLogger(__name__)
 
 SCREENSHOT_SECONDS = 2.0
@@ -50,7 +53,6 @@ REQUEST_HEADERS = frozenset(
     }
 )  # fmt: skip
 
-
 # Whether to take a screenshot of this page (None: the page did not load).
 WantsScreenshot = Callable[[Document | None], bool]
 
@@ -59,9 +61,7 @@ WantsScreenshot = Callable[[Document | None], bool]
 class PageVisit:
     """One visit through a session's context."""
 
-    site: Site
-    host: BrowserHost
-    context: SessionContext
+    session: Session
     ref: RefInfo
     endpoints: tuple[Endpoint, ...]
     wants_screenshot: WantsScreenshot
@@ -73,24 +73,24 @@ class PageVisit:
         A screenshot is taken where wanted before the page closes, because it cannot be taken later.
         """
         page: Page | None = None
-        interception = Interception(self.endpoints, self.site, max_body_bytes=self.host.options.max_body_bytes)
+        interception = Interception(self.endpoints, self.session.site, self.session.host.options.max_body_bytes)
         try:
-            page, traffic = await self.context.open_page()
+            page, traffic = await self.session.open_page()
             return await self._read_page(page, traffic, interception)
         except Exception as error:
             failure = translate_error(error, url=self.ref.url)
             if page is not None:
-                failure = await underlying_error(failure, page, is_browser_leaving=self.host.is_leaving)
+                failure = await underlying_error(failure, page, is_browser_leaving=self.session.host.is_leaving)
             if page is not None and isinstance(failure, ReadTimeout) and self.wants_screenshot(None):
                 attach_evidence(failure, AttemptEvidence(screenshot=await take_screenshot(page)))
             raise failure from error
         finally:
             interception.close()
             if page is not None:
-                await self.context.close_page(page)
+                await self.session.close_page(page)
 
     async def _read_page(self, page: Page, traffic: PageTraffic, interception: Interception) -> Reading:
-        started, cookies_before = time.monotonic(), self.context.client_cookies()
+        started, cookies_before = time.monotonic(), cookies_of_jar(self.session.client.jar)
         crashes: list[Page] = []
         page.on("crash", lambda crashed: crashes.append(crashed))  # noqa: PLW0108 - Playwright marks its handlers
         page.on("response", interception.on_response)
@@ -105,7 +105,7 @@ class PageVisit:
         documents = {PAGE: document, **await interception.documents()}
         screenshot = await take_screenshot(page) if self.wants_screenshot(document) else b""
         if document.status < 400:
-            await self.context.save_cookies(page.context, cookies_before)
+            await self.session.save_cookies(page.context, cookies_before)
         return Reading(
             ref=self.ref,
             mode=ReadMode.VISIT,
@@ -123,11 +123,11 @@ class PageVisit:
 
     async def _load(self, page: Page) -> Document:
         url = self.ref.url
-        with self.host.timeouts.measured(self.site.key):
-            response = await self.context.goto(page, url, self.timeouts.navigation_seconds)
+        with self.session.host.timeouts.measured(self.session.site.key):
+            response = await self.session.goto(page, url, self.timeouts.navigation_seconds)
         if response is None:
             return Document(PAGE, url, 200, "text/html", b"")
-        body = await limited_body(response, self.host.options.max_body_bytes, self.timeouts.page_seconds)
+        body = await limited_body(response, self.session.host.options.max_body_bytes, self.timeouts.page_seconds)
         if body is None:
             raise Transient("the page is larger than the limit for a page", url=url)
         return Document.from_response(PAGE, page.url, response.status, response.headers, body)
@@ -146,7 +146,7 @@ class Interception:
     Host, method, path and content type must all match. Of several responses of an endpoint the last good one counts.
     """
 
-    def __init__(self, endpoints: tuple[Endpoint, ...], site: Site, *, max_body_bytes: int = 8 * 1024 * 1024) -> None:
+    def __init__(self, endpoints: tuple[Endpoint, ...], site: Site, max_body_bytes: int) -> None:
         self._endpoints = endpoints
         self._hosts = site.hosts
         self._max_body_bytes = max_body_bytes

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.db import DatabaseError, InterfaceError, connection
 from django.utils import timezone
@@ -73,14 +73,10 @@ class OutageKeeper(threading.Thread):
         self._lock = threading.Lock()
         self._away = threading.Event()
         self._stopping = threading.Event()
-        self._lost_at: datetime | None = None
+        self._lost_at = timezone.now()
         self._reason = ""
         self._workers = 1
         self._log_at = self._adopt_at = 0.0
-        self._publish()
-
-    def _publish(self) -> None:
-        """Publishes the spool as metrics of the worker, of its latest keeper."""
         _away_gauge.set_function(lambda: float(self.is_away))
         _updates_gauge.set_function(lambda: float(len(self.spool)))
         _memory_gauge.set_function(lambda: float(self.spool.memory_bytes))
@@ -98,19 +94,14 @@ class OutageKeeper(threading.Thread):
 
     def not_stored(self, match: HeldMatch, payload: Payload) -> None:
         """Spools a reading that the database did not accept."""
-        polled = self.matches.get(match.ref_id)
-        if polled is None:
-            self.matches.restore([match], interval_seconds=self._policies.pace.baseline_seconds, now=time.monotonic())
-            polled = self.matches.get(match.ref_id)
-        assert polled is not None
-        self._spool_if_new(polled, payload)
+        interval = self._policies.pace.baseline_seconds
+        self._spool_if_new(self.matches.get_or_add(match, interval_seconds=interval, now=time.monotonic()), payload)
 
     def lost(self, error: Exception) -> None:
         """Reports that a thread could not reach the database, which is probed at once."""
         self._enter_outage(first_line(error))
 
     def _enter_outage(self, reason: str) -> None:
-        """Starts the outage; the recovery thread ends it."""
         with self._lock:
             if self._away.is_set() or self._stopping.is_set():
                 return
@@ -222,17 +213,9 @@ class OutageKeeper(threading.Thread):
 
     def _spool_if_new(self, polled: PolledMatch, payload: Payload) -> None:
         weight = polled.add_reading(payload, time.monotonic())
-        if weight is Importance.NOTHING_NEW:
-            return
-        update = Update(
-            update_id=uuid.uuid4(),
-            ref_id=polled.match.ref_id,
-            key=polled.match.key,
-            worker_id=self._worker_id,
-            is_critical=weight is Importance.CRITICAL,
-            payload=payload,
-        )
-        self.spool.put(update)
+        if weight is not Importance.NOTHING_NEW:
+            match, is_critical = polled.match, weight is Importance.CRITICAL
+            self.spool.put(Update(uuid.uuid4(), match.ref_id, match.key, self._worker_id, is_critical, payload))
 
     def _log_progress(self) -> None:
         if time.monotonic() < self._log_at:
@@ -254,9 +237,16 @@ class OutageKeeper(threading.Thread):
         began, probes, written = time.monotonic(), 0, 0
         while not self._stopping.is_set():
             try:
-                self._probe()
+                connection.close()
+                # A row is written: a database that accepts nothing (read-only, full) counts as unreachable.
+                Worker.objects.filter(worker_id=self._worker_id).update(heartbeat_at=timezone.now())
                 written += replay.replay_all(self.spool, pace=self._policies.pace)
-                self._release_strays()
+                journal.release_unknown_claims(
+                    worker_id=self._worker_id,
+                    held=self._running_tasks(),
+                    taken_before=self._lost_at,
+                    now=timezone.now(),
+                )
             except Exception as error:  # noqa: BLE001 - any error: the database does not work yet
                 if probes == 0:
                     self._report_loss()
@@ -284,17 +274,6 @@ class OutageKeeper(threading.Thread):
             self._reason,
             len(self.matches),
             extra={"action": "store_lost", "matches": len(self.matches)},
-        )
-
-    def _probe(self) -> None:
-        """Writes a row: a database that answers but accepts nothing (read-only, full) counts as unreachable."""
-        connection.close()
-        Worker.objects.filter(worker_id=self._worker_id).update(heartbeat_at=timezone.now())
-
-    def _release_strays(self) -> None:
-        assert self._lost_at is not None
-        journal.release_unknown_claims(
-            worker_id=self._worker_id, held=self._running_tasks(), taken_before=self._lost_at, now=timezone.now()
         )
 
     def _report_return(self, seconds: float, written: int) -> None:

@@ -5,13 +5,11 @@ These are the matches it read lately, with the facts that reading them without a
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-
-import orjson
+from typing import Any
 
 from scraping.matches.reconcile.states import progress_summary
 from scraping.outage.spool import HeldMatch
@@ -28,39 +26,20 @@ class Importance(Enum):
     CRITICAL = 2  # score, wickets, overs, status, or a critical event
 
 
-@dataclass(frozen=True)
-class Fingerprint:
-    """Checksums of a reading, to compare the next one with."""
-
-    state: str = ""
-    progress: str = ""
-    events: frozenset[str] = frozenset()
-    critical: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, payload: Payload) -> Fingerprint:
-        state = payload.normalized()
-        marks = {event.id: event.fingerprint() for event in payload.events}
-        scores = {"innings": state.get("innings"), "score": state.get("score")}
-        return cls(
-            state=payload.state.checksum(),
-            progress=_checksum({**progress_summary(state), **scores}),
-            events=frozenset(marks.values()),
-            critical=frozenset(marks[event.id] for event in payload.events if event.is_critical),
-        )
-
-
-def importance(before: Fingerprint, now: Fingerprint) -> Importance:
+def importance(before: Payload | None, now: Payload) -> Importance:
     """Returns how much of a reading is new compared with the one before."""
-    if now.progress != before.progress or now.critical - before.critical:
+    if before is None or _progress(now) != _progress(before):
         return Importance.CRITICAL
-    if now.state != before.state or now.events - before.events:
-        return Importance.MINOR
-    return Importance.NOTHING_NEW
+    known = {event.fingerprint() for event in before.events}
+    new = [event for event in now.events if event.fingerprint() not in known]
+    if any(event.is_critical for event in new):
+        return Importance.CRITICAL
+    return Importance.MINOR if new or now.state.checksum() != before.state.checksum() else Importance.NOTHING_NEW
 
 
-def _checksum(value: object) -> str:
-    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:24]
+def _progress(payload: Payload) -> dict[str, Any]:
+    state = payload.normalized()
+    return {**progress_summary(state), "innings": state.get("innings"), "score": state.get("score")}
 
 
 @dataclass
@@ -74,7 +53,7 @@ class PolledMatch:
 
     def add_reading(self, payload: Payload, now: float) -> Importance:
         """Replaces the last reading; returns how much of the new one is new."""
-        weight = importance(Fingerprint.of(self.last) if self.last else Fingerprint(), Fingerprint.of(payload))
+        weight = importance(self.last, payload)
         self.set_reading(payload, now)
         return weight
 
@@ -100,20 +79,18 @@ class PolledMatches:
 
     def stored(self, match: HeldMatch, payload: Payload, *, interval_seconds: float, now: float) -> None:
         """Sets the reading of the match that the database has."""
-        with self._lock:
-            one = self._matches.setdefault(match.ref_id, PolledMatch(match, interval_seconds, now))
-            one.match, one.interval_seconds = match, interval_seconds
+        one = self.get_or_add(match, interval_seconds=interval_seconds, now=now)
+        one.match, one.interval_seconds = match, interval_seconds
         one.set_reading(payload, now)
 
     def restore(self, matches: Iterable[HeldMatch], *, interval_seconds: float, now: float) -> None:
         """Adds the matches of a worker that has ended."""
-        with self._lock:
-            for match in matches:
-                self._matches.setdefault(match.ref_id, PolledMatch(match, interval_seconds, now))
+        for match in matches:
+            self.get_or_add(match, interval_seconds=interval_seconds, now=now)
 
-    def get(self, ref_id: int) -> PolledMatch | None:
+    def get_or_add(self, match: HeldMatch, *, interval_seconds: float, now: float) -> PolledMatch:
         with self._lock:
-            return self._matches.get(ref_id)
+            return self._matches.setdefault(match.ref_id, PolledMatch(match, interval_seconds, now))
 
     def matches(self) -> list[HeldMatch]:
         with self._lock:
@@ -126,15 +103,11 @@ class PolledMatches:
     def forget_old(self, now: float) -> None:
         """Outside an outage: removes the matches that other workers read now."""
         with self._lock:
-            old = [ref_id for ref_id, one in self._matches.items() if now - one.read_at > _kept_seconds(one)]
-            for ref_id in old:
-                del self._matches[ref_id]
+            for ref_id, one in tuple(self._matches.items()):
+                if now - one.read_at > max(KEPT_SECONDS, 3 * one.interval_seconds):
+                    del self._matches[ref_id]
 
     def due(self, now: float) -> list[PolledMatch]:
         """Returns the matches to be read now, the longest waiting first."""
         with self._lock:
             return sorted((one for one in self._matches.values() if one.due_at <= now), key=lambda one: one.due_at)
-
-
-def _kept_seconds(one: PolledMatch) -> float:
-    return max(KEPT_SECONDS, 3 * one.interval_seconds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import DatabaseError, transaction
@@ -21,7 +21,6 @@ from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.crash import crash_point
 
 logger = logging.getLogger(__name__)
-Writer = Callable[[Sequence[Update], Pace, datetime], int]
 BATCH = 25
 MERGE_ABOVE, MERGED_BATCH = 500, 500
 
@@ -48,28 +47,25 @@ def replay(updates: Sequence[Update], *, pace: Pace, now: datetime, is_merged: b
     by_match: defaultdict[int, list[Update]] = defaultdict(list)
     for update in updates:
         by_match[update.ref_id].append(update)
-    write = _write_merged if is_merged else _write_each
-    return sum(_write_together(write, of_one, pace=pace, now=now) for of_one in by_match.values())
-
-
-def _write_together(write: Writer, updates: Sequence[Update], *, pace: Pace, now: datetime) -> int:
-    """Writes in one transaction; if it fails, one by one."""
-    try:
-        with transaction.atomic():
-            written = write(updates, pace, now)
-            crash_point("replay.before_commit")
-        return written
-    except DATABASE_AWAY:
-        raise
-    except Exception:  # noqa: BLE001 - the failing update is found by writing each alone
-        return sum(_write_alone(update, pace=pace, now=now) for update in updates)
+    written = 0
+    for of_one in by_match.values():
+        try:
+            with transaction.atomic():
+                written_now = _write_merged(of_one, pace, now) if is_merged else _write_each(of_one, pace, now)
+                crash_point("replay.before_commit")
+            written += written_now
+        except DATABASE_AWAY:
+            raise
+        except Exception:  # noqa: BLE001 - the failing update is found by writing each alone
+            written += sum(_write_alone(update, pace=pace, now=now) for update in of_one)
+    return written
 
 
 def _write_alone(update: Update, *, pace: Pace, now: datetime) -> bool:
     """Writes one update; an invalid one is skipped, so that it does not block the others."""
     try:
         with transaction.atomic():
-            return _write(update, pace=pace, now=now)
+            return bool(_write_each([update], pace, now))
     except DATABASE_AWAY:
         raise
     except (PayloadRejected, DatabaseError, ValueError) as error:
@@ -84,7 +80,12 @@ def _write_alone(update: Update, *, pace: Pace, now: datetime) -> bool:
 
 
 def _write_each(updates: Sequence[Update], pace: Pace, now: datetime) -> int:
-    return sum(_write(update, pace=pace, now=now) for update in updates)
+    written = 0
+    for update in updates:
+        if _is_new(update, now):
+            _ingest(update, update.payload, pace, now)
+            written += 1
+    return written
 
 
 def _write_merged(updates: Sequence[Update], pace: Pace, now: datetime) -> int:
@@ -101,13 +102,6 @@ def merged(payloads: Sequence[Payload]) -> Payload:
         return last
     events = {event.id: event for payload in payloads for event in payload.events}
     return last.model_copy(update={"events": tuple(events.values())})
-
-
-def _write(update: Update, *, pace: Pace, now: datetime) -> bool:
-    if not _is_new(update, now):
-        return False
-    _ingest(update, update.payload, pace, now)
-    return True
 
 
 def _is_new(update: Update, now: datetime) -> bool:

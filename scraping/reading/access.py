@@ -137,10 +137,10 @@ class SourceAccess:
             with evidence_from(reading):
                 return without_failed_documents(reading, required)
         except PageCrashed as error:  # the browser is replaced only if this repeats
-            self.sessions.host.report_fault(session.context.generation, str(error))
+            self.sessions.host.report_fault(session.generation, str(error))
             raise
         except ResourceLost as error:
-            self.sessions.host.report_lost(session.context.generation, str(error))
+            self.sessions.host.report_lost(session.generation, str(error))
             raise
         except ReadTimeout as error:
             if uses_browser and not await self.sessions.host.probe():

@@ -48,7 +48,7 @@ class Spool:
 
     def __init__(self, folder: Path, *, name: str, limits: SpoolLimits) -> None:
         self._folder = folder
-        self._name = name
+        self._path = folder / f"{name}{SUFFIX}"
         self._limits = limits
         self._entries: deque[Entry] = deque()
         self._memory_items = self._memory_bytes = 0
@@ -120,7 +120,7 @@ class Spool:
         held: dict[int, HeldMatch] = {}
         old: list[Entry] = []
         with self._lock:
-            ours = {self._path(), *(file.path for file in self._adopted)}
+            ours = {self._path, *(file.path for file in self._adopted)}
             for path in sorted(set(self._folder.glob(f"*{SUFFIX}")) - ours):
                 file = SpoolFile.take(path)
                 if file is None:
@@ -152,16 +152,13 @@ class Spool:
                 self._own.close(remove=self._own.size_bytes == 0)
             self._adopted, self._own = [], None
 
-    def _path(self) -> Path:
-        return self._folder / f"{self._name}{SUFFIX}"
-
     def _write(self, lines: Sequence[bytes]) -> list[tuple[int, int]]:
         try:
             if self._own is None:
                 self._folder.mkdir(parents=True, exist_ok=True)
-                self._own = SpoolFile.take(self._path())
+                self._own = SpoolFile.take(self._path)
             if self._own is None:
-                raise OSError(f"{self._path().name} is held by another process")
+                raise OSError(f"{self._path.name} is held by another process")
             places = self._own.append(lines)
         except OSError as error:
             if self.is_on_disk:
@@ -177,15 +174,15 @@ class Spool:
         return places
 
     def _keep_within_limits(self) -> None:
-        while self._is_over_the_limit():
+        while self._memory_items > self._limits.items or self._memory_bytes > self._limits.bytes:
             minor = next((entry for entry in self._entries if not entry.is_critical and entry.line is not None), None)
+            newest = next((entry for entry in reversed(self._entries) if entry.line is not None and entry.file), None)
             if minor is not None:
                 self._drop(minor)
-            elif not self._leave_one_on_disk():
+            elif newest is not None:
+                self._leave_memory(newest)
+            else:
                 return
-
-    def _is_over_the_limit(self) -> bool:
-        return self._memory_items > self._limits.items or self._memory_bytes > self._limits.bytes
 
     def _drop(self, entry: Entry) -> None:
         self._forget(entry)
@@ -199,13 +196,6 @@ class Spool:
             self.dropped,
             extra={"action": "update_dropped", "dropped": self.dropped},
         )
-
-    def _leave_one_on_disk(self) -> bool:
-        entry = next((entry for entry in reversed(self._entries) if entry.line is not None and entry.file), None)
-        if entry is None:
-            return False
-        self._leave_memory(entry)
-        return True
 
     def _forget(self, entry: Entry) -> None:
         self._entries.remove(entry)

@@ -71,6 +71,7 @@ class Seen:
     headers: dict[str, str]
     user: str = ""
     password: str = ""
+    client_port: int = 0
 
 
 Answer = Callable[[web.Request], web.StreamResponse | Awaitable[web.StreamResponse]]
@@ -96,7 +97,9 @@ class LocalSite(OnThread):
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         headers = {key.lower(): value for key, value in request.headers.items()}
-        self.seen.append(Seen(request.method, request.path, headers))
+        assert request.transport is not None
+        client_port = request.transport.get_extra_info("peername")[1]
+        self.seen.append(Seen(request.method, request.path, headers, client_port=client_port))
         if request.path in self.answers:
             answer = self.answers[request.path](request)
             return answer if isinstance(answer, web.StreamResponse) else await answer
@@ -145,7 +148,10 @@ def usual(request: web.Request) -> web.StreamResponse:
 
 @dataclass
 class LocalProxy:
-    """An HTTP proxy with a password. `behaviour`: pass, hang, or a status to respond with instead of the site."""
+    """An HTTP proxy with a password. `behaviour`: pass, hang, or a status to respond with instead of the site.
+
+    `ports`: of its connections to the site.
+    """
 
     thread: OnThread
     username: str = "anna"
@@ -153,6 +159,7 @@ class LocalProxy:
     country: str = ""
     behaviour: str = "pass"
     seen: list[Seen] = field(default_factory=list)
+    ports: set[int] = field(default_factory=set)
     port: int = 0
     _server: asyncio.Server | None = None
 
@@ -197,6 +204,9 @@ class LocalProxy:
             await reader.read()  # until the other side disconnects
             return False
         if self.behaviour.isdigit():
+            if method == "CONNECT":
+                writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+                await reader.readuntil(b"\r\n\r\n")
             writer.write(f"HTTP/1.1 {self.behaviour} No\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno".encode())
             await writer.drain()
             return False
@@ -214,6 +224,7 @@ class LocalProxy:
         host, path = (target, "") if method == "CONNECT" else target.removeprefix("http://").split("/", 1)
         name, _, port = host.partition(":")
         there, back = await asyncio.open_connection(name, int(port or 80))
+        self.ports.add(back.get_extra_info("sockname")[1])
         if method == "CONNECT":
             writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
         else:
@@ -260,7 +271,6 @@ class Worker(OnThread):
         """Closes the sessions of a test; the browser stays."""
         for sessions in self._made:
             self.run(sessions.close_all())
-            self.run(sessions.forward_proxy.stop())
         self._made.clear()
 
     def close(self) -> None:

@@ -137,14 +137,14 @@ class TestReading:
 
             async def both() -> tuple[Any, Any]:
                 session = await browser.sessions.get(target.site)
-                page, _ = await session.context.open_page()
+                page, _ = await session.open_page()
                 try:
                     await page.goto(target.ref.url)
                     await page.evaluate("document.querySelector('footer').remove()")  # else the clock goes on
                     html = await page.content()
                     return await page.evaluate(SCRIPT, plan_of(BOARD.layout)), from_html(html, BOARD.layout)
                 finally:
-                    await session.context.close_page(page)
+                    await session.close_page(page)
 
             asked, parsed = reader._run(both())
             assert asked == parsed

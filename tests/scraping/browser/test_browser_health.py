@@ -251,7 +251,7 @@ class TestHangs:
 
         async def run_wild() -> None:
             session = await hosted.sessions.get(site_at(arena, "crex"))
-            page = await (await session.context.open()).new_page()
+            page = await (await session.open_context()).new_page()
             await page.goto("data:text/html,<h1>x</h1>")
             await page.evaluate("setTimeout(() => { for (;;); }, 0)")
 

@@ -204,7 +204,7 @@ class TestEvidence:
 
         async def photograph() -> tuple[bytes, float]:
             session = await hosted.sessions.get(site_at(arena, "crex"))
-            page = await (await session.context.open()).new_page()
+            page = await (await session.open_context()).new_page()
             await page.goto("data:text/html,<h1>x</h1><input value=hello>")
             taken = await take_screenshot(page)
             assert taken.startswith(JPEG)

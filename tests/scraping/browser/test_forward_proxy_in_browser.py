@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 import pytest
 from aiohttp import web
 
-from scraping.browser.egress.connection import TrafficLimits
-from scraping.browser.egress.forward_proxy import ForwardProxy
+from scraping.browser.egress.forward_proxy import TrafficLimits
 from scraping.browser.host import BrowserHost
 from scraping.browser.launcher import BrowserOptions
 from scraping.browser.sessions import Sessions
@@ -282,7 +281,7 @@ class TestForwarding:
                     session = await browser.sessions.get(site)
                     reading = await session.visit(RefInfo("1", f"{server.url}/"), (Endpoint("done", DONE),))
                     assert "xball</title>" in reading.documents[PAGE].text()
-                    traffic = browser.sessions.forward_proxy.traffic(session.session_id)
+                    traffic = session.forward_proxy.traffic
                     assert 50_000 < traffic.bytes_in < 60_000
                     assert 0 < traffic.bytes_out < 10_000
                     assert traffic.refused == 0
@@ -294,25 +293,14 @@ class TestForwarding:
     @pytest.mark.fault_number(22)
     def test_a_page_of_a_gigabyte_is_cut_off(self, browser: Browser) -> None:
         async def go() -> None:
-            original, browser.sessions.forward_proxy = (
-                browser.sessions.forward_proxy,
-                ForwardProxy(TrafficLimits(connection_bytes=4 * MEGABYTE)),
-            )
-            try:
-                async with raw_server(endless) as server:
-                    session = await browser.sessions.get(Site("big", server.url, allows_private=True))
-                    with pytest.raises(Transient):
-                        await session.visit(RefInfo("1", f"{server.url}/"), ())
-                    assert (
-                        4 * MEGABYTE
-                        < browser.sessions.forward_proxy.traffic(session.session_id).bytes_in
-                        < 8 * MEGABYTE
-                    )
-                    assert server.sent < 200 * MEGABYTE
-                    browser.sessions.drop(session)
-            finally:
-                await browser.sessions.forward_proxy.stop()
-                browser.sessions.forward_proxy = original
+            async with raw_server(endless) as server:
+                session = await browser.sessions.get(Site("big", server.url, allows_private=True))
+                session.forward_proxy.limits = TrafficLimits(connection_bytes=4 * MEGABYTE)
+                with pytest.raises(Transient):
+                    await session.visit(RefInfo("1", f"{server.url}/"), ())
+                assert 4 * MEGABYTE < session.forward_proxy.traffic.bytes_in < 8 * MEGABYTE
+                assert server.sent < 200 * MEGABYTE
+                browser.sessions.drop(session)
 
         browser.run(go())
 

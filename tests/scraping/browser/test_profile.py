@@ -96,11 +96,11 @@ def report_of(worker: Worker, sessions: Sessions, site: LocalSite) -> dict[str, 
 
     async def visit() -> None:
         session = await sessions.get(site.as_source("who"), is_visit=True)
-        page, _ = await session.context.open_page()
+        page, _ = await session.open_page()
         page.on("request", lambda request: bodies.append(request.post_data_buffer or b""))
         async with page.expect_response("**/api/live.json?key=1"):
-            await session.context.goto(page, site.match.url, 5)
-        await session.context.close_page(page)
+            await session.goto(page, site.match.url, 5)
+        await session.close_page(page)
         await session.visit(site.match, (LIVE,))
         await session.direct(site.match, (site.request,))
 

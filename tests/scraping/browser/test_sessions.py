@@ -10,7 +10,7 @@ import pytest
 from aiohttp import CookieJar, web
 from yarl import URL
 
-from scraping.browser.context import (
+from scraping.browser.cookies import (
     Cookies,
     changed_cookies,
     cookies_of_context,
@@ -251,10 +251,10 @@ class TestRotation:
         async def stay() -> tuple[Session, Session, Session]:
             session = await sessions.get(source, is_visit=True)
             await session.visit(local_site.match, (LIVE,))
-            page, _ = await session.context.open_page()
+            page, _ = await session.open_page()
             clock[0] = 700
             during = await sessions.get(source, is_visit=True)
-            await session.context.close_page(page)
+            await session.close_page(page)
             return session, during, await sessions.get(source, is_visit=True)
 
         first, during, after = browser_worker.run(stay())

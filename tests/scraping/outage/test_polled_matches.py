@@ -7,7 +7,6 @@ import pytest
 from scraping.outage.polled_matches import (
     KEPT_SECONDS,
     LONGEST_PAUSE_SECONDS,
-    Fingerprint,
     Importance,
     PolledMatches,
     importance,
@@ -46,11 +45,11 @@ BEFORE = reading(chasing(100), *balls(1, 2, 3))
     ],
 )
 def test_importance(label: str, now: Payload, expected: Importance) -> None:
-    assert importance(Fingerprint.of(BEFORE), Fingerprint.of(now)) is expected, label
+    assert importance(BEFORE, now) is expected, label
 
 
 def test_a_first_reading_is_critical() -> None:
-    assert importance(Fingerprint(), Fingerprint.of(BEFORE)) is Importance.CRITICAL
+    assert importance(None, BEFORE) is Importance.CRITICAL
 
 
 class TestPolledMatches:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scraping.browser.health import BrowserUsage, LaunchCause, RecyclePolicy, recycle_reason
-from scraping.browser.memory_guard import MemoryAction, MemoryLimits, MemoryUsage, memory_action
+from scraping.browser.memory_guard import MemoryAction, MemoryLimits, memory_action
 from scraping.policies.timeouts import AdaptiveTimeouts, Timeouts, adapt
 
 POLICY = RecyclePolicy(max_pages=100, max_age_seconds=3600, max_faults=2, fault_window_seconds=60)
@@ -26,7 +26,7 @@ class TestRecycleReason:
     )
     def test_names_the_exceeded_limit(self, usage: BrowserUsage, cause: LaunchCause | None) -> None:
         reason = recycle_reason(usage, POLICY)
-        assert (reason.cause if reason else None) == cause
+        assert (reason[0] if reason else None) == cause
 
 
 LIMITS = MemoryLimits(soft_bytes=1000, hard_bytes=2000, settle_seconds=30, min_worker_seconds=120)
@@ -55,7 +55,8 @@ class TestMemoryAction:
     def test_follows_the_limits(
         self, tree: int, age: float, replaced: float | None, killed: float | None, action: MemoryAction
     ) -> None:
-        assert memory_action(MemoryUsage(tree, age, replaced, killed), LIMITS) is action
+        since = {"since_replaced": replaced, "since_killed": killed}
+        assert memory_action(tree, LIMITS, worker_age_seconds=age, **since) is action
 
 
 USUAL = Timeouts(page_seconds=30, navigation_seconds=30, selector_seconds=5, request_seconds=10)
