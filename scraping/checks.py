@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-from scraping.browser.egress.upstream_proxies import ProxyError
-from scraping.configuration import proxy_plan
+from scraping.browser.egress.upstream_proxies import ProxyError, ProxyPlan
 from scraping.matches import importance
 
 
 @register()
 def proxies_can_be_used(app_configs: Sequence[AppConfig] | None = None, **options: Any) -> list[CheckMessage]:
     try:
-        proxy_plan.current()
+        ProxyPlan.of(settings.CONFIG)
     except ProxyError as error:
         return [
             Error(

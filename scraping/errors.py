@@ -29,7 +29,7 @@ for the choices, and its line in docs/architecture.md. tests/scraping/test_error
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -70,6 +70,32 @@ class ErrorRule:
 
 MAX_UNCHARGED_ATTEMPTS = 10  # a page that kills every browser must end somewhere
 
+_BLOCKED = ErrorRule(
+    attempts=None,
+    first_pause_seconds=15.0,  # a source that refuses us needs a longer pause than a network error
+    longest_pause_seconds=240.0,
+    is_charged=True,
+    feeds_breaker=True,
+    pauses_match=True,
+    rotates_session=True,
+    keeps_evidence=True,
+    is_soft=True,
+    advice="The source refuses our requests. Check in the evidence whether it shows a bot challenge. "
+    "Raise the source's minimum interval, or use another way out (proxies).",
+)
+_RESOURCE = ErrorRule(
+    attempts=MAX_UNCHARGED_ATTEMPTS,
+    first_pause_seconds=0.2,
+    longest_pause_seconds=15.0,
+    is_charged=False,
+    feeds_breaker=False,
+    pauses_match=False,
+    rotates_session=False,
+    keeps_evidence=False,
+    is_soft=True,
+    advice="The fault is ours: a browser or a worker was lost repeatedly. "
+    "Check the workers' memory, and the engine's log at that time.",
+)
 ERROR_RULES: dict[ErrorClass, ErrorRule] = {
     ErrorClass.TRANSIENT: ErrorRule(
         attempts=None,
@@ -84,29 +110,10 @@ ERROR_RULES: dict[ErrorClass, ErrorRule] = {
         advice="The source was slow or unreachable; the data served has not changed. "
         "Check whether it answers now (its breaker, its other matches).",
     ),
-    ErrorClass.BLOCKED: ErrorRule(
-        attempts=None,
-        first_pause_seconds=15.0,  # a source that refuses us needs a longer pause than a network error
-        longest_pause_seconds=240.0,
-        is_charged=True,
-        feeds_breaker=True,
-        pauses_match=True,
-        rotates_session=True,
-        keeps_evidence=True,
-        is_soft=True,
-        advice="The source refuses our requests. Check in the evidence whether it shows a bot challenge. "
-        "Raise the source's minimum interval, or use another way out (proxies).",
-    ),
-    ErrorClass.AUTH: ErrorRule(
-        attempts=None,
-        first_pause_seconds=15.0,  # a source that refuses us needs a longer pause than a network error
-        longest_pause_seconds=240.0,
-        is_charged=True,
-        feeds_breaker=True,
-        pauses_match=True,
-        rotates_session=True,
+    ErrorClass.BLOCKED: _BLOCKED,
+    ErrorClass.AUTH: replace(
+        _BLOCKED,
         keeps_evidence=False,
-        is_soft=True,
         first_retry_at_once=True,  # with a fresh session; after that as for BLOCKED
         advice="The source requires a session that we could not get. Check whether its page opens without a login.",
     ),
@@ -136,31 +143,8 @@ ERROR_RULES: dict[ErrorClass, ErrorRule] = {
         completes_match=True,
         advice="The source no longer has the match. Check whether its address has changed.",
     ),
-    ErrorClass.RESOURCE: ErrorRule(
-        attempts=MAX_UNCHARGED_ATTEMPTS,
-        first_pause_seconds=0.2,
-        longest_pause_seconds=15.0,
-        is_charged=False,
-        feeds_breaker=False,
-        pauses_match=False,
-        rotates_session=False,
-        keeps_evidence=False,
-        is_soft=True,
-        advice="The fault is ours: a browser or a worker was lost repeatedly. "
-        "Check the workers' memory, and the engine's log at that time.",
-    ),
-    ErrorClass.STORE: ErrorRule(
-        attempts=MAX_UNCHARGED_ATTEMPTS,
-        first_pause_seconds=0.2,
-        longest_pause_seconds=15.0,
-        is_charged=False,
-        feeds_breaker=False,
-        pauses_match=False,
-        rotates_session=False,
-        keeps_evidence=False,
-        is_soft=True,
-        advice="Our database refused the write. Check it with manage.py doctor.",
-    ),
+    ErrorClass.RESOURCE: _RESOURCE,
+    ErrorClass.STORE: replace(_RESOURCE, advice="Our database refused the write. Check it with manage.py doctor."),
     ErrorClass.BUG: ErrorRule(
         attempts=1,
         first_pause_seconds=None,

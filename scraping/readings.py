@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from scraping.errors import SchemaBreak
 PAGE = "page"  # the name of the document that holds the page's HTML
 FIELDS = "fields"  # the name of the document with the values that the selectors found on an open page
 MAX_RETRY_AFTER_SECONDS = 900.0
+WAIT_REPORT_SECONDS = 5.0
 JSON_TYPES = frozenset({"application/json", "text/json", "application/x-json"})
 STATIC_PAGE = "static_page"  # the page of an earlier visit: good for names and places, too old for scores
 
@@ -257,3 +259,18 @@ def report_stage(stage: str) -> None:
     listener = _stage_listener.get()
     if listener is not None:
         listener(stage)
+
+
+@asynccontextmanager
+async def reporting_wait(lock: asyncio.Lock | asyncio.Semaphore) -> AsyncIterator[None]:
+    """Holds the lock. Reports a stage while it waits, so that the watchdog does not take the task for hung."""
+    while True:
+        try:
+            await asyncio.wait_for(lock.acquire(), WAIT_REPORT_SECONDS)
+            break
+        except TimeoutError:
+            report_stage("INIT")
+    try:
+        yield
+    finally:
+        lock.release()

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 import orjson
-from playwright.async_api import Page, WebSocket
+from playwright.async_api import Page
 
 from scraping.browser.blocking import PageTraffic
 from scraping.browser.launcher import BrowserOptions
@@ -48,25 +48,11 @@ class Extraction:
     address: str
 
 
-class SocketBytes:
-    """Counts the bytes that a page receives through web sockets, which are not among its requests."""
-
-    def __init__(self) -> None:
-        self.number = 0
-
-    def on_websocket(self, socket: WebSocket) -> None:
-        socket.on("framereceived", self._count)
-
-    def _count(self, payload: str | bytes) -> None:
-        self.number += len(payload)
-
-
 @dataclass
 class AttachedPage:
     page: Page
     session: Session
     traffic: PageTraffic
-    sockets: SocketBytes
     loaded: Document  # the response when it was loaded; with its body only where that was an error
     clock: Callable[[], float] = time.monotonic
     read_at: float = 0.0
@@ -85,10 +71,9 @@ class AttachedPage:
     async def load(
         cls, session: Session, ref: RefInfo, options: BrowserOptions, *, factor: float, clock: Callable[[], float]
     ) -> Self:
-        page, sockets, seconds = None, SocketBytes(), options.navigation_timeout_seconds * factor
+        page, seconds = None, options.navigation_timeout_seconds * factor
         try:
             page, traffic = await session.open_page()
-            page.on("websocket", sockets.on_websocket)
             report_stage("NAVIGATING")
             response = await session.goto(page, ref.url, seconds)
             loaded = Document(PAGE, ref.url, 200, "text/html", b"")
@@ -99,7 +84,7 @@ class AttachedPage:
             if page is not None:
                 await session.close_page(page)
             raise translate_error(error, url=ref.url) from error
-        kept = cls(page, session, traffic, sockets, loaded, clock, read_at=clock(), changed_at=clock())
+        kept = cls(page, session, traffic, loaded, clock, read_at=clock(), changed_at=clock())
         page.on("crash", lambda _: setattr(kept, "is_crashed", True))
         return kept
 
@@ -157,7 +142,7 @@ class AttachedPage:
 
     async def new_traffic(self) -> tuple[int, dict[str, int], dict[str, int]]:
         """Returns bytes, requests and blocked requests by type since the last call."""
-        bytes_in = await self.traffic.bytes_in() + self.sockets.number
+        bytes_in = await self.traffic.bytes_in()
         fresh, self._bytes_reported = bytes_in - self._bytes_reported, bytes_in
         made, blocked = dict(self.traffic.made), dict(self.traffic.blocked)
         self.traffic.made.clear()

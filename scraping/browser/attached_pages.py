@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 import orjson
@@ -21,14 +21,13 @@ from scraping.browser.attached_page import EXTRACT_SECONDS, AttachedPage, Extrac
 from scraping.browser.host import BrowserHost
 from scraping.browser.session import Session
 from scraping.errors import PageCrashed, ScrapingError
-from scraping.readings import FIELDS, PAGE, Document, Extractor, Reading, ReadMode, RefInfo, report_stage
+from scraping.readings import FIELDS, PAGE, Document, Extractor, Reading, ReadMode, RefInfo, reporting_wait
 
 MAX_PAGES = 60  # of a worker
 IDLE_SECONDS = 60.0  # without a read: its match is over, paused, or read by another worker
 BUSY_SECONDS = 15.0  # a page that was read since then is not closed for another
 SWEEP_SECONDS = 10.0
 OPENED_AT_ONCE = 2  # loading a page keeps a core busy, and many pages are opened after a start
-WAIT_REPORT_SECONDS = 5.0
 
 _open_pages = Gauge("victoryline_attached_pages", "Pages that stay open for attached reads.")
 _opened = Counter("victoryline_attached_openings", "Pages that were opened for attached reads, by cause.", ["cause"])
@@ -132,7 +131,7 @@ class AttachedPages:
         self._opening += 1
         try:
             await self._make_room()
-            async with self._opening_turn(), read.opening_slot(), self.host.visiting():
+            async with reporting_wait(self._openings), read.opening_slot(), self.host.visiting():
                 page = await AttachedPage.load(
                     read.session,
                     read.ref,
@@ -146,20 +145,6 @@ class AttachedPages:
         _open_pages.set(len(self._pages))
         self._sweep_later()
         return page
-
-    @asynccontextmanager
-    async def _opening_turn(self) -> AsyncIterator[None]:
-        """Limits the pages that are opened at once; reports the stage meanwhile, so the task does not seem hung."""
-        while True:
-            try:
-                await asyncio.wait_for(self._openings.acquire(), WAIT_REPORT_SECONDS)
-                break
-            except TimeoutError:
-                report_stage("INIT")
-        try:
-            yield
-        finally:
-            self._openings.release()
 
     async def _reading(
         self, ref: RefInfo, page: AttachedPage, extraction: Extraction | None, started: float

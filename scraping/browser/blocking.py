@@ -13,7 +13,7 @@ import weakref
 from collections import Counter
 from urllib.parse import urlsplit
 
-from playwright.async_api import Page, Request, Response, Route
+from playwright.async_api import Page, Request, Response, Route, WebSocket
 
 from scraping.readings import Site
 
@@ -92,6 +92,13 @@ class PageTraffic:
         self._sizes.add(task)
         task.add_done_callback(self._sizes.discard)
 
+    def on_websocket(self, socket: WebSocket) -> None:
+        """Adds the bytes that the page receives through a web socket, which are not among its requests."""
+        socket.on("framereceived", self._add_frame)
+
+    def _add_frame(self, payload: str | bytes) -> None:
+        self._bytes += len(payload)
+
     async def _measure(self, request: Request) -> None:
         with contextlib.suppress(Exception):  # the page may be closed before; the figure is an estimate
             self._bytes += (await request.sizes())["responseBodySize"]
@@ -116,6 +123,7 @@ class RequestBlocker:
     def watch(self, page: Page) -> PageTraffic:
         traffic = self._traffic[page] = PageTraffic()
         page.on("response", traffic.on_response)
+        page.on("websocket", traffic.on_websocket)
         return traffic
 
     async def route(self, route: Route) -> None:

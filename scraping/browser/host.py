@@ -28,12 +28,11 @@ from scraping.browser.playwright_calls import with_timeout
 from scraping.browser.processes import POLITE_SECONDS, browser_pid, clean_up, end_tree, kill
 from scraping.errors import ResourceLost
 from scraping.policies.timeouts import AdaptiveTimeouts
-from scraping.readings import report_stage
+from scraping.readings import WAIT_REPORT_SECONDS, report_stage
 
 logger = logging.getLogger(__name__)
 
 PROBE_SECONDS = 5.0
-WAIT_REPORT_SECONDS = 5.0
 ONE_FAULT_SECONDS = 1.0  # pages that share a renderer crash together and count once
 
 _launches = Counter("victoryline_browser_launches", "Browsers that were started, by cause.", ["cause"])

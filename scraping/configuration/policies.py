@@ -111,14 +111,9 @@ def _load(path: Path) -> bool:
     if not changed:
         return False
     _current.policies = after
-    logger.warning(
-        "%s was read again: %s", path.name, _describe(before, after, changed), extra={"action": "configuration_taken"}
-    )
+    text = "; ".join(f"{name} {getattr(before, name)} is now {getattr(after, name)}" for name in changed)
+    logger.warning("%s was read again: %s", path.name, text, extra={"action": "configuration_taken"})
     return True
-
-
-def _describe(before: Policies, after: Policies, changed: list[str]) -> str:
-    return "; ".join(f"{name} {getattr(before, name)} is now {getattr(after, name)}" for name in changed)
 
 
 def from_config(config: Config) -> Policies:

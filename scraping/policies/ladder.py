@@ -49,24 +49,11 @@ def next_rung(silence: Silence, *, staleness_threshold: float, now: datetime) ->
     late = (now - silence.expected_at).total_seconds()
     if late < SHARES[Rung.HINT] * threshold:
         return Rung.GROUND
-    above = next((rung for rung in _ladder(silence) if rung > silence.rung), None)
-    if (
-        above is None
-        or late < SHARES[above] * threshold
-        or _time_on_rung(silence, now) < _dwell(silence, above) * threshold
-    ):
+    # Open breakers forbid further requests to the same source.
+    rungs = (Rung.OTHER_SOURCE, Rung.FROZEN) if silence.is_held_back else tuple(SHARES)
+    above = next((rung for rung in rungs if rung > silence.rung), None)
+    if above is None or late < SHARES[above] * threshold:
         return silence.rung
-    return above
-
-
-def _ladder(silence: Silence) -> tuple[Rung, ...]:
-    """Open breakers forbid further requests to the same source."""
-    return (Rung.OTHER_SOURCE, Rung.FROZEN) if silence.is_held_back else tuple(SHARES)
-
-
-def _dwell(silence: Silence, above: Rung) -> float:
-    return SHARES[above] - SHARES[silence.rung] if silence.rung is not Rung.GROUND else 0.0
-
-
-def _time_on_rung(silence: Silence, now: datetime) -> float:
-    return (now - silence.rung_at).total_seconds() if silence.rung_at else 0.0
+    on_rung = (now - silence.rung_at).total_seconds() if silence.rung_at else 0.0
+    dwell = SHARES[above] - SHARES[silence.rung] if silence.rung is not Rung.GROUND else 0.0
+    return silence.rung if on_rung < dwell * threshold else above

@@ -7,10 +7,10 @@ decision is a value; the journal acts on it.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from scraping.errors import ERROR_RULES, MAX_UNCHARGED_ATTEMPTS, ErrorClass, ErrorRule
+from scraping.errors import ERROR_RULES, MAX_UNCHARGED_ATTEMPTS, ErrorClass
 
 LONGEST_TOKEN_PAUSE_SECONDS = 32.0
 TOKEN_JITTER = 0.25
@@ -61,46 +61,27 @@ class Failure:
 
 
 def decide(failure: Failure, policy: RetryPolicy, now: datetime, chance: random.Random) -> Decision:
-    rule = ERROR_RULES[failure.error_class]
+    """Returns what follows. The pause is the back-off, or the source's Retry-After where that is longer."""
+    rule, message = ERROR_RULES[failure.error_class], failure.message
+    if rule.first_pause_seconds is not None:
+        policy = replace(policy, base_delay_seconds=rule.first_pause_seconds)
+    if rule.longest_pause_seconds is not None:
+        policy = replace(policy, max_delay_seconds=rule.longest_pause_seconds)
     if not rule.is_charged:
-        return _uncharged_retry(failure, rule, policy, now)
+        uncharged = failure.attempt - failure.charged_attempts
+        if uncharged >= (rule.attempts or MAX_UNCHARGED_ATTEMPTS):
+            return Dead(f"{uncharged} attempts ended by our own faults, the last one: {message}")
+        return Retry(at=now + timedelta(seconds=_doubled_seconds(uncharged, policy)), is_charged=False)
     charged = failure.charged_attempts + 1
     if charged >= (rule.attempts or policy.max_attempts):
-        return _final(failure, rule, charged)
-    seconds = _pause_seconds(failure, rule, charged, policy, chance)
+        if rule.completes_match:
+            return Complete(f"the source said {charged} times that it is {failure.error_class.value}: {message}")
+        attempts = "attempt" if charged == 1 else "attempts"
+        return Dead(f"{failure.error_class.value} after {charged} {attempts}: {message}")
+    seconds = failure.retry_after_seconds or 0.0
+    if not (rule.first_retry_at_once and charged == 1):
+        seconds = max(seconds, backoff_seconds(charged, policy, chance))
     return Retry(at=now + timedelta(seconds=seconds), is_charged=True)
-
-
-def _uncharged_retry(failure: Failure, rule: ErrorRule, policy: RetryPolicy, now: datetime) -> Decision:
-    uncharged = failure.attempt - failure.charged_attempts
-    if uncharged >= (rule.attempts or MAX_UNCHARGED_ATTEMPTS):
-        return Dead(f"{uncharged} attempts ended by our own faults, the last one: {failure.message}")
-    seconds = _doubled_seconds(uncharged, _pauses(rule, policy))
-    return Retry(at=now + timedelta(seconds=seconds), is_charged=False)
-
-
-def _final(failure: Failure, rule: ErrorRule, charged: int) -> Decision:
-    if rule.completes_match:
-        return Complete(f"the source said {charged} times that it is {failure.error_class.value}: {failure.message}")
-    attempts = "attempt" if charged == 1 else "attempts"
-    return Dead(f"{failure.error_class.value} after {charged} {attempts}: {failure.message}")
-
-
-def _pause_seconds(
-    failure: Failure, rule: ErrorRule, charged: int, policy: RetryPolicy, chance: random.Random
-) -> float:
-    """Returns the back-off, or the source's Retry-After where that is longer."""
-    retry_after = failure.retry_after_seconds or 0.0
-    if rule.first_retry_at_once and charged == 1:
-        return retry_after
-    return max(retry_after, backoff_seconds(charged, _pauses(rule, policy), chance))
-
-
-def _pauses(rule: ErrorRule, policy: RetryPolicy) -> RetryPolicy:
-    """Returns the policy with the pauses of the rule, where the rule has its own."""
-    base = policy.base_delay_seconds if rule.first_pause_seconds is None else rule.first_pause_seconds
-    longest = policy.max_delay_seconds if rule.longest_pause_seconds is None else rule.longest_pause_seconds
-    return RetryPolicy(policy.max_attempts, base, longest)
 
 
 def backoff_seconds(attempt: int, policy: RetryPolicy, chance: random.Random) -> float:

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 from scraping.errors import ReadTimeout
 
@@ -30,12 +30,7 @@ class Timeouts:
 
     def times(self, factor: float) -> Timeouts:
         """Returns all of them multiplied: for the retry after a timeout."""
-        return Timeouts(
-            self.page_seconds * factor,
-            self.navigation_seconds * factor,
-            self.selector_seconds * factor,
-            self.request_seconds * factor,
-        )
+        return Timeouts(*(seconds * factor for seconds in astuple(self)))
 
 
 def adapt(usual: Timeouts, latencies: Sequence[float]) -> Timeouts:
@@ -47,11 +42,11 @@ def adapt(usual: Timeouts, latencies: Sequence[float]) -> Timeouts:
     if average > SLOW_SECONDS:
         return replace(usual.times(SLOWER), selector_seconds=max(usual.selector_seconds, SLOW_SELECTOR_SECONDS))
     if average < QUICK_SECONDS:
-        return Timeouts(
-            _shorter(usual.page_seconds),
-            _shorter(usual.navigation_seconds),
-            usual.selector_seconds,  # it depends on the page's script, not on the network
-            usual.request_seconds * QUICKER,
+        return replace(  # the time of selectors depends on the page's script, not on the network
+            usual,
+            page_seconds=_shorter(usual.page_seconds),
+            navigation_seconds=_shorter(usual.navigation_seconds),
+            request_seconds=usual.request_seconds * QUICKER,
         )
     return usual
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -18,7 +17,7 @@ from scraping.errors import AuthExpired, Blocked, Drift, Gone, OverBudget, Schem
 from scraping.reading.access import CHALLENGE_BYTES, TOO_MANY_REQUESTS, SourceAccess, required_names
 from scraping.reading.caches import VisitCache, VisitRecord, derive_requests
 from scraping.reading.targets import ReadPlan, Target
-from scraping.readings import PAGE, STATIC_PAGE, Document, Extractor, Reading, Request, Site, report_stage
+from scraping.readings import PAGE, STATIC_PAGE, Document, Extractor, Reading, Request, Site, reporting_wait
 from scraping.sources import parsing
 from scraping.sources.base import AsksOutright, FollowsUp, HasPublicEndpoints
 from scraping.sources.extract import SCRIPT, plan_of
@@ -28,7 +27,6 @@ QUIET_PAGE_SECONDS = 90.0
 PAGE_TYPES = "text/html,application/xhtml+xml"
 REFUSED_SECONDS = 60.0  # a source that refused the adapter's own requests is visited for this long
 VISITS_AT_ONCE = 6  # per worker: a page being loaded keeps a core busy
-WAIT_REPORT_SECONDS = 5.0
 # Errors after which a visit is tried. Only the page itself can say that a match is gone.
 FALLS_BACK = (AuthExpired, Blocked, Drift, Gone)
 
@@ -88,7 +86,7 @@ class ReadModes:
         """
         if plan.can_wait:
             lock = self._first_visits.setdefault(target.site.key, asyncio.Lock())
-            async with _reporting_wait(lock):
+            async with reporting_wait(lock):
                 record = self.plan(target).record
                 if record is None:
                     return await self.visit(target, plan.visit_reason)
@@ -129,7 +127,7 @@ class ReadModes:
         assert target.adapter.layout is not None
         layout = target.adapter.layout.using(target.site.selectors)
         extractor = Extractor(SCRIPT, plan_of(layout), layout.pulse)
-        opening, factor = partial(_reporting_wait, self._visit_slots), target.timeout_factor
+        opening, factor = partial(reporting_wait, self._visit_slots), target.timeout_factor
         return await self._access.read(
             target.site,
             lambda session: session.track(
@@ -203,7 +201,7 @@ class ReadModes:
             raise over_budget(target.visits_from, site, reason)
         await self.open_pages.discard(site.key, ref.source_event_id)
         # On a visit a broken endpoint is no failure: the page itself may hold the same data.
-        async with _reporting_wait(self._visit_slots):
+        async with reporting_wait(self._visit_slots):
             reading = await self._access.visit(
                 site,
                 ref,
@@ -247,18 +245,3 @@ def over_budget(until: datetime, site: Site, why: str) -> OverBudget:
 
 def _is_broken_page(document: Document) -> bool:
     return document.name == PAGE and document.status >= 500
-
-
-@asynccontextmanager
-async def _reporting_wait(lock: asyncio.Lock | asyncio.Semaphore) -> AsyncIterator[None]:
-    """Holds the lock. Reports a stage while it waits, so that the watchdog does not take the task for hung."""
-    while True:
-        try:
-            await asyncio.wait_for(lock.acquire(), WAIT_REPORT_SECONDS)
-            break
-        except TimeoutError:
-            report_stage("INIT")
-    try:
-        yield
-    finally:
-        lock.release()

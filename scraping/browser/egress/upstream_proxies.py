@@ -12,10 +12,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
 from scraping.browser.profile import is_known_country
 from scraping.errors import AuthExpired, Blocked, ReadTimeout, ScrapingError, Transient
+
+if TYPE_CHECKING:
+    from victoryline.configuration import Config
 
 LONGEST_QUARANTINE_SECONDS = 86_400.0
 MAX_TIMEOUTS_IN_A_ROW = 2  # a single one may be chance
@@ -101,15 +105,6 @@ def _parse_one(url: str) -> Proxy:
     return Proxy(parts.hostname, port, username, password, parts.fragment.lower(), parts.scheme)
 
 
-def gateway(*, host: str, port: int, username: str, password: str, country: str) -> Proxy | None:
-    """Returns the gateway of a provider (IPROYAL_*); None where it is not configured."""
-    if not host or not port:
-        return None
-    if country and not is_known_country(country):
-        raise ProxyError(f"IPROYAL_COUNTRY is {country[:10]!r}: not a known country; use two letters, such as de")
-    return Proxy(host, port, username, password, country.lower(), is_gateway=True)
-
-
 @dataclass(frozen=True)
 class ProxyPlan:
     """The proxies of a worker and their rotation."""
@@ -118,6 +113,19 @@ class ProxyPlan:
     mode: RotationMode = RotationMode.STICKY
     sticky_seconds: float = 600.0
     quarantine_seconds: float = 600.0
+
+    @classmethod
+    def of(cls, config: Config) -> ProxyPlan:
+        """Returns the plan from SCRAPER_PROXIES and the gateway of a provider (IPROYAL_*). ProxyError names faults."""
+        proxies, country = parse(config.scraper_proxies), config.iproyal_country
+        if config.iproyal_host and config.iproyal_port:
+            if country and not is_known_country(country):
+                raise ProxyError(f"IPROYAL_COUNTRY is {country[:10]!r}: not a known country; use two letters, like de")
+            user, password = config.iproyal_username, config.iproyal_password
+            proxies.append(
+                Proxy(config.iproyal_host, config.iproyal_port, user, password, country.lower(), is_gateway=True)
+            )
+        return cls(tuple(proxies), RotationMode(config.scraper_proxy_mode), config.scraper_sticky_ttl_seconds)
 
 
 @dataclass

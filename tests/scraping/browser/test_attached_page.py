@@ -12,7 +12,6 @@ from scraping.browser.attached_page import (
     UNCHANGED_SECONDS,
     AttachedPage,
     Extraction,
-    SocketBytes,
 )
 from scraping.browser.blocking import PageTraffic
 from scraping.readings import PAGE, Document
@@ -31,7 +30,7 @@ def page_at(clock: Clock) -> AttachedPage:
     """Returns a page without a browser; only its own state is tested."""
     unused = cast("Any", None)
     loaded = Document(PAGE, HERE, 200, "text/html", b"")
-    return AttachedPage(unused, unused, PageTraffic(), SocketBytes(), loaded, clock, changed_at=clock.now)
+    return AttachedPage(unused, unused, PageTraffic(), loaded, clock, changed_at=clock.now)
 
 
 def extraction(

@@ -7,6 +7,7 @@ import traceback
 from itertools import count
 
 import pytest
+from django.conf import settings
 from django.test import override_settings
 
 from scraping import checks
@@ -20,12 +21,10 @@ from scraping.browser.egress.upstream_proxies import (
     ProxyPool,
     RotationMode,
     cause_of,
-    gateway,
     parse,
 )
 from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
-from scraping.configuration import proxy_plan
 from scraping.errors import AuthExpired, Blocked, Gone, ReadTimeout, ResourceLost, SchemaBreak, ScrapingError, Transient
 from scraping.reading.access import error_for
 from scraping.reading.reader import Reader, Target
@@ -162,8 +161,7 @@ class TestQuarantine:
         assert {pool.failed(A.hash, FailureCause.REFUSED, now).quarantined_until for now in (1.0, 1.1, 1.2)} == {601.0}
 
     def test_a_gateway_is_quarantined_after_three_refused_sessions(self) -> None:
-        door = gateway(host="gate.example", port=1, username="u", password=SECRET, country="de")
-        assert door is not None
+        door = Proxy("gate.example", 1, "u", SECRET, "de", is_gateway=True)
         pool = pool_of(door)
         verdicts = []
         for now in range(3):
@@ -202,8 +200,7 @@ class TestParse:
 
     @pytest.mark.requirement("FS-13")
     def test_the_password_of_a_gateway_names_session_and_lifetime(self) -> None:
-        door = gateway(host="geo.example", port=12321, username="u", password="p", country="DE")
-        assert door is not None
+        door = Proxy("geo.example", 12321, "u", "p", "de", is_gateway=True)
         first, again, other = (door.for_session(name, seconds=600) for name in ("a", "a", "b"))
         assert first.password == again.password != other.password
         prefix, _, rest = first.password.partition("_country-de_session-")
@@ -234,7 +231,7 @@ class TestSettings:
             "SCRAPER_STICKY_TTL_SECONDS": "120",
         }
         with override_settings(CONFIG=load(environ)):
-            plan = proxy_plan.current()
+            plan = ProxyPlan.of(settings.CONFIG)
             assert checks.proxies_can_be_used() == []
         assert [(one.host, one.is_gateway) for one in plan.proxies] == [("one.example", False), ("geo.example", True)]
         assert (plan.mode, plan.sticky_seconds, plan.quarantine_seconds) == (RotationMode.ROTATING, 120, 600)
@@ -401,10 +398,7 @@ class TestThroughRealProxies:
         self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy]
     ) -> None:
         there = local_proxies[0]
-        door = gateway(
-            host="127.0.0.1", port=there.port, username=there.username, password=there.password, country="de"
-        )
-        assert door is not None
+        door = Proxy("127.0.0.1", there.port, there.username, there.password, "de", is_gateway=True)
         sessions, source = browser_worker.sessions(ProxyPlan((door,))), local_site.as_source()
 
         async def poll() -> None:

@@ -16,10 +16,11 @@ from django.core.management.base import BaseCommand, CommandError
 from monitoring.alerts.channels import configured
 from monitoring.alerts.delivery import DeliveryThreads
 from monitoring.metrics.exposition import start_worker_metrics
+from scraping.browser.egress.upstream_proxies import ProxyPlan
 from scraping.browser.health import RecyclePolicy
 from scraping.browser.launcher import BrowserOptions
 from scraping.browser.memory_guard import MEGABYTE, MemoryLimits
-from scraping.configuration import policies, proxy_plan
+from scraping.configuration import policies
 from scraping.outage.spool import SpoolLimits
 from scraping.reading.tokens import credentials_of
 from scraping.scheduler import hint
@@ -113,7 +114,7 @@ def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: P
         min_free_memory_bytes=config.min_free_memory_mb * MEGABYTE,
         own_temp_dir=temp_dir,
         has_adaptive_timeouts=config.enable_adaptive_timeouts,
-        proxies=proxy_plan.current(),
+        proxies=ProxyPlan.of(config),
         credentials=credentials_of(config.source_credentials),
         token_degraded_seconds=config.token_degraded_seconds,
     )
