@@ -6,33 +6,54 @@ from collections.abc import Iterator
 
 from django.db.models import Case, Count, Exists, F, IntegerField, Max, Min, OuterRef, Q, Subquery, Sum, When
 
-from monitoring.invariants.rules import CheckContext, Rule
+from monitoring.invariants.rules import MIGRATE, CheckContext, rule
 from scraping.models import Match, MatchEvent, MatchRef, Scraper, ScrapeTask, Snapshot, TaskState
 from scraping.payloads import Resource, checksum_of
 
 STATE_RESOURCES = (Resource.SCORECARD, Resource.FULL)
 UNPRUNED_MINUTES = 5
+RESTORE = "Stop the workers, keep the database as it is, and restore the match from its snapshots or its source."
 RECENT_MINUTES = 30  # before retention deletes the first snapshot or task and leaves gaps
 
 
+@rule(
+    "I1",
+    "references",
+    "every match at a source has exactly one reference",
+    "A unique constraint is missing in this database: run `manage.py migrate`, then merge the rows by hand.",
+)
 def duplicate_refs(context: CheckContext) -> Iterator[str]:
     refs = MatchRef.objects.order_by().values("source__key", "source_event_id").annotate(rows=Count("pk"))
     for ref in refs.filter(rows__gt=1):
         yield f"{ref['source__key']}_{ref['source_event_id']} has {ref['rows']} references"
 
 
+@rule(
+    "I1",
+    "matches",
+    "every match has a reference at a source",
+    "Delete the match in the admin; discovery writes it again if the source still has it.",
+)
 def matches_without_ref(context: CheckContext) -> Iterator[str]:
     without = Match.objects.filter(~Exists(MatchRef.objects.filter(match=OuterRef("pk"))), merged_into=None)
     for pk, title in without.values_list("pk", "title").order_by("pk"):
         yield f"match {pk} ({title}) has no reference at any source: it will not be read"
 
 
+@rule(
+    "I1",
+    "belonging",
+    "every reference has its match",
+    "The database does not enforce its foreign keys: check how it was restored. Delete the reference; "
+    "discovery finds the match again.",
+)
 def refs_without_match(context: CheckContext) -> Iterator[str]:
     without = MatchRef.objects.filter(~Exists(Match.objects.filter(pk=OuterRef("match_id"))))
     for pk, match_id in without.values_list("pk", "match_id").order_by("pk"):
         yield f"reference {pk} belongs to match {match_id}, which is not there"
 
 
+@rule("I3", "snapshots", "a match is at the sequence and checksum of its newest snapshot", RESTORE)
 def disagreeing_snapshots(context: CheckContext) -> Iterator[str]:
     newest = Snapshot.objects.filter(match=OuterRef("pk")).order_by("-sequence")
     matches = Match.objects.annotate(
@@ -47,6 +68,7 @@ def disagreeing_snapshots(context: CheckContext) -> Iterator[str]:
         yield f"match {pk} is at sequence {sequence} ({checksum[:8]}), its newest snapshot is {newest_is}"
 
 
+@rule("I3", "payloads", "a match serves what its newest snapshot holds", RESTORE)
 def altered_payloads(context: CheckContext) -> Iterator[str]:
     newest = Snapshot.objects.filter(match=OuterRef("pk"), sequence=OuterRef("sequence"))
     matches = Match.objects.filter(sequence__gt=0).annotate(shown=Subquery(newest.values("payload")[:1]))
@@ -57,6 +79,7 @@ def altered_payloads(context: CheckContext) -> Iterator[str]:
             yield f"match {pk} serves a state that its checksum {checksum[:8]} is not of"
 
 
+@rule("I3", "event order", "no event is ahead of its match", RESTORE)
 def events_ahead(context: CheckContext) -> Iterator[str]:
     ahead = MatchEvent.objects.filter(sequence__gt=F("match__sequence")).select_related("match")
     for event in ahead.order_by("pk")[: context.row_limit]:
@@ -64,6 +87,12 @@ def events_ahead(context: CheckContext) -> Iterator[str]:
         yield f"event {event.pk} of match {event.match_id} has sequence {event.sequence}, the match is at {at}"
 
 
+@rule(
+    "I3",
+    "readings",
+    "a match has the newest reading of its references",
+    "The next poll of the match repairs it. If it stays: check whether the match is still polled.",
+)
 def readings_ahead(context: CheckContext) -> Iterator[str]:
     ahead = MatchRef.objects.filter(captured_at__isnull=False).filter(
         Q(match__last_scraper_update__isnull=True) | Q(captured_at__gt=F("match__last_scraper_update"))
@@ -72,6 +101,12 @@ def readings_ahead(context: CheckContext) -> Iterator[str]:
         yield f"reference {pk} was read at {at:%H:%M:%S}, and match {match_id} does not know it"
 
 
+@rule(
+    "I3",
+    "successes",
+    "a task that succeeded has left its data",
+    "The next poll of the match repairs it. Keep the database and the worker's log: this must not happen.",
+)
 def successes_without_data(context: CheckContext) -> Iterator[str]:
     """A reading is made between its task's start and end. One that is not confirmed yet has a suspect checksum."""
     done = ScrapeTask.objects.filter(
@@ -88,6 +123,12 @@ def successes_without_data(context: CheckContext) -> Iterator[str]:
         yield f"task {task} succeeded, and its reference {pk} has {had}"
 
 
+@rule(
+    "I3",
+    "origins",
+    "every snapshot was written together with the end of a task",
+    "Another program than a task has written this match. Keep the database: check which programs have access.",
+)
 def unexplained_snapshots(context: CheckContext) -> Iterator[str]:
     """A task and its snapshot are written with the same time. Compared in Python: one query would take minutes."""
     since = context.ago(minutes=UNPRUNED_MINUTES)
@@ -103,6 +144,7 @@ def unexplained_snapshots(context: CheckContext) -> Iterator[str]:
             yield f"snapshot {sequence} of match {match_id} was written by no task that ended"
 
 
+@rule("I5", "events", "every event has one current revision, the newest, and none is missing", RESTORE)
 def broken_histories(context: CheckContext) -> Iterator[str]:
     """Each event has exactly one current revision, the newest, and no revision is missing."""
     current = Case(When(is_current=True, then=F("revision")), output_field=IntegerField())
@@ -124,6 +166,7 @@ def broken_histories(context: CheckContext) -> Iterator[str]:
         )
 
 
+@rule("I5", "history", "the snapshots of a match are numbered without gaps or duplicates", RESTORE)
 def gaps_in_history(context: CheckContext) -> Iterator[str]:
     recent = Snapshot.objects.filter(created_at__gt=context.ago(minutes=RECENT_MINUTES)).order_by()
     ranges = recent.values("match_id").annotate(rows=Count("pk"), first=Min("sequence"), last=Max("sequence"))
@@ -131,81 +174,8 @@ def gaps_in_history(context: CheckContext) -> Iterator[str]:
         yield f"match {each['match_id']} has {each['rows']} snapshots from {each['first']} to {each['last']}"
 
 
+@rule("I5", "scrapers", "a match has at most one active scraper at a source", MIGRATE)
 def duplicate_scrapers(context: CheckContext) -> Iterator[str]:
     active = Scraper.objects.filter(stopped_at__isnull=True).order_by().values("ref_id").annotate(rows=Count("pk"))
     for each in active.filter(rows__gt=1):
         yield f"reference {each['ref_id']} has {each['rows']} active scrapers"
-
-
-_RESTORE = "Stop the workers, keep the database as it is, and restore the match from its snapshots or its source."
-RULES = (
-    Rule(
-        "I1",
-        "references",
-        "every match at a source has exactly one reference",
-        duplicate_refs,
-        "A unique constraint is missing in this database: run `manage.py migrate`, then merge the rows by hand.",
-    ),
-    Rule(
-        "I1",
-        "matches",
-        "every match has a reference at a source",
-        matches_without_ref,
-        "Delete the match in the admin; discovery writes it again if the source still has it.",
-    ),
-    Rule(
-        "I1",
-        "belonging",
-        "every reference has its match",
-        refs_without_match,
-        "The database does not enforce its foreign keys: check how it was restored. Delete the reference; "
-        "discovery finds the match again.",
-    ),
-    Rule(
-        "I3",
-        "snapshots",
-        "a match is at the sequence and checksum of its newest snapshot",
-        disagreeing_snapshots,
-        _RESTORE,
-    ),
-    Rule("I3", "payloads", "a match serves what its newest snapshot holds", altered_payloads, _RESTORE),
-    Rule("I3", "event order", "no event is ahead of its match", events_ahead, _RESTORE),
-    Rule(
-        "I3",
-        "readings",
-        "a match has the newest reading of its references",
-        readings_ahead,
-        "The next poll of the match repairs it. If it stays: check whether the match is still polled.",
-    ),
-    Rule(
-        "I3",
-        "successes",
-        "a task that succeeded has left its data",
-        successes_without_data,
-        "The next poll of the match repairs it. Keep the database and the worker's log: this must not happen.",
-    ),
-    Rule(
-        "I3",
-        "origins",
-        "every snapshot was written together with the end of a task",
-        unexplained_snapshots,
-        "Another program than a task has written this match. Keep the database: check which programs have access.",
-    ),
-    Rule(
-        "I5",
-        "events",
-        "every event has one current revision, the newest, and none is missing",
-        broken_histories,
-        _RESTORE,
-    ),
-    Rule(
-        "I5", "history", "the snapshots of a match are numbered without gaps or duplicates", gaps_in_history, _RESTORE
-    ),
-    Rule(
-        "I5",
-        "scrapers",
-        "a match has at most one active scraper at a source",
-        duplicate_scrapers,
-        "A unique constraint is missing in this database: run `manage.py migrate`.",
-    ),
-)

@@ -9,7 +9,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from monitoring.alerts import alert_keys
-from monitoring.invariants.rules import CheckContext, Rule
+from monitoring.invariants.rules import MIGRATE, CheckContext, rule
 from monitoring.models import Alert
 from scraping.errors import OUR_FAULTS
 from scraping.models import (
@@ -51,6 +51,12 @@ def waiting_too_long(context: CheckContext) -> QuerySet[ScrapeTask]:
     return late.filter(~Exists(valid)).order_by("run_at")
 
 
+@rule(
+    "I2",
+    "open tasks",
+    "no task waits longer than the bound without a valid reason",
+    "Is a worker running, and does Redis answer? `manage.py doctor`. Hints are repeated by themselves.",
+)
 def forgotten_tasks(context: CheckContext) -> Iterator[str]:
     for task in waiting_too_long(context):
         late = (context.now - task.run_at).total_seconds()
@@ -62,6 +68,12 @@ def forgotten_tasks(context: CheckContext) -> Iterator[str]:
         yield f"task {task.pk} ({task.resource}) is overdue for {late:.0f} s, {hinted}"
 
 
+@rule(
+    "I2",
+    "due matches",
+    "every watched match gets its next task in time",
+    "Is a scheduler running, and does one lead? Search its log for `leadership_changed`.",
+)
 def forgotten_matches(context: CheckContext) -> Iterator[str]:
     """Due, without a valid reason to wait, its source has capacity, and no task is open for it."""
     open_task = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource="scorecard", state__in=OPEN_STATES)
@@ -84,6 +96,12 @@ def _sources_with_room() -> list[int]:
     return [source_id for source_id, most in limits if busy.get(source_id, 0) < most]
 
 
+@rule(
+    "I2",
+    "leases",
+    "an executing task has a worker and a lease",
+    "The leading scheduler takes such tasks back every second: is one running?",
+)
 def lost_leases(context: CheckContext) -> Iterator[str]:
     held = ScrapeTask.objects.filter(state=TaskState.EXECUTING)
     wrong = held.filter(Q(lease_until__isnull=True) | Q(worker_id="") | Q(lease_until__lt=context.overdue))
@@ -92,12 +110,19 @@ def lost_leases(context: CheckContext) -> Iterator[str]:
         yield f"task {task.pk} is executed by '{task.worker_id}' and {until}"
 
 
+@rule("I4", "one task", "a match has at most one open task of a kind", MIGRATE)
 def duplicate_tasks(context: CheckContext) -> Iterator[str]:
     opened = ScrapeTask.objects.filter(state__in=OPEN_STATES, ref__isnull=False).order_by()
     for each in opened.values("ref_id", "resource").annotate(rows=Count("pk")).filter(rows__gt=1):
         yield f"reference {each['ref_id']} has {each['rows']} open {each['resource']} tasks"
 
 
+@rule(
+    "I4",
+    "fences",
+    "every claim has raised the fence",
+    "Another program than the journal has written this task. Cancel it; the match gets a new one.",
+)
 def uncounted_claims(context: CheckContext) -> Iterator[str]:
     unfenced = ScrapeTask.objects.filter(attempt__gt=F("fence"))
     # Readings of a database outage are written as successful tasks afterwards, without a claim.
@@ -106,6 +131,12 @@ def uncounted_claims(context: CheckContext) -> Iterator[str]:
         yield f"task {pk} is in attempt {attempt} with fence {fence}: a claim was not fenced"
 
 
+@rule(
+    "I6",
+    "successes",
+    "a task is SUCCESS only if it reached its last stage",
+    "Another program than the journal has written this task. The next poll of the match brings its data.",
+)
 def incomplete_successes(context: CheckContext) -> Iterator[str]:
     hollow = ScrapeTask.objects.filter(state=TaskState.SUCCESS).filter(
         ~Q(stage=Stage.DONE) | Q(finished_at__isnull=True)
@@ -114,6 +145,12 @@ def incomplete_successes(context: CheckContext) -> Iterator[str]:
         yield f"task {pk} is SUCCESS and only reached {stage}"
 
 
+@rule(
+    "I6",
+    "dead letters",
+    "every dead task has a reason, and its history the time",
+    "Another program than the journal has written this task. Retry it in the admin to learn the cause.",
+)
 def deaths_without_reason(context: CheckContext) -> Iterator[str]:
     recorded = TaskTransition.objects.filter(task=OuterRef("pk"), to_state=TaskState.DEAD).exclude(reason="")
     dead = ScrapeTask.objects.filter(state=TaskState.DEAD)
@@ -122,6 +159,12 @@ def deaths_without_reason(context: CheckContext) -> Iterator[str]:
         yield f"task {pk} is dead " + ("and its history does not say how" if reason else "without a reason")
 
 
+@rule(
+    "I7",
+    "charges",
+    "only the source's own faults use up a task's attempts",
+    "Retry the tasks in the admin if they died because of it: they get all of their attempts again.",
+)
 def wrong_charges(context: CheckContext) -> Iterator[str]:
     """A charged attempt has an error row that is the source's fault. Older rows may be gone by retention."""
     faults = ScrapeError.objects.filter(task=OuterRef("pk")).exclude(error_class__in=OUR_FAULTS)
@@ -132,6 +175,12 @@ def wrong_charges(context: CheckContext) -> Iterator[str]:
         yield f"task {pk} was charged {count} attempts, and {errors} failures were the source's"
 
 
+@rule(
+    "I6",
+    "alerts",
+    "every dead task has raised an alert",
+    "Nothing is lost: open the task in the admin. Search the logs for `receiver` to see why none was raised.",
+)
 def deaths_without_alert(context: CheckContext) -> Iterator[str]:
     """A dead task raises the alert of its match, round or discovery; it may be closed since."""
     dead = ScrapeTask.objects.filter(state=TaskState.DEAD, finished_at__gt=context.ago(hours=RECENT_HOURS))
@@ -143,70 +192,3 @@ def deaths_without_alert(context: CheckContext) -> Iterator[str]:
         key = alert_keys.dead_task(match_id=match_id, source_key=source_key, job_id=job_id)
         if key not in alerted_at or (finished_at and alerted_at[key] < finished_at):
             yield f"task {pk} died at {finished_at:%H:%M:%S}, and there is no alert {key} of that time"
-
-
-RULES = (
-    Rule(
-        "I2",
-        "open tasks",
-        "no task waits longer than the bound without a valid reason",
-        forgotten_tasks,
-        "Is a worker running, and does Redis answer? `manage.py doctor`. Hints are repeated by themselves.",
-    ),
-    Rule(
-        "I2",
-        "due matches",
-        "every watched match gets its next task in time",
-        forgotten_matches,
-        "Is a scheduler running, and does one lead? Search its log for `leadership_changed`.",
-    ),
-    Rule(
-        "I2",
-        "leases",
-        "an executing task has a worker and a lease",
-        lost_leases,
-        "The leading scheduler takes such tasks back every second: is one running?",
-    ),
-    Rule(
-        "I4",
-        "one task",
-        "a match has at most one open task of a kind",
-        duplicate_tasks,
-        "A unique constraint is missing in this database: run `manage.py migrate`.",
-    ),
-    Rule(
-        "I4",
-        "fences",
-        "every claim has raised the fence",
-        uncounted_claims,
-        "Another program than the journal has written this task. Cancel it; the match gets a new one.",
-    ),
-    Rule(
-        "I6",
-        "successes",
-        "a task is SUCCESS only if it reached its last stage",
-        incomplete_successes,
-        "Another program than the journal has written this task. The next poll of the match brings its data.",
-    ),
-    Rule(
-        "I6",
-        "dead letters",
-        "every dead task has a reason, and its history the time",
-        deaths_without_reason,
-        "Another program than the journal has written this task. Retry it in the admin to learn the cause.",
-    ),
-    Rule(
-        "I7",
-        "charges",
-        "only the source's own faults use up a task's attempts",
-        wrong_charges,
-        "Retry the tasks in the admin if they died because of it: they get all of their attempts again.",
-    ),
-    Rule(
-        "I6",
-        "alerts",
-        "every dead task has raised an alert",
-        deaths_without_alert,
-        "Nothing is lost: open the task in the admin. Search the logs for `receiver` to see why none was raised.",
-    ),
-)

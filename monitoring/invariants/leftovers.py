@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import Count, Exists, F, OuterRef, Q
 
 from monitoring.invariants.journal import waiting_too_long
-from monitoring.invariants.rules import CheckContext, Rule
+from monitoring.invariants.rules import CheckContext, rule
 from scraping.models import (
     OPEN_STATES,
     POLLED_LIFECYCLES,
@@ -27,10 +27,13 @@ from scraping.models import (
 )
 from victoryline.lib import identity
 
+CLOSE_BY_HAND = "Is a scheduler running? `manage.py breaker` shows the breaker; close it by hand if the source works."
+START_AGAIN = "Start the job again with the same parameters: what is complete is skipped."
 STRAY_HOURS = 3
 IN_FLIGHT_SECONDS = 10  # a task that meets an open breaker is put back at once; an older one passed it
 
 
+@rule("I8", "breakers", "an open breaker is probed when its time is over", CLOSE_BY_HAND)
 def stuck_breakers(context: CheckContext) -> Iterator[str]:
     """The open time is over, a task waits for it, and no probe is sent."""
     over = Breaker.objects.filter(state=BreakerState.OPEN, open_until__lt=context.overdue).exclude(
@@ -51,6 +54,7 @@ def stuck_breakers(context: CheckContext) -> Iterator[str]:
         yield f"breaker {name} should have let a probe through since {until:%H:%M:%S}"
 
 
+@rule("I8", "probes", "a half-open breaker is probed", CLOSE_BY_HAND)
 def unprobed_breakers(context: CheckContext) -> Iterator[str]:
     """Half open, without a probe for longer than the bound, while a task waits."""
     half_open = Breaker.objects.filter(state=BreakerState.HALF_OPEN, last_state_change__lt=context.overdue)
@@ -65,6 +69,12 @@ def unprobed_breakers(context: CheckContext) -> Iterator[str]:
             yield f"breaker {breaker.name} is half open since {breaker.last_state_change:%H:%M:%S}, and has no probe"
 
 
+@rule(
+    "I8",
+    "silence",
+    "no request goes through an open breaker but its probes",
+    "Keep the worker's log: this must not happen. The data needs no repair.",
+)
 def breached_breakers(context: CheckContext) -> Iterator[str]:
     """A request that began while its breaker was open and is not a probe."""
     held = ScrapeTask.objects.filter(
@@ -81,6 +91,7 @@ def breached_breakers(context: CheckContext) -> Iterator[str]:
             yield f"task {task.pk} was begun at {task.started_at:%H:%M:%S} through the open breaker {breaker.name}"
 
 
+@rule("I9", "holders", "no task is held by a dead worker", "The leading scheduler reclaims such tasks: is one running?")
 def dead_holders(context: CheckContext) -> Iterator[str]:
     held = ScrapeTask.objects.filter(state=TaskState.EXECUTING, started_at__lt=context.overdue)
     alive = Worker.objects.filter(worker_id=OuterRef("worker_id"), heartbeat_at__gte=context.overdue)
@@ -89,6 +100,12 @@ def dead_holders(context: CheckContext) -> Iterator[str]:
         yield f"task {pk} is held by worker {holder}, which {fate}"
 
 
+@rule(
+    "I9",
+    "evidence",
+    "every file of evidence belongs to a failure",
+    "They only take space: `manage.py prune` removes them. Is a scheduler running, which does so by itself?",
+)
 def stray_evidence(context: CheckContext) -> Iterator[str]:
     """Files whose row was never committed are deleted later; only files of this machine are checked."""
     root = Path(settings.MEDIA_ROOT)
@@ -105,6 +122,7 @@ def _is_file_from_before(path: Path, at: float) -> bool:
         return False
 
 
+@rule("I9", "job items", "every match that a job expects has a task, an outcome, or a reason", START_AGAIN)
 def empty_items(context: CheckContext) -> Iterator[str]:
     """Retention deletes a task only after its outcome was recorded in the item."""
     lost = JobItem.objects.filter(task__isnull=True, skipped_because="", outcome="")
@@ -112,6 +130,7 @@ def empty_items(context: CheckContext) -> Iterator[str]:
         yield f"item {pk} of job {job_id} (reference {ref_id}) has neither task, outcome nor a reason to be skipped"
 
 
+@rule("I9", "expected", "a job expects everything that was submitted", START_AGAIN)
 def shrunken_jobs(context: CheckContext) -> Iterator[str]:
     """The job's parameters have the requested number of matches, or the list of addresses."""
     discovered = ScrapeJob.objects.filter(discovered_at__isnull=False).annotate(expected=Count("items"))
@@ -121,69 +140,10 @@ def shrunken_jobs(context: CheckContext) -> Iterator[str]:
             yield f"job {pk} was submitted for {wanted} matches and expects only {expected}"
 
 
+@rule("I9", "jobs", "a finished job has no open task", "The leading scheduler closes and reopens jobs: is one running?")
 def unfinished_jobs(context: CheckContext) -> Iterator[str]:
     """A job that is finished and has open tasks."""
     unfinished = JobItem.objects.filter(job=OuterRef("pk"), task__state__in=OPEN_STATES)
     early = ScrapeJob.objects.filter(finished_at__lt=context.overdue).filter(Exists(unfinished))
     for pk in early.values_list("pk", flat=True).order_by("pk"):
         yield f"job {pk} is finished and has open tasks"
-
-
-RULES = (
-    Rule(
-        "I8",
-        "breakers",
-        "an open breaker is probed when its time is over",
-        stuck_breakers,
-        "Is a scheduler running? `manage.py breaker` shows the breaker; close it by hand if the source works.",
-    ),
-    Rule(
-        "I8",
-        "probes",
-        "a half-open breaker is probed",
-        unprobed_breakers,
-        "Is a scheduler running? `manage.py breaker` shows the breaker; close it by hand if the source works.",
-    ),
-    Rule(
-        "I8",
-        "silence",
-        "no request goes through an open breaker but its probes",
-        breached_breakers,
-        "Keep the worker's log: this must not happen. The data needs no repair.",
-    ),
-    Rule(
-        "I9",
-        "holders",
-        "no task is held by a dead worker",
-        dead_holders,
-        "The leading scheduler reclaims such tasks: is one running?",
-    ),
-    Rule(
-        "I9",
-        "evidence",
-        "every file of evidence belongs to a failure",
-        stray_evidence,
-        "They only take space: `manage.py prune` removes them. Is a scheduler running, which does so by itself?",
-    ),
-    Rule(
-        "I9",
-        "job items",
-        "every match that a job expects has a task, an outcome, or a reason",
-        empty_items,
-        "Start the job again with the same parameters: what is complete is skipped.",
-    ),
-    Rule(
-        "I9",
-        "expected",
-        "a job expects everything that was submitted",
-        shrunken_jobs,
-        "Start the job again with the same parameters: what is complete is skipped.",
-    ),
-    Rule(
-        "I9",
-        "jobs",
-        "a finished job has no open task",
-        unfinished_jobs,
-        "The leading scheduler closes and reopens jobs: is one running?",
-    ),
-)

@@ -13,6 +13,7 @@ from django.db import connection, transaction
 
 BOUND_SECONDS = 60.0  # delay after which something counts as forgotten
 MAX_SHOWN = 10
+MIGRATE = "A unique constraint is missing in this database: run `manage.py migrate`."
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,21 @@ class Rule:
     invariant: str
     name: str
     holds: str
-    find: Finder
     advice: str
+    find: Finder
+
+
+RULES: list[Rule] = []
+
+
+def rule(invariant: str, name: str, holds: str, advice: str) -> Callable[[Finder], Finder]:
+    """Adds the decorated finder to the rules."""
+
+    def add(find: Finder) -> Finder:
+        RULES.append(Rule(invariant, name, holds, advice, find))
+        return find
+
+    return add
 
 
 @dataclass(frozen=True)

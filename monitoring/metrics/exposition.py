@@ -14,13 +14,11 @@ from django.conf import settings
 from django.db import connections
 from django.utils import timezone
 from prometheus_client import REGISTRY, CollectorRegistry, generate_latest, start_http_server
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from monitoring.health.evaluation import Evaluation
-from monitoring.metrics.health import health_metrics
-from monitoring.metrics.sources import source_metrics
-from monitoring.metrics.system import system_metrics
+from monitoring.metrics.families import families, gauge
 from monitoring.queries import DatabaseAway, database_read
 from victoryline.configuration import Config
 from victoryline.lib import availability
@@ -40,20 +38,16 @@ class DatabaseCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """While the database is away, only the two `up` gauges are exported."""
         found = self._read(Evaluation(timezone.now()))
-        yield GaugeMetricFamily("victoryline_database_up", "1: the database answers.", value=float(bool(found)))
+        yield gauge("victoryline_database_up", "1: the database answers.", [(bool(found),)])
         if url := settings.CONFIG.redis_url:
             is_up = not availability.redis(url).is_away()
-            yield GaugeMetricFamily("victoryline_redis_up", "1: Redis answers, or was not asked yet.", value=is_up)
+            yield gauge("victoryline_redis_up", "1: Redis answers, or was not asked yet.", [(is_up,)])
         yield from found
 
     def _read(self, evaluation: Evaluation) -> list[Metric]:
         try:
             with database_read():
-                return [
-                    *health_metrics(evaluation),
-                    *system_metrics(evaluation),
-                    *source_metrics(evaluation.sources),
-                ]
+                return list(families(evaluation))
         except DatabaseAway as error:
             if error.__cause__ is not None:
                 logger.warning(

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from monitoring.metrics.sources import source_metrics
+from monitoring.health.evaluation import Evaluation
+from monitoring.metrics.families import families
 from monitoring.models import Alert
-from monitoring.source_stats import source_stats
 from monitoring.watchdogs.sources import watch_drift
 from scraping.models import FieldFill, Source
 from scraping.payloads import Payload, Phase, Status
@@ -220,7 +220,7 @@ class TestAlert:
         assert watch_drift(NOW) == 1
         alert = Alert.objects.get(key="sparse:crex")
         assert alert.summary == "Crex left out 27 % of the wanted fields in the last hour; 20 % is the limit"
-        score = next(family for family in source_metrics(source_stats(NOW)) if family.name == "data_integrity_score")
+        score = next(family for family in families(Evaluation(NOW)) if family.name == "data_integrity_score")
         assert [(one.labels["source"], round(one.value, 2)) for one in score.samples] == [("crex", 0.73)]
         for _ in range(60):
             counted.payload("crex", payload_of(ref))

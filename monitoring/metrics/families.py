@@ -1,0 +1,293 @@
+"""The metric families of the work: everything that /health and /status show, and the other way round (BX-15).
+
+Labels are bounded: one series for each active scraper, live worker, shown breaker, source, and match that is not
+archived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from django.db.models import Count, Q, Sum
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
+
+from monitoring.audit import RECOVERIES
+from monitoring.health.evaluation import Evaluation, health_of
+from monitoring.health.status_rules import SystemStatus
+from monitoring.models import Alert, AuditEntry, Grade, Severity
+from monitoring.objectives import objectives_by_window
+from monitoring.queries import WatchedScraper, matches_to_watch, percentile
+from scraping.models import (
+    Breaker,
+    BreakerState,
+    HealthStatus,
+    Match,
+    MatchLifecycle,
+    MatchRef,
+    ScrapeError,
+    Scraper,
+    Worker,
+)
+
+BUCKETS = (1, 2.5, 5, 10, 30, 60, 120, 300)
+NOT_ARCHIVED = ~Q(match__lifecycle=MatchLifecycle.ARCHIVED)
+HEALTH_NUMBERS: Final = {HealthStatus.HEALTHY: 0, HealthStatus.DEGRADED: 1, HealthStatus.FAILING: 2}
+BREAKER_NUMBERS: Final = {BreakerState.CLOSED.value: 0, BreakerState.HALF_OPEN.value: 1, BreakerState.OPEN.value: 2}
+
+ScraperValue = Callable[[WatchedScraper, Evaluation], float]
+SCRAPER_GAUGES: Final[tuple[tuple[str, str, ScraperValue], ...]] = (
+    (
+        "scraper_memory_bytes",
+        "A scraper's share of its worker's memory.",
+        lambda one, system: system.resource_shares.memory_bytes(one.scraper),
+    ),
+    (
+        "scraper_cpu_percent",
+        "A scraper's share of its worker's CPU.",
+        lambda one, system: system.resource_shares.cpu_percent(one.scraper),
+    ),
+    (
+        "scraper_uptime_seconds",
+        "Seconds since the scraper started.",
+        lambda one, system: (system.now - one.scraper.start_time).total_seconds(),
+    ),
+    (
+        "scraper_last_update_age_seconds",
+        "Seconds since its last successful reading, or since its start.",
+        lambda one, system: max(0.0, one.scraper.staleness_seconds(system.now)),
+    ),
+    ("scraper_consecutive_errors", "Consecutive failed attempts.", lambda one, _: one.scraper.error_count),
+    ("scraper_errors_since_start", "Failed attempts of this scraper.", lambda one, _: one.scraper.total_errors),
+    ("scraper_updates_since_start", "Successful readings of this scraper.", lambda one, _: one.scraper.total_updates),
+    (
+        "scraper_polling_interval_seconds",
+        "Current polling interval of its match.",
+        lambda one, _: one.scraper.polling_interval,
+    ),
+    (
+        "scraper_health",
+        "0: healthy, 1: degraded, 2: failing.",
+        lambda one, system: HEALTH_NUMBERS[health_of(one, system.now)],
+    ),
+)
+WORKER_GAUGES: Final[tuple[tuple[str, str, Callable[[Worker, Evaluation], float]], ...]] = (
+    ("scraper_pids_current", "Processes of a worker and its browser.", lambda one, _: one.process_count),
+    ("scraper_contexts_active", "Browser contexts open.", lambda one, _: one.context_count),
+    ("scraper_pages_open", "Browser pages open.", lambda one, _: one.page_count),
+    (
+        "scraper_browser_uptime_seconds",
+        "Age of a worker's browser.",
+        lambda one, system: (system.now - (one.browser_started_at or system.now)).total_seconds(),
+    ),
+    ("scraper_browser_launches", "Browsers started by a worker.", lambda one, _: one.browser_launches),
+    ("scraper_worker_memory_bytes", "Memory of a worker and its browser.", lambda one, _: one.memory_bytes),
+    (
+        "scraper_worker_peak_memory_bytes",
+        "Peak memory of a worker and its browser.",
+        lambda one, _: one.peak_memory_bytes,
+    ),
+    ("scraper_worker_cpu_percent", "CPU of a worker and its browser.", lambda one, _: one.cpu_percent),
+    (
+        "scraper_worker_uptime_seconds",
+        "Seconds since the worker started.",
+        lambda one, system: (system.now - one.started_at).total_seconds(),
+    ),
+    (
+        "scraper_worker_heartbeat_age_seconds",
+        "Seconds since the worker's last heartbeat.",
+        lambda one, system: max(0.0, (system.now - one.heartbeat_at).total_seconds()),
+    ),
+    ("scraper_worker_tasks", "Tasks that a worker executes.", lambda one, _: one.active_tasks),
+)
+
+
+def families(evaluation: Evaluation) -> Iterator[Metric]:
+    yield from _totals(evaluation)
+    yield from _freshness(evaluation)
+    for name, text, scraper_value in SCRAPER_GAUGES:
+        yield gauge(name, text, [(one.key, scraper_value(one, evaluation)) for one in evaluation.scrapers], "match_id")
+    for name, text, worker_value in WORKER_GAUGES:
+        rows = [(one.worker_id, worker_value(one, evaluation)) for one in evaluation.workers]
+        yield gauge(name, text, rows, "instance")
+    yield from _breakers(evaluation)
+    yield from _matches(evaluation)
+    yield from _objectives(evaluation)
+    yield from _sources(evaluation)
+
+
+def gauge(name: str, text: str, samples: Iterable[tuple[Any, ...]], *labels: str) -> Metric:
+    """Returns a gauge; a sample is the values of the labels, and the number."""
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for *values, number in samples:
+        family.add_metric(values, float(number))
+    return family
+
+
+def counter(name: str, text: str, samples: Iterable[tuple[Any, ...]], *labels: str) -> Metric:
+    family = CounterMetricFamily(name, text, labels=labels)
+    for *values, number in samples:
+        family.add_metric(values, number)
+    return family
+
+
+def _summary(name: str, text: str, values: list[float], *quantiles: float) -> Metric:
+    """Returns a summary with quantiles, which the library's own class does not have."""
+    summary = Metric(name, text, "summary")
+    for share in quantiles:
+        summary.add_sample(name, {"quantile": str(share)}, percentile(values, share))
+    summary.add_sample(f"{name}_sum", {}, sum(values))
+    summary.add_sample(f"{name}_count", {}, len(values))
+    return summary
+
+
+def _totals(evaluation: Evaluation) -> Iterator[Metric]:
+    status, grade = evaluation.status.status, evaluation.grade.grade
+    queue, live, errors = evaluation.queue, evaluation.live, evaluation.errors
+    matches = {one.match_id for one in evaluation.scrapers}
+    succeeded_at = evaluation.last_success_at
+    ages = [] if succeeded_at is None else [((evaluation.now - succeeded_at).total_seconds(),)]
+    alerts = _counts(Alert.objects.filter(closed_at__isnull=True), "severity")
+    text = "1 for the current status of /health."
+    yield gauge("victoryline_health", text, [(one.value, one == status) for one in SystemStatus], "status")
+    text = "1 for the current grade of the system."
+    yield gauge("scraper_grade", text, [(one.value.lower(), one == grade) for one in Grade], "grade")
+    yield gauge(
+        "scraper_alerts_open", "Open alerts.", [(one.value, alerts.get(one, 0)) for one in Severity], "severity"
+    )
+    yield gauge("scraper_queue_depth", "Pending tasks.", queue.depth.items(), "priority")
+    text = "Silent live matches by their last recovery step."
+    yield gauge("scraper_silent_matches", text, live.silent.items(), "rung")
+    yield gauge("scraper_last_success_age_seconds", "Seconds since the last successful task.", ages)
+    for name, text, value in (
+        ("victoryline_uptime_seconds", "Seconds since the oldest worker at work started.", evaluation.uptime_seconds),
+        ("active_scrapers_count", "Active scrapers.", len(evaluation.scrapers)),
+        ("scraper_matches_scraping", "Matches with an active scraper.", len(matches)),
+        ("scraper_errors_last_minute", "Failed attempts in the last minute.", errors.last_minute),
+        ("scraper_errors_last_hour", "Failed attempts in the last hour.", errors.last_hour),
+        ("scraper_updates_per_minute", "Successful readings in the last minute.", evaluation.updates_per_minute),
+        ("scraper_frozen_matches", "Live matches that no recovery step has helped.", live.frozen),
+        ("scraper_queue_oldest_age_seconds", "Delay of the oldest due task.", queue.oldest_age_seconds),
+        ("scraper_tasks_executing", "Executing tasks.", queue.executing),
+        ("scraper_paused_matches", "Paused matches.", Match.objects.paused().count()),
+        ("scraper_failure_ratio", "Share of failed tasks in the last ten minutes.", evaluation.failure_ratio),
+    ):
+        yield gauge(name, text, [(value,)])
+    recycles = _counts(AuditEntry.objects.filter(action_type__in=RECOVERIES), "action_type")
+    yield counter("scraper_recycles", "Recovery actions by type.", recycles.items(), "reason")
+
+
+def _counts(rows: Any, column: str) -> dict[str, int]:
+    return dict(rows.values_list(column).annotate(number=Count("pk")).order_by())
+
+
+def _freshness(evaluation: Evaluation) -> Iterator[Metric]:
+    ages = evaluation.live_ages
+    buckets = [(str(float(limit)), float(sum(age <= limit for age in ages))) for limit in BUCKETS]
+    yield HistogramMetricFamily(
+        "scraper_freshness_seconds",
+        "Ages of the live matches' data.",
+        buckets=[*buckets, ("+Inf", float(len(ages)))],
+        sum_value=sum(ages),
+    )
+    yield _summary("scraper_data_staleness_seconds", "Quantiles of the live matches' ages.", ages, 0.5, 0.95, 0.99)
+    yield gauge("scraper_live_matches", "Live matches that are watched.", [(len(ages),)])
+    seconds = [milliseconds / 1000 for milliseconds in evaluation.latencies_ms]
+    text = "From the end of a reading to its commit, last five minutes."
+    yield _summary("scraper_recent_latency_seconds", text, seconds, 0.95)
+
+
+def _breakers(evaluation: Evaluation) -> Iterator[Metric]:
+    by_state = _counts(Breaker.objects, "state")
+    states = [(state.value.lower(), by_state.get(state, 0)) for state in BreakerState]
+    yield gauge("scraper_breakers", "Breakers by state.", states, "state")
+    shown = evaluation.breakers
+    numbers = [(one.name, BREAKER_NUMBERS[one.state]) for one in shown]
+    yield gauge("scraper_breaker_state", "0: closed, 1: half open, 2: open.", numbers, "name")
+    ages = [(one.name, (evaluation.now - one.last_state_change).total_seconds()) for one in shown]
+    yield gauge("scraper_breaker_state_age_seconds", "Seconds in the current state.", ages, "name")
+    for kind, name, text, column in (
+        (gauge, "scraper_breaker_failure_count", "Consecutive failures.", "failure_count"),
+        (gauge, "scraper_breaker_success_count", "Consecutive successful probes.", "success_count"),
+        (counter, "scraper_breaker_calls", "Calls.", "total_calls"),
+        (counter, "scraper_breaker_successes", "Successful calls.", "total_successes"),
+        (counter, "scraper_breaker_failures", "Failed calls.", "total_failures"),
+        (counter, "scraper_breaker_rejections", "Rejected calls.", "total_rejections"),
+    ):
+        yield kind(name, text, [(one.name, getattr(one, column)) for one in shown], "name")
+
+
+def _matches(evaluation: Evaluation) -> Iterator[Metric]:
+    """A match has the key of its source of the highest precedence."""
+    refs = MatchRef.objects.filter(NOT_ARCHIVED).order_by("source__precedence_weight", "-pk")
+    rows = refs.values_list("match_id", "source__key", "source_event_id")
+    keys = {match_id: f"{source}_{event}" for match_id, source, event in rows}
+    failed = ScrapeError.objects.filter(NOT_ARCHIVED, match__isnull=False).values_list("match_id", "error_type")
+    counted = failed.annotate(number=Count("pk")).order_by()
+    errors = [(keys[pk], error_type, number) for pk, error_type, number in counted if pk in keys]
+    yield counter("scraper_errors", "Failed attempts.", errors, "match_id", "error_type")
+    text = "From the end of a reading to its commit."
+    latency = SummaryMetricFamily("scraper_update_latency_seconds", text, labels=["match_id"])
+    updates = CounterMetricFamily("scraper_updates", "Successful polls.", labels=["match_id"])
+    sums = Scraper.objects.filter(ref__match__in=list(keys)).values_list("ref__match_id").order_by()
+    for pk, number, milliseconds in sums.annotate(updates=Sum("total_updates"), latency=Sum("latency_total_ms")):
+        updates.add_metric([keys[pk]], number)
+        latency.add_metric([keys[pk]], count_value=number, sum_value=milliseconds / 1000)
+    yield from (updates, latency)
+    watched = matches_to_watch().values_list("pk", "last_scraper_update", "created_at")
+    ages = [
+        (keys.get(pk, str(pk)), max(0.0, (evaluation.now - (updated or created)).total_seconds()))
+        for pk, updated, created in watched
+    ]
+    yield gauge("data_staleness_seconds", "Age of a live match's data.", ages, "match_id")
+    totals = Scraper.objects.values_list("ref__source__key").order_by()
+    scrapes = []
+    for source, good, bad in totals.annotate(good=Sum("total_updates"), bad=Sum("total_errors")):
+        scrapes += [(source, "success", good), (source, "failure", bad)]
+    text = "Attempts to read a match, by source and outcome."
+    yield counter("scraper_scrapes", text, scrapes, "domain", "status")
+
+
+def _objectives(evaluation: Evaluation) -> Iterator[Metric]:
+    found = list(objectives_by_window(evaluation.now))
+    ratios = [(one.name, window, one.ratio) for window, one in found if one.ratio is not None]
+    counts = [(one.name, window, one.total) for window, one in found]
+    targets = [(one.name, one.target) for window, one in found if window == "1h"]
+    text = "Share of measurements that met the objective."
+    yield gauge("scraper_objective_ratio", text, ratios, "objective", "window")
+    yield gauge("scraper_objective_looks", "Number of measurements.", counts, "objective", "window")
+    yield gauge("scraper_objective_target_ratio", "Target of the objective.", targets, "objective")
+
+
+def _sources(evaluation: Evaluation) -> Iterator[Metric]:
+    stats = evaluation.sources.items()
+    for name, text, numbers in (
+        ("scraper_attempts", "Attempts to read something of a source.", [(key, one.attempts) for key, one in stats]),
+        ("scraper_success", "Successful attempts.", [(key, one.successes) for key, one in stats]),
+        ("scraper_bytes_in_est", "Bytes received (estimate).", [(key, one.cost.bytes_in) for key, one in stats]),
+        ("scraper_source_requests", "Requests made.", [(key, one.cost.requests) for key, one in stats]),
+        (
+            "scraper_source_requests_blocked",
+            "Requests of pages that were blocked.",
+            [(key, one.cost.requests_blocked) for key, one in stats],
+        ),
+    ):
+        yield counter(name, text, numbers, "source")
+    failures = [(key, *failure, number) for key, one in stats for failure, number in one.failures.items()]
+    text = "Failed attempts; soft: may pass without a change of ours."
+    yield counter("scraper_fail", text, failures, "source", "type", "reason")
+    reads = [(key, mode, number) for key, one in stats for mode, number in one.reads.items()]
+    yield counter("scraper_reads", "Readings by read mode.", reads, "source", "mode")
+    modes = [(key, mode, number) for key, one in stats for mode, number in one.matches_by_read_mode.items()]
+    yield gauge("scraper_matches_by_read_mode", "Watched matches by read mode.", modes, "source", "mode")
+    used = [(key, one.budget_used_ratio) for key, one in stats if one.budget_used_ratio is not None]
+    yield gauge("scraper_budget_used_ratio", "Used share of a source's daily traffic budget.", used, "source")
+    scores = [(key, one.integrity_score) for key, one in stats if one.integrity_score is not None]
+    text = "1 - null_field_rate, the mean of the last hour's readings."
+    yield gauge("data_integrity_score", text, scores, "source")
