@@ -2,7 +2,7 @@
 
 Guards against lost, duplicate and late work. A task is written before it is executed (`open`); one conditional UPDATE
 claims it, counts the attempt and sets lease and fence (`claims`); only the holder of the current fence can finish it
-(`finish`); a worker without a heartbeat loses it (`rescues`). A message in the broker is only a hint that a task is
+(`finish`), and a worker without a heartbeat loses it. A message in the broker is only a hint that a task is
 due: losing it, or receiving it fifty times, changes nothing. `error_log` and `evidence` keep what failed attempts saw.
 """
 
@@ -25,6 +25,7 @@ from scraping.journal.finish import (
     keep,
     mark_dead,
     put_off,
+    rescue,
     retry_later,
 )
 from scraping.journal.open import (
@@ -36,5 +37,4 @@ from scraping.journal.open import (
     open_tasks,
     record_past_read,
 )
-from scraping.journal.rescues import rescue
 from scraping.journal.retries import RetryOutcome, TaskSelection, retry, retry_matching

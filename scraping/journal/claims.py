@@ -101,22 +101,20 @@ def _claim_of(row: tuple[Any, ...], worker_id: str, now: datetime) -> Claim:
 def _history(task_id: int, now: datetime) -> dict[str, Any]:
     """Returns what an attempt needs to know of earlier ones; read for the few tasks that have failed before only."""
     task = ScrapeTask.objects.annotate(scheduled_at=F("ref__next_poll_at")).get(pk=task_id)
+    error, was_polled = task.error or {}, task.resource == Resource.SCORECARD  # other resources have no schedule
+    was_stretched = bool(error.get("stretched"))
+    # FR-021: a task that timed out is tried once with half as much time again.
+    is_stretched = error.get("error_type") == "timeout" and not was_stretched
     return {
-        "is_retry": _is_retry(task, task.scheduled_at, now),
-        "timeout_factor": _timeout_factor(task.error),
-        "was_stretched": bool((task.error or {}).get("stretched")),
+        "is_retry": is_retry(
+            charged_attempts=task.charged_attempts,
+            due_at=task.run_at,
+            scheduled_at=task.scheduled_at if was_polled else None,
+            now=now,
+        ),
+        "timeout_factor": TIMEOUT_STRETCH if is_stretched else 1.0,
+        "was_stretched": was_stretched,
     }
-
-
-def _is_retry(task: ScrapeTask, scheduled_at: datetime | None, now: datetime) -> bool:
-    polled = scheduled_at if task.resource == Resource.SCORECARD else None  # other resources have no schedule
-    return is_retry(charged_attempts=task.charged_attempts, due_at=task.run_at, scheduled_at=polled, now=now)
-
-
-def _timeout_factor(error: dict[str, Any] | None) -> float:
-    """FR-021: a task that timed out is tried once with half as much time again."""
-    is_first_timeout = error is not None and error.get("error_type") == "timeout" and not error.get("stretched")
-    return TIMEOUT_STRETCH if is_first_timeout else 1.0
 
 
 def extend_leases(task_ids: Iterable[int], *, worker_id: str, until: datetime) -> int:

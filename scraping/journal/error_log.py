@@ -12,9 +12,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from uuid import UUID
 
-from django.db.models import F, Max, QuerySet
+from django.db.models import F, Max, Q, QuerySet
 
 from scraping.configuration import policies
 from scraping.errors import ErrorClass, ScrapingError
@@ -132,19 +133,13 @@ def _count_in_group(report: ErrorReport) -> int:
 
 def parse_failures_in_a_row(*, match_id: int, source_id: int, at_most: int) -> int:
     """Returns how many of the latest attempts in a row failed to parse."""
-    latest = _open_errors(source_id, match_id).order_by("-pk").values_list("error_class", flat=True)
-    row = 0
-    for error_class in latest[:at_most]:
-        if error_class != ErrorClass.DRIFT:
-            break
-        row += 1
-    return row
+    latest = _open_errors(source_id, match_id).order_by("-pk").values_list("error_class", flat=True)[:at_most]
+    return sum(1 for _ in takewhile(lambda error_class: error_class == ErrorClass.DRIFT, latest))
 
 
 def _open_errors(source_id: int, match_id: int | None) -> QuerySet[ScrapeError]:
     """Returns open errors of a match at a source; without a match, of the source's list of matches."""
-    of = ScrapeError.objects.filter(match_id=match_id) if match_id else ScrapeError.objects.filter(match__isnull=True)
-    return of.filter(resolved=False, group__source_id=source_id)
+    return ScrapeError.objects.filter(match=match_id, resolved=False, group__source_id=source_id)
 
 
 def resolve(ref: MatchRef, *, now: datetime) -> int:
@@ -173,48 +168,33 @@ def resolve_by_hand(error_ids: Collection[int], *, actor: str, now: datetime) ->
     return resolved
 
 
-@dataclass(frozen=True)
-class _Recovery:
-    """The state at the success after an error, from which the resolution method follows."""
-
-    active_scraper: UUID | None = None
-    is_breaker_moved: bool = False
-
-    @classmethod
-    def of(cls, ref: MatchRef) -> _Recovery:
-        scraper = ref.scrapers.filter(stopped_at__isnull=True).values_list("pk", flat=True).first()
-        moved = Breaker.objects.exclude(state=BreakerState.CLOSED)
-        is_moved = moved.filter(ref=ref).exists() or moved.filter(source_id=ref.source_id).exists()
-        return cls(scraper, is_moved)
-
-    def method(self, *, scraper_id: UUID | None, happened_at: datetime, retried_at: datetime | None) -> str:
-        """Returns the method: a person's retry before a fresh scraper, a fresh scraper before an open breaker."""
-        if retried_at is not None and retried_at >= happened_at:
-            return MANUAL
-        if scraper_id and self.active_scraper and scraper_id != self.active_scraper:
-            return RESTART
-        return CIRCUIT_BREAKER if self.is_breaker_moved else AUTO_RETRY
-
-
 def _resolve(errors: QuerySet[ScrapeError], now: datetime, ref: MatchRef | None = None) -> int:
+    """Closes errors after a success. The method: a person's retry, else a fresh scraper, else a breaker, else ours."""
     rows = list(errors.values_list("pk", "timestamp", "task_id", "scraper_id"))
     if not rows:  # the usual case: this runs after every poll of a match that is not live
         return 0
-    recovery = _Recovery.of(ref) if ref else _Recovery()
-    retried = _retried_by_hand({task_id for _, _, task_id, _ in rows if task_id})
+    active, is_breaker_moved = None, False
+    if ref is not None:
+        active = ref.scrapers.filter(stopped_at__isnull=True).values_list("pk", flat=True).first()
+        moved = Breaker.objects.exclude(state=BreakerState.CLOSED)
+        is_breaker_moved = moved.filter(Q(ref=ref) | Q(source_id=ref.source_id)).exists()
+    # Only a person's retry reopens a dead task.
+    asked = TaskTransition.objects.filter(
+        task_id__in={task_id for _, _, task_id, _ in rows if task_id},
+        from_state=TaskState.DEAD,
+        to_state=TaskState.PENDING,
+    )
+    retried: dict[int | None, datetime] = dict(asked.order_by().values_list("task_id").annotate(at=Max("at")))
     by_method: dict[str, list[int]] = defaultdict(list)
     for pk, happened_at, task_id, scraper_id in rows:
-        method = recovery.method(
-            scraper_id=scraper_id, happened_at=happened_at, retried_at=retried.get(task_id) if task_id else None
-        )
+        if task_id in retried and retried[task_id] >= happened_at:
+            method = MANUAL
+        elif scraper_id and active and scraper_id != active:
+            method = RESTART
+        else:
+            method = CIRCUIT_BREAKER if is_breaker_moved else AUTO_RETRY
         by_method[method].append(pk)
     return sum(_close(ScrapeError.objects.filter(pk__in=pks), method, now) for method, pks in by_method.items())
-
-
-def _retried_by_hand(task_ids: Collection[int]) -> dict[int, datetime]:
-    """Returns when a person last retried these tasks: nothing else reopens a dead one."""
-    asked = TaskTransition.objects.filter(task_id__in=task_ids, from_state=TaskState.DEAD, to_state=TaskState.PENDING)
-    return dict(asked.order_by().values_list("task_id").annotate(at=Max("at")))
 
 
 def _close(errors: QuerySet[ScrapeError], method: str, now: datetime) -> int:

@@ -41,16 +41,6 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)
-class StoredFile:
-    """A file whose row is not written yet."""
-
-    kind: EvidenceKind
-    path: str
-    size_bytes: int
-    is_truncated: bool
-
-
-@dataclass(frozen=True)
 class FailureKey:
     """The failure that evidence belongs to: its group, its match, and a name for the file."""
 
@@ -59,20 +49,14 @@ class FailureKey:
     name: str
 
 
-def is_wanted(error: BaseException, *, is_final: bool) -> bool:
-    """Returns whether evidence is kept: for a task that dies, a bug, and error classes that say so."""
-    if is_final or not isinstance(error, ScrapingError):
-        return True
-    if error.http_status == 429:  # a response to a request that came too soon shows nothing
-        return False
-    return ERROR_RULES[error.error_class].keeps_evidence
+def store(error: BaseException, failure: FailureKey, *, is_final: bool, now: datetime) -> list[Evidence]:
+    """Writes the error's evidence to files and returns their rows, which `attach` saves.
 
-
-def store(error: BaseException, failure: FailureKey, *, is_final: bool, now: datetime) -> tuple[StoredFile, ...]:
-    """Writes the error's evidence to files; returns none where there is nothing, enough already, or no room."""
+    For a task that dies, a bug, and error classes that say so; none where there is enough already, or no room.
+    """
     seen = evidence_of(error)
-    if not seen or not is_wanted(error, is_final=is_final) or not _is_news(seen, failure, now):
-        return ()
+    if not seen or not (is_final or _is_wanted(error)) or not _is_news(seen, failure, now):
+        return []
     try:
         return _written(seen, failure, now)
     except (DatabaseError, InterfaceError):
@@ -84,32 +68,28 @@ def store(error: BaseException, failure: FailureKey, *, is_final: bool, now: dat
             reason,
             extra={"action": "evidence_not_kept"},
         )
-        return ()
+        return []
 
 
-def attach(files: Sequence[StoredFile], error: ScrapeError, failure: FailureKey, *, now: datetime) -> None:
+def _is_wanted(error: BaseException) -> bool:
+    if not isinstance(error, ScrapingError):
+        return True
+    # A response to a request that came too soon (429) shows nothing.
+    return error.http_status != 429 and ERROR_RULES[error.error_class].keeps_evidence
+
+
+def attach(files: Sequence[Evidence], error: ScrapeError, failure: FailureKey, *, now: datetime) -> None:
     """Writes the rows in the failure's transaction. A set with a screenshot replaces one without."""
-    if not files:
-        return
-    _delete(list(_recent(failure, now)))
-    Evidence.objects.bulk_create(
-        Evidence(
-            error=error,
-            kind=file.kind,
-            path=file.path,
-            size_bytes=file.size_bytes,
-            is_truncated=file.is_truncated,
-            created_at=now,
-        )
-        for file in files
-    )
+    if files:
+        _delete(list(_recent(failure, now)))
+        for file in files:
+            file.error = error
+        Evidence.objects.bulk_create(files)
 
 
 def _recent(failure: FailureKey, now: datetime) -> QuerySet[Evidence]:
     of_group = Evidence.objects.filter(created_at__gt=now - ONCE_IN, error__group__fingerprint=failure.fingerprint)
-    if failure.match_id is None:
-        return of_group.filter(error__match__isnull=True)
-    return of_group.filter(error__match_id=failure.match_id)
+    return of_group.filter(error__match=failure.match_id)
 
 
 def _is_news(seen: AttemptEvidence, failure: FailureKey, now: datetime) -> bool:
@@ -117,41 +97,36 @@ def _is_news(seen: AttemptEvidence, failure: FailureKey, now: datetime) -> bool:
     return not known or (bool(seen.screenshot) and EvidenceKind.SCREENSHOT not in known)
 
 
-def _written(seen: AttemptEvidence, failure: FailureKey, now: datetime) -> tuple[StoredFile, ...]:
-    limit = MAX_FILE_BYTES
+def _written(seen: AttemptEvidence, failure: FailureKey, now: datetime) -> list[Evidence]:
     stem = f"{FOLDER}/{now:%Y-%m-%d}/{now:%H%M%S}_{_UNSAFE.sub('-', failure.name)[:60]}_{secrets.token_hex(4)}"
-    texts = [(document, _as_text(document, limit)) for document in seen.documents[:MOST_DOCUMENTS]]
-    screenshot = seen.screenshot if len(seen.screenshot) <= limit else b""  # half a screenshot is useless
-    _make_room(sum(len(text) for _, text in texts) + len(screenshot))
     files = [
-        StoredFile(
+        (
             EvidenceKind.PAGE if document.name == PAGE else EvidenceKind.ANSWER,
-            _write(f"{stem}_{_UNSAFE.sub('-', document.name)[:30]}.txt", text),
-            len(text),
-            is_truncated=len(document.body) > limit,
+            f"{stem}_{_UNSAFE.sub('-', document.name)[:30]}.txt",
+            _as_text(document),
+            len(document.body) > MAX_FILE_BYTES,
         )
-        for document, text in texts
+        for document in seen.documents[:MOST_DOCUMENTS]
     ]
-    if screenshot:
-        files.append(
-            StoredFile(
-                EvidenceKind.SCREENSHOT,
-                _write(f"{stem}_screenshot.jpg", screenshot),
-                len(screenshot),
-                is_truncated=False,
-            )
-        )
-    return tuple(files)
+    if 0 < len(seen.screenshot) <= MAX_FILE_BYTES:  # half a screenshot is useless
+        files.append((EvidenceKind.SCREENSHOT, f"{stem}_screenshot.jpg", seen.screenshot, False))
+    _make_room(sum(len(content) for _, _, content, _ in files))
+    for _, path, content, _ in files:
+        _write(path, content)
+    return [
+        Evidence(kind=kind, path=path, size_bytes=len(content), is_truncated=is_truncated, created_at=now)
+        for kind, path, content, is_truncated in files
+    ]
 
 
-def _as_text(document: Document, limit: int) -> bytes:
-    """Returns address, status and body, redacted, at most `limit` bytes."""
-    body = document.body[: limit + MARGIN_BYTES].decode("utf-8", errors="replace")
+def _as_text(document: Document) -> bytes:
+    """Returns address, status and body, redacted and truncated."""
+    body = document.body[: MAX_FILE_BYTES + MARGIN_BYTES].decode("utf-8", errors="replace")
     text = clean_document(f"{document.url}\n{document.status} {document.content_type}\n\n{body}")
-    return text.encode()[:limit]
+    return text.encode()[:MAX_FILE_BYTES]
 
 
-def _write(path: str, content: bytes) -> str:
+def _write(path: str, content: bytes) -> None:
     """Writes the whole file or nothing."""
     target = Path(settings.MEDIA_ROOT) / path
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -162,7 +137,6 @@ def _write(path: str, content: bytes) -> str:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    return path
 
 
 def _make_room(size: int) -> None:
@@ -180,13 +154,10 @@ def over_the_total(*, adding: int = 0, at_most: int | None = MOST_REMOVED_AT_ONC
     limit = settings.CONFIG.evidence_total_mb * MEGABYTE
     excess = (Evidence.objects.aggregate(total=Sum("size_bytes"))["total"] or 0) + adding - limit
     chosen: list[Evidence] = []
-    if excess <= 0:
-        return chosen
-    for one in Evidence.objects.order_by("created_at", "pk")[:at_most]:
-        if excess <= 0:
-            break
-        chosen.append(one)
-        excess -= one.size_bytes
+    for one in Evidence.objects.order_by("created_at", "pk")[:at_most] if excess > 0 else ():
+        if excess > 0:
+            chosen.append(one)
+            excess -= one.size_bytes
     return chosen
 
 

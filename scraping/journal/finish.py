@@ -1,12 +1,14 @@
-"""Ends an attempt: finished, to be retried, dead, or cancelled. Only the holder of the current fence can do it."""
+"""Ends an attempt: finished, to be retried, dead, or cancelled. Only the holder of the current fence can do it.
+
+A worker whose lease has expired loses its tasks (`rescue`); a task that has cost too many workers is dead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import pairwise
 from typing import Any
 
 from django.db import transaction
@@ -20,6 +22,8 @@ from victoryline.lib import bulk_sql
 from victoryline.lib.crash import crash_point
 
 REASON_LENGTH = 500
+SCHEDULER = "scheduler"
+OnDeath = Callable[[ScrapeTask], None]
 
 # Rows are locked in one order, so that two statements that each finish many never wait for each other in a circle.
 _FINISH = bulk_sql.with_columns(
@@ -80,7 +84,7 @@ def keep(claim: Claim) -> None:
 
 
 def _leave_executing(claim: Claim, **columns: Any) -> None:
-    if not _claimed(claim).update(**columns):
+    if not _claimed(claim).update(lease_until=None, **columns):
         raise _stale(claim)
 
 
@@ -116,27 +120,20 @@ def retry_later(claim: Claim, note: FailureNote, *, at: datetime, is_charged: bo
             run_at=at,
             hinted_at=None,
             worker_id="",
-            lease_until=None,
             charged_attempts=F("charged_attempts") + (1 if is_charged else 0),
             error_class=note.error_class.value,
             reason=note.reason[:REASON_LENGTH],
             error=note.error,
         )
         crash_point("retry_later.left")
-        _write_transitions(claim, note, (TaskState.EXECUTING, TaskState.FAILED, TaskState.PENDING), now)
+        _write_failure(claim, note, TaskState.PENDING, now)
         crash_point("retry_later.transitions")
 
 
 def put_off(claim: Claim, *, until: datetime) -> None:
     """Gives a task back that was not tried; it is due again at `until`."""
     _leave_executing(
-        claim,
-        state=TaskState.PENDING,
-        run_at=until,
-        hinted_at=None,
-        worker_id="",
-        lease_until=None,
-        attempt=F("attempt") - 1,
+        claim, state=TaskState.PENDING, run_at=until, hinted_at=None, worker_id="", attempt=F("attempt") - 1
     )
 
 
@@ -147,7 +144,6 @@ def mark_dead(claim: Claim, note: FailureNote, *, reason: str, now: datetime) ->
             claim,
             state=TaskState.DEAD,
             stage=note.stage,
-            lease_until=None,
             finished_at=now,
             charged_attempts=F("charged_attempts") + (0 if note.error_class in OUR_FAULTS else 1),
             error_class=note.error_class.value,
@@ -155,7 +151,7 @@ def mark_dead(claim: Claim, note: FailureNote, *, reason: str, now: datetime) ->
             error=note.error,
         )
         crash_point("bury.left")
-        _write_transitions(claim, note, (TaskState.EXECUTING, TaskState.FAILED, TaskState.DEAD), now)
+        _write_failure(claim, note, TaskState.DEAD, now)
         crash_point("bury.transitions")
     task_died.send_robust(
         sender=ScrapeTask,
@@ -167,19 +163,20 @@ def mark_dead(claim: Claim, note: FailureNote, *, reason: str, now: datetime) ->
     )
 
 
-def _write_transitions(claim: Claim, note: FailureNote, states: Sequence[TaskState], now: datetime) -> None:
-    TaskTransition.objects.bulk_create(
-        TaskTransition(
-            task_id=claim.task_id,
-            from_state=before,
-            to_state=after,
-            at=now,
-            attempt=claim.attempt,
-            stage=note.stage,
-            actor=claim.worker_id,
-            reason=note.reason[:REASON_LENGTH],
-        )
-        for before, after in pairwise(states)
+def _write_failure(claim: Claim, note: FailureNote, to_state: TaskState, now: datetime) -> None:
+    history: dict[str, Any] = {
+        "attempt": claim.attempt,
+        "stage": note.stage,
+        "actor": claim.worker_id,
+        "reason": note.reason,
+    }
+    write_transition(claim.task_id, TaskState.EXECUTING, TaskState.FAILED, now=now, **history)
+    write_transition(claim.task_id, TaskState.FAILED, to_state, now=now, **history)
+
+
+def write_transition(task_id: int, before: str, after: str, *, reason: str, now: datetime, **columns: Any) -> None:
+    TaskTransition.objects.create(
+        task_id=task_id, from_state=before, to_state=after, at=now, reason=reason[:REASON_LENGTH], **columns
     )
 
 
@@ -194,16 +191,59 @@ def cancel_open(ref_ids: Collection[int], *, actor: str, reason: str, now: datet
         .order_by("pk")
     )
     for task in tasks:
-        TaskTransition.objects.create(
-            task=task,
-            from_state=task.state,
-            to_state=TaskState.CANCELLED,
-            at=now,
-            attempt=task.attempt,
-            stage=task.stage,
-            actor=actor,
-            reason=reason[:REASON_LENGTH],
-        )
+        history: dict[str, Any] = {"attempt": task.attempt, "stage": task.stage, "actor": actor, "reason": reason}
+        write_transition(task.pk, task.state, TaskState.CANCELLED, now=now, **history)
     return ScrapeTask.objects.filter(pk__in=[task.pk for task in tasks]).update(
         state=TaskState.CANCELLED, finished_at=now, lease_until=None, reason=reason[:REASON_LENGTH]
     )
+
+
+def rescue(*, max_rescues: int, now: datetime, limit: int = 500, on_death: OnDeath | None = None) -> int:
+    """Returns tasks with an expired lease to PENDING, or makes them DEAD after `max_rescues`; returns how many.
+
+    `on_death` writes the consequences for the match, in the same transaction.
+    """
+    expired = ScrapeTask.objects.filter(state=TaskState.EXECUTING, lease_until__lt=now).order_by("lease_until")
+    tasks = expired.select_related("ref__match")[:limit]
+    return sum(_rescue_one(task, max_rescues=max_rescues, now=now, on_death=on_death) for task in tasks)
+
+
+def _rescue_one(task: ScrapeTask, *, max_rescues: int, now: datetime, on_death: OnDeath | None) -> bool:
+    rescues = task.rescues + 1
+    is_dead = rescues >= max_rescues
+    reason = f"lease_expired: worker {task.worker_id} fell silent in attempt {task.attempt}"
+    columns: dict[str, Any] = {"state": TaskState.PENDING, "run_at": now, "hinted_at": None, "worker_id": ""}
+    if is_dead:
+        reason += f"; killed or hung {rescues} times"
+        error = {
+            "error_class": ErrorClass.RESOURCE.value,
+            "error_type": "lease_expired",
+            "message": reason,
+            "stage": task.stage,
+            "attempt": task.attempt,
+            "rescues": rescues,
+            "worker_id": task.worker_id,
+            "is_soft": False,
+        }
+        columns = {"state": TaskState.DEAD, "finished_at": now, "error_class": error["error_class"], "error": error}
+    held = ScrapeTask.objects.filter(pk=task.pk, fence=task.fence, state=TaskState.EXECUTING, lease_until__lt=now)
+    with transaction.atomic():
+        if not held.update(rescues=rescues, lease_until=None, reason=reason[:REASON_LENGTH], **columns):
+            return False
+        crash_point("rescue.taken")
+        history: dict[str, Any] = {"attempt": task.attempt, "stage": task.stage, "actor": SCHEDULER, "reason": reason}
+        write_transition(task.pk, TaskState.EXECUTING, columns["state"], now=now, **history)
+        crash_point("rescue.transitions")
+        if is_dead:
+            if on_death is not None:
+                on_death(task)
+            task_died.send_robust(  # in the same transaction, so that it cannot be lost
+                sender=ScrapeTask,
+                task_id=task.pk,
+                match_id=task.ref.match_id if task.ref else None,
+                error_class=error["error_class"],
+                error_type=error["error_type"],
+                reason=reason,
+            )
+    crash_point("rescue.committed")
+    return True

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.db import connection
 
@@ -60,45 +59,27 @@ def open_new(new: Sequence[NewTask], *, now: datetime, is_hinted: bool = False) 
 
     `is_hinted`: the caller sends the hints itself, at once.
     """
+    request_ids = [uuid.uuid4() for _ in new]
+    prepared = ScrapeTask._meta.get_field("request_id").get_db_prep_save  # noqa: SLF001 - documented under this name
     rows = [
-        ScrapeTask(
-            request_id=uuid.uuid4(),
-            source_id=task.source_id,
-            ref_id=task.ref_id,
-            job_id=task.job_id,
-            resource=task.resource.value,
-            priority=task.priority,
-            run_at=task.run_at,
-            hinted_at=now if is_hinted else None,
-            created_at=now,
+        (
+            *(prepared(request_id, connection), task.source_id, task.ref_id, task.job_id, task.resource.value),
+            *(task.priority, task.run_at, now if is_hinted else None, now),
+            *(TaskState.PENDING.value, Stage.INIT.value, 0, 0, 0, "", 0, "", ""),
         )
-        for task in new
+        for request_id, task in zip(request_ids, new, strict=True)
     ]
     crash_point("open_tasks.before")
     written: dict[uuid.UUID, int] = {}
     for start in range(0, len(rows), ROWS_AT_ONCE):
-        written |= _insert(rows[start : start + ROWS_AT_ONCE])
+        inserted = bulk_sql.fetch_rows(_OPEN, rows[start : start + ROWS_AT_ONCE])
+        written |= {uuid.UUID(str(request_id)): task_id for task_id, request_id in inserted}
     crash_point("open_tasks.after")
     return [
-        Opened(written[row.request_id], row.source_id, task.resource)
-        for row, task in zip(rows, new, strict=True)
-        if row.request_id in written
+        Opened(written[request_id], task.source_id, task.resource)
+        for request_id, task in zip(request_ids, new, strict=True)
+        if request_id in written
     ]
-
-
-def _insert(rows: Sequence[ScrapeTask]) -> dict[uuid.UUID, int]:
-    """Returns the ids of the tasks that were inserted, by their request id."""
-    inserted = bulk_sql.fetch_rows(_OPEN, [_columns(row) for row in rows])
-    return {uuid.UUID(str(request_id)): task_id for task_id, request_id in inserted}
-
-
-def _columns(row: ScrapeTask) -> tuple[Any, ...]:
-    request_id = ScrapeTask._meta.get_field("request_id").get_db_prep_save(row.request_id, connection)  # noqa: SLF001
-    return (
-        *(request_id, row.source_id, row.ref_id, row.job_id, row.resource, row.priority),
-        *(row.run_at, row.hinted_at, row.created_at),
-        *(TaskState.PENDING.value, Stage.INIT.value, 0, 0, 0, "", 0, "", ""),
-    )
 
 
 def open_or_share(new: Sequence[NewTask], *, now: datetime) -> dict[int, int]:

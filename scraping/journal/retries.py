@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from scraping.errors import ErrorClass
-from scraping.models import OPEN_STATES, ScrapeTask, TaskState, TaskTransition
+from scraping.journal.finish import write_transition
+from scraping.models import OPEN_STATES, ScrapeTask, TaskState
 from scraping.payloads import Resource
 from scraping.signals import task_retried
 from victoryline.lib.crash import crash_point
@@ -92,30 +94,19 @@ def _not_needed(tasks: Sequence[ScrapeTask]) -> dict[int, str]:
     """Returns why a task need not be retried, by task."""
     refused: dict[int, str] = {}
     for task in tasks:
-        later = ScrapeTask.objects.filter(resource=task.resource, pk__gt=task.pk, **_same(task))
-        states = set(later.values_list("state", flat=True))
+        same = ScrapeTask.objects.filter(resource=task.resource, ref_id=task.ref_id)
+        if task.ref_id is None:
+            same = same.filter(source_id=task.source_id, job_id=task.job_id)
+        states = set(same.filter(pk__gt=task.pk).values_list("state", flat=True))
+        # Successful polls are soon pruned from the journal, so the time of the last reading counts.
+        read_at = task.ref.captured_at if task.ref and task.resource == Resource.SCORECARD else None
         if states & set(OPEN_STATES):
             refused[task.pk] = OPEN_ALREADY
         elif states:
             refused[task.pk] = SUPERSEDED
-        elif _is_read_since(task):
+        elif read_at and task.finished_at and read_at > task.finished_at:
             refused[task.pk] = READ_SINCE
     return refused
-
-
-def _same(task: ScrapeTask) -> dict[str, int | None]:
-    """Returns the columns that a task shares with others for the same work."""
-    if task.ref_id is not None:
-        return {"ref_id": task.ref_id}
-    return {"ref_id": None, "source_id": task.source_id, "job_id": task.job_id}
-
-
-def _is_read_since(task: ScrapeTask) -> bool:
-    """Successful polls are soon pruned from the journal, so the time of the last reading counts."""
-    if task.resource != Resource.SCORECARD or task.ref is None:
-        return False
-    read_at = task.ref.captured_at
-    return read_at is not None and task.finished_at is not None and read_at > task.finished_at
 
 
 def _reopen(task: ScrapeTask, *, actor: str, now: datetime) -> str:
@@ -137,15 +128,8 @@ def _reopen(task: ScrapeTask, *, actor: str, now: datetime) -> str:
             if not reopened:
                 return "it was changed by another process at the same moment"
             crash_point("retry.reopened")
-            TaskTransition.objects.create(
-                task=task,
-                from_state=task.state,
-                to_state=TaskState.PENDING,
-                at=now,
-                attempt=task.attempt,
-                actor=actor,
-                reason="retried by hand",
-            )
+            history: dict[str, Any] = {"attempt": task.attempt, "actor": actor, "reason": "retried by hand"}
+            write_transition(task.pk, task.state, TaskState.PENDING, now=now, **history)
     except IntegrityError:
         return OPEN_ALREADY
     return ""

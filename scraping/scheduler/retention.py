@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from scraping.journal import evidence
 from scraping.matches import match_logs
@@ -44,14 +45,7 @@ from scraping.stats import traffic
 from victoryline.lib.retention import Amount, Files, Rows, Rule
 from victoryline.lib.retention import prune as prune_by
 
-DONE_HOURS = 1  # tasks that succeeded
-UNDONE_DAYS = 7  # tasks that were skipped or cancelled: nothing can be learned from them later
-SCRAPERS_DAYS = 7
-SESSIONS_DAYS = 7
-WORKERS_DAYS = 1
-ORDERS_DAYS = 7
-OUTCOMES_HOURS = 24  # far longer than any window of a source's breaker
-FILLS_HOURS = 72  # three times as long as the baseline that drift is measured against
+NO_CONDITION = Q()
 MATCHES_AT_ONCE = 20  # with all rows that belong to them
 
 
@@ -65,91 +59,113 @@ def prune_seldom(now: datetime) -> int:
     return prune_by(seldom(), now)
 
 
-def often() -> tuple[Rule, ...]:
-    """Returns the rules of tables that grow with every poll."""
-    config = settings.CONFIG
-    keep: dict[TaskState, tuple[timedelta, str]] = {
-        TaskState.SUCCESS: _hours(DONE_HOURS),
-        TaskState.SKIPPED: _days(UNDONE_DAYS),
-        TaskState.CANCELLED: _days(UNDONE_DAYS),
-        TaskState.FAILED: _days(config.keep_errors_days),
-        TaskState.DEAD: _days(config.keep_errors_days),
-    }
-    snapshots, snapshots_text = _hours(config.keep_snapshots_hours)
-    errors, errors_text = _days(config.keep_errors_days)
-    old_evidence, evidence_text = _days(config.keep_evidence_days)
-    return (
-        *(
-            Rows(
-                f"tasks-{state.lower()}",
-                f"{text}, with their transitions",
-                partial(_tasks, state, age),
-                before=partial(_detach_tasks, state),
-                is_bare=True,
-            )
-            for state, (age, text) in keep.items()
-        ),
-        Rows("snapshots", f"{snapshots_text}, and the newest of each match", partial(_snapshots, snapshots)),
-        Rows("errors", errors_text, partial(_errors, errors), before=_remove_evidence, is_bare=True),
-        _EvidenceRule("evidence", evidence_text, partial(_old_evidence, old_evidence)),
-        _EvidenceRule(
-            "evidence-total",
-            f"{config.evidence_total_mb} MB, the newest",
-            lambda _, limit: evidence.over_the_total(at_most=limit),
-        ),
-        Rows("outcomes", f"{OUTCOMES_HOURS} hours", partial(_outcomes, timedelta(hours=OUTCOMES_HOURS))),
-        Rows("field-fills", f"{FILLS_HOURS} hours", partial(_fills, timedelta(hours=FILLS_HOURS))),
-    )
-
-
-def seldom() -> tuple[Rule, ...]:
-    """Returns the rules of tables that grow with matches, processes and days."""
-    config = settings.CONFIG
-    errors, errors_text = _days(config.keep_errors_days)
-    jobs, jobs_text = _days(config.keep_errors_days)
-    matches, matches_text = _days(config.keep_matches_days)
-    submissions, submissions_text = _days(config.keep_submissions_days)
-    return (
-        Rows("error-groups", f"{errors_text} after their last error", partial(_groups, errors)),
-        Files(
-            "evidence-orphans",
-            "an hour, because its row may not be written yet",
-            evidence.orphan_files,
-            after=evidence.remove_empty_folders,
-        ),
-        Rows("scrapers", f"{SCRAPERS_DAYS} days after their stop", partial(_scrapers, timedelta(days=SCRAPERS_DAYS))),
-        Rows("proxy-sessions", f"{SESSIONS_DAYS} days", partial(_sessions, timedelta(days=SESSIONS_DAYS))),
-        _DayRule("traffic", f"{traffic.KEPT_DAYS} days, and the sum of all before"),
-        Rows(
-            "workers", f"{WORKERS_DAYS} day after the last heartbeat", partial(_workers, timedelta(days=WORKERS_DAYS))
-        ),
-        Rows("worker-orders", f"{ORDERS_DAYS} days", partial(_orders, timedelta(days=ORDERS_DAYS))),
-        Rows("breakers", "as long as their match or source", lambda _: _stray_breakers()),
-        Rows("jobs", f"{jobs_text} after their end", partial(_jobs, jobs), batch=MATCHES_AT_ONCE),
-        Rows("submissions", submissions_text, partial(_submissions, submissions)),
-        _MatchLogRule("match-logs", _days(config.match_log_retention_days)[1]),
-        _MatchRule("matches", f"{matches_text} after their end, with their events", partial(_matches, matches)),
-    )
-
-
 def rules() -> tuple[Rule, ...]:
     return (*often(), *seldom())
 
 
-def _hours(number: int) -> tuple[timedelta, str]:
-    return timedelta(hours=number), f"{number} hour{'' if number == 1 else 's'}"
+def often() -> tuple[Rule, ...]:
+    config = settings.CONFIG
+    errors = config.keep_errors_days
+    return (
+        _tasks(TaskState.SUCCESS, hours=1),
+        _tasks(TaskState.SKIPPED, days=7),  # nothing can be learned later from these, nor from cancelled ones
+        _tasks(TaskState.CANCELLED, days=7),
+        _tasks(TaskState.FAILED, days=errors),
+        _tasks(TaskState.DEAD, days=errors),
+        _aged(
+            *("snapshots", Snapshot, "created_at", "{}, and the newest of each match"),
+            where=Q(sequence__lt=F("match__sequence")),  # the next one is compared with the newest
+            hours=config.keep_snapshots_hours,
+        ),
+        _aged("errors", ScrapeError, "timestamp", before=_remove_evidence, is_bare=True, days=errors),
+        _files("evidence", f"{config.keep_evidence_days} days", _old_evidence, evidence.remove),
+        _files(
+            *("evidence-total", f"{config.evidence_total_mb} MB, the newest"),
+            lambda _, limit: evidence.over_the_total(at_most=limit),
+            evidence.remove,
+        ),
+        _aged("outcomes", OutcomeBucket, "starts_at", hours=24),  # far longer than the window of a source's breaker
+        _aged("field-fills", FieldFill, "starts_at", hours=72),  # three times the baseline that drift is measured by
+    )
 
 
-def _days(number: int) -> tuple[timedelta, str]:
-    return timedelta(days=number), f"{number} day{'' if number == 1 else 's'}"
+def seldom() -> tuple[Rule, ...]:
+    config = settings.CONFIG
+    has_errors = Exists(ScrapeError.objects.filter(group=OuterRef("pk")))
+    is_at_work = Exists(ScrapeTask.objects.filter(job=OuterRef("pk"), state__in=OPEN_STATES))
+    return (
+        _aged(
+            *("error-groups", ErrorGroup, "last_seen_at", "{} after their last error"),
+            where=~has_errors,
+            days=config.keep_errors_days,
+        ),
+        Files(
+            *("evidence-orphans", "an hour, because its row may not be written yet", evidence.orphan_files),
+            after=evidence.remove_empty_folders,
+        ),
+        _aged("scrapers", Scraper, "stopped_at", "{} after their stop", days=7),
+        _aged("proxy-sessions", ProxySession, "last_used_at", days=7),
+        _Special(  # added up rather than deleted: a counter that Prometheus reads never goes down
+            *("traffic", f"{traffic.KEPT_DAYS} days, and the sum of all before"),
+            outstanding=lambda now: Amount(traffic.old_days(now).count()),
+            step=lambda now: Amount(traffic.fold_old_days(now=now)),
+        ),
+        _aged("workers", Worker, "heartbeat_at", "{} after the last heartbeat", days=1),
+        _aged("worker-orders", WorkerOrder, "asked_at", days=7),
+        Rows(
+            *("breakers", "as long as their match or source"),
+            lambda _: Breaker.objects.filter(ref__isnull=True, source__isnull=True),
+        ),
+        _aged(
+            *("jobs", ScrapeJob, "finished_at", "{} after their end"),
+            where=~is_at_work & ~Q(kind=JobKind.WATCH),
+            batch=MATCHES_AT_ONCE,
+            days=config.keep_errors_days,
+        ),
+        # Also those that were never processed: a score that old is of no use.
+        _aged("submissions", Submission, "created_at", days=config.keep_submissions_days),
+        _files(
+            *("match-logs", f"{config.match_log_retention_days} days", match_logs.outdated, match_logs.remove),
+            at_once=MATCHES_AT_ONCE,
+        ),
+        _Special(
+            *("matches", f"{config.keep_matches_days} days after their end, with their events"),
+            outstanding=lambda now: Amount(_old_matches(now).count()),
+            step=_delete_matches,
+        ),
+    )
 
 
-def _orders(age: timedelta, now: datetime) -> QuerySet[WorkerOrder]:
-    return WorkerOrder.objects.filter(asked_at__lt=now - age)
+def _aged(
+    table: str,
+    model: Any,
+    column: str,
+    keeps: str = "{}",
+    *,
+    where: Any = NO_CONDITION,
+    hours: int = 0,
+    days: int = 0,
+    **options: Any,
+) -> Rows:
+    """Returns the rule of rows whose time is older than `hours` or `days`, under the condition `where`."""
+    number, unit = (days, "day") if days else (hours, "hour")
+
+    def outdated(now: datetime) -> QuerySet[Any]:
+        old: QuerySet[Any] = model.objects.filter(where, **{f"{column}__lt": now - timedelta(hours=hours, days=days)})
+        return old.order_by(column)
+
+    return Rows(table, keeps.format(f"{number} {unit}{'' if number == 1 else 's'}"), outdated, **options)
 
 
-def _tasks(state: TaskState, age: timedelta, now: datetime) -> QuerySet[ScrapeTask]:
-    return ScrapeTask.objects.filter(state=state, finished_at__lt=now - age).order_by("finished_at")
+def _tasks(state: TaskState, *, hours: int = 0, days: int = 0) -> Rows:
+    return _aged(
+        *(f"tasks-{state.lower()}", ScrapeTask, "finished_at", "{}, with their transitions"),
+        where=Q(state=state),
+        before=partial(_detach_tasks, state),
+        is_bare=True,
+        hours=hours,
+        days=days,
+    )
 
 
 def _detach_tasks(state: TaskState, task_ids: Sequence[int]) -> None:
@@ -162,135 +178,59 @@ def _detach_tasks(state: TaskState, task_ids: Sequence[int]) -> None:
     Submission.objects.filter(task_id__in=task_ids).update(task=None)
 
 
-def _snapshots(age: timedelta, now: datetime) -> QuerySet[Snapshot]:
-    """Without the newest of each match, which the next one is compared with."""
-    old = Snapshot.objects.filter(created_at__lt=now - age, sequence__lt=F("match__sequence"))
-    return old.order_by("created_at")
-
-
-def _submissions(age: timedelta, now: datetime) -> QuerySet[Submission]:
-    """Also those that were never processed: a score that old is of no use."""
-    return Submission.objects.filter(created_at__lt=now - age).order_by("created_at")
-
-
-def _errors(age: timedelta, now: datetime) -> QuerySet[ScrapeError]:
-    return ScrapeError.objects.filter(timestamp__lt=now - age).order_by("timestamp")
-
-
 def _remove_evidence(error_ids: Sequence[int]) -> None:
     evidence.remove(list(Evidence.objects.filter(error_id__in=error_ids)))
 
 
-def _old_evidence(age: timedelta, now: datetime, limit: int | None) -> list[Evidence]:
-    return list(Evidence.objects.filter(created_at__lt=now - age).order_by("created_at")[:limit])
-
-
-def _outcomes(age: timedelta, now: datetime) -> QuerySet[OutcomeBucket]:
-    return OutcomeBucket.objects.filter(starts_at__lt=now - age).order_by("starts_at")
-
-
-def _fills(age: timedelta, now: datetime) -> QuerySet[FieldFill]:
-    return FieldFill.objects.filter(starts_at__lt=now - age).order_by("starts_at")
-
-
-def _groups(age: timedelta, now: datetime) -> QuerySet[ErrorGroup]:
-    has_errors = Exists(ScrapeError.objects.filter(group=OuterRef("pk")))
-    return ErrorGroup.objects.filter(~has_errors, last_seen_at__lt=now - age)
-
-
-def _scrapers(age: timedelta, now: datetime) -> QuerySet[Scraper]:
-    return Scraper.objects.filter(stopped_at__lt=now - age)
-
-
-def _sessions(age: timedelta, now: datetime) -> QuerySet[ProxySession]:
-    return ProxySession.objects.filter(last_used_at__lt=now - age).order_by("last_used_at")
-
-
-def _workers(age: timedelta, now: datetime) -> QuerySet[Worker]:
-    return Worker.objects.filter(heartbeat_at__lt=now - age)
-
-
-def _stray_breakers() -> QuerySet[Breaker]:
-    """Returns the breakers whose match or source was deleted."""
-    return Breaker.objects.filter(ref__isnull=True, source__isnull=True)
-
-
-def _jobs(age: timedelta, now: datetime) -> QuerySet[ScrapeJob]:
-    is_at_work = Exists(ScrapeTask.objects.filter(job=OuterRef("pk"), state__in=OPEN_STATES))
-    old = ScrapeJob.objects.filter(~is_at_work, finished_at__lt=now - age)
-    return old.exclude(kind=JobKind.WATCH).order_by("finished_at")
-
-
-def _matches(age: timedelta, now: datetime) -> QuerySet[Match]:
-    return Match.objects.filter(lifecycle=MatchLifecycle.ARCHIVED, completed_at__lt=now - age)
+def _old_evidence(now: datetime, limit: int | None) -> list[Evidence]:
+    before = now - timedelta(days=settings.CONFIG.keep_evidence_days)
+    return list(Evidence.objects.filter(created_at__lt=before).order_by("created_at")[:limit])
 
 
 @dataclass(frozen=True)
-class _EvidenceRule:
-    """Evidence: rows with files. `chosen` takes the time, and how many at most."""
+class _Special:
+    """A rule with its own way to count and to delete."""
 
     table: str
     keeps: str
-    chosen: Callable[[datetime, int | None], list[Evidence]]
+    outstanding: Callable[[datetime], Amount]
+    step: Callable[[datetime], Amount]
 
-    def outstanding(self, now: datetime) -> Amount:
-        found = self.chosen(now, None)
+
+def _files(
+    table: str,
+    keeps: str,
+    chosen: Callable[[datetime, int | None], Sequence[Any]],
+    remove: Callable[[Sequence[Any]], int],
+    at_once: int = evidence.MOST_REMOVED_AT_ONCE,
+) -> _Special:
+    """Returns the rule of rows with files. `chosen` takes the time, and how many at most."""
+
+    def outstanding(now: datetime) -> Amount:
+        found = chosen(now, None)
         return Amount(len(found), sum(one.size_bytes for one in found))
 
-    def step(self, now: datetime) -> Amount:
-        found = self.chosen(now, evidence.MOST_REMOVED_AT_ONCE)
-        return Amount(evidence.remove(found), sum(one.size_bytes for one in found))
+    def step(now: datetime) -> Amount:
+        found = chosen(now, at_once)
+        return Amount(remove(found), sum(one.size_bytes for one in found))
+
+    return _Special(table, keeps, outstanding, step)
 
 
-@dataclass(frozen=True)
-class _MatchLogRule:
-    """Match logs: rows with files."""
-
-    table: str
-    keeps: str
-
-    def outstanding(self, now: datetime) -> Amount:
-        found = match_logs.outdated(now, None)
-        return Amount(len(found), sum(one.size_bytes for one in found))
-
-    def step(self, now: datetime) -> Amount:
-        found = match_logs.outdated(now, MATCHES_AT_ONCE)
-        return Amount(match_logs.remove(found), sum(one.size_bytes for one in found))
+def _old_matches(now: datetime) -> QuerySet[Match]:
+    before = now - timedelta(days=settings.CONFIG.keep_matches_days)
+    return Match.objects.filter(lifecycle=MatchLifecycle.ARCHIVED, completed_at__lt=before)
 
 
-@dataclass(frozen=True)
-class _DayRule:
-    """Days of traffic are added up rather than deleted: a counter that Prometheus reads never goes down."""
-
-    table: str
-    keeps: str
-
-    def outstanding(self, now: datetime) -> Amount:
-        return Amount(traffic.old_days(now).count())
-
-    def step(self, now: datetime) -> Amount:
-        return Amount(traffic.fold_old_days(now=now))
-
-
-@dataclass(frozen=True)
-class _MatchRule:
-    """Matches: each is deleted with all its rows in one transaction, so that half a match is never served."""
-
-    table: str
-    keeps: str
-    outdated: Callable[[datetime], QuerySet[Match]]
-
-    def outstanding(self, now: datetime) -> Amount:
-        return Amount(self.outdated(now).count())
-
-    def step(self, now: datetime) -> Amount:
-        deleted = 0
-        for match_id in list(self.outdated(now).values_list("pk", flat=True)[:MATCHES_AT_ONCE]):
-            with transaction.atomic():
-                match = self.outdated(now).select_for_update(skip_locked=True).filter(pk=match_id).first()
-                if match is not None:
-                    evidence.remove(list(Evidence.objects.filter(error__match=match)))
-                    match_logs.remove(list(MatchArchive.objects.filter(match=match)))
-                    match.delete()
-                    deleted += 1
-        return Amount(deleted)
+def _delete_matches(now: datetime) -> Amount:
+    """Deletes each match with all its rows in one transaction, so that half a match is never served."""
+    deleted = 0
+    for match_id in list(_old_matches(now).values_list("pk", flat=True)[:MATCHES_AT_ONCE]):
+        with transaction.atomic():
+            match = _old_matches(now).select_for_update(skip_locked=True).filter(pk=match_id).first()
+            if match is not None:
+                evidence.remove(list(Evidence.objects.filter(error__match=match)))
+                match_logs.remove(list(MatchArchive.objects.filter(match=match)))
+                match.delete()
+                deleted += 1
+    return Amount(deleted)

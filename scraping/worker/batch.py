@@ -8,8 +8,8 @@ match is written as a single task would (`scrape.ingest_reading`), and a failure
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from datetime import datetime
@@ -61,23 +61,16 @@ def poll(task_ids: Sequence[int], engine: Engine) -> None:
     except DATABASE_AWAY as error:
         engine.lost_store(error)
         return
-    with _holding(claims, engine):
+    with ExitStack() as stack:
+        for claim in claims:
+            engine.hold(claim)
+            stack.callback(engine.release, claim)  # at the latest: each is released when it is done
         polls = [claim for claim in claims if claim.resource is Resource.SCORECARD]
         if polls:
             _poll_all(polls, engine)
         for claim in claims:
             if claim.resource is not Resource.SCORECARD:
                 run(claim, engine)
-
-
-@contextmanager
-def _holding(claims: Sequence[Claim], engine: Engine) -> Iterator[None]:
-    """Holds all tasks; each is released when it is done, at the latest after the body."""
-    with ExitStack() as stack:
-        for claim in claims:
-            engine.hold(claim)
-            stack.callback(engine.release, claim)
-        yield
 
 
 def _poll_all(claims: Sequence[Claim], engine: Engine) -> None:
@@ -154,7 +147,9 @@ def _commit_unchanged(same: Sequence[UnchangedReading], engine: Engine, now: dat
         logger.debug("Written one by one: %s", reason, extra={"action": "wave_split"})
         return False
     except DATABASE_AWAY as error:
-        _spool(same, error, engine)
+        for one in same:
+            why = f"the database did not accept it: {error}"
+            engine.lost_store(NotStored(why, match=held_match(one.ref), payload=one.payload))
         return True
     except DatabaseError as error:
         logger.warning("Written one by one: %s", error, extra={"action": "wave_split"})
@@ -162,17 +157,10 @@ def _commit_unchanged(same: Sequence[UnchangedReading], engine: Engine, now: dat
     for one in same:
         engine.set_last_payload(one.ref.pk, one.payload)
         if engine.keeper is not None:
-            engine.keeper.stored(held_match(one.ref), one.payload, interval_seconds=one.interval_seconds)
+            engine.keeper.stored(held_match(one.ref), one.payload, interval_seconds=one.next_poll.seconds)
         engine.outcomes.count(one.claim.source_id, now=now)
         engine.release(one.claim)
     return True
-
-
-def _spool(same: Sequence[UnchangedReading], error: Exception, engine: Engine) -> None:
-    for one in same:
-        engine.lost_store(
-            NotStored(f"the database did not accept it: {error}", match=held_match(one.ref), payload=one.payload)
-        )
 
 
 def _ingest(one: ReadPoll, engine: Engine) -> None:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from cachetools import LRUCache
@@ -34,6 +35,15 @@ QUIET_POLLS = 12
 UNHEALTHY = (ScraperStatus.STOPPED, ScraperStatus.STALE, ScraperStatus.ERROR)
 
 
+@dataclass
+class HeldTask:
+    """A task in progress."""
+
+    stage: Stage = Stage.INIT
+    since: float = field(default_factory=time.monotonic)
+    steps: int = 0  # counted for the watchdog
+
+
 class Engine:
     """Shared by the task threads and the heartbeat thread of one worker."""
 
@@ -57,9 +67,7 @@ class Engine:
         self.read_stats = read_stats or ReadStats()
         self.traffic = TrafficBudgets()
         self._last_payloads: LRUCache[int, Payload] = LRUCache(MAX_LAST_PAYLOADS)
-        self._stages: dict[tuple[int, int], Stage] = {}  # by task and fence
-        self._held_since: dict[tuple[int, int], float] = {}
-        self._steps: dict[tuple[int, int], int] = {}
+        self._held: dict[tuple[int, int], HeldTask] = {}  # by task and fence
         self._thread_task = threading.local()
         self._lock = threading.Lock()
 
@@ -111,48 +119,46 @@ class Engine:
         try:
             yield
         finally:
-            self._thread_task.key = None
+            self._thread_task.key = (0, 0)
             self.release(claim)
 
     def hold(self, claim: Claim) -> None:
-        key = claim.task_id, claim.fence
         with self._lock:
-            self._stages[key], self._held_since[key], self._steps[key] = Stage.INIT, time.monotonic(), 0
+            self._held[claim.task_id, claim.fence] = HeldTask()
 
     def release(self, claim: Claim) -> None:
         """Ends the holding of a task; idempotent."""
-        key = claim.task_id, claim.fence
         with self._lock:
-            for table in (self._steps, self._stages, self._held_since):
-                table.pop(key, None)
+            self._held.pop((claim.task_id, claim.fence), None)
 
     def progress(self, claim: Claim, stage: Stage) -> None:
         """Sets the stage of a task. Ignored for a task that was released meanwhile."""
-        key = claim.task_id, claim.fence
         with self._lock:
-            if key in self._stages:
-                self._stages[key] = stage
-                self._steps[key] += 1
+            held = self._held.get((claim.task_id, claim.fence))
+            if held is not None:
+                held.stage = stage
+                held.steps += 1
 
     def count_step(self) -> None:
         """Counts a step of this thread's task within its stage, such as a page of a list."""
-        key = getattr(self._thread_task, "key", None)
-        if key in self._steps:
-            self._steps[key] += 1
+        held = self._held.get(getattr(self._thread_task, "key", (0, 0)))
+        if held is not None:
+            held.steps += 1
 
     def steps(self) -> dict[str, int]:
         """Returns the progress of each task for the watchdog. Takes no lock: the watchdog must never wait."""
-        return {f"task {task_id} (fence {fence})": steps for (task_id, fence), steps in self._steps.copy().items()}
+        return {f"task {task_id} (fence {fence})": held.steps for (task_id, fence), held in self._held.copy().items()}
 
     def stage_of(self, claim: Claim) -> Stage:
         with self._lock:
-            return self._stages.get((claim.task_id, claim.fence), Stage.INIT)
+            held = self._held.get((claim.task_id, claim.fence))
+            return held.stage if held is not None else Stage.INIT
 
     def held_tasks(self, *, longest_seconds: float = float("inf")) -> list[int]:
         """Returns the ids of the tasks in progress, without those that have taken longer than this."""
         oldest = time.monotonic() - longest_seconds
         with self._lock:
-            return [key[0] for key in self._stages if self._held_since[key] >= oldest]
+            return [task_id for (task_id, _), held in self._held.items() if held.since >= oldest]
 
 
 def load_source(claim: Claim, engine: Engine) -> Source:
@@ -171,7 +177,9 @@ def load_target(claim: Claim, engine: Engine) -> tuple[MatchRef, Target]:
 
 def target_of(claim: Claim, ref: MatchRef, engine: Engine) -> Target:
     bind_contextvars(match_id=ref.key)
-    is_fresh = _has_new_scraper(ref)
+    # The scraper was replaced (see scrapers.restart) or is unhealthy.
+    is_unhealthy = ref.match.lifecycle == MatchLifecycle.ACTIVE and ref.match.scraper_status in UNHEALTHY
+    is_fresh = is_unhealthy or (bool(ref.read_mode_since) and not ref.read_mode)
     if is_fresh:
         engine.reload_policies()
     breakers.guard(claim.task_id, ref.source, ref, policies=engine.policies, now=timezone.now())
@@ -186,9 +194,3 @@ def target_of(claim: Claim, ref: MatchRef, engine: Engine) -> Target:
         timeout_factor=claim.timeout_factor,
         visits_from=engine.visits_from(ref.source_id, timezone.now()),
     )
-
-
-def _has_new_scraper(ref: MatchRef) -> bool:
-    """Returns whether the scraper was replaced (see scrapers.restart) or is unhealthy."""
-    is_unhealthy = ref.match.lifecycle == MatchLifecycle.ACTIVE and ref.match.scraper_status in UNHEALTHY
-    return is_unhealthy or (bool(ref.read_mode_since) and not ref.read_mode)

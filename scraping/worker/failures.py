@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import DatabaseError, close_old_connections, transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from scraping import journal
@@ -27,19 +26,13 @@ from scraping.errors import (
     StoreAway,
 )
 from scraping.journal import Claim, FailureNote, error_log, evidence
+from scraping.journal.error_log import class_of, storable, type_of
 from scraping.matches import late_updates, lifecycle, poll_times, scrapers
 from scraping.models import Breaker, BreakerState, Match, MatchRef, Source, Stage, TaskState
 from scraping.payloads import Resource
 from scraping.policies.breaker import OPEN, BreakerView
 from scraping.policies.drift import DriftPolicy
-from scraping.policies.retry import (
-    Complete,
-    Dead,
-    Decision,
-    Failure,
-    Retry,
-    decide,
-)
+from scraping.policies.retry import Complete, Dead, Decision, Failure, Retry, decide
 from scraping.policies.source_breaker import has_drifted
 from scraping.readings import evidence_of
 from scraping.recovery import breakers
@@ -77,7 +70,8 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
     source = Source.objects.get(pk=claim.source_id)
     refs = MatchRef.objects.select_related("match", "source__breaker")
     ref = refs.get(pk=claim.ref_id) if claim.ref_id else None
-    failure = _failure(claim, error)
+    retry_after = error.retry_after_seconds if isinstance(error, ScrapingError) else None
+    failure = Failure(class_of(error), storable(str(error)), claim.attempt, claim.charged_attempts, retry_after)
     decision = decide(failure, engine.policies.retry_for(source), now, _chance)
     note = _note(claim, error, engine, ref)
     report = _report(claim, error, source, ref, now)
@@ -86,11 +80,13 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
     with transaction.atomic():
         journal.keep(claim)
         crash_point("failure.kept")
-        if ref is not None:  # reloaded: another of its tasks may have succeeded meanwhile
-            ref = _locked(ref, refs)
-        is_source_lost = ref is not None and _is_source_lost(claim, error, ref, engine, now)
-        view = _update_breakers(claim, failure, ref, engine, now)
-        if ref is not None:
+        if ref is None:
+            _update_breakers(claim, failure, None, engine, now)
+        else:
+            Match.objects.select_for_update().get(pk=ref.match_id)
+            ref = refs.get(pk=ref.pk)  # reloaded: another of its tasks may have succeeded meanwhile
+            is_source_lost = _is_source_lost(claim, error, ref, engine, now)
+            view = _update_breakers(claim, failure, ref, engine, now)
             decision = _count(ref, failure, decision, view=view, engine=engine, now=now)
             if not is_source_lost:
                 decision = _slow_changed_layout(ref, failure, decision, engine.policies.drift, now)
@@ -103,17 +99,6 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
         is_bad = failure.error_class in SOURCE_FAULTS
         engine.outcomes.count(claim.source_id, is_bad=is_bad, is_retry=claim.is_retry, now=now)
     _log(error, decision, ref.key if ref else f"{source.key}'s list of matches")
-
-
-def _locked(ref: MatchRef, refs: QuerySet[MatchRef]) -> MatchRef:
-    Match.objects.select_for_update().get(pk=ref.match_id)
-    return refs.get(pk=ref.pk)
-
-
-def _failure(claim: Claim, error: Exception) -> Failure:
-    retry_after = error.retry_after_seconds if isinstance(error, ScrapingError) else None
-    message = error_log.storable(str(error))
-    return Failure(error_log.class_of(error), message, claim.attempt, claim.charged_attempts, retry_after)
 
 
 def _update_breakers(
@@ -132,16 +117,14 @@ def _count(
     ref: MatchRef, failure: Failure, decision: Decision, *, view: BreakerView | None, engine: Engine, now: datetime
 ) -> Decision:
     """Updates scraper counters and the next poll time. A retry waits for a breaker that has opened."""
-    if isinstance(decision, Retry):  # no sooner than the source's minimum interval
-        soonest = now + timedelta(seconds=ref.source.min_interval_seconds)
-        decision = Retry(max(decision.at, soonest), decision.is_charged)
-    scraper = scrapers.active(ref)
-    errors_in_a_row = (scraper.error_count if scraper else failure.charged_attempts) + 1
+    decision = _not_before(now + timedelta(seconds=ref.source.min_interval_seconds), decision)
     pace = engine.policies.pace
     if view is None:
         poll_times.after_other_failure(ref, ref.match, pace=pace, now=now).write_to(ref)
         ref.save(update_fields=("next_poll_at",))
         return decision
+    scraper = scrapers.active(ref)
+    errors_in_a_row = (scraper.error_count if scraper else failure.charged_attempts) + 1
     planned = poll_times.after_error(ref, ref.match, errors_in_a_row=errors_in_a_row, pace=pace, now=now)
     planned.write_to(ref)
     if scraper:
@@ -149,43 +132,40 @@ def _count(
     if view.state == OPEN and view.open_until:
         engine.stop_outage_reads(ref.pk)
         poll_times.set_next_poll(ref, max(planned.at, view.open_until))
-        if isinstance(decision, Retry):
-            decision = Retry(max(decision.at, view.open_until), decision.is_charged)
+        decision = _not_before(view.open_until, decision)
     ref.save(update_fields=poll_times.COLUMNS)
     return decision
 
 
+def _not_before(at: datetime, decision: Decision) -> Decision:
+    return Retry(max(at, decision.at), decision.is_charged) if isinstance(decision, Retry) else decision
+
+
 def _is_source_lost(claim: Claim, error: Exception, ref: MatchRef, engine: Engine, now: datetime) -> bool:
     """Opens the source's breaker after too many invalid readings of whichever match, and alerts (EC-1)."""
-    is_invalid = error_log.class_of(error) is ErrorClass.DRIFT and not isinstance(error, EgressRefused)
-    if not is_invalid:
+    if class_of(error) is not ErrorClass.DRIFT or isinstance(error, EgressRefused):
         return False
-    drift = engine.policies.drift
-    why = error_log.storable(str(error))
+    drift, why = engine.policies.drift, storable(str(error))
     of_source: Breaker | None = getattr(ref.source, "breaker", None)
     was_closed = of_source is None or of_source.state == BreakerState.CLOSED
     view = breakers.record_invalid_reading(claim.task_id, ref, why=why, policies=engine.policies, now=now)
     if view.state != OPEN or not has_drifted(view, drift):
         return False
+    failures = view.failure_count
     if was_closed:
         logger.critical(
             "%s has changed: %d readings in a row made no sense, of whichever match; not found in %s: %s. What was "
             "read is kept with its errors in the admin; %s is tried every %g minutes until its adapter, or its "
             "selectors in the configuration, know the new layout",
             ref.source.name,
-            view.failure_count,
+            failures,
             ref.url,
             why,
             ref.source.key,
             drift.retry_seconds / 60,
-            extra={
-                "action": "source_lost",
-                "match_id": ref.key,
-                "source": ref.source.key,
-                "failures": view.failure_count,
-            },
+            extra={"action": "source_lost", "match_id": ref.key, "source": ref.source.key, "failures": failures},
         )
-    source_lost.send_robust(sender=Source, source_id=ref.source_id, failures=view.failure_count, reason=why)
+    source_lost.send_robust(sender=Source, source_id=ref.source_id, failures=failures, reason=why)
     return True
 
 
@@ -196,23 +176,22 @@ def _slow_changed_layout(
     if failure.error_class is not ErrorClass.DRIFT:
         return decision
     found = error_log.parse_failures_in_a_row(match_id=ref.match_id, source_id=ref.source_id, at_most=drift.failures)
-    number = found + 1
-    if number <= drift.failures:
+    if found < drift.failures:
         return decision
-    at = now + timedelta(seconds=drift.retry_seconds)
     logger.critical(
-        "%s could not be read %s times in a row; not found: %s. What was read is kept with its errors in the admin; "
-        "%s is tried every %g minutes until its adapter knows the new layout",
+        "%s could not be read more than %s times in a row; not found: %s. What was read is kept with its errors in the "
+        "admin; %s is tried every %g minutes until its adapter knows the new layout",
         ref.url,
-        f"more than {drift.failures}",
+        drift.failures,
         failure.message,
         ref.key,
         drift.retry_seconds / 60,
         extra={"action": "layout_lost", "match_id": ref.key, "source": ref.source.key},
     )
-    layout_lost.send_robust(sender=MatchRef, match_id=ref.match_id, failures=number, reason=failure.message)
+    layout_lost.send_robust(sender=MatchRef, match_id=ref.match_id, failures=found + 1, reason=failure.message)
+    at = now + timedelta(seconds=drift.retry_seconds)
     poll_times.postpone(MatchRef.objects.filter(pk=ref.pk), until=at)
-    return Retry(max(at, decision.at), decision.is_charged) if isinstance(decision, Retry) else decision
+    return _not_before(at, decision)
 
 
 def _settle(
@@ -237,32 +216,30 @@ def _settle(
         )
 
 
-def _stage_reached(claim: Claim, error: Exception, engine: Engine) -> Stage:
-    """Returns CAPTURED where documents were read but not parsed: the reader does both in one step."""
-    stage = engine.stage_of(claim)
-    was_read = any(document.status < 400 for document in evidence_of(error).documents)
-    return Stage.CAPTURED if stage in (Stage.NAVIGATING, Stage.INTERCEPTING) and was_read else stage
-
-
 def _note(claim: Claim, error: Exception, engine: Engine, ref: MatchRef | None) -> FailureNote:
+    stage = engine.stage_of(claim)
+    if stage in (Stage.NAVIGATING, Stage.INTERCEPTING) and any(
+        one.status < 400 for one in evidence_of(error).documents
+    ):
+        stage = Stage.CAPTURED  # read but not parsed: the reader does both in one step
     document: dict[str, Any] = {
-        "error_class": error_log.class_of(error).value,
-        "error_type": error_log.type_of(error),
-        "message": error_log.storable(str(error), 2000),
-        "stage": _stage_reached(claim, error, engine).value,
+        "error_class": class_of(error).value,
+        "error_type": type_of(error),
+        "message": storable(str(error), 2000),
+        "stage": stage.value,
         "attempt": claim.attempt,
-        "is_soft": ERROR_RULES[error_log.class_of(error)].is_soft,
+        "is_soft": ERROR_RULES[class_of(error)].is_soft,
         "stretched": claim.was_stretched or claim.timeout_factor > 1,
     }
     if isinstance(error, ScrapingError):
-        document |= {"http_status": error.http_status, "url": error_log.storable(error.url)}
+        document |= {"http_status": error.http_status, "url": storable(error.url)}
     else:
-        document["stack_trace"] = error_log.storable("".join(traceback.format_exception(error))[-4000:])
+        document["stack_trace"] = storable("".join(traceback.format_exception(error))[-4000:])
     return FailureNote(
-        error_class=error_log.class_of(error),
-        error_type=error_log.type_of(error),
-        reason=error_log.storable(str(error)) or type(error).__name__,
-        stage=_stage_reached(claim, error, engine),
+        error_class=class_of(error),
+        error_type=type_of(error),
+        reason=storable(str(error)) or type(error).__name__,
+        stage=stage,
         error=document,
         match_id=ref.match_id if ref else None,
     )
@@ -294,19 +271,18 @@ def _log(error: Exception, decision: Decision, where: str) -> None:
             level, then = logging.ERROR, "dead letter: open it in the admin, retry it there when the cause is gone"
         case Complete():
             level, then = logging.INFO, "the match is taken as completed"
-    is_bug = error_log.class_of(error) is ErrorClass.BUG
     logger.log(
         level,
         "Reading %s failed (%s): %s; %s",
         where,
-        error_log.type_of(error),
+        type_of(error),
         error,
         then,
-        exc_info=error if is_bug else None,
+        exc_info=error if class_of(error) is ErrorClass.BUG else None,
         extra={
             "action": "attempt_failed",
             "match_id": where,
-            "error_type": error_log.type_of(error),
+            "error_type": type_of(error),
             "error_message": str(error)[:500],
         },
     )

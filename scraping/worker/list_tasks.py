@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 
 from django.utils import timezone
@@ -53,11 +53,11 @@ def scrape_discovery(claim: Claim, engine: Engine) -> None:
     )
     with evidence_from(reading):
         found = adapter.parse_list(reading, source.base_url)
-    fixtures = _read_fixtures(source, adapter, engine, now=timezone.now())
+    fixtures, fixtures_at = _read_fixtures(source, adapter, engine, now=timezone.now())
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
     with journal.finishing(claim, now=now):
-        new = discovery.register(source, (*fixtures.found, *found), now=now, fixtures_at=fixtures.read_at)
+        new = discovery.register(source, (*fixtures, *found), now=now, fixtures_at=fixtures_at)
         breakers.record_success(claim.task_id, source, policies=engine.policies, now=now)
     if new:
         logger.info("%d new matches at %s", new, source.key, extra={"action": "matches_discovered"})
@@ -87,19 +87,16 @@ def scrape_round(claim: Claim, engine: Engine) -> None:
     logger.info("%s: %d matches, %d to be read", job.name, len(found), opened, extra={"action": "round_discovered"})
 
 
-@dataclass(frozen=True)
-class Fixtures:
-    found: tuple[DiscoveredMatch, ...] = ()
-    read_at: datetime | None = None  # for the source's row; None: not read now
-
-
-def _read_fixtures(source: Source, adapter: Adapter, engine: Engine, *, now: datetime) -> Fixtures:
-    """Reads the fixtures of the coming days if they are due.
+def _read_fixtures(
+    source: Source, adapter: Adapter, engine: Engine, *, now: datetime
+) -> tuple[list[DiscoveredMatch], datetime | None]:
+    """Reads the fixtures of the coming days if they are due. Returns them with the time for the source's row.
 
     A day that fails affects neither the other days nor the list that was just read: it is read again soon.
     """
-    if not isinstance(adapter, HasFixtures) or not _are_fixtures_due(source, now):
-        return Fixtures()
+    is_due = source.last_fixtures_at is None or now - source.last_fixtures_at >= FIXTURES_EVERY
+    if not isinstance(adapter, HasFixtures) or not is_due:
+        return [], None
     found: list[DiscoveredMatch] = []
     read: dict[PlanKey, list[Reading]] = {}
     failed = 0
@@ -116,11 +113,7 @@ def _read_fixtures(source: Source, adapter: Adapter, engine: Engine, *, now: dat
             )  # fmt: skip
             if isinstance(error, FAILS_EVERY_DAY):
                 break
-    return Fixtures(tuple(found), read_at=now - FIXTURES_EVERY + FIXTURES_RETRY if failed else now)
-
-
-def _are_fixtures_due(source: Source, now: datetime) -> bool:
-    return source.last_fixtures_at is None or now - source.last_fixtures_at >= FIXTURES_EVERY
+    return found, now - FIXTURES_EVERY + FIXTURES_RETRY if failed else now
 
 
 def _read_day(

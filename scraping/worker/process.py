@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import dramatiq
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 from django.utils import timezone
-from dramatiq.asyncio import get_event_loop_thread
+from dramatiq.asyncio import EventLoopThread, get_event_loop_thread
 
 from scraping import journal
 from scraping.browser.egress.upstream_proxies import ProxyPlan
@@ -62,12 +62,17 @@ def run_task(*task_ids: int) -> None:
         close_old_connections()
 
 
-def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine on this process's loop thread and waits for it."""
+def _loop_thread(coroutine: Coroutine[Any, Any, Any]) -> EventLoopThread:
     thread = get_event_loop_thread()
     if thread is None:
         coroutine.close()
         raise RuntimeError("the loop thread is not running")
+    return thread
+
+
+def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine on this process's loop thread and waits for it."""
+    thread = _loop_thread(coroutine)
     if connection.vendor == "postgresql":
         close_old_connections()  # back into the pool: while this thread waits for the network, others can use it
     try:
@@ -79,11 +84,7 @@ def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
 
 def start_on_loop(coroutine: Coroutine[Any, Any, None]) -> None:
     """Starts a coroutine on this process's loop thread and does not wait for it."""
-    thread = get_event_loop_thread()
-    if thread is None:
-        coroutine.close()
-        raise RuntimeError("the loop thread is not running")
-    asyncio.run_coroutine_threadsafe(coroutine, thread.loop)
+    asyncio.run_coroutine_threadsafe(coroutine, _loop_thread(coroutine).loop)
 
 
 @dataclass(frozen=True)
@@ -121,49 +122,58 @@ class EngineParts(dramatiq.Middleware):
 
     def before_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
         global _engine  # noqa: PLW0603 - a worker process has exactly one engine
-        options = self._options
-        self._sessions = run_on_loop(self._make_sessions())
+        options, worker_id = self._options, self._options.worker_id
+        self._sessions = sessions = run_on_loop(self._make_sessions())
+        loop_thread = get_event_loop_thread()
+        assert loop_thread is not None
+        loop = loop_thread.loop
         read_stats = ReadStats()
         tokens = Tokens(options.credentials)
-        reader = Reader(self._sessions, run_on_loop, start_on_loop, observer=read_stats, tokens=tokens)
+        reader = Reader(sessions, run_on_loop, start_on_loop, observer=read_stats, tokens=tokens)
         keeper = OutageKeeper(
-            worker_id=options.worker_id,
+            worker_id=worker_id,
             reader=reader,
             policies=options.policies,
-            spool=Spool(options.spool_dir, name=options.worker_id, limits=options.spool_limits),
+            spool=Spool(options.spool_dir, name=worker_id, limits=options.spool_limits),
             threads=options.threads,
             running_tasks=lambda: _engine.held_tasks() if _engine else [],
         )
-        disk = DiskGuard(options.spool_dir.parent, min_free_mb=options.min_free_disk_mb, worker_id=options.worker_id)
         _engine = Engine(
-            worker_id=options.worker_id,
+            worker_id=worker_id,
             reader=reader,
             policies=options.policies,
             keeper=keeper,
-            disk=disk,
+            disk=DiskGuard(options.spool_dir.parent, min_free_mb=options.min_free_disk_mb, worker_id=worker_id),
             read_stats=read_stats,
         )
         keeper.start()
+        memory = MemoryGuard(
+            sessions.host,
+            options.memory,
+            on_loop=loop.call_soon_threadsafe,
+            min_free_bytes=options.min_free_memory_bytes,
+        )
         self._heartbeat = Heartbeat(
             _engine,
-            self._sessions,
+            sessions,
             every_seconds=options.heartbeat_seconds,
-            memory=self._memory_guard(),
-            tokens=TokenWatch(tokens, worker_id=options.worker_id, degraded_seconds=options.token_degraded_seconds),
-            commands=self._command_runner(),
+            memory=memory,
+            tokens=TokenWatch(tokens, worker_id=worker_id, degraded_seconds=options.token_degraded_seconds),
+            commands=CommandRunner(sessions, worker_id=worker_id, on_loop=loop.call_soon_threadsafe),
         )
         self._heartbeat.start()
         publisher.start()
         watch_worker(self._watchdog, worker, _engine, self._heartbeat, options.stall_limits)
-        loop_thread = get_event_loop_thread()
-        if loop_thread is not None:
-            watch_loop(self._watchdog, loop_thread.loop, options.stall_limits)
+        watch_loop(self._watchdog, loop, options.stall_limits)
 
     def after_worker_shutdown(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
         global _engine
         engine, _engine = _engine, None
         if engine is not None:
-            self._release_tasks(engine)
+            try:
+                journal.release(engine.held_tasks(), worker_id=engine.worker_id, now=timezone.now())
+            except (DatabaseError, InterfaceError) as error:  # their leases expire instead
+                logger.warning("Tasks were not returned to the journal: %s", error, extra={"action": "release_failed"})
             if engine.keeper is not None:
                 engine.keeper.stop()
         if self._sessions is not None:
@@ -184,31 +194,6 @@ class EngineParts(dramatiq.Middleware):
         )
         HealthMonitor(host).start()
         return Sessions(host, options.proxies)
-
-    def _memory_guard(self) -> MemoryGuard | None:
-        loop_thread = get_event_loop_thread()
-        if loop_thread is None or self._sessions is None:
-            return None
-        return MemoryGuard(
-            self._sessions.host,
-            self._options.memory,
-            on_loop=loop_thread.loop.call_soon_threadsafe,
-            min_free_bytes=self._options.min_free_memory_bytes,
-        )
-
-    def _command_runner(self) -> CommandRunner | None:
-        loop_thread = get_event_loop_thread()
-        if loop_thread is None or self._sessions is None:
-            return None
-        on_loop = loop_thread.loop.call_soon_threadsafe
-        return CommandRunner(self._sessions, worker_id=self._options.worker_id, on_loop=on_loop)
-
-    def _release_tasks(self, engine: Engine) -> None:
-        """Returns unfinished tasks to the journal; if that fails, their leases expire instead."""
-        try:
-            journal.release(engine.held_tasks(), worker_id=engine.worker_id, now=timezone.now())
-        except (DatabaseError, InterfaceError) as error:
-            logger.warning("Tasks were not returned to the journal: %s", error, extra={"action": "release_failed"})
 
     def _report_launch(self, launch: Replacement) -> None:
         level = logging.INFO if launch.launches == 1 else logging.WARNING

@@ -43,10 +43,6 @@ class UnchangedReading:
     payload: Payload
     next_poll: NextPoll
 
-    @property
-    def interval_seconds(self) -> float:
-        return self.next_poll.seconds
-
 
 def for_polling(ref_ids: Sequence[int]) -> QuerySet[MatchRef]:
     """Returns refs with source, match and breakers, without payloads, and with the ages of other sources."""
@@ -61,7 +57,11 @@ def for_polling(ref_ids: Sequence[int]) -> QuerySet[MatchRef]:
 
 
 def is_unchanged(claim: Claim, ref: MatchRef, payload: Payload, last: Payload | None, *, mode: str) -> bool:
-    """Returns whether the payload equals the stored one, of a match and a source without any trouble."""
+    """Returns whether the payload equals the stored one, of a match and a source without any trouble.
+
+    So many unchanged polls that an innings or the match may have ended are left to `ingest`.
+    """
+    polls = ref.unchanged_polls + 1
     return (
         last is not None
         and ref.captured_at == last.captured_at
@@ -73,15 +73,10 @@ def is_unchanged(claim: Claim, ref: MatchRef, payload: Payload, last: Payload | 
         and payload.events == last.events
         and payload.integrity == last.integrity
         and payload.events_are_complete == last.events_are_complete
-        and not _is_milestone(ref, payload)
-    )
-
-
-def _is_milestone(ref: MatchRef, payload: Payload) -> bool:
-    """Returns whether so many unchanged polls suggest the end of an innings or match, which ingest must handle."""
-    number = ref.unchanged_polls + 1
-    return may_be_unannounced_milestone(number) and is_unannounced_milestone(
-        payload.normalized(), unchanged_polls=number
+        and not (
+            may_be_unannounced_milestone(polls)
+            and is_unannounced_milestone(payload.normalized(), unchanged_polls=polls)
+        )
     )
 
 
@@ -126,28 +121,34 @@ def plan(claim: Claim, ref: MatchRef, payload: Payload, *, pace: Pace, now: date
 
 def write(readings: Sequence[UnchangedReading], *, now: datetime) -> None:
     """Runs inside the transaction that ends the tasks. Raises RowsChangedError if a row has changed."""
-    ref_ids = [one.ref.pk for one in readings]
-    _lock_matches([one.ref.match_id for one in readings])
+    match_ids = {one.ref.match_id for one in readings}
+    if connection.features.has_select_for_update:  # in the order of ids and first, as every writer of matches does
+        list(Match.objects.select_for_update().filter(pk__in=match_ids).order_by("pk").values_list("pk", flat=True))
     crash_point("ingest.locked")
-    _expect(len({one.ref.match_id for one in readings}), _update_matches(readings))
+    _expect(len(match_ids), _update_matches(readings))
     crash_point("ingest.match")
-    _expect(len(readings), _update_refs(readings))
+    polls = [UnchangedPoll(one.ref, one.payload.captured_at, one.next_poll) for one in readings]
+    _expect(len(readings), poll_times.write_unchanged(polls))
     crash_point("ingest.ref")
-    _expect(len(readings), _update_scrapers(readings, now))
+    written_at = timezone.now()
+    updates = {
+        one.ref.pk: scrapers.Update(
+            worker_id=one.claim.worker_id,
+            interval=one.next_poll.seconds,
+            latency_ms=max(0, round((written_at - one.payload.captured_at).total_seconds() * 1000)),
+            now=now,
+        )
+        for one in readings
+    }
+    _expect(len(readings), len(scrapers.count_updates(updates)))
     crash_point("ingest.scraper")
-    _expect(len(readings), breakers.count_success_of_closed(ref_ids))
+    _expect(len(readings), breakers.count_success_of_closed([one.ref.pk for one in readings]))
     transaction.on_commit(lambda: _send_updates(readings))
 
 
 def _expect(wanted: int, found: int) -> None:
     if found != wanted:
         raise RowsChangedError(f"{wanted - found} of {wanted} rows have changed")
-
-
-def _lock_matches(match_ids: Sequence[int]) -> None:
-    """Locks in the order of ids and before any other row, as every writer of matches does."""
-    if connection.features.has_select_for_update:
-        list(Match.objects.select_for_update().filter(pk__in=match_ids).order_by("pk").values_list("pk", flat=True))
 
 
 def _update_matches(readings: Sequence[UnchangedReading]) -> int:
@@ -166,31 +167,11 @@ def _update_matches(readings: Sequence[UnchangedReading]) -> int:
     )
 
 
-def _update_refs(readings: Sequence[UnchangedReading]) -> int:
-    return poll_times.write_unchanged(
-        [UnchangedPoll(one.ref, one.payload.captured_at, one.next_poll) for one in readings]
-    )
-
-
-def _update_scrapers(readings: Sequence[UnchangedReading], now: datetime) -> int:
-    written_at = timezone.now()
-    updates = {
-        one.ref.pk: scrapers.Update(
-            worker_id=one.claim.worker_id,
-            interval=one.interval_seconds,
-            latency_ms=max(0, round((written_at - one.payload.captured_at).total_seconds() * 1000)),
-            now=now,
-        )
-        for one in readings
-    }
-    return len(scrapers.count_updates(updates))
-
-
 def _send_updates(readings: Sequence[UnchangedReading]) -> None:
     for one in readings:
         ref, match = one.ref, one.ref.match
         ref.captured_at = one.payload.captured_at
         poll_times.set_next_poll(ref, one.next_poll.at)
-        ref.polling_interval_seconds = one.interval_seconds
+        ref.polling_interval_seconds = one.next_poll.seconds
         match.last_scraper_update = max(one.payload.captured_at, match.last_scraper_update or one.payload.captured_at)
         match_updated.send_robust(sender=Match, match_id=match.pk, sequence=match.sequence, is_changed=False, ref=ref)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -25,9 +25,8 @@ RECOVERED_SHARE = 1.2  # of the limit, so that the state does not flicker around
 TOKEN_SIGNAL_EVERY = timedelta(seconds=20)
 SESSION_ROWS_EVERY = timedelta(seconds=15)  # of active sessions; ended ones are written with the next heartbeat
 REASON_LENGTH = 200
-CHANGING = (
-    "last_used_at", "ended_at", "end_reason", "successes", "failures", "bytes_in", "quarantined_until"
-)  # fmt: skip
+FIXED = ("session_id", "proxy_hash", "geo", "created_at")
+CHANGING = ("last_used_at", "ended_at", "successes", "failures", "bytes_in", "quarantined_until")
 LONGEST_COMMAND_SECONDS = 50.0  # then it has failed; the scheduler closes it a little later by itself
 
 
@@ -122,7 +121,10 @@ class SessionRows:
         records = [one for one in self._sessions.records() if is_due or is_last or one.ended_at is not None]
         if not records:
             return 0
-        rows = [_ended(one, now) if is_last and one.ended_at is None else one for one in records]
+        rows = [
+            replace(one, ended_at=now, end_reason="the worker has stopped") if is_last and not one.ended_at else one
+            for one in records
+        ]
         written = write_sessions(rows, worker_id=self._worker_id)
         self._sessions.written(records)
         if is_due:
@@ -133,40 +135,22 @@ class SessionRows:
 def write_sessions(records: list[SessionRecord], *, worker_id: str) -> int:
     """Writes all rows by one statement. Sessions of a deleted source are left out."""
     sources = dict(Source.objects.filter(key__in={one.source for one in records}).values_list("key", "pk"))
-    rows = [_session_row(one, sources[one.source], worker_id) for one in records if one.source in sources]
-    ProxySession.objects.bulk_create(rows, update_conflicts=True, unique_fields=("session_id",), update_fields=CHANGING)
+    rows = [
+        ProxySession(
+            source_id=sources[one.source],
+            worker_id=worker_id,
+            end_reason=one.end_reason[:REASON_LENGTH],
+            **{name: getattr(one, name) for name in (*FIXED, *CHANGING)},
+        )
+        for one in records
+        if one.source in sources
+    ]
+    changing = (*CHANGING, "end_reason")
+    ProxySession.objects.bulk_create(rows, update_conflicts=True, unique_fields=("session_id",), update_fields=changing)
     return len(rows)
 
 
-def _session_row(one: SessionRecord, source_id: int, worker_id: str) -> ProxySession:
-    return ProxySession(
-        session_id=one.session_id,
-        source_id=source_id,
-        worker_id=worker_id,
-        proxy_hash=one.proxy_hash,
-        geo=one.geo,
-        created_at=one.created_at,
-        last_used_at=one.last_used_at,
-        ended_at=one.ended_at,
-        end_reason=one.end_reason[:REASON_LENGTH],
-        successes=one.successes,
-        failures=one.failures,
-        bytes_in=one.bytes_in,
-        quarantined_until=one.quarantined_until,
-    )
-
-
-def _ended(one: SessionRecord, now: datetime) -> SessionRecord:
-    return replace(one, ended_at=now, end_reason="the worker has stopped")
-
-
 OnLoop = Callable[[Callable[[], None]], object]
-
-
-@dataclass(frozen=True)
-class _Recycling:
-    order: WorkerOrder
-    generation: int  # of the browser to be replaced
 
 
 class CommandRunner:
@@ -176,7 +160,7 @@ class CommandRunner:
         self._sessions = sessions
         self._worker_id = worker_id
         self._on_loop = on_loop
-        self._recycling: _Recycling | None = None
+        self._recycling: tuple[WorkerOrder, int] | None = None  # and the generation of the browser to be replaced
 
     def run_waiting(self, *, now: datetime) -> None:
         """Takes new commands, and finishes the one that has been carried out meanwhile."""
@@ -200,19 +184,19 @@ class CommandRunner:
         if host.usage is None:
             worker_commands.finish(order, outcome="no browser was running: the next read starts one", now=now)
             return
-        self._recycling = _Recycling(order, host.generation)
+        self._recycling = order, host.generation
         self._on_loop(partial(host.recycle, LaunchCause.ORDER, f"{order.reason} (asked for by {order.actor})"))
 
     def _finish_recycling(self, now: datetime) -> None:
-        recycling = self._recycling
-        if recycling is None:
+        if self._recycling is None:
             return
-        is_replaced = self._sessions.host.generation > recycling.generation
+        order, generation = self._recycling
+        is_replaced = self._sessions.host.generation > generation
         if is_replaced:
             outcome = f"browser {self._sessions.host.generation} took its place"
-        elif recycling.order.taken_at and (now - recycling.order.taken_at).total_seconds() > LONGEST_COMMAND_SECONDS:
+        elif order.taken_at and (now - order.taken_at).total_seconds() > LONGEST_COMMAND_SECONDS:
             outcome = "the browser was not replaced in time"
         else:
             return
         self._recycling = None
-        worker_commands.finish(recycling.order, outcome=outcome, now=now, has_failed=not is_replaced)
+        worker_commands.finish(order, outcome=outcome, now=now, has_failed=not is_replaced)
