@@ -8,12 +8,13 @@ own fields and is compared with itself only (`schema_of`). Only writer of FieldF
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from typing import Any
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import QuerySet, Sum
 from django.db.models.functions import TruncHour
 
 from scraping.models import FieldFill, MatchRef, Source
@@ -30,7 +31,6 @@ BEGUN = frozenset({PLAY, BREAK, COMPLETED})
 CRICKET, BOTH = frozenset({Sport.CRICKET}), frozenset(Sport)
 MAX_NAMED = 10
 FieldKey = tuple[int, str, str]  # source, payload schema, field
-FillKey = tuple[int, str, str, datetime]  # and bucket
 
 
 def stage_of(state: MatchState) -> str:
@@ -42,10 +42,6 @@ def stage_of(state: MatchState) -> str:
 def schema_of(payload: Payload) -> str:
     """Returns sport, version and stage, within which payloads are comparable; the name in FieldFill.payload_schema."""
     return f"{payload.state.sport.value}/v{payload.schema_version}/{stage_of(payload.state)}"
-
-
-def _has_play(state: MatchState) -> bool:
-    return any(one.runs or one.wickets or one.overs != "0.0" for one in state.innings)
 
 
 def _has_score(state: MatchState) -> bool:
@@ -99,7 +95,7 @@ def _event_fields(payload: Payload) -> dict[str, bool]:
     """
     found = {"events": "events" not in payload.integrity.missing_fields}
     if payload.state.sport is Sport.CRICKET:
-        if not _has_play(payload.state):
+        if not any(one.runs or one.wickets or one.overs != "0.0" for one in payload.state.innings):
             return {}
         found["last_event"] = payload.state.last_event is not None
     if some := payload.events[:EVENTS_CHECKED]:
@@ -109,9 +105,9 @@ def _event_fields(payload: Payload) -> dict[str, bool]:
     return found
 
 
-def add(fills: Mapping[FillKey, Fill]) -> int:
-    rows = {key: (fill.seen, fill.filled) for key, fill in fills.items()}
-    return add_up(FieldFill, by=("source", "payload_schema", "field", "starts_at"), sums=("seen", "filled"), rows=rows)
+def add(fills: Mapping[tuple[Any, ...], Sequence[int]]) -> int:
+    """Adds seen and filled by source id, schema, field and start of the bucket."""
+    return add_up(FieldFill, by=("source", "payload_schema", "field", "starts_at"), sums=("seen", "filled"), rows=fills)
 
 
 @dataclass(frozen=True)
@@ -174,7 +170,7 @@ def by_hour(*, since: datetime) -> dict[FieldKey, dict[datetime, Fill]]:
 def fallen_fields(policy: DriftPolicy, *, now: datetime) -> list[FallenField]:
     """Returns the fields that are filled less often than in the hours before, in matches of the same stage."""
     of_baseline, of_window = usual_and_present(policy, now=now)
-    sources = _sources(key[0] for key in of_window)
+    sources = Source.objects.defer("metadata").in_bulk({key[0] for key in of_window})
     return [
         FallenField(sources[source_id], schema, field, of_baseline[source_id, schema, field], window)
         for (source_id, schema, field), window in sorted(of_window.items())
@@ -199,8 +195,8 @@ def matches_without(one: FallenField, policy: DriftPolicy, *, now: datetime) -> 
 
 
 def sparse_sources(policy: DriftPolicy, *, now: datetime) -> list[SparseSource]:
-    sources = _sources(None)
     found = integrity_by_source(policy, now=now)
+    sources = Source.objects.defer("metadata").in_bulk(found)
     return [SparseSource(sources[pk], fill) for pk, fill in sorted(found.items()) if is_sparse(fill, policy)]
 
 
@@ -216,8 +212,3 @@ def integrity_by_source(policy: DriftPolicy, *, now: datetime) -> dict[int, Fill
 def _sums(rows: QuerySet[FieldFill]) -> dict[FieldKey, Fill]:
     counted = rows.order_by().values_list("source_id", "payload_schema", "field").annotate(Sum("seen"), Sum("filled"))
     return {(source_id, schema, field): Fill(seen, filled) for source_id, schema, field, seen, filled in counted}
-
-
-def _sources(ids: Iterable[int] | None) -> dict[int, Source]:
-    wanted = Q() if ids is None else Q(pk__in=set(ids))
-    return {source.pk: source for source in Source.objects.filter(wanted).defer("metadata")}

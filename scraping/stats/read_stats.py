@@ -2,7 +2,7 @@
 
 Guards against another statement in every poll: budgets cover a day and drift a quarter of an hour, so some seconds of
 delay cost them nothing, and the counts that a killed worker loses are too few to matter. Sums that tables keep (bytes
-and reads by source) are published by every process from there, not here.
+and reads by source) are published by every process from there, not here. Only writer of SourceDay and UnknownValue.
 """
 
 from __future__ import annotations
@@ -10,48 +10,45 @@ from __future__ import annotations
 import math
 import operator
 import threading
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from cachetools import TTLCache
 from django.db import transaction
+from django.db.models import Count, F
 from django.dispatch import receiver
-from prometheus_client import REGISTRY
-from prometheus_client import Counter as PrometheusCounter
+from prometheus_client import REGISTRY, Counter
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from scraping.models import Source, SourceDay
-from scraping.payloads import Payload
-from scraping.policies.drift import BUCKET_SECONDS, Fill
+from scraping.models import Source, SourceDay, UnknownValue
+from scraping.payloads import Figures, Lineups, Payload
+from scraping.policies.drift import BUCKET_SECONDS
 from scraping.readings import Reading, ReadMode
 from scraping.signals import read_mode_changed
-from scraping.stats import fill_rates, unknown_values
+from scraping.stats import fill_rates
 from scraping.stats.fill_rates import INTEGRITY, fields_of, schema_of
 from victoryline.lib.bulk_sql import add_up
 from victoryline.lib.times import bucket_start
 
-FILLS_SECONDS = 30.0  # drift covers a quarter of an hour: its many small rows are not written at every heartbeat
+DETAILS_SECONDS = 30.0  # drift covers a quarter of an hour: its many small rows are not written at every heartbeat
 SHOWN_SECONDS = 600.0  # then the match is over, or read by another worker
 MAX_MATCHES = 2000
 SUMS = ("bytes_in", "requests", "requests_blocked", "visits", "direct_reads", "attached_reads")
 DIRECT = "direct"  # the type of a request that no page made
-DayKey = tuple[str, date]
-Fills = dict[tuple[str, str, str, datetime], list[int]]  # by source, schema, field, bucket: seen, filled
+MAX_UNKNOWN = 500  # different values between two writes, of a source that invents values
+MAX_UNKNOWN_ROWS = 2000  # per source
+UNKNOWN_COLUMNS = ("source_id", "payload_schema", "path", "value")
+Rows = dict[tuple[Any, ...], Sequence[int]]
+NULL_RATE = ("integrity_null_rate", "Share of the wanted fields that a match's payload lacks.")
 
-_requests_total = PrometheusCounter(
+_requests_total = Counter(
     "scraper_requests", "Requests made, by the browser's resource type or the read mode.", ["type"]
 )
-_blocked_total = PrometheusCounter("scraper_requests_blocked", "Requests of pages that were blocked.", ["type"])
-_mode_changes_total = PrometheusCounter(
-    "scraper_read_mode_changes", "Changes of a match's read mode.", ["source", "from", "to"]
-)
-_missing_total = PrometheusCounter(
-    "integrity_required_missing", "Wanted fields that a source left out.", ["source", "field"]
-)
+_blocked_total = Counter("scraper_requests_blocked", "Requests of pages that were blocked.", ["type"])
+_mode_changes_total = Counter("scraper_read_mode_changes", "Changes of a match's read mode.", ["source", "from", "to"])
+_missing_total = Counter("integrity_required_missing", "Wanted fields that a source left out.", ["source", "field"])
 
 
 @receiver(read_mode_changed)
@@ -71,14 +68,12 @@ class NullRates(Collector):
             self._latest[key] = rate
 
     def describe(self) -> Iterable[Metric]:
-        return [GaugeMetricFamily("integrity_null_rate", "Share of the wanted fields that a match's payload lacks.")]
+        return [GaugeMetricFamily(*NULL_RATE)]
 
     def collect(self) -> Iterator[Metric]:
         with self._lock:
             latest = dict(self._latest.items())
-        rates = GaugeMetricFamily(
-            "integrity_null_rate", "Share of the wanted fields that a match's payload lacks.", labels=["match_id"]
-        )
+        rates = GaugeMetricFamily(*NULL_RATE, labels=["match_id"])
         for key, rate in latest.items():
             rates.add_metric([key], rate)
         yield rates
@@ -113,34 +108,9 @@ class Cost(NamedTuple):
         return Cost(*map(operator.add, self, other))
 
 
-def add_costs(costs: Mapping[tuple[int, date], Cost]) -> int:
-    """Adds to the daily sums, by source id and day. Only writer of SourceDay."""
-    return add_up(SourceDay, by=("source", "day"), sums=SUMS, rows=dict(costs))
-
-
-@dataclass
-class _Counts:
-    """Counts since the last write, by the source's key."""
-
-    days: dict[DayKey, Cost] = field(default_factory=dict)
-    requests: Counter[str] = field(default_factory=Counter)
-    blocked: Counter[str] = field(default_factory=Counter)
-    missing: Counter[tuple[str, str]] = field(default_factory=Counter)
-
-    def add(self, other: _Counts) -> None:
-        for key, cost in other.days.items():
-            self.days[key] = self.days.get(key, Cost()).plus(cost)
-        self.requests += other.requests
-        self.blocked += other.blocked
-        self.missing += other.missing
-
-    def publish(self) -> None:
-        for kind, number in self.requests.items():
-            _requests_total.labels(kind).inc(number)
-        for kind, number in self.blocked.items():
-            _blocked_total.labels(kind).inc(number)
-        for (source, name), number in self.missing.items():
-            _missing_total.labels(source, name).inc(number)
+def add_costs(costs: Mapping[tuple[Any, ...], Sequence[int]]) -> int:
+    """Adds to the daily sums, by source id and day."""
+    return add_up(SourceDay, by=("source", "day"), sums=SUMS, rows=costs)
 
 
 class ReadStats:
@@ -152,98 +122,105 @@ class ReadStats:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counts = _Counts()
-        self._seen: Counter[tuple[Any, ...]] = Counter()  # source, schema, bucket, and which fields were filled
-        self._fills: Fills = {}
+        self._days: Rows = {}  # by source, day: SUMS
+        self._fills: Rows = {}  # by source, schema, field, bucket: seen, filled
+        self._unknown: Rows = {}  # by source, schema, path, value: times seen
         self._shares: dict[tuple[str, str], float] = {}  # rest of integrity below one, not counted yet
-        self._fills_written_at: datetime | None = None
+        self._details_due_at: datetime | None = None
 
     def reading(self, source: str, reading: Reading) -> None:
         """Counts the cost of a reading of the source (by its key)."""
-        cost = Cost.of(reading)
-        key = source, reading.captured_at.date()
         with self._lock:
-            counts = self._counts
-            known = counts.days.get(key)
-            counts.days[key] = cost if known is None else known.plus(cost)
-            if reading.mode is ReadMode.DIRECT:
-                counts.requests[DIRECT] += reading.requests_made
-            else:
-                counts.requests.update(reading.requests_by_type)
-                counts.blocked.update(reading.blocked_by_type)
+            _add(self._days, (source, reading.captured_at.date()), Cost.of(reading))
+        if reading.mode is ReadMode.DIRECT:
+            _requests_total.labels(DIRECT).inc(reading.requests_made)
+            return
+        for kind, number in reading.requests_by_type.items():
+            _requests_total.labels(kind).inc(number)
+        for kind, number in reading.blocked_by_type.items():
+            _blocked_total.labels(kind).inc(number)
 
     def payload(self, source: str, payload: Payload) -> None:
         """Counts the completeness of a payload."""
-        where = source, schema_of(payload), bucket_start(payload.captured_at, BUCKET_SECONDS)
-        found = *where, *fields_of(payload).items()
+        schema, starts_at = schema_of(payload), bucket_start(payload.captured_at, BUCKET_SECONDS)
+        integrity = payload.integrity
         with self._lock:
-            self._seen[found] += 1
-            self._count_integrity(where, 1.0 - payload.integrity.null_field_rate)
-            for name in payload.integrity.missing_fields:
-                self._counts.missing[source, name] += 1
-        if payload.unknown:
-            unknown_values.count(source, payload)
-        null_rates.put(f"{source}_{payload.source_event_id}", payload.integrity.null_field_rate)
+            for name, is_filled in fields_of(payload).items():
+                _add(self._fills, (source, schema, name, starts_at), (1, int(is_filled)))
+            # Integrity is summed in whole numbers; the rest below one is kept for the next payload.
+            total = self._shares.get((source, schema), 0.0) + 1.0 - integrity.null_field_rate
+            whole = math.floor(total + 1e-9)
+            self._shares[source, schema] = max(0.0, total - whole)
+            _add(self._fills, (source, schema, INTEGRITY, starts_at), (1, whole))
+        for name in integrity.missing_fields:
+            _missing_total.labels(source, name).inc()
+        self.unknown(source, payload)
+        null_rates.put(f"{source}_{payload.source_event_id}", integrity.null_field_rate)
 
-    def _count_integrity(self, where: tuple[str, str, datetime], share: float) -> None:
-        """Sums integrity in whole numbers; the rest below one is kept for the next payload."""
-        source, schema, starts_at = where
-        total = self._shares.get((source, schema), 0.0) + share
-        whole = math.floor(total + 1e-9)
-        self._shares[source, schema] = max(0.0, total - whole)
-        fill = self._fills.setdefault((source, schema, INTEGRITY, starts_at), [0, 0])
-        fill[0] += 1
-        fill[1] += whole
+    def unknown(self, source: str, read: Payload | Lineups | Figures) -> None:
+        """Counts the values that no schema knows."""
+        with self._lock:
+            for one in read.unknown:
+                key = source, read.payload_schema, one.path, one.value
+                if key in self._unknown or len(self._unknown) < MAX_UNKNOWN:
+                    _add(self._unknown, key, (1,))
 
     def flush(self, *, now: datetime, is_last: bool = False) -> int:
         """Writes the counts; returns the number of rows. If it fails, the next heartbeat writes them."""
         with self._lock:
-            counts, self._counts = self._counts, _Counts()
-            fills = self._due_fills(now, is_last)
+            days, self._days = self._days, {}
+            fills: Rows = {}
+            unknown: Rows = {}
+            if is_last or self._details_due_at is None or now >= self._details_due_at:
+                fills, self._fills = self._fills, {}
+                unknown, self._unknown = self._unknown, {}
+                self._details_due_at = now + timedelta(seconds=DETAILS_SECONDS)
         try:
-            written = _write(counts.days, fills)
+            return _write(days, fills, unknown, now)
         except BaseException:
-            self._restore(counts, fills)
+            with self._lock:
+                for kept, rows in ((self._days, days), (self._fills, fills), (self._unknown, unknown)):
+                    for key, numbers in rows.items():
+                        _add(kept, key, numbers)
+                if fills or unknown:
+                    self._details_due_at = None
             raise
-        counts.publish()
-        return written + unknown_values.flush(now=now, is_last=is_last)
-
-    def _due_fills(self, now: datetime, is_last: bool) -> Fills:
-        """Returns all fills if they are due or this is the last write; else none."""
-        due_at = self._fills_written_at and self._fills_written_at + timedelta(seconds=FILLS_SECONDS)
-        if due_at is not None and now < due_at and not is_last:
-            return {}
-        fills, self._fills, self._fills_written_at = self._fills, {}, now
-        seen, self._seen = self._seen, Counter()
-        for (source, schema, starts_at, *found), number in seen.items():
-            for name, is_filled in found:
-                fill = fills.setdefault((source, schema, name, starts_at), [0, 0])
-                fill[0] += number
-                fill[1] += number * is_filled
-        return fills
-
-    def _restore(self, counts: _Counts, fills: Fills) -> None:
-        with self._lock:
-            self._counts.add(counts)
-            for key, (seen, filled) in fills.items():
-                fill = self._fills.setdefault(key, [0, 0])
-                fill[0] += seen
-                fill[1] += filled
-            if fills:
-                self._fills_written_at = None
 
 
-def _write(days: Mapping[DayKey, Cost], fills: Fills) -> int:
+def _add(rows: Rows, key: tuple[Any, ...], numbers: Sequence[int]) -> None:
+    known = rows.get(key)
+    rows[key] = numbers if known is None else tuple(map(operator.add, known, numbers))
+
+
+def _write(days: Rows, fills: Rows, unknown: Rows, now: datetime) -> int:
     """Writes in one transaction. Counts of a deleted source are dropped."""
-    if not days and not fills:
+    keys = {key[0] for rows in (days, fills, unknown) for key in rows}
+    if not keys:
         return 0
-    keys = {key[0] for key in days} | {key[0] for key in fills}
     ids = dict(Source.objects.filter(key__in=keys).values_list("key", "pk"))
-    costs = {(ids[source], day): cost for (source, day), cost in days.items() if source in ids}
-    found = {
-        (ids[source], schema, name, starts_at): Fill(*fill)
-        for (source, schema, name, starts_at), fill in fills.items()
-        if source in ids
-    }
+    costs, filled, seen = (
+        {(ids[source], *rest): numbers for (source, *rest), numbers in rows.items() if source in ids}
+        for rows in (days, fills, unknown)
+    )
     with transaction.atomic():
-        return add_costs(costs) + fill_rates.add(found)
+        return add_costs(costs) + fill_rates.add(filled) + _add_unknown(seen, now)
+
+
+def _add_unknown(counts: Mapping[tuple[Any, ...], Sequence[int]], now: datetime) -> int:
+    """Adds to the counts of unknown values, in a fixed order, so that two writers can't deadlock; returns how many."""
+    if not counts:
+        return 0
+    of_sources = UnknownValue.objects.filter(source__in={key[0] for key in counts}).order_by()
+    numbers = dict(of_sources.values_list("source").annotate(Count("pk")))
+    UnknownValue.objects.bulk_create(
+        (
+            UnknownValue(**dict(zip(UNKNOWN_COLUMNS, key, strict=True)), first_seen_at=now, last_seen_at=now)
+            for key in sorted(counts)
+            if numbers.get(key[0], 0) < MAX_UNKNOWN_ROWS
+        ),
+        ignore_conflicts=True,
+    )
+    for key, (number,) in sorted(counts.items()):
+        rows = UnknownValue.objects.filter(**dict(zip(UNKNOWN_COLUMNS, key, strict=True)))
+        rows.update(times_seen=F("times_seen") + number, last_seen_at=now)
+    return len(counts)

@@ -7,7 +7,6 @@ read directly. Past the budget nothing is visited until midnight; direct reads, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -43,10 +42,7 @@ class Budget:
     @property
     def is_scarce(self) -> bool:
         """An alert is due."""
-        return bool(self.limit_bytes) and self.percent >= ALERT_PERCENT
-
-
-UNLIMITED = Budget()
+        return self.percent >= ALERT_PERCENT
 
 
 def budgets(today: date) -> dict[int, Budget]:
@@ -94,25 +90,21 @@ def midnight_after(now: datetime) -> datetime:
 
 
 class TrafficBudgets:
-    """The budgets as one worker knows them: loaded by its heartbeat, so that a poll needs no statement."""
+    """The spent budgets as one worker knows them: loaded by its heartbeat, so that a poll needs no statement."""
 
     def __init__(self) -> None:
         self._day = EARLIER
-        self._budgets: Mapping[int, Budget] = {}
-        self.spent: frozenset[int] = frozenset()  # ids of sources, as of the last refresh
+        self._spent: frozenset[int] = frozenset()  # ids of sources
 
     def refresh(self, *, now: datetime) -> None:
         self._day = now.astimezone(UTC).date()
-        self._budgets = budgets(self._day)
-        self.spent = frozenset(pk for pk, budget in self._budgets.items() if budget.is_spent)
-
-    def of(self, source_id: int, now: datetime) -> Budget:
-        """Returns the budget of today. Traffic of yesterday does not count, however old the last refresh is."""
-        is_today = now.astimezone(UTC).date() == self._day
-        return self._budgets.get(source_id, UNLIMITED) if is_today else UNLIMITED
+        self._spent = frozenset(pk for pk, budget in budgets(self._day).items() if budget.is_spent)
 
     def visits_from(self, source_id: int, now: datetime) -> datetime | None:
-        """Returns the earliest time of the next visit; None: at any time. Soon, in case the budget is raised."""
-        if not self.of(source_id, now).is_spent:
+        """Returns the earliest time of the next visit; None: at any time. Soon, in case the budget is raised.
+
+        Traffic of yesterday does not count, however old the last refresh is.
+        """
+        if source_id not in self._spent or now.astimezone(UTC).date() != self._day:
             return None
         return min(midnight_after(now), now + timedelta(seconds=RECHECK_SECONDS))

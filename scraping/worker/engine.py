@@ -109,7 +109,7 @@ class Engine:
 
     def visits_from(self, source_id: int, now: datetime) -> datetime | None:
         """Returns the earliest time of the next visit to a source whose budget is spent; None: at any time."""
-        return self.traffic.visits_from(source_id, now) if source_id in self.traffic.spent else None
+        return self.traffic.visits_from(source_id, now)
 
     @contextmanager
     def holding(self, claim: Claim) -> Iterator[None]:

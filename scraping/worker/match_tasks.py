@@ -23,7 +23,6 @@ from scraping.reading.reader import Reader, Target
 from scraping.readings import Reading, Request, evidence_from
 from scraping.recovery import breakers
 from scraping.sources.base import HasFigures, HasLineups
-from scraping.stats import unknown_values
 from scraping.worker.engine import Engine, load_target
 from victoryline.lib.crash import crash_point
 
@@ -174,7 +173,7 @@ def _read_extra(
         found = parse(reading)
         check_same_match(found, expected_id=target.ref.source_event_id)
     engine.progress(claim, Stage.VALIDATED)
-    unknown_values.count(target.site.key, found)
+    engine.read_stats.unknown(target.site.key, found)
     return found
 
 

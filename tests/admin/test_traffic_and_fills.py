@@ -15,7 +15,7 @@ from monitoring.alerts.registry import raise_alert
 from monitoring.models import Severity
 from scraping.admin.stats import charts, maps
 from scraping.models import Source
-from scraping.policies.drift import BUCKET_SECONDS, Fill
+from scraping.policies.drift import BUCKET_SECONDS
 from scraping.stats import fill_rates, read_stats
 from scraping.stats.read_stats import Cost
 from scraping.stats.traffic import EARLIER, MEGABYTE
@@ -67,17 +67,19 @@ class TestTraffic:
 
 @pytest.mark.requirement("BX-16")
 class TestFillRates:
-    def fill(self, source: Source, now: datetime, minutes_ago: int, fill: Fill, field: str = "venue") -> None:
+    def fill(
+        self, source: Source, now: datetime, minutes_ago: int, fill: tuple[int, ...], field: str = "venue"
+    ) -> None:
         fill_rates.add(
             {(source.pk, PLAY, field, bucket_start(now - timedelta(minutes=minutes_ago), BUCKET_SECONDS)): fill}
         )
 
     def test_are_shown_by_field_and_hour_beside_what_is_usual(self) -> None:
         source = make_source()
-        self.fill(source, NOW, 125, Fill(100, 98))
-        self.fill(source, NOW, 65, Fill(50, 50))
-        self.fill(source, NOW, 0, Fill(40, 10))
-        self.fill(source, NOW, 0, Fill(40, 40), field="integrity")
+        self.fill(source, NOW, 125, (100, 98))
+        self.fill(source, NOW, 65, (50, 50))
+        self.fill(source, NOW, 0, (40, 10))
+        self.fill(source, NOW, 0, (40, 40), field="integrity")
         (found,) = maps(NOW)
         (stage,) = found.stages
         assert stage.name == "cricket, play (v1)"
@@ -90,8 +92,8 @@ class TestFillRates:
 
     def test_the_page_shows_the_map(self, admin_client: Client) -> None:
         now, source = timezone.now(), make_source()
-        self.fill(source, now, 120, Fill(100, 98))
-        self.fill(source, now, 0, Fill(40, 10))
+        self.fill(source, now, 120, (100, 98))
+        self.fill(source, now, 0, (40, 10))
         page = admin_client.get(reverse("admin:scraping_fieldfill_changelist")).content.decode()
         assert '<tr class="has-fallen">' in page
         assert "--fill: 25.0%" in page

@@ -124,7 +124,7 @@ def fill(
     source: Source, minutes_ago: float, seen: int, filled: int, *, field: str = "venue", schema: str = PLAY
 ) -> None:
     at = bucket_start(NOW - timedelta(minutes=minutes_ago), BUCKET_SECONDS)
-    fill_rates.add({(source.pk, schema, field, at): Fill(seen, filled)})
+    fill_rates.add({(source.pk, schema, field, at): (seen, filled)})
 
 
 @pytest.mark.both

@@ -74,13 +74,13 @@ class TestReadStats:
 
     def test_are_written_again_after_a_failed_write(self, monkeypatch: pytest.MonkeyPatch) -> None:
         source, counted = make_source(), ReadStats()
+        before = sample("scraper_requests_total", type="document") or 0.0
         counted.reading("crex", reading(mode=ReadMode.VISIT, bytes_in=100, requests_by_type={"document": 1}))
         counted.payload("crex", payload_of(make_ref()))
 
         def away(*_: object) -> int:
             raise OperationalError("the database is away")
 
-        before = sample("scraper_requests_total", type="document") or 0.0
         with monkeypatch.context() as patched:
             patched.setattr(read_stats, "_write", away)
             with pytest.raises(OperationalError):
@@ -182,7 +182,7 @@ class TestBudget:
         source, worker = make_source(), TrafficBudgets()
         spend(source, 1_000_000)
         worker.refresh(now=NOW)
-        assert worker.of(source.pk, NOW) == Budget()
+        assert traffic.budgets(TODAY).get(source.pk, Budget()) == Budget()
         assert worker.visits_from(source.pk, NOW) is None
 
     @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ class TestBudget:
         source, worker = make_source(daily_megabytes=100), TrafficBudgets()
         spend(source, megabytes)
         worker.refresh(now=NOW)
-        budget = worker.of(source.pk, NOW)
+        budget = traffic.budgets(TODAY)[source.pk]
         assert (budget.is_scarce, budget.is_spent) == (is_scarce, is_spent)
         assert (worker.visits_from(source.pk, NOW) is not None) is is_spent
 
@@ -203,7 +203,7 @@ class TestBudget:
             counted.reading("crex", reading(bytes_in=5 * MEGABYTE))
             counted.flush(now=NOW)
         worker.refresh(now=NOW)
-        assert worker.of(source.pk, NOW).is_spent
+        assert worker.visits_from(source.pk, NOW) is not None
 
     def test_starts_again_at_midnight_however_old_the_last_refresh(self) -> None:
         source, worker = make_source(daily_megabytes=1), TrafficBudgets()
