@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import F, Prefetch, QuerySet
 
-from scraping.documents.queries import freshness_of
+from scraping.documents.cached_match import CachedMatch
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.payloads import Status
 from scraping.policies.ladder import Rung
@@ -71,7 +71,7 @@ def _finished() -> Iterable[Match]:
 
 def card(match: Match, now: datetime) -> dict[str, Any]:
     refs = list(match.refs.all())
-    fresh = freshness_of(match, now)
+    fresh = CachedMatch.from_row(match).freshness(now)
     is_paused = match.lifecycle == MatchLifecycle.PAUSED
     return {
         "id": match.pk,

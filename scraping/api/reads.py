@@ -84,9 +84,10 @@ def events(match: CachedMatch, *, since: int, since_sequence: int, limit: int) -
 
     def load() -> tuple[list[Row], bool, int, int]:
         rows, more = queries.page_of_events(match.id, since=since, since_sequence=since_sequence, limit=limit)
-        if not rows and since and 0 < queries.newest_event(match.id) < since:
+        if not rows and since and 0 < queries.last_event(match.id) < since:
             raise history_problems.ahead_in_feed(match, since)
-        last = rows[-1].pk if rows else max(since, queries.last_event_until(match.id, since_sequence))
+        seen = {"is_served": True, "sequence__lte": since_sequence}
+        last = rows[-1].pk if rows else max(since, queries.last_event(match.id, **seen) if since_sequence else 0)
         return [EventRow.render(row) for row in rows], more, last, match.sequence
 
     question = ("events-of", match.id, since, since_sequence, limit)

@@ -12,9 +12,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
 from cachetools import LRUCache
@@ -46,15 +47,15 @@ class MatchTable:
         self._ids_by_key: dict[str, int] = {}
         self._newest_first: tuple[CachedMatch, ...] | None = None
 
-    def __len__(self) -> int:
-        return len(self._documents)
-
-    def get(self, match_id: int | None) -> CachedMatch | None:
-        return None if match_id is None else self._documents.get(match_id)
+    def get(self, match_id: int) -> CachedMatch | None:
+        return self._documents.get(match_id)
 
     def find(self, name: str) -> CachedMatch | None:
         number = number_in(name)
-        return self.get(self._ids_by_key.get(name) if number is None else number)
+        if number is not None:
+            return self._documents.get(number)
+        found = self._documents.get(self._ids_by_key.get(name, 0))
+        return found if found and name in found.keys else None
 
     def ids(self) -> set[int]:
         return set(self._documents)
@@ -68,12 +69,7 @@ class MatchTable:
         return held
 
     def put(self, match: CachedMatch) -> None:
-        held = self._documents.get(match.id)
-        if held is None or held.keys != match.keys:
-            for key in held.keys if held else ():
-                if self._ids_by_key.get(key) == match.id:
-                    del self._ids_by_key[key]
-            self._ids_by_key |= dict.fromkeys(match.keys, match.id)
+        self._ids_by_key.update(dict.fromkeys(match.keys, match.id))
         self._documents[match.id] = match
         self._newest_first = None
 
@@ -137,10 +133,11 @@ class DocumentCache:
         listed = (
             each
             for each in self._table.newest_first()
-            if (before_id is None or each.id < before_id) and wanted.accepts(each.filter_fields)
+            if (before_id is None or each.id < before_id) and wanted.accepts(each)
         )
-        found = [] if wanted.is_archive else list(islice(listed, limit + 1))
-        if wanted.is_archive or (len(found) <= limit and not self._is_complete):
+        is_elsewhere = wanted.is_archive or not self._is_filled
+        found = [] if is_elsewhere else list(islice(listed, limit + 1))
+        if is_elsewhere or (len(found) <= limit and not self._is_complete):
             return self._unlisted.page(wanted, before_id=before_id, limit=limit, is_current=is_current)
         return Page.of(found[:limit], len(found) > limit, is_current=is_current)
 
@@ -158,7 +155,8 @@ class DocumentCache:
         if not availability.database.is_away():
             with outage_reported(), pg_wait.within(availability.READ_SECONDS):
                 found = load()
-                self._keep_derived(question, mark, found)
+                with suppress(orjson.JSONEncodeError, ValueError), self._lock:  # what JSON cannot hold is read anew
+                    self._derived[question] = mark + orjson.dumps(found)  # ValueError: too large
                 return found
         if held is None:
             raise NotCachedError(what)
@@ -263,38 +261,29 @@ class DocumentCache:
                 held = self._table.get(match.id)
                 self._table.put(match)
                 if held is not None and match.sequence < held.sequence:
-                    self._forget_after_restore(match.id)
+                    # A restored database gives its sequences out again, for other states: results by them are wrong.
+                    self._forget_results()
+                    logger.warning(
+                        "Match %d has an earlier sequence in the database, as after a restore; cached results are "
+                        "dropped",
+                        match.id,
+                        extra={"action": "store_went_back", "match_ids": [match.id]},
+                    )
             if gone := self._table.ids().intersection(some) - found.keys():
                 self._table.drop(gone)
 
-    def _forget_after_restore(self, match_id: int) -> None:
-        """A restored database gives its sequences out again, for other states: results kept by them are wrong."""
-        self._forget_results()
-        logger.warning(
-            "Match %d has an earlier sequence in the database, as after a restore; cached results are dropped",
-            match_id,
-            extra={"action": "store_went_back", "match_ids": [match_id]},
-        )
-
     def _fill_from_redis(self) -> None:
-        """Starts with the published documents: the process began while the database was away."""
-        index = redis_store.index()
-        found = redis_store.get(index.ids) if index else {}
-        if index is None or len(found) < len(index.ids):
-            return
+        """Starts with the published documents: the process began while the database was away.
+
+        Where one of them is missing, single matches are found but lists are not.
+        """
+        ids, is_complete = redis_store.index() or ([], False)
+        found = redis_store.get(ids)
         for match in found.values():
             if match.is_listed:  # the index may be older than the document
                 self._table.put(match)
-        self._is_complete, self._is_filled = index.is_complete, True
-
-    def _keep_derived(self, question: Hashable, mark: bytes, found: Any) -> None:
-        try:
-            text = mark + orjson.dumps(found)
-        except (orjson.JSONEncodeError, ValueError):
-            return  # an integer beyond 64 bits, a lone surrogate: read anew each time
-        with self._lock:
-            if len(text) + DERIVED_OVERHEAD_BYTES <= MAX_DERIVED_BYTES:
-                self._derived[question] = text
+        self._is_filled = bool(ids) and len(found) == len(ids)
+        self._is_complete = self._is_filled and is_complete
 
 
 documents = DocumentCache()

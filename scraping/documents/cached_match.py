@@ -10,30 +10,22 @@ from typing import Any
 
 import orjson
 from django.conf import settings
+from pydantic import TypeAdapter
 
-from scraping.documents.filters import FilterFields, plain
 from scraping.documents.freshness import Freshness, measure, not_before
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.models.source import PUSHED
 from scraping.payloads import Status
 
 FORMAT = 3  # of the stored document; documents of other formats are ignored
-TIMES = ("start_time", "scraped_at", "changed_at", "pause_until", "frozen_at")
-REF_TIMES = ("planned_at", "held_until")
 CACHE = "cache"  # the data source of documents that are served while the database is away
-# Columns of Match that may change while the sequence stays, and the fields that show them.
-COMPARED = {
-    "sequence": "sequence",
-    "last_scraper_update": "scraped_at",
-    "lifecycle": "lifecycle",
-    "status": "status",
-    "phase": "phase",
-    "title": "title",
-    "last_changed_at": "changed_at",
-    "pause_until": "pause_until",
-    "frozen_at": "frozen_at",
-    "start_time": "start_time",
-}
+# Fields that may change while the sequence stays.
+COMPARED = (
+    *("sequence", "scraped_at", "lifecycle", "status", "phase", "title"),
+    *("changed_at", "pause_until", "frozen_at", "start_time"),
+)
+COPIED = ("id", "sport", "team_a", "team_b", "merged_into", *COMPARED)
+COLUMNS = {"scraped_at": "last_scraper_update", "changed_at": "last_changed_at", "merged_into": "merged_into_id"}
 Plan = tuple[str, str, datetime | None, datetime | None]  # source, event id, held until, next poll
 
 
@@ -63,9 +55,6 @@ class CachedRef:
     @property
     def key(self) -> str:
         return f"{self.source}_{self.event_id}"
-
-    def is_same(self, other: CachedRef) -> bool:
-        return (self.source, self.event_id) == (other.source, other.event_id)
 
     @classmethod
     def from_row(cls, ref: MatchRef) -> CachedRef:
@@ -113,27 +102,16 @@ class CachedMatch:
 
     @classmethod
     def from_row(cls, match: Match, refs: tuple[CachedRef, ...] | None = None) -> CachedMatch:
-        """Reads a row of `queries`, which brings its references along, or one whose references are given."""
+        """Reads a row of `queries`, which brings its references along, or one whose references are given.
+
+        The payload is empty where it was not selected.
+        """
         return cls(
-            id=match.pk,
-            sport=match.sport,
-            title=match.title,
-            status=match.status,
-            phase=match.phase,
-            lifecycle=match.lifecycle,
-            team_a=match.team_a,
-            team_b=match.team_b,
+            **{name: getattr(match, COLUMNS.get(name, name)) for name in COPIED},
             series=match.series if match.sequence else "",
-            sequence=match.sequence,
-            start_time=match.start_time,
-            scraped_at=match.last_scraper_update,
-            changed_at=match.last_changed_at,
-            pause_until=match.pause_until,
-            frozen_at=match.frozen_at,
             data_source=getattr(match, "data_source", None) or "scraper",
-            payload=match.payload,
+            payload=match.__dict__.get("payload", {}),
             refs=tuple(map(CachedRef.from_row, match.refs.all())) if refs is None else refs,
-            merged_into=match.merged_into_id,
         )
 
     @property
@@ -161,24 +139,11 @@ class CachedMatch:
     @cached_property
     def compared(self) -> tuple[Any, ...]:
         """The values of COMPARED, in its order."""
-        return tuple(getattr(self, name) for name in COMPARED.values())
+        return tuple(getattr(self, name) for name in COMPARED)
 
     @cached_property
     def plans(self) -> frozenset[Plan]:
         return frozenset((ref.source, ref.event_id, ref.held_until, ref.planned_at) for ref in self.refs)
-
-    @cached_property
-    def filter_fields(self) -> FilterFields:
-        return FilterFields(
-            sport=self.sport,
-            status=self.status,
-            lifecycle=self.lifecycle,
-            team_names=(plain(self.team_a), plain(self.team_b)),
-            series=plain(self.series),
-            sources=frozenset(ref.source for ref in self.refs),
-            start_time=self.start_time,
-            changed_at=self.changed_at,
-        )
 
     @property
     def is_listed(self) -> bool:
@@ -241,7 +206,12 @@ class CachedMatch:
 def _merged_plans(held: CachedMatch, published: CachedMatch) -> tuple[CachedRef, ...]:
     if not held.refs:
         return published.refs
-    planned = {ref.key: ref for ref in published.refs if not _is_overdue(ref, published)}
+    read_at = published.scraped_at
+    planned = {
+        ref.key: ref
+        for ref in published.refs
+        if ref.planned_at is None or read_at is None or ref.planned_at >= read_at  # else it is overdue
+    }
     return tuple(
         replace(ref, planned_at=new.planned_at, scraper_id=new.scraper_id or ref.scraper_id)
         if (new := planned.get(ref.key))
@@ -250,33 +220,19 @@ def _merged_plans(held: CachedMatch, published: CachedMatch) -> tuple[CachedRef,
     )
 
 
-def _is_overdue(ref: CachedRef, published: CachedMatch) -> bool:
-    return ref.planned_at is not None and published.scraped_at is not None and ref.planned_at < published.scraped_at
-
-
-STORED = tuple(each.name for each in fields(CachedMatch) if each.init)
+_stored_match = TypeAdapter(CachedMatch)
+_STORED = tuple(each.name for each in fields(CachedMatch) if each.init)
 
 
 def encode(match: CachedMatch) -> bytes:
     """Raises orjson.JSONEncodeError for what JSON cannot hold: integers beyond 64 bits, lone surrogates."""
-    return orjson.dumps({"format": FORMAT, "match": {name: getattr(match, name) for name in STORED}})
+    return orjson.dumps({"format": FORMAT, "match": {name: getattr(match, name) for name in _STORED}})
 
 
 def decode(text: bytes) -> CachedMatch | None:
     """Returns None for anything but a document of this format."""
     try:
         document = orjson.loads(text)
-        if document["format"] != FORMAT:
-            return None
-        stored = document["match"]
-        times = {name: _time(stored[name]) for name in TIMES}
-        refs = tuple(
-            CachedRef(**{**ref, **{name: _time(ref.get(name)) for name in REF_TIMES}}) for ref in stored["refs"]
-        )
-        return CachedMatch(**{**stored, **times, "refs": refs})
+        return _stored_match.validate_python(document["match"]) if document["format"] == FORMAT else None
     except (ValueError, KeyError, TypeError):
         return None
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
+from scraping.documents.cached_match import CachedMatch
 from scraping.models import MatchLifecycle
 
 _marks = re.compile("[\u0300-\u036f]")
@@ -20,20 +21,6 @@ def plain(text: str) -> str:
     if text.isascii():
         return text.lower()
     return _marks.sub("", unicodedata.normalize("NFKD", text)).lower()
-
-
-@dataclass(frozen=True)
-class FilterFields:
-    """The fields of a match that lists can be filtered by. Names are in plain spelling."""
-
-    sport: str
-    status: str
-    lifecycle: str
-    team_names: tuple[str, ...]
-    series: str
-    sources: frozenset[str]
-    start_time: datetime | None
-    changed_at: datetime | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,21 +38,17 @@ class MatchFilter:
     updated_since: datetime | None = None
 
     @property
-    def statuses(self) -> tuple[str, ...]:
-        return tuple(self.status.split(",")) if self.status else ()
-
-    @property
     def is_archive(self) -> bool:
         return self.lifecycle == MatchLifecycle.ARCHIVED
 
-    def accepts(self, match: FilterFields) -> bool:
+    def accepts(self, match: CachedMatch) -> bool:
         return (
             (match.lifecycle == self.lifecycle if self.lifecycle else match.lifecycle != MatchLifecycle.ARCHIVED)
-            and (not self.status or match.status in self.statuses)
+            and (not self.status or match.status in self.status.split(","))
             and self.sport in {"", match.sport}
-            and (not self.source or self.source in match.sources)
-            and (not self.team or any(plain(self.team) in name for name in match.team_names))
-            and (not self.series or plain(self.series) in match.series)
+            and (not self.source or any(ref.source == self.source for ref in match.refs))
+            and (not self.team or any(plain(self.team) in plain(name) for name in (match.team_a, match.team_b)))
+            and (not self.series or plain(self.series) in plain(match.series))
             and _is_between(match.start_time, self.start_from, self.start_to)
             and _is_between(match.changed_at, self.updated_since, None)
         )

@@ -23,25 +23,6 @@ class DataState(StrEnum):
     UNKNOWN = "unknown"
 
 
-def data_state(
-    *, status: Status, is_paused: bool, is_frozen: bool, age_seconds: float | None, stale_after: float
-) -> DataState:
-    """Returns the state of the data. A live match is fresh for ten seconds; an upcoming one changes seldom and is fresh
-    until the age `stale_after`, see `measure`.
-    """
-    if age_seconds is None:
-        return DataState.UNKNOWN
-    if status in {Status.COMPLETED, Status.ABANDONED}:
-        return DataState.FINAL
-    if is_paused:
-        return DataState.PAUSED
-    if is_frozen:
-        return DataState.FROZEN
-    if age_seconds > stale_after:
-        return DataState.STALE
-    return DataState.AGING if status == Status.LIVE and age_seconds > FRESH_SECONDS else DataState.FRESH
-
-
 @dataclass(frozen=True)
 class Freshness:
     state: DataState
@@ -76,13 +57,18 @@ def measure(
     `frozen_at`: when all had been tried to hear of it, in vain; what was heard since is not frozen.
     """
     age = None if scraped_at is None else max(0.0, (now - scraped_at).total_seconds())
-    state = data_state(
-        status=status,
-        is_paused=paused_until is not None,
-        is_frozen=frozen_at is not None and (scraped_at is None or scraped_at < frozen_at),
-        age_seconds=age,
-        stale_after=stale_after + _planned(status, scraped_at, planned_at),
-    )
+    if scraped_at is None or age is None:
+        state = DataState.UNKNOWN
+    elif status in {Status.COMPLETED, Status.ABANDONED}:
+        state = DataState.FINAL
+    elif paused_until is not None:
+        state = DataState.PAUSED
+    elif frozen_at is not None and scraped_at < frozen_at:
+        state = DataState.FROZEN
+    elif age > stale_after + _planned_seconds(status, scraped_at, planned_at):
+        state = DataState.STALE
+    else:
+        state = DataState.AGING if status == Status.LIVE and age > FRESH_SECONDS else DataState.FRESH
     next_at = None if state == DataState.FINAL else not_before(paused_until, next_read_at or planned_at)
     wait = None if next_at is None else max(0.0, (next_at - now).total_seconds())
     return Freshness(state=state, scraped_at=scraped_at, age_seconds=age, next_update_in=wait)
@@ -93,8 +79,8 @@ def not_before(earliest: datetime | None, planned: datetime | None) -> datetime 
     return planned if planned is None or earliest is None else max(planned, earliest)
 
 
-def _planned(status: Status, scraped_at: datetime | None, planned_at: datetime | None) -> float:
-    """Returns the planned time between the last poll and the next one of an upcoming match, in seconds."""
-    if status != Status.UPCOMING or scraped_at is None or planned_at is None:
+def _planned_seconds(status: Status, scraped_at: datetime, planned_at: datetime | None) -> float:
+    """Returns the planned time between the last poll and the next one of an upcoming match."""
+    if status != Status.UPCOMING or planned_at is None:
         return 0.0
     return min(UPCOMING_LONGEST_SECONDS, max(0.0, (planned_at - scraped_at).total_seconds()))

@@ -24,11 +24,6 @@ class Difference:
     changed: dict[str, Any]
     removed: list[str]
 
-    def applied_to(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the new state, as a consumer computes it."""
-        kept = {name: value for name, value in state.items() if name not in self.removed}
-        return kept | self.changed
-
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
     changed = {name: value for name, value in after.items() if name not in before or not _is_same(before[name], value)}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 from cachetools import LRUCache, TTLCache
@@ -84,7 +84,8 @@ class Publisher:
             return 0
         held = [ref for ref in noted.values() if ref is not None and self._can_render(ref)]
         read = noted.keys() - {ref.match_id for ref in held}
-        self._read_refs([ref.match_id for ref in held])
+        if unread := [ref.match_id for ref in held if ref.match_id not in self._refs]:
+            self._refs.update({match_id: tuple(refs) for match_id, refs in queries.cached_refs(unread).items()})
         matches = [self._render(ref) for ref in held]
         matches += queries.cached_matches(ids=list(read)) if read else []
         for match in matches:
@@ -97,9 +98,7 @@ class Publisher:
         """Stores every listed match, and the index of them."""
         matches = queries.cached_matches(limit=SWEPT_AT_MOST)
         stored = redis_store.put(matches, announce=False)
-        names = {key: each.id for each in matches for key in each.keys}
-        ids = tuple(each.id for each in matches)
-        redis_store.put_index(redis_store.Index(ids, names, len(matches) < SWEPT_AT_MOST))
+        redis_store.put_index([each.id for each in matches], is_complete=len(matches) < SWEPT_AT_MOST)
         self._refs.update({each.id: each.refs for each in matches})
         return stored
 
@@ -113,33 +112,19 @@ class Publisher:
     def _render(self, ref: MatchRef) -> CachedMatch:
         """Renders the match with the reference that ingest has written; the others are up to a minute old."""
         mine = CachedRef.from_row(ref)
-        refs = list(self._refs.get(ref.match_id, ()))
-        place = next((number for number, each in enumerate(refs) if each.is_same(mine)), None)
-        if place is None:
-            refs.append(mine)
-        else:
-            refs[place] = replace(refs[place], planned_at=mine.planned_at, held_until=None)
-        if "payload" in ref.match.get_deferred_fields():
-            return self._with_new_times(ref.match, tuple(refs))
-        match = CachedMatch.from_row(ref.match, tuple(refs))
-        if hasattr(ref.match, "data_source"):
+        refs = {each.key: each for each in self._refs.get(ref.match_id, ())}
+        known = refs.get(mine.key)
+        refs[mine.key] = replace(known, planned_at=mine.planned_at, held_until=None) if known else mine
+        row = ref.match
+        match = CachedMatch.from_row(row, tuple(refs.values()))
+        if hasattr(row, "data_source"):
             return match
-        return replace(match, data_source=self._rendered[ref.match_id].data_source)
-
-    def _with_new_times(self, match: Match, refs: tuple[CachedRef, ...]) -> CachedMatch:
-        """The last rendered document for a poll without news; a pause may have begun or ended since."""
-        return replace(
-            self._rendered[match.pk],
-            scraped_at=match.last_scraper_update,
-            lifecycle=match.lifecycle,
-            pause_until=match.pause_until,
-            frozen_at=match.frozen_at,
-            refs=refs,
-        )
-
-    def _read_refs(self, match_ids: Iterable[int]) -> None:
-        if wanted := [match_id for match_id in match_ids if match_id not in self._refs]:
-            self._refs.update({match_id: tuple(refs) for match_id, refs in queries.cached_refs(wanted).items()})
+        last = self._rendered[row.pk]
+        if "payload" not in row.get_deferred_fields():
+            return replace(match, data_source=last.data_source)
+        # A poll without news: only times are new, and a pause may have begun or ended since.
+        times = {name: getattr(match, name) for name in ("scraped_at", "lifecycle", "pause_until", "frozen_at", "refs")}
+        return replace(last, **times)
 
     def _run(self) -> None:
         swept_at = 0.0

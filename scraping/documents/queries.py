@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from functools import reduce
+from itertools import islice
 from operator import or_
-from typing import Any, Literal
+from typing import Any
 
-from django.conf import settings
 from django.db.models import Case, F, OuterRef, Prefetch, Q, QuerySet, Subquery, When
 
-from scraping.documents.cached_match import COMPARED, CachedMatch, CachedRef, Plan
-from scraping.documents.filters import FilterFields, MatchFilter, plain
-from scraping.documents.freshness import Freshness, measure
+from scraping.documents.cached_match import COLUMNS, COMPARED, CachedMatch, CachedRef, Plan
+from scraping.documents.filters import MatchFilter
 from scraping.models import (
     BreakerState,
     Conflict,
@@ -25,7 +23,6 @@ from scraping.models import (
     Scraper,
     Snapshot,
 )
-from scraping.payloads import Status
 
 MAX_ID = 2**63 - 1
 MOST_CONFLICTS = 200
@@ -55,7 +52,7 @@ def is_valid_name(name: str) -> bool:
 
 def compared_columns(*, limit: int) -> dict[int, tuple[Any, ...]]:
     """Returns COMPARED of the newest listed matches by id, without payloads."""
-    rows = _listed().order_by("-pk").values_list("pk", *COMPARED)
+    rows = _listed().order_by("-pk").values_list("pk", *(COLUMNS.get(name, name) for name in COMPARED))
     return {row[0]: row[1:] for row in rows[:limit]}
 
 
@@ -64,14 +61,12 @@ def poll_plans() -> dict[int, set[Plan]]:
 
     They change without a reading: a failed poll moves the next one, a breaker opens, a source is disabled or joins.
     """
-    refs = MatchRef.objects.annotate(held_until=HELD_UNTIL).filter(match__in=_listed().values("pk"))
-    columns = ("match_id", "source__key", "source_event_id", "held_until")
+    planned_at = Case(When(is_watched=True, source__is_enabled=True, then=F("next_poll_at")))
+    refs = MatchRef.objects.annotate(held_until=HELD_UNTIL, plan=planned_at).filter(match__in=_listed().values("pk"))
     planned: dict[int, set[Plan]] = {}
-    for match_id, source, event_id, held, at, is_watched, is_enabled in refs.values_list(
-        *columns, "next_poll_at", "is_watched", "source__is_enabled"
-    ):
-        plan = (source, event_id, held, at if is_watched and is_enabled else None)
-        planned.setdefault(match_id, set()).add(plan)
+    columns = ("match_id", "source__key", "source_event_id", "held_until", "plan")
+    for match_id, source, event_id, held_until, at in refs.values_list(*columns):
+        planned.setdefault(match_id, set()).add((source, event_id, held_until, at))
     return planned
 
 
@@ -96,32 +91,10 @@ def accepted_ids(wanted: MatchFilter, *, below_id: int | None, limit: int) -> li
     rows = rows.filter(lifecycle=wanted.lifecycle) if wanted.lifecycle else rows.filter(lifecycle__in=LISTED)
     if below_id is not None:
         rows = rows.filter(pk__lt=below_id)
-    found: list[int] = []
-    for match_id, fields in _filter_fields(rows):
-        if wanted.accepts(fields):
-            found.append(match_id)
-            if len(found) == limit:
-                break
-    return found
-
-
-def _filter_fields(rows: QuerySet[Match]) -> Iterator[tuple[int, FilterFields]]:
-    refs = Prefetch("refs", MatchRef.objects.select_related("source").only("match_id", "source__key"))
-    slim = rows.defer("payload", "provenance").prefetch_related(refs)
-    for row in slim.iterator(chunk_size=SCANNED_AT_ONCE):
-        yield (
-            row.pk,
-            FilterFields(
-                sport=row.sport,
-                status=row.status,
-                lifecycle=row.lifecycle,
-                team_names=(plain(row.team_a), plain(row.team_b)),
-                series=plain(row.series) if row.sequence else "",
-                sources=frozenset(ref.source.key for ref in row.refs.all()),
-                start_time=row.start_time,
-                changed_at=row.last_changed_at,
-            ),
-        )
+    refs = Prefetch("refs", MatchRef.objects.select_related("source").defer("payload"))
+    slim = rows.defer("payload", "provenance").prefetch_related(refs).iterator(chunk_size=SCANNED_AT_ONCE)
+    accepted = (match.id for match in map(CachedMatch.from_row, slim) if wanted.accepts(match))
+    return list(islice(accepted, limit))
 
 
 def page_of_events(match_id: int, *, since: int, limit: int, since_sequence: int = 0) -> tuple[list[MatchEvent], bool]:
@@ -140,19 +113,9 @@ def page_of_events(match_id: int, *, since: int, limit: int, since_sequence: int
     return found[:limit], len(found) > limit
 
 
-def newest_event(match_id: int) -> int:
-    """Returns the id of the last row, served or not; 0 if there is none."""
-    return _last_of(MatchEvent.objects.filter(match=match_id))
-
-
-def last_event_until(match_id: int, sequence: int) -> int:
-    """Returns the id of the last row written at this sequence or an earlier one; 0 if there is none."""
-    if not sequence:
-        return 0
-    return _last_of(MatchEvent.objects.filter(match=match_id, is_served=True, sequence__lte=sequence))
-
-
-def _last_of(rows: QuerySet[MatchEvent]) -> int:
+def last_event(match_id: int, **conditions: Any) -> int:
+    """Returns the id of the last row that meets the conditions; 0 if there is none."""
+    rows = MatchEvent.objects.filter(match=match_id, **conditions)
     return rows.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
@@ -162,37 +125,21 @@ def lineups_of(match_id: int) -> list[Lineup]:
     return list(rows.order_by("-snapshot_type", "-source__precedence_weight", "source__key", "side"))
 
 
-def conflicts_of(match_id: int, *, is_open_only: bool, limit: int = MOST_CONFLICTS) -> list[Conflict]:
+def conflicts_of(match_id: int, *, is_open_only: bool) -> list[Conflict]:
     """Returns the conflicts between the match's sources, open or all, the latest first."""
     rows = Conflict.objects.filter(match=match_id)
     if is_open_only:
         rows = rows.filter(resolved_at__isnull=True)
-    return list(rows.order_by("-last_seen_at", "-pk")[:limit])
+    return list(rows.order_by("-last_seen_at", "-pk")[:MOST_CONFLICTS])
 
 
 def provenance_of(match_id: int) -> dict[str, Any]:
-    found = Match.objects.filter(pk=match_id).values_list("provenance", flat=True).first()
-    return found or {}
+    return Match.objects.filter(pk=match_id).values_list("provenance", flat=True).first() or {}
 
 
 def provisional_of(match_id: int) -> dict[str, Any]:
     """Returns the unconfirmed lower score, empty if there is none."""
-    found = Match.objects.filter(pk=match_id).values_list("provisional", flat=True).first()
-    return found or {}
-
-
-def freshness_of(match: Match, now: datetime) -> Freshness:
-    """Measures a match that `find_match` returned, which brings its references along."""
-    due = [ref.planned_at for ref in match.refs.all() if ref.planned_at is not None]
-    return measure(
-        status=Status(match.status),
-        scraped_at=match.last_scraper_update,
-        paused_until=match.pause_until if match.lifecycle == MatchLifecycle.PAUSED else None,
-        planned_at=min(due, default=None),
-        now=now,
-        stale_after=settings.CONFIG.staleness_threshold_seconds,
-        frozen_at=match.frozen_at,
-    )
+    return Match.objects.filter(pk=match_id).values_list("provisional", flat=True).first() or {}
 
 
 def _listed() -> QuerySet[Match]:
@@ -200,17 +147,10 @@ def _listed() -> QuerySet[Match]:
 
 
 def _detailed() -> QuerySet[Match]:
-    return _with_details(Match.objects.all())
-
-
-def _with_details(matches: QuerySet[Match]) -> QuerySet[Match]:
-    """Adds the data source of the latest snapshot and the references."""
+    """Returns matches with the data source of their latest snapshot and their references."""
     latest = Snapshot.objects.filter(match=OuterRef("pk"), sequence=OuterRef("sequence"))
-    return matches.annotate(data_source=Subquery(latest.values("data_source")[:1])).prefetch_related(_refs())
-
-
-def _refs() -> Prefetch[Literal["refs"]]:
-    return Prefetch("refs", _refs_with_scrapers())
+    matches = Match.objects.annotate(data_source=Subquery(latest.values("data_source")[:1]))
+    return matches.prefetch_related(Prefetch("refs", _refs_with_scrapers()))
 
 
 def _refs_with_scrapers() -> QuerySet[MatchRef]:

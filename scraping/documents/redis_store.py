@@ -1,13 +1,13 @@
 """Match documents in Redis, shared by all processes. No function raises: a Redis that is away holds nothing.
 
-Keys: `match_latest:{id}` a document, `match_index` the ids and keys of all listed matches, `match_changes` a stream of
+Keys: `match_latest:{id}` a document, `match_index` the ids of all listed matches, `match_changes` a stream of
 changed ids that web processes read every tenth of a second, `negative_cache:{name}` names that no match has.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -24,19 +24,10 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PREFIX = "victoryline:"
-LATEST, INDEX, CHANGES = f"{PREFIX}match_latest:", f"{PREFIX}match_index", f"{PREFIX}match_changes"
+LATEST, CHANGES, INDEX = f"{PREFIX}match_latest:", f"{PREFIX}match_changes", "match_index"
 LIFETIME_SECONDS = 6 * 3600  # longer than an outage that operators are still working on
 AT_ONCE = 200  # documents in a round trip, which must end within the short time limit of Redis calls
 MAX_CHANGES = 10_000  # kept in the stream
-
-
-@dataclass(frozen=True)
-class Index:
-    """All listed matches: ids, and the id of each key at a source."""
-
-    ids: tuple[int, ...]  # newest first
-    names: Mapping[str, int]
-    is_complete: bool  # False if there are older ones
 
 
 @dataclass(frozen=True)
@@ -66,27 +57,22 @@ def put(matches: Iterable[CachedMatch], *, announce: bool = True, reload: Iterab
     ids, to_reload, stored = list(texts), set(reload), 0
     for start in range(0, len(ids), AT_ONCE):
         some = ids[start : start + AT_ONCE]
-        entry = _entry(set(some) - to_reload, to_reload.intersection(some)) if announce else None
-        stored += len(some) if _write({f"{LATEST}{each}": texts[each] for each in some}, entry) else 0
+        entry: dict[Any, Any] = {
+            "published": ",".join(str(each) for each in some if each not in to_reload),
+            "reload": ",".join(str(each) for each in some if each in to_reload),
+        }
+
+        def write(client: Redis, some: list[int] = some, entry: dict[Any, Any] = entry) -> int:
+            with client.pipeline(transaction=False) as pipeline:
+                for each in some:
+                    pipeline.set(f"{LATEST}{each}", texts[each], ex=LIFETIME_SECONDS)
+                if announce:
+                    pipeline.xadd(CHANGES, entry, maxlen=MAX_CHANGES, approximate=True)
+                pipeline.execute()
+            return len(some)
+
+        stored += _call(write, 0)
     return stored
-
-
-def _entry(published: Iterable[int], reload: Iterable[int]) -> dict[str, str]:
-    return {"published": ",".join(map(str, published)), "reload": ",".join(map(str, reload))}
-
-
-def _write(texts: Mapping[str, bytes], entry: Mapping[str, str] | None) -> bool:
-    def write(client: Redis) -> bool:
-        with client.pipeline(transaction=False) as pipeline:
-            for key, text in texts.items():
-                pipeline.set(key, text, ex=LIFETIME_SECONDS)
-            if entry is not None:
-                fields: dict[Any, Any] = dict(entry)
-                pipeline.xadd(CHANGES, fields, maxlen=MAX_CHANGES, approximate=True)
-            pipeline.execute()
-        return True
-
-    return _call(write, False)
 
 
 def latest_position() -> str | None:
@@ -106,16 +92,15 @@ def changes_after(position: str) -> Changes | None:
         entries: Any = client.xrange(CHANGES, min=f"({position}", count=MAX_CHANGES)
         if not entries:
             return Changes(position)
-        fields = [fields for _, fields in entries]
-        published = frozenset(number for each in fields for number in _ids(each.get(b"published")))
-        reload = frozenset(number for each in fields for number in _ids(each.get(b"reload")))
+        published, reload = (
+            frozenset(
+                int(part) for _, fields in entries for part in fields.get(name, b"").split(b",") if part.isdigit()
+            )
+            for name in (b"published", b"reload")
+        )
         return Changes(entries[-1][0].decode(), published, reload)
 
     return _call(read, None)
-
-
-def _ids(text: bytes | None) -> list[int]:
-    return [int(part) for part in (text or b"").split(b",") if part.isdigit()]
 
 
 def get(ids: Iterable[int]) -> dict[int, CachedMatch]:
@@ -136,16 +121,16 @@ def _texts(keys: Sequence[str]) -> Sequence[bytes | None]:
     return _call(read, ())
 
 
-def put_index(index: Index) -> bool:
-    document = {"ids": index.ids, "names": dict(index.names), "is_complete": index.is_complete}
-    return _write({INDEX: orjson.dumps(document)}, None)
+def put_index(ids: Sequence[int], *, is_complete: bool) -> None:
+    """Stores the ids of all listed matches. `is_complete` is False if there are older ones."""
+    put_text(INDEX, orjson.dumps({"ids": ids, "is_complete": is_complete}), seconds=LIFETIME_SECONDS)
 
 
-def index() -> Index | None:
-    text = get_text(INDEX.removeprefix(PREFIX))
+def index() -> tuple[list[int], bool] | None:
+    """Returns the ids of all listed matches, and whether there are no older ones."""
     try:
-        document = orjson.loads(text or b"")
-        return Index(tuple(document["ids"]), document["names"], document["is_complete"])
+        document = orjson.loads(get_text(INDEX) or b"")
+        return document["ids"], document["is_complete"]
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -66,7 +66,8 @@ class UnlistedMatches:
         with self._lock:
             read_at, known = self._matches.get(name, (float("-inf"), None))
         if is_current:
-            if known is not None and self._clock() < read_at + UNLISTED_SECONDS and _changes_seldom(name, known):
+            changes_seldom = known and (known.lifecycle == MatchLifecycle.ARCHIVED or known.is_former_id(name))
+            if changes_seldom and self._clock() < read_at + UNLISTED_SECONDS:
                 return known, True
             if self._is_absent(name):
                 return None, True
@@ -114,16 +115,9 @@ class UnlistedMatches:
         return bool(PLAIN_NAME.fullmatch(name)) and redis_store.get_text(f"negative_cache:{name}") is not None
 
 
-def _changes_seldom(name: str, known: CachedMatch) -> bool:
-    return known.lifecycle == MatchLifecycle.ARCHIVED or known.is_former_id(name)
-
-
 def _find_in_redis(name: str) -> CachedMatch | None:
-    match_id = number_in(name)
-    if match_id is None:
-        index = redis_store.index()
-        match_id = index.names.get(name) if index else None
-    found: CachedMatch | None = None
+    """Finds a match by its id, or one that it became part of. Listed matches are in memory, also by their keys."""
+    match_id, found = number_in(name), None
     for _ in range(LONGEST_MERGE_CHAIN):
         if match_id is None:
             break

@@ -5,7 +5,6 @@ Read from columns that ingest, lifecycle and pacing write, in two queries for an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -47,18 +46,15 @@ class WatchRecord:
     is_paused: bool
     pause_until: datetime | None
     pause_reason: str
-    interval_seconds: float | None  # of the source that is asked next
+    interval_seconds: float | None  # of the source that is polled next
     pace_reason: str
-    next_poll_in: float | None  # negative: overdue; None: nobody asks
+    next_poll_in: float | None  # negative: overdue; None: it is not polled
     rung: Rung
     rung_at: datetime | None
     frozen_at: datetime | None
     total_scrapes: int
     total_failures: int
     created_at: datetime
-
-    def silence(self, now: datetime) -> str:
-        return silence_words(self.rung, self.rung_at, self.frozen_at, now)
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -70,54 +66,41 @@ class WatchRecord:
 
 
 def silence_words(rung: int, rung_at: datetime | None, frozen_at: datetime | None, now: datetime) -> str:
-    """What was tried for a silent match, and when; empty where it is not silent."""
+    """Returns the last recovery step of a silent match, and when; empty where it is not silent."""
     if rung == Rung.GROUND:
         return ""
     since = frozen_at if rung == Rung.FROZEN else rung_at
-    ago = f" {_ago(now, since)} ago" if since else ""
-    return f"silent: {TRIED.get(Rung(rung), Rung(rung).name.lower())}{ago}"
-
-
-def _ago(now: datetime, since: datetime) -> str:
+    if since is None:
+        return f"silent: {TRIED[Rung(rung)]}"
     seconds = max(0.0, (now - since).total_seconds())
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    ago = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    return f"silent: {TRIED[Rung(rung)]} {ago} ago"
 
 
-def stalest_first(now: datetime, *, priority: Priority | None = None, limit: int = MOST) -> list[WatchRecord]:
-    """Of the matches that are still read; what was never read comes before everything else."""
-    matches = _watched()
-    if priority is not None:
-        matches = matches.filter(priority=priority)
-    return _records(matches.stalest_first()[:limit], now)
+def stalest_first(now: datetime, **conditions: Any) -> list[WatchRecord]:
+    """Returns the matches that are still read and meet the conditions; those that were never read come first."""
+    matches = Match.objects.watched().filter(merged_into=None, **conditions)
+    return _records(matches.stalest_first()[:MOST], now)
 
 
-def live(now: datetime, *, limit: int = MOST) -> list[WatchRecord]:
-    """The live watch, the stalest first."""
-    return _records(_watched().filter(status=Status.LIVE).stalest_first()[:limit], now)
+def live(now: datetime) -> list[WatchRecord]:
+    return stalest_first(now, status=Status.LIVE)
 
 
 def paused(now: datetime) -> list[WatchRecord]:
-    """Those that are left alone for a while, the first to go on first."""
-    return _records(_watched().paused().order_by("pause_until", "pk"), now)
-
-
-def paused_ids() -> set[int]:
-    return set(Match.objects.paused().filter(merged_into=None).values_list("pk", flat=True))
-
-
-def _watched() -> Any:
-    return Match.objects.watched().filter(merged_into=None)
+    """Returns the paused matches, the first to go on first."""
+    return _records(Match.objects.watched().paused().filter(merged_into=None).order_by("pause_until", "pk"), now)
 
 
 def _records(matches: QuerySet[Match], now: datetime) -> list[WatchRecord]:
     refs = MatchRef.objects.select_related("source").defer("payload", "source__metadata", "source__selectors")
     by_weight = refs.order_by("-source__precedence_weight", "pk")
     rows = matches.defer("payload", "provenance").prefetch_related(Prefetch("refs", queryset=by_weight))
-    return [_record(match, list(match.refs.all()), now) for match in rows]
+    return [_record(match, now) for match in rows]
 
 
-def _record(match: Match, refs: Iterable[MatchRef], now: datetime) -> WatchRecord:
-    known = tuple(refs)
+def _record(match: Match, now: datetime) -> WatchRecord:
+    known = match.refs.all()
     asked = [ref for ref in known if ref.is_watched and ref.next_poll_at is not None]
     first = min(asked, key=lambda ref: ref.next_poll_at or now, default=None)
     is_paused = match.lifecycle == MatchLifecycle.PAUSED

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from scraping.documents.freshness import DataState, data_state, measure
+from scraping.documents.freshness import DataState, measure
 from scraping.payloads import Status
 from tests.factories import NOW
 
@@ -31,10 +31,15 @@ STALE_AFTER = 300
     ],
 )
 def test_data_state(status: str, is_paused: bool, age: float | None, expected: str) -> None:
-    found = data_state(
-        status=Status(status), is_paused=is_paused, is_frozen=False, age_seconds=age, stale_after=STALE_AFTER
+    found = measure(
+        status=Status(status),
+        scraped_at=None if age is None else NOW - timedelta(seconds=age),
+        paused_until=NOW + timedelta(minutes=5) if is_paused else None,
+        planned_at=None,
+        now=NOW,
+        stale_after=STALE_AFTER,
     )
-    assert found == DataState(expected)
+    assert found.state == DataState(expected)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from scraping.documents import watch_records
-from scraping.documents.watch_records import WatchRecord
+from scraping.documents.watch_records import WatchRecord, silence_words
 from scraping.management.terminal_table import Cell, table
 from scraping.models import Importance
 
@@ -121,7 +121,7 @@ def _errors(one: WatchRecord) -> str:
 def _state(one: WatchRecord, now: datetime) -> str:
     if one.is_paused:
         return f"paused until {one.pause_until:%H:%M:%S}: {_cut(one.pause_reason, LONGEST_REASON)}"
-    return one.silence(now)
+    return silence_words(one.rung, one.rung_at, one.frozen_at, now)
 
 
 def _seconds(seconds: float | None) -> str:

@@ -85,7 +85,7 @@ def test_memory_and_scan_accept_the_same_matches(known: list[CachedMatch]) -> No
     found_something = 0
     for wanted in _every_filter_alone_and_in_pairs():
         expected = queries.accepted_ids(wanted, below_id=None, limit=100)
-        assert [each.id for each in known if wanted.accepts(each.filter_fields)] == expected, wanted
+        assert [each.id for each in known if wanted.accepts(each)] == expected, wanted
         found_something += bool(expected)
     assert found_something > 70  # otherwise nothing would be compared
 
@@ -106,4 +106,4 @@ def test_memory_and_scan_accept_the_same_matches(known: list[CachedMatch]) -> No
     ],
 )
 def test_accepts(known: list[CachedMatch], wanted: MatchFilter, number: int) -> None:
-    assert sum(wanted.accepts(each.filter_fields) for each in known) == number
+    assert sum(wanted.accepts(each) for each in known) == number

@@ -13,9 +13,10 @@ from django.utils import timezone
 from monitoring.queries import live_ages, matches_to_watch
 from scraping import journal
 from scraping.configuration import policies
+from scraping.documents.cached_match import CachedMatch
 from scraping.documents.freshness import DataState
 from scraping.documents.publisher import Publisher
-from scraping.documents.queries import find_match, freshness_of
+from scraping.documents.queries import find_match
 from scraping.errors import StaleFence
 from scraping.jobs import submissions
 from scraping.jobs.submission_schema import SentMatch
@@ -376,7 +377,9 @@ class TestOtherParts:
         found = find_match(str(match.pk))
         assert found is not None
         now = timezone.now()
-        states = [freshness_of(found, now + timedelta(seconds=seconds)).state for seconds in (0, 60, 600)]
+        states = [
+            CachedMatch.from_row(found).freshness(now + timedelta(seconds=seconds)).state for seconds in (0, 60, 600)
+        ]
         assert states == [DataState.FRESH, DataState.AGING, DataState.STALE]
         assert not matches_to_watch().exists()
         assert live_ages(now + timedelta(hours=1)) == []
@@ -423,7 +426,7 @@ class TestOtherParts:
         assert "still no" not in caplog.text
         found = find_match(str(match.pk))
         assert found is not None
-        assert freshness_of(found, timezone.now() + timedelta(days=1)).state == DataState.FINAL
+        assert CachedMatch.from_row(found).freshness(timezone.now() + timedelta(days=1)).state == DataState.FINAL
 
     def test_ends_a_match_without_new_submissions(self, match: Match) -> None:
         assert open_final_submission_tasks(timezone.now() + timedelta(days=2)) == 0
